@@ -1,0 +1,69 @@
+#include "base/arena.h"
+
+#include "base/mem.h"
+
+#include <stdalign.h>
+#include <stdlib.h>
+
+#define ARENA_FIRST_BYTES (1 * KIB)
+#define ARENA_LARGEST_BYTES (64 * KIB)
+
+struct block {
+    struct block *next;
+    size_t used, room;
+    alignas(max_align_t) char bytes[];
+};
+
+struct arena {
+    struct block *newest;
+    size_t used_bytes, max_bytes;
+};
+
+struct arena *arena_new(size_t max_bytes) {
+    struct arena *arena = MEM_NEW(struct arena);
+    arena->max_bytes = max_bytes;
+    return arena;
+}
+
+void arena_free(struct arena *arena) {
+    if (!arena) return;
+    for (struct block *block = arena->newest; block;) {
+        struct block *next = block->next;
+        free(block);
+        block = next;
+    }
+    free(arena);
+}
+
+static struct block *add_block(struct arena *arena, size_t at_least) {
+    size_t room = arena->newest ? arena->newest->room * 2 : ARENA_FIRST_BYTES;
+    if (room > ARENA_LARGEST_BYTES) room = ARENA_LARGEST_BYTES;
+    if (room < at_least) room = at_least;
+    struct block *block = mem_alloc(sizeof(*block) + room);
+    *block = (struct block){.next = arena->newest, .room = room};
+    arena->newest = block;
+    return block;
+}
+
+void *arena_alloc(struct arena *arena, size_t size) {
+    if (size > arena->max_bytes - arena->used_bytes) return NULL;
+    size_t need = (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
+    struct block *block = arena->newest;
+    if (!block || need > block->room - block->used) block = add_block(arena, need);
+    void *at = block->bytes + block->used;
+    block->used += need;
+    arena->used_bytes += size;
+    return memset(at, 0, size);
+}
+
+bool arena_str(struct arena *arena, struct str s, struct str *ret) {
+    char *copy = arena_alloc(arena, s.len + 1);
+    if (!copy) return false;
+    if (s.len) memcpy(copy, s.at, s.len);
+    *ret = str_of(copy, s.len);
+    return true;
+}
+
+size_t arena_used(const struct arena *arena) {
+    return arena->used_bytes;
+}

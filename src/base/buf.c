@@ -1,0 +1,115 @@
+#include "base/buf.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define BUF_FIRST_BYTES 64
+
+void buf_init(struct buf *buf, size_t max_bytes) {
+    *buf = (struct buf){.max_bytes = max_bytes};
+}
+
+void buf_done(struct buf *buf) {
+    free(buf->at);
+    *buf = (struct buf){0};
+}
+
+void buf_clear(struct buf *buf) {
+    buf->len = 0;
+    buf->full = false;
+}
+
+void buf_release(struct buf *buf) {
+    free(buf->at);
+    buf_init(buf, buf->max_bytes);
+}
+
+static bool refuse(struct buf *buf) {
+    buf->full = true;
+    return false;
+}
+
+static void grow(struct buf *buf, size_t need) {
+    size_t room = buf->room ? buf->room : BUF_FIRST_BYTES;
+    while (room < need) room *= 2;
+    if (room > buf->max_bytes) room = buf->max_bytes;
+    buf->at = mem_resize(buf->at, room);
+    buf->room = room;
+}
+
+char *buf_room(struct buf *buf, size_t len) {
+    if (buf->full || len > buf->max_bytes - buf->len) {
+        refuse(buf);
+        return NULL;
+    }
+    if (buf->len + len > buf->room) grow(buf, buf->len + len);
+    if (!buf->at) grow(buf, 1 < buf->max_bytes ? 1 : buf->max_bytes);
+    return buf->at + buf->len;
+}
+
+bool buf_append(struct buf *buf, struct str bytes) {
+    if (bytes.len == 0) return !buf->full;
+    char *room = buf_room(buf, bytes.len);
+    if (!room) return false;
+    memcpy(room, bytes.at, bytes.len);
+    buf->len += bytes.len;
+    return true;
+}
+
+bool buf_append_byte(struct buf *buf, char byte) {
+    char *room = buf_room(buf, 1);
+    if (!room) return false;
+    *room = byte;
+    buf->len++;
+    return true;
+}
+
+bool buf_append_u64(struct buf *buf, uint64_t number) {
+    char digits[20];
+    size_t len = 0;
+    do {
+        digits[sizeof(digits) - ++len] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number);
+    return buf_append(buf, str_of(digits + sizeof(digits) - len, len));
+}
+
+bool buf_append_i64(struct buf *buf, int64_t number) {
+    if (number >= 0) return buf_append_u64(buf, (uint64_t)number);
+    return buf_append_byte(buf, '-') && buf_append_u64(buf, 0 - (uint64_t)number);
+}
+
+bool buf_vprintf(struct buf *buf, const char *format, va_list values) {
+    va_list again;
+    va_copy(again, values);
+    int len = vsnprintf(NULL, 0, format, values);
+    assert(len >= 0);
+    /* The terminating NUL needs a place too, but is not counted as content. */
+    char *room = buf_room(buf, (size_t)len);
+    if (room && len) {
+        char *text = mem_alloc((size_t)len + 1);
+        vsnprintf(text, (size_t)len + 1, format, again);
+        memcpy(room, text, (size_t)len);
+        free(text);
+        buf->len += (size_t)len;
+    }
+    va_end(again);
+    return room != NULL;
+}
+
+bool buf_printf(struct buf *buf, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    bool fits = buf_vprintf(buf, format, values);
+    va_end(values);
+    return fits;
+}
+
+void buf_drop(struct buf *buf, size_t len) {
+    assert(len <= buf->len);
+    buf->len -= len;
+    if (buf->len) memmove(buf->at, buf->at + len, buf->len);
+}

@@ -1,0 +1,63 @@
+/* buf: bytes that grow, up to a limit the buffer is born with.
+ *
+ * Encoders append without looking and ask once at the end: an append that would pass the
+ * limit stores nothing and marks the buffer `full`; from then on every append is refused, so
+ * what is in it is always a prefix that was meant.
+ *
+ * Memory   owns its bytes; buf_done() frees them. An empty buffer holds none.
+ * Threads  none.
+ */
+#ifndef WEIR_BASE_BUF_H
+#define WEIR_BASE_BUF_H
+
+#include "base/str.h"
+
+#include <stdarg.h>
+
+struct buf {
+    char *at;
+    size_t len;
+    size_t room;      /* bytes allocated */
+    size_t max_bytes; /* never more than this */
+    bool full;        /* an append was refused */
+};
+
+void buf_init(struct buf *buf, size_t max_bytes);
+void buf_done(struct buf *buf);
+
+/* Empty it and forget `full`; the memory stays for the next use. */
+void buf_clear(struct buf *buf);
+
+/* Empty it and give the memory back. */
+void buf_release(struct buf *buf);
+
+/* Whether everything that was appended is here. */
+static inline bool buf_ok(const struct buf *buf) {
+    return !buf->full;
+}
+
+/* What is in it; valid until the next append. */
+static inline struct str buf_str(const struct buf *buf) {
+    return (struct str){buf->len ? buf->at : "", buf->len};
+}
+
+/* Room for `len` more bytes at the end, or NULL (and full) past the limit. The caller fills
+ * some of it and calls buf_grew() with how much. */
+char *buf_room(struct buf *buf, size_t len);
+
+static inline void buf_grew(struct buf *buf, size_t len) {
+    buf->len += len;
+}
+
+/* False, and full, when the limit would be passed. */
+bool buf_append(struct buf *buf, struct str bytes);
+bool buf_append_byte(struct buf *buf, char byte);
+bool buf_append_u64(struct buf *buf, uint64_t number); /* decimal */
+bool buf_append_i64(struct buf *buf, int64_t number);  /* decimal */
+PRINTF_LIKE(2, 3) bool buf_printf(struct buf *buf, const char *format, ...);
+PRINTF_LIKE(2, 0) bool buf_vprintf(struct buf *buf, const char *format, va_list values);
+
+/* Drop the first `len` bytes; the rest moves to the front. */
+void buf_drop(struct buf *buf, size_t len);
+
+#endif

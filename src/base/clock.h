@@ -1,0 +1,20 @@
+/* clock: the two times of the machine.
+ *
+ * Code on a loop asks the loop (loop_now_ms), so that tests can move time; these are for the
+ * loop itself, for logs and for the edges that stamp what leaves the process.
+ *
+ * Threads  any.
+ */
+#ifndef WEIR_BASE_CLOCK_H
+#define WEIR_BASE_CLOCK_H
+
+#include <stdint.h>
+
+/* Milliseconds since 1970, UTC; may jump when somebody sets the clock. */
+int64_t clock_unix_ms(void);
+
+/* Milliseconds and microseconds since some fixed moment; never goes back. */
+uint64_t clock_mono_ms(void);
+uint64_t clock_mono_us(void);
+
+#endif

@@ -1,0 +1,78 @@
+/* err: what went wrong, for the program and for the person.
+ *
+ * A function that can fail returns bool and fills a struct err: a code that the program can
+ * act on and a sentence that says what, why and the fix. err_set() starts it where it
+ * happens, err_add() puts context in front on the way up; both return false, so a failure
+ * reads `return err_set(...)`.
+ *
+ * err_kinds is the one table that turns a code into what each transport says.
+ *
+ * Memory   a plain value; text is cut at its size, on a character boundary.
+ * Threads  none.
+ * Source   gRPC status codes (grpc/statuscodes.md); RFC 9110 15 for HTTP.
+ */
+#ifndef WEIR_BASE_ERR_H
+#define WEIR_BASE_ERR_H
+
+#include "base/str.h"
+
+/* In the order of the gRPC status codes: the number of a code is its grpc-status. */
+enum err_code {
+    ERR_NONE,
+    ERR_CANCELLED,
+    ERR_UNKNOWN,
+    ERR_INVALID_ARGUMENT,
+    ERR_DEADLINE_EXCEEDED,
+    ERR_NOT_FOUND,
+    ERR_ALREADY_EXISTS,
+    ERR_PERMISSION_DENIED,
+    ERR_RESOURCE_EXHAUSTED,
+    ERR_FAILED_PRECONDITION,
+    ERR_ABORTED,
+    ERR_OUT_OF_RANGE,
+    ERR_UNIMPLEMENTED,
+    ERR_INTERNAL,
+    ERR_UNAVAILABLE,
+    ERR_DATA_LOSS,
+    ERR_UNAUTHENTICATED,
+    /* Below here: kinds that HTTP tells apart and gRPC does not. */
+    ERR_MALFORMED, /* the bytes do not parse */
+    ERR_TOO_LARGE, /* a size limit of ours was reached */
+    ERR_CODE_COUNT,
+};
+
+struct err_kind {
+    const char *name; /* the canonical gRPC name, as people search for it */
+    int grpc_status;  /* 0 to 16 */
+    int http_status;  /* 200 to 599 */
+    bool retry;       /* whether asking again later, unchanged, can help */
+};
+
+extern const struct err_kind err_kinds[ERR_CODE_COUNT];
+
+#define ERR_TEXT_BYTES 480
+
+struct err {
+    enum err_code code;
+    char text[ERR_TEXT_BYTES]; /* ends in NUL; valid UTF-8 when its parts were */
+};
+
+/* Start an error. Returns false. */
+PRINTF_LIKE(3, 4) bool err_set(struct err *e, enum err_code code, const char *format, ...);
+
+/* Put "context: " in front of the text. Returns false. */
+PRINTF_LIKE(2, 3) bool err_add(struct err *e, const char *format, ...);
+
+static inline struct str err_text(const struct err *e) {
+    return str_from(e->text);
+}
+
+static inline struct str err_name(enum err_code code) {
+    return str_from(err_kinds[code].name);
+}
+
+/* The code whose canonical name this is, compared without case and underscores ("NotFound"
+ * is NOT_FOUND, and both spellings of CANCELLED are known); ERR_UNKNOWN for any other. */
+enum err_code err_code_named(struct str name);
+
+#endif

@@ -1,0 +1,32 @@
+/* log: one line per thing worth knowing.
+ *
+ * Lines go to standard error: plain for a person at a terminal, one JSON object a line
+ * otherwise. A line is one write, so lines of several threads never mix. Nothing that came
+ * from a peer is a format string, and secrets are never passed in.
+ *
+ * Threads  any.
+ */
+#ifndef WEIR_BASE_LOG_H
+#define WEIR_BASE_LOG_H
+
+#include "base/attr.h"
+
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR };
+enum log_form { LOG_PLAIN, LOG_JSON };
+
+/* Called once by main before any thread starts; until then warnings and errors are written
+ * in plain form. */
+void log_setup(enum log_level lowest, enum log_form form);
+
+PRINTF_LIKE(2, 3) void log_line(enum log_level level, const char *format, ...);
+
+extern enum log_level log_lowest;
+
+/* clang-format off */
+#define log_debug(...)   (log_lowest <= LOG_DEBUG ? log_line(LOG_DEBUG, __VA_ARGS__) : (void)0)
+#define log_info(...)    (log_lowest <= LOG_INFO ? log_line(LOG_INFO, __VA_ARGS__) : (void)0)
+#define log_warning(...) log_line(LOG_WARNING, __VA_ARGS__)
+#define log_error(...)   log_line(LOG_ERROR, __VA_ARGS__)
+/* clang-format on */
+
+#endif

@@ -1,0 +1,168 @@
+#include "base/map.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#define MAP_FIRST_SLOTS 16 /* a power of two */
+
+struct slot {
+    uint64_t hash;
+    char *key; /* NULL: never used */
+    size_t key_len;
+    void *value; /* NULL with a key: removed */
+};
+
+struct map {
+    struct slot *slots;
+    size_t slot_count; /* a power of two, or 0 */
+    size_t used;       /* live and removed */
+    size_t live;
+};
+
+static uint64_t secret[2];
+
+static void draw_secret(void) {
+    ssize_t got = getrandom(secret, sizeof(secret), 0);
+    assert(got == sizeof(secret));
+    (void)got;
+}
+
+static uint64_t rotate(uint64_t x, int bits) {
+    return (x << bits) | (x >> (64 - bits));
+}
+
+static void sip_round(uint64_t v[4]) {
+    v[0] += v[1];
+    v[1] = rotate(v[1], 13) ^ v[0];
+    v[0] = rotate(v[0], 32);
+    v[2] += v[3];
+    v[3] = rotate(v[3], 16) ^ v[2];
+    v[0] += v[3];
+    v[3] = rotate(v[3], 21) ^ v[0];
+    v[2] += v[1];
+    v[1] = rotate(v[1], 17) ^ v[2];
+    v[2] = rotate(v[2], 32);
+}
+
+uint64_t map_hash(struct str key) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, draw_secret);
+    uint64_t v[4] = {secret[0] ^ 0x736f6d6570736575u, secret[1] ^ 0x646f72616e646f6du,
+                     secret[0] ^ 0x6c7967656e657261u, secret[1] ^ 0x7465646279746573u};
+    uint64_t word = 0;
+    size_t at = 0;
+    for (; at + 8 <= key.len; at += 8) {
+        memcpy(&word, key.at + at, 8);
+        v[3] ^= word;
+        sip_round(v);
+        v[0] ^= word;
+    }
+    word = 0;
+    if (key.len > at) memcpy(&word, key.at + at, key.len - at);
+    word |= (uint64_t)key.len << 56;
+    v[3] ^= word;
+    sip_round(v);
+    v[0] ^= word;
+    v[2] ^= 0xFF;
+    for (int i = 0; i < 3; i++) sip_round(v);
+    return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+struct map *map_new(void) {
+    return MEM_NEW(struct map);
+}
+
+void map_free(struct map *map) {
+    if (!map) return;
+    for (size_t i = 0; i < map->slot_count; i++) free(map->slots[i].key);
+    free(map->slots);
+    free(map);
+}
+
+/* The slot that holds `key`, or the one where it would go. */
+static struct slot *probe(const struct map *map, struct str key, uint64_t hash) {
+    struct slot *reuse = NULL;
+    for (size_t i = hash;; i++) {
+        struct slot *slot = &map->slots[i & (map->slot_count - 1)];
+        if (!slot->key) return reuse ? reuse : slot;
+        if (!slot->value) {
+            if (!reuse) reuse = slot;
+            continue;
+        }
+        if (slot->hash == hash && str_equal(str_of(slot->key, slot->key_len), key)) return slot;
+    }
+}
+
+static void rehash(struct map *map, size_t slot_count) {
+    struct map bigger = {.slots = mem_zero(slot_count, sizeof(struct slot)),
+                         .slot_count = slot_count};
+    for (size_t i = 0; i < map->slot_count; i++) {
+        struct slot *slot = &map->slots[i];
+        if (!slot->value) {
+            free(slot->key);
+            continue;
+        }
+        *probe(&bigger, str_of(slot->key, slot->key_len), slot->hash) = *slot;
+        bigger.used++;
+        bigger.live++;
+    }
+    free(map->slots);
+    *map = bigger;
+}
+
+void *map_find(const struct map *map, struct str key) {
+    if (map->live == 0) return NULL;
+    return probe(map, key, map_hash(key))->value;
+}
+
+void *map_put(struct map *map, struct str key, void *value) {
+    assert(value);
+    if (map->slot_count == 0) {
+        rehash(map, MAP_FIRST_SLOTS);
+    } else if ((map->used + 1) * 4 > map->slot_count * 3) {
+        rehash(map, map->live * 2 > map->slot_count ? map->slot_count * 2 : map->slot_count);
+    }
+    uint64_t hash = map_hash(key);
+    struct slot *slot = probe(map, key, hash);
+    void *before = slot->value;
+    if (!before) {
+        if (!slot->key) map->used++;
+        free(slot->key);
+        slot->key = str_dup(key);
+        slot->key_len = key.len;
+        slot->hash = hash;
+        map->live++;
+    }
+    slot->value = value;
+    return before;
+}
+
+void *map_remove(struct map *map, struct str key) {
+    if (map->live == 0) return NULL;
+    struct slot *slot = probe(map, key, map_hash(key));
+    void *before = slot->value;
+    if (!before) return NULL;
+    slot->value = NULL;
+    map->live--;
+    return before;
+}
+
+size_t map_count(const struct map *map) {
+    return map->live;
+}
+
+bool map_next(const struct map *map, size_t *cursor, struct str *ret_key, void **ret_value) {
+    for (; *cursor < map->slot_count; (*cursor)++) {
+        const struct slot *slot = &map->slots[*cursor];
+        if (!slot->value) continue;
+        *ret_key = str_of(slot->key, slot->key_len);
+        *ret_value = slot->value;
+        (*cursor)++;
+        return true;
+    }
+    return false;
+}

@@ -1,0 +1,38 @@
+/* map: strings to pointers.
+ *
+ * Keys often come from peers, so the hash is keyed with a secret drawn at start: nobody can
+ * choose keys that collide (SipHash-1-3).
+ *
+ * Memory   owns copies of its keys; borrows the values, which the caller frees.
+ * Threads  none; whoever owns the map guards it.
+ * Source   Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012.
+ */
+#ifndef WEIR_BASE_MAP_H
+#define WEIR_BASE_MAP_H
+
+#include "base/str.h"
+
+struct map;
+
+struct map *map_new(void);
+void map_free(struct map *map);
+
+/* The value under `key`, or NULL. */
+void *map_find(const struct map *map, struct str key);
+
+/* Store `value` (not NULL) under `key`; returns what was there before, or NULL. */
+void *map_put(struct map *map, struct str key, void *value);
+
+/* Forget `key`; returns its value, or NULL when there was none. */
+void *map_remove(struct map *map, struct str key);
+
+size_t map_count(const struct map *map);
+
+/* Walk in no particular order: start with *cursor = 0, ends with false. The map must not
+ * change during the walk. */
+bool map_next(const struct map *map, size_t *cursor, struct str *ret_key, void **ret_value);
+
+/* The keyed hash itself, for tables that keep their own slots. */
+uint64_t map_hash(struct str key);
+
+#endif

@@ -1,0 +1,96 @@
+/* str: a borrowed view of bytes.
+ *
+ * Text travels through the program as a pointer and a length, by value. A view never owns
+ * what it shows and need not end in NUL; whoever made it says how long it stays valid.
+ *
+ * Memory   none.
+ * Threads  any; values only.
+ */
+#ifndef WEIR_BASE_STR_H
+#define WEIR_BASE_STR_H
+
+#include "base/attr.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct str {
+    const char *at;
+    size_t len;
+};
+
+#define STR(literal) ((struct str){"" literal, sizeof(literal) - 1})
+#define STR_INIT(literal)                                                                      \
+    { "" literal, sizeof(literal) - 1 }
+#define STR_EMPTY ((struct str){"", 0})
+
+/* For printf: "%.*s" and its two arguments. */
+#define STR_FMT "%.*s"
+#define STR_ARG(s) (int)((s).len), ((s).len ? (s).at : "")
+
+static inline struct str str_from(const char *text) {
+    return (struct str){text ? text : "", text ? strlen(text) : 0};
+}
+
+static inline struct str str_of(const void *at, size_t len) {
+    return (struct str){at, len};
+}
+
+static inline bool str_equal(struct str a, struct str b) {
+    return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
+}
+
+/* The first `len` bytes, or all of them when there are fewer. */
+static inline struct str str_head(struct str s, size_t len) {
+    return (struct str){s.at, len < s.len ? len : s.len};
+}
+
+/* What follows the first `len` bytes; empty when there are fewer. */
+static inline struct str str_skip(struct str s, size_t len) {
+    size_t cut = len < s.len ? len : s.len;
+    return (struct str){s.at + cut, s.len - cut};
+}
+
+static inline bool str_starts(struct str s, struct str head) {
+    return s.len >= head.len && (head.len == 0 || memcmp(s.at, head.at, head.len) == 0);
+}
+
+static inline bool str_ends(struct str s, struct str tail) {
+    return s.len >= tail.len && str_equal(str_skip(s, s.len - tail.len), tail);
+}
+
+/* ASCII letters compare without case; all other bytes as they are. */
+bool str_equal_nocase(struct str a, struct str b);
+
+/* -1, 0 or 1, by unsigned bytes, the shorter first. */
+int str_compare(struct str a, struct str b);
+
+/* Index of the first `byte`, or s.len when there is none. */
+size_t str_find_byte(struct str s, char byte);
+
+/* Index of the first `part`, or s.len when there is none. An empty part is found at 0. */
+size_t str_find(struct str s, struct str part);
+
+/* As str_find, ASCII letters compared without case. */
+size_t str_find_nocase(struct str s, struct str part);
+
+/* Without spaces, tabs, CR and LF at both ends. */
+struct str str_trim(struct str s);
+
+/* Cut at the first `byte`: the part before it is returned and `*rest` becomes the part after
+ * it. Without one, all of it is returned and *rest is empty with rest->at NULL. */
+struct str str_split(struct str s, char byte, struct str *rest);
+
+/* All of `s` as decimal digits, no sign. False, and nothing stored, when it is not a number
+ * or does not fit. */
+MUST_CHECK bool str_to_u64(struct str s, uint64_t *ret);
+
+/* The same with an optional '-' or '+'. */
+MUST_CHECK bool str_to_i64(struct str s, int64_t *ret);
+
+/* A copy that ends in NUL; free() it. */
+char *str_dup(struct str s);
+
+#endif

@@ -1,0 +1,105 @@
+/* loop: one thread's time and turns.
+ *
+ * A loop waits for something to happen, lets everybody concerned react, and at the end of
+ * that turn runs the deferred tasks: streams pump, connections write. So whatever a turn
+ * produced for one connection leaves in one write. An object belongs to one loop for life
+ * and needs no lock; another thread that wants something of it posts a mail.
+ *
+ *     wait ─▶ timers ─▶ sockets, mail ─▶ deferred tasks, until none is left ─▶ wait
+ *
+ * A fake loop has no descriptors and its clock stands still until a test moves it.
+ *
+ * Memory   tasks, timers and mails live inside their owners; the loop only links them.
+ * Threads  everything belongs to the loop's own thread, except loop_post().
+ */
+#ifndef WEIR_LOOP_LOOP_H
+#define WEIR_LOOP_LOOP_H
+
+#include "base/attr.h"
+#include "base/list.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct loop;
+struct uv_loop_s;
+
+struct loop *loop_new(void);
+void loop_free(struct loop *loop); /* nothing may be linked to it any more */
+
+/* Turn until loop_stop(). */
+void loop_run(struct loop *loop);
+void loop_stop(struct loop *loop);
+
+/* Milliseconds of monotonic time, as of the start of this turn. */
+uint64_t loop_now_ms(const struct loop *loop);
+
+/* For folders that bring their own handles (server/). NULL on a fake loop. */
+struct uv_loop_s *loop_uv(struct loop *loop);
+
+/* --- fake loops, for tests ------------------------------------------------------------- */
+
+struct loop *loop_new_fake(void);
+
+/* Run one turn now: the mail that is waiting, then the deferred tasks. */
+void loop_turn(struct loop *loop);
+
+/* Let `ms` pass: timers fire in order, each in a turn of its own at its own moment. */
+void loop_advance(struct loop *loop, uint64_t ms);
+
+/* --- deferred tasks: "before this turn ends" -------------------------------------------- */
+
+typedef void task_fn(void *ctx);
+
+struct task {
+    struct list link;
+    task_fn *fn;
+    void *ctx;
+};
+
+void task_init(struct task *task, task_fn *fn, void *ctx);
+
+/* Run `task` once at the end of this turn, after what was deferred before it. Deferring a
+ * task that already waits changes nothing. A task may defer others, and itself: those run in
+ * the same turn too. From outside a turn (the loop's thread, before loop_run) it runs in the
+ * first one. */
+void loop_defer(struct loop *loop, struct task *task);
+void task_cancel(struct task *task); /* harmless when it does not wait */
+
+/* --- timers ------------------------------------------------------------------------------ */
+
+struct timer {
+    struct loop *loop;
+    size_t place; /* in the loop's heap, counted from 1; 0 = not waiting */
+    uint64_t due_ms, order;
+    task_fn *fn;
+    void *ctx;
+};
+
+void timer_init(struct timer *timer, struct loop *loop, task_fn *fn, void *ctx);
+
+/* Fire once, `in_ms` from loop_now_ms(); never before this call returns, also for 0.
+ * Starting a timer that waits moves it. Timers due in the same millisecond fire in the same
+ * turn, in the order they were started. */
+void timer_start(struct timer *timer, uint64_t in_ms);
+void timer_stop(struct timer *timer); /* harmless when it does not wait */
+
+static inline bool timer_waits(const struct timer *timer) {
+    return timer->place != 0;
+}
+
+/* --- mail: "on that loop, soon" ----------------------------------------------------------- */
+
+struct mail {
+    struct mail *next;
+    task_fn *fn;
+    void *ctx;
+};
+
+/* Have fn(ctx) run on `loop`, in a later turn, in the order posted by one thread. Any thread
+ * may call; `mail` must stay put until fn has begun. Many posts between two turns cost the
+ * loop one wake-up. */
+void loop_post(struct loop *loop, struct mail *mail, task_fn *fn, void *ctx);
+
+#endif

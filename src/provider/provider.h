@@ -1,0 +1,98 @@
+/* provider: somebody who can answer for a model.
+ *
+ * A kind is one file that fills struct provider_kind; nobody else knows which kind is there.
+ * A call asks once and streams: thinking, text and tool calls as they come, usage, and then
+ * exactly one ending. A run drives it; a slow listener pauses it.
+ *
+ * Memory   the request and all it points to stay the caller's and must live until the ending
+ *          or provider_call_cancel(). What callbacks lend is borrowed.
+ * Threads  a call belongs to one loop; the provider itself is read-only and shared.
+ */
+#ifndef WEIR_PROVIDER_PROVIDER_H
+#define WEIR_PROVIDER_PROVIDER_H
+
+#include "base/err.h"
+#include "loop/loop.h"
+#include "wire/event.h"
+
+enum message_role {
+    MESSAGE_USER,        /* text: what a person said */
+    MESSAGE_AGENT,       /* text: what `agent` answered */
+    MESSAGE_TOOL_CALL,   /* agent asked: call_id, tool, text = arguments (JSON object) */
+    MESSAGE_TOOL_RESULT, /* call_id, text = result (JSON object), error */
+};
+
+/* One entry of a conversation, oldest first. */
+struct message {
+    enum message_role role;
+    bool error;
+    struct str agent, text, call_id, tool;
+};
+
+/* A tool that the model may ask for. */
+struct tool_offer {
+    struct str name, description;
+    struct str parameters; /* JSON Schema of the arguments */
+};
+
+struct provider_request {
+    struct str agent;  /* slug of the agent that asks */
+    struct str model;  /* as configured; the provider may answer under a longer name */
+    struct str system; /* instructions, or empty */
+    const struct message *messages;
+    size_t message_count;
+    size_t turn_start; /* index in messages of the user message that this turn answers */
+    const struct tool_offer *tools;
+    size_t tool_count;
+};
+
+/* Callbacks, on the loop of the call, never before provider_call_start() has returned. After
+ * on_done or on_failed, or after provider_call_cancel(), none comes any more and the call is
+ * gone. Text need not be cut on character boundaries; the run repairs that. */
+struct provider_sink {
+    void (*on_text)(struct str text, void *ctx);
+    void (*on_thinking)(struct str text, void *ctx);
+    void (*on_tool_call)(struct str call_id, struct str tool, struct str args, void *ctx);
+    void (*on_usage)(const struct event_usage *usage, void *ctx);
+    /* A question to a human that this reply ends with; tool may be empty. */
+    void (*on_approval)(struct str call_id, struct str question, struct str tool,
+                        struct str args, void *ctx);
+    void (*on_done)(struct str model, void *ctx);
+    /* reason: stable, for programs, as EVENT_FAILED has it. */
+    void (*on_failed)(const struct err *why, struct str reason, void *ctx);
+};
+
+struct provider_call; /* each kind's own */
+struct provider;
+
+struct provider_kind {
+    const char *name; /* "scripted", "openai" */
+    struct provider_call *(*start)(struct provider *provider, struct loop *loop,
+                                   const struct provider_request *request,
+                                   const struct provider_sink *sink, void *ctx);
+    /* No callbacks until resumed, and upstream is not read meanwhile. */
+    void (*pause)(struct provider_call *call);
+    void (*resume)(struct provider_call *call);
+    void (*cancel)(struct provider_call *call);
+    void (*free)(struct provider *provider);
+};
+
+/* What every kind's own struct begins with. */
+struct provider {
+    const struct provider_kind *kind;
+    struct str name; /* as configured */
+};
+
+static inline struct provider_call *provider_call_start(struct provider *provider,
+                                                        struct loop *loop,
+                                                        const struct provider_request *request,
+                                                        const struct provider_sink *sink,
+                                                        void *ctx) {
+    return provider->kind->start(provider, loop, request, sink, ctx);
+}
+
+static inline void provider_free(struct provider *provider) {
+    if (provider) provider->kind->free(provider);
+}
+
+#endif

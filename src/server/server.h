@@ -1,0 +1,70 @@
+/* server: listeners, connections, and the loops they live on.
+ *
+ * One libuv loop per core. Each address has one listening socket, on the first loop; an
+ * accepted socket goes to the loop with the fewest connections and stays there. HTTP/1.1 and
+ * HTTP/2 by prior knowledge share every socket: the HTTP/2 preface tells them apart.
+ *
+ * Memory   server_new() borrows `loops` until server_free().
+ * Threads  server_* belong to the thread of loops[0], unless said otherwise. The start
+ *          function of a listener runs on the loop of the connection.
+ */
+#ifndef WEIR_SERVER_SERVER_H
+#define WEIR_SERVER_SERVER_H
+
+#include "server/exchange.h"
+
+struct server;
+
+/* Settings with the defaults of the "limits" table; every one is per listener. */
+struct server_limits {
+    size_t fields_max;             /* 100 header fields */
+    size_t fields_max_bytes;       /* 16 KiB, name + value + 32 each */
+    size_t target_max_bytes;       /* 8 KiB request target */
+    size_t streams_max;            /* 1,000 a connection */
+    size_t streams_max_stranger;   /* 100 until a call has authenticated; 0 = no such rule */
+    size_t connections_max;        /* 1,024 */
+    size_t connection_max_bytes;   /* 1 MiB of write buffers a connection */
+    uint64_t header_timeout_ms;    /* 10 s for a complete header section */
+    uint64_t write_stall_ms;       /* 30 s without progress while bytes wait */
+    uint64_t idle_timeout_ms;      /* 300 s without a stream */
+    uint64_t keepalive_ms;         /* HTTP/2: ping after this silence, 0 = off */
+    uint64_t keepalive_timeout_ms; /* and close when unanswered this long */
+};
+
+extern const struct server_limits server_limits_default;
+
+struct listener_options {
+    struct str name;                    /* "http", "grpc": for logs and the ports file */
+    struct str address;                 /* host:port, port 0 allowed; unix:/path */
+    const struct server_limits *limits; /* borrowed; NULL = defaults */
+    exchange_start_fn *on_request;
+    void *ctx; /* for on_request */
+};
+
+struct server *server_new(struct loop **loops, size_t loop_count);
+/* All connections must be closed (server_stop has called back). */
+void server_free(struct server *server);
+
+/* Bind and listen. The text of an error names the address, who may hold it and the fix.
+ * errors  ERR_INVALID_ARGUMENT not an address; ERR_UNAVAILABLE taken or not ours */
+MUST_CHECK bool server_listen(struct server *server, const struct listener_options *options,
+                              struct err *e);
+
+/* The port a listener really has (0 for unix sockets and unknown names). */
+int server_port(const struct server *server, struct str name);
+
+/* Stop accepting, send GOAWAY, close idle connections; let exchanges end by themselves until
+ * `within_ms` have passed, then cut what is left. on_stopped(ctx) runs on loops[0], once,
+ * when no connection is left. Calling it again with less time shortens the wait. */
+void server_stop(struct server *server, uint64_t within_ms, void (*on_stopped)(void *ctx),
+                 void *ctx);
+
+struct server_counts {
+    size_t connections, exchanges;
+    uint64_t accepted, requests; /* since start */
+};
+
+/* Any thread; a snapshot. */
+struct server_counts server_counts(const struct server *server);
+
+#endif

@@ -1,0 +1,127 @@
+/* store: what survives a restart.
+ *
+ * One append-only log of packed events is the truth; tables about runs, sessions and usage
+ * are projections, filled behind it on the store's own thread and replayed at start. Writes
+ * that arrive while a commit is on its way to the disk share the next one (group commit).
+ *
+ * A row of the log holds sections, each a stretch of one run's events in their encoding:
+ *
+ *     row = section+     section = run varint · first seq varint · length varint · events
+ *
+ * The first row of a run is its own, and so is one that ends it or calls a tool; text in
+ * between shares a row with all other live runs (run column 0).
+ *
+ * Memory   said at each call.
+ * Threads  store_write, store_load_*: any loop; answers come as mail to the loop they name.
+ * Source   design.md, "The journal"; checks.md groups T and R.
+ */
+#ifndef WEIR_STORE_STORE_H
+#define WEIR_STORE_STORE_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "loop/loop.h"
+#include "wire/event.h"
+
+struct store;
+
+enum store_durability {
+    STORE_FULL,   /* acknowledged means on disk: fsync in every commit */
+    STORE_NORMAL, /* survives kill -9, not a power cut */
+    STORE_OFF,    /* survives nothing; for measurements */
+};
+
+struct store_options {
+    struct str folder; /* made when missing, mode 0700; the database is folder/weir.db */
+    enum store_durability durability;
+    struct loop *loop; /* where on_open is told */
+    /* Once, when reads and writes can begin, or with an error when they never will:
+     * ERR_FAILED_PRECONDITION (another process has it; a newer schema), ERR_DATA_LOSS (a
+     * damaged file), ERR_UNAVAILABLE (cannot be opened). The text names the file and the fix.
+     */
+    void (*on_open)(const struct err *failed, void *ctx); /* failed is NULL on success */
+    void *ctx;
+};
+
+/* Start the store's thread, which opens the database in the background. Writes and loads may
+ * be queued at once; they are answered after on_open, or fail with its error. */
+struct store *store_open(const struct store_options *options);
+
+/* Finish what is queued, checkpoint, close, end the thread. Blocks. NULL is fine. */
+void store_close(struct store *store);
+
+/* Valid after on_open: 1 in a new store, one more with every start. */
+uint64_t store_epoch(const struct store *store);
+
+/* --- writing ------------------------------------------------------------------------------ */
+
+struct store_row {
+    uint64_t run;     /* whose row it is, or 0 for a shared one */
+    struct buf bytes; /* sections, made with store_section_append() */
+};
+
+struct store_write;
+typedef void store_written_fn(struct store_write *write, const struct err *failed, void *ctx);
+
+/* One all-or-nothing piece of a commit. The caller owns it and keeps it, unchanged, until
+ * on_written has run on `home`; the store never frees it. */
+struct store_write {
+    struct store_write *next; /* the store's */
+    struct mail mail;         /* the store's */
+    struct err failed;        /* the store's */
+    struct store_row *rows;
+    size_t row_count;
+    struct loop *home;
+    store_written_fn *on_written; /* failed is NULL once it is durable as configured */
+    void *ctx;
+};
+
+void store_write(struct store *store, struct store_write *write);
+
+/* Append one section to a row's bytes. False at the buffer's limit. */
+bool store_section_append(struct buf *row, uint64_t run, uint64_t first_seq, struct str events);
+
+/* Walk a row's sections: false at the end or, with *ret_bad set, at bytes that are none. */
+struct store_section {
+    uint64_t run, first_seq;
+    struct str events;
+};
+bool store_section_next(struct str *row, struct store_section *ret, bool *ret_bad);
+
+/* --- reading ------------------------------------------------------------------------------ */
+
+/* All loads: the caller keeps the struct until on_loaded has run on `home`, then frees
+ * `arena` with arena_free(). Results borrow that arena. */
+
+struct store_load;
+typedef void store_loaded_fn(struct store_load *load, const struct err *failed, void *ctx);
+
+enum store_question {
+    STORE_SESSION, /* sections of the newest finished runs of a session, oldest run first;
+                      shared rows are left out. Not found is an empty answer, no error */
+    STORE_RUN,     /* every section of one run after `after_seq`, in order, at most max_bytes */
+    STORE_UNFINISHED, /* one entry per run without a terminal event: run id, last seq */
+};
+
+struct store_load {
+    struct store_load *next; /* the store's */
+    struct mail mail;        /* the store's */
+    struct err failed;       /* the store's */
+    enum store_question question;
+    struct str workspace, user, session; /* STORE_SESSION */
+    size_t runs_max;                     /* STORE_SESSION: how many runs at most */
+    uint64_t run, after_seq;             /* STORE_RUN */
+    size_t max_bytes;                    /* of the answer */
+    struct loop *home;
+    store_loaded_fn *on_loaded;
+    void *ctx;
+    /* The answer. */
+    struct arena *arena;
+    struct store_section *sections; /* STORE_UNFINISHED: first_seq is the last seq on disk */
+    size_t section_count;
+    bool more; /* cut at max_bytes or runs_max */
+};
+
+void store_load(struct store *store, struct store_load *load);
+
+#endif

@@ -1,0 +1,130 @@
+/* event: what can happen in a run, and its bytes.
+ *
+ * One vocabulary for the whole program: runs append events, every contract projects them,
+ * the store keeps their bytes as they stand in the journal. An encoded event is
+ *
+ *     ┌────────┬───────────┬──────────────────────────────────────────┐
+ *     │ kind 1 │ len varint│ fields in the order of struct event       │
+ *     └────────┴───────────┴──────────────────────────────────────────┘
+ *     text: varint length, bytes · number: zigzag varint · flag: one byte
+ *
+ * Fields may only ever be added at the end of a kind; a missing one reads as empty, zero or
+ * (tokens) unknown, and bytes behind the last known field are skipped. Sequence numbers are
+ * not encoded: they follow from the place.
+ *
+ * Memory   decoded text borrows the encoded bytes.
+ * Threads  none; values only.
+ */
+#ifndef WEIR_WIRE_EVENT_H
+#define WEIR_WIRE_EVENT_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+enum event_kind {
+    /* The numbers are on disk: never change one. */
+    EVENT_STARTED = 1,
+    EVENT_TEXT = 2,
+    EVENT_THINKING = 3,
+    EVENT_TOOL_CALL = 4,
+    EVENT_TOOL_RESULT = 5,
+    EVENT_USAGE = 6,
+    EVENT_STEP = 7,
+    EVENT_AUDIO = 8,
+    EVENT_APPROVAL = 9,
+    EVENT_ITEM = 10,
+    EVENT_DONE = 11,
+    EVENT_FAILED = 12,
+    EVENT_CANCELLED = 13,
+    EVENT_KIND_COUNT,
+};
+
+#define TOKENS_UNKNOWN INT64_C(-1)
+
+struct event_usage {
+    struct str model;
+    int64_t prompt, completion, total, tool_use, thoughts,
+        cached;            /* tokens, or TOKENS_UNKNOWN */
+    int64_t call_sequence; /* model calls of this run, counted from 0 */
+};
+
+struct event {
+    uint64_t seq; /* 1, 2, 3 ... in its journal */
+    enum event_kind kind;
+    int64_t at_ms;    /* since the run started; 0 in EVENT_STARTED itself */
+    struct str agent; /* slug of who did it; the addressed agent in EVENT_STARTED */
+    union {
+        struct {
+            struct str workspace, user, session;
+            struct str text;     /* what the caller said */
+            struct str contract; /* which wire it came in by: "crawbl", "agentbreeder", "cli" */
+            uint64_t parent;     /* run that lent its session, or 0 */
+            int64_t unix_ms;     /* when */
+        } started;
+        struct {
+            struct str text; /* never empty, valid UTF-8, no character cut */
+        } text, thinking;
+        struct {
+            struct str call_id, tool, args; /* args: one JSON object */
+        } tool_call;
+        struct {
+            struct str call_id, result; /* result: one JSON object */
+            bool error;
+            struct str message; /* when error: what to show */
+        } tool_result;
+        struct event_usage usage;
+        struct {
+            struct str description, result; /* result: JSON, or empty */
+        } step;
+        struct {
+            struct str type, bytes; /* type: a media type, or a contract's message name */
+        } audio, item;
+        struct {
+            struct str call_id, question, tool, args; /* tool may be empty: a plain question */
+        } approval;
+        struct {
+            struct str model;
+            struct str turns; /* encoded; read with event_turn_next() */
+        } done;
+        struct {
+            enum err_code code;
+            struct str reason;  /* stable, for programs: "PROVIDER_TIMEOUT" */
+            struct str message; /* for people; holds no secret */
+        } failed;
+        struct {
+            struct str message;
+        } cancelled;
+    };
+};
+
+/* One final reply of a run, as EVENT_DONE lists them. */
+struct event_turn {
+    struct str agent, text;
+};
+
+/* "text", "tool_call": the design's own words. */
+struct str event_kind_name(enum event_kind kind);
+
+/* done, failed and cancelled: nothing follows in the journal. */
+bool event_is_terminal(enum event_kind kind);
+
+/* Whether nobody may see it before it is on disk: a tool call, an approval, a terminal. */
+bool event_needs_disk(enum event_kind kind);
+
+/* Append the encoding of `event`. False at the buffer's limit. */
+bool event_encode(const struct event *event, struct buf *out);
+
+/* Exactly as many bytes as event_encode() will append. */
+size_t event_encoded_len(const struct event *event);
+
+/* Read the first event of *bytes and move *bytes behind it. seq is left as it is.
+ * errors  ERR_DATA_LOSS cut short, or a kind nobody knows */
+MUST_CHECK bool event_decode(struct str *bytes, struct event *ret, struct err *e);
+
+/* Append one turn to what will be done.turns. */
+bool event_turn_append(struct buf *turns, struct str agent, struct str text);
+
+/* Walk done.turns: false at the end. */
+bool event_turn_next(struct str *turns, struct event_turn *ret);
+
+#endif
