@@ -1,0 +1,275 @@
+#include "wire/event.h"
+
+#include <assert.h>
+
+/* --- what each kind is ---------------------------------------------------------------------
+ */
+
+static const struct {
+    const char *name;
+    bool terminal, needs_disk;
+} kinds[EVENT_KIND_COUNT] = {
+    /* clang-format off */
+    [EVENT_STARTED]     = {"started",     false, false},
+    [EVENT_TEXT]        = {"text",        false, false},
+    [EVENT_THINKING]    = {"thinking",    false, false},
+    [EVENT_TOOL_CALL]   = {"tool_call",   false, true},
+    [EVENT_TOOL_RESULT] = {"tool_result", false, false},
+    [EVENT_USAGE]       = {"usage",       false, false},
+    [EVENT_STEP]        = {"step",        false, false},
+    [EVENT_AUDIO]       = {"audio",       false, false},
+    [EVENT_APPROVAL]    = {"approval",    false, true},
+    [EVENT_ITEM]        = {"item",        false, false},
+    [EVENT_DONE]        = {"done",        true,  true},
+    [EVENT_FAILED]      = {"failed",      true,  true},
+    [EVENT_CANCELLED]   = {"cancelled",   true,  true},
+    /* clang-format on */
+};
+
+static bool is_kind(unsigned kind) {
+    return kind < EVENT_KIND_COUNT && kinds[kind].name;
+}
+
+struct str event_kind_name(enum event_kind kind) {
+    assert(is_kind(kind));
+    return str_from(kinds[kind].name);
+}
+
+bool event_is_terminal(enum event_kind kind) {
+    assert(is_kind(kind));
+    return kinds[kind].terminal;
+}
+
+bool event_needs_disk(enum event_kind kind) {
+    assert(is_kind(kind));
+    return kinds[kind].needs_disk;
+}
+
+/* --- the fields of each kind, in their order on disk ---------------------------------------
+ */
+
+enum field_type { FIELD_END, FIELD_TEXT, FIELD_NUMBER, FIELD_TOKENS, FIELD_FLAG, FIELD_CODE };
+
+struct field_row {
+    enum field_type type;
+    size_t offset;
+};
+
+#define AT(member) offsetof(struct event, member)
+#define FIELDS_MAX 9
+
+static const struct field_row fields[EVENT_KIND_COUNT][FIELDS_MAX + 1] = {
+    [EVENT_STARTED] = {{FIELD_TEXT, AT(started.workspace)},
+                       {FIELD_TEXT, AT(started.user)},
+                       {FIELD_TEXT, AT(started.session)},
+                       {FIELD_TEXT, AT(started.text)},
+                       {FIELD_TEXT, AT(started.contract)},
+                       {FIELD_NUMBER, AT(started.parent)},
+                       {FIELD_NUMBER, AT(started.unix_ms)}},
+    [EVENT_TEXT] = {{FIELD_TEXT, AT(text.text)}},
+    [EVENT_THINKING] = {{FIELD_TEXT, AT(thinking.text)}},
+    [EVENT_TOOL_CALL] = {{FIELD_TEXT, AT(tool_call.call_id)},
+                         {FIELD_TEXT, AT(tool_call.tool)},
+                         {FIELD_TEXT, AT(tool_call.args)}},
+    [EVENT_TOOL_RESULT] = {{FIELD_TEXT, AT(tool_result.call_id)},
+                           {FIELD_TEXT, AT(tool_result.result)},
+                           {FIELD_FLAG, AT(tool_result.error)},
+                           {FIELD_TEXT, AT(tool_result.message)}},
+    [EVENT_USAGE] = {{FIELD_TEXT, AT(usage.model)},
+                     {FIELD_TOKENS, AT(usage.prompt)},
+                     {FIELD_TOKENS, AT(usage.completion)},
+                     {FIELD_TOKENS, AT(usage.total)},
+                     {FIELD_TOKENS, AT(usage.tool_use)},
+                     {FIELD_TOKENS, AT(usage.thoughts)},
+                     {FIELD_TOKENS, AT(usage.cached)},
+                     {FIELD_NUMBER, AT(usage.call_sequence)}},
+    [EVENT_STEP] = {{FIELD_TEXT, AT(step.description)}, {FIELD_TEXT, AT(step.result)}},
+    [EVENT_AUDIO] = {{FIELD_TEXT, AT(audio.type)}, {FIELD_TEXT, AT(audio.bytes)}},
+    [EVENT_APPROVAL] = {{FIELD_TEXT, AT(approval.call_id)},
+                        {FIELD_TEXT, AT(approval.question)},
+                        {FIELD_TEXT, AT(approval.tool)},
+                        {FIELD_TEXT, AT(approval.args)}},
+    [EVENT_ITEM] = {{FIELD_TEXT, AT(item.type)}, {FIELD_TEXT, AT(item.bytes)}},
+    [EVENT_DONE] = {{FIELD_TEXT, AT(done.model)}, {FIELD_TEXT, AT(done.turns)}},
+    [EVENT_FAILED] = {{FIELD_CODE, AT(failed.code)},
+                      {FIELD_TEXT, AT(failed.reason)},
+                      {FIELD_TEXT, AT(failed.message)}},
+    [EVENT_CANCELLED] = {{FIELD_TEXT, AT(cancelled.message)}},
+};
+
+/* --- numbers
+ * ---------------------------------------------------------------------------------- */
+
+static uint64_t zigzag(int64_t number) {
+    return ((uint64_t)number << 1) ^ (uint64_t)(number >> 63);
+}
+
+static int64_t unzigzag(uint64_t bits) {
+    return (int64_t)(bits >> 1) ^ -(int64_t)(bits & 1);
+}
+
+static size_t varint_len(uint64_t number) {
+    return number == 0 ? 1 : (size_t)(63 - __builtin_clzll(number)) / 7 + 1;
+}
+
+static char *put_varint(char *at, uint64_t number) {
+    while (number >= 0x80) {
+        *at++ = (char)(number | 0x80);
+        number >>= 7;
+    }
+    *at++ = (char)number;
+    return at;
+}
+
+static char *put_text(char *at, struct str text) {
+    at = put_varint(at, text.len);
+    if (text.len) memcpy(at, text.at, text.len);
+    return at + text.len;
+}
+
+static bool take_varint(struct str *bytes, uint64_t *ret) {
+    uint64_t number = 0;
+    for (size_t i = 0; i < bytes->len && i < 10; i++) {
+        uint64_t seven = (unsigned char)bytes->at[i] & 0x7F;
+        if (i == 9 && seven > 1) return false;
+        number |= seven << (7 * i);
+        if ((unsigned char)bytes->at[i] < 0x80) {
+            *bytes = str_skip(*bytes, i + 1);
+            *ret = number;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool take_text(struct str *bytes, struct str *ret) {
+    uint64_t len;
+    if (!take_varint(bytes, &len) || len > bytes->len) return false;
+    *ret = str_head(*bytes, (size_t)len);
+    *bytes = str_skip(*bytes, (size_t)len);
+    return true;
+}
+
+/* --- encode
+ * ------------------------------------------------------------------------------------ */
+
+static const void *field_at(const struct event *event, const struct field_row *row) {
+    return (const char *)event + row->offset;
+}
+
+static uint64_t field_number(const struct event *event, const struct field_row *row) {
+    const void *at = field_at(event, row);
+    if (row->type == FIELD_FLAG) return *(const bool *)at;
+    if (row->type == FIELD_CODE) return zigzag((int64_t) * (const enum err_code *)at);
+    return zigzag(*(const int64_t *)at);
+}
+
+static size_t field_len(const struct event *event, const struct field_row *row) {
+    if (row->type != FIELD_TEXT) return varint_len(field_number(event, row));
+    size_t len = ((const struct str *)field_at(event, row))->len;
+    return varint_len(len) + len;
+}
+
+static size_t body_len(const struct event *event) {
+    size_t len = varint_len(event->agent.len) + event->agent.len;
+    len += varint_len(zigzag(event->at_ms));
+    for (const struct field_row *row = fields[event->kind]; row->type != FIELD_END; row++) {
+        len += field_len(event, row);
+    }
+    return len;
+}
+
+size_t event_encoded_len(const struct event *event) {
+    assert(is_kind(event->kind));
+    size_t body = body_len(event);
+    return 1 + varint_len(body) + body;
+}
+
+bool event_encode(const struct event *event, struct buf *out) {
+    assert(is_kind(event->kind));
+    size_t body = body_len(event);
+    size_t len = 1 + varint_len(body) + body;
+    char *at = buf_room(out, len);
+    if (!at) return false;
+    *at++ = (char)event->kind;
+    at = put_varint(at, body);
+    at = put_text(at, event->agent);
+    at = put_varint(at, zigzag(event->at_ms));
+    for (const struct field_row *row = fields[event->kind]; row->type != FIELD_END; row++) {
+        if (row->type == FIELD_TEXT) {
+            at = put_text(at, *(const struct str *)field_at(event, row));
+        } else {
+            at = put_varint(at, field_number(event, row));
+        }
+    }
+    buf_grew(out, len);
+    return true;
+}
+
+/* --- decode
+ * ------------------------------------------------------------------------------------ */
+
+static bool take_field(struct str *body, struct event *event, const struct field_row *row) {
+    void *at = (char *)event + row->offset;
+    if (row->type == FIELD_TEXT) return take_text(body, at);
+    uint64_t bits;
+    if (!take_varint(body, &bits)) return false;
+    if (row->type == FIELD_FLAG) {
+        *(bool *)at = bits != 0;
+    } else if (row->type == FIELD_CODE) {
+        int64_t code = unzigzag(bits);
+        bool known = code >= 0 && code < ERR_CODE_COUNT;
+        *(enum err_code *)at = known ? (enum err_code)code : ERR_UNKNOWN;
+    } else {
+        *(int64_t *)at = unzigzag(bits);
+    }
+    return true;
+}
+
+static void set_missing(struct event *event, const struct field_row *row) {
+    void *at = (char *)event + row->offset;
+    if (row->type == FIELD_TEXT) *(struct str *)at = STR_EMPTY;
+    if (row->type == FIELD_TOKENS) *(int64_t *)at = TOKENS_UNKNOWN;
+}
+
+bool event_decode(struct str *bytes, struct event *ret, struct err *e) {
+    if (bytes->len == 0) return err_set(e, ERR_DATA_LOSS, "no event where one should begin");
+    unsigned kind = (unsigned char)bytes->at[0];
+    if (!is_kind(kind)) return err_set(e, ERR_DATA_LOSS, "no event has kind %u", kind);
+    struct str rest = str_skip(*bytes, 1), body;
+    struct event event = {.seq = ret->seq, .kind = (enum event_kind)kind, .agent = STR_EMPTY};
+    if (!take_text(&rest, &body)) goto cut;
+    uint64_t at_ms;
+    if (!take_text(&body, &event.agent) || !take_varint(&body, &at_ms)) goto cut;
+    event.at_ms = unzigzag(at_ms);
+    for (const struct field_row *row = fields[kind]; row->type != FIELD_END; row++) {
+        if (body.len == 0) {
+            set_missing(&event, row);
+        } else if (!take_field(&body, &event, row)) {
+            goto cut;
+        }
+    }
+    *bytes = rest;
+    *ret = event;
+    return true;
+
+cut:
+    return err_set(e, ERR_DATA_LOSS, "a %s event is cut short", kinds[kind].name);
+}
+
+/* --- turns
+ * ------------------------------------------------------------------------------------- */
+
+bool event_turn_append(struct buf *turns, struct str agent, struct str text) {
+    size_t len = varint_len(agent.len) + agent.len + varint_len(text.len) + text.len;
+    char *at = buf_room(turns, len);
+    if (!at) return false;
+    at = put_text(at, agent);
+    put_text(at, text);
+    buf_grew(turns, len);
+    return true;
+}
+
+bool event_turn_next(struct str *turns, struct event_turn *ret) {
+    return turns->len && take_text(turns, &ret->agent) && take_text(turns, &ret->text);
+}
