@@ -1,0 +1,323 @@
+#include "loop/loop.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <uv.h>
+
+#define HEAP_FIRST_ROOM 64
+#define NEVER UINT64_MAX
+
+struct loop {
+    bool fake;
+    uint64_t fake_now_ms;
+
+    struct list deferred;
+
+    /* A binary heap of the waiting timers, the next one first. */
+    struct timer **heap;
+    size_t heap_count, heap_room;
+    uint64_t next_order;
+
+    /* The newest mail first; whoever puts the first one in rings the bell. */
+    _Atomic(struct mail *) mailbox;
+
+    /* Not on a fake loop. */
+    uv_loop_t uv;
+    uv_timer_t alarm; /* one for all timers of the heap */
+    uint64_t alarm_ms;
+    uv_async_t bell;
+    uv_prepare_t before_wait;
+    uv_check_t after_wait;
+};
+
+/* --- deferred tasks ---------------------------------------------------------------------- */
+
+void task_init(struct task *task, task_fn *fn, void *ctx) {
+    list_init(&task->link);
+    task->fn = fn;
+    task->ctx = ctx;
+}
+
+void loop_defer(struct loop *loop, struct task *task) {
+    if (!list_linked(&task->link)) list_append(&loop->deferred, &task->link);
+}
+
+void task_cancel(struct task *task) {
+    list_remove(&task->link);
+}
+
+static void run_deferred(struct loop *loop) {
+    struct list *link;
+    while ((link = list_pop(&loop->deferred))) {
+        struct task *task = CONTAINER_OF(link, struct task, link);
+        task->fn(task->ctx);
+    }
+}
+
+/* --- timers: the heap -------------------------------------------------------------------- */
+
+static bool is_before(const struct timer *a, const struct timer *b) {
+    if (a->due_ms != b->due_ms) return a->due_ms < b->due_ms;
+    return a->order < b->order;
+}
+
+/* Places count from 1, so the parent of `place` is place / 2. */
+static struct timer *timer_at(const struct loop *loop, size_t place) {
+    return loop->heap[place - 1];
+}
+
+static void put_at(struct loop *loop, size_t place, struct timer *timer) {
+    loop->heap[place - 1] = timer;
+    timer->place = place;
+}
+
+static void sift_up(struct loop *loop, struct timer *timer) {
+    size_t place = timer->place;
+    for (; place > 1 && is_before(timer, timer_at(loop, place / 2)); place /= 2)
+        put_at(loop, place, timer_at(loop, place / 2));
+    put_at(loop, place, timer);
+}
+
+static void sift_down(struct loop *loop, struct timer *timer) {
+    size_t place = timer->place;
+    for (size_t child; (child = place * 2) <= loop->heap_count; place = child) {
+        if (child < loop->heap_count &&
+            is_before(timer_at(loop, child + 1), timer_at(loop, child)))
+            child++;
+        if (!is_before(timer_at(loop, child), timer)) break;
+        put_at(loop, place, timer_at(loop, child));
+    }
+    put_at(loop, place, timer);
+}
+
+static void heap_add(struct loop *loop, struct timer *timer) {
+    if (loop->heap_count == loop->heap_room) {
+        loop->heap_room = loop->heap_room ? loop->heap_room * 2 : HEAP_FIRST_ROOM;
+        loop->heap = mem_resize(loop->heap, loop->heap_room * sizeof(struct timer *));
+    }
+    loop->heap_count++;
+    put_at(loop, loop->heap_count, timer);
+    sift_up(loop, timer);
+}
+
+static void heap_remove(struct loop *loop, struct timer *timer) {
+    size_t place = timer->place;
+    struct timer *last = timer_at(loop, loop->heap_count);
+    loop->heap_count--;
+    timer->place = 0;
+    if (last == timer) return;
+    put_at(loop, place, last);
+    sift_up(loop, last);
+    sift_down(loop, last);
+}
+
+/* --- timers: the public story ------------------------------------------------------------ */
+
+void timer_init(struct timer *timer, struct loop *loop, task_fn *fn, void *ctx) {
+    *timer = (struct timer){.loop = loop, .fn = fn, .ctx = ctx};
+}
+
+void timer_start(struct timer *timer, uint64_t in_ms) {
+    struct loop *loop = timer->loop;
+    uint64_t now_ms = loop_now_ms(loop);
+    timer->due_ms = in_ms < NEVER - now_ms ? now_ms + in_ms : NEVER;
+    timer->order = loop->next_order++;
+    if (timer->place == 0) {
+        heap_add(loop, timer);
+    } else {
+        sift_up(loop, timer);
+        sift_down(loop, timer);
+    }
+}
+
+void timer_stop(struct timer *timer) {
+    if (timer->place != 0) heap_remove(timer->loop, timer);
+}
+
+static uint64_t next_due_ms(const struct loop *loop) {
+    return loop->heap_count ? loop->heap[0]->due_ms : NEVER;
+}
+
+/* A timer that one of these callbacks starts waits for a later turn, also when it is due at
+ * once: its order is not below `end`. What was started before stands in front of it. */
+static void fire_due(struct loop *loop) {
+    uint64_t now_ms = loop_now_ms(loop);
+    uint64_t end = loop->next_order;
+    while (next_due_ms(loop) <= now_ms && loop->heap[0]->order < end) {
+        struct timer *timer = loop->heap[0];
+        heap_remove(loop, timer);
+        timer->fn(timer->ctx);
+    }
+}
+
+/* --- mail -------------------------------------------------------------------------------- */
+
+void loop_post(struct loop *loop, struct mail *mail, task_fn *fn, void *ctx) {
+    mail->fn = fn;
+    mail->ctx = ctx;
+    struct mail *head = atomic_load_explicit(&loop->mailbox, memory_order_relaxed);
+    do {
+        mail->next = head;
+    } while (!atomic_compare_exchange_weak_explicit(
+        &loop->mailbox, &head, mail, memory_order_release, memory_order_relaxed));
+    /* `mail` may be gone by now, and only the first of a batch needs to ring. */
+    if (!head && !loop->fake) uv_async_send(&loop->bell);
+}
+
+static struct mail *oldest_first(struct mail *newest) {
+    struct mail *oldest = NULL;
+    while (newest) {
+        struct mail *next = newest->next;
+        newest->next = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    return oldest;
+}
+
+static void deliver(struct loop *loop) {
+    struct mail *newest = atomic_exchange_explicit(&loop->mailbox, NULL, memory_order_acquire);
+    for (struct mail *mail = oldest_first(newest); mail;) {
+        struct mail *next = mail->next;
+        mail->fn(mail->ctx);
+        mail = next;
+    }
+}
+
+/* --- turns of a real loop ---------------------------------------------------------------- */
+
+/* libuv runs due timers first, then prepare, then it waits and calls for sockets and mail,
+ * then check. A turn in our sense ends in both places: before the wait nothing may be left
+ * that timers deferred, and after it nothing that sockets did. */
+
+static void set_alarm(struct loop *loop);
+
+static void on_alarm(uv_timer_t *alarm) {
+    struct loop *loop = alarm->data;
+    loop->alarm_ms = NEVER;
+    fire_due(loop);
+}
+
+static void on_bell(uv_async_t *bell) {
+    deliver(bell->data);
+}
+
+static void on_before_wait(uv_prepare_t *prepare) {
+    struct loop *loop = prepare->data;
+    run_deferred(loop);
+    set_alarm(loop);
+}
+
+static void on_after_wait(uv_check_t *check) {
+    run_deferred(check->data);
+}
+
+/* Only ever called right before the wait, so that starting and stopping timers is heap work
+ * alone. */
+static void set_alarm(struct loop *loop) {
+    uint64_t due_ms = next_due_ms(loop);
+    if (due_ms == loop->alarm_ms) return;
+    loop->alarm_ms = due_ms;
+    if (due_ms == NEVER) {
+        uv_timer_stop(&loop->alarm);
+        return;
+    }
+    uint64_t now_ms = uv_now(&loop->uv);
+    uv_timer_start(&loop->alarm, on_alarm, due_ms > now_ms ? due_ms - now_ms : 0, 0);
+}
+
+/* Out of descriptors or memory before anything runs: there is nothing to fall back to. */
+static void must(int result) {
+    if (result == 0) return;
+    log_error("cannot start an event loop: %s", uv_strerror(result));
+    abort();
+}
+
+static struct loop *new_plain(bool fake) {
+    struct loop *loop = MEM_NEW(struct loop);
+    loop->fake = fake;
+    loop->alarm_ms = NEVER;
+    list_init(&loop->deferred);
+    atomic_init(&loop->mailbox, NULL);
+    return loop;
+}
+
+struct loop *loop_new(void) {
+    struct loop *loop = new_plain(false);
+    must(uv_loop_init(&loop->uv));
+    must(uv_timer_init(&loop->uv, &loop->alarm));
+    must(uv_async_init(&loop->uv, &loop->bell, on_bell));
+    must(uv_prepare_init(&loop->uv, &loop->before_wait));
+    must(uv_check_init(&loop->uv, &loop->after_wait));
+    loop->alarm.data = loop->bell.data = loop;
+    loop->before_wait.data = loop->after_wait.data = loop;
+    must(uv_prepare_start(&loop->before_wait, on_before_wait));
+    must(uv_check_start(&loop->after_wait, on_after_wait));
+    return loop;
+}
+
+struct loop *loop_new_fake(void) {
+    return new_plain(true);
+}
+
+static void close_handles(struct loop *loop) {
+    uv_close((uv_handle_t *)&loop->alarm, NULL);
+    uv_close((uv_handle_t *)&loop->bell, NULL);
+    uv_close((uv_handle_t *)&loop->before_wait, NULL);
+    uv_close((uv_handle_t *)&loop->after_wait, NULL);
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+    int left = uv_loop_close(&loop->uv);
+    assert(left == 0);
+    (void)left;
+}
+
+void loop_free(struct loop *loop) {
+    if (!loop) return;
+    if (!loop->fake) close_handles(loop);
+    assert(list_empty(&loop->deferred));
+    assert(loop->heap_count == 0);
+    assert(!atomic_load(&loop->mailbox));
+    free(loop->heap);
+    free(loop);
+}
+
+void loop_run(struct loop *loop) {
+    assert(!loop->fake);
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+}
+
+void loop_stop(struct loop *loop) {
+    assert(!loop->fake);
+    uv_stop(&loop->uv);
+}
+
+uint64_t loop_now_ms(const struct loop *loop) {
+    return loop->fake ? loop->fake_now_ms : uv_now(&loop->uv);
+}
+
+struct uv_loop_s *loop_uv(struct loop *loop) {
+    return loop->fake ? NULL : &loop->uv;
+}
+
+/* --- turns of a fake loop ---------------------------------------------------------------- */
+
+void loop_turn(struct loop *loop) {
+    assert(loop->fake);
+    deliver(loop);
+    run_deferred(loop);
+}
+
+void loop_advance(struct loop *loop, uint64_t ms) {
+    assert(loop->fake);
+    uint64_t end_ms = loop->fake_now_ms + ms;
+    while (next_due_ms(loop) <= end_ms) {
+        if (next_due_ms(loop) > loop->fake_now_ms) loop->fake_now_ms = next_due_ms(loop);
+        fire_due(loop);
+        loop_turn(loop);
+    }
+    loop->fake_now_ms = end_ms;
+}
