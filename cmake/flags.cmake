@@ -1,0 +1,45 @@
+# The compiler flags of every build. The release binary is optimised, keeps its asserts and
+# its debug information, and is hardened; a sanitizer build swaps the hardening for the
+# sanitizer, since the two watch the same things and get into each other's way.
+
+# We choose the flags of a build ourselves: CMake's own build types would define NDEBUG.
+if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE None CACHE STRING "left alone; see cmake/flags.cmake" FORCE)
+endif()
+
+add_library(weir_flags INTERFACE)
+target_compile_definitions(weir_flags INTERFACE _GNU_SOURCE)
+target_compile_options(weir_flags INTERFACE -g)
+
+set(WEIR_HARDENING -D_FORTIFY_SOURCE=3 -fstack-protector-strong)
+include(CheckCCompilerFlag)
+foreach(flag -fstack-clash-protection -fcf-protection)
+    string(MAKE_C_IDENTIFIER "have${flag}" have)
+    check_c_compiler_flag("-Werror ${flag}" ${have})
+    if(${have})
+        list(APPEND WEIR_HARDENING ${flag})
+    endif()
+endforeach()
+
+if(WEIR_SANITIZE)
+    target_compile_options(weir_flags INTERFACE
+        -O1 -fno-omit-frame-pointer -fsanitize=${WEIR_SANITIZE} -fno-sanitize-recover=all)
+    target_link_options(weir_flags INTERFACE -fsanitize=${WEIR_SANITIZE})
+    if(WEIR_FUZZER)
+        target_compile_options(weir_flags INTERFACE -fsanitize=fuzzer-no-link)
+    endif()
+else()
+    target_compile_options(weir_flags INTERFACE -O2 ${WEIR_HARDENING})
+    target_link_options(weir_flags INTERFACE
+        LINKER:-z,relro LINKER:-z,now LINKER:-z,noexecstack)
+endif()
+
+include(CheckPIESupported)
+check_pie_supported(LANGUAGES C) # CMAKE_POSITION_INDEPENDENT_CODE then also links as PIE
+
+# Our warnings are for our files only: third-party sources are compiled without them.
+add_library(weir_warnings INTERFACE)
+target_compile_options(weir_warnings INTERFACE
+    -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes
+    -Wpointer-arith -Wwrite-strings -Wvla
+    $<$<BOOL:${WEIR_WERROR}>:-Werror>)

@@ -1,0 +1,49 @@
+# What we stand on. Each library is linked from its archive where the system ships one, so the
+# program starts without a chain of shared objects; libc stays dynamic.
+
+find_package(Threads REQUIRED)
+add_library(weir_libraries INTERFACE)
+
+function(weir_library name header)
+    find_path(${name}_INCLUDE ${header})
+    find_library(${name}_LIBRARY NAMES ${ARGN})
+    if(NOT ${name}_INCLUDE OR NOT ${name}_LIBRARY)
+        message(FATAL_ERROR "${name}: <${header}> or the library itself is missing; "
+                            "`make` installs it, or see scripts/setup")
+    endif()
+    mark_as_advanced(${name}_INCLUDE ${name}_LIBRARY)
+    message(STATUS "${name}: ${${name}_LIBRARY}")
+    target_include_directories(weir_libraries SYSTEM INTERFACE ${${name}_INCLUDE})
+    target_link_libraries(weir_libraries INTERFACE ${${name}_LIBRARY})
+endfunction()
+
+weir_library(libuv uv.h libuv_a.a uv)
+weir_library(nghttp2 nghttp2/nghttp2.h libnghttp2.a nghttp2)
+weir_library(nettle nettle/hmac.h libnettle.a nettle)
+weir_library(libyaml yaml.h libyaml.a yaml)
+weir_library(sqlite3 sqlite3.h libsqlite3.a sqlite3)
+target_link_libraries(weir_libraries INTERFACE Threads::Threads m ${CMAKE_DL_LIBS})
+
+# llhttp comes as C sources (package node-llhttp): compiled here, in strict mode, as it is.
+find_path(LLHTTP_INCLUDE llhttp.h PATHS /usr/share/include/llhttp)
+find_path(LLHTTP_SOURCES llhttp.c PATHS /usr/share/llhttp)
+if(NOT LLHTTP_INCLUDE OR NOT LLHTTP_SOURCES)
+    message(FATAL_ERROR "llhttp: its sources are missing; `make` installs them, or see scripts/setup")
+endif()
+file(GLOB llhttp_sources ${LLHTTP_SOURCES}/*.c)
+add_library(llhttp STATIC ${llhttp_sources})
+target_include_directories(llhttp SYSTEM PUBLIC ${LLHTTP_INCLUDE})
+target_compile_definitions(llhttp PUBLIC LLHTTP_STRICT_MODE=1)
+target_compile_options(llhttp PRIVATE -w)
+target_link_libraries(llhttp PRIVATE weir_flags)
+target_link_libraries(weir_libraries INTERFACE llhttp)
+
+# cmocka is for tests only; a machine that just builds the program need not have it.
+find_path(CMOCKA_INCLUDE cmocka.h)
+find_library(CMOCKA_LIBRARY NAMES libcmocka.a cmocka)
+mark_as_advanced(CMOCKA_INCLUDE CMOCKA_LIBRARY LLHTTP_INCLUDE LLHTTP_SOURCES)
+add_library(cmocka INTERFACE)
+if(CMOCKA_INCLUDE AND CMOCKA_LIBRARY)
+    target_include_directories(cmocka SYSTEM INTERFACE ${CMOCKA_INCLUDE})
+    target_link_libraries(cmocka INTERFACE ${CMOCKA_LIBRARY})
+endif()
