@@ -35,6 +35,11 @@ void loop_stop(struct loop *loop);
 /* Milliseconds of monotonic time, as of the start of this turn. */
 uint64_t loop_now_ms(const struct loop *loop);
 
+/* One pointer of whoever runs this thread, so that what starts on a loop (a connection) finds
+ * what lives there. NULL until set. */
+void loop_set_owner(struct loop *loop, void *owner);
+void *loop_owner(const struct loop *loop);
+
 /* For folders that bring their own handles (server/). NULL on a fake loop. */
 struct uv_loop_s *loop_uv(struct loop *loop);
 

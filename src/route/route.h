@@ -1,0 +1,123 @@
+/* route: HTTP requests by table.
+ *
+ * A row names a path, a method, its handler and what it needs; the table adds what every
+ * answer of that contract carries and how its errors look. The whole body is collected before
+ * a handler runs, because every row here takes one JSON document or none. A reply is one body
+ * or a stream of server-sent events.
+ *
+ * Memory   a call belongs to its exchange; what it lends lives until `left` or the reply's end.
+ * Threads  a site and its calls belong to one loop. Tables are read-only.
+ * Source   RFC 9110; contracts/agentbreeder.md 1.13 (order of checks) and 2 (SSE).
+ */
+#ifndef WEIR_ROUTE_ROUTE_H
+#define WEIR_ROUTE_ROUTE_H
+
+#include "server/exchange.h"
+
+struct route_call;
+struct route_site;
+struct route_table;
+
+/* Runs when the request is whole and every check passed. Must answer, now or later. */
+typedef void route_fn(struct route_call *call, void *table_ctx);
+
+enum route_needs {
+    ROUTE_PLAIN = 0,
+    ROUTE_AUTH = 1, /* the table's guard() is asked */
+    ROUTE_JSON = 2, /* has a body: its type and size are checked, it is collected */
+    ROUTE_HEAD = 4, /* HEAD is answered as GET without the body */
+};
+
+struct route {
+    struct str method, path; /* "POST", "/invoke"; exact */
+    route_fn *handle;
+    unsigned needs; /* enum route_needs, or-ed */
+};
+
+/* One failure, for the table's own shape of error bodies. */
+struct route_failure {
+    int status;      /* 400 to 599 */
+    struct str code; /* "INVALID_INPUT" */
+    struct str message;
+    struct str details; /* raw JSON, or empty */
+};
+
+/* May the request go on? Asked in this order: route, method, guard, body. A refusal fills
+ * *ret and may add fields to it. */
+typedef bool route_guard_fn(struct route_call *call, const struct route *row, void *ctx,
+                            struct route_failure *ret);
+
+struct route_table {
+    const struct route *rows;
+    size_t row_count;
+    const struct field *always; /* on every response of this table */
+    size_t always_count;
+    size_t body_max_bytes;
+    route_guard_fn *guard; /* may be NULL */
+    /* Append the JSON body of a failure. */
+    void (*failure_body)(const struct route_failure *failure, struct buf *out);
+    void *ctx;
+};
+
+/* --- sites: the tables of one listener, on one loop -----------------------------------------
+ */
+
+/* Tables are asked in order for a path; the last answers 404. Borrowed until freed. */
+struct route_site *route_site_new(struct loop *loop, const struct route_table *const *tables,
+                                  size_t table_count);
+void route_site_free(struct route_site *site);
+void route_serve(struct route_site *site, struct exchange *exchange);
+
+/* Tell every call that asked (route_on_stop) that the daemon stops. */
+void route_site_stop(struct route_site *site);
+/* The deadline passed: the calls still open are told with `left`, and cut. */
+void route_site_cut(struct route_site *site);
+
+/* --- inside a call
+ * ---------------------------------------------------------------------------- */
+
+struct exchange *route_exchange(struct route_call *call);
+struct loop *route_loop(const struct route_call *call);
+struct str route_body(const struct route_call *call); /* whole, after the checks */
+
+/* The first value of a request header, trimmed; at == NULL when absent. */
+struct str route_header(const struct route_call *call, struct str lower_case_name);
+
+/* One more field for the response head (copied); call before the reply begins. */
+void route_field(struct route_call *call, struct str name, struct str value);
+
+/* Answer with one body and end. */
+void route_reply(struct route_call *call, int status, struct str content_type, struct str body);
+
+/* Answer in the table's shape for failures and end. */
+void route_fail(struct route_call *call, const struct route_failure *failure);
+
+/* What a handler that answers later wants to know; every callback may be NULL. */
+struct route_watch {
+    void (*left)(void *ctx);     /* the peer is gone or was cut: last call, send nothing more */
+    void (*drained)(void *ctx);  /* see route_wake_at */
+    void (*stopping)(void *ctx); /* the daemon begins to stop */
+    void (*closed)(void *ctx);   /* the reply went out whole: last call */
+};
+void route_watch(struct route_call *call, const struct route_watch *watch, void *ctx);
+
+/* --- server-sent events
+ * ----------------------------------------------------------------------- */
+
+/* Status 200 and the head of an event stream, sent at once. `Connection: keep-alive` is added
+ * on HTTP/1.1 only (K5). */
+void route_sse_begin(struct route_call *call);
+/* One event; `name` and `id` may be empty. data holds no line break when it is JSON of ours. */
+void route_sse_event(struct route_call *call, struct str name, struct str id, struct str data);
+/* A comment line, which every reader skips: the heartbeat. */
+void route_sse_comment(struct route_call *call, struct str text);
+/* End the body. What the contract wants as its last event has been sent before. */
+void route_sse_end(struct route_call *call);
+
+size_t route_queued(const struct route_call *call);
+void route_wake_at(struct route_call *call, size_t low);
+uint64_t route_stalled_ms(const struct route_call *call);
+/* Cut the connection (HTTP/1) or the stream (HTTP/2): a reader that does not read. */
+void route_cut(struct route_call *call);
+
+#endif

@@ -1,0 +1,157 @@
+/* rpc: gRPC calls over exchanges.
+ *
+ * A service is a table of methods; a method names its handler, how its stream ends, when it
+ * counts as established, who may call it and its limits. This module does what every call
+ * needs before and after the handler: routing, content type, metadata, authentication,
+ * grpc-timeout, message framing and limits, trailers, trailers-only errors.
+ *
+ *     open ─▶ message* ─▶ half_closed ─▶ (handler calls rpc_end)  ─▶ closed
+ *       └────────────── cancelled: peer left, deadline, stop ───────────┘
+ *
+ * Memory   the call belongs to its exchange; what getters lend lives until `closed`.
+ * Threads  a site and its calls belong to one loop. Tables are read-only.
+ * Source   grpc/PROTOCOL-HTTP2.md, grpc/statuscodes.md; checks.md group G.
+ */
+#ifndef WEIR_RPC_RPC_H
+#define WEIR_RPC_RPC_H
+
+#include "server/exchange.h"
+#include "stream/close.h"
+
+struct rpc_call;
+struct rpc_site;
+
+enum rpc_kind { RPC_UNARY, RPC_CLIENT_STREAM, RPC_SERVER_STREAM, RPC_BIDI };
+
+enum rpc_auth {
+    RPC_OPEN,  /* anybody: health, reflection */
+    RPC_TOKEN, /* the service's authenticate() decides before a message is read */
+};
+
+/* From when on a failure is no longer a gRPC status but the mode's own ending. */
+enum rpc_established {
+    RPC_AT_ACCEPT,  /* response headers go out as soon as the call is open */
+    RPC_BY_HANDLER, /* the handler says when (rpc_establish) */
+};
+
+enum rpc_cancel {
+    RPC_PEER_LEFT, /* reset, or the connection broke */
+    RPC_DEADLINE,  /* grpc-timeout, or the method's own bound; DEADLINE_EXCEEDED was sent */
+    RPC_STALLED,   /* the peer did not read; RESOURCE_EXHAUSTED was sent */
+    RPC_STOPPED,   /* the shutdown deadline passed; CANCELLED was sent */
+    RPC_BROKEN,    /* the peer broke the framing; the status was sent */
+};
+
+/* All on the call's loop. `ctx` is what open() returned. */
+struct rpc_handler {
+    /* The call passed every check. Returns the handler's own state; may call rpc_end. */
+    void *(*open)(struct rpc_call *call, void *service_ctx);
+    /* One whole message, borrowed. The next one comes only after rpc_next(). */
+    void (*message)(struct rpc_call *call, struct str message, void *ctx);
+    /* The client will send no more. For RPC_UNARY and RPC_SERVER_STREAM this comes right
+     * after the one message; the count of messages has been checked. */
+    void (*half_closed)(struct rpc_call *call, void *ctx);
+    /* Queued bytes fell to what rpc_wake_at() asked for. May be NULL. */
+    void (*drained)(struct rpc_call *call, void *ctx);
+    /* The daemon begins to stop; the call may go on until the deadline. May be NULL. */
+    void (*stopping)(struct rpc_call *call, void *ctx);
+    /* It is over without the handler's doing: nothing more can be sent. */
+    void (*cancelled)(struct rpc_call *call, enum rpc_cancel why, void *ctx);
+    /* Last of all, always, also after rpc_end(): free ctx. */
+    void (*closed)(void *ctx);
+};
+
+struct rpc_method {
+    struct str path; /* "/package.Service/Method" */
+    enum rpc_kind kind;
+    const struct rpc_handler *handler;
+    enum close_mode ends;
+    enum rpc_established established;
+    enum rpc_auth auth;
+    uint64_t deadline_ms;     /* our own bound on the whole call, 0 = none */
+    size_t request_max_bytes; /* one message */
+};
+
+/* Who calls: filled by authenticate(), in ids that live as long as the call. */
+struct rpc_identity {
+    bool known; /* false: the service runs without authentication */
+    struct str user, workspace;
+};
+
+struct rpc_service {
+    struct str name; /* "crawbl.agentruntime.v1.AgentRuntime" */
+    const struct rpc_method *methods;
+    size_t method_count;
+    /* Fill *ret (ids copied with rpc_keep) or refuse with UNAUTHENTICATED. NULL: everybody is
+     * let in as unknown. */
+    bool (*authenticate)(struct rpc_call *call, void *ctx, struct rpc_identity *ret,
+                         struct err *e);
+    void *ctx; /* for authenticate and open */
+};
+
+/* --- sites: the services of one listener, on one loop ------------------------------------- */
+
+/* `services` is borrowed until rpc_site_free(). */
+struct rpc_site *rpc_site_new(struct loop *loop, const struct rpc_service *services,
+                              size_t service_count);
+void rpc_site_free(struct rpc_site *site); /* no call may be open */
+
+/* Whether a request is gRPC's: POST aside, by its content type. */
+bool rpc_wants(const struct exchange *exchange);
+
+/* Serve one exchange; accepts it. */
+void rpc_serve(struct rpc_site *site, struct exchange *exchange);
+
+/* Tell every open call that the daemon stops; new calls are refused UNAVAILABLE. */
+void rpc_site_stop(struct rpc_site *site);
+
+/* The shutdown deadline passed: end every open call CANCELLED (trailers, no forged frame). */
+void rpc_site_cut(struct rpc_site *site);
+
+/* --- inside a call --------------------------------------------------------------------------
+ */
+
+const struct rpc_method *rpc_method(const struct rpc_call *call);
+const struct rpc_identity *rpc_identity(const struct rpc_call *call);
+struct loop *rpc_loop(const struct rpc_call *call);
+struct exchange *rpc_exchange(struct rpc_call *call);
+
+/* The first value of a metadata key; an empty str with at == NULL when absent. Only until
+ * open() has returned: then the request's header section is given back. `*ret_count`, when
+ * asked for, says how many values there are. */
+struct str rpc_metadata(const struct rpc_call *call, struct str key, size_t *ret_count);
+
+/* A copy that lives as long as the call. */
+struct str rpc_keep(struct rpc_call *call, struct str text);
+
+/* Milliseconds left of the client's deadline and ours, whichever is nearer; UINT64_MAX
+ * without one. */
+uint64_t rpc_time_left_ms(const struct rpc_call *call);
+
+/* Ready for the next message; with none, half_closed may come. */
+void rpc_next(struct rpc_call *call);
+
+/* Send the response headers now. RPC_AT_ACCEPT has done it. */
+void rpc_establish(struct rpc_call *call);
+bool rpc_established(const struct rpc_call *call);
+
+/* Add one message (copied), or encode it in place: begin lends the queue, the caller appends
+ * the message's bytes to it, end patches the length. Messages leave at the end of the turn. */
+void rpc_send(struct rpc_call *call, struct str message);
+struct buf *rpc_message_begin(struct rpc_call *call);
+void rpc_message_end(struct rpc_call *call);
+
+/* Bytes queued and not yet written; and a call of drained() when they fall to `low`. */
+size_t rpc_queued(const struct rpc_call *call);
+void rpc_wake_at(struct rpc_call *call, size_t low);
+uint64_t rpc_stalled_ms(const struct rpc_call *call);
+
+/* One more trailer for rpc_end (copied). Names ending in -bin carry raw bytes and are
+ * base64-encoded here. */
+void rpc_trailer(struct rpc_call *call, struct str name, struct str value);
+
+/* End the call: trailers with the status and, unless OK, the message (percent-encoded).
+ * Before anything was sent this is a trailers-only response. After it only closed() comes. */
+void rpc_end(struct rpc_call *call, enum err_code code, struct str message);
+
+#endif
