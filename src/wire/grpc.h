@@ -1,0 +1,126 @@
+/* grpc: what gRPC puts around messages, in bytes.
+ *
+ * On a stream each message follows a prefix of five bytes:
+ *
+ *     ┌────────┬───────────────────────┬──────────────────┐
+ *     │ flag 1 │ length 4, big-endian  │ message          │
+ *     └────────┴───────────────────────┴──────────────────┘
+ *     flag: 0 as it is, 1 compressed with the call's grpc-encoding; others are no gRPC
+ *
+ * The reader takes the stream as it comes, cut anywhere. A message that lies whole in the
+ * bytes at hand is lent from there; only one that was cut is assembled, in memory that grows
+ * with what has arrived and not with what the prefix claims. It does not inflate; it says
+ * which messages are compressed.
+ *
+ * The rest is the text of headers: timeouts, status messages, content types, binary metadata.
+ *
+ * Memory   a reader owns its assembly buffer, at most the size limit; it holds none between
+ *          messages. A message is lent until the next call on the reader, and no longer than
+ *          the bytes it was read from.
+ * Threads  none; one reader belongs to one call.
+ * Source   grpc/doc/PROTOCOL-HTTP2.md; grpc/doc/compression.md; statuscodes.md.
+ */
+#ifndef WEIR_WIRE_GRPC_H
+#define WEIR_WIRE_GRPC_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define GRPC_PREFIX_BYTES 5
+
+/* What the callers of a server are limited to unless told otherwise. */
+#define GRPC_MESSAGE_MAX_BYTES (4 * MIB)
+
+/* ---- Messages ---- */
+
+struct grpc_message {
+    bool compressed;
+    struct str bytes; /* still compressed, if so */
+};
+
+enum grpc_step {
+    GRPC_MESSAGE, /* *ret is a message; there may be more */
+    GRPC_MORE,    /* everything was taken; feed on */
+    GRPC_BROKEN,  /* *e says why; the reader is spent */
+};
+
+struct grpc_reader {
+    unsigned char prefix[GRPC_PREFIX_BYTES];
+    size_t prefix_len;
+    size_t max_bytes;
+    bool lent; /* what is in `partial` was a whole message, handed out */
+    struct buf partial;
+};
+
+void grpc_reader_init(struct grpc_reader *reader, size_t message_max_bytes);
+void grpc_reader_done(struct grpc_reader *reader);
+
+/* Take from the front of *bytes until a message is whole or nothing is left:
+ *
+ *     while ((step = grpc_next(&reader, &bytes, &message, e)) == GRPC_MESSAGE) ...
+ *
+ * errors  ERR_INTERNAL a flag that is neither 0 nor 1; ERR_TOO_LARGE past the limit, told as
+ *         soon as the prefix says so */
+enum grpc_step grpc_next(struct grpc_reader *reader, struct str *bytes,
+                         struct grpc_message *ret, struct err *e);
+
+/* The stream is over: false when that cut a message or a prefix in two.
+ * errors  ERR_INTERNAL */
+MUST_CHECK bool grpc_end(const struct grpc_reader *reader, struct err *e);
+
+/* Leave room for a prefix at the end of `out`; write the message behind it, then give what
+ * this returned to grpc_end_message(), which fills the length in. A buffer that became full
+ * in between stays full. */
+size_t grpc_begin_message(struct buf *out);
+void grpc_end_message(struct buf *out, size_t begin);
+
+/* Append a whole message with its prefix. False at the limit of the buffer. */
+bool grpc_append_message(struct buf *out, struct str message);
+
+/* ---- Compression ---- */
+
+enum grpc_encoding {
+    GRPC_IDENTITY, /* also when the header is missing */
+    GRPC_GZIP,
+    GRPC_ENCODING_UNKNOWN, /* answer UNIMPLEMENTED with grpc-accept-encoding */
+};
+
+/* What the value of a grpc-encoding header names; empty when there was none. */
+enum grpc_encoding grpc_encoding_named(struct str value);
+
+/* Whether a message may carry its flag under this encoding.
+ * errors  ERR_INTERNAL compressed although nothing was agreed; ERR_UNIMPLEMENTED unknown */
+MUST_CHECK bool grpc_flag_allowed(struct grpc_message message, enum grpc_encoding encoding,
+                                  struct err *e);
+
+/* ---- Headers ---- */
+
+/* The value of a grpc-timeout header, at most INT64_MAX nanoseconds; 0 has passed already.
+ * errors  ERR_INTERNAL not one to eight digits and one of H M S m u n */
+MUST_CHECK bool grpc_timeout_parse(struct str value, uint64_t *ret_ns, struct err *e);
+
+/* Append a timeout in the finest unit whose eight digits hold it, rounded up. */
+bool grpc_timeout_append(struct buf *out, uint64_t timeout_ns);
+
+/* The most that a grpc-message takes in a header, encoded. */
+#define GRPC_STATUS_MESSAGE_MAX_BYTES (1 * KIB)
+
+/* Append `text` percent-encoded as a grpc-message: cut to GRPC_STATUS_MESSAGE_MAX_BYTES
+ * between two characters, ill-formed UTF-8 as U+FFFD. False at the limit of the buffer. */
+bool grpc_message_encode(struct buf *out, struct str text);
+
+/* Append what a grpc-message says, as valid UTF-8. What is no %XX stays as it is. */
+bool grpc_message_decode(struct buf *out, struct str value);
+
+/* Whether a content-type is gRPC with protobuf messages: application/grpc, with or without
+ * "+proto" and parameters; not application/grpc-web. */
+bool grpc_content_type_ok(struct str value);
+
+/* Append the bytes of one `-bin` metadata value; padding may be there or not.
+ * errors  ERR_INTERNAL no base64; ERR_TOO_LARGE past the limit of the buffer */
+MUST_CHECK bool grpc_bin_decode(struct buf *out, struct str value, struct err *e);
+
+/* Append bytes as the value of `-bin` metadata, unpadded. */
+bool grpc_bin_encode(struct buf *out, struct str bytes);
+
+#endif
