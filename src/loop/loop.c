@@ -14,6 +14,7 @@
 struct loop {
     bool fake;
     uint64_t fake_now_ms;
+    void *owner;
 
     struct list deferred;
 
@@ -33,6 +34,14 @@ struct loop {
     uv_prepare_t before_wait;
     uv_check_t after_wait;
 };
+
+void loop_set_owner(struct loop *loop, void *owner) {
+    loop->owner = owner;
+}
+
+void *loop_owner(const struct loop *loop) {
+    return loop->owner;
+}
 
 /* --- deferred tasks ---------------------------------------------------------------------- */
 
