@@ -1,0 +1,128 @@
+/* config: every setting, from wherever it was set.
+ *
+ * Flags beat environment, environment beats file, file beats defaults. One table of settings
+ * (config.c) is read by the parsers, by --help and by docs/config.md, so they cannot disagree.
+ * Whatever is wrong is refused with the place, the reason and the fix; names nobody knows are
+ * answered with the nearest one that exists. Secrets come only from the environment or from
+ * files that it or the settings name, and are never printed.
+ *
+ * Memory   one arena; all text ends with config_free().
+ * Threads  read-only once loaded. config_load() reads files: call it before the loops run, or
+ *          from a worker.
+ */
+#ifndef WEIR_DAEMON_CONFIG_H
+#define WEIR_DAEMON_CONFIG_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "store/store.h"
+
+/* What happens to a turn whose session is busy asking its model. */
+enum config_busy { CONFIG_BUSY_QUEUE, CONFIG_BUSY_REJECT, CONFIG_BUSY_INTERRUPT };
+
+enum config_log_form { CONFIG_LOG_AUTO, CONFIG_LOG_PLAIN, CONFIG_LOG_JSON };
+
+/* An agent as the file lists it. Without any, those of the script serve. */
+struct config_agent {
+    struct str slug, description;
+    struct str system;   /* its instructions, or empty */
+    struct str model;    /* empty = the provider's own */
+    struct str provider; /* empty = the default one */
+    bool thinking;       /* whether callers see its reasoning (K13) */
+    bool all_tools;
+    const struct str *tools;
+    size_t tool_count;
+    const struct str *delegates;
+    size_t delegate_count;
+};
+
+/* Bytes, counts and milliseconds. 0 means what it says: nothing is allowed; or, where the
+ * table says so, that there is no such limit. */
+struct config_limits {
+    /* one connection */
+    uint64_t fields, field_bytes, target_bytes, message_bytes, body_bytes;
+    uint64_t streams, streams_stranger, connections, connection_bytes;
+    uint64_t header_ms, body_grace_ms, body_bytes_per_s, write_stall_ms, idle_ms, age_ms;
+    uint64_t keepalive_ms, keepalive_answer_ms, ping_ms, heartbeat_ms;
+    /* one stream, one turn */
+    uint64_t lag_bytes, first_packet_ms, scenario_ms;
+    uint64_t turn_ms, tool_ms, session_wait_ms, waiting_ms;
+    uint64_t model_calls, tool_steps, delegations, lending, tokens, turns;
+    uint64_t tool_output_bytes, fetch_bytes, fetch_ms, json_depth;
+    /* the process */
+    uint64_t token_window_ms, shutdown_ms;
+};
+
+struct config {
+    struct {
+        struct str http, grpc, nimi_grpc, nimi_http, admin; /* empty = off */
+    } listen;
+    struct str data;       /* folder of the store */
+    struct str ports_file; /* empty = none */
+    struct str script;     /* file; empty = the built-in demo */
+    uint64_t threads;      /* loops */
+    enum store_durability durability;
+    struct {
+        struct str key, key_previous; /* the signing keys; empty = none */
+        struct str auth;              /* AGENT_AUTH_TOKEN; empty = none */
+        bool strict;                  /* refuse undated tokens (K1) */
+    } tokens;
+    struct {
+        bool lenient, errors_as_text, sticky, reflection;
+        struct str workspace, user; /* the only identity served; empty = any */
+    } converse;
+    struct {
+        struct str workspace; /* of callers of the Runtime Contract (K23) */
+    } http;
+    struct {
+        struct str name, version; /* as /health reports them */
+    } agent;
+    struct {
+        enum config_busy busy;
+    } sessions;
+    struct {
+        enum log_level level;
+        enum config_log_form form;
+    } log;
+    struct config_limits limits;
+
+    const struct config_agent *agents;
+    size_t agent_count;
+
+    bool help;                  /* -h or --help was given; nothing else was looked at */
+    struct str file;            /* the file that was read; empty = none */
+    const struct str *operands; /* arguments that are no flags */
+    size_t operand_count;
+    const struct str *warnings; /* sentences to log once there is a log */
+    size_t warning_count;
+
+    struct config_origins *origins; /* where each setting came from */
+    struct arena *arena;
+};
+
+struct config_input {
+    const char *const *args; /* what follows the command's name */
+    size_t arg_count;
+    const char *const *environment; /* "NAME=value"; ends with NULL; may be NULL */
+    bool demo;                      /* the bare command: loopback only, also with a key (K17) */
+    uint64_t cpus;                  /* for `threads`; 0 = those this process may use */
+};
+
+/* The caller owns the result; config_free() accepts NULL.
+ * errors  ERR_INVALID_ARGUMENT, ERR_MALFORMED, or what kept a file from being read */
+MUST_CHECK bool config_load(const struct config_input *input, struct config **ret,
+                            struct err *e);
+void config_free(struct config *config);
+
+/* The settings part of --help. */
+void config_help(struct buf *out);
+
+/* The same table for docs/config.md. */
+void config_help_markdown(struct buf *out);
+
+/* One line a setting: its key, its value and where that came from. A secret shows only
+ * whether it is set. */
+void config_print(const struct config *config, struct buf *out);
+
+#endif

@@ -1,0 +1,158 @@
+/* script: what an offline model and its tools will say, written in YAML.
+ *
+ * A script names agents, tools and scenes. A scene answers one kind of user text; its replies
+ * are lists of steps, one list for each time the agent's model is asked in that turn. So a
+ * script is a function of the conversation alone: nothing is remembered between calls, any
+ * number of runs may read one at the same time, and a restart changes nothing.
+ *
+ * docs/script.md tells the format to those who write one.
+ *
+ * Memory   one arena; everything a script points to ends with script_free().
+ * Threads  read-only after script_parse(); any thread may read it.
+ */
+#ifndef WEIR_WIRE_SCRIPT_H
+#define WEIR_WIRE_SCRIPT_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "wire/event.h"
+
+/* How text leaves: `chunk` characters every `every_us`. */
+struct script_pace {
+    uint64_t every_us; /* 0 = as fast as it is taken */
+    uint64_t chunk;    /* characters, or bytes when `bytes`; 0 = all at once */
+    bool bytes;        /* may cut characters in two, as careless vendors do */
+};
+
+/* Text with holes: {input} and its kind. Literal text is one piece. */
+enum script_hole { HOLE_NONE, HOLE_INPUT, HOLE_RESULT, HOLE_ANSWER, HOLE_AGENT, HOLE_ARGS };
+
+struct script_piece {
+    enum script_hole hole;
+    struct str text; /* HOLE_NONE: the literal */
+};
+
+struct script_text {
+    const struct script_piece *pieces;
+    size_t count;
+    bool json; /* what fills a hole is escaped as part of a JSON string */
+};
+
+/* What fills the holes. */
+struct script_values {
+    struct str input, result, answer, agent, args;
+};
+
+enum script_step_kind {
+    STEP_TEXT,
+    STEP_THINKING,
+    STEP_REPEAT,    /* `times` chunks of exactly this text */
+    STEP_WAIT,      /* for `wait_us` */
+    STEP_TOOL_CALL, /* a transfer is one as well */
+    STEP_APPROVAL,
+    STEP_USAGE,
+    STEP_MODEL, /* the name reported from here on */
+    STEP_FAIL,  /* an error; the call is over */
+    STEP_STALL, /* nothing more, for ever */
+    STEP_EOF,   /* the stream ends without a finish: a failure */
+    STEP_BAD_UTF8,
+};
+
+struct script_step {
+    enum script_step_kind kind;
+    struct script_text text; /* text, thinking, repeat; the question; the message of a fail */
+    struct script_text args; /* tool_call, approval: one JSON object */
+    struct str id, tool;     /* tool_call, approval; an empty id is made up by who plays */
+    struct script_pace pace; /* text, thinking, repeat */
+    uint64_t times;          /* repeat */
+    uint64_t wait_us;
+    struct event_usage usage;
+    struct str model;
+    enum err_code code; /* fail, eof */
+    struct str reason;
+};
+
+struct script_steps {
+    const struct script_step *at;
+    size_t count;
+};
+
+/* One reply of the model. When it branches, `plain` is empty. */
+struct script_reply {
+    bool branches; /* on what a person answered to an approval */
+    struct script_steps plain, approved, refused;
+};
+
+struct script_scene {
+    struct str agent; /* empty = any */
+    struct str match; /* part of the user's text, ASCII case ignored; empty = any text */
+    bool exact;       /* `match` is all of it, case and all */
+    bool once;        /* after the last reply: fail, instead of playing it again */
+    const struct script_reply *replies;
+    size_t reply_count; /* at least 1 */
+    unsigned line;      /* for logs */
+};
+
+struct script_agent {
+    struct str slug, description;
+    const struct str *delegates;
+    size_t delegate_count;
+    const struct str *tools; /* NULL = all of the script's */
+    size_t tool_count;
+    bool all_tools;
+};
+
+struct script_answer {
+    struct script_text result; /* one JSON object */
+    bool error;
+    struct str message; /* when error */
+    bool stall;         /* no answer, ever */
+    uint64_t after_us;
+};
+
+struct script_tool {
+    struct str name, description;
+    struct str parameters; /* JSON Schema */
+    const struct script_answer *answers;
+    size_t answer_count; /* at least 1; the n-th call gets the n-th, then again the first */
+};
+
+struct script {
+    struct script_agent *agents; /* the first one answers when nobody is named */
+    size_t agent_count;
+    struct script_tool *tools;
+    size_t tool_count;
+    struct script_scene *scenes;
+    size_t scene_count;
+    struct arena *arena;
+};
+
+/* The caller owns the result; script_free() accepts NULL. `file` only serves errors.
+ * errors  ERR_MALFORMED, ERR_TOO_LARGE; the text starts with FILE:LINE:COL */
+MUST_CHECK bool script_parse(struct str file, struct str text, struct script **ret,
+                             struct err *e);
+void script_free(struct script *script);
+
+const struct script_agent *script_agent_find(const struct script *script, struct str slug);
+const struct script_tool *script_tool_find(const struct script *script, struct str name);
+
+/* The first scene for this agent and this text of the user, or NULL. */
+const struct script_scene *script_scene_find(const struct script *script, struct str agent,
+                                             struct str input);
+
+/* The steps of the scene's `index`-th reply (counted from 0); NULL: the scene is over. */
+const struct script_steps *script_reply_get(const struct script_scene *scene, size_t index,
+                                            bool approved);
+
+/* Whether a person's answer to an approval is a yes. Words count, not their order; a no
+ * anywhere wins: "yes" and {"approved":true} are, "no" and "do not approve" are not. */
+bool script_answer_is_yes(struct str answer);
+
+/* The literal text, when there is no hole in it: nothing to render. */
+bool script_text_literal(const struct script_text *text, struct str *ret);
+
+/* Append the text with its holes filled. False at the buffer's limit. */
+bool script_text_render(const struct script_text *text, const struct script_values *values,
+                        struct buf *out);
+
+#endif
