@@ -1,0 +1,81 @@
+"""Fixtures of the end-to-end tests: `weir` is a running daemon, `start_weir` starts more.
+
+    @pytest.mark.weir(script="test/e2e/scripts/two_agents.yaml", env={"AGENT_AUTH_TOKEN": "s"})
+    def test_a_turn_ends_with_exactly_one_done(weir): ...
+
+The marker's arguments are those of harness.Daemon. The Python stubs of our .proto files are
+generated once per session into build/stubs, where `import agentruntime.v1.runtime_pb2` finds
+them.
+"""
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+import harness  # noqa: E402
+
+STUBS = harness.BUILD / "stubs"
+sys.path.insert(0, str(STUBS))
+
+
+def generate_stubs():
+    from grpc_tools import protoc
+
+    root = harness.ROOT / "proto"
+    files = sorted(root.rglob("*.proto"))
+    stamp = STUBS / ".stamp"
+    if stamp.exists() and all(f.stat().st_mtime <= stamp.stat().st_mtime for f in files):
+        return
+    STUBS.mkdir(parents=True, exist_ok=True)
+    include = pathlib.Path(protoc.__file__).parent / "_proto"
+    command = ["protoc", f"-I{root}", f"-I{include}"]
+    command += [f"--python_out={STUBS}", f"--grpc_python_out={STUBS}"]
+    if protoc.main(command + [str(f) for f in files]) != 0:
+        raise pytest.UsageError("the .proto files do not compile")
+    stamp.touch()
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "weir(**options): how the daemon of this test is started")
+    if not hasattr(config, "workerinput"):  # once, also when xdist runs several workers
+        generate_stubs()
+
+
+@pytest.fixture
+def start_weir(tmp_path):
+    """Start daemons: start_weir(script=..., config=..., env=..., args=...)."""
+    daemons = []
+
+    def start(**options):
+        folder = tmp_path / f"weir{len(daemons)}"
+        folder.mkdir()
+        daemons.append(harness.Daemon(folder, **options))
+        return daemons[-1].start()
+
+    yield start
+
+    failures = []
+    for daemon in daemons:
+        try:
+            daemon.stop()
+        except AssertionError as failure:
+            failures.append(str(failure))
+        if daemon.sanitizer_log():
+            failures.append(daemon.sanitizer_log())
+    assert not failures, "\n\n".join(failures)
+
+
+@pytest.fixture
+def weir(request, start_weir):
+    """A running daemon; @pytest.mark.weir(...) says how it differs from the plain one."""
+    options = {}
+    for marker in reversed(list(request.node.iter_markers("weir"))):
+        options.update(marker.kwargs)
+    return start_weir(**options)
+
+
+@pytest.fixture
+def mint():
+    """Mint tokens: mint(user, workspace, at=unix seconds, key=...)."""
+    return harness.token
