@@ -69,8 +69,8 @@ static inline void list_move(struct list *from, struct list *to) {
 }
 
 /* `link` may be removed inside the loop; the others may not. */
-#define LIST_EACH(list, link)                                                                  \
-    for (struct list *link = (list)->next, *link##_next = link->next; link != (list);          \
+#define LIST_EACH(head, link)                                                                  \
+    for (struct list *link = (head)->next, *link##_next = link->next; link != (head);          \
          link = link##_next, link##_next = link->next)
 
 #endif

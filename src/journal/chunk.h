@@ -1,0 +1,30 @@
+/* chunk: a stretch of a journal's bytes, shared by those who read it.
+ *
+ * Private to journal/. Only the owner appends; a byte, once written, never changes. Which
+ * bytes may be read is the journal's business (its visible mark orders the memory).
+ */
+#ifndef WEIR_JOURNAL_CHUNK_H
+#define WEIR_JOURNAL_CHUNK_H
+
+#include "base/str.h"
+
+#include <stdatomic.h>
+
+#define CHUNK_FIRST_BYTES (4 * KIB)
+#define CHUNK_BYTES (16 * KIB)
+
+struct chunk {
+    atomic_uint refs;
+    struct chunk *_Atomic next; /* holds a reference; set before anything in it is visible */
+    uint64_t first_seq;
+    uint64_t first_byte; /* of the journal's bytes, counted from 0 */
+    uint64_t last_seq;   /* 0 when empty; final once `next` is set */
+    size_t used, room;   /* owner only */
+    char bytes[];
+};
+
+struct chunk *chunk_new(uint64_t first_seq, uint64_t first_byte, size_t room);
+struct chunk *chunk_ref(struct chunk *chunk);
+void chunk_unref(struct chunk *chunk); /* NULL is fine */
+
+#endif

@@ -1,0 +1,62 @@
+/* inner: what journal.c and keeper.c share of a journal. Private to journal/. */
+#ifndef WEIR_JOURNAL_INNER_H
+#define WEIR_JOURNAL_INNER_H
+
+#include "journal/chunk.h"
+#include "journal/journal.h"
+
+#include <pthread.h>
+
+/* A place between two events. */
+struct place {
+    struct chunk *chunk;
+    size_t offset;
+    uint64_t seq; /* of the event before it */
+};
+
+struct journal {
+    atomic_uint refs;
+    struct journal_options options;
+    bool in_memory; /* nobody writes it (any more) */
+    bool ended;     /* a terminal event was appended */
+
+    struct chunk *oldest, *tail; /* oldest holds a reference, and so the chain does */
+    size_t window_bytes;
+    uint64_t appended, appended_bytes;
+    _Atomic uint64_t visible, durable;
+
+    /* The disk. */
+    uint64_t gate;      /* first event that needs the disk and is not on it; 0: none */
+    uint64_t last_gate; /* and the last one */
+    struct place kept;  /* behind what is on disk */
+    bool writing;       /* a write is on its way */
+    struct list link;   /* in the keeper's list of urgent or of dirty journals */
+
+    /* Readers on other loops join and leave under the lock; it guards `oldest` too. */
+    pthread_mutex_t lock;
+    struct list wakers;
+    struct task publish;
+
+    struct cursor *pacer;
+    bool held;
+};
+
+/* --- journal.c, for the keeper ---------------------------------------------------------------
+ */
+
+/* Everything up to `place` is on disk. */
+void journal_kept(struct journal *journal, struct place place);
+
+/* A write failed. */
+void journal_lost(struct journal *journal, const struct err *why);
+
+/* --- keeper.c, for the journal ---------------------------------------------------------------
+ */
+
+/* There is more to write: at once, or at the tick. */
+void keeper_note(struct keeper *keeper, struct journal *journal, bool urgent, size_t bytes);
+
+/* This journal is not to be written any more. */
+void keeper_forget(struct keeper *keeper, struct journal *journal);
+
+#endif

@@ -1,0 +1,404 @@
+#include "journal/journal.h"
+
+#include "base/mem.h"
+#include "journal/inner.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define EVENT_MAX_BYTES (64 * MIB)
+
+/* A reader's bell. It outlives its cursor while a mail is on its way. Apart from `posted`
+ * and the link, which the journal's lock guards, it belongs to the reader's loop. */
+struct waker {
+    struct list link;
+    struct loop *loop;
+    bool posted;
+    struct mail mail;
+    struct task ring;
+    struct cursor *cursor; /* NULL once closed */
+};
+
+struct cursor {
+    struct journal *journal;
+    struct chunk *chunk; /* holds a reference */
+    size_t offset;
+    uint64_t seq;        /* of the event before `offset` */
+    uint64_t after;      /* events up to here are skipped */
+    uint64_t read_bytes; /* of the journal's bytes, from the first on */
+    cursor_ready_fn *on_ready;
+    void *ctx;
+    struct waker *waker;
+};
+
+static void publish(void *ctx);
+
+/* --- life
+ * -------------------------------------------------------------------------------------- */
+
+struct journal *journal_new(const struct journal_options *options) {
+    struct journal *journal = MEM_NEW(struct journal);
+    atomic_init(&journal->refs, 1);
+    journal->options = *options;
+    journal->in_memory = options->keeper == NULL;
+    journal->oldest = journal->tail = chunk_new(1, 0, CHUNK_FIRST_BYTES);
+    journal->window_bytes = journal->tail->room;
+    journal->kept = (struct place){.chunk = journal->tail};
+    list_init(&journal->link);
+    list_init(&journal->wakers);
+    pthread_mutex_init(&journal->lock, NULL);
+    task_init(&journal->publish, publish, journal);
+    return journal;
+}
+
+struct journal *journal_ref(struct journal *journal) {
+    atomic_fetch_add_explicit(&journal->refs, 1, memory_order_relaxed);
+    return journal;
+}
+
+void journal_unref(struct journal *journal) {
+    if (!journal) return;
+    if (atomic_fetch_sub_explicit(&journal->refs, 1, memory_order_acq_rel) != 1) return;
+    assert(list_empty(&journal->wakers) && !list_linked(&journal->publish.link));
+    chunk_unref(journal->oldest);
+    pthread_mutex_destroy(&journal->lock);
+    free(journal);
+}
+
+void journal_leave(struct journal *journal) {
+    journal->options.on_durable = NULL;
+    journal->options.on_lost = NULL;
+    journal->options.on_pace = NULL;
+}
+
+uint64_t journal_appended(const struct journal *journal) {
+    return journal->appended;
+}
+
+uint64_t journal_visible(const struct journal *journal) {
+    return atomic_load_explicit(&journal->visible, memory_order_acquire);
+}
+
+uint64_t journal_durable(const struct journal *journal) {
+    return atomic_load_explicit(&journal->durable, memory_order_acquire);
+}
+
+uint64_t journal_run(const struct journal *journal) {
+    return journal->options.run;
+}
+
+/* --- appending
+ * --------------------------------------------------------------------------------- */
+
+/* Publishing waits for the end of the turn; the task holds the journal until then. */
+static void publish_soon(struct journal *journal) {
+    if (list_linked(&journal->publish.link)) return;
+    journal_ref(journal);
+    loop_defer(journal->options.loop, &journal->publish);
+}
+
+static struct chunk *room_for(struct journal *journal, size_t len) {
+    struct chunk *tail = journal->tail;
+    if (len <= tail->room - tail->used) return tail;
+    struct chunk *next =
+        chunk_new(journal->appended + 1, len > CHUNK_BYTES ? len : CHUNK_BYTES);
+    journal->window_bytes += next->room;
+    journal->tail = next;
+    atomic_store_explicit(&tail->next, next, memory_order_release);
+    return next;
+}
+
+uint64_t journal_append(struct journal *journal, const struct event *event) {
+    assert(!journal->ended);
+    size_t len = event_encoded_len(event);
+    assert(len <= EVENT_MAX_BYTES);
+    struct chunk *chunk = room_for(journal, len);
+    struct buf out = {.at = chunk->bytes + chunk->used, .room = len, .max_bytes = len};
+    bool fits = event_encode(event, &out);
+    assert(fits);
+    (void)fits;
+    uint64_t seq = ++journal->appended;
+    chunk->used += len;
+    chunk->last_seq = seq;
+    journal->appended_bytes += len;
+    journal->ended = event_is_terminal(event->kind);
+    if (!journal->in_memory) {
+        bool urgent = event_needs_disk(event->kind);
+        if (urgent && !journal->gate) journal->gate = seq;
+        if (urgent) journal->last_gate = seq;
+        keeper_note(journal->options.keeper, journal, urgent, len);
+    }
+    publish_soon(journal);
+    return seq;
+}
+
+/* --- publishing
+ * -------------------------------------------------------------------------------- */
+
+static void ring(struct waker *waker);
+static void ring_mail(void *ctx);
+
+/* Forget the oldest chunks that are beyond the window and on disk. */
+static void trim_window(struct journal *journal) {
+    uint64_t safe = journal->in_memory ? journal_visible(journal) : journal_durable(journal);
+    pthread_mutex_lock(&journal->lock);
+    while (journal->window_bytes > journal->options.window_max_bytes) {
+        struct chunk *oldest = journal->oldest;
+        struct chunk *next = atomic_load_explicit(&oldest->next, memory_order_relaxed);
+        if (!next || oldest->last_seq > safe) break;
+        if (journal->kept.chunk == oldest) {
+            if (journal->kept.offset < oldest->used) break;
+            journal->kept = (struct place){next, 0, oldest->last_seq};
+        }
+        journal->window_bytes -= oldest->room;
+        journal->oldest = chunk_ref(next);
+        chunk_unref(oldest);
+    }
+    pthread_mutex_unlock(&journal->lock);
+}
+
+static void ring_all(struct journal *journal) {
+    pthread_mutex_lock(&journal->lock);
+    LIST_EACH(&journal->wakers, link) {
+        struct waker *waker = CONTAINER_OF(link, struct waker, link);
+        if (waker->loop == journal->options.loop) {
+            loop_defer(waker->loop, &waker->ring);
+        } else if (!waker->posted) {
+            waker->posted = true;
+            loop_post(waker->loop, &waker->mail, ring_mail, waker);
+        }
+    }
+    pthread_mutex_unlock(&journal->lock);
+}
+
+/* Stop the source when its own listener lags, and let it go on when it has caught up. */
+static void regulate(struct journal *journal) {
+    uint64_t lag = journal->pacer ? journal->appended_bytes - journal->pacer->read_bytes : 0;
+    bool hold = lag >= (journal->held ? journal->options.pace_max_bytes / 2
+                                      : journal->options.pace_max_bytes);
+    if (!journal->pacer) hold = false;
+    if (hold == journal->held) return;
+    journal->held = hold;
+    if (journal->options.on_pace) journal->options.on_pace(hold, journal->options.ctx);
+}
+
+static void publish(void *ctx) {
+    struct journal *journal = ctx;
+    uint64_t visible = journal->gate ? journal->gate - 1 : journal->appended;
+    if (visible > journal_visible(journal)) {
+        atomic_store_explicit(&journal->visible, visible, memory_order_release);
+        ring_all(journal);
+    }
+    regulate(journal);
+    if (journal->window_bytes > journal->options.window_max_bytes) trim_window(journal);
+    journal_unref(journal);
+}
+
+/* --- the disk
+ * ---------------------------------------------------------------------------------- */
+
+/* Move `place` behind the event with number `seq`, which is in the journal. */
+static void walk_to(struct place *place, uint64_t seq) {
+    while (place->seq < seq) {
+        struct chunk *next = atomic_load_explicit(&place->chunk->next, memory_order_relaxed);
+        if (place->offset == place->chunk->used && next) {
+            *place = (struct place){next, 0, place->seq};
+            continue;
+        }
+        struct str rest =
+            str_of(place->chunk->bytes + place->offset, place->chunk->used - place->offset);
+        struct event event = {0};
+        struct err e;
+        bool whole = event_decode(&rest, &event, &e);
+        assert(whole);
+        (void)whole;
+        place->offset = place->chunk->used - rest.len;
+        place->seq++;
+    }
+}
+
+/* The first event behind what is kept that needs the disk, or 0. */
+static uint64_t next_gate(const struct journal *journal) {
+    if (journal->last_gate <= journal->kept.seq) return 0;
+    struct place place = journal->kept;
+    for (;;) {
+        while (place.offset == place.chunk->used) {
+            place = (struct place){
+                atomic_load_explicit(&place.chunk->next, memory_order_relaxed), 0, place.seq};
+        }
+        enum event_kind kind = (enum event_kind)(unsigned char)place.chunk->bytes[place.offset];
+        walk_to(&place, place.seq + 1);
+        if (event_needs_disk(kind)) return place.seq;
+    }
+}
+
+void journal_kept(struct journal *journal, struct place place) {
+    journal->kept = place;
+    journal->gate = next_gate(journal);
+    atomic_store_explicit(&journal->durable, place.seq, memory_order_release);
+    publish_soon(journal);
+    if (journal->options.on_durable) {
+        journal->options.on_durable(place.seq, journal->options.ctx);
+    }
+}
+
+void journal_lost(struct journal *journal, const struct err *why) {
+    if (journal->options.on_lost) {
+        journal->options.on_lost(why, journal->options.ctx);
+    } else {
+        journal_retract(journal); /* nobody is left who could say something else */
+    }
+}
+
+uint64_t journal_retract(struct journal *journal) {
+    if (journal->in_memory) return journal->appended;
+    uint64_t visible = journal_visible(journal);
+    uint64_t stays = journal->gate ? journal->gate - 1 : journal->appended;
+    if (stays < visible) stays = visible;
+    struct place end = journal->kept;
+    walk_to(&end, stays);
+    pthread_mutex_lock(&journal->lock);
+    struct chunk *dropped = atomic_exchange(&end.chunk->next, NULL);
+    for (struct chunk *chunk = dropped; chunk; chunk = atomic_load(&chunk->next)) {
+        journal->window_bytes -= chunk->room;
+    }
+    chunk_unref(dropped);
+    journal->tail = end.chunk;
+    end.chunk->used = end.offset;
+    end.chunk->last_seq = end.offset ? end.seq : 0;
+    pthread_mutex_unlock(&journal->lock);
+    journal->appended = stays;
+    journal->appended_bytes = end.chunk->first_byte + end.offset;
+    journal->ended = false;
+    journal->gate = journal->last_gate = 0;
+    keeper_forget(journal->options.keeper, journal);
+    journal->in_memory = true;
+    publish_soon(journal);
+    return stays;
+}
+
+/* --- cursors
+ * ----------------------------------------------------------------------------------- */
+
+static void ring(struct waker *waker) {
+    if (waker->cursor) waker->cursor->on_ready(waker->cursor->ctx);
+}
+
+static void ring_here(void *ctx) {
+    ring(ctx);
+}
+
+static void ring_mail(void *ctx) {
+    struct waker *waker = ctx;
+    if (!waker->cursor) {
+        free(waker);
+        return;
+    }
+    struct journal *journal = waker->cursor->journal;
+    pthread_mutex_lock(&journal->lock);
+    waker->posted = false;
+    pthread_mutex_unlock(&journal->lock);
+    loop_defer(waker->loop, &waker->ring);
+}
+
+bool cursor_open(struct journal *journal, uint64_t after_seq, struct loop *loop,
+                 cursor_ready_fn *on_ready, void *ctx, struct cursor **ret, struct err *e) {
+    pthread_mutex_lock(&journal->lock);
+    struct chunk *chunk = journal->oldest;
+    if (after_seq + 1 < chunk->first_seq) {
+        uint64_t oldest = chunk->first_seq;
+        pthread_mutex_unlock(&journal->lock);
+        return err_set(e, ERR_OUT_OF_RANGE,
+                       "event %llu has left the window, which begins at %llu; read it from the "
+                       "store",
+                       (unsigned long long)after_seq + 1, (unsigned long long)oldest);
+    }
+    struct chunk *next;
+    while ((next = atomic_load_explicit(&chunk->next, memory_order_acquire)) &&
+           next->first_seq <= after_seq) {
+        chunk = next;
+    }
+    struct cursor *cursor = MEM_NEW(struct cursor);
+    struct waker *waker = MEM_NEW(struct waker);
+    *waker = (struct waker){.loop = loop, .cursor = cursor};
+    task_init(&waker->ring, ring_here, waker);
+    *cursor = (struct cursor){.journal = journal_ref(journal),
+                              .chunk = chunk_ref(chunk),
+                              .seq = chunk->first_seq - 1,
+                              .after = after_seq,
+                              .read_bytes = chunk->first_byte,
+                              .on_ready = on_ready,
+                              .ctx = ctx,
+                              .waker = waker};
+    list_append(&journal->wakers, &waker->link);
+    pthread_mutex_unlock(&journal->lock);
+    if (journal_visible(journal) > after_seq) loop_defer(loop, &waker->ring);
+    *ret = cursor;
+    return true;
+}
+
+void cursor_close(struct cursor *cursor) {
+    if (!cursor) return;
+    struct journal *journal = cursor->journal;
+    struct waker *waker = cursor->waker;
+    pthread_mutex_lock(&journal->lock);
+    list_remove(&waker->link);
+    bool posted = waker->posted;
+    pthread_mutex_unlock(&journal->lock);
+    task_cancel(&waker->ring);
+    waker->cursor = NULL;
+    if (!posted) free(waker);
+    if (journal->pacer == cursor) {
+        journal->pacer = NULL;
+        publish_soon(journal);
+    }
+    chunk_unref(cursor->chunk);
+    journal_unref(journal);
+    free(cursor);
+}
+
+/* Read one visible event, also one that is skipped. */
+static bool step(struct cursor *cursor, struct event *ret) {
+    uint64_t seq = cursor->seq + 1;
+    if (seq > journal_visible(cursor->journal)) return false;
+    struct chunk *next;
+    while ((next = atomic_load_explicit(&cursor->chunk->next, memory_order_acquire)) &&
+           seq >= next->first_seq) {
+        chunk_ref(next);
+        chunk_unref(cursor->chunk);
+        cursor->chunk = next;
+        cursor->offset = 0;
+    }
+    struct str rest =
+        str_of(cursor->chunk->bytes + cursor->offset, cursor->chunk->room - cursor->offset);
+    size_t before = rest.len;
+    struct err e;
+    ret->seq = seq;
+    bool whole = event_decode(&rest, ret, &e);
+    assert(whole);
+    (void)whole;
+    cursor->offset += before - rest.len;
+    cursor->read_bytes += before - rest.len;
+    cursor->seq = seq;
+    return true;
+}
+
+bool cursor_next(struct cursor *cursor, struct event *ret) {
+    do {
+        if (!step(cursor, ret)) return false;
+    } while (cursor->seq <= cursor->after);
+    struct journal *journal = cursor->journal;
+    if (journal->pacer == cursor && journal->held) publish_soon(journal);
+    return true;
+}
+
+uint64_t cursor_seq(const struct cursor *cursor) {
+    return cursor->seq > cursor->after ? cursor->seq : cursor->after;
+}
+
+void cursor_pace(struct cursor *cursor) {
+    struct journal *journal = cursor->journal;
+    assert(!journal->pacer && cursor->waker->loop == journal->options.loop);
+    journal->pacer = cursor;
+    publish_soon(journal);
+}

@@ -1,0 +1,96 @@
+/* journal: what happened in one run, in order.
+ *
+ * The owner appends events on its loop; readers on any loop follow with cursors and see the
+ * same bytes. Three marks order everything:
+ *
+ *     appended ≥ visible     what the owner wrote, and what readers may see
+ *     durable                what is on disk
+ *
+ * An event that needs the disk (a tool call, an approval, the terminal one) hides itself and
+ * all that follows until it is durable; all other events are visible at the end of the loop
+ * turn that appended them and ride the next commit. So a crash may cost the last moment of
+ * prose, never an effect.
+ *
+ *     oldest chunk ─▶ chunk ─▶ chunk (appending)        chunk = immutable bytes + refs
+ *        ▲              ▲
+ *     window         cursor holds the chunk it reads; a chunk dies when both have left it
+ *
+ * Memory   the journal and its chunks are reference-counted; events lent by a cursor live
+ *          until it moves on.
+ * Threads  append and the options' callbacks: the owner's loop. A cursor belongs to the loop
+ *          it was opened on; opening and closing are safe from any loop.
+ * Source   design.md "The journal".
+ */
+#ifndef WEIR_JOURNAL_JOURNAL_H
+#define WEIR_JOURNAL_JOURNAL_H
+
+#include "loop/loop.h"
+#include "wire/event.h"
+
+struct journal;
+struct keeper;
+struct cursor;
+
+struct journal_options {
+    struct loop *loop;
+    struct keeper *keeper;   /* who writes it to the store; NULL: kept in memory only */
+    uint64_t run;            /* its id in the store */
+    size_t window_max_bytes; /* kept for late readers; more only while a reader holds it */
+    size_t pace_max_bytes;   /* lag of the pacing cursor that stops the source */
+    /* All on `loop`, never from inside a call to this header; each may be NULL. */
+    void (*on_durable)(uint64_t seq, void *ctx); /* everything up to seq is on disk */
+    /* An event that needed the disk could not be written. What is still hidden is nobody's
+     * knowledge: journal_retract() it and append what is true instead. */
+    void (*on_lost)(const struct err *why, void *ctx);
+    void (*on_pace)(bool hold, void *ctx); /* stop the source, let it go on */
+    void *ctx;
+};
+
+/* One reference is the caller's. */
+struct journal *journal_new(const struct journal_options *options);
+struct journal *journal_ref(struct journal *journal);
+void journal_unref(struct journal *journal); /* NULL is fine */
+
+/* The owner goes away: no callback comes any more, and what waits is still written. */
+void journal_leave(struct journal *journal);
+
+/* Append a copy; returns its seq. Nothing may follow a terminal event. */
+uint64_t journal_append(struct journal *journal, const struct event *event);
+
+/* Drop what no reader has seen and stop waiting for the disk: what follows is visible at once
+ * and not written. Returns the newest seq that stays. */
+uint64_t journal_retract(struct journal *journal);
+
+/* The marks. appended: owner only; the others from any thread. */
+uint64_t journal_appended(const struct journal *journal);
+uint64_t journal_visible(const struct journal *journal);
+uint64_t journal_durable(const struct journal *journal);
+uint64_t journal_run(const struct journal *journal);
+
+/* --- cursors ---------------------------------------------------------------------------------
+ */
+
+/* There is more to read: call cursor_next() until it says no. At the end of a loop turn on
+ * the cursor's loop, at most once a turn, never from inside a call to this header. */
+typedef void cursor_ready_fn(void *ctx);
+
+/* Read what comes after `after_seq` (0: from the first event). The first on_ready comes by
+ * itself if anything is visible.
+ * errors  ERR_OUT_OF_RANGE that far back the journal is only in the store */
+MUST_CHECK bool cursor_open(struct journal *journal, uint64_t after_seq, struct loop *loop,
+                            cursor_ready_fn *on_ready, void *ctx, struct cursor **ret,
+                            struct err *e);
+void cursor_close(struct cursor *cursor); /* no on_ready afterwards; NULL is fine */
+
+/* The next visible event, or false when there is none now. */
+bool cursor_next(struct cursor *cursor, struct event *ret);
+
+/* seq of the last event that was read. */
+uint64_t cursor_seq(const struct cursor *cursor);
+
+/* This cursor paces the source: at pace_max_bytes of unread events on_pace(true) is called,
+ * and on_pace(false) at half of it. Owner's loop only; one per journal. Closing the cursor
+ * lets the source run. */
+void cursor_pace(struct cursor *cursor);
+
+#endif

@@ -1,0 +1,234 @@
+#include "journal/keeper.h"
+
+#include "base/mem.h"
+#include "journal/inner.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define ROW_MAX_BYTES (256 * MIB) /* a row holds at least one whole stretch */
+
+struct keeper {
+    struct loop *loop;
+    struct store *store;
+    struct list urgent; /* journals that readers wait for */
+    struct list dirty;  /* journals with something to write, at the tick */
+    size_t dirty_bytes; /* since the last tick */
+    struct timer tick;
+    struct task send;
+    bool send_all; /* the next send takes the dirty ones too */
+    size_t on_their_way;
+    task_fn *on_kept;
+    void *on_kept_ctx;
+};
+
+/* One journal's part of a write. */
+struct stretch {
+    struct journal *journal; /* holds a reference */
+    struct place end;        /* up to here, once it is written */
+};
+
+struct batch {
+    struct store_write write;
+    struct keeper *keeper;
+    struct stretch *stretches;
+    size_t stretch_count;
+};
+
+static void send(void *ctx);
+static void on_tick(void *ctx);
+
+struct keeper *keeper_new(struct loop *loop, struct store *store) {
+    struct keeper *keeper = MEM_NEW(struct keeper);
+    keeper->loop = loop;
+    keeper->store = store;
+    list_init(&keeper->urgent);
+    list_init(&keeper->dirty);
+    timer_init(&keeper->tick, loop, on_tick, keeper);
+    task_init(&keeper->send, send, keeper);
+    return keeper;
+}
+
+void keeper_free(struct keeper *keeper) {
+    if (!keeper) return;
+    assert(keeper->on_their_way == 0 && list_empty(&keeper->urgent));
+    assert(list_empty(&keeper->dirty));
+    timer_stop(&keeper->tick);
+    task_cancel(&keeper->send);
+    free(keeper);
+}
+
+/* --- what waits
+ * -------------------------------------------------------------------------------- */
+
+/* Being in a list holds the journal. */
+static void join(struct list *list, struct journal *journal) {
+    if (list_linked(&journal->link)) {
+        list_remove(&journal->link);
+    } else {
+        journal_ref(journal);
+    }
+    list_append(list, &journal->link);
+}
+
+static void leave(struct journal *journal) {
+    if (!list_linked(&journal->link)) return;
+    list_remove(&journal->link);
+    journal_unref(journal);
+}
+
+void keeper_note(struct keeper *keeper, struct journal *journal, bool urgent, size_t bytes) {
+    if (urgent) {
+        join(&keeper->urgent, journal);
+        loop_defer(keeper->loop, &keeper->send);
+        return;
+    }
+    if (!list_linked(&journal->link)) join(&keeper->dirty, journal);
+    keeper->dirty_bytes += bytes;
+    if (keeper->dirty_bytes >= KEEPER_TICK_BYTES) {
+        keeper->send_all = true;
+        loop_defer(keeper->loop, &keeper->send);
+    } else if (!timer_waits(&keeper->tick)) {
+        timer_start(&keeper->tick, KEEPER_TICK_MS);
+    }
+}
+
+void keeper_forget(struct keeper *keeper, struct journal *journal) {
+    (void)keeper;
+    leave(journal);
+}
+
+static void on_tick(void *ctx) {
+    struct keeper *keeper = ctx;
+    keeper->send_all = true;
+    loop_defer(keeper->loop, &keeper->send);
+}
+
+/* --- sending
+ * ----------------------------------------------------------------------------------- */
+
+/* Append everything of `journal` that is not on disk; returns where that ends. */
+static struct place pack(struct journal *journal, struct buf *row) {
+    struct place place = journal->kept;
+    for (;;) {
+        struct chunk *chunk = place.chunk;
+        if (chunk->used > place.offset) {
+            struct str events = str_of(chunk->bytes + place.offset, chunk->used - place.offset);
+            bool fits = store_section_append(row, journal->options.run, place.seq + 1, events);
+            assert(fits);
+            (void)fits;
+            place.seq = chunk->last_seq;
+            place.offset = chunk->used;
+        }
+        struct chunk *next = atomic_load_explicit(&chunk->next, memory_order_relaxed);
+        if (!next) return place;
+        place = (struct place){next, 0, place.seq};
+    }
+}
+
+static struct store_row *new_row(struct batch *batch, uint64_t run) {
+    struct store_row *row = &batch->write.rows[batch->write.row_count++];
+    row->run = run;
+    buf_init(&row->bytes, ROW_MAX_BYTES);
+    return row;
+}
+
+/* Take the journals of `list` that have no write on its way. Urgent ones and first rows are
+ * rows of their own; the rest share one. */
+static void take(struct batch *batch, struct list *list, struct store_row **shared) {
+    LIST_EACH(list, link) {
+        struct journal *journal = CONTAINER_OF(link, struct journal, link);
+        if (journal->writing) continue;
+        bool own = journal->gate != 0 || journal->kept.seq == 0;
+        if (!own && !*shared) *shared = new_row(batch, 0);
+        struct store_row *row = own ? new_row(batch, journal->options.run) : *shared;
+        journal->writing = true;
+        batch->stretches[batch->stretch_count++] =
+            (struct stretch){journal_ref(journal), pack(journal, &row->bytes)};
+        leave(journal);
+    }
+}
+
+static size_t count(const struct list *list) {
+    size_t links = 0;
+    for (const struct list *link = list->next; link != list; link = link->next) links++;
+    return links;
+}
+
+static void free_batch(struct batch *batch) {
+    for (size_t i = 0; i < batch->write.row_count; i++) buf_done(&batch->write.rows[i].bytes);
+    free(batch->write.rows);
+    free(batch->stretches);
+    free(batch);
+}
+
+static void settle(struct keeper *keeper) {
+    if (keeper->on_their_way || !list_empty(&keeper->urgent) || !list_empty(&keeper->dirty)) {
+        return;
+    }
+    task_fn *on_kept = keeper->on_kept;
+    keeper->on_kept = NULL;
+    if (on_kept) on_kept(keeper->on_kept_ctx);
+}
+
+static void on_written(struct store_write *write, const struct err *failed, void *ctx) {
+    struct batch *batch = ctx;
+    struct keeper *keeper = batch->keeper;
+    (void)write;
+    keeper->on_their_way--;
+    for (size_t i = 0; i < batch->stretch_count; i++) {
+        struct journal *journal = batch->stretches[i].journal;
+        journal->writing = false;
+        bool waited_for = journal->gate != 0 && journal->gate <= batch->stretches[i].end.seq;
+        if (journal->in_memory) {
+            /* retracted meanwhile */
+        } else if (!failed) {
+            journal_kept(journal, batch->stretches[i].end);
+        } else if (waited_for) {
+            journal_lost(journal, failed);
+        } else {
+            keeper_note(keeper, journal, false, 0); /* text: try again at the next tick */
+        }
+        if (list_linked(&journal->link)) loop_defer(keeper->loop, &keeper->send);
+        journal_unref(journal);
+    }
+    free_batch(batch);
+    settle(keeper);
+}
+
+static void send(void *ctx) {
+    struct keeper *keeper = ctx;
+    size_t waiting = count(&keeper->urgent);
+    if (keeper->send_all) waiting += count(&keeper->dirty);
+    struct batch *batch = MEM_NEW(struct batch);
+    batch->keeper = keeper;
+    batch->stretches = mem_zero(waiting, sizeof(struct stretch));
+    batch->write = (struct store_write){.rows = mem_zero(waiting + 1, sizeof(struct store_row)),
+                                        .home = keeper->loop,
+                                        .on_written = on_written,
+                                        .ctx = batch};
+    struct store_row *shared = NULL;
+    take(batch, &keeper->urgent, &shared);
+    if (keeper->send_all) {
+        take(batch, &keeper->dirty, &shared);
+        keeper->send_all = false;
+        keeper->dirty_bytes = 0;
+        timer_stop(&keeper->tick);
+        if (!list_empty(&keeper->dirty)) timer_start(&keeper->tick, KEEPER_TICK_MS);
+    }
+    if (batch->stretch_count == 0) {
+        free_batch(batch);
+        settle(keeper);
+        return;
+    }
+    keeper->on_their_way++;
+    store_write(keeper->store, &batch->write);
+}
+
+void keeper_flush(struct keeper *keeper, task_fn *on_kept, void *ctx) {
+    assert(!keeper->on_kept);
+    keeper->on_kept = on_kept;
+    keeper->on_kept_ctx = ctx;
+    keeper->send_all = true;
+    loop_defer(keeper->loop, &keeper->send);
+}
