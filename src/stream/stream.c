@@ -1,0 +1,163 @@
+#include "stream/stream.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+struct stream {
+    struct stream_options options;
+    struct close close;
+    struct cursor *cursor;
+    struct timer stall;     /* runs while the transport is full */
+    struct timer heartbeat; /* runs where the wire has one */
+    uint64_t sent_ms;       /* when something was last projected */
+};
+
+static void pump(void *ctx);
+static void on_stall(void *ctx);
+static void on_heartbeat(void *ctx);
+
+enum stream_verdict stream_judge(const struct event *event) {
+    if (event->kind == EVENT_DONE) return STREAM_FINISHES;
+    return event_is_terminal(event->kind) ? STREAM_FAILS : STREAM_GOES_ON;
+}
+
+bool stream_open(const struct stream_options *options, struct stream **ret, struct err *e) {
+    struct stream *stream = MEM_NEW(struct stream);
+    stream->options = *options;
+    stream->sent_ms = loop_now_ms(options->loop);
+    close_init(&stream->close, options->mode);
+    close_establish(&stream->close);
+    timer_init(&stream->stall, options->loop, on_stall, stream);
+    timer_init(&stream->heartbeat, options->loop, on_heartbeat, stream);
+    if (!cursor_open(options->journal, options->after_seq, options->loop, pump, stream,
+                     &stream->cursor, e)) {
+        free(stream);
+        return false;
+    }
+    if (options->paces) cursor_pace(stream->cursor);
+    if (options->wire->heartbeat) timer_start(&stream->heartbeat, STREAM_HEARTBEAT_MS);
+    *ret = stream;
+    return true;
+}
+
+void stream_free(struct stream *stream) {
+    if (!stream) return;
+    timer_stop(&stream->stall);
+    timer_stop(&stream->heartbeat);
+    cursor_close(stream->cursor);
+    free(stream);
+}
+
+uint64_t stream_seq(const struct stream *stream) {
+    return cursor_seq(stream->cursor);
+}
+
+/* --- ending
+ * -------------------------------------------------------------------------------------- */
+
+/* `event` is the one that ends it, or NULL when the cause lies outside the journal. `ended`
+ * may free the stream, so nothing of it is touched afterwards. */
+static void finish(struct stream *stream, enum close_cause cause, enum err_code code,
+                   const struct event *event) {
+    struct close_ending ending = close_decide(&stream->close, cause, code);
+    if (ending.last != FRAME_NONE) {
+        assert(event);
+        close_frame(&stream->close, ending.last);
+        stream->options.wire->project(event, ending.last, stream->options.ctx);
+    }
+    timer_stop(&stream->stall);
+    timer_stop(&stream->heartbeat);
+    close_end(&stream->close);
+    stream->options.wire->ended(ending, cause, stream->options.ctx);
+}
+
+/* The status of an event that fails a stream whose mode answers with one. */
+static enum err_code failure_code(const struct event *event) {
+    if (event->kind == EVENT_FAILED) return event->failed.code;
+    return event->kind == EVENT_CANCELLED ? ERR_CANCELLED : ERR_UNKNOWN;
+}
+
+void stream_end(struct stream *stream, enum close_cause cause, enum err_code code) {
+    assert(cause != CAUSE_FINISHED);
+    if (stream->close.state == CLOSE_CLOSED) return;
+    /* A mode whose failures are frames needs the event that says so; without one the caller's
+     * cause is a status. */
+    struct event failed = {
+        .kind = EVENT_FAILED, .agent = STR_EMPTY, .failed = {code, err_name(code), STR_EMPTY}};
+    finish(stream, cause, code, &failed);
+}
+
+/* --- reading
+ * ------------------------------------------------------------------------------------- */
+
+static bool transport_is_full(struct stream *stream) {
+    return stream->options.wire->queued(stream->options.ctx) >= STREAM_HIGH_BYTES;
+}
+
+static void wait_for_room(struct stream *stream) {
+    stream->options.wire->wake_at(STREAM_LOW_BYTES, stream->options.ctx);
+    if (!timer_waits(&stream->stall)) timer_start(&stream->stall, STREAM_STALL_MS);
+}
+
+/* False when the event was the last one: the stream may be gone. */
+static bool pass_on(struct stream *stream, const struct event *event) {
+    const struct stream_wire *wire = stream->options.wire;
+    enum stream_verdict verdict =
+        wire->judge ? wire->judge(event, stream->options.ctx) : stream_judge(event);
+    if (verdict != STREAM_GOES_ON) {
+        bool well = verdict == STREAM_FINISHES;
+        finish(stream, well ? CAUSE_FINISHED : CAUSE_FAILED, failure_code(event), event);
+        return false;
+    }
+    assert(!event_is_terminal(event->kind));
+    enum close_frame frame = stream->options.mode == CLOSE_SINGLE ? FRAME_NONE : FRAME_DATA;
+    if (frame == FRAME_DATA) close_frame(&stream->close, frame);
+    wire->project(event, frame, stream->options.ctx);
+    return true;
+}
+
+static void pump(void *ctx) {
+    struct stream *stream = ctx;
+    if (stream->close.state != CLOSE_ESTABLISHED) return;
+    struct event event;
+    for (;;) {
+        if (transport_is_full(stream)) {
+            wait_for_room(stream);
+            return;
+        }
+        if (!cursor_next(stream->cursor, &event)) return;
+        stream->sent_ms = loop_now_ms(stream->options.loop);
+        if (!pass_on(stream, &event)) return;
+    }
+}
+
+void stream_drained(struct stream *stream) {
+    timer_stop(&stream->stall);
+    pump(stream);
+}
+
+/* --- time
+ * ---------------------------------------------------------------------------------------- */
+
+static void on_stall(void *ctx) {
+    struct stream *stream = ctx;
+    uint64_t stalled_ms = stream->options.wire->stalled_ms(stream->options.ctx);
+    if (stalled_ms >= STREAM_STALL_MS) {
+        stream_end(stream, CAUSE_STALLED, ERR_RESOURCE_EXHAUSTED);
+    } else {
+        timer_start(&stream->stall, STREAM_STALL_MS - stalled_ms);
+    }
+}
+
+static void on_heartbeat(void *ctx) {
+    struct stream *stream = ctx;
+    uint64_t quiet_ms = loop_now_ms(stream->options.loop) - stream->sent_ms;
+    if (quiet_ms >= STREAM_HEARTBEAT_MS && !transport_is_full(stream)) {
+        stream->options.wire->heartbeat(stream->options.ctx);
+        quiet_ms = 0;
+    }
+    if (quiet_ms >= STREAM_HEARTBEAT_MS) quiet_ms = 0;
+    timer_start(&stream->heartbeat, STREAM_HEARTBEAT_MS - quiet_ms);
+}
