@@ -1,0 +1,58 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define READ_BYTES (64 * KIB)
+
+/* What the system calls it, for a person who has to mend it. */
+static bool refuse(struct str path, int error, struct err *e) {
+    static const struct {
+        int error;
+        enum err_code code;
+        const char *fix;
+    } reasons[] = {
+        {ENOENT, ERR_NOT_FOUND, "there is no such file; check the name"},
+        {ENOTDIR, ERR_NOT_FOUND, "part of the path is not a folder; check the name"},
+        {EACCES, ERR_PERMISSION_DENIED, "this user may not read it; change its owner or mode"},
+        {EISDIR, ERR_INVALID_ARGUMENT, "it is a folder; name a file in it"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
+        if (reasons[i].error == error)
+            return err_set(e, reasons[i].code, "read '" STR_FMT "': %s", STR_ARG(path),
+                           reasons[i].fix);
+    }
+    return err_set(e, ERR_UNAVAILABLE, "read '" STR_FMT "': %s", STR_ARG(path),
+                   strerror(error));
+}
+
+static bool read_all(int fd, struct str path, struct buf *out, struct err *e) {
+    for (;;) {
+        /* A buffer that is full may have taken all of it: one byte more tells. */
+        char past;
+        size_t room = out->max_bytes - out->len;
+        if (room > READ_BYTES) room = READ_BYTES;
+        char *at = room ? buf_room(out, room) : &past;
+        ssize_t got = read(fd, at, room ? room : 1);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return refuse(path, errno, e);
+        if (got == 0) return true;
+        if (!room)
+            return err_set(e, ERR_TOO_LARGE, "read '" STR_FMT "': it is larger than %zu bytes",
+                           STR_ARG(path), out->max_bytes);
+        buf_grew(out, (size_t)got);
+    }
+}
+
+bool file_read(struct str path, struct buf *out, struct err *e) {
+    char *name = str_dup(path);
+    int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    free(name);
+    if (fd < 0) return refuse(path, errno, e);
+
+    bool done = read_all(fd, path, out, e);
+    close(fd);
+    return done;
+}
