@@ -7,7 +7,7 @@
  *
  * Only the plain part of YAML is taken. Refused, each with a sentence that says so: anchors
  * and aliases (a small file could stand for a huge one), tags, several documents, keys that
- * are not scalars, the same key twice, more than YAML_DEPTH_MAX levels, invalid UTF-8.
+ * are not scalars, the same key twice, too many keys or levels, invalid UTF-8.
  *
  * Memory   nodes and their text live in the arena given to yaml_parse().
  * Threads  none; a finished tree is read-only.
@@ -22,7 +22,8 @@
 #include "base/err.h"
 
 #define YAML_DEPTH_MAX 64
-#define YAML_MAX_BYTES (4 * MIB)
+#define YAML_KEYS_MAX 1000 /* in one map */
+#define YAML_MAX_BYTES (1 * MIB)
 
 enum yaml_kind { YAML_SCALAR, YAML_LIST, YAML_MAP };
 
@@ -64,18 +65,16 @@ bool yaml_is_null(const struct yaml *node);
  * other scalar as a string. False at the buffer's limit. */
 bool yaml_to_json(const struct yaml *node, struct buf *out);
 
-/* The same, with `write_text` writing the inside of each string value (not of keys). It must
- * escape what JSON wants escaped; yaml_json_escape() does. */
+/* The same, with `write_text` writing each string value (not the keys), quotes included. */
 typedef bool yaml_text_fn(struct str text, struct buf *out, void *ctx);
 bool yaml_to_json_with(const struct yaml *node, struct buf *out, yaml_text_fn *write_text,
                        void *ctx);
-bool yaml_json_escape(struct str text, struct buf *out);
 
 /* --- a map read into a struct ------------------------------------------------------------- */
 
 enum yaml_type {
     YAML_TEXT,     /* struct str: a scalar */
-    YAML_NAME,     /* struct str: as text, not empty, printable ASCII without spaces */
+    YAML_NAME,     /* struct str: 1 to 128 printable ASCII characters without spaces */
     YAML_BOOL,     /* bool */
     YAML_COUNT,    /* uint64_t: a whole number */
     YAML_DURATION, /* uint64_t: microseconds, see base/units.h */
