@@ -1,0 +1,53 @@
+/* history: what a session remembers of its turns.
+ *
+ * A turn record is the conversation of one finished run: what the user said, what the agents
+ * answered, which tools were asked and what they said, and inside it the turns that ran while
+ * it waited for a tool. A history is an immutable row of records, oldest first; a turn reads
+ * the snapshot it started with, whatever others append meanwhile.
+ *
+ * Memory   both are reference-counted; a record owns its text in one block.
+ * Threads  any; immutable once made.
+ * Source   design.md "The run"; contracts/crawbl.md 2.7.
+ */
+#ifndef WEIR_RUN_HISTORY_H
+#define WEIR_RUN_HISTORY_H
+
+#include "provider/provider.h"
+
+#include <stdatomic.h>
+
+#define HISTORY_TURNS_MAX 64
+#define HISTORY_MAX_BYTES (256 * KIB) /* of text; the newest turn is kept whatever its size */
+
+struct turn_record {
+    atomic_uint refs;
+    uint64_t run;
+    size_t text_bytes;
+    size_t message_count;
+    struct message messages[];
+};
+
+struct history {
+    atomic_uint refs;
+    size_t text_bytes;
+    size_t record_count;
+    size_t message_count; /* of all records */
+    struct turn_record *records[];
+};
+
+/* A record with copies of `messages`. */
+struct turn_record *turn_record_new(uint64_t run, const struct message *messages, size_t count);
+struct turn_record *turn_record_ref(struct turn_record *record);
+void turn_record_unref(struct turn_record *record); /* NULL is fine */
+
+struct history *history_new(void); /* an empty one */
+struct history *history_ref(struct history *history);
+void history_unref(struct history *history); /* NULL is fine */
+
+/* A history with `record` (taken) at its end; the oldest records fall out at the limits. */
+struct history *history_with(const struct history *history, struct turn_record *record);
+
+/* Copy the messages of all records into `ret`, which has room for message_count. */
+void history_messages(const struct history *history, struct message *ret);
+
+#endif

@@ -1,0 +1,516 @@
+#include "run/session.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "journal/journal.h"
+#include "run/recall.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#define STRIPE_COUNT 64
+#define STRIPE_RESIDENT_MAX (SESSIONS_RESIDENT_MAX / STRIPE_COUNT)
+#define KEY_MAX_BYTES (64 * KIB)
+#define LOAD_MAX_BYTES (1 * MIB)
+
+/* What a session is doing; who stands on the stack says the rest. */
+struct session {
+    struct stripe *stripe;
+    struct str key;
+    bool loaded;             /* history is what the store has */
+    struct history *history; /* of finished turns */
+    struct list stack;       /* leases, the deepest child last */
+    struct list waiters;     /* leases, the oldest first */
+    struct parked *parked;
+    struct list idle; /* in the stripe's list, the longest unused first */
+};
+
+struct stripe {
+    pthread_mutex_t lock;
+    struct session_table *table;
+    struct map *sessions;
+    struct list idle;
+    size_t idle_count;
+};
+
+struct session_table {
+    struct store *store;
+    struct history *empty;
+    struct stripe stripes[STRIPE_COUNT];
+};
+
+/* One reading of a session from the store. */
+struct loading {
+    struct store_load load;
+    struct session *session;
+    struct buf names;
+};
+
+/* --- table
+ * ----------------------------------------------------------------------------------------- */
+
+struct session_table *session_table_new(struct store *store) {
+    struct session_table *table = MEM_NEW(struct session_table);
+    table->store = store;
+    table->empty = history_new();
+    for (size_t i = 0; i < STRIPE_COUNT; i++) {
+        struct stripe *stripe = &table->stripes[i];
+        pthread_mutex_init(&stripe->lock, NULL);
+        stripe->table = table;
+        stripe->sessions = map_new();
+        list_init(&stripe->idle);
+    }
+    return table;
+}
+
+static void free_session(struct session *session) {
+    assert(list_empty(&session->stack) && list_empty(&session->waiters));
+    list_remove(&session->idle);
+    history_unref(session->history);
+    free((char *)session->key.at);
+    free(session);
+}
+
+void session_table_free(struct session_table *table) {
+    if (!table) return;
+    for (size_t i = 0; i < STRIPE_COUNT; i++) {
+        struct stripe *stripe = &table->stripes[i];
+        size_t at = 0;
+        struct str key;
+        void *session;
+        while (map_next(stripe->sessions, &at, &key, &session)) free_session(session);
+        map_free(stripe->sessions);
+        pthread_mutex_destroy(&stripe->lock);
+    }
+    history_unref(table->empty);
+    free(table);
+}
+
+/* Lengths in front, so that no two triples of names share a key. */
+static void append_key(struct buf *key, const struct session_name *name) {
+    buf_append_u64(key, name->workspace.len);
+    buf_append_byte(key, ':');
+    buf_append_u64(key, name->user.len);
+    buf_append_byte(key, ':');
+    buf_append(key, name->workspace);
+    buf_append(key, name->user);
+    buf_append(key, name->session);
+}
+
+static struct stripe *stripe_of(struct session_table *table, struct str key) {
+    return &table->stripes[map_hash(key) >> 32 & (STRIPE_COUNT - 1)];
+}
+
+/* --- sessions; all below is called with the stripe's lock held unless it says otherwise
+ * --------- */
+
+static void touch(struct session *session) {
+    if (!list_linked(&session->idle)) return;
+    list_remove(&session->idle);
+    session->stripe->idle_count--;
+}
+
+/* Nobody holds it: it may be forgotten, the longest unused first. */
+static void rest(struct session *session) {
+    struct stripe *stripe = session->stripe;
+    if (!list_empty(&session->stack) || !list_empty(&session->waiters) || session->parked)
+        return;
+    touch(session);
+    list_append(&stripe->idle, &session->idle);
+    stripe->idle_count++;
+    if (stripe->idle_count <= STRIPE_RESIDENT_MAX) return;
+    struct session *oldest = CONTAINER_OF(stripe->idle.next, struct session, idle);
+    stripe->idle_count--;
+    map_remove(stripe->sessions, oldest->key);
+    free_session(oldest);
+}
+
+static struct session *find_or_add(struct stripe *stripe, struct str key) {
+    struct session *session = map_find(stripe->sessions, key);
+    if (session) {
+        touch(session);
+        return session;
+    }
+    session = MEM_NEW(struct session);
+    session->stripe = stripe;
+    session->key = str_of(str_dup(key), key.len);
+    session->loaded = stripe->table->store == NULL;
+    session->history = history_ref(stripe->table->empty);
+    list_init(&session->stack);
+    list_init(&session->waiters);
+    list_init(&session->idle);
+    map_put(stripe->sessions, key, session);
+    return session;
+}
+
+static struct lease *top_of(struct session *session) {
+    if (list_empty(&session->stack)) return NULL;
+    return CONTAINER_OF(session->stack.prev, struct lease, link);
+}
+
+/* Whether a new turn could have the session now; *ret_lender is who would lend it. */
+static bool is_free(struct session *session, struct lease **ret_lender) {
+    struct lease *top = top_of(session);
+    *ret_lender = top;
+    if (!session->loaded) return false;
+    if (!top) return true;
+    return top->state == LEASE_LENT && !top->wants_back && top->depth < SESSION_DEPTH_MAX;
+}
+
+static bool is_too_deep(struct session *session) {
+    struct lease *top = top_of(session);
+    return top && top->state == LEASE_LENT && !top->wants_back &&
+           top->depth >= SESSION_DEPTH_MAX;
+}
+
+static void give(struct session *session, struct lease *lease, struct lease *lender) {
+    lease->state = LEASE_HELD;
+    lease->lender = lender;
+    lease->depth = lender ? lender->depth + 1 : 0;
+    lease->parent = lender ? lender->run : 0;
+    lease->history = history_ref(lender ? lender->history : session->history);
+    if (lender) lender->children++;
+    list_append(&session->stack, &lease->link);
+}
+
+static void tell_granted(void *ctx) {
+    struct lease *lease = ctx;
+    lease->events->granted(lease->ctx);
+}
+
+static void tell_refused(void *ctx) {
+    struct lease *lease = ctx;
+    struct err why = lease->refusal;
+    lease->events->refused(&why, lease->ctx);
+}
+
+static void tell_children_done(void *ctx) {
+    struct lease *lease = ctx;
+    lease->events->children_done(lease->ctx);
+}
+
+static void refuse(struct lease *lease, const struct err *why) {
+    list_remove(&lease->link);
+    lease->state = LEASE_IDLE;
+    lease->refusal = *why;
+    loop_post(lease->loop, &lease->mail, tell_refused, lease);
+}
+
+static void set_too_deep(struct err *e) {
+    err_set(e, ERR_RESOURCE_EXHAUSTED,
+            "turns of this session already stand %d deep inside each other; an agent seems to "
+            "call itself",
+            SESSION_DEPTH_MAX);
+}
+
+/* Give the session to whoever has waited longest, as far as it can be given. */
+static void serve_waiters(struct session *session) {
+    while (!list_empty(&session->waiters)) {
+        struct lease *lease = CONTAINER_OF(session->waiters.next, struct lease, link);
+        struct lease *lender;
+        if (session->loaded && is_too_deep(session)) {
+            struct err e;
+            set_too_deep(&e);
+            refuse(lease, &e);
+            continue;
+        }
+        if (!is_free(session, &lender)) return;
+        list_remove(&lease->link);
+        give(session, lease, lender);
+        loop_post(lease->loop, &lease->mail, tell_granted, lease);
+    }
+}
+
+/* --- loading
+ * --------------------------------------------------------------------------------------- */
+
+static void on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
+    struct loading *loading = ctx;
+    struct session *session = loading->session;
+    struct history *history = NULL;
+    struct err e;
+    bool whole = !failed && recall_history(load->sections, load->section_count, &history, &e);
+    if (failed) e = *failed;
+    struct stripe *stripe = session->stripe;
+    pthread_mutex_lock(&stripe->lock);
+    if (whole) {
+        history_unref(session->history);
+        session->history = history;
+        session->loaded = true;
+        serve_waiters(session);
+    }
+    while (!whole && !list_empty(&session->waiters)) {
+        refuse(CONTAINER_OF(session->waiters.next, struct lease, link), &e);
+    }
+    if (!whole) {
+        map_remove(stripe->sessions, session->key); /* the next turn tries again */
+        free_session(session);
+    } else {
+        rest(session);
+    }
+    pthread_mutex_unlock(&stripe->lock);
+    arena_free(load->arena);
+    buf_done(&loading->names);
+    free(loading);
+}
+
+static struct str keep_name(struct buf *names, struct str name) {
+    size_t at = names->len;
+    buf_append(names, name);
+    return str_of(names->at + at, name.len);
+}
+
+/* Without the lock: the answer may come before this returns. */
+static void load(struct session_table *table, struct session *session,
+                 const struct session_name *name, struct loop *home) {
+    struct loading *loading = MEM_NEW(struct loading);
+    loading->session = session;
+    size_t len = name->workspace.len + name->user.len + name->session.len + 1;
+    buf_init(&loading->names, len);
+    char *room = buf_room(&loading->names, len);
+    assert(room);
+    (void)room;
+    loading->load =
+        (struct store_load){.question = STORE_SESSION,
+                            .workspace = keep_name(&loading->names, name->workspace),
+                            .user = keep_name(&loading->names, name->user),
+                            .session = keep_name(&loading->names, name->session),
+                            .runs_max = HISTORY_TURNS_MAX,
+                            .max_bytes = LOAD_MAX_BYTES,
+                            .home = home,
+                            .on_loaded = on_loaded,
+                            .ctx = loading};
+    store_load(table->store, &loading->load);
+}
+
+/* --- leases
+ * ---------------------------------------------------------------------------------------- */
+
+static enum session_answer ask(struct session *session, enum session_policy policy,
+                               struct lease *lease, struct err *e) {
+    struct lease *lender;
+    lease->session = session;
+    if (list_empty(&session->waiters) && is_free(session, &lender)) {
+        give(session, lease, lender);
+        return SESSION_GRANTED;
+    }
+    if (session->loaded && is_too_deep(session)) {
+        set_too_deep(e);
+        return SESSION_REFUSED;
+    }
+    if (policy == SESSION_REJECT && session->loaded) {
+        err_set(e, ERR_ABORTED,
+                "another turn of this session is running; wait for it to end, then ask again");
+        return SESSION_REFUSED;
+    }
+    lease->state = LEASE_WAITING;
+    list_append(&session->waiters, &lease->link);
+    return SESSION_WAITS;
+}
+
+enum session_answer session_acquire(struct session_table *table,
+                                    const struct session_name *name, enum session_policy policy,
+                                    struct lease *lease, struct err *e) {
+    struct buf key;
+    buf_init(&key, KEY_MAX_BYTES);
+    append_key(&key, name);
+    if (!buf_ok(&key)) {
+        buf_done(&key);
+        err_set(e, ERR_INVALID_ARGUMENT, "the session's ids are longer than %zu bytes together",
+                KEY_MAX_BYTES);
+        return SESSION_REFUSED;
+    }
+    assert(lease->state == LEASE_IDLE);
+    list_init(&lease->link);
+    struct stripe *stripe = stripe_of(table, buf_str(&key));
+    pthread_mutex_lock(&stripe->lock);
+    bool is_new = map_find(stripe->sessions, buf_str(&key)) == NULL;
+    struct session *session = find_or_add(stripe, buf_str(&key));
+    enum session_answer answer = ask(session, policy, lease, e);
+    if (answer == SESSION_REFUSED) rest(session);
+    bool must_load = is_new && !session->loaded;
+    pthread_mutex_unlock(&stripe->lock);
+    buf_done(&key);
+    if (must_load) load(table, session, name, lease->loop);
+    return answer;
+}
+
+bool session_withdraw(struct lease *lease) {
+    struct session *session = lease->session;
+    struct stripe *stripe = session->stripe;
+    pthread_mutex_lock(&stripe->lock);
+    bool waited = lease->state == LEASE_WAITING;
+    if (waited) {
+        list_remove(&lease->link);
+        lease->state = LEASE_IDLE;
+        if (session->loaded) rest(session);
+    }
+    pthread_mutex_unlock(&stripe->lock);
+    return waited;
+}
+
+void session_lend(struct lease *lease, struct history *so_far) {
+    struct session *session = lease->session;
+    pthread_mutex_lock(&session->stripe->lock);
+    assert(lease->state == LEASE_HELD && top_of(session) == lease);
+    history_unref(lease->history);
+    lease->history = so_far;
+    lease->state = LEASE_LENT;
+    lease->wants_back = false;
+    serve_waiters(session);
+    pthread_mutex_unlock(&session->stripe->lock);
+}
+
+bool session_reclaim(struct lease *lease) {
+    struct session *session = lease->session;
+    pthread_mutex_lock(&session->stripe->lock);
+    assert(lease->state == LEASE_LENT);
+    bool back = lease->children == 0;
+    lease->wants_back = !back;
+    if (back) lease->state = LEASE_HELD;
+    pthread_mutex_unlock(&session->stripe->lock);
+    return back;
+}
+
+struct turn_record **session_take_children(struct lease *lease, size_t *ret_count) {
+    struct session *session = lease->session;
+    pthread_mutex_lock(&session->stripe->lock);
+    struct turn_record **records = lease->child_records;
+    *ret_count = lease->child_record_count;
+    lease->child_records = NULL;
+    lease->child_record_count = 0;
+    pthread_mutex_unlock(&session->stripe->lock);
+    return records;
+}
+
+/* A child's turn belongs to its lender's conversation. */
+static void hand_to_lender(struct lease *lender, struct turn_record *record) {
+    size_t size = (lender->child_record_count + 1) * sizeof(struct turn_record *);
+    lender->child_records = mem_resize(lender->child_records, size);
+    lender->child_records[lender->child_record_count++] = record;
+    /* The next child of the same lender sees what this one said. */
+    struct history *longer = history_with(lender->history, turn_record_ref(record));
+    history_unref(lender->history);
+    lender->history = longer;
+}
+
+static void remember(struct session *session, struct turn_record *record) {
+    struct history *longer = history_with(session->history, record);
+    history_unref(session->history);
+    session->history = longer;
+}
+
+/* A lender that goes while its children run: they get its own lender instead. */
+static void bequeath(struct session *session, struct lease *gone) {
+    LIST_EACH(&session->stack, link) {
+        struct lease *lease = CONTAINER_OF(link, struct lease, link);
+        if (lease->lender != gone) continue;
+        lease->lender = gone->lender;
+        if (gone->lender) gone->lender->children++;
+    }
+}
+
+static void drop_child_records(struct lease *lease) {
+    for (size_t i = 0; i < lease->child_record_count; i++) {
+        turn_record_unref(lease->child_records[i]);
+    }
+    free(lease->child_records);
+    lease->child_records = NULL;
+    lease->child_record_count = 0;
+}
+
+void session_release(struct lease *lease, struct turn_record *record) {
+    struct session *session = lease->session;
+    struct stripe *stripe = session->stripe;
+    pthread_mutex_lock(&stripe->lock);
+    assert(lease->state == LEASE_HELD || lease->state == LEASE_LENT);
+    struct lease *lender = lease->lender;
+    bequeath(session, lease);
+    list_remove(&lease->link);
+    if (record && lender) {
+        hand_to_lender(lender, record);
+    } else if (record) {
+        remember(session, record);
+    }
+    if (lender && --lender->children == 0 && lender->wants_back) {
+        loop_post(lender->loop, &lender->mail, tell_children_done, lender);
+    }
+    drop_child_records(lease);
+    history_unref(lease->history);
+    lease->history = NULL;
+    lease->state = LEASE_IDLE;
+    lease->session = NULL;
+    serve_waiters(session);
+    rest(session);
+    pthread_mutex_unlock(&stripe->lock);
+}
+
+/* --- parking
+ * --------------------------------------------------------------------------------------- */
+
+/* What travels to the parked run. */
+struct answer {
+    struct mail mail;
+    struct parked *parked;
+    char *text;
+};
+
+static void deliver_answer(void *ctx) {
+    struct answer *answer = ctx;
+    answer->parked->answer(answer->text, answer->parked->ctx);
+    free(answer);
+}
+
+void session_park(struct lease *lease, struct parked *parked) {
+    struct session *session = lease->session;
+    pthread_mutex_lock(&session->stripe->lock);
+    session->parked = parked;
+    pthread_mutex_unlock(&session->stripe->lock);
+}
+
+/* The session with this name, its stripe locked; NULL and nothing locked when there is none. */
+static struct session *lock_named(struct session_table *table,
+                                  const struct session_name *name) {
+    struct buf key;
+    buf_init(&key, KEY_MAX_BYTES);
+    append_key(&key, name);
+    struct stripe *stripe = stripe_of(table, buf_str(&key));
+    pthread_mutex_lock(&stripe->lock);
+    struct session *session = buf_ok(&key) ? map_find(stripe->sessions, buf_str(&key)) : NULL;
+    if (!session) pthread_mutex_unlock(&stripe->lock);
+    buf_done(&key);
+    return session;
+}
+
+bool session_answer_parked(struct session_table *table, const struct session_name *name,
+                           struct str text, struct journal **ret_journal, uint64_t *ret_seq) {
+    struct session *session = lock_named(table, name);
+    if (!session) return false;
+    struct parked *parked = session->parked;
+    session->parked = NULL;
+    if (parked) {
+        *ret_journal = journal_ref(parked->journal);
+        *ret_seq = parked->seq;
+        struct answer *answer = MEM_NEW(struct answer);
+        answer->parked = parked;
+        answer->text = str_dup(text);
+        loop_post(parked->loop, &answer->mail, deliver_answer, answer);
+        rest(session);
+    }
+    pthread_mutex_unlock(&session->stripe->lock);
+    return parked != NULL;
+}
+
+bool session_unpark(struct session_table *table, const struct session_name *name,
+                    struct parked *parked) {
+    struct session *session = lock_named(table, name);
+    if (!session) return false;
+    bool here = session->parked == parked;
+    if (here) {
+        session->parked = NULL;
+        rest(session);
+    }
+    pthread_mutex_unlock(&session->stripe->lock);
+    return here;
+}

@@ -1,0 +1,133 @@
+/* session: one writer at a time for each conversation, and who waits.
+ *
+ * A run acquires its session before it asks a model and releases it when its turn is durable.
+ * A run that waits for a tool lends its session: a turn that arrives meanwhile runs as its
+ * child (the tool may be what asks), to SESSION_DEPTH_MAX; the parent takes the session back
+ * when its tools and its children are done. So nobody waits for somebody who waits for him.
+ *
+ *     idle ─▶ waiting ─▶ held ⇄ lent ─▶ (released) idle
+ *                          ▲      └─ children: held, lent, ... the last one on top
+ *
+ * A run that waits for a human parks: it releases the lease and leaves its journal here, so
+ * that the session's next message finds it.
+ *
+ * What is remembered of a session comes from the store when it is first needed, and is
+ * forgotten when nobody has used it for long; the store has it.
+ *
+ * Memory   a lease belongs to its run; see the calls for how long it must stay.
+ * Threads  any loop; striped locks inside. Callbacks come on the lease's own loop.
+ * Source   design.md "The run"; checks.md K11, K23.
+ */
+#ifndef WEIR_RUN_SESSION_H
+#define WEIR_RUN_SESSION_H
+
+#include "run/history.h"
+#include "store/store.h"
+
+struct session_table;
+struct session;
+struct lease;
+struct journal;
+
+#define SESSION_DEPTH_MAX 3
+#define SESSIONS_RESIDENT_MAX 10240 /* idle ones in memory, all stripes together */
+
+struct session_name {
+    struct str workspace, user, session;
+};
+
+/* A second turn on a session that is held: wait, or be refused (ERR_ABORTED). */
+enum session_policy { SESSION_QUEUE, SESSION_REJECT };
+
+enum lease_state { LEASE_IDLE, LEASE_WAITING, LEASE_HELD, LEASE_LENT, LEASE_STATE_COUNT };
+
+struct lease_events {
+    /* The session is yours: lease->history and ->parent are set. */
+    void (*granted)(void *ctx);
+    void (*refused)(const struct err *why, void *ctx);
+    /* session_reclaim() said false and now the children are done: call it again. */
+    void (*children_done)(void *ctx);
+};
+
+struct lease {
+    /* Set by the run. */
+    struct loop *loop;
+    uint64_t run;
+    const struct lease_events *events;
+    void *ctx;
+    /* Valid while held or lent. */
+    struct history *history; /* snapshot; owned by the lease until it is released */
+    uint64_t parent;         /* run that lent its session, or 0 */
+    /* The table's. */
+    enum lease_state state;
+    struct session *session;
+    struct list link; /* in the session's waiters, or on its stack */
+    struct lease *lender;
+    unsigned depth;
+    size_t children; /* granted and not yet released */
+    bool wants_back; /* session_reclaim() said false */
+    struct turn_record **child_records;
+    size_t child_record_count;
+    struct mail mail;
+    struct err refusal;
+};
+
+/* `store` may be NULL: then a session lives in memory only. Borrowed. */
+struct session_table *session_table_new(struct store *store);
+void session_table_free(struct session_table *table); /* no lease may be out */
+
+enum session_answer { SESSION_GRANTED, SESSION_WAITS, SESSION_REFUSED };
+
+/* Ask for the session. GRANTED at once; REFUSED at once with `e` set (ERR_ABORTED by policy,
+ * ERR_RESOURCE_EXHAUSTED too deep); or WAITS, and then either granted or refused comes later,
+ * unless session_withdraw() says true. */
+MUST_CHECK enum session_answer session_acquire(struct session_table *table,
+                                               const struct session_name *name,
+                                               enum session_policy policy, struct lease *lease,
+                                               struct err *e);
+
+/* Stop waiting. False: too late, an answer is on its way and must be awaited. */
+MUST_CHECK bool session_withdraw(struct lease *lease);
+
+/* The run waits for a tool; `so_far` (taken) is the lease's history and this turn's messages
+ * without the open calls: what a child sees. */
+void session_lend(struct lease *lease, struct history *so_far);
+
+/* Take it back. False while children run: children_done comes. */
+MUST_CHECK bool session_reclaim(struct lease *lease);
+
+/* The records of the children that finished since the last call, for the parent's own
+ * messages; free() the array, unref the records. */
+struct turn_record **session_take_children(struct lease *lease, size_t *ret_count);
+
+/* Done with the session. `record` (taken) is what it should remember of this turn: it goes to
+ * the session's history, or to the lender. NULL: nothing. */
+void session_release(struct lease *lease, struct turn_record *record);
+
+/* --- a run that waits for a human
+ * ------------------------------------------------------------- */
+
+/* How a parked run is found and answered; embedded in the run. */
+struct parked {
+    struct loop *loop;       /* the run's */
+    struct journal *journal; /* a later listener reads on here, after `seq` */
+    uint64_t seq;            /* of the approval */
+    /* On the run's loop: the human's words (owned by the callee, free() them). */
+    void (*answer)(char *text, void *ctx);
+    void *ctx;
+};
+
+/* Leave `parked` (borrowed until it is taken or withdrawn) for the session's next message.
+ * Call before session_release(). */
+void session_park(struct lease *lease, struct parked *parked);
+
+/* Take the parked run of a session, if there is one, and send it `text`. *ret_journal is a
+ * reference for the caller, *ret_seq where to read on. */
+bool session_answer_parked(struct session_table *table, const struct session_name *name,
+                           struct str text, struct journal **ret_journal, uint64_t *ret_seq);
+
+/* The run goes away. False: it was taken, its answer is on the way. */
+bool session_unpark(struct session_table *table, const struct session_name *name,
+                    struct parked *parked);
+
+#endif
