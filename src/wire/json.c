@@ -1,0 +1,452 @@
+#include "wire/json.h"
+
+#include "base/utf8.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+/* ---- Places in the text ---- */
+
+static bool is_space(char c) {
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+static const char *skip_space(const char *at, const char *end) {
+    while (at < end && is_space(*at)) at++;
+    return at;
+}
+
+#define EACH_BYTE(value) (UINT64_C(0x0101010101010101) * (value))
+#define HIGH_BITS EACH_BYTE(0x80)
+
+/* Whether one of the eight bytes is below 0x20, a quote or a backslash. Exact for the
+ * question; which byte it is, is for the caller to find. */
+static bool any_special(uint64_t eight) {
+    uint64_t quote = eight ^ EACH_BYTE('"');
+    uint64_t backslash = eight ^ EACH_BYTE('\\');
+    uint64_t below = (eight - EACH_BYTE(0x20)) & ~eight;
+    below |= (quote - EACH_BYTE(1)) & ~quote;
+    below |= (backslash - EACH_BYTE(1)) & ~backslash;
+    return (below & HIGH_BITS) != 0;
+}
+
+/* The first byte that is no ordinary part of a string. *seen collects the bits of those that
+ * are, so that a caller knows whether any of them was beyond ASCII. */
+static const char *skip_ordinary(const char *at, const char *end, uint64_t *seen) {
+    for (; end - at >= 8; at += 8) {
+        uint64_t eight;
+        memcpy(&eight, at, 8);
+        if (any_special(eight)) break;
+        *seen |= eight;
+    }
+    for (; at < end; at++) {
+        unsigned char c = (unsigned char)*at;
+        if (c < 0x20 || c == '"' || c == '\\') break;
+        *seen |= c;
+    }
+    return at;
+}
+
+/* ---- Checking a text ----
+ *
+ * One loop with a word of bits for the open levels: bit d says whether level d is an object.
+ * What may come next is the whole state. */
+
+enum want {
+    WANT_VALUE,
+    WANT_VALUE_OR_END, /* behind '[' */
+    WANT_KEY,
+    WANT_KEY_OR_END, /* behind '{' */
+    WANT_NEXT,       /* behind a value: ',' or the end of its container */
+};
+
+struct check {
+    const char *start, *at, *end;
+    enum want want;
+    unsigned depth, depth_max;
+    uint64_t objects;
+    struct err *e;
+};
+
+/* Line and column, from 1, of the byte at `at`; columns count characters. */
+static void locate(const struct check *check, const char *at, size_t *line, size_t *column) {
+    *line = *column = 1;
+    for (const char *c = check->start; c < at; c++) {
+        if (*c == '\n') {
+            ++*line;
+            *column = 1;
+        } else if (((unsigned char)*c & 0xC0) != 0x80) {
+            ++*column;
+        }
+    }
+}
+
+static bool refuse(const struct check *check, const char *at, const char *expected) {
+    size_t line, column;
+    locate(check, at, &line, &column);
+    err_set(check->e, ERR_MALFORMED, "expected %s but ", expected);
+    struct err wanted = *check->e;
+    unsigned char c = at < check->end ? (unsigned char)*at : 0;
+    if (at == check->end) {
+        err_set(check->e, ERR_MALFORMED, "%sthe text ends", wanted.text);
+    } else if (c > 0x20 && c < 0x7F) {
+        err_set(check->e, ERR_MALFORMED, "%sfound '%c'", wanted.text, c);
+    } else {
+        err_set(check->e, ERR_MALFORMED, "%sfound byte 0x%02X", wanted.text, c);
+    }
+    return err_add(check->e, "JSON %zu:%zu (byte %zu)", line, column,
+                   (size_t)(at - check->start));
+}
+
+static int hex_digit(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+
+/* The four digits of a \u escape, at `at`. */
+static bool check_hex(const struct check *check, const char *at, uint32_t *ret_unit) {
+    *ret_unit = 0;
+    for (int i = 0; i < 4; i++, at++) {
+        int digit = at < check->end ? hex_digit(*at) : -1;
+        if (digit < 0) return refuse(check, at, "four hexadecimal digits behind \\u");
+        *ret_unit = *ret_unit << 4 | (uint32_t)digit;
+    }
+    return true;
+}
+
+static bool is_high_surrogate(uint32_t unit) {
+    return unit >= 0xD800 && unit <= 0xDBFF;
+}
+
+static bool is_low_surrogate(uint32_t unit) {
+    return unit >= 0xDC00 && unit <= 0xDFFF;
+}
+
+/* The escape whose backslash is at check->at. */
+static bool check_escape(struct check *check) {
+    const char *at = check->at + 1;
+    if (at == check->end || !strchr("\"\\/bfnrtu", *at) || *at == '\0')
+        return refuse(check, at, "one of \" \\ / b f n r t u behind a backslash");
+    check->at += 2;
+    if (*at != 'u') return true;
+
+    uint32_t unit, low;
+    if (!check_hex(check, check->at, &unit)) return false;
+    if (is_low_surrogate(unit))
+        return refuse(check, check->at, "no low surrogate without a high one before it");
+    check->at += 4;
+    if (!is_high_surrogate(unit)) return true;
+
+    if (!str_starts(str_of(check->at, (size_t)(check->end - check->at)), STR("\\u")))
+        return refuse(check, check->at, "\\u and a low surrogate behind a high one");
+    if (!check_hex(check, check->at + 2, &low)) return false;
+    if (!is_low_surrogate(low))
+        return refuse(check, check->at + 2, "a low surrogate behind a high one");
+    check->at += 6;
+    return true;
+}
+
+/* The string whose quote is at check->at. */
+static bool check_string(struct check *check) {
+    const char *inner = ++check->at;
+    uint64_t seen = 0;
+    for (;;) {
+        check->at = skip_ordinary(check->at, check->end, &seen);
+        if (check->at == check->end || (unsigned char)*check->at < 0x20)
+            return refuse(check, check->at, "'\"' or a character that needs no escape");
+        if (*check->at == '"') break;
+        if (!check_escape(check)) return false;
+    }
+    if (seen & HIGH_BITS) {
+        struct str text = str_of(inner, (size_t)(check->at - inner));
+        size_t valid = utf8_valid_prefix(text);
+        if (valid < text.len) return refuse(check, inner + valid, "valid UTF-8");
+    }
+    check->at++;
+    return true;
+}
+
+static bool check_digits(struct check *check) {
+    const char *first = check->at;
+    while (check->at < check->end && *check->at >= '0' && *check->at <= '9') check->at++;
+    return check->at > first || refuse(check, check->at, "a digit");
+}
+
+static bool at_byte(const struct check *check, char a, char b) {
+    return check->at < check->end && (*check->at == a || *check->at == b);
+}
+
+static bool starts_number(char c) {
+    return c == '-' || (c >= '0' && c <= '9');
+}
+
+static bool check_number(struct check *check) {
+    if (at_byte(check, '-', '-')) check->at++;
+    if (at_byte(check, '0', '0')) {
+        check->at++; /* nothing may follow a leading zero: 01 fails as "0" and then "1" */
+    } else if (!check_digits(check)) {
+        return false;
+    }
+    if (at_byte(check, '.', '.')) {
+        check->at++;
+        if (!check_digits(check)) return false;
+    }
+    if (at_byte(check, 'e', 'E')) {
+        check->at++;
+        if (at_byte(check, '+', '-')) check->at++;
+        if (!check_digits(check)) return false;
+    }
+    return true;
+}
+
+static bool check_word(struct check *check, struct str word) {
+    for (size_t i = 0; i < word.len; i++) {
+        if (check->at == check->end || *check->at != word.at[i])
+            return refuse(check, check->at, word.at);
+        check->at++;
+    }
+    return true;
+}
+
+static bool open_level(struct check *check) {
+    if (check->depth == check->depth_max) {
+        char expected[64];
+        snprintf(expected, sizeof(expected), "at most %u levels of arrays and objects",
+                 check->depth_max);
+        return refuse(check, check->at, expected);
+    }
+    uint64_t bit = UINT64_C(1) << check->depth++;
+    bool object = *check->at++ == '{';
+    check->objects = object ? check->objects | bit : check->objects & ~bit;
+    check->want = object ? WANT_KEY_OR_END : WANT_VALUE_OR_END;
+    return true;
+}
+
+static bool in_object(const struct check *check) {
+    return check->objects >> (check->depth - 1) & 1;
+}
+
+static bool close_level(struct check *check) {
+    check->at++;
+    check->depth--;
+    check->want = WANT_NEXT;
+    return true;
+}
+
+static bool check_value(struct check *check) {
+    if (check->want == WANT_VALUE_OR_END && at_byte(check, ']', ']')) return close_level(check);
+    const char *expected = check->want == WANT_VALUE_OR_END ? "a value or ']'" : "a value";
+    if (check->at == check->end) return refuse(check, check->at, expected);
+    check->want = WANT_NEXT;
+    switch (*check->at) {
+    case '{':
+    case '[': return open_level(check);
+    case '"': return check_string(check);
+    case 't': return check_word(check, STR("true"));
+    case 'f': return check_word(check, STR("false"));
+    case 'n': return check_word(check, STR("null"));
+    default: break;
+    }
+    if (starts_number(*check->at)) return check_number(check);
+    return refuse(check, check->at, expected);
+}
+
+/* A key and the colon behind it. */
+static bool check_key(struct check *check) {
+    if (check->want == WANT_KEY_OR_END && at_byte(check, '}', '}')) return close_level(check);
+    if (!at_byte(check, '"', '"'))
+        return refuse(check, check->at,
+                      check->want == WANT_KEY ? "a key in quotes" : "a key in quotes or '}'");
+    if (!check_string(check)) return false;
+    check->at = skip_space(check->at, check->end);
+    if (!at_byte(check, ':', ':')) return refuse(check, check->at, "':'");
+    check->at++;
+    check->want = WANT_VALUE;
+    return true;
+}
+
+static bool check_next(struct check *check) {
+    bool object = in_object(check);
+    if (at_byte(check, ',', ',')) {
+        check->at++;
+        check->want = object ? WANT_KEY : WANT_VALUE;
+        return true;
+    }
+    if (at_byte(check, object ? '}' : ']', object ? '}' : ']')) return close_level(check);
+    return refuse(check, check->at, object ? "',' or '}'" : "',' or ']'");
+}
+
+bool json_read_depth(struct str text, unsigned depth_max, struct json *ret, struct err *e) {
+    assert(depth_max <= JSON_DEPTH_MAX);
+    if (text.len == 0) text = STR_EMPTY;
+    struct check check = {.start = text.at,
+                          .at = text.at,
+                          .end = text.at + text.len,
+                          .want = WANT_VALUE,
+                          .depth_max = depth_max,
+                          .e = e};
+    do {
+        check.at = skip_space(check.at, check.end);
+        bool fine = check.want == WANT_NEXT ? check_next(&check)
+                    : check.want == WANT_KEY || check.want == WANT_KEY_OR_END
+                        ? check_key(&check)
+                        : check_value(&check);
+        if (!fine) return false;
+    } while (check.depth > 0 || check.want != WANT_NEXT);
+    check.at = skip_space(check.at, check.end);
+    if (check.at < check.end) return refuse(&check, check.at, "the end of the text");
+    *ret = json_of(text);
+    return true;
+}
+
+bool json_read(struct str text, struct json *ret, struct err *e) {
+    return json_read_depth(text, JSON_DEPTH_MAX, ret, e);
+}
+
+/* ---- Walking what was accepted ---- */
+
+static enum json_kind kind_of(char first) {
+    switch (first) {
+    case '{': return JSON_OBJECT;
+    case '[': return JSON_ARRAY;
+    case '"': return JSON_STRING;
+    case 't': return JSON_TRUE;
+    case 'f': return JSON_FALSE;
+    case 'n': return JSON_NULL;
+    default: return JSON_NUMBER;
+    }
+}
+
+struct json json_of(struct str raw) {
+    raw = str_trim(raw);
+    if (raw.len == 0) return (struct json){.kind = JSON_NONE, .raw = STR_EMPTY};
+    return (struct json){.kind = kind_of(raw.at[0]), .raw = raw};
+}
+
+const char *json_kind_name(enum json_kind kind) {
+    static const char *const names[] = {
+        /* clang-format off */
+        [JSON_NONE]   = "nothing",
+        [JSON_OBJECT] = "an object",
+        [JSON_ARRAY]  = "an array",
+        [JSON_STRING] = "a string",
+        [JSON_NUMBER] = "a number",
+        [JSON_TRUE]   = "true",
+        [JSON_FALSE]  = "false",
+        [JSON_NULL]   = "null",
+        /* clang-format on */
+    };
+    assert((size_t)kind < ARRAY_LEN(names));
+    return names[kind];
+}
+
+/* Behind the string whose quote is at `at`. */
+static const char *skip_string(const char *at, const char *end) {
+    uint64_t seen = 0;
+    for (at++; at < end; at++) {
+        at = skip_ordinary(at, end, &seen);
+        if (at == end) return end;
+        if (*at == '"') return at + 1;
+        if (*at == '\\' && end - at > 1) at++;
+    }
+    return end;
+}
+
+static bool ends_scalar(char c) {
+    return c == ',' || c == ']' || c == '}' || c == ':' || is_space(c);
+}
+
+/* Behind the value that begins at `at`. */
+static const char *skip_value(const char *at, const char *end) {
+    size_t depth = 0;
+    if (at < end && *at != '"' && *at != '{' && *at != '[') {
+        while (at < end && !ends_scalar(*at)) at++;
+        return at;
+    }
+    while (at < end) {
+        switch (*at) {
+        case '"': at = skip_string(at, end); break;
+        case '{':
+        case '[':
+            depth++;
+            at++;
+            break;
+        case '}':
+        case ']':
+            depth -= depth > 0;
+            at++;
+            break;
+        default: at++;
+        }
+        if (depth == 0) break;
+    }
+    return at;
+}
+
+struct json_reader json_enter(struct json container) {
+    bool has_parts = container.kind == JSON_OBJECT || container.kind == JSON_ARRAY;
+    if (!has_parts || container.raw.len < 2)
+        return (struct json_reader){.rest = STR_EMPTY, .kind = JSON_NONE};
+    struct str inner = str_of(container.raw.at + 1, container.raw.len - 2);
+    return (struct json_reader){.rest = inner, .kind = container.kind};
+}
+
+/* Cut one value off the front of *rest, and the space and `mark` (if there) behind it. */
+static struct json take_value(struct str *rest, char mark) {
+    const char *end = rest->at + rest->len;
+    const char *begin = skip_space(rest->at, end);
+    const char *after = skip_value(begin, end);
+    const char *next = skip_space(after, end);
+    if (next < end && *next == mark) next++;
+    *rest = str_of(next, (size_t)(end - next));
+    if (after == begin) return (struct json){.kind = JSON_NONE, .raw = STR_EMPTY};
+    return (struct json){.kind = kind_of(*begin),
+                         .raw = str_of(begin, (size_t)(after - begin))};
+}
+
+bool json_next_member(struct json_reader *reader, struct json *ret_key,
+                      struct json *ret_value) {
+    if (reader->kind != JSON_OBJECT) return false;
+    struct json key = take_value(&reader->rest, ':');
+    if (key.kind == JSON_NONE) return false;
+    *ret_key = key;
+    *ret_value = take_value(&reader->rest, ',');
+    return true;
+}
+
+bool json_next_item(struct json_reader *reader, struct json *ret_item) {
+    if (reader->kind != JSON_ARRAY) return false;
+    struct json item = take_value(&reader->rest, ',');
+    if (item.kind == JSON_NONE) return false;
+    *ret_item = item;
+    return true;
+}
+
+struct json json_find(struct json object, struct str key) {
+    struct json found = {.kind = JSON_NONE, .raw = STR_EMPTY};
+    struct json_reader reader = json_enter(object);
+    struct json name, value;
+    while (json_next_member(&reader, &name, &value)) {
+        if (json_is(name, key)) found = value;
+    }
+    return found;
+}
+
+struct json json_at(struct json array, size_t index) {
+    struct json_reader reader = json_enter(array);
+    struct json item;
+    for (size_t i = 0; json_next_item(&reader, &item); i++) {
+        if (i == index) return item;
+    }
+    return (struct json){.kind = JSON_NONE, .raw = STR_EMPTY};
+}
+
+size_t json_count(struct json container) {
+    struct json_reader reader = json_enter(container);
+    struct json key, value;
+    size_t count = 0;
+    while (json_next_member(&reader, &key, &value) || json_next_item(&reader, &value)) count++;
+    return count;
+}

@@ -1,0 +1,197 @@
+/* JSON out: strings escaped, commas where they belong. */
+#include "wire/json.h"
+
+#include "base/utf8.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- Values into a buffer ---- */
+
+/* Bytes at the front that may stand in a string as they are. */
+static size_t plain_run(struct str text) {
+    size_t len = 0;
+    while (len < text.len) {
+        unsigned char c = (unsigned char)text.at[len];
+        if (c < 0x20 || c == '"' || c == '\\') break;
+        len++;
+    }
+    return len;
+}
+
+static void put_escape(struct buf *out, char c) {
+    static const char letters[] = "\"\\bfnrt", meanings[] = "\"\\\b\f\n\r\t";
+    static const char hex[] = "0123456789abcdef";
+    const char *known = c ? strchr(meanings, c) : NULL;
+    if (known) {
+        char pair[] = {'\\', letters[known - meanings]};
+        buf_append(out, str_of(pair, sizeof(pair)));
+    } else {
+        char unit[] = {'\\', 'u', '0', '0', hex[(unsigned char)c >> 4], hex[c & 15]};
+        buf_append(out, str_of(unit, sizeof(unit)));
+    }
+}
+
+bool json_put_str(struct buf *out, struct str text) {
+    buf_append_byte(out, '"');
+    while (text.len && buf_ok(out)) {
+        struct str run = str_head(text, plain_run(text));
+        utf8_append_repaired(out, run);
+        text = str_skip(text, run.len);
+        if (text.len == 0) break;
+        put_escape(out, text.at[0]);
+        text = str_skip(text, 1);
+    }
+    return buf_append_byte(out, '"');
+}
+
+bool json_put_double(struct buf *out, double number) {
+    if (!isfinite(number)) return buf_append(out, STR("null"));
+    char text[32];
+    int len = 0;
+    for (int digits = 15; digits <= 17; digits++) {
+        len = snprintf(text, sizeof(text), "%.*g", digits, number);
+        if (strtod(text, NULL) == number) break;
+    }
+    return buf_append(out, str_of(text, (size_t)len));
+}
+
+bool json_compact(struct str raw, struct buf *out) {
+    bool in_string = false;
+    size_t run = 0; /* where the bytes begin that were not copied yet */
+    for (size_t i = 0; i < raw.len; i++) {
+        char c = raw.at[i];
+        if (c == '"') in_string = !in_string;
+        if (c == '\\') i++; /* only in strings, and never the last byte */
+        if (in_string || (c != ' ' && c != '\n' && c != '\r' && c != '\t')) continue;
+        buf_append(out, str_of(raw.at + run, i - run));
+        run = i + 1;
+    }
+    return buf_append(out, str_skip(raw, run));
+}
+
+/* ---- The writer ---- */
+
+struct json_writer json_writer(struct buf *out) {
+    return (struct json_writer){.out = out};
+}
+
+static bool in_object(const struct json_writer *writer) {
+    return writer->depth > 0 && (writer->objects >> (writer->depth - 1) & 1);
+}
+
+/* What stands between the last value and the next one. */
+static void begin_value(struct json_writer *writer) {
+    assert(writer->keyed || !in_object(writer));
+    assert(writer->depth > 0 || !writer->comma);
+    if (writer->comma && !writer->keyed) buf_append_byte(writer->out, ',');
+    writer->keyed = false;
+    writer->comma = true;
+}
+
+static void open_level(struct json_writer *writer, char bracket) {
+    begin_value(writer);
+    assert(writer->depth < JSON_DEPTH_MAX);
+    uint64_t bit = UINT64_C(1) << writer->depth++;
+    writer->objects = bracket == '{' ? writer->objects | bit : writer->objects & ~bit;
+    writer->comma = false;
+    buf_append_byte(writer->out, bracket);
+}
+
+void json_open_object(struct json_writer *writer) {
+    open_level(writer, '{');
+}
+
+void json_open_array(struct json_writer *writer) {
+    open_level(writer, '[');
+}
+
+void json_close(struct json_writer *writer) {
+    assert(writer->depth > 0 && !writer->keyed);
+    buf_append_byte(writer->out, in_object(writer) ? '}' : ']');
+    writer->depth--;
+    writer->comma = true;
+}
+
+void json_key(struct json_writer *writer, struct str key) {
+    assert(in_object(writer) && !writer->keyed);
+    if (writer->comma) buf_append_byte(writer->out, ',');
+    json_put_str(writer->out, key);
+    buf_append_byte(writer->out, ':');
+    writer->keyed = true;
+}
+
+void json_write_str(struct json_writer *writer, struct str text) {
+    begin_value(writer);
+    json_put_str(writer->out, text);
+}
+
+void json_write_i64(struct json_writer *writer, int64_t number) {
+    begin_value(writer);
+    buf_append_i64(writer->out, number);
+}
+
+void json_write_u64(struct json_writer *writer, uint64_t number) {
+    begin_value(writer);
+    buf_append_u64(writer->out, number);
+}
+
+void json_write_double(struct json_writer *writer, double number) {
+    begin_value(writer);
+    json_put_double(writer->out, number);
+}
+
+void json_write_bool(struct json_writer *writer, bool value) {
+    json_write_raw(writer, value ? STR("true") : STR("false"));
+}
+
+void json_write_null(struct json_writer *writer) {
+    json_write_raw(writer, STR("null"));
+}
+
+void json_write_raw(struct json_writer *writer, struct str raw) {
+    begin_value(writer);
+    buf_append(writer->out, raw);
+}
+
+void json_member_str(struct json_writer *writer, const char *key, struct str text) {
+    json_key(writer, str_from(key));
+    json_write_str(writer, text);
+}
+
+void json_member_i64(struct json_writer *writer, const char *key, int64_t number) {
+    json_key(writer, str_from(key));
+    json_write_i64(writer, number);
+}
+
+void json_member_u64(struct json_writer *writer, const char *key, uint64_t number) {
+    json_key(writer, str_from(key));
+    json_write_u64(writer, number);
+}
+
+void json_member_bool(struct json_writer *writer, const char *key, bool value) {
+    json_key(writer, str_from(key));
+    json_write_bool(writer, value);
+}
+
+void json_member_null(struct json_writer *writer, const char *key) {
+    json_key(writer, str_from(key));
+    json_write_null(writer);
+}
+
+void json_member_raw(struct json_writer *writer, const char *key, struct str raw) {
+    json_key(writer, str_from(key));
+    json_write_raw(writer, raw);
+}
+
+void json_member_object(struct json_writer *writer, const char *key) {
+    json_key(writer, str_from(key));
+    json_open_object(writer);
+}
+
+void json_member_array(struct json_writer *writer, const char *key) {
+    json_key(writer, str_from(key));
+    json_open_array(writer);
+}
