@@ -37,27 +37,30 @@ enum rpc_established {
 enum rpc_cancel {
     RPC_PEER_LEFT, /* reset, or the connection broke */
     RPC_DEADLINE,  /* grpc-timeout, or the method's own bound; DEADLINE_EXCEEDED was sent */
-    RPC_STALLED,   /* the peer did not read; RESOURCE_EXHAUSTED was sent */
+    RPC_STALLED,   /* the peer did not read; it is told RESOURCE_EXHAUSTED */
     RPC_STOPPED,   /* the shutdown deadline passed; CANCELLED was sent */
     RPC_BROKEN,    /* the peer broke the framing; the status was sent */
 };
 
-/* All on the call's loop. `ctx` is what open() returned. */
+/* All on the call's loop, one at a time for a call. `ctx` is what open() returned; only open()
+ * must be there, each other may be NULL. Any of them may call rpc_end(). */
 struct rpc_handler {
     /* The call passed every check. Returns the handler's own state; may call rpc_end. */
     void *(*open)(struct rpc_call *call, void *service_ctx);
-    /* One whole message, borrowed. The next one comes only after rpc_next(). */
+    /* One whole message, borrowed. The first comes by itself, the next one only after
+     * rpc_next(). Where there must be exactly one it comes once the client has half-closed. */
     void (*message)(struct rpc_call *call, struct str message, void *ctx);
     /* The client will send no more. For RPC_UNARY and RPC_SERVER_STREAM this comes right
      * after the one message; the count of messages has been checked. */
     void (*half_closed)(struct rpc_call *call, void *ctx);
-    /* Queued bytes fell to what rpc_wake_at() asked for. May be NULL. */
+    /* Queued bytes fell to what rpc_wake_at() asked for. */
     void (*drained)(struct rpc_call *call, void *ctx);
-    /* The daemon begins to stop; the call may go on until the deadline. May be NULL. */
+    /* The daemon begins to stop; the call may go on until the deadline. */
     void (*stopping)(struct rpc_call *call, void *ctx);
-    /* It is over without the handler's doing: nothing more can be sent. */
+    /* It is over without the handler's doing, at most once: nothing more can be sent. Never
+     * from inside a function of this header. */
     void (*cancelled)(struct rpc_call *call, enum rpc_cancel why, void *ctx);
-    /* Last of all, always, also after rpc_end(): free ctx. */
+    /* Last of all, exactly once, also after rpc_end(), when the exchange is gone: free ctx. */
     void (*closed)(void *ctx);
 };
 
@@ -69,7 +72,7 @@ struct rpc_method {
     enum rpc_established established;
     enum rpc_auth auth;
     uint64_t deadline_ms;     /* our own bound on the whole call, 0 = none */
-    size_t request_max_bytes; /* one message */
+    size_t request_max_bytes; /* one message; a longer one is RESOURCE_EXHAUSTED */
 };
 
 /* Who calls: filled by authenticate(), in ids that live as long as the call. */
@@ -82,8 +85,8 @@ struct rpc_service {
     struct str name; /* "crawbl.agentruntime.v1.AgentRuntime" */
     const struct rpc_method *methods;
     size_t method_count;
-    /* Fill *ret (ids copied with rpc_keep) or refuse with UNAUTHENTICATED. NULL: everybody is
-     * let in as unknown. */
+    /* Fill *ret (ids copied with rpc_keep) or refuse with UNAUTHENTICATED; may ask for
+     * metadata. NULL: everybody is let in as unknown. */
     bool (*authenticate)(struct rpc_call *call, void *ctx, struct rpc_identity *ret,
                          struct err *e);
     void *ctx; /* for authenticate and open */
@@ -108,27 +111,31 @@ void rpc_site_stop(struct rpc_site *site);
 /* The shutdown deadline passed: end every open call CANCELLED (trailers, no forged frame). */
 void rpc_site_cut(struct rpc_site *site);
 
-/* --- inside a call --------------------------------------------------------------------------
- */
+/* How long a peer may read nothing while bytes wait for it, 30 s at first: then its stream is
+ * reset with the code that gRPC clients show as RESOURCE_EXHAUSTED. */
+void rpc_site_stall_limit(struct rpc_site *site, uint64_t limit_ms);
+
+/* --- inside a call ----------------------------------------------------------------------- */
 
 const struct rpc_method *rpc_method(const struct rpc_call *call);
 const struct rpc_identity *rpc_identity(const struct rpc_call *call);
 struct loop *rpc_loop(const struct rpc_call *call);
 struct exchange *rpc_exchange(struct rpc_call *call);
 
-/* The first value of a metadata key; an empty str with at == NULL when absent. Only until
- * open() has returned: then the request's header section is given back. `*ret_count`, when
- * asked for, says how many values there are. */
+/* The first value of a metadata key, as sent (that of a -bin key is base64); an empty str with
+ * at == NULL when absent. Only until open() has returned: then the request's header section
+ * is given back. `*ret_count`, when asked for, says how many values there are. */
 struct str rpc_metadata(const struct rpc_call *call, struct str key, size_t *ret_count);
 
-/* A copy that lives as long as the call. */
+/* A copy that lives as long as the call, and ends in NUL. */
 struct str rpc_keep(struct rpc_call *call, struct str text);
 
 /* Milliseconds left of the client's deadline and ours, whichever is nearer; UINT64_MAX
  * without one. */
 uint64_t rpc_time_left_ms(const struct rpc_call *call);
 
-/* Ready for the next message; with none, half_closed may come. */
+/* Ready for the next message; with none, half_closed may come. Neither comes before this
+ * returns. Until then the client's window fills and it has to wait. */
 void rpc_next(struct rpc_call *call);
 
 /* Send the response headers now. RPC_AT_ACCEPT has done it. */
@@ -136,7 +143,9 @@ void rpc_establish(struct rpc_call *call);
 bool rpc_established(const struct rpc_call *call);
 
 /* Add one message (copied), or encode it in place: begin lends the queue, the caller appends
- * the message's bytes to it, end patches the length. Messages leave at the end of the turn. */
+ * the message's bytes to it (nothing else in between), end patches the length. Messages leave
+ * at the end of the turn. One that no longer fits the queue ends the call RPC_STALLED; what is
+ * sent until cancelled() says so is dropped. */
 void rpc_send(struct rpc_call *call, struct str message);
 struct buf *rpc_message_begin(struct rpc_call *call);
 void rpc_message_end(struct rpc_call *call);
@@ -146,8 +155,8 @@ size_t rpc_queued(const struct rpc_call *call);
 void rpc_wake_at(struct rpc_call *call, size_t low);
 uint64_t rpc_stalled_ms(const struct rpc_call *call);
 
-/* One more trailer for rpc_end (copied). Names ending in -bin carry raw bytes and are
- * base64-encoded here. */
+/* One more trailer for rpc_end (copied), 16 at most. Names ending in -bin carry raw bytes and
+ * are base64-encoded here. */
 void rpc_trailer(struct rpc_call *call, struct str name, struct str value);
 
 /* End the call: trailers with the status and, unless OK, the message (percent-encoded).

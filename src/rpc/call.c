@@ -1,0 +1,356 @@
+#include "rpc/call.h"
+
+#include "base/mem.h"
+#include "rpc/status.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define CALL_MAGIC 0x7270632eu
+#define NEVER UINT64_MAX
+#define TO(state) (1u << (state))
+
+/* --- states ------------------------------------------------------------------------------ */
+
+/* clang-format off */
+static const struct {
+    struct str name;
+    unsigned may_become;
+} states[CALL_STATE_COUNT] = {
+    [CALL_CHECKING] = {STR_INIT("checking"), TO(CALL_REFUSED) | TO(CALL_OPENING)},
+    [CALL_REFUSED]  = {STR_INIT("refused"),  TO(CALL_CLOSED)},
+    [CALL_OPENING]  = {STR_INIT("opening"),  TO(CALL_OPEN) | TO(CALL_ENDED) | TO(CALL_CUT)},
+    [CALL_OPEN]     = {STR_INIT("open"),     TO(CALL_ENDED) | TO(CALL_CUT)},
+    [CALL_ENDED]    = {STR_INIT("ended"),    TO(CALL_CLOSED)},
+    [CALL_CUT]      = {STR_INIT("cut"),      TO(CALL_TOLD) | TO(CALL_ENDED)},
+    [CALL_TOLD]     = {STR_INIT("told"),     TO(CALL_CLOSED)},
+    [CALL_CLOSED]   = {STR_INIT("closed"),   0},
+};
+/* clang-format on */
+
+bool call_may_become(enum call_state state, enum call_state next) {
+    return states[state].may_become & TO(next);
+}
+
+struct str call_state_name(enum call_state state) {
+    return states[state].name;
+}
+
+static void move(struct rpc_call *call, enum call_state next) {
+    assert(call_may_become(call->state, next));
+    call->state = (uint8_t)next;
+}
+
+/* --- copies that live as long as the call ------------------------------------------------ */
+
+struct kept {
+    struct kept *next;
+    char text[];
+};
+
+/* An arena's first block would be larger than all the rest of a call. */
+struct str rpc_keep(struct rpc_call *call, struct str text) {
+    struct kept *kept = mem_alloc(sizeof(*kept) + text.len + 1);
+    kept->next = call->kept;
+    call->kept = kept;
+    if (text.len) memcpy(kept->text, text.at, text.len);
+    kept->text[text.len] = '\0';
+    return str_of(kept->text, text.len);
+}
+
+static void free_kept(struct rpc_call *call) {
+    while (call->kept) {
+        struct kept *kept = call->kept;
+        call->kept = kept->next;
+        free(kept);
+    }
+}
+
+/* --- the end ----------------------------------------------------------------------------- */
+
+struct extra {
+    size_t count;
+    struct field fields[STATUS_EXTRA_MAX];
+};
+
+static void send_end(struct rpc_call *call, enum err_code code, struct str message) {
+    timer_stop(&call->deadline);
+    status_end(call->exchange, code, message, call->extra ? call->extra->fields : NULL,
+               call->extra ? call->extra->count : 0);
+}
+
+void rpc_end(struct rpc_call *call, enum err_code code, struct str message) {
+    /* While it is cut the status has gone out, and the handler is not told any more. */
+    bool cut = call->state == CALL_CUT;
+    move(call, CALL_ENDED);
+    if (cut) return;
+    send_end(call, code, message);
+    intake_drop(call);
+}
+
+static void cut(struct rpc_call *call, enum rpc_cancel why) {
+    move(call, CALL_CUT);
+    call->why = (uint8_t)why;
+    timer_stop(&call->deadline);
+    intake_drop(call);
+}
+
+static void tell(struct rpc_call *call) {
+    const struct rpc_handler *handler = call->method->handler;
+    move(call, CALL_TOLD);
+    if (handler->cancelled) handler->cancelled(call, call->why, call->ctx);
+}
+
+/* End the call ourselves. Not from inside a handler's callback. */
+static void cancel(struct rpc_call *call, enum rpc_cancel why, enum err_code code,
+                   struct str message) {
+    send_end(call, code, message);
+    cut(call, why);
+    tell(call);
+}
+
+void call_break(struct rpc_call *call, enum err_code code, struct str message) {
+    cancel(call, RPC_BROKEN, code, message);
+}
+
+void call_stop(struct rpc_call *call) {
+    if (call_is_live(call))
+        cancel(call, RPC_STOPPED, ERR_CANCELLED, STR("the server is stopping"));
+}
+
+void call_say_stopping(struct rpc_call *call) {
+    if (call_is_live(call) && call->method->handler->stopping)
+        call->method->handler->stopping(call, call->ctx);
+}
+
+static void on_deadline(void *ctx) {
+    struct rpc_call *call = ctx;
+    assert(call->magic == CALL_MAGIC);
+    cancel(call, RPC_DEADLINE, ERR_DEADLINE_EXCEEDED, STR("deadline exceeded"));
+}
+
+/* What the peer has not read stands in front of any trailers, so they could not reach it:
+ * reset the stream instead, with the code that gRPC clients read as RESOURCE_EXHAUSTED. This
+ * also ends calls that are over but cannot get rid of their last bytes. */
+uint64_t call_check_stall(struct rpc_call *call, uint64_t limit_ms) {
+    uint64_t stalled_ms = exchange_stalled_ms(call->exchange);
+    if (stalled_ms < limit_ms) return limit_ms - stalled_ms;
+    exchange_abort(call->exchange, ABORT_ENHANCE_CALM);
+    if (call_is_live(call)) {
+        cut(call, RPC_STALLED);
+        tell(call);
+    }
+    return limit_ms;
+}
+
+/* --- what the exchange tells us ---------------------------------------------------------- */
+
+static void on_body(struct exchange *exchange, struct str bytes, void *ctx) {
+    (void)exchange;
+    intake_feed(ctx, bytes);
+}
+
+static void on_body_end(struct exchange *exchange, void *ctx) {
+    (void)exchange;
+    intake_end(ctx);
+}
+
+static void on_drained(struct exchange *exchange, void *ctx) {
+    (void)exchange;
+    struct rpc_call *call = ctx;
+    assert(call->magic == CALL_MAGIC);
+    if (call_is_live(call) && call->method->handler->drained)
+        call->method->handler->drained(call, call->ctx);
+}
+
+static void on_closed(struct exchange *exchange, enum exchange_close how, void *ctx) {
+    (void)exchange;
+    (void)how; /* a call that is still live was left, however that showed */
+    struct rpc_call *call = ctx;
+    assert(call->magic == CALL_MAGIC && !call->intake.running);
+    if (call_is_live(call)) cut(call, RPC_PEER_LEFT);
+    if (call->state == CALL_CUT) tell(call);
+
+    bool opened = call->state != CALL_REFUSED;
+    move(call, CALL_CLOSED);
+    if (opened && call->method->handler->closed) call->method->handler->closed(call->ctx);
+
+    list_remove(&call->link);
+    timer_stop(&call->deadline);
+    task_cancel(&call->later);
+    intake_done(&call->intake);
+    free_kept(call);
+    free(call->extra);
+    call->magic = 0;
+    free(call);
+}
+
+static void on_later(void *ctx) {
+    struct rpc_call *call = ctx;
+    assert(call->magic == CALL_MAGIC);
+    if (call->state == CALL_CUT) {
+        tell(call);
+    } else {
+        intake_resume(call);
+    }
+}
+
+/* --- the beginning ----------------------------------------------------------------------- */
+
+static const struct exchange_events events = {on_body, on_body_end, on_drained, on_closed};
+
+struct rpc_call *call_new(struct rpc_site *site, struct exchange *exchange) {
+    struct rpc_call *call = MEM_NEW(struct rpc_call);
+    call->magic = CALL_MAGIC;
+    call->exchange = exchange;
+    call->site = site;
+    timer_init(&call->deadline, site->loop, on_deadline, call);
+    task_init(&call->later, on_later, call);
+    list_append(&site->calls, &call->link);
+    exchange_accept(exchange, &events, call);
+    return call;
+}
+
+void call_refuse(struct rpc_call *call, enum err_code code, struct str message) {
+    move(call, CALL_REFUSED);
+    send_end(call, code, message);
+}
+
+void call_refuse_http(struct rpc_call *call, int status) {
+    move(call, CALL_REFUSED);
+    status_http(call->exchange, status);
+}
+
+void call_refuse_stream(struct rpc_call *call) {
+    move(call, CALL_REFUSED);
+    exchange_abort(call->exchange, ABORT_PROTOCOL);
+}
+
+void call_open(struct rpc_call *call, uint64_t timeout_ms, void *service_ctx) {
+    const struct rpc_method *method = call->method;
+    bool one_request = method->kind == RPC_UNARY || method->kind == RPC_SERVER_STREAM;
+    intake_init(&call->intake, one_request, method->request_max_bytes);
+
+    if (method->deadline_ms && method->deadline_ms < timeout_ms)
+        timeout_ms = method->deadline_ms;
+    if (timeout_ms != NEVER) timer_start(&call->deadline, timeout_ms);
+
+    move(call, CALL_OPENING);
+    call->ctx = method->handler->open(call, service_ctx);
+    exchange_forget_request(call->exchange);
+    if (call->state != CALL_OPENING) return;
+    move(call, CALL_OPEN);
+    if (method->established == RPC_AT_ACCEPT) rpc_establish(call);
+}
+
+/* --- sending ----------------------------------------------------------------------------- */
+
+void rpc_establish(struct rpc_call *call) {
+    if (!exchange_head_sent(call->exchange)) status_head(call->exchange);
+}
+
+bool rpc_established(const struct rpc_call *call) {
+    return exchange_head_sent(call->exchange);
+}
+
+/* The queue is full of what the peer did not read; a message cut short must not go out. */
+static void overflow(struct rpc_call *call, struct buf *out) {
+    out->len = call->message_begin;
+    out->full = false;
+    send_end(call, ERR_RESOURCE_EXHAUSTED, STR("too much waits to be read"));
+    cut(call, RPC_STALLED);
+    loop_defer(call->site->loop, &call->later);
+}
+
+struct buf *rpc_message_begin(struct rpc_call *call) {
+    struct buf *out = &call->site->sink;
+    assert(call_is_live(call) || call->state == CALL_CUT);
+    if (call_is_live(call)) {
+        rpc_establish(call);
+        out = exchange_out(call->exchange);
+    }
+    call->message_begin = grpc_begin_message(out);
+    return out;
+}
+
+void rpc_message_end(struct rpc_call *call) {
+    if (!call_is_live(call)) {
+        buf_release(&call->site->sink);
+        return;
+    }
+    struct buf *out = exchange_out(call->exchange);
+    if (!buf_ok(out)) {
+        overflow(call, out);
+        return;
+    }
+    grpc_end_message(out, call->message_begin);
+    exchange_touch(call->exchange);
+}
+
+void rpc_send(struct rpc_call *call, struct str message) {
+    buf_append(rpc_message_begin(call), message);
+    rpc_message_end(call);
+}
+
+size_t rpc_queued(const struct rpc_call *call) {
+    return exchange_queued(call->exchange);
+}
+
+void rpc_wake_at(struct rpc_call *call, size_t low) {
+    if (call_is_live(call)) exchange_wake_at(call->exchange, low);
+}
+
+uint64_t rpc_stalled_ms(const struct rpc_call *call) {
+    return exchange_stalled_ms(call->exchange);
+}
+
+void rpc_trailer(struct rpc_call *call, struct str name, struct str value) {
+    if (!call->extra) call->extra = MEM_NEW(struct extra);
+    assert(call->extra->count < STATUS_EXTRA_MAX);
+    struct buf text;
+    buf_init(&text, value.len * 2 + 4);
+    if (str_ends(name, STR("-bin"))) {
+        grpc_bin_encode(&text, value);
+        value = buf_str(&text);
+    }
+    call->extra->fields[call->extra->count++] =
+        (struct field){rpc_keep(call, name), rpc_keep(call, value)};
+    buf_done(&text);
+}
+
+/* --- asking ------------------------------------------------------------------------------ */
+
+const struct rpc_method *rpc_method(const struct rpc_call *call) {
+    return call->method;
+}
+
+const struct rpc_identity *rpc_identity(const struct rpc_call *call) {
+    return &call->identity;
+}
+
+struct loop *rpc_loop(const struct rpc_call *call) {
+    return call->site->loop;
+}
+
+struct exchange *rpc_exchange(struct rpc_call *call) {
+    return call->exchange;
+}
+
+struct str rpc_metadata(const struct rpc_call *call, struct str key, size_t *ret_count) {
+    assert(call->state == CALL_CHECKING || call->state == CALL_OPENING);
+    size_t field_count, found = 0;
+    const struct field *fields = exchange_fields(call->exchange, &field_count);
+    struct str first = {NULL, 0};
+    for (size_t i = 0; i < field_count; i++) {
+        if (!str_equal(fields[i].name, key)) continue;
+        if (found++ == 0) first = fields[i].value;
+    }
+    if (ret_count) *ret_count = found;
+    return first;
+}
+
+uint64_t rpc_time_left_ms(const struct rpc_call *call) {
+    if (!timer_waits(&call->deadline)) return NEVER;
+    uint64_t now_ms = loop_now_ms(call->site->loop);
+    return call->deadline.due_ms > now_ms ? call->deadline.due_ms - now_ms : 0;
+}

@@ -1,0 +1,94 @@
+/* call: one gRPC call on its exchange, from the first check to the last callback.
+ *
+ *     checking ─▶ opening ─▶ open ─────▶ ended ─────▶ closed     the handler ended it
+ *         │           └────────┴──▶ cut ──▶ told ────────┘       it ended without the handler
+ *         └─────────▶ refused ───────────────────────────┘       no handler knows of it
+ *
+ * What comes in is read by intake.h at the handler's pace; what goes out leaves here.
+ * Only rpc/ includes this header; everybody else sees rpc.h.
+ *
+ * Memory   freed when its exchange closes. An idle call holds no buffer.
+ * Threads  one loop.
+ */
+#ifndef WEIR_RPC_CALL_H
+#define WEIR_RPC_CALL_H
+
+#include "loop/loop.h"
+#include "rpc/intake.h"
+#include "rpc/rpc.h"
+
+enum call_state {
+    CALL_CHECKING, /* headers are being judged, authenticate() may run */
+    CALL_REFUSED,  /* a check said no and has answered */
+    CALL_OPENING,  /* open() is on the stack */
+    CALL_OPEN,     /* messages flow */
+    CALL_ENDED,    /* the handler said rpc_end() */
+    CALL_CUT,      /* it ended otherwise; the handler must still be told */
+    CALL_TOLD,     /* cancelled() has run */
+    CALL_CLOSED,   /* the exchange is gone, closed() runs, then the memory goes */
+    CALL_STATE_COUNT,
+};
+
+/* Whether `next` may follow `state`; the table itself, for tests and drawings. */
+bool call_may_become(enum call_state state, enum call_state next);
+struct str call_state_name(enum call_state state);
+
+struct rpc_site {
+    struct loop *loop;
+    struct map *methods;  /* path -> struct site_row */
+    struct map *services; /* name -> struct rpc_service */
+    struct site_row *rows;
+    struct list calls;
+    struct timer stall; /* due when the first of the calls may have stalled too long */
+    uint64_t stall_ms;
+    struct buf sink; /* swallows what a handler sends before it was told of the end */
+    bool stopping;
+};
+
+struct rpc_call {
+    uint32_t magic;
+    uint8_t state; /* enum call_state; written by move() only */
+    uint8_t why;   /* enum rpc_cancel, from CALL_CUT on */
+    struct intake intake;
+    struct list link;
+    struct exchange *exchange;
+    struct rpc_site *site;
+    const struct rpc_method *method; /* NULL until routed */
+    void *ctx;
+    struct rpc_identity identity;
+    struct timer deadline;
+    struct task later; /* tell of a cut, or read on after rpc_next() */
+    size_t message_begin;
+    struct kept *kept;
+    struct extra *extra;
+};
+
+/* Whether the handler may still send. */
+static inline bool call_is_live(const struct rpc_call *call) {
+    return call->state == CALL_OPENING || call->state == CALL_OPEN;
+}
+
+/* Accept the exchange; the call is CALL_CHECKING. */
+struct rpc_call *call_new(struct rpc_site *site, struct exchange *exchange);
+
+/* A check said no: answer with a gRPC status, a bare HTTP status, or a stream error. */
+void call_refuse(struct rpc_call *call, enum err_code code, struct str message);
+void call_refuse_http(struct rpc_call *call, int status);
+void call_refuse_stream(struct rpc_call *call);
+
+/* All checks passed: run open() and what comes right after it. `timeout_ms` is the client's,
+ * UINT64_MAX for none. */
+void call_open(struct rpc_call *call, uint64_t timeout_ms, void *service_ctx);
+
+/* The peer broke the framing: end with a status and tell the handler. */
+void call_break(struct rpc_call *call, enum err_code code, struct str message);
+
+/* For sites, on any call: */
+void call_say_stopping(struct rpc_call *call);
+void call_stop(struct rpc_call *call); /* CANCELLED */
+
+/* Cut the call when its peer has not read for `limit_ms`; returns the milliseconds after
+ * which to ask again. */
+uint64_t call_check_stall(struct rpc_call *call, uint64_t limit_ms);
+
+#endif

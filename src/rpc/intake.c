@@ -1,0 +1,206 @@
+#include "rpc/intake.h"
+
+#include "rpc/call.h"
+
+#include <assert.h>
+
+#define TO(state) (1u << (state))
+
+static const unsigned moves[INTAKE_STATE_COUNT] = {
+    [INTAKE_WAITING] = TO(INTAKE_HANDED) | TO(INTAKE_OVER),
+    [INTAKE_HANDED] = TO(INTAKE_WAITING) | TO(INTAKE_OVER),
+    [INTAKE_OVER] = 0,
+};
+
+bool intake_may_become(enum intake_state state, enum intake_state next) {
+    return moves[state] & TO(next);
+}
+
+static void move(struct intake *intake, enum intake_state next) {
+    assert(intake_may_become(intake->state, next));
+    intake->state = (uint8_t)next;
+}
+
+void intake_init(struct intake *intake, bool one_request, size_t message_max_bytes) {
+    *intake = (struct intake){.one_request = one_request};
+    grpc_reader_init(&intake->reader, message_max_bytes);
+    buf_init(&intake->held, one_request ? message_max_bytes : INTAKE_HELD_MAX_BYTES);
+}
+
+void intake_done(struct intake *intake) {
+    grpc_reader_done(&intake->reader);
+    buf_done(&intake->held);
+}
+
+/* --- what is held ------------------------------------------------------------------------ */
+
+static struct str held(const struct intake *intake) {
+    return str_skip(buf_str(&intake->held), intake->taken);
+}
+
+/* Give memory back when all is read; move the rest to the front now and then. */
+static void held_tidy(struct intake *intake) {
+    if (intake->taken == intake->held.len) {
+        buf_release(&intake->held);
+        intake->taken = 0;
+    } else if (intake->taken > intake->held.len / 2) {
+        buf_drop(&intake->held, intake->taken);
+        intake->taken = 0;
+    }
+}
+
+void intake_drop(struct rpc_call *call) {
+    struct intake *intake = &call->intake;
+    if (intake->running) return; /* the handler may still look at a message */
+    size_t waiting = intake->one_request ? 0 : held(intake).len;
+    size_t max_bytes = intake->reader.max_bytes;
+    intake_done(intake);
+    grpc_reader_init(&intake->reader, max_bytes);
+    intake->taken = 0;
+    intake->has_request = false;
+    if (waiting) exchange_consumed(call->exchange, waiting);
+}
+
+/* --- messages ---------------------------------------------------------------------------- */
+
+static void broken(struct rpc_call *call, const struct err *e) {
+    call_break(call, e->code, err_text(e));
+}
+
+/* Compressed messages are not agreed on yet, so each is an error; when they are, this is the
+ * place that inflates. */
+static bool plain(struct grpc_message message, struct str *ret, struct err *e) {
+    if (!grpc_flag_allowed(message, GRPC_IDENTITY, e)) return false;
+    *ret = message.bytes;
+    return true;
+}
+
+static void hand_over(struct rpc_call *call, struct str message) {
+    move(&call->intake, INTAKE_HANDED);
+    if (call->method->handler->message) call->method->handler->message(call, message, call->ctx);
+}
+
+static void keep_request(struct rpc_call *call, struct str message) {
+    struct intake *intake = &call->intake;
+    if (intake->has_request) {
+        call_break(call, ERR_UNIMPLEMENTED, STR("more than one request message"));
+        return;
+    }
+    intake->has_request = true;
+    buf_append(&intake->held, message);
+    assert(buf_ok(&intake->held));
+}
+
+/* Read from the front of *bytes while the handler is ready; what is left, it was not. */
+static void take(struct rpc_call *call, struct str *bytes) {
+    struct intake *intake = &call->intake;
+    while (call_is_live(call) && intake->state == INTAKE_WAITING) {
+        struct grpc_message message;
+        struct str text;
+        struct err e;
+        enum grpc_step step = grpc_next(&intake->reader, bytes, &message, &e);
+        if (step == GRPC_MORE) return;
+        if (step == GRPC_BROKEN || !plain(message, &text, &e)) {
+            broken(call, &e);
+        } else if (intake->one_request) {
+            keep_request(call, text);
+        } else {
+            hand_over(call, text);
+        }
+    }
+}
+
+static void say_half_closed(struct rpc_call *call) {
+    move(&call->intake, INTAKE_OVER);
+    if (call->method->handler->half_closed)
+        call->method->handler->half_closed(call, call->ctx);
+}
+
+/* The peer has half-closed and everything before that was read. */
+static void finish(struct rpc_call *call) {
+    struct intake *intake = &call->intake;
+    struct err e;
+    if (!grpc_end(&intake->reader, &e)) {
+        broken(call, &e);
+        return;
+    }
+    if (intake->one_request) {
+        if (!intake->has_request) {
+            call_break(call, ERR_UNIMPLEMENTED, STR("no request message"));
+            return;
+        }
+        hand_over(call, buf_str(&intake->held));
+        if (!call_is_live(call)) return;
+        intake->has_request = false;
+        buf_release(&intake->held);
+    }
+    say_half_closed(call);
+}
+
+/* --- the pump ---------------------------------------------------------------------------- */
+
+/* First what is held, then `fresh`. The server hears of consumed bytes at the end, when
+ * nothing is lent out any more: it may have more of them at once. */
+static void pump(struct rpc_call *call, struct str fresh) {
+    struct intake *intake = &call->intake;
+    assert(!intake->running);
+    intake->running = true;
+    size_t consumed = 0;
+
+    if (!intake->one_request && intake->held.len) {
+        struct str rest = held(intake);
+        size_t before = rest.len;
+        take(call, &rest);
+        intake->taken += before - rest.len;
+        consumed += before - rest.len;
+        held_tidy(intake);
+    }
+    if (intake->one_request || !intake->held.len) {
+        size_t before = fresh.len;
+        take(call, &fresh);
+        consumed += before - fresh.len;
+    }
+    if (call_is_live(call) && fresh.len) {
+        if (buf_append(&intake->held, fresh)) {
+            fresh = STR_EMPTY;
+        } else {
+            call_break(call, ERR_RESOURCE_EXHAUSTED, STR("more was sent than was asked for"));
+        }
+    }
+    bool all_read = intake->one_request || !intake->held.len;
+    if (call_is_live(call) && intake->ended && all_read && intake->state == INTAKE_WAITING)
+        finish(call);
+
+    intake->running = false;
+    if (!call_is_live(call)) {
+        consumed += fresh.len;
+        intake_drop(call);
+    }
+    if (consumed) exchange_consumed(call->exchange, consumed);
+}
+
+void intake_feed(struct rpc_call *call, struct str bytes) {
+    if (call_is_live(call)) {
+        pump(call, bytes);
+    } else if (bytes.len) {
+        exchange_consumed(call->exchange, bytes.len);
+    }
+}
+
+void intake_end(struct rpc_call *call) {
+    call->intake.ended = true;
+    if (call_is_live(call)) pump(call, STR_EMPTY);
+}
+
+void intake_resume(struct rpc_call *call) {
+    if (call_is_live(call)) pump(call, STR_EMPTY);
+}
+
+void rpc_next(struct rpc_call *call) {
+    struct intake *intake = &call->intake;
+    if (!call_is_live(call) || intake->state != INTAKE_HANDED || intake->one_request) return;
+    move(intake, INTAKE_WAITING);
+    /* Never before this returns: a handler must not be called from inside its own call. */
+    if (!intake->running && (intake->held.len || intake->ended))
+        loop_defer(call->site->loop, &call->later);
+}

@@ -1,0 +1,59 @@
+/* intake: from body bytes to messages, at the handler's pace.
+ *
+ *     waiting ⇄ handed ─▶ over          over: half_closed() has run
+ *        └───────────────▶ ┘
+ *
+ * While the handler waits, bytes are read and consumed as they come, so a message larger than
+ * the peer's window can arrive. While it is busy they are held and not consumed: then the
+ * window fills and the peer has to wait, too. A call with one request is handed nothing until
+ * the peer has half-closed, because only then it is sure that there is one.
+ *
+ * Memory   part of a call; holds a buffer only while bytes wait or a message is incomplete.
+ * Threads  one loop.
+ * Source   grpc/PROTOCOL-HTTP2.md, "Requests"; checks.md G3 and G11.
+ */
+#ifndef WEIR_RPC_INTAKE_H
+#define WEIR_RPC_INTAKE_H
+
+#include "wire/grpc.h"
+
+struct rpc_call;
+
+enum intake_state {
+    INTAKE_WAITING, /* the handler is ready for a message */
+    INTAKE_HANDED,  /* it has one and did not say rpc_next() yet */
+    INTAKE_OVER,    /* it knows that no more will come */
+    INTAKE_STATE_COUNT,
+};
+
+/* Whether `next` may follow `state`; the table itself, for tests and drawings. */
+bool intake_may_become(enum intake_state state, enum intake_state next);
+
+/* No peer that respects its window makes us hold this much. */
+#define INTAKE_HELD_MAX_BYTES (4 * MIB)
+
+struct intake {
+    uint8_t state;    /* enum intake_state; written by move() only */
+    bool one_request; /* RPC_UNARY, RPC_SERVER_STREAM */
+    bool has_request; /* the message of such a call is in `held` */
+    bool ended;       /* the peer has half-closed */
+    bool running;     /* a message may be lent out from here */
+    struct grpc_reader reader;
+    struct buf held; /* not consumed; or the one request */
+    size_t taken;    /* how much of `held` has been read since */
+};
+
+void intake_init(struct intake *intake, bool one_request, size_t message_max_bytes);
+void intake_done(struct intake *intake);
+
+/* Body bytes came (borrowed), or the body has ended. */
+void intake_feed(struct rpc_call *call, struct str bytes);
+void intake_end(struct rpc_call *call);
+
+/* Hand over what the handler is ready for by now. */
+void intake_resume(struct rpc_call *call);
+
+/* The call is over: consume and drop what is here. */
+void intake_drop(struct rpc_call *call);
+
+#endif

@@ -1,0 +1,224 @@
+#include "rpc/rpc.h"
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "rpc/call.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define NEVER UINT64_MAX
+#define STALL_MS (30 * 1000)
+#define NS_PER_MS 1000000u
+
+/* A method, found by its path, and the service it belongs to. */
+struct site_row {
+    const struct rpc_method *method;
+    const struct rpc_service *service;
+};
+
+/* --- sites ------------------------------------------------------------------------------- */
+
+static size_t count_methods(const struct rpc_service *services, size_t service_count) {
+    size_t count = 0;
+    for (size_t i = 0; i < service_count; i++) count += services[i].method_count;
+    return count;
+}
+
+static void fill_tables(struct rpc_site *site, const struct rpc_service *services,
+                        size_t service_count) {
+    struct site_row *row = site->rows;
+    for (size_t i = 0; i < service_count; i++) {
+        const struct rpc_service *service = &services[i];
+        void *before = map_put(site->services, service->name, (void *)service);
+        assert(!before);
+        for (size_t j = 0; j < service->method_count; j++, row++) {
+            *row = (struct site_row){&service->methods[j], service};
+            before = map_put(site->methods, row->method->path, row);
+            assert(!before && row->method->handler->open);
+        }
+    }
+}
+
+static void on_stall(void *ctx);
+
+struct rpc_site *rpc_site_new(struct loop *loop, const struct rpc_service *services,
+                              size_t service_count) {
+    struct rpc_site *site = MEM_NEW(struct rpc_site);
+    site->loop = loop;
+    site->methods = map_new();
+    site->services = map_new();
+    site->rows = mem_zero(count_methods(services, service_count), sizeof(struct site_row));
+    site->stall_ms = STALL_MS;
+    list_init(&site->calls);
+    timer_init(&site->stall, loop, on_stall, site);
+    buf_init(&site->sink, SIZE_MAX / 2);
+    fill_tables(site, services, service_count);
+    return site;
+}
+
+void rpc_site_free(struct rpc_site *site) {
+    if (!site) return;
+    assert(list_empty(&site->calls));
+    timer_stop(&site->stall);
+    buf_done(&site->sink);
+    map_free(site->methods);
+    map_free(site->services);
+    free(site->rows);
+    free(site);
+}
+
+#define CALL_OF(link_) CONTAINER_OF(link_, struct rpc_call, link)
+
+void rpc_site_stop(struct rpc_site *site) {
+    site->stopping = true;
+    LIST_EACH(&site->calls, link) call_say_stopping(CALL_OF(link));
+}
+
+void rpc_site_cut(struct rpc_site *site) {
+    site->stopping = true;
+    LIST_EACH(&site->calls, link) call_stop(CALL_OF(link));
+}
+
+void rpc_site_stall_limit(struct rpc_site *site, uint64_t limit_ms) {
+    assert(limit_ms > 0);
+    site->stall_ms = limit_ms;
+}
+
+/* No call can have stalled for the limit before this is due: it starts with the first call,
+ * and each time waits as long as the one that stalls longest still has. */
+static void on_stall(void *ctx) {
+    struct rpc_site *site = ctx;
+    uint64_t next_ms = site->stall_ms;
+    LIST_EACH(&site->calls, link) {
+        uint64_t wait_ms = call_check_stall(CALL_OF(link), site->stall_ms);
+        if (wait_ms < next_ms) next_ms = wait_ms;
+    }
+    if (!list_empty(&site->calls)) timer_start(&site->stall, next_ms);
+}
+
+/* --- the checks before a handler ----------------------------------------------------------
+ *
+ * In this order, each of which answers by itself when it says no: what is gRPC at all, which
+ * method, by when, how encoded, who. No message is read before the last one said yes. */
+
+static struct str value_of(const struct exchange *exchange, struct str name) {
+    const struct field *field = exchange_field(exchange, name);
+    return field ? str_trim(field->value) : STR_EMPTY;
+}
+
+bool rpc_wants(const struct exchange *exchange) {
+    return grpc_content_type_ok(value_of(exchange, STR("content-type")));
+}
+
+/* HTTP/2 knows one value of `te` (RFC 9113 8.2.2). */
+static bool te_ok(struct rpc_call *call) {
+    size_t count;
+    const struct field *fields = exchange_fields(call->exchange, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (str_equal(fields[i].name, STR("te")) &&
+            !str_equal_nocase(str_trim(fields[i].value), STR("trailers")))
+            return false;
+    }
+    return true;
+}
+
+static bool check_http(struct rpc_call *call) {
+    if (!str_equal(exchange_method(call->exchange), STR("POST"))) {
+        call_refuse_http(call, 405);
+        return false;
+    }
+    if (!rpc_wants(call->exchange)) {
+        call_refuse_http(call, 415);
+        return false;
+    }
+    if (!te_ok(call)) {
+        call_refuse_stream(call);
+        return false;
+    }
+    return true;
+}
+
+static bool refuse(struct rpc_call *call, const struct err *e) {
+    call_refuse(call, e->code, err_text(e));
+    return false;
+}
+
+/* Says which half of "/service/method" is unknown. */
+static bool refuse_path(struct rpc_call *call, struct str path) {
+    struct err e;
+    struct str method, service = str_split(str_skip(path, 1), '/', &method);
+    if (!str_starts(path, STR("/")) || !method.at) {
+        err_set(&e, ERR_UNIMPLEMENTED, "malformed method name '" STR_FMT "'", STR_ARG(path));
+    } else if (map_find(call->site->services, service)) {
+        err_set(&e, ERR_UNIMPLEMENTED, "unknown method " STR_FMT " for service " STR_FMT,
+                STR_ARG(method), STR_ARG(service));
+    } else {
+        err_set(&e, ERR_UNIMPLEMENTED, "unknown service " STR_FMT, STR_ARG(service));
+    }
+    return refuse(call, &e);
+}
+
+static const struct site_row *find_row(struct rpc_call *call) {
+    struct str path = exchange_path(call->exchange);
+    const struct site_row *row = map_find(call->site->methods, path);
+    if (!row) refuse_path(call, path);
+    return row;
+}
+
+static bool check_timeout(struct rpc_call *call, uint64_t *ret_ms) {
+    const struct field *field = exchange_field(call->exchange, STR("grpc-timeout"));
+    struct err e;
+    uint64_t timeout_ns;
+    if (!field) return true;
+    if (!grpc_timeout_parse(field->value, &timeout_ns, &e)) return refuse(call, &e);
+    if (timeout_ns == 0) {
+        err_set(&e, ERR_DEADLINE_EXCEEDED, "the deadline had passed before the call began");
+        return refuse(call, &e);
+    }
+    *ret_ms = timeout_ns / NS_PER_MS + (timeout_ns % NS_PER_MS != 0);
+    return true;
+}
+
+static bool check_encoding(struct rpc_call *call) {
+    struct str name = value_of(call->exchange, STR("grpc-encoding"));
+    struct err e;
+    if (grpc_encoding_named(name) == GRPC_IDENTITY) return true;
+    err_set(&e, ERR_UNIMPLEMENTED, "messages encoded as '" STR_FMT "' are not understood",
+            STR_ARG(name));
+    return refuse(call, &e);
+}
+
+static bool check_stopping(struct rpc_call *call) {
+    if (!call->site->stopping) return true;
+    call_refuse(call, ERR_UNAVAILABLE, STR("the server is stopping"));
+    return false;
+}
+
+static bool check_caller(struct rpc_call *call, const struct rpc_service *service) {
+    struct err e = {.code = ERR_NONE};
+    if (call->method->auth == RPC_OPEN) return true;
+    if (service->authenticate &&
+        !service->authenticate(call, service->ctx, &call->identity, &e)) {
+        assert(e.code != ERR_NONE);
+        return refuse(call, &e);
+    }
+    exchange_authenticated(call->exchange);
+    return true;
+}
+
+void rpc_serve(struct rpc_site *site, struct exchange *exchange) {
+    struct rpc_call *call = call_new(site, exchange);
+    uint64_t timeout_ms = NEVER;
+    if (!timer_waits(&site->stall)) timer_start(&site->stall, site->stall_ms);
+
+    if (!check_http(call)) return;
+    const struct site_row *row = find_row(call);
+    if (!row) return;
+    call->method = row->method;
+    if (!check_timeout(call, &timeout_ms)) return;
+    if (!check_encoding(call)) return;
+    if (!check_stopping(call)) return;
+    if (!check_caller(call, row->service)) return;
+    call_open(call, timeout_ms, row->service->ctx);
+}
