@@ -502,6 +502,14 @@ bool session_answer_parked(struct session_table *table, const struct session_nam
     return parked != NULL;
 }
 
+bool session_is_parked(struct session_table *table, const struct session_name *name) {
+    struct session *session = lock_named(table, name);
+    if (!session) return false;
+    bool parked = session->parked != NULL;
+    pthread_mutex_unlock(&session->stripe->lock);
+    return parked;
+}
+
 bool session_unpark(struct session_table *table, const struct session_name *name,
                     struct parked *parked) {
     struct session *session = lock_named(table, name);

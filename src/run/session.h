@@ -126,6 +126,9 @@ void session_park(struct lease *lease, struct parked *parked);
 bool session_answer_parked(struct session_table *table, const struct session_name *name,
                            struct str text, struct journal **ret_journal, uint64_t *ret_seq);
 
+/* Whether a run of this session waits for a human. */
+bool session_is_parked(struct session_table *table, const struct session_name *name);
+
 /* The run goes away. False: it was taken, its answer is on the way. */
 bool session_unpark(struct session_table *table, const struct session_name *name,
                     struct parked *parked);

@@ -1,0 +1,66 @@
+/* engine: what all runs share, and what the runs of one loop share.
+ *
+ * The engine is read-only once the program serves: agents, tools, limits, and the table of
+ * sessions with locks of its own. A host is one loop's share: it starts runs and lists them.
+ *
+ * Memory   everything in struct engine is borrowed from whoever assembled it.
+ * Threads  the engine: any. A host: its loop.
+ */
+#ifndef WEIR_RUN_ENGINE_H
+#define WEIR_RUN_ENGINE_H
+
+#include "journal/keeper.h"
+#include "provider/provider.h"
+#include "run/session.h"
+#include "tool/tool.h"
+
+#include <stdatomic.h>
+
+/* Someone who can take a turn. */
+struct agent {
+    struct str slug, description;
+    struct str system; /* instructions, or empty */
+    struct str model;  /* as configured, or empty */
+    struct provider *provider;
+    const struct str *delegates; /* slugs this agent may hand the turn to */
+    size_t delegate_count;
+    bool shows_thinking; /* Converse sends it only where configured (K13) */
+};
+
+/* A turn that reaches one of these fails RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED. */
+struct run_limits {
+    unsigned model_calls_max; /* 25 */
+    unsigned tool_calls_max;  /* 100 */
+    unsigned tools_at_once;   /* 16 */
+    size_t reply_max_bytes;   /* 4 MiB: text of one reply */
+    size_t memory_max_bytes;  /* 16 MiB: what a run keeps of its own */
+    uint64_t turn_max_ms;     /* 10 min */
+};
+
+extern const struct run_limits run_limits_default;
+
+struct engine {
+    const struct agent *agents; /* the first is the Manager: it takes turns for nobody */
+    size_t agent_count;
+    struct tool *const *tools;
+    size_t tool_count;
+    struct session_table *sessions;
+    struct run_limits limits;
+    _Atomic uint64_t last_run; /* id given last */
+};
+
+const struct agent *engine_agent(const struct engine *engine, struct str slug);
+struct tool *engine_tool(const struct engine *engine, struct str name);
+
+struct run_host {
+    struct engine *engine;
+    struct loop *loop;
+    struct keeper *keeper; /* NULL: journals stay in memory */
+    struct list runs;
+    size_t run_count;
+};
+
+void run_host_init(struct run_host *host, struct engine *engine, struct loop *loop,
+                   struct keeper *keeper);
+
+#endif

@@ -1,0 +1,349 @@
+#include "run/run.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "run/inner.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define JOURNAL_WINDOW_BYTES (512 * KIB)
+#define JOURNAL_PACE_BYTES (256 * KIB)
+#define RUN_COUNTER_BITS 20
+
+#define TO(state) (1u << (state))
+#define CUT_SHORT (TO(RUN_FAILED) | TO(RUN_CANCELLED))
+
+static const struct {
+    const char *name;
+    unsigned may_become;
+} states[RUN_STATE_COUNT] = {
+    /* clang-format off */
+    [RUN_QUEUED]    = {"queued",    TO(RUN_ASKING) | TO(RUN_WORKING) | CUT_SHORT},
+    [RUN_ASKING]    = {"asking",    TO(RUN_WORKING) | TO(RUN_DONE) | CUT_SHORT},
+    [RUN_WORKING]   = {"working",   TO(RUN_ASKING) | TO(RUN_WAITING) | CUT_SHORT},
+    [RUN_WAITING]   = {"waiting",   TO(RUN_WORKING) | CUT_SHORT},
+    [RUN_DONE]      = {"done",      0},
+    [RUN_FAILED]    = {"failed",    0},
+    [RUN_CANCELLED] = {"cancelled", 0},
+    /* clang-format on */
+};
+
+struct str run_state_name(enum run_state state) {
+    return str_from(states[state].name);
+}
+
+bool run_may_become(enum run_state state, enum run_state next) {
+    return (states[state].may_become & TO(next)) != 0;
+}
+
+void run_move(struct run *run, enum run_state next) {
+    assert(run_may_become(run->state, next));
+    log_debug("run %llu %s -> %s", (unsigned long long)run->id, states[run->state].name,
+              states[next].name);
+    run->state = next;
+}
+
+/* --- life
+ * ------------------------------------------------------------------------------------------ */
+
+struct run *run_ref(struct run *run) {
+    run->refs++;
+    return run;
+}
+
+void run_unref(struct run *run) {
+    if (!run || --run->refs) return;
+    assert(run->state >= RUN_DONE && !run->leased && !run->provider_call);
+    assert(!list_linked(&run->settle.link) && !timer_waits(&run->limit));
+    list_remove(&run->link);
+    run->host->run_count--;
+    journal_leave(run->journal);
+    journal_unref(run->journal);
+    free(run->messages);
+    free(run->calls);
+    buf_done(&run->reply);
+    buf_done(&run->turns);
+    arena_free(run->arena);
+    free(run);
+}
+
+uint64_t run_id(const struct run *run) {
+    return run->id;
+}
+
+enum run_state run_state(const struct run *run) {
+    return run->state;
+}
+
+struct journal *run_journal(const struct run *run) {
+    return run->journal;
+}
+
+/* Ids rise with time, so that the newest rows of a table lie together: milliseconds of UTC,
+ * then a counter that keeps them apart. */
+static uint64_t next_id(struct engine *engine) {
+    uint64_t now = (uint64_t)clock_unix_ms() << RUN_COUNTER_BITS;
+    uint64_t last = atomic_load_explicit(&engine->last_run, memory_order_relaxed), id;
+    do {
+        id = last >= now ? last + 1 : now;
+    } while (!atomic_compare_exchange_weak_explicit(
+        &engine->last_run, &last, id, memory_order_relaxed, memory_order_relaxed));
+    return id;
+}
+
+/* --- small services
+ * -------------------------------------------------------------------------------- */
+
+uint64_t run_append(struct run *run, struct event *event) {
+    event->at_ms = (int64_t)(loop_now_ms(run->host->loop) - run->started_ms);
+    if (!event->agent.at) event->agent = run->agent->slug;
+    return journal_append(run->journal, event);
+}
+
+bool run_keep(struct run *run, struct str text, struct str *ret) {
+    if (arena_str(run->arena, text, ret)) return true;
+    run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("RUN_MEMORY"),
+             STR("the turn holds more text than its memory limit allows"));
+    return false;
+}
+
+void run_add_message(struct run *run, struct message message) {
+    if (run->message_count == run->message_room) {
+        run->message_room = run->message_room ? run->message_room * 2 : 16;
+        run->messages = mem_resize(run->messages, run->message_room * sizeof(struct message));
+    }
+    run->messages[run->message_count++] = message;
+}
+
+/* --- ending
+ * ---------------------------------------------------------------------------------------- */
+
+/* What the session should remember: the user's words, final replies, calls and results. The
+ * prose before a tool call is in the journal, not in the prompt of later turns. */
+static struct turn_record *make_record(const struct run *run) {
+    const struct message *turn = run->messages + run->turn_start;
+    size_t count = run->message_count - run->turn_start, kept = 0;
+    struct message *messages = mem_zero(count, sizeof(struct message));
+    for (size_t i = 0; i < count; i++) {
+        bool before_call = turn[i].role == MESSAGE_AGENT && i + 1 < count &&
+                           turn[i + 1].role == MESSAGE_TOOL_CALL;
+        if (!before_call) messages[kept++] = turn[i];
+    }
+    struct turn_record *record = turn_record_new(run->id, messages, kept);
+    free(messages);
+    return record;
+}
+
+/* The terminal event is on disk (or will never be): the run is over. */
+static void settle(void *ctx) {
+    struct run *run = ctx;
+    run_move(run, run->ending);
+    if (run->leased) {
+        run->leased = false;
+        session_release(&run->lease, run->state == RUN_DONE ? make_record(run) : NULL);
+    }
+    run_unref(run);
+}
+
+static void end_with(struct run *run, enum run_state ending, struct event *event) {
+    run_stop_asking(run);
+    run_stop_working(run);
+    timer_stop(&run->limit);
+    /* A turn that never began is nobody's memory. */
+    if (run->state == RUN_QUEUED) journal_retract(run->journal);
+    run->ending = ending;
+    run->ending_seq = run_append(run, event);
+    if (!run->host->keeper || run->state == RUN_QUEUED) {
+        loop_defer(run->host->loop, &run->settle);
+    }
+}
+
+void run_done(struct run *run) {
+    if (run->ending_seq) return;
+    struct event event = {.kind = EVENT_DONE, .done = {run->model, buf_str(&run->turns)}};
+    end_with(run, RUN_DONE, &event);
+}
+
+void run_fail(struct run *run, enum err_code code, struct str reason, struct str message) {
+    if (run->ending_seq) return;
+    struct event event = {.kind = EVENT_FAILED, .failed = {code, reason, message}};
+    end_with(run, RUN_FAILED, &event);
+}
+
+/* --- the journal's callbacks
+ * ------------------------------------------------------------------------- */
+
+static void on_durable(uint64_t seq, void *ctx) {
+    struct run *run = ctx;
+    if (run->ending_seq && seq >= run->ending_seq) {
+        settle(run);
+    } else if (!run->ending_seq) {
+        run_work_durable(run, seq);
+    }
+}
+
+/* The store refused what had to be on disk: say so instead, from memory. */
+static void on_lost(const struct err *why, void *ctx) {
+    struct run *run = ctx;
+    log_error("run %llu could not be written: %s", (unsigned long long)run->id, why->text);
+    journal_retract(run->journal);
+    run->ending_seq = 0;
+    run_fail(run, ERR_UNAVAILABLE, STR("STORE_UNAVAILABLE"),
+             STR("the turn could not be stored and does not count; try again"));
+    loop_defer(run->host->loop, &run->settle);
+}
+
+static void on_pace(bool hold, void *ctx) {
+    struct run *run = ctx;
+    run->held = hold;
+    if (!run->provider_call) return;
+    const struct provider_kind *kind = run->agent->provider->kind;
+    (hold ? kind->pause : kind->resume)(run->provider_call);
+}
+
+static void on_limit(void *ctx) {
+    run_fail(ctx, ERR_DEADLINE_EXCEEDED, STR("TURN_TIMEOUT"),
+             STR("the turn took longer than its limit"));
+}
+
+/* --- the session's callbacks
+ * ------------------------------------------------------------------------- */
+
+static void begin(struct run *run) {
+    const struct history *history = run->lease.history;
+    run->leased = true;
+    run->message_room = history->message_count + 16;
+    run->messages = mem_resize(run->messages, run->message_room * sizeof(struct message));
+    history_messages(history, run->messages);
+    run->message_count = run->turn_start = history->message_count;
+    run_add_message(run, (struct message){.role = MESSAGE_USER, .text = run->text});
+    struct event started = {.kind = EVENT_STARTED,
+                            .started = {.workspace = run->name.workspace,
+                                        .user = run->name.user,
+                                        .session = run->name.session,
+                                        .text = run->text,
+                                        .contract = run->contract,
+                                        .parent = run->lease.parent,
+                                        .unix_ms = clock_unix_ms()}};
+    run->started_ms = loop_now_ms(run->host->loop);
+    run_append(run, &started);
+    timer_start(&run->limit, run->host->engine->limits.turn_max_ms);
+    run_ask(run);
+}
+
+static void on_granted(void *ctx) {
+    struct run *run = ctx;
+    if (run->ending_seq) { /* cancelled while the answer was on its way */
+        session_release(&run->lease, NULL);
+        run_unref(run);
+    } else if (run->state == RUN_QUEUED) {
+        begin(run);
+        run_unref(run);
+    } else {
+        run->leased = true;
+        run_work_answered(run);
+        run_unref(run);
+    }
+}
+
+static void on_refused(const struct err *why, void *ctx) {
+    struct run *run = ctx;
+    run_fail(run, why->code, err_name(why->code), err_text(why));
+    run_unref(run);
+}
+
+static void on_children_done(void *ctx) {
+    struct run *run = ctx;
+    if (!run->ending_seq) run_work_children_done(run);
+}
+
+static const struct lease_events lease_events = {on_granted, on_refused, on_children_done};
+
+/* --- start and stop
+ * ---------------------------------------------------------------------------------- */
+
+static struct run *new_run(struct run_host *host, const struct agent *agent) {
+    struct run *run = MEM_NEW(struct run);
+    run->refs = 1;
+    run->host = host;
+    run->id = next_id(host->engine);
+    run->agent = agent;
+    run->arena = arena_new(host->engine->limits.memory_max_bytes);
+    run->started_ms = loop_now_ms(host->loop);
+    buf_init(&run->reply, host->engine->limits.reply_max_bytes);
+    buf_init(&run->turns, host->engine->limits.memory_max_bytes);
+    timer_init(&run->limit, host->loop, on_limit, run);
+    task_init(&run->settle, settle, run);
+    run->lease =
+        (struct lease){.loop = host->loop, .run = run->id, .events = &lease_events, .ctx = run};
+    run->journal =
+        journal_new(&(struct journal_options){.loop = host->loop,
+                                              .keeper = host->keeper,
+                                              .run = run->id,
+                                              .window_max_bytes = JOURNAL_WINDOW_BYTES,
+                                              .pace_max_bytes = JOURNAL_PACE_BYTES,
+                                              .on_durable = on_durable,
+                                              .on_lost = on_lost,
+                                              .on_pace = on_pace,
+                                              .ctx = run});
+    list_append(&host->runs, &run->link);
+    host->run_count++;
+    return run;
+}
+
+static bool copy_request(struct run *run, const struct run_request *request) {
+    struct arena *arena = run->arena;
+    return arena_str(arena, request->name.workspace, &run->name.workspace) &&
+           arena_str(arena, request->name.user, &run->name.user) &&
+           arena_str(arena, request->name.session, &run->name.session) &&
+           arena_str(arena, request->text, &run->text) &&
+           arena_str(arena, request->system, &run->system) &&
+           arena_str(arena, request->contract, &run->contract);
+}
+
+/* A run that never was: nobody has seen it. */
+static void discard(struct run *run) {
+    run->state = RUN_CANCELLED;
+    run_unref(run);
+}
+
+bool run_start(struct run_host *host, const struct run_request *request, struct run **ret,
+               struct err *e) {
+    const struct engine *engine = host->engine;
+    const struct agent *agent =
+        request->agent.len ? engine_agent(engine, request->agent) : &engine->agents[0];
+    if (!agent) {
+        return err_set(e, ERR_NOT_FOUND, "no agent named '" STR_FMT "'",
+                       STR_ARG(str_head(request->agent, 80)));
+    }
+    struct run *run = new_run(host, agent);
+    if (!copy_request(run, request)) {
+        discard(run);
+        return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
+    }
+    switch (session_acquire(engine->sessions, &run->name, request->policy, &run->lease, e)) {
+    case SESSION_REFUSED: discard(run); return false;
+    case SESSION_WAITS: run_ref(run); break; /* for the answer that will come */
+    case SESSION_GRANTED: begin(run); break;
+    }
+    *ret = run_ref(run);
+    return true;
+}
+
+void run_cancel(struct run *run, struct str why) {
+    if (run->ending_seq) return;
+    if (run->state == RUN_QUEUED && run->lease.state == LEASE_WAITING &&
+        session_withdraw(&run->lease)) {
+        run_unref(run); /* no answer will come */
+    }
+    struct event event = {.kind = EVENT_CANCELLED, .cancelled = {why}};
+    end_with(run, RUN_CANCELLED, &event);
+}
+
+void run_host_cancel(struct run_host *host, struct str why) {
+    LIST_EACH(&host->runs, link) {
+        run_cancel(CONTAINER_OF(link, struct run, link), why);
+    }
+}

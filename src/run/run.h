@@ -1,0 +1,69 @@
+/* run: one turn, from the caller's words to the last event.
+ *
+ *     queued ─▶ asking ⇄ working ─▶ ...            asking: a model answers
+ *                  │        └─▶ waiting ─▶ working   working: tools, transfers
+ *                  ▼                                 waiting: for a human
+ *         done | failed | cancelled
+ *
+ * A run waits for its session, asks the agent's provider, streams what comes into its
+ * journal, runs the tools it is asked for, follows a transfer to another agent, and asks
+ * again, until a reply asks for nothing more. A tool call is on disk before it is made and a
+ * turn is done when its last event is on disk.
+ *
+ * Memory   reference-counted on its loop; a run that has not ended holds itself.
+ * Threads  belongs to the loop of its host. Its journal may be read from any loop.
+ * Source   design.md "The run"; contracts/crawbl.md 2.3, 2.6; checks.md K11, K26.
+ */
+#ifndef WEIR_RUN_RUN_H
+#define WEIR_RUN_RUN_H
+
+#include "journal/journal.h"
+#include "run/engine.h"
+
+struct run;
+
+enum run_state {
+    RUN_QUEUED,
+    RUN_ASKING,
+    RUN_WORKING,
+    RUN_WAITING,
+    RUN_DONE,
+    RUN_FAILED,
+    RUN_CANCELLED,
+    RUN_STATE_COUNT,
+};
+
+/* Copied; the caller keeps its own. */
+struct run_request {
+    struct session_name name;
+    struct str agent;    /* slug, or empty: the Manager */
+    struct str text;     /* what the caller says; not empty */
+    struct str system;   /* overrides the agent's instructions for this turn, not stored */
+    struct str contract; /* which wire it came in by */
+    enum session_policy policy;
+};
+
+/* Start a turn. The answer has one reference for the caller; its journal can be read at once,
+ * and the first event comes when the session is ours.
+ * errors  ERR_NOT_FOUND no such agent; ERR_INVALID_ARGUMENT, ERR_ABORTED,
+ *         ERR_RESOURCE_EXHAUSTED as session_acquire() */
+MUST_CHECK bool run_start(struct run_host *host, const struct run_request *request,
+                          struct run **ret, struct err *e);
+
+struct run *run_ref(struct run *run);
+void run_unref(struct run *run); /* NULL is fine */
+
+uint64_t run_id(const struct run *run);
+enum run_state run_state(const struct run *run);
+struct journal *run_journal(const struct run *run);
+
+/* Stop it as soon as possible; `why` is a sentence. Harmless once it has begun to end. */
+void run_cancel(struct run *run, struct str why);
+
+/* Cancel every run of a host. */
+void run_host_cancel(struct run_host *host, struct str why);
+
+struct str run_state_name(enum run_state state);
+bool run_may_become(enum run_state state, enum run_state next);
+
+#endif
