@@ -50,6 +50,7 @@ static inline struct str str_head(struct str s, size_t len) {
 /* What follows the first `len` bytes; empty when there are fewer. */
 static inline struct str str_skip(struct str s, size_t len) {
     size_t cut = len < s.len ? len : s.len;
+    if (cut == 0) return s; /* also keeps NULL + 0 out, which C does not define */
     return (struct str){s.at + cut, s.len - cut};
 }
 
