@@ -461,7 +461,8 @@ static void put_table(const struct generator *g, const struct message *message,
     buf_printf(out, "%sconst struct pb_message %s_table = {\n    \"%s\", %s%s, %zu, %zu,\n",
                count ? "" : "\n", message->c, message->proto + 1, count ? message->c : "NULL",
                count ? "_fields" : "", count, dense);
-    buf_printf(out, "    sizeof(struct %s),\n};\n", message->c);
+    bool entry = message->descriptor->options && message->descriptor->options->map_entry;
+    buf_printf(out, "    sizeof(struct %s), %s,\n};\n", message->c, entry ? "true" : "false");
     free(sorted);
 }
 

@@ -16,7 +16,8 @@
  * Decoding accepts what proto3 demands: fields in any order, the last of a scalar wins, a
  * message given twice is merged, packed or not, unknown fields are skipped, and a known field
  * with another wire type is unknown. It refuses what Google's own parser refuses, and field
- * number 0 everywhere. Unknown fields are not kept.
+ * number 0 everywhere. Unknown fields are not kept, and as Google's parser has it, neither is
+ * a map entry that holds one.
  *
  * Memory   decoded text borrows the encoded bytes; everything else lies in the arena.
  * Threads  any; tables are constant, values belong to the caller.
@@ -29,8 +30,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#define PB_DEPTH_MAX 100 /* messages and groups inside messages, as Google's parsers have it   \
-                          */
+#define PB_DEPTH_MAX                                                                           \
+    100 /* messages and groups inside messages, as Google's parsers have it                    \
+         */
 
 enum pb_kind {
     PB_BOOL,
@@ -78,6 +80,7 @@ struct pb_message {
     uint16_t field_count;
     uint16_t dense; /* the first `dense` fields are numbered 1, 2, 3 ... */
     uint16_t size;  /* sizeof the struct */
+    bool map_entry; /* one `key` and `value` of a map */
 };
 
 /* Read one message of type `type` from `bytes`, which must outlive the result as the arena

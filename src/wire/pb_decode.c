@@ -15,6 +15,7 @@ struct reader {
     const struct pb_message *type; /* outermost, for the sentence in e */
     struct err *e;
     unsigned depth;
+    bool has_unknown; /* the message last read had a field that nobody knows */
 };
 
 static const struct {
@@ -282,6 +283,13 @@ static char *sub_message(struct reader *r, const struct pb_field *field, char *p
     return message;
 }
 
+/* A map entry with an unknown field is itself unknown: take back what was added last. */
+static void drop_entry(const struct pb_field *field, char *message, char *entry) {
+    size_t *count = (size_t *)(message + field->mark);
+    (*count)--;
+    memset(entry, 0, field->sub->size);
+}
+
 static bool read_sub_message(struct reader *r, const struct pb_field *field, struct str bytes,
                              char *place) {
     if (r->depth == PB_DEPTH_MAX) return refuse(r, "nested too deeply");
@@ -297,14 +305,21 @@ static bool read_sub_message(struct reader *r, const struct pb_field *field, str
     return true;
 }
 
+static bool read_text(struct reader *r, const struct pb_field *field, struct str bytes,
+                      char *place) {
+    if (field->kind == PB_STRING && !utf8_valid(bytes)) return refuse_text(r, field);
+    *(struct str *)place = bytes;
+    return true;
+}
+
 static bool read_delimited(struct reader *r, const struct pb_field *field, char *message) {
     struct str bytes;
     if (!read_bytes(r, &bytes)) return false;
     char *place = value_place(r, field, message);
     if (!place) return refuse_size(r);
-    if (field->kind == PB_MESSAGE) return read_sub_message(r, field, bytes, place);
-    if (field->kind == PB_STRING && !utf8_valid(bytes)) return refuse_text(r, field);
-    *(struct str *)place = bytes;
+    if (field->kind != PB_MESSAGE) return read_text(r, field, bytes, place);
+    if (!read_sub_message(r, field, bytes, place)) return false;
+    if (field->sub->map_entry && r->has_unknown) drop_entry(field, message, place);
     return true;
 }
 
@@ -351,21 +366,25 @@ static bool is_repeated_number(const struct pb_field *field) {
     return field->label >= PB_REPEATED && kinds[field->kind].wire != PB_WIRE_BYTES;
 }
 
+/* One field of `field`'s number, or of a number that nobody knows (field NULL). */
+static inline bool read_field(struct reader *r, const struct pb_field *field, uint32_t number,
+                              enum pb_wire wire, char *message, bool *has_unknown) {
+    if (field && wire == kinds[field->kind].wire) return read_value(r, field, message);
+    if (field && wire == PB_WIRE_BYTES && is_repeated_number(field))
+        return read_packed(r, field, message);
+    *has_unknown = true;
+    return skip(r, number, wire);
+}
+
 static bool read_message(struct reader *r, const struct pb_message *type, char *message) {
+    bool has_unknown = false;
     while (r->at < r->end) {
         uint32_t number;
         enum pb_wire wire;
         if (!read_tag(r, &number, &wire)) return false;
-
         const struct pb_field *field = find_field(type, number);
-        bool read;
-        if (field && wire == kinds[field->kind].wire)
-            read = read_value(r, field, message);
-        else if (field && wire == PB_WIRE_BYTES && is_repeated_number(field))
-            read = read_packed(r, field, message);
-        else
-            read = skip(r, number, wire);
-        if (!read) return false;
+        if (!read_field(r, field, number, wire, message, &has_unknown)) return false;
     }
+    r->has_unknown = has_unknown;
     return true;
 }

@@ -12,7 +12,7 @@
     { number, PB_MESSAGE, PB_IMPLICIT, AT(member), 0, sub, #member }
 
 #define TABLE(proto, fields, dense)                                                            \
-    { "google.protobuf." proto, fields, ARRAY_LEN(fields), dense, sizeof(struct OF) }
+    { "google.protobuf." proto, fields, ARRAY_LEN(fields), dense, sizeof(struct OF), false }
 
 #define OF pb_field_options
 static const struct pb_field field_options_fields[] = {

@@ -5,78 +5,97 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* A length stands in front of what it measures, so encoding walks the message twice: once to
- * measure, once to write. The first walk leaves every nested length here and the second finds
- * them in the same order. */
-struct lengths {
-    size_t *at;
-    size_t count, room;
-    size_t first[24]; /* enough for nearly all messages, without the heap */
+/* A length stands in front of what it measures. So encoding walks the message once to plan:
+ * each value that will be written becomes a step, in the order of writing, with the length
+ * that has to stand before it. Carrying the plan out is then a plain loop. */
+struct step {
+    const struct pb_field *field;
+    const char *place; /* the value; of a packed field, the first of them */
+    size_t len;        /* of a message, or of a packed run */
 };
 
-static void lengths_init(struct lengths *lengths) {
-    lengths->at = lengths->first;
-    lengths->count = 0;
-    lengths->room = ARRAY_LEN(lengths->first);
+struct plan {
+    struct step *steps;
+    size_t count, room;
+    struct step first[16]; /* enough for most messages, without the heap */
+};
+
+static void plan_init(struct plan *plan) {
+    plan->steps = plan->first;
+    plan->count = 0;
+    plan->room = ARRAY_LEN(plan->first);
 }
 
-static void lengths_done(struct lengths *lengths) {
-    if (lengths->at != lengths->first) free(lengths->at);
+static void plan_done(struct plan *plan) {
+    if (plan->steps != plan->first) free(plan->steps);
 }
 
-static void lengths_grow(struct lengths *lengths) {
-    bool on_heap = lengths->at != lengths->first;
-    size_t *grown =
-        mem_resize(on_heap ? lengths->at : NULL, 2 * lengths->room * sizeof(*grown));
-    if (!on_heap) memcpy(grown, lengths->first, sizeof(lengths->first));
-    lengths->at = grown;
-    lengths->room *= 2;
+static void plan_grow(struct plan *plan) {
+    bool on_heap = plan->steps != plan->first;
+    plan->room *= 2;
+    plan->steps = mem_resize(on_heap ? plan->steps : NULL, plan->room * sizeof(*plan->steps));
+    if (!on_heap) memcpy(plan->steps, plan->first, sizeof(plan->first));
 }
 
-/* The slot of the next nested length. */
-static inline size_t lengths_claim(struct lengths *lengths) {
-    if (lengths->count == lengths->room) lengths_grow(lengths);
-    return lengths->count++;
+/* Add a step; its index, since the steps may move. */
+static inline size_t plan_step(struct plan *plan, const struct pb_field *field,
+                               const char *place) {
+    if (plan->count == plan->room) plan_grow(plan);
+    struct step *step = &plan->steps[plan->count];
+    step->field = field;
+    step->place = place;
+    return plan->count++;
 }
 
-static size_t measure_message(const struct pb_message *type, const char *message,
-                              struct lengths *lengths);
-static char *put_message(char *at, const struct pb_message *type, const char *message,
-                         const size_t **lengths);
+static size_t plan_message(struct plan *plan, const struct pb_message *type,
+                           const char *message);
+static char *carry_out(const struct plan *plan, char *at);
 
 size_t pb_encoded_len(const struct pb_message *type, const void *message) {
-    struct lengths lengths;
-    lengths_init(&lengths);
-    size_t len = measure_message(type, message, &lengths);
-    lengths_done(&lengths);
+    struct plan plan;
+    plan_init(&plan);
+    size_t len = plan_message(&plan, type, message);
+    plan_done(&plan);
     return len;
 }
 
 bool pb_encode(const struct pb_message *type, const void *message, struct buf *out) {
-    struct lengths lengths;
-    lengths_init(&lengths);
-    size_t len = measure_message(type, message, &lengths);
+    struct plan plan;
+    plan_init(&plan);
+    size_t len = plan_message(&plan, type, message);
     char *room = buf_room(out, len);
     if (room) {
-        const size_t *next = lengths.at;
-        char *end = put_message(room, type, message, &next);
+        char *end = carry_out(&plan, room);
         assert(end == room + len);
         buf_grew(out, len);
     }
-    lengths_done(&lengths);
+    plan_done(&plan);
     return room != NULL;
 }
 
 /* --- what is in the struct -------------------------------------------------------------- */
 
-static const uint8_t sizes[PB_KIND_COUNT] = {
+static const struct {
+    uint8_t wire, size;
+} kinds[PB_KIND_COUNT] = {
     /* clang-format off */
-    [PB_BOOL]   = sizeof(bool),
-    [PB_INT32]  = 4, [PB_UINT32]  = 4, [PB_SINT32]   = 4, [PB_ENUM]   = 4,
-    [PB_INT64]  = 8, [PB_UINT64]  = 8, [PB_SINT64]   = 8,
-    [PB_FLOAT]  = 4, [PB_FIXED32] = 4, [PB_SFIXED32] = 4,
-    [PB_DOUBLE] = 8, [PB_FIXED64] = 8, [PB_SFIXED64] = 8,
-    [PB_STRING] = sizeof(struct str), [PB_BYTES] = sizeof(struct str),
+    [PB_BOOL]     = {PB_WIRE_VARINT, sizeof(bool)},
+    [PB_INT32]    = {PB_WIRE_VARINT, 4},
+    [PB_INT64]    = {PB_WIRE_VARINT, 8},
+    [PB_UINT32]   = {PB_WIRE_VARINT, 4},
+    [PB_UINT64]   = {PB_WIRE_VARINT, 8},
+    [PB_SINT32]   = {PB_WIRE_VARINT, 4},
+    [PB_SINT64]   = {PB_WIRE_VARINT, 8},
+    [PB_ENUM]     = {PB_WIRE_VARINT, 4},
+    [PB_FIXED32]  = {PB_WIRE_32,     4},
+    [PB_SFIXED32] = {PB_WIRE_32,     4},
+    [PB_FLOAT]    = {PB_WIRE_32,     4},
+    [PB_FIXED64]  = {PB_WIRE_64,     8},
+    [PB_SFIXED64] = {PB_WIRE_64,     8},
+    [PB_DOUBLE]   = {PB_WIRE_64,     8},
+    [PB_STRING]   = {PB_WIRE_BYTES,  sizeof(struct str)},
+    [PB_BYTES]    = {PB_WIRE_BYTES,  sizeof(struct str)},
+    [PB_MESSAGE]  = {PB_WIRE_BYTES,  0}, /* ask the message */
     /* clang-format on */
 };
 
@@ -120,7 +139,7 @@ static inline bool is_zero(enum pb_kind kind, const char *place) {
     if (kind == PB_STRING || kind == PB_BYTES) return text_at(place)->len == 0;
     if (kind == PB_MESSAGE) return load_pointer(place) == NULL;
     if (kind == PB_BOOL) return !*(const bool *)place;
-    return sizes[kind] == 4 ? load_32(place) == 0 : load_64(place) == 0;
+    return kinds[kind].size == 4 ? load_32(place) == 0 : load_64(place) == 0;
 }
 
 /* For a field that is not repeated. */
@@ -132,147 +151,110 @@ static inline bool is_present(const struct pb_field *field, const char *message)
     }
 }
 
-/* The values of a repeated field, side by side. */
-struct values {
-    const char *at;
-    size_t count, size;
-};
+/* --- plan --------------------------------------------------------------------------------- */
 
-static struct values values_of(const struct pb_field *field, const char *message) {
-    return (struct values){
-        .at = load_pointer(message + field->at),
-        .count = *(const size_t *)(message + field->mark),
-        .size = field->kind == PB_MESSAGE ? field->sub->size : sizes[field->kind],
-    };
+/* The length of a value that is neither text nor message. */
+static inline size_t number_len(enum pb_kind kind, const char *place) {
+    if (kinds[kind].wire != PB_WIRE_VARINT) return kinds[kind].size;
+    return pb_varint_len(varint_of(kind, place));
 }
 
-/* A message's own struct: an element of its array, or behind the pointer. A oneof that says
- * message and points nowhere has an empty one. */
-static inline const char *sub_message(const struct pb_field *field, const char *place) {
-    return field->label == PB_REPEATED ? place : load_pointer(place);
-}
-
-/* --- the first walk: measure -------------------------------------------------------------- */
-
-static size_t measure_sub_message(const struct pb_field *field, const char *message,
-                                  struct lengths *lengths) {
-    size_t slot = lengths_claim(lengths);
-    size_t len = message ? measure_message(field->sub, message, lengths) : 0;
-    lengths->at[slot] = len;
-    return pb_varint_len(len) + len;
-}
-
-static inline size_t measure_value(const struct pb_field *field, const char *place,
-                                   struct lengths *lengths) {
-    switch ((enum pb_kind)field->kind) {
-    case PB_FIXED32:
-    case PB_SFIXED32:
-    case PB_FLOAT: return 4;
-    case PB_FIXED64:
-    case PB_SFIXED64:
-    case PB_DOUBLE: return 8;
-    case PB_STRING:
-    case PB_BYTES: return pb_varint_len(text_at(place)->len) + text_at(place)->len;
-    case PB_MESSAGE: return measure_sub_message(field, sub_message(field, place), lengths);
-    default: return pb_varint_len(varint_of((enum pb_kind)field->kind, place));
-    }
-}
-
-static size_t measure_values(const struct pb_field *field, const char *message,
-                             struct lengths *lengths) {
-    struct values values = values_of(field, message);
-    if (values.count == 0) return 0;
-
-    bool packed = field->label == PB_PACKED;
-    size_t slot = packed ? lengths_claim(lengths) : 0;
-    size_t len = 0;
-    for (size_t i = 0; i < values.count; i++)
-        len += measure_value(field, values.at + i * values.size, lengths);
-    if (!packed) return values.count * pb_tag_len(field->number) + len;
-    lengths->at[slot] = len;
+/* `message` may be NULL: a oneof that says message and points nowhere has an empty one. */
+static size_t plan_sub_message(struct plan *plan, const struct pb_field *field,
+                               const char *message) {
+    size_t step = plan_step(plan, field, message);
+    size_t len = message ? plan_message(plan, field->sub, message) : 0;
+    plan->steps[step].len = len;
     return pb_bytes_len(field->number, len);
 }
 
-static size_t measure_message(const struct pb_message *type, const char *message,
-                              struct lengths *lengths) {
+static inline size_t plan_value(struct plan *plan, const struct pb_field *field,
+                                const char *place) {
+    plan_step(plan, field, place);
+    if (field->kind == PB_STRING || field->kind == PB_BYTES)
+        return pb_bytes_len(field->number, text_at(place)->len);
+    return pb_tag_len(field->number) + number_len((enum pb_kind)field->kind, place);
+}
+
+static size_t plan_packed(struct plan *plan, const struct pb_field *field, const char *array,
+                          size_t count) {
+    size_t size = kinds[field->kind].size, len = 0;
+    for (size_t i = 0; i < count; i++)
+        len += number_len((enum pb_kind)field->kind, array + i * size);
+    size_t step = plan_step(plan, field, array);
+    plan->steps[step].len = len;
+    return pb_bytes_len(field->number, len);
+}
+
+static size_t plan_repeated(struct plan *plan, const struct pb_field *field,
+                            const char *message) {
+    const char *array = load_pointer(message + field->at);
+    size_t count = *(const size_t *)(message + field->mark), len = 0;
+    if (count == 0) return 0;
+    if (field->label == PB_PACKED) return plan_packed(plan, field, array, count);
+    for (size_t i = 0; i < count; i++)
+        len += field->kind == PB_MESSAGE
+                   ? plan_sub_message(plan, field, array + i * field->sub->size)
+                   : plan_value(plan, field, array + i * kinds[field->kind].size);
+    return len;
+}
+
+static size_t plan_message(struct plan *plan, const struct pb_message *type,
+                           const char *message) {
     size_t len = 0;
     const struct pb_field *end = type->fields + type->field_count;
     for (const struct pb_field *field = type->fields; field < end; field++) {
         if (field->label >= PB_REPEATED)
-            len += measure_values(field, message, lengths);
-        else if (is_present(field, message))
-            len +=
-                pb_tag_len(field->number) + measure_value(field, message + field->at, lengths);
+            len += plan_repeated(plan, field, message);
+        else if (!is_present(field, message))
+            continue;
+        else if (field->kind == PB_MESSAGE)
+            len += plan_sub_message(plan, field, load_pointer(message + field->at));
+        else
+            len += plan_value(plan, field, message + field->at);
     }
     return len;
 }
 
-/* --- the second walk: write --------------------------------------------------------------- */
-
-static enum pb_wire wire_of(enum pb_kind kind) {
-    switch (kind) {
-    case PB_FIXED32:
-    case PB_SFIXED32:
-    case PB_FLOAT: return PB_WIRE_32;
-    case PB_FIXED64:
-    case PB_SFIXED64:
-    case PB_DOUBLE: return PB_WIRE_64;
-    case PB_STRING:
-    case PB_BYTES:
-    case PB_MESSAGE: return PB_WIRE_BYTES;
-    default: return PB_WIRE_VARINT;
-    }
-}
+/* --- carry out ---------------------------------------------------------------------------- */
 
 static char *put_fixed(char *at, uint64_t bits, size_t size) {
     for (size_t i = 0; i < size; i++) *at++ = (char)(uint8_t)(bits >> (8 * i));
     return at;
 }
 
-static inline char *put_value(char *at, const struct pb_field *field, const char *place,
-                              const size_t **lengths) {
-    switch ((enum pb_kind)field->kind) {
-    case PB_FIXED32:
-    case PB_SFIXED32:
-    case PB_FLOAT: return put_fixed(at, load_32(place), 4);
-    case PB_FIXED64:
-    case PB_SFIXED64:
-    case PB_DOUBLE: return put_fixed(at, load_64(place), 8);
-    case PB_STRING:
-    case PB_BYTES: return pb_put_bytes(pb_put_varint(at, text_at(place)->len), *text_at(place));
-    case PB_MESSAGE: {
-        const char *message = sub_message(field, place);
-        at = pb_put_varint(at, *(*lengths)++);
-        return message ? put_message(at, field->sub, message, lengths) : at;
-    }
-    default: return pb_put_varint(at, varint_of((enum pb_kind)field->kind, place));
+static inline char *put_number(char *at, enum pb_kind kind, const char *place) {
+    switch (kinds[kind].wire) {
+    case PB_WIRE_32: return put_fixed(at, load_32(place), 4);
+    case PB_WIRE_64: return put_fixed(at, load_64(place), 8);
+    default: return pb_put_varint(at, varint_of(kind, place));
     }
 }
 
-static char *put_values(char *at, const struct pb_field *field, const char *message,
-                        const size_t **lengths) {
-    struct values values = values_of(field, message);
-    if (values.count == 0) return at;
-
-    bool packed = field->label == PB_PACKED;
-    if (packed) at = pb_put_head(at, field->number, *(*lengths)++);
-    for (size_t i = 0; i < values.count; i++) {
-        if (!packed) at = pb_put_tag(at, field->number, wire_of((enum pb_kind)field->kind));
-        at = put_value(at, field, values.at + i * values.size, lengths);
-    }
+static char *put_packed(char *at, const struct step *step) {
+    at = pb_put_head(at, step->field->number, step->len);
+    const char *place = step->place;
+    for (const char *end = at + step->len; at < end; place += kinds[step->field->kind].size)
+        at = put_number(at, (enum pb_kind)step->field->kind, place);
     return at;
 }
 
-static char *put_message(char *at, const struct pb_message *type, const char *message,
-                         const size_t **lengths) {
-    const struct pb_field *end = type->fields + type->field_count;
-    for (const struct pb_field *field = type->fields; field < end; field++) {
-        if (field->label >= PB_REPEATED) {
-            at = put_values(at, field, message, lengths);
-        } else if (is_present(field, message)) {
-            at = pb_put_tag(at, field->number, wire_of((enum pb_kind)field->kind));
-            at = put_value(at, field, message + field->at, lengths);
-        }
+static inline char *put_step(char *at, const struct step *step) {
+    const struct pb_field *field = step->field;
+    switch ((enum pb_kind)field->kind) {
+    case PB_STRING:
+    case PB_BYTES:
+        at = pb_put_head(at, field->number, text_at(step->place)->len);
+        return pb_put_bytes(at, *text_at(step->place));
+    case PB_MESSAGE: return pb_put_head(at, field->number, step->len); /* its fields follow */
+    default: break;
     }
+    if (field->label == PB_PACKED) return put_packed(at, step);
+    at = pb_put_tag(at, field->number, (enum pb_wire)kinds[field->kind].wire);
+    return put_number(at, (enum pb_kind)field->kind, step->place);
+}
+
+static char *carry_out(const struct plan *plan, char *at) {
+    for (size_t i = 0; i < plan->count; i++) at = put_step(at, &plan->steps[i]);
     return at;
 }
