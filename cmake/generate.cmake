@@ -22,7 +22,6 @@ endfunction()
 
 # --- protobuf: message tables and descriptors, from our .proto files -----------------------
 
-if(EXISTS ${CMAKE_SOURCE_DIR}/tools/pbgen.c) #GUARD
 # pbgen reads descriptors with our own decoder.
 file(GLOB pbgen_parts CONFIGURE_DEPENDS tools/pbgen_*.c src/wire/pb_*.c src/base/*.c)
 weir_tool(pbgen ${pbgen_parts})
@@ -101,7 +100,6 @@ add_custom_command(
     COMMENT "Describing the messages of test/diff"
     VERBATIM)
 
-endif() #GUARD
 # --- files embedded as bytes ----------------------------------------------------------------
 
 weir_tool(embed)
