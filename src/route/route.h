@@ -18,13 +18,14 @@ struct route_call;
 struct route_site;
 struct route_table;
 
-/* Runs when the request is whole and every check passed. Must answer, now or later. */
+/* Runs when the request is whole and every check passed. Must answer, now or later; to
+ * answer later it must watch the call (route_watch), which may be gone by then. */
 typedef void route_fn(struct route_call *call, void *table_ctx);
 
 enum route_needs {
     ROUTE_PLAIN = 0,
     ROUTE_AUTH = 1, /* the table's guard() is asked */
-    ROUTE_JSON = 2, /* has a body: its type and size are checked, it is collected */
+    ROUTE_JSON = 2, /* has a JSON body: its type is checked (400) and its size (413) */
     ROUTE_HEAD = 4, /* HEAD is answered as GET without the body */
 };
 
@@ -54,13 +55,12 @@ struct route_table {
     size_t always_count;
     size_t body_max_bytes;
     route_guard_fn *guard; /* may be NULL */
-    /* Append the JSON body of a failure. */
+    /* Append the JSON body of a failure. NULL: {"error":{"code","message","details"}}. */
     void (*failure_body)(const struct route_failure *failure, struct buf *out);
     void *ctx;
 };
 
-/* --- sites: the tables of one listener, on one loop -----------------------------------------
- */
+/* --- sites: the tables of one listener, on one loop --------------------------------------- */
 
 /* Tables are asked in order for a path; the last answers 404. Borrowed until freed. */
 struct route_site *route_site_new(struct loop *loop, const struct route_table *const *tables,
@@ -73,17 +73,19 @@ void route_site_stop(struct route_site *site);
 /* The deadline passed: the calls still open are told with `left`, and cut. */
 void route_site_cut(struct route_site *site);
 
-/* --- inside a call
- * ---------------------------------------------------------------------------- */
+/* --- inside a call ----------------------------------------------------------------------- */
 
 struct exchange *route_exchange(struct route_call *call);
 struct loop *route_loop(const struct route_call *call);
 struct str route_body(const struct route_call *call); /* whole, after the checks */
 
+/* Give back the body and the request's headers: an open event stream should not hold them. */
+void route_forget(struct route_call *call);
+
 /* The first value of a request header, trimmed; at == NULL when absent. */
 struct str route_header(const struct route_call *call, struct str lower_case_name);
 
-/* One more field for the response head (copied); call before the reply begins. */
+/* One more field for the response head (copied), 16 at most; before the reply begins. */
 void route_field(struct route_call *call, struct str name, struct str value);
 
 /* Answer with one body and end. */
@@ -92,7 +94,8 @@ void route_reply(struct route_call *call, int status, struct str content_type, s
 /* Answer in the table's shape for failures and end. */
 void route_fail(struct route_call *call, const struct route_failure *failure);
 
-/* What a handler that answers later wants to know; every callback may be NULL. */
+/* What a handler that answers later wants to know; every callback may be NULL. Of `left` and
+ * `closed` exactly one comes, once, and never from inside a function of this header. */
 struct route_watch {
     void (*left)(void *ctx);     /* the peer is gone or was cut: last call, send nothing more */
     void (*drained)(void *ctx);  /* see route_wake_at */
@@ -101,13 +104,13 @@ struct route_watch {
 };
 void route_watch(struct route_call *call, const struct route_watch *watch, void *ctx);
 
-/* --- server-sent events
- * ----------------------------------------------------------------------- */
+/* --- server-sent events ------------------------------------------------------------------ */
 
 /* Status 200 and the head of an event stream, sent at once. `Connection: keep-alive` is added
  * on HTTP/1.1 only (K5). */
 void route_sse_begin(struct route_call *call);
-/* One event; `name` and `id` may be empty. data holds no line break when it is JSON of ours. */
+/* One event; `name` and `id` may be empty. data holds no line break when it is JSON of ours.
+ * What a cut call still sends is dropped. */
 void route_sse_event(struct route_call *call, struct str name, struct str id, struct str data);
 /* A comment line, which every reader skips: the heartbeat. */
 void route_sse_comment(struct route_call *call, struct str text);
@@ -117,7 +120,8 @@ void route_sse_end(struct route_call *call);
 size_t route_queued(const struct route_call *call);
 void route_wake_at(struct route_call *call, size_t low);
 uint64_t route_stalled_ms(const struct route_call *call);
-/* Cut the connection (HTTP/1) or the stream (HTTP/2): a reader that does not read. */
+/* Cut the connection (HTTP/1) or the stream (HTTP/2): a reader that does not read. `left`
+ * follows. */
 void route_cut(struct route_call *call);
 
 #endif

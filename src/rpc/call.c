@@ -263,28 +263,28 @@ static void overflow(struct rpc_call *call, struct buf *out) {
 }
 
 struct buf *rpc_message_begin(struct rpc_call *call) {
-    struct buf *out = &call->site->sink;
     assert(call_is_live(call) || call->state == CALL_CUT);
+    assert(!call->message_out);
+    call->message_out = &call->site->sink;
     if (call_is_live(call)) {
         rpc_establish(call);
-        out = exchange_out(call->exchange);
+        call->message_out = exchange_out(call->exchange);
     }
-    call->message_begin = grpc_begin_message(out);
-    return out;
+    call->message_begin = grpc_begin_message(call->message_out);
+    return call->message_out;
 }
 
 void rpc_message_end(struct rpc_call *call) {
+    struct buf *out = call->message_out;
+    call->message_out = NULL;
     if (!call_is_live(call)) {
-        buf_release(&call->site->sink);
-        return;
-    }
-    struct buf *out = exchange_out(call->exchange);
-    if (!buf_ok(out)) {
+        buf_release(out);
+    } else if (!buf_ok(out)) {
         overflow(call, out);
-        return;
+    } else {
+        grpc_end_message(out, call->message_begin);
+        exchange_touch(call->exchange);
     }
-    grpc_end_message(out, call->message_begin);
-    exchange_touch(call->exchange);
 }
 
 void rpc_send(struct rpc_call *call, struct str message) {

@@ -57,7 +57,8 @@ struct rpc_call {
     void *ctx;
     struct rpc_identity identity;
     struct timer deadline;
-    struct task later; /* tell of a cut, or read on after rpc_next() */
+    struct task later;       /* tell of a cut, or read on after rpc_next() */
+    struct buf *message_out; /* between rpc_message_begin() and _end() */
     size_t message_begin;
     struct kept *kept;
     struct extra *extra;

@@ -77,7 +77,8 @@ static bool plain(struct grpc_message message, struct str *ret, struct err *e) {
 
 static void hand_over(struct rpc_call *call, struct str message) {
     move(&call->intake, INTAKE_HANDED);
-    if (call->method->handler->message) call->method->handler->message(call, message, call->ctx);
+    if (call->method->handler->message)
+        call->method->handler->message(call, message, call->ctx);
 }
 
 static void keep_request(struct rpc_call *call, struct str message) {
@@ -112,8 +113,7 @@ static void take(struct rpc_call *call, struct str *bytes) {
 
 static void say_half_closed(struct rpc_call *call) {
     move(&call->intake, INTAKE_OVER);
-    if (call->method->handler->half_closed)
-        call->method->handler->half_closed(call, call->ctx);
+    if (call->method->handler->half_closed) call->method->handler->half_closed(call, call->ctx);
 }
 
 /* The peer has half-closed and everything before that was read. */

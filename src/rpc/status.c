@@ -25,8 +25,7 @@ static void add(struct section *section, struct str name, struct str value) {
     section->fields[section->count++] = (struct field){name, value};
 }
 
-static void send_section(struct exchange *exchange, const struct section *section,
-                         bool only) {
+static void send_section(struct exchange *exchange, const struct section *section, bool only) {
     if (!only) {
         exchange_end(exchange, section->fields, section->count);
         return;

@@ -1,0 +1,355 @@
+#include "route/answer.h"
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "wire/json.h"
+#include "wire/sse.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define ANSWER_MAGIC 0x726f7574u
+#define EXTRA_MAX 16
+#define EXTRA_MAX_BYTES (64 * KIB)
+#define FIELDS_MAX 48
+#define FAILURE_MAX_BYTES (64 * KIB)
+#define TO(state) (1u << (state))
+
+/* --- states ------------------------------------------------------------------------------ */
+
+/* clang-format off */
+static const struct {
+    struct str name;
+    unsigned may_become;
+} states[ANSWER_STATE_COUNT] = {
+    [ANSWER_COLLECTING] = {STR_INIT("collecting"), TO(ANSWER_HANDLING) | TO(ANSWER_ANSWERED) |
+                                                   TO(ANSWER_GONE)},
+    [ANSWER_HANDLING]   = {STR_INIT("handling"),   TO(ANSWER_STREAMING) | TO(ANSWER_ANSWERED) |
+                                                   TO(ANSWER_GONE)},
+    [ANSWER_STREAMING]  = {STR_INIT("streaming"),  TO(ANSWER_ANSWERED) | TO(ANSWER_GONE)},
+    [ANSWER_ANSWERED]   = {STR_INIT("answered"),   TO(ANSWER_GONE) | TO(ANSWER_CLOSED)},
+    [ANSWER_GONE]       = {STR_INIT("gone"),       TO(ANSWER_CLOSED)},
+    [ANSWER_CLOSED]     = {STR_INIT("closed"),     0},
+};
+/* clang-format on */
+
+bool answer_may_become(enum answer_state state, enum answer_state next) {
+    return states[state].may_become & TO(next);
+}
+
+struct str answer_state_name(enum answer_state state) {
+    return states[state].name;
+}
+
+static void move(struct route_call *call, enum answer_state next) {
+    assert(answer_may_become(call->state, next));
+    call->state = (uint8_t)next;
+}
+
+/* --- what the exchange tells us ---------------------------------------------------------- */
+
+static void on_body(struct exchange *exchange, struct str bytes, void *ctx) {
+    struct route_call *call = ctx;
+    assert(call->magic == ANSWER_MAGIC);
+    exchange_consumed(exchange, bytes.len);
+    if (call->state != ANSWER_COLLECTING) return;
+    if (!buf_append(&call->body, bytes)) {
+        buf_release(&call->body);
+        answer_refuse(call, 413, STR("PAYLOAD_TOO_LARGE"), "the body is larger than %zu bytes",
+                      call->table->body_max_bytes);
+    }
+}
+
+static void on_body_end(struct exchange *exchange, void *ctx) {
+    (void)exchange;
+    struct route_call *call = ctx;
+    assert(call->magic == ANSWER_MAGIC);
+    if (call->state != ANSWER_COLLECTING) return;
+    move(call, ANSWER_HANDLING);
+    call->row->handle(call, call->table->ctx);
+}
+
+static bool is_answering(const struct route_call *call) {
+    return call->state == ANSWER_HANDLING || call->state == ANSWER_STREAMING;
+}
+
+static void on_drained(struct exchange *exchange, void *ctx) {
+    (void)exchange;
+    struct route_call *call = ctx;
+    assert(call->magic == ANSWER_MAGIC);
+    if (is_answering(call) && call->watch && call->watch->drained)
+        call->watch->drained(call->watch_ctx);
+}
+
+static void tell_left(struct route_call *call) {
+    move(call, ANSWER_GONE);
+    if (call->watch && call->watch->left) call->watch->left(call->watch_ctx);
+}
+
+static void on_closed(struct exchange *exchange, enum exchange_close how, void *ctx) {
+    (void)exchange;
+    struct route_call *call = ctx;
+    assert(call->magic == ANSWER_MAGIC);
+    bool whole = how == EXCHANGE_COMPLETE && call->state == ANSWER_ANSWERED;
+    if (whole) {
+        if (call->watch && call->watch->closed) call->watch->closed(call->watch_ctx);
+    } else if (call->state != ANSWER_GONE) {
+        tell_left(call);
+    }
+    move(call, ANSWER_CLOSED);
+    list_remove(&call->link);
+    buf_done(&call->body);
+    arena_free(call->arena);
+    call->magic = 0;
+    free(call);
+}
+
+static const struct exchange_events events = {on_body, on_body_end, on_drained, on_closed};
+
+struct route_call *answer_new(struct route_site *site, struct exchange *exchange) {
+    struct route_call *call = MEM_NEW(struct route_call);
+    call->magic = ANSWER_MAGIC;
+    call->exchange = exchange;
+    call->site = site;
+    call->table = site->tables[site->table_count - 1];
+    call->no_body = str_equal(exchange_method(exchange), STR("HEAD"));
+    list_append(&site->calls, &call->link);
+    exchange_accept(exchange, &events, call);
+    return call;
+}
+
+void answer_collect(struct route_call *call, const struct route *row) {
+    call->row = row;
+    buf_init(&call->body, call->table->body_max_bytes);
+}
+
+void answer_say_stopping(struct route_call *call) {
+    if (is_answering(call) && call->watch && call->watch->stopping)
+        call->watch->stopping(call->watch_ctx);
+}
+
+/* What has been answered is left to the server's own deadline. */
+void answer_cut(struct route_call *call) {
+    if (call->state != ANSWER_COLLECTING && !is_answering(call)) return;
+    exchange_abort(call->exchange, ABORT_CANCEL);
+    tell_left(call);
+}
+
+/* --- the head ---------------------------------------------------------------------------- */
+
+struct extra {
+    size_t count;
+    struct field fields[EXTRA_MAX];
+};
+
+static struct str copy(struct route_call *call, struct str text) {
+    struct str ret = STR_EMPTY;
+    bool fits = arena_str(call->arena, text, &ret);
+    assert(fits);
+    (void)fits;
+    return ret;
+}
+
+void route_field(struct route_call *call, struct str name, struct str value) {
+    assert(call->state == ANSWER_COLLECTING || call->state == ANSWER_HANDLING);
+    if (!call->extra) {
+        call->arena = arena_new(EXTRA_MAX_BYTES);
+        call->extra = ARENA_NEW(call->arena, struct extra);
+    }
+    assert(call->extra->count < EXTRA_MAX);
+    call->extra->fields[call->extra->count++] =
+        (struct field){copy(call, name), copy(call, value)};
+}
+
+struct section {
+    struct field fields[FIELDS_MAX];
+    size_t count;
+};
+
+static void add_all(struct section *section, const struct field *fields, size_t count) {
+    assert(section->count + count <= FIELDS_MAX);
+    for (size_t i = 0; i < count; i++) section->fields[section->count++] = fields[i];
+}
+
+static void add(struct section *section, struct str name, struct str value) {
+    add_all(section, &(struct field){name, value}, 1);
+}
+
+/* What every answer of the table carries, and what this one was given. */
+static void add_given(struct section *section, const struct route_call *call) {
+    add_all(section, call->table->always, call->table->always_count);
+    if (call->extra) add_all(section, call->extra->fields, call->extra->count);
+}
+
+/* --- one body ---------------------------------------------------------------------------- */
+
+static bool may_have_body(int status) {
+    return status != 204 && status != 304;
+}
+
+static void send_reply(struct route_call *call, int status, struct str content_type,
+                       struct str body) {
+    move(call, ANSWER_ANSWERED);
+    if (call->aborted) return;
+
+    char digits[20];
+    struct buf len = {.at = digits, .room = sizeof(digits), .max_bytes = sizeof(digits)};
+    buf_append_u64(&len, body.len);
+
+    struct section head = {.count = 0};
+    add_given(&head, call);
+    if (content_type.len) add(&head, STR("content-type"), content_type);
+    if (may_have_body(status)) add(&head, STR("content-length"), buf_str(&len));
+    exchange_head(call->exchange, status, head.fields, head.count);
+    if (may_have_body(status) && !call->no_body && body.len)
+        exchange_send(call->exchange, body);
+    exchange_end(call->exchange, NULL, 0);
+}
+
+void route_reply(struct route_call *call, int status, struct str content_type,
+                 struct str body) {
+    assert(call->state == ANSWER_HANDLING);
+    send_reply(call, status, content_type, body);
+}
+
+/* For tables that have no shape of their own. */
+static void plain_failure_body(const struct route_failure *failure, struct buf *out) {
+    struct json_writer writer = json_writer(out);
+    json_open_object(&writer);
+    json_member_object(&writer, "error");
+    json_member_str(&writer, "code", failure->code);
+    json_member_str(&writer, "message", failure->message);
+    if (failure->details.len) json_member_raw(&writer, "details", failure->details);
+    json_close(&writer);
+    json_close(&writer);
+}
+
+void route_fail(struct route_call *call, const struct route_failure *failure) {
+    assert(call->state == ANSWER_COLLECTING || call->state == ANSWER_HANDLING);
+    assert(failure->status >= 400 && failure->status <= 599);
+    struct buf body;
+    buf_init(&body, FAILURE_MAX_BYTES);
+    if (call->table->failure_body) {
+        call->table->failure_body(failure, &body);
+    } else {
+        plain_failure_body(failure, &body);
+    }
+    send_reply(call, failure->status, STR("application/json"), buf_str(&body));
+    buf_done(&body);
+}
+
+#define REFUSAL_MAX_BYTES 1024
+
+void answer_refuse(struct route_call *call, int status, struct str code, const char *format,
+                   ...) {
+    struct buf text;
+    buf_init(&text, REFUSAL_MAX_BYTES);
+    va_list values;
+    va_start(values, format);
+    buf_vprintf(&text, format, values);
+    va_end(values);
+    route_fail(call, &(struct route_failure){status, code, buf_str(&text), STR_EMPTY});
+    buf_done(&text);
+}
+
+/* --- an event stream --------------------------------------------------------------------- */
+
+void route_sse_begin(struct route_call *call) {
+    static const struct field fields[] = {
+        {STR_INIT("content-type"), STR_INIT("text/event-stream")},
+        {STR_INIT("cache-control"), STR_INIT("no-cache")},
+        {STR_INIT("x-accel-buffering"), STR_INIT("no")},
+    };
+    assert(!call->no_body);
+    move(call, ANSWER_STREAMING);
+    if (call->aborted) return;
+    struct section head = {.count = 0};
+    add_given(&head, call);
+    add_all(&head, fields, ARRAY_LEN(fields));
+    /* HTTP/2 forbids it, and to HTTP/1.0 the end of the body is the end of the connection. */
+    if (exchange_http(call->exchange) == EXCHANGE_HTTP_1_1)
+        add(&head, STR("connection"), STR("keep-alive"));
+    exchange_head(call->exchange, 200, head.fields, head.count);
+}
+
+/* An event that does not fit is not sent in part: the reader is cut off before it. */
+static void touch(struct route_call *call, struct buf *out, size_t begin) {
+    if (buf_ok(out)) {
+        exchange_touch(call->exchange);
+        return;
+    }
+    out->len = begin;
+    out->full = false;
+    route_cut(call);
+}
+
+void route_sse_event(struct route_call *call, struct str name, struct str id, struct str data) {
+    assert(call->state == ANSWER_STREAMING);
+    if (call->aborted) return;
+    struct buf *out = exchange_out(call->exchange);
+    size_t begin = out->len;
+    sse_append(out, name, id, data);
+    touch(call, out, begin);
+}
+
+void route_sse_comment(struct route_call *call, struct str text) {
+    assert(call->state == ANSWER_STREAMING);
+    if (call->aborted) return;
+    struct buf *out = exchange_out(call->exchange);
+    size_t begin = out->len;
+    sse_append_comment(out, text);
+    touch(call, out, begin);
+}
+
+void route_sse_end(struct route_call *call) {
+    assert(call->state == ANSWER_STREAMING);
+    move(call, ANSWER_ANSWERED);
+    if (!call->aborted) exchange_end(call->exchange, NULL, 0);
+}
+
+/* --- asking ------------------------------------------------------------------------------ */
+
+void route_watch(struct route_call *call, const struct route_watch *watch, void *ctx) {
+    call->watch = watch;
+    call->watch_ctx = ctx;
+}
+
+struct exchange *route_exchange(struct route_call *call) {
+    return call->exchange;
+}
+
+struct loop *route_loop(const struct route_call *call) {
+    return call->site->loop;
+}
+
+struct str route_body(const struct route_call *call) {
+    return buf_str(&call->body);
+}
+
+struct str route_header(const struct route_call *call, struct str lower_case_name) {
+    const struct field *field = exchange_field(call->exchange, lower_case_name);
+    return field ? str_trim(field->value) : (struct str){NULL, 0};
+}
+
+void route_forget(struct route_call *call) {
+    buf_done(&call->body);
+    exchange_forget_request(call->exchange);
+}
+
+size_t route_queued(const struct route_call *call) {
+    return exchange_queued(call->exchange);
+}
+
+void route_wake_at(struct route_call *call, size_t low) {
+    exchange_wake_at(call->exchange, low);
+}
+
+uint64_t route_stalled_ms(const struct route_call *call) {
+    return exchange_stalled_ms(call->exchange);
+}
+
+void route_cut(struct route_call *call) {
+    if (call->aborted) return;
+    call->aborted = true;
+    exchange_abort(call->exchange, ABORT_ENHANCE_CALM);
+}

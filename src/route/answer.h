@@ -1,0 +1,72 @@
+/* answer: one request by a route, from its header section to the last byte of its answer.
+ *
+ *     collecting ─▶ handling ─▶ streaming ─▶ answered ─▶ closed
+ *         │  │         └───────────────────────▲  │         ▲
+ *         │  └─────────────────────────────────┘  │         │    refused without a handler
+ *         └──────── (any of them) ──────▶ gone ◀──┘ ────────┘    left or cut, and told so
+ *
+ * Only route/ includes this header; everybody else sees route.h.
+ *
+ * Memory   freed when its exchange closes.
+ * Threads  one loop.
+ */
+#ifndef WEIR_ROUTE_ANSWER_H
+#define WEIR_ROUTE_ANSWER_H
+
+#include "loop/loop.h"
+#include "route/route.h"
+
+enum answer_state {
+    ANSWER_COLLECTING, /* the checks run, the body comes in */
+    ANSWER_HANDLING,   /* the handler was called and has not answered yet */
+    ANSWER_STREAMING,  /* an event stream is open */
+    ANSWER_ANSWERED,   /* nothing will be added; it may still be on its way */
+    ANSWER_GONE,       /* left() has run, or nobody wanted to know */
+    ANSWER_CLOSED,     /* the exchange is gone, then the memory goes */
+    ANSWER_STATE_COUNT,
+};
+
+/* Whether `next` may follow `state`; the table itself, for tests and drawings. */
+bool answer_may_become(enum answer_state state, enum answer_state next);
+struct str answer_state_name(enum answer_state state);
+
+struct route_site {
+    struct loop *loop;
+    const struct route_table *const *tables;
+    size_t table_count;
+    struct list calls;
+};
+
+struct route_call {
+    uint32_t magic;
+    uint8_t state; /* enum answer_state; written by move() only */
+    bool no_body;  /* the method is HEAD */
+    bool aborted;  /* cut by us: what is still sent is dropped */
+    struct list link;
+    struct exchange *exchange;
+    struct route_site *site;
+    const struct route_table *table;
+    const struct route *row; /* NULL until found */
+    struct buf body;
+    struct arena *arena; /* for `extra`; NULL until a field is added */
+    struct extra *extra;
+    const struct route_watch *watch;
+    void *watch_ctx;
+};
+
+/* Accept the exchange; the call is ANSWER_COLLECTING and `table` shapes its answer. */
+struct route_call *answer_new(struct route_site *site, struct exchange *exchange);
+
+/* The checks have found its row: take the body, then call the handler. */
+void answer_collect(struct route_call *call, const struct route *row);
+
+/* Answer in the table's shape for failures, without a handler. */
+PRINTF_LIKE(4, 5)
+void answer_refuse(struct route_call *call, int status, struct str code, const char *format,
+                   ...);
+
+/* For sites, on any call: */
+void answer_say_stopping(struct route_call *call);
+void answer_cut(struct route_call *call);
+
+#endif
