@@ -41,6 +41,8 @@ struct store_options {
      */
     void (*on_open)(const struct err *failed, void *ctx); /* failed is NULL on success */
     void *ctx;
+    /* NULL, except in tests: told of each named step, on the store's thread. They die there. */
+    void (*at_step)(const char *step, void *ctx);
 };
 
 /* Start the store's thread, which opens the database in the background. Writes and loads may

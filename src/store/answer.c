@@ -1,0 +1,303 @@
+#include "store/answer.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define ANSWER_MAX_BYTES (1024 * MIB)
+#define ANSWER_EXTRA_BYTES (64 * MIB) /* for the list of sections */
+
+bool answer_open(struct answer *answer, struct project *project, struct err *e) {
+    *answer = (struct answer){
+        .db = project->db,
+        .rows = project->rows,
+        .runs = project->runs,
+        .project = project,
+    };
+    return database_prepare(answer->db,
+                            "SELECT id, last_seq FROM run INDEXED BY run_unfinished"
+                            " WHERE state = 0 ORDER BY id",
+                            &answer->unfinished, e);
+}
+
+void answer_close(struct answer *answer) {
+    sqlite3_finalize(answer->unfinished);
+}
+
+/* --- gathering sections --------------------------------------------------------------------- */
+
+struct gather {
+    struct store_load *load;
+    size_t room;      /* of load->sections */
+    size_t bytes;     /* of events so far */
+    size_t max_bytes; /* of events */
+    uint64_t run;     /* whose sections are wanted */
+    bool own_only;    /* leave shared rows out */
+    bool cut;         /* there is more than max_bytes */
+};
+
+static bool out_of_room(struct err *e) {
+    return err_set(e, ERR_RESOURCE_EXHAUSTED, "store: the answer is too large; ask for less");
+}
+
+static bool add_section(struct gather *gather, struct store_section section, struct err *e) {
+    struct store_load *load = gather->load;
+    if (load->section_count == gather->room) {
+        size_t room = gather->room ? gather->room * 2 : 8;
+        struct store_section *more = arena_alloc(load->arena, room * sizeof(*more));
+        if (!more) return out_of_room(e);
+        if (load->section_count)
+            memcpy(more, load->sections, load->section_count * sizeof(*more));
+        load->sections = more;
+        gather->room = room;
+    }
+    if (!arena_str(load->arena, section.events, &section.events)) return out_of_room(e);
+    load->sections[load->section_count++] = section;
+    gather->bytes += section.events.len;
+    return true;
+}
+
+/* Drop the events up to `after_seq` from the front. */
+static bool skip_events(struct store_section *section, uint64_t after_seq, struct err *e) {
+    while (section->events.len && section->first_seq <= after_seq) {
+        struct event event = {0};
+        if (!event_decode(&section->events, &event, e)) return false;
+        section->first_seq++;
+    }
+    return true;
+}
+
+/* Keep the events that fit into `max_bytes`, but at least `least` of them. */
+static bool cut_events(struct store_section *section, size_t max_bytes, size_t least,
+                       struct err *e) {
+    struct str rest = section->events;
+    size_t kept = 0;
+    for (size_t count = 1; rest.len; count++) {
+        struct event event = {0};
+        if (!event_decode(&rest, &event, e)) return false;
+        size_t len = section->events.len - rest.len;
+        if (len > max_bytes && count > least) break;
+        kept = len;
+    }
+    section->events = str_head(section->events, kept);
+    return true;
+}
+
+/* Whole sections only: a run that does not fit is left out by the caller. */
+static bool take_whole(const struct row *row, void *ctx, struct err *e) {
+    struct gather *gather = ctx;
+    struct str rest = row->bytes;
+    struct store_section section;
+    bool bad = false;
+    if (gather->own_only && row->run == 0) return true;
+    while (!gather->cut && store_section_next(&rest, &section, &bad)) {
+        if (section.run != gather->run) continue;
+        gather->cut = section.events.len > gather->max_bytes - gather->bytes;
+        if (!gather->cut && !add_section(gather, section, e)) return false;
+    }
+    return !gather->cut;
+}
+
+/* What follows after_seq, cut between events where the room ends. */
+static bool take_after(const struct row *row, void *ctx, struct err *e) {
+    struct gather *gather = ctx;
+    struct str rest = row->bytes;
+    struct store_section section;
+    bool bad = false;
+    while (!gather->cut && store_section_next(&rest, &section, &bad)) {
+        if (section.run != gather->run) continue;
+        if (!skip_events(&section, gather->load->after_seq, e)) return false;
+        size_t left = gather->max_bytes - gather->bytes, whole = section.events.len;
+        if (whole > left) {
+            if (!cut_events(&section, left, gather->bytes ? 0 : 1, e)) return false;
+            gather->cut = section.events.len < whole;
+        }
+        if (section.events.len && !add_section(gather, section, e)) return false;
+        if (gather->bytes >= gather->max_bytes) gather->max_bytes = gather->bytes;
+    }
+    return !gather->cut;
+}
+
+/* --- the rows of a run ---------------------------------------------------------------------- */
+
+/* Which sequence number the run's first section in a row begins with. */
+static bool first_seq_in(struct answer *answer, int64_t id, uint64_t run, uint64_t *ret,
+                         struct err *e) {
+    struct row row;
+    if (!row_read(answer->rows, id, &row, e)) return false;
+    struct store_section section;
+    bool bad = false;
+    *ret = 0;
+    while (store_section_next(&row.bytes, &section, &bad)) {
+        if (section.run != run) continue;
+        *ret = section.first_seq;
+        break;
+    }
+    row_release(answer->rows);
+    return true;
+}
+
+/* The last of the places that begins at or before after_seq + 1: earlier ones cannot hold
+ * anything that is asked for. */
+static bool first_place(struct answer *answer, const struct run_places *places, size_t count,
+                        uint64_t run, uint64_t after_seq, size_t *ret, struct err *e) {
+    size_t low = 0, high = count;
+    while (after_seq && high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        uint64_t seq;
+        if (!first_seq_in(answer, places[middle].row, run, &seq, e)) return false;
+        if (seq <= after_seq + 1) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    *ret = low;
+    return true;
+}
+
+/* Give every row of the run that may matter to `each`, until the gathering is cut. */
+static bool walk_run(struct answer *answer, const struct run_entry *entry, row_fn *each,
+                     struct gather *gather, struct err *e) {
+    struct run_places *places = mem_alloc(entry->places.len * sizeof(*places));
+    size_t count = 0, at = 0;
+    struct run_places cursor = run_entry_places(entry);
+    while (run_places_next(&cursor)) places[count++] = cursor;
+    bool ok = first_place(answer, places, count, entry->id, gather->load->after_seq, &at, e);
+    for (; ok && !gather->cut && at < count; at++) {
+        struct row row;
+        if (gather->own_only && places[at].shared) continue;
+        ok = row_read(answer->rows, places[at].row, &row, e) &&
+             (each(&row, gather, e) || gather->cut);
+        row_release(answer->rows);
+    }
+    int64_t listed = count ? places[count - 1].row : entry->first_log - 1;
+    free(places);
+    if (!ok || gather->cut || listed >= entry->last_log) return ok;
+    return row_each_of(answer->rows, entry->id, listed, entry->last_log, each, gather, e) ||
+           gather->cut;
+}
+
+/* --- STORE_SESSION -------------------------------------------------------------------------- */
+
+static void reverse(struct store_section *sections, size_t count) {
+    for (size_t i = 0; i + i + 1 < count; i++) {
+        struct store_section other = sections[count - 1 - i];
+        sections[count - 1 - i] = sections[i];
+        sections[i] = other;
+    }
+}
+
+/* Newest run first becomes oldest run first, each run's sections in their order. */
+static void oldest_first(struct store_section *sections, size_t count) {
+    reverse(sections, count);
+    for (size_t from = 0, to; from < count; from = to) {
+        for (to = from + 1; to < count && sections[to].run == sections[from].run;) to++;
+        reverse(sections + from, to - from);
+    }
+}
+
+/* One run of the session, whole or not at all. */
+static bool take_run(struct answer *answer, const struct run_entry *entry,
+                     struct gather *gather, struct err *e) {
+    size_t count = gather->load->section_count, bytes = gather->bytes;
+    gather->run = entry->id;
+    if (!walk_run(answer, entry, take_whole, gather, e)) return false;
+    if (!gather->cut) return true;
+    gather->load->section_count = count;
+    gather->bytes = bytes;
+    return true;
+}
+
+static bool walk_session(struct answer *answer, uint64_t newest, struct gather *gather,
+                         struct run_entry *entry, struct err *e) {
+    struct store_load *load = gather->load;
+    int64_t before = INT64_MAX;
+    for (size_t taken = 0; newest; newest = entry->previous) {
+        bool found;
+        entry->id = newest;
+        if (!run_find(answer->runs, entry, &found, e)) return false;
+        run_release(answer->runs);
+        /* Each run began later than the one before it, or the chain is broken. */
+        if (!found || entry->first_log >= before)
+            return err_set(e, ERR_DATA_LOSS,
+                           "store %s: its table of runs is damaged; restore the file from a "
+                           "backup",
+                           answer->db->path);
+        before = entry->first_log;
+        if (entry->state == 0) continue;
+        load->more = taken == load->runs_max;
+        if (!load->more && !take_run(answer, entry, gather, e)) return false;
+        load->more = load->more || gather->cut;
+        if (load->more) return true;
+        taken++;
+    }
+    return true;
+}
+
+static bool answer_session(struct answer *answer, struct gather *gather, struct err *e) {
+    struct store_load *load = gather->load;
+    int64_t session;
+    uint64_t newest;
+    if (!project_session(answer->project, load->workspace, load->user, load->session, &session,
+                         &newest, e))
+        return false;
+    struct run_entry entry;
+    run_entry_init(&entry, 0);
+    gather->own_only = true;
+    load->after_seq = 0;
+    bool ok = walk_session(answer, newest, gather, &entry, e);
+    run_entry_done(&entry);
+    if (ok) oldest_first(load->sections, load->section_count);
+    return ok;
+}
+
+/* --- STORE_RUN, STORE_UNFINISHED ------------------------------------------------------------ */
+
+static bool answer_run(struct answer *answer, struct gather *gather, struct err *e) {
+    struct run_entry entry;
+    bool found;
+    run_entry_init(&entry, gather->load->run);
+    bool ok = run_find(answer->runs, &entry, &found, e);
+    run_release(answer->runs);
+    gather->run = entry.id;
+    if (ok && found) ok = walk_run(answer, &entry, take_after, gather, e);
+    gather->load->more = gather->cut;
+    run_entry_done(&entry);
+    return ok;
+}
+
+static bool answer_unfinished(struct answer *answer, struct gather *gather, struct err *e) {
+    sqlite3_stmt *unfinished = answer->unfinished;
+    bool row, ok;
+    while ((ok = database_row(answer->db, unfinished, &row, e)) && row) {
+        struct store_section section = {
+            .run = (uint64_t)sqlite3_column_int64(unfinished, 0),
+            .first_seq = (uint64_t)sqlite3_column_int64(unfinished, 1),
+            .events = STR_EMPTY,
+        };
+        if (!(ok = add_section(gather, section, e))) break;
+    }
+    sqlite3_reset(unfinished);
+    return ok;
+}
+
+/* What each question asks. */
+static bool (*const questions[])(struct answer *, struct gather *, struct err *) = {
+    [STORE_SESSION] = answer_session,
+    [STORE_RUN] = answer_run,
+    [STORE_UNFINISHED] = answer_unfinished,
+};
+
+bool answer_load(struct answer *answer, struct store_load *load, struct err *e) {
+    assert((size_t)load->question < ARRAY_LEN(questions));
+    struct gather gather = {.load = load, .max_bytes = load->max_bytes};
+    if (gather.max_bytes > ANSWER_MAX_BYTES) gather.max_bytes = ANSWER_MAX_BYTES;
+    load->arena = arena_new(2 * gather.max_bytes + ANSWER_EXTRA_BYTES);
+    if (questions[load->question](answer, &gather, e)) return true;
+    load->sections = NULL;
+    load->section_count = 0;
+    load->more = false;
+    return false;
+}

@@ -1,0 +1,31 @@
+/* check: is this the database that we left, before anything is written to it?
+ *
+ * SQLite checks the shape of a page when it happens to read it and nothing of its content, so
+ * a store looks for itself at every start. Always: the header, the file's length against what
+ * it should hold, the newest rows of the log byte for byte, and that nothing acknowledged is
+ * missing (mark.h). A file of up to CHECK_WHOLE_BYTES is read as a whole.
+ *
+ * Memory   none.
+ * Threads  the store's.
+ */
+#ifndef WEIR_STORE_CHECK_H
+#define WEIR_STORE_CHECK_H
+
+#include "store/mark.h"
+#include "store/row.h"
+
+#define CHECK_PAGE_BYTES 4096
+#define CHECK_WHOLE_BYTES (4 * MIB)
+#define CHECK_TAIL_BYTES (1 * MIB)
+#define CHECK_TAIL_ROWS 256 /* at least; and all that are not projected yet */
+
+/* What lies in the folder, before SQLite touches it. *ret_new: nothing, begin a store.
+ * errors  ERR_DATA_LOSS damaged or gone; ERR_FAILED_PRECONDITION not a weir's database */
+MUST_CHECK bool check_file(const char *path, const struct mark *mark, bool *ret_new,
+                           struct err *e);
+
+/* The open database, of a version that we know. `projected`: rows behind it will be read. */
+MUST_CHECK bool check_content(struct database *db, struct rows *rows, const struct mark *mark,
+                              int64_t epoch, int64_t projected, struct err *e);
+
+#endif

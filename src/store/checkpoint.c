@@ -1,0 +1,132 @@
+#include "store/checkpoint.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#define CHECKPOINT_PAGES 2048      /* 8 MiB of log: fold */
+#define CHECKPOINT_HARD_PAGES 8192 /* 32 MiB: commits wait */
+
+enum checkpoint_state { RESTING, FOLDING, LEFTOVERS };
+
+struct checkpoint {
+    struct database *db; /* the store's connection */
+    int fold_at_pages;
+    int last_pages;
+    bool warned;
+    bool started;
+    pthread_t thread;
+    struct {
+        pthread_mutex_t lock;
+        pthread_cond_t changed;
+        enum checkpoint_state state;
+        bool ending;
+    } shared;
+};
+
+struct checkpoint *checkpoint_new(struct database *db) {
+    struct checkpoint *checkpoint = MEM_NEW(struct checkpoint);
+    checkpoint->db = db;
+    checkpoint->fold_at_pages = CHECKPOINT_PAGES;
+    pthread_mutex_init(&checkpoint->shared.lock, NULL);
+    pthread_cond_init(&checkpoint->shared.changed, NULL);
+    return checkpoint;
+}
+
+/* --- the thread ----------------------------------------------------------------------------- */
+
+static void move(struct checkpoint *checkpoint, enum checkpoint_state next) {
+    checkpoint->shared.state = next;
+    pthread_cond_broadcast(&checkpoint->shared.changed);
+}
+
+static void *fold(void *ctx) {
+    struct checkpoint *checkpoint = ctx;
+    struct database db = {0};
+    struct err e;
+    bool open = database_open(&db, checkpoint->db->path, &e);
+    pthread_mutex_lock(&checkpoint->shared.lock);
+    while (!checkpoint->shared.ending) {
+        if (checkpoint->shared.state != FOLDING) {
+            pthread_cond_wait(&checkpoint->shared.changed, &checkpoint->shared.lock);
+            continue;
+        }
+        pthread_mutex_unlock(&checkpoint->shared.lock);
+        /* A failure shows again when the store's thread folds what is left. */
+        if (open)
+            sqlite3_wal_checkpoint_v2(db.handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+        pthread_mutex_lock(&checkpoint->shared.lock);
+        move(checkpoint, LEFTOVERS);
+    }
+    pthread_mutex_unlock(&checkpoint->shared.lock);
+    database_close(&db);
+    return NULL;
+}
+
+/* --- the store's side ----------------------------------------------------------------------- */
+
+static enum checkpoint_state state_of(struct checkpoint *checkpoint, bool wait) {
+    pthread_mutex_lock(&checkpoint->shared.lock);
+    while (wait && checkpoint->shared.state == FOLDING) {
+        pthread_cond_wait(&checkpoint->shared.changed, &checkpoint->shared.lock);
+    }
+    enum checkpoint_state state = checkpoint->shared.state;
+    pthread_mutex_unlock(&checkpoint->shared.lock);
+    return state;
+}
+
+static void start(struct checkpoint *checkpoint) {
+    if (!checkpoint->started)
+        checkpoint->started = pthread_create(&checkpoint->thread, NULL, fold, checkpoint) == 0;
+    pthread_mutex_lock(&checkpoint->shared.lock);
+    move(checkpoint, checkpoint->started ? FOLDING : LEFTOVERS);
+    pthread_mutex_unlock(&checkpoint->shared.lock);
+}
+
+static void finish(struct checkpoint *checkpoint, int pages) {
+    struct err e;
+    int result = sqlite3_wal_checkpoint_v2(checkpoint->db->handle, NULL,
+                                           SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    bool failed = result != SQLITE_OK && result != SQLITE_BUSY;
+    if (failed && !checkpoint->warned) {
+        database_fail(checkpoint->db, &e);
+        log_warning("the write-ahead log cannot be folded in and grows: %s", e.text);
+    }
+    checkpoint->warned = failed;
+    /* If somebody reads an old page the log cannot begin anew yet; look again later. */
+    checkpoint->fold_at_pages = pages + CHECKPOINT_PAGES;
+    pthread_mutex_lock(&checkpoint->shared.lock);
+    move(checkpoint, RESTING);
+    pthread_mutex_unlock(&checkpoint->shared.lock);
+    database_reached(checkpoint->db, "checkpointed");
+}
+
+void checkpoint_look(struct checkpoint *checkpoint, int pages) {
+    if (pages < checkpoint->last_pages) checkpoint->fold_at_pages = CHECKPOINT_PAGES;
+    checkpoint->last_pages = pages;
+    if (pages < checkpoint->fold_at_pages) return;
+    switch (state_of(checkpoint, pages >= CHECKPOINT_HARD_PAGES)) {
+    case RESTING: start(checkpoint); break;
+    case FOLDING: break;
+    case LEFTOVERS: finish(checkpoint, pages); break;
+    }
+}
+
+void checkpoint_free(struct checkpoint *checkpoint) {
+    if (!checkpoint) return;
+    if (checkpoint->started) {
+        pthread_mutex_lock(&checkpoint->shared.lock);
+        checkpoint->shared.ending = true;
+        pthread_cond_broadcast(&checkpoint->shared.changed);
+        pthread_mutex_unlock(&checkpoint->shared.lock);
+        pthread_join(checkpoint->thread, NULL);
+    }
+    sqlite3_wal_checkpoint_v2(checkpoint->db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL,
+                              NULL);
+    pthread_cond_destroy(&checkpoint->shared.changed);
+    pthread_mutex_destroy(&checkpoint->shared.lock);
+    free(checkpoint);
+}

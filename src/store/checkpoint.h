@@ -1,0 +1,29 @@
+/* checkpoint: fold the write-ahead log into the database, beside the commits.
+ *
+ * Folding reads and syncs megabytes, so a thread with a connection of its own does the bulk
+ * while commits go on. What they add meanwhile is little: the store's thread folds that
+ * itself, and the next commit begins the log anew, in the same bytes of the same file.
+ *
+ *     resting ──log long──▶ folding ──thread ready──▶ leftovers ──store's thread──▶ resting
+ *
+ * Memory   the thread and its connection exist once the log was first long.
+ * Threads  the store's, except what is inside.
+ */
+#ifndef WEIR_STORE_CHECKPOINT_H
+#define WEIR_STORE_CHECKPOINT_H
+
+#include "store/database.h"
+
+struct checkpoint;
+
+/* For the database that the store's thread has open as `db` (kept). */
+struct checkpoint *checkpoint_new(struct database *db);
+
+/* After a commit that left `pages` in the log. Seldom long: at CHECKPOINT_HARD_PAGES it waits
+ * for the thread. */
+void checkpoint_look(struct checkpoint *checkpoint, int pages);
+
+/* End the thread, fold all, and empty the log. */
+void checkpoint_free(struct checkpoint *checkpoint);
+
+#endif

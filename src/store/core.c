@@ -1,0 +1,330 @@
+#include "store/core.h"
+
+#include "base/log.h"
+#include "store/check.h"
+#include "store/lock.h"
+#include "store/schema.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PROJECT_ROWS 512 /* a batch: some milliseconds in which no commit begins */
+#define LEARN_SESSIONS 1000
+#define PATH_BYTES (PATH_MAX + 64)
+
+/* --- the folder and a new file -------------------------------------------------------------- */
+
+static bool make_folder(const char *folder, struct err *e) {
+    char path[PATH_MAX];
+    size_t len = strlen(folder);
+    for (size_t i = 1; i <= len; i++) {
+        if (folder[i] != '/' && folder[i] != '\0') continue;
+        memcpy(path, folder, i);
+        path[i] = '\0';
+        if (mkdir(path, 0700) != 0 && errno != EEXIST && errno != EISDIR && i == len)
+            return err_set(e, ERR_UNAVAILABLE,
+                           "store %s: the folder cannot be made: %s; name another one with "
+                           "--data",
+                           folder, strerror(errno));
+    }
+    return true;
+}
+
+static bool sync_path(const char *path, struct err *e) {
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    bool ok = file >= 0 && fsync(file) == 0;
+    if (!ok)
+        err_set(e, ERR_UNAVAILABLE, "store %s: cannot be written to disk: %s; check the disk",
+                path, strerror(errno));
+    if (file >= 0) close(file);
+    return ok;
+}
+
+static bool fill_new(struct core *core, const char *path, struct err *e) {
+    char settings[160];
+    snprintf(settings, sizeof(settings),
+             "PRAGMA page_size = %d; PRAGMA synchronous = OFF; PRAGMA journal_mode = WAL;"
+             "PRAGMA application_id = %d",
+             CHECK_PAGE_BYTES, SCHEMA_APPLICATION_ID);
+    struct database db = {.at_step = core->db.at_step, .ctx = core->db.ctx};
+    bool ok = database_open(&db, path, e);
+    if (ok) database_trust(&db);
+    ok = ok && database_run(&db, settings, e) && schema_migrate(&db, 0, e);
+    database_close(&db);
+    return ok;
+}
+
+/* A new database gets its name when it is whole, so one with that name is never half made. */
+static bool make_new(struct core *core, const char *folder, const char *path, struct err *e) {
+    static const char *const leftovers[] = {"", "-wal", "-shm", "-journal"};
+    char fresh[PATH_BYTES], file[PATH_BYTES + 8];
+    snprintf(fresh, sizeof(fresh), "%s/weir.db.new", folder);
+    for (size_t i = 0; i < ARRAY_LEN(leftovers); i++) {
+        snprintf(file, sizeof(file), "%s%s", fresh, leftovers[i]);
+        unlink(file);
+    }
+    if (!fill_new(core, fresh, e) || !sync_path(fresh, e)) return false;
+    database_reached(&core->db, "new filled");
+    if (rename(fresh, path) != 0)
+        return err_set(e, ERR_UNAVAILABLE, "store %s: cannot be named: %s; check the disk",
+                       path, strerror(errno));
+    database_reached(&core->db, "new named");
+    return sync_path(folder, e);
+}
+
+/* --- opening -------------------------------------------------------------------------------- */
+
+static const char *const synchronous[] = {
+    [STORE_FULL] = "PRAGMA synchronous = FULL",
+    [STORE_NORMAL] = "PRAGMA synchronous = NORMAL",
+    [STORE_OFF] = "PRAGMA synchronous = OFF",
+};
+
+static int saw_commit(void *ctx, sqlite3 *handle, const char *name, int wal_pages) {
+    (void)handle, (void)name;
+    struct core *core = ctx;
+    core->wal_pages = wal_pages;
+    return SQLITE_OK;
+}
+
+/* Two megabytes of cache; dirty pages stay in memory until the commit, so a full disk fails
+ * there and not in the middle of something that only reads. */
+static bool settle(struct core *core, struct err *e) {
+    sqlite3_wal_hook(core->db.handle, saw_commit, core);
+    return database_run(&core->db,
+                        "PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -2048;"
+                        "PRAGMA cache_spill = OFF; PRAGMA mmap_size = 0;"
+                        "PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;"
+                        "PRAGMA cell_size_check = ON",
+                        e) &&
+           database_run(&core->db, synchronous[core->durability], e);
+}
+
+static bool prepare(struct core *core, struct err *e) {
+    struct database *db = &core->db;
+    return run_open(&core->runs, db, e) &&
+           project_open(&core->project, db, &core->rows, &core->runs, core->known, e) &&
+           answer_open(&core->answer, &core->project, e) &&
+           database_prepare(db, "BEGIN IMMEDIATE", &core->begin, e) &&
+           database_prepare(db, "COMMIT", &core->commit, e) &&
+           database_prepare(db,
+                            "SELECT id, workspace, user, name FROM session WHERE id > ?"
+                            " ORDER BY id LIMIT ?",
+                            &core->learn, e);
+}
+
+/* Look, and write nothing. */
+static bool inspect(struct core *core, int64_t *ret_version, struct err *e) {
+    struct database *db = &core->db;
+    int64_t projected = 0;
+    if (!schema_version(db, ret_version, e)) return false;
+    if (*ret_version == 0)
+        return err_set(e, ERR_DATA_LOSS,
+                       "store %s: it holds no tables; restore it from a backup, or move its "
+                       "folder away to begin anew",
+                       db->path);
+    return row_open(&core->rows, db, e) &&
+           database_number(db, "SELECT value FROM meta WHERE name = 'epoch'", &core->epoch,
+                           e) &&
+           database_number(db, "SELECT value FROM meta WHERE name = 'projected'", &projected,
+                           e) &&
+           check_content(db, &core->rows, &core->mark, core->epoch, projected, e);
+}
+
+static bool raise_epoch(struct core *core, struct err *e) {
+    database_reached(&core->db, "epoch");
+    if (!database_run(&core->db, "UPDATE meta SET value = value + 1 WHERE name = 'epoch'", e))
+        return false;
+    core->epoch++;
+    mark_note(&core->mark, core->rows.newest, core->epoch);
+    database_reached(&core->db, "epoch noted");
+    return true;
+}
+
+static bool open_folder(struct core *core, const char *folder, struct err *e) {
+    char path[PATH_BYTES];
+    bool is_new;
+    int64_t version;
+    snprintf(path, sizeof(path), "%s/weir.db", folder);
+    if (!make_folder(folder, e) || !lock_take(folder, &core->lock, e)) return false;
+    if (!mark_open(&core->mark, folder, core->durability == STORE_FULL, e)) return false;
+    if (!check_file(path, &core->mark, &is_new, e)) return false;
+    if (is_new && !make_new(core, folder, path, e)) return false;
+    if (!database_open(&core->db, path, e) || !settle(core, e)) return false;
+    if (!inspect(core, &version, e)) return false;
+    database_trust(&core->db);
+    if (!schema_migrate(&core->db, version, e)) return false;
+    if (!prepare(core, e) || !raise_epoch(core, e)) return false;
+    core->checkpoint = checkpoint_new(&core->db);
+    core->opened_with = core->rows.newest;
+    return true;
+}
+
+bool core_open(struct core *core, const struct store_options *options, struct known *known,
+               struct err *e) {
+    *core = (struct core){
+        .durability = options->durability,
+        .db = {.at_step = options->at_step, .ctx = options->ctx},
+        .mark = {.file = -1},
+        .lock = LOCK_NONE,
+        .known = known,
+    };
+    char folder[PATH_MAX];
+    if (options->folder.len == 0 || options->folder.len >= PATH_MAX - 64)
+        return err_set(e, ERR_UNAVAILABLE, "store: the folder's name is empty or too long");
+    snprintf(folder, sizeof(folder), STR_FMT, STR_ARG(options->folder));
+    return open_folder(core, folder, e);
+}
+
+void core_close(struct core *core) {
+    sqlite3_finalize(core->begin);
+    sqlite3_finalize(core->commit);
+    sqlite3_finalize(core->learn);
+    answer_close(&core->answer);
+    project_close(&core->project);
+    run_close(&core->runs);
+    row_close(&core->rows);
+    checkpoint_free(core->checkpoint);
+    database_close(&core->db);
+    mark_close(&core->mark);
+    lock_drop(core->lock);
+}
+
+/* --- writing -------------------------------------------------------------------------------- */
+
+/* A session that begins must be known before anybody learns that it is written. */
+static void learn_from(struct core *core, const struct store_row *row) {
+    struct str bytes = buf_str(&row->bytes);
+    struct store_section section;
+    bool bad = false;
+    if (row->run == 0 || !store_section_next(&bytes, &section, &bad)) return;
+    if (section.events.at[0] != EVENT_STARTED) return;
+    struct event event = {0};
+    struct err e;
+    if (event_decode(&section.events, &event, &e))
+        known_add(core->known, event.started.workspace, event.started.user,
+                  event.started.session);
+}
+
+bool core_commit(struct core *core, const struct store_write *first,
+                 const struct store_write *end, struct err *e) {
+    struct database *db = &core->db;
+    database_reached(db, "commit");
+    if (!database_do(db, core->begin, e)) return false;
+    int64_t newest = core->rows.newest;
+    for (const struct store_write *write = first; write != end; write = write->next) {
+        for (size_t i = 0; i < write->row_count; i++) {
+            const struct store_row *row = &write->rows[i];
+            if (!row_append(&core->rows, row->run, buf_str(&row->bytes), e)) goto fail;
+            learn_from(core, row);
+            newest = sqlite3_last_insert_rowid(db->handle);
+        }
+    }
+    database_reached(db, "rows appended");
+    if (!database_do(db, core->commit, e)) goto fail;
+    database_reached(db, "committed");
+    core->rows.newest = newest;
+    mark_note(&core->mark, newest, core->epoch);
+    database_reached(db, "noted");
+    return true;
+
+fail:
+    database_rollback(db);
+    return false;
+}
+
+/* --- projecting ----------------------------------------------------------------------------- */
+
+/* The tables can be filled again from the log, so their commits need not be synced. */
+static void sync_commits(struct core *core, bool sync) {
+    struct err e;
+    if (core->durability != STORE_FULL) return;
+    if (!database_run(&core->db, synchronous[sync ? STORE_FULL : STORE_NORMAL], &e))
+        log_warning("%s", e.text);
+}
+
+static bool keep(struct core *core, struct err *e) {
+    database_reached(&core->db, "tables filled");
+    if (!database_do(&core->db, core->commit, e)) return false;
+    project_keep(&core->project);
+    database_reached(&core->db, "projected");
+    return true;
+}
+
+static void drop(struct core *core) {
+    database_rollback(&core->db);
+    project_drop(&core->project);
+}
+
+bool core_project(struct core *core, struct err *e) {
+    if (core_pending(core) == 0) return true;
+    sync_commits(core, false);
+    bool ok = database_do(&core->db, core->begin, e) &&
+              project_batch(&core->project, PROJECT_ROWS, e) && keep(core, e);
+    if (!ok) drop(core);
+    sync_commits(core, true);
+    return ok;
+}
+
+static void answer_each(struct core *core, struct store_load *loads) {
+    for (struct store_load *load = loads; load; load = load->next) {
+        struct err e;
+        if (!answer_load(&core->answer, load, &e)) load->failed = e;
+    }
+}
+
+/* Project the rest and answer in one transaction: what it cannot keep it can still read. */
+static bool answer_within(struct core *core, struct store_load *loads, struct err *e) {
+    if (!database_do(&core->db, core->begin, e)) return false;
+    while (core->project.reached < core->rows.newest) {
+        if (!project_batch(&core->project, PROJECT_ROWS, e)) return false;
+    }
+    answer_each(core, loads);
+    struct err unkept;
+    if (!keep(core, &unkept)) {
+        log_debug("the tables stay behind: %s", unkept.text);
+        drop(core);
+    }
+    return true;
+}
+
+void core_answer(struct core *core, struct store_load *loads) {
+    struct err e;
+    bool ok = true;
+    while (ok && core_pending(core) > PROJECT_ROWS) ok = core_project(core, &e);
+    if (core_pending(core) == 0) {
+        answer_each(core, loads);
+        return;
+    }
+    sync_commits(core, false);
+    if (!answer_within(core, loads, &e)) {
+        drop(core);
+        for (struct store_load *load = loads; load; load = load->next) load->failed = e;
+    }
+    sync_commits(core, true);
+}
+
+/* --- learning ------------------------------------------------------------------------------- */
+
+bool core_learn(struct core *core, bool *ret_all, struct err *e) {
+    sqlite3_stmt *learn = core->learn;
+    size_t seen = 0;
+    bool row, ok;
+    sqlite3_bind_int64(learn, 1, core->learned);
+    sqlite3_bind_int64(learn, 2, LEARN_SESSIONS);
+    while ((ok = database_row(&core->db, learn, &row, e)) && row) {
+        core->learned = sqlite3_column_int64(learn, 0);
+        known_add(core->known, database_bytes(learn, 1), database_bytes(learn, 2),
+                  database_bytes(learn, 3));
+        seen++;
+    }
+    sqlite3_reset(learn);
+    /* Those that were pending when we began are added as they are projected. */
+    *ret_all = ok && seen == 0 && core->project.done >= core->opened_with;
+    return ok;
+}

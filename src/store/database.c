@@ -1,0 +1,130 @@
+#include "store/database.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#define BUSY_MS 2000 /* how long another program, a shell say, may hold the file */
+
+/* What a failure of SQLite means for the caller, and what to do about it. */
+static const struct {
+    int sqlite;
+    enum err_code code;
+    const char *what, *fix;
+} failures[] = {
+    /* clang-format off */
+    {SQLITE_FULL,     ERR_UNAVAILABLE, "the disk is full",
+     "free some space, then writing goes on by itself"},
+    {SQLITE_IOERR,    ERR_UNAVAILABLE, "reading or writing failed",
+     "check the disk; the system's log says more"},
+    {SQLITE_READONLY, ERR_UNAVAILABLE, "it cannot be written",
+     "make the file and its folder writable for this user"},
+    {SQLITE_PERM,     ERR_UNAVAILABLE, "access was denied",
+     "make the file and its folder writable for this user"},
+    {SQLITE_CANTOPEN, ERR_UNAVAILABLE, "it cannot be opened",
+     "check that its folder exists and is writable for this user"},
+    {SQLITE_BUSY,     ERR_UNAVAILABLE, "another program holds it",
+     "end that program, or let it commit"},
+    {SQLITE_LOCKED,   ERR_UNAVAILABLE, "another program holds it",
+     "end that program, or let it commit"},
+    {SQLITE_NOMEM,    ERR_UNAVAILABLE, "memory ran out",
+     "give the process more memory"},
+    {SQLITE_TOOBIG,   ERR_TOO_LARGE,   "one row is too large",
+     "send less at once"},
+    {SQLITE_CORRUPT,  ERR_DATA_LOSS,   "it is damaged",
+     "restore it from a backup, or move its folder away to begin anew"},
+    {SQLITE_NOTADB,   ERR_DATA_LOSS,   "it is damaged or no database",
+     "restore it from a backup, or move its folder away to begin anew"},
+    /* clang-format on */
+};
+
+enum { FAILURE_FULL = 0 }; /* its row above */
+
+static bool out_of_space(int system_errno) {
+    return system_errno == ENOSPC || system_errno == EDQUOT || system_errno == EFBIG;
+}
+
+bool database_fail(struct database *db, struct err *e) {
+    int sqlite = db->handle ? sqlite3_errcode(db->handle) & 0xFF : SQLITE_NOMEM;
+    for (size_t i = 0; i < ARRAY_LEN(failures); i++) {
+        if (failures[i].sqlite != sqlite) continue;
+        /* SQLite calls a quota or a file size limit a broken disk. */
+        size_t row = i;
+        if (sqlite == SQLITE_IOERR && out_of_space(sqlite3_system_errno(db->handle)))
+            row = FAILURE_FULL;
+        return err_set(e, failures[row].code, "store %s: %s; %s", db->path, failures[row].what,
+                       failures[row].fix);
+    }
+    return err_set(e, ERR_INTERNAL, "store %s: %s", db->path, sqlite3_errmsg(db->handle));
+}
+
+/* SQLite would count every allocation under one lock; nobody reads the counts. */
+static void configure(void) {
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
+bool database_open(struct database *db, const char *path, struct err *e) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, configure);
+    db->path = str_dup(str_from(path));
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
+                SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW;
+    if (sqlite3_open_v2(path, &db->handle, flags, NULL) != SQLITE_OK)
+        return database_fail(db, e);
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    sqlite3_busy_timeout(db->handle, BUSY_MS);
+    return true;
+}
+
+void database_trust(struct database *db) {
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
+}
+
+void database_close(struct database *db) {
+    sqlite3_close_v2(db->handle);
+    free(db->path);
+    db->handle = NULL;
+    db->path = NULL;
+}
+
+bool database_run(struct database *db, const char *sql, struct err *e) {
+    if (sqlite3_exec(db->handle, sql, NULL, NULL, NULL) == SQLITE_OK) return true;
+    return database_fail(db, e);
+}
+
+bool database_prepare(struct database *db, const char *sql, sqlite3_stmt **ret,
+                      struct err *e) {
+    if (sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL) ==
+        SQLITE_OK)
+        return true;
+    return database_fail(db, e);
+}
+
+bool database_row(struct database *db, sqlite3_stmt *statement, bool *ret_row, struct err *e) {
+    int result = sqlite3_step(statement);
+    if (result != SQLITE_ROW && result != SQLITE_DONE) return database_fail(db, e);
+    *ret_row = result == SQLITE_ROW;
+    return true;
+}
+
+bool database_do(struct database *db, sqlite3_stmt *statement, struct err *e) {
+    bool row, ok = database_row(db, statement, &row, e);
+    sqlite3_reset(statement);
+    return ok;
+}
+
+bool database_number(struct database *db, const char *sql, int64_t *ret, struct err *e) {
+    sqlite3_stmt *statement = NULL;
+    bool row = false, ok = database_prepare(db, sql, &statement, e) &&
+                   database_row(db, statement, &row, e);
+    if (ok && row) *ret = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return ok;
+}
+
+void database_rollback(struct database *db) {
+    if (db->handle && !sqlite3_get_autocommit(db->handle))
+        sqlite3_exec(db->handle, "ROLLBACK", NULL, NULL, NULL);
+}

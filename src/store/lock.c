@@ -1,0 +1,60 @@
+#include "store/lock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#define PID_TEXT_BYTES 16
+
+static bool refuse(int lock, const char *folder, struct err *e) {
+    char pid[PID_TEXT_BYTES];
+    ssize_t len = pread(lock, pid, sizeof(pid), 0);
+    uint64_t number;
+    struct str text = str_trim(str_of(pid, len > 0 ? (size_t)len : 0));
+    if (str_to_u64(text, &number))
+        return err_set(e, ERR_FAILED_PRECONDITION,
+                       "store %s/weir.db: process " STR_FMT " is using it; stop that one, or "
+                       "give this one another folder with --data",
+                       folder, STR_ARG(text));
+    return err_set(e, ERR_FAILED_PRECONDITION,
+                   "store %s/weir.db: another process is using it; stop that one, or give "
+                   "this one another folder with --data",
+                   folder);
+}
+
+bool lock_take(const char *folder, int *ret_lock, struct err *e) {
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/weir.lock", folder);
+    int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (lock < 0)
+        return err_set(e, ERR_UNAVAILABLE,
+                       "store %s: %s; make its folder writable for this user", path,
+                       strerror(errno));
+    if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+        bool taken = errno == EWOULDBLOCK;
+        if (taken) refuse(lock, folder, e);
+        if (!taken)
+            err_set(e, ERR_UNAVAILABLE,
+                    "store %s: cannot be locked: %s; keep the data on a file system with "
+                    "locks",
+                    path, strerror(errno));
+        close(lock);
+        return false;
+    }
+    char pid[PID_TEXT_BYTES];
+    int len = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
+    /* Only a courtesy to whoever is refused; on a full disk it is left out. */
+    if (ftruncate(lock, 0) == 0 && pwrite(lock, pid, (size_t)len, 0) != len) len = 0;
+    *ret_lock = lock;
+    return true;
+}
+
+void lock_drop(int lock) {
+    if (lock == LOCK_NONE) return;
+    int emptied = ftruncate(lock, 0);
+    (void)emptied; /* a stale number in an unlocked file misleads nobody */
+    close(lock);
+}

@@ -1,0 +1,50 @@
+/* project: fill the tables of sessions, runs and usage from the log behind them.
+ *
+ *     log   1 2 3 4 5 │ 6 7 8 9        meta.projected = 5: what follows is pending
+ *           projected     pending
+ *
+ * The tables need nothing but the rows and themselves, and how far they are stands in the
+ * same transaction, so a row counts exactly once however often the process dies. What a batch
+ * does to a run, a session or a sum is gathered first: one insert a run, one write a session.
+ *
+ * Memory   a batch's gathering lives in an arena of its own.
+ * Threads  the store's.
+ */
+#ifndef WEIR_STORE_PROJECT_H
+#define WEIR_STORE_PROJECT_H
+
+#include "store/known.h"
+#include "store/row.h"
+#include "store/run.h"
+
+struct project {
+    struct database *db;
+    struct rows *rows;
+    struct runs *runs;
+    struct known *known;
+    sqlite3_stmt *session_find, *session_insert, *session_update, *usage_add, *note;
+    sqlite3_stmt *session_last;
+    int64_t done;    /* rows up to here are in the tables */
+    int64_t reached; /* as `done`, in the transaction that is open */
+};
+
+MUST_CHECK bool project_open(struct project *project, struct database *db, struct rows *rows,
+                             struct runs *runs, struct known *known, struct err *e);
+void project_close(struct project *project);
+
+static inline int64_t project_pending(const struct project *project) {
+    return project->rows->newest - project->done;
+}
+
+/* Bring at most `count` pending rows into the tables, within the caller's transaction. After
+ * it call project_keep(), or project_drop() when it was rolled back. */
+MUST_CHECK bool project_batch(struct project *project, size_t count, struct err *e);
+void project_keep(struct project *project);
+void project_drop(struct project *project);
+
+/* Whose session this is: its id and newest run. */
+MUST_CHECK bool project_session(struct project *project, struct str workspace, struct str user,
+                                struct str name, int64_t *ret_id, uint64_t *ret_newest,
+                                struct err *e);
+
+#endif

@@ -1,0 +1,129 @@
+#include "store/run.h"
+
+#include "store/varint.h"
+
+/* --- entries -------------------------------------------------------------------------------- */
+
+void run_entry_init(struct run_entry *entry, uint64_t id) {
+    *entry = (struct run_entry){.id = id};
+    buf_init(&entry->places, RUN_PLACES_MAX_BYTES);
+}
+
+void run_entry_done(struct run_entry *entry) {
+    buf_done(&entry->places);
+}
+
+void run_entry_add_place(struct run_entry *entry, int64_t row, bool shared) {
+    if (row == entry->last_log) return;
+    int64_t before = entry->last_log;
+    if (!entry->first_log) entry->first_log = row;
+    entry->last_log = row;
+    /* The same question every time, so that there is never a gap in the list. */
+    if (entry->places.len + VARINT_MAX_BYTES > RUN_PLACES_MAX_BYTES) return;
+    char place[VARINT_MAX_BYTES];
+    uint64_t step = (uint64_t)(row - before);
+    buf_append(&entry->places, str_of(place, varint_put(place, step << 1 | shared)));
+}
+
+struct run_places run_entry_places(const struct run_entry *entry) {
+    return (struct run_places){.rest = buf_str(&entry->places)};
+}
+
+bool run_places_next(struct run_places *cursor) {
+    uint64_t place;
+    if (!varint_take(&cursor->rest, &place)) return false;
+    cursor->row += (int64_t)(place >> 1);
+    cursor->shared = place & 1;
+    return true;
+}
+
+/* --- the table ------------------------------------------------------------------------------ */
+
+bool run_open(struct runs *runs, struct database *db, struct err *e) {
+    *runs = (struct runs){.db = db};
+    return database_prepare(db,
+                            "SELECT run.session, previous, parent, state, started_ms, ended_ms,"
+                            " first_log, last_log, last_seq, places, contract, workspace"
+                            " FROM run LEFT JOIN session ON session.id = run.session"
+                            " WHERE run.id = ?",
+                            &runs->find, e) &&
+           database_prepare(db,
+                            "INSERT OR IGNORE INTO run(session, previous, parent, state,"
+                            " started_ms, ended_ms, first_log, last_log, last_seq, places, id,"
+                            " contract) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                            &runs->insert, e) &&
+           database_prepare(db,
+                            "UPDATE run SET session = ?, previous = ?, parent = ?, state = ?,"
+                            " started_ms = ?, ended_ms = ?, first_log = ?, last_log = ?,"
+                            " last_seq = ?, places = ? WHERE id = ?",
+                            &runs->update, e);
+}
+
+void run_close(struct runs *runs) {
+    sqlite3_finalize(runs->find);
+    sqlite3_finalize(runs->insert);
+    sqlite3_finalize(runs->update);
+}
+
+bool run_find(struct runs *runs, struct run_entry *ret, bool *ret_found, struct err *e) {
+    sqlite3_stmt *find = runs->find;
+    sqlite3_reset(find);
+    sqlite3_bind_int64(find, 1, (int64_t)ret->id);
+    if (!database_row(runs->db, find, ret_found, e)) return false;
+    if (!*ret_found) return true;
+    ret->session = sqlite3_column_int64(find, 0);
+    ret->previous = (uint64_t)sqlite3_column_int64(find, 1);
+    ret->parent = (uint64_t)sqlite3_column_int64(find, 2);
+    ret->state = sqlite3_column_int64(find, 3);
+    ret->started_ms = sqlite3_column_int64(find, 4);
+    ret->ended_ms = sqlite3_column_int64(find, 5);
+    ret->first_log = sqlite3_column_int64(find, 6);
+    ret->last_log = sqlite3_column_int64(find, 7);
+    ret->last_seq = (uint64_t)sqlite3_column_int64(find, 8);
+    buf_clear(&ret->places);
+    buf_append(&ret->places, database_bytes(find, 9));
+    ret->contract = database_bytes(find, 10);
+    ret->workspace = database_bytes(find, 11);
+    return true;
+}
+
+void run_release(struct runs *runs) {
+    sqlite3_reset(runs->find);
+}
+
+/* 0 stands for none, in the table NULL. */
+static void bind_some(sqlite3_stmt *statement, int place, int64_t number) {
+    if (number) {
+        sqlite3_bind_int64(statement, place, number);
+    } else {
+        sqlite3_bind_null(statement, place);
+    }
+}
+
+static void bind_entry(sqlite3_stmt *statement, const struct run_entry *entry) {
+    bind_some(statement, 1, entry->session);
+    bind_some(statement, 2, (int64_t)entry->previous);
+    bind_some(statement, 3, (int64_t)entry->parent);
+    sqlite3_bind_int64(statement, 4, entry->state);
+    bind_some(statement, 5, entry->started_ms);
+    bind_some(statement, 6, entry->ended_ms);
+    sqlite3_bind_int64(statement, 7, entry->first_log);
+    sqlite3_bind_int64(statement, 8, entry->last_log);
+    sqlite3_bind_int64(statement, 9, (int64_t)entry->last_seq);
+    database_bind(statement, 10, buf_str(&entry->places));
+    sqlite3_bind_int64(statement, 11, (int64_t)entry->id);
+}
+
+bool run_insert(struct runs *runs, const struct run_entry *entry, bool *ret_new,
+                struct err *e) {
+    bind_entry(runs->insert, entry);
+    database_bind(runs->insert, 12, entry->contract);
+    if (!database_do(runs->db, runs->insert, e)) return false;
+    *ret_new = sqlite3_changes(runs->db->handle) == 1;
+    return true;
+}
+
+bool run_update(struct runs *runs, const struct run_entry *entry, struct err *e) {
+    bind_entry(runs->update, entry);
+    return database_do(runs->db, runs->update, e);
+}

@@ -1,0 +1,69 @@
+/* run: the table of runs, one entry each, and where in the log a run's events stand.
+ *
+ * `places` lists the rows that hold a section of the run, each as a varint
+ *
+ *     (row id - id of the place before) << 1 | shared
+ *
+ * and stops at RUN_PLACES_MAX_BYTES: a run that is longer has the rest of its rows somewhere
+ * between its last place and last_log, where they are looked for one by one.
+ *
+ * Memory   run_entry_done() ends an entry; its workspace is borrowed, as said there.
+ * Threads  the store's.
+ */
+#ifndef WEIR_STORE_RUN_H
+#define WEIR_STORE_RUN_H
+
+#include "store/database.h"
+
+#include "base/buf.h"
+
+#define RUN_PLACES_MAX_BYTES (4 * KIB)
+
+struct run_entry {
+    uint64_t id;
+    int64_t session;  /* 0: none */
+    uint64_t previous; /* the run before it in its session, or 0 */
+    uint64_t parent;
+    int64_t state; /* 0 while it runs, then the kind of its terminal event */
+    int64_t started_ms, ended_ms; /* Unix time, or 0 */
+    int64_t first_log, last_log;
+    uint64_t last_seq;
+    struct str workspace, contract;
+    struct buf places;
+};
+
+void run_entry_init(struct run_entry *entry, uint64_t id);
+void run_entry_done(struct run_entry *entry);
+
+/* The run has a section in this row, which is no older than those added before. */
+void run_entry_add_place(struct run_entry *entry, int64_t row, bool shared);
+
+/* Walk the places: start with *cursor = run_entry_places(). False at the end. */
+struct run_places {
+    struct str rest;
+    int64_t row;
+    bool shared;
+};
+struct run_places run_entry_places(const struct run_entry *entry);
+bool run_places_next(struct run_places *cursor);
+
+struct runs {
+    struct database *db;
+    sqlite3_stmt *find, *insert, *update;
+};
+
+MUST_CHECK bool run_open(struct runs *runs, struct database *db, struct err *e);
+void run_close(struct runs *runs);
+
+/* Fill `ret`, which was made with run_entry_init(); *ret_found is false when there is none.
+ * Its workspace and contract are borrowed until the next run_find() or run_release(). */
+MUST_CHECK bool run_find(struct runs *runs, struct run_entry *ret, bool *ret_found,
+                         struct err *e);
+void run_release(struct runs *runs);
+
+/* Within the caller's transaction. Inserting one that exists changes nothing. */
+MUST_CHECK bool run_insert(struct runs *runs, const struct run_entry *entry, bool *ret_new,
+                           struct err *e);
+MUST_CHECK bool run_update(struct runs *runs, const struct run_entry *entry, struct err *e);
+
+#endif

@@ -1,0 +1,99 @@
+#include "store/schema.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* A step may never change once it was released: databases that ran it exist. */
+static const char *const steps[] = {
+    /* 1: the log, which is the truth. */
+    "CREATE TABLE meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
+    "INSERT INTO meta VALUES('schema', 0), ('epoch', 0);"
+    "CREATE TABLE log("
+    " id INTEGER PRIMARY KEY,"
+    " run INTEGER NOT NULL," /* 0: shared by several */
+    " sum INTEGER NOT NULL," /* sum_of(run, bytes) */
+    " bytes BLOB NOT NULL);",
+
+    /* 2: what is filled behind it. A column of text is a BLOB, so that bytes stay bytes. */
+    "INSERT INTO meta VALUES('projected', 0);"
+    "CREATE TABLE session("
+    " id INTEGER PRIMARY KEY,"
+    " workspace BLOB NOT NULL,"
+    " user BLOB NOT NULL,"
+    " name BLOB NOT NULL,"
+    " newest_run INTEGER NOT NULL,"
+    " UNIQUE(workspace, user, name));"
+    "CREATE TABLE run("
+    " id INTEGER PRIMARY KEY,"
+    " session INTEGER,"        /* NULL: its first row was never seen */
+    " previous INTEGER,"       /* the run before it in its session */
+    " parent INTEGER,"         /* the run that lent its session */
+    " state INTEGER NOT NULL," /* 0 while it runs, then the kind of its terminal event */
+    " contract BLOB,"
+    " started_ms INTEGER,"     /* Unix time */
+    " ended_ms INTEGER,"
+    " first_log INTEGER NOT NULL,"
+    " last_log INTEGER NOT NULL,"
+    " last_seq INTEGER NOT NULL,"
+    " places BLOB NOT NULL);"  /* which rows hold it; see run.h */
+    "CREATE INDEX run_unfinished ON run(id) WHERE state = 0;"
+    "CREATE TABLE usage("
+    " workspace BLOB NOT NULL, agent BLOB NOT NULL, model BLOB NOT NULL,"
+    " day INTEGER NOT NULL," /* days since 1970, UTC */
+    " calls INTEGER NOT NULL,"
+    " prompt INTEGER NOT NULL, completion INTEGER NOT NULL, total INTEGER NOT NULL,"
+    " tool_use INTEGER NOT NULL, thoughts INTEGER NOT NULL, cached INTEGER NOT NULL,"
+    " prompt_unknown INTEGER NOT NULL, completion_unknown INTEGER NOT NULL,"
+    " total_unknown INTEGER NOT NULL, tool_use_unknown INTEGER NOT NULL,"
+    " thoughts_unknown INTEGER NOT NULL, cached_unknown INTEGER NOT NULL,"
+    " PRIMARY KEY(workspace, agent, model, day)) WITHOUT ROWID;",
+};
+
+const int64_t schema_newest = ARRAY_LEN(steps);
+
+bool schema_version(struct database *db, int64_t *ret, struct err *e) {
+    int64_t tables = 0, version = -1;
+    if (!database_number(db, "SELECT count(*) FROM sqlite_schema", &tables, e)) return false;
+    if (tables == 0) {
+        *ret = 0;
+        return true;
+    }
+    if (!database_number(db, "SELECT value FROM meta WHERE name = 'schema'", &version, e) ||
+        version < 1)
+        return err_set(e, ERR_DATA_LOSS,
+                       "store %s: its version cannot be read; restore it from a backup, or "
+                       "move its folder away to begin anew",
+                       db->path);
+    if (version > schema_newest)
+        return err_set(e, ERR_FAILED_PRECONDITION,
+                       "store %s: it was written by a newer weir (schema %" PRId64
+                       ", this one knows %" PRId64 "); run the newer one",
+                       db->path, version, schema_newest);
+    *ret = version;
+    return true;
+}
+
+static bool run_step(struct database *db, int64_t version, struct err *e) {
+    char note[80], name[32];
+    snprintf(note, sizeof(note), "UPDATE meta SET value = %" PRId64 " WHERE name = 'schema'",
+             version);
+    snprintf(name, sizeof(name), "schema %" PRId64, version);
+    if (!database_run(db, "BEGIN IMMEDIATE", e)) return false;
+    if (!database_run(db, steps[version - 1], e)) goto fail;
+    database_reached(db, name);
+    if (!database_run(db, note, e)) goto fail;
+    if (!database_run(db, "COMMIT", e)) goto fail;
+    database_reached(db, "schema committed");
+    return true;
+
+fail:
+    database_rollback(db);
+    return err_add(e, "bring the tables to version %" PRId64, version);
+}
+
+bool schema_migrate(struct database *db, int64_t version, struct err *e) {
+    while (version < schema_newest) {
+        if (!run_step(db, ++version, e)) return false;
+    }
+    return true;
+}

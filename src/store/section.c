@@ -1,0 +1,38 @@
+#include "store/store.h"
+#include "store/varint.h"
+
+#include <assert.h>
+
+bool store_section_append(struct buf *row, uint64_t run, uint64_t first_seq,
+                          struct str events) {
+    assert(run != 0 && first_seq != 0);
+    if (events.len == 0) return buf_ok(row);
+    char head[3 * VARINT_MAX_BYTES];
+    size_t len = varint_put(head, run);
+    len += varint_put(head + len, first_seq);
+    len += varint_put(head + len, events.len);
+    /* Both or neither: what is in a row is always whole sections. */
+    char *at = buf_room(row, len + events.len);
+    if (!at) return false;
+    memcpy(at, head, len);
+    memcpy(at + len, events.at, events.len);
+    buf_grew(row, len + events.len);
+    return true;
+}
+
+bool store_section_next(struct str *row, struct store_section *ret, bool *ret_bad) {
+    if (row->len == 0) return false;
+    struct str rest = *row;
+    struct store_section section;
+    uint64_t len;
+    bool whole = varint_take(&rest, &section.run) && varint_take(&rest, &section.first_seq) &&
+                 varint_take(&rest, &len) && len <= rest.len;
+    if (!whole || section.run == 0 || section.first_seq == 0 || len == 0) {
+        *ret_bad = true;
+        return false;
+    }
+    section.events = str_head(rest, (size_t)len);
+    *row = str_skip(rest, (size_t)len);
+    *ret = section;
+    return true;
+}

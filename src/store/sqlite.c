@@ -1,0 +1,379 @@
+#include "store/store.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "store/core.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define STORE_MAGIC 0x65726f74u
+#define BATCH_ROWS 2048          /* of one commit */
+#define BATCH_BYTES (2 * MIB)    /* of one commit; a larger write goes alone */
+#define BACKLOG_ROWS 1024        /* projected although more is waiting to be written */
+#define IDLE_MS 20               /* so long nothing came: project what is pending */
+#define TROUBLE_MS 1000          /* projecting failed: try again then */
+#define ROW_MAX_BYTES (64 * MIB) /* of a row */
+
+/* Instead of milliseconds to sleep. */
+#define NO_SLEEP INT64_C(0)
+#define FOR_EVER INT64_C(-1)
+
+/* The news of having opened: given up when store_close() comes first. */
+struct opening {
+    struct mail mail;
+    struct store *store; /* NULL: closed meanwhile */
+    bool ok;
+    struct err failed;
+};
+
+struct store {
+    unsigned magic;
+    struct store_options options; /* folder: our copy */
+    char *folder;
+    struct opening *opening; /* the opener's; NULL once told */
+    pthread_t thread;
+    struct known *known;
+    _Atomic bool knows_all; /* a session that is not in `known` is not in the store */
+    struct core core;       /* the thread's */
+    uint64_t epoch;
+    struct {
+        pthread_mutex_t lock;
+        pthread_cond_t changed;
+        struct store_write *writes, **last_write;
+        struct store_load *loads, **last_load;
+        bool closing, asleep;
+    } shared;
+};
+
+/* --- asking, on any loop -------------------------------------------------------------------- */
+
+static void wake(struct store *store, bool asleep) {
+    if (asleep) pthread_cond_signal(&store->shared.changed);
+}
+
+void store_write(struct store *store, struct store_write *write) {
+    assert(store->magic == STORE_MAGIC && write->home && write->on_written);
+    write->next = NULL;
+    write->failed.code = ERR_NONE;
+    pthread_mutex_lock(&store->shared.lock);
+    assert(!store->shared.closing);
+    *store->shared.last_write = write;
+    store->shared.last_write = &write->next;
+    bool asleep = store->shared.asleep;
+    store->shared.asleep = false;
+    pthread_mutex_unlock(&store->shared.lock);
+    wake(store, asleep);
+}
+
+static void tell_loaded(void *ctx) {
+    struct store_load *load = ctx;
+    load->on_loaded(load, load->failed.code ? &load->failed : NULL, load->ctx);
+}
+
+/* A session nobody ever wrote: its empty answer needs neither the thread nor the disk. */
+static bool surely_empty(const struct store *store, const struct store_load *load) {
+    return load->question == STORE_SESSION &&
+           atomic_load_explicit(&store->knows_all, memory_order_acquire) &&
+           !known_perhaps(store->known, load->workspace, load->user, load->session);
+}
+
+void store_load(struct store *store, struct store_load *load) {
+    assert(store->magic == STORE_MAGIC && load->home && load->on_loaded);
+    load->next = NULL;
+    load->failed.code = ERR_NONE;
+    load->arena = NULL;
+    load->sections = NULL;
+    load->section_count = 0;
+    load->more = false;
+    if (surely_empty(store, load)) {
+        loop_post(load->home, &load->mail, tell_loaded, load);
+        return;
+    }
+    pthread_mutex_lock(&store->shared.lock);
+    assert(!store->shared.closing);
+    *store->shared.last_load = load;
+    store->shared.last_load = &load->next;
+    bool asleep = store->shared.asleep;
+    store->shared.asleep = false;
+    pthread_mutex_unlock(&store->shared.lock);
+    wake(store, asleep);
+}
+
+/* --- answering, from the store's thread ----------------------------------------------------- */
+
+/* Writes of one loop that were answered together travel as one mail, chained by `next`. */
+static void tell_written(void *ctx) {
+    for (struct store_write *write = ctx, *next; write; write = next) {
+        next = write->next;
+        write->on_written(write, write->failed.code ? &write->failed : NULL, write->ctx);
+    }
+}
+
+/* Take those of the first one's home out of *writes, in their order. */
+static struct store_write *take_home(struct store_write **writes) {
+    struct store_write *first = *writes, **last = &first, **rest = writes;
+    struct loop *home = first->home;
+    for (struct store_write *write = first, *next; write; write = next) {
+        next = write->next;
+        struct store_write ***list = write->home == home ? &last : &rest;
+        **list = write;
+        *list = &write->next;
+    }
+    *last = NULL;
+    *rest = NULL;
+    return first;
+}
+
+static void answer_writes(struct store_write *writes) {
+    while (writes) {
+        struct store_write *group = take_home(&writes);
+        loop_post(group->home, &group->mail, tell_written, group);
+    }
+}
+
+static void answer_loads(struct store_load *loads) {
+    for (struct store_load *load = loads, *next; load; load = next) {
+        next = load->next;
+        loop_post(load->home, &load->mail, tell_loaded, load);
+    }
+}
+
+static void fail_writes(struct store_write *writes, const struct err *why) {
+    for (struct store_write *write = writes; write; write = write->next) write->failed = *why;
+    answer_writes(writes);
+}
+
+static void fail_loads(struct store_load *loads, const struct err *why) {
+    for (struct store_load *load = loads; load; load = load->next) load->failed = *why;
+    answer_loads(loads);
+}
+
+/* --- the thread's turn ---------------------------------------------------------------------- */
+
+/* What the thread has taken and not yet done. */
+struct work {
+    struct store_write *writes, **last_write;
+    struct store_load *loads;
+    bool closing;
+    int64_t pause_ms; /* how long to sleep at most */
+};
+
+static void sleep_until_asked(struct store *store, int64_t pause_ms) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += pause_ms / 1000;
+    until.tv_nsec += (long)(pause_ms % 1000) * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    store->shared.asleep = true;
+    int timed_out = 0;
+    while (store->shared.asleep && !store->shared.closing && !timed_out) {
+        pthread_cond_t *changed = &store->shared.changed;
+        timed_out = pause_ms == FOR_EVER
+                        ? pthread_cond_wait(changed, &store->shared.lock)
+                        : pthread_cond_timedwait(changed, &store->shared.lock, &until);
+    }
+    store->shared.asleep = false;
+}
+
+/* Take all that was asked; sleep when that is nothing. False when the store is closing and
+ * everything is done. */
+static bool take(struct store *store, struct work *work) {
+    pthread_mutex_lock(&store->shared.lock);
+    bool idle = !work->writes && !store->shared.writes && !store->shared.loads;
+    if (idle && work->pause_ms != NO_SLEEP) sleep_until_asked(store, work->pause_ms);
+    if (store->shared.writes) {
+        *work->last_write = store->shared.writes;
+        work->last_write = store->shared.last_write;
+        store->shared.writes = NULL;
+        store->shared.last_write = &store->shared.writes;
+    }
+    work->loads = store->shared.loads;
+    store->shared.loads = NULL;
+    store->shared.last_load = &store->shared.loads;
+    work->closing = store->shared.closing;
+    pthread_mutex_unlock(&store->shared.lock);
+    return work->writes || work->loads || !work->closing;
+}
+
+static size_t write_bytes(const struct store_write *write) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < write->row_count; i++) bytes += write->rows[i].bytes.len;
+    return bytes;
+}
+
+static bool too_large(const struct store_write *write) {
+    for (size_t i = 0; i < write->row_count; i++) {
+        if (write->rows[i].bytes.len > ROW_MAX_BYTES) return true;
+    }
+    return false;
+}
+
+/* Split off what one commit takes: at least one write. */
+static struct store_write *take_batch(struct work *work) {
+    struct store_write *first = work->writes, *last = first;
+    size_t rows = first->row_count, bytes = write_bytes(first);
+    while (last->next && !too_large(first)) {
+        rows += last->next->row_count;
+        bytes += write_bytes(last->next);
+        if (rows > BATCH_ROWS || bytes > BATCH_BYTES) break;
+        last = last->next;
+    }
+    work->writes = last->next;
+    if (!work->writes) work->last_write = &work->writes;
+    last->next = NULL;
+    return first;
+}
+
+static void commit(struct store *store, struct work *work) {
+    struct err e;
+    struct store_write *batch = take_batch(work);
+    if (too_large(batch)) {
+        err_set(&e, ERR_TOO_LARGE, "store: a row may have at most %zu bytes", ROW_MAX_BYTES);
+        fail_writes(batch, &e);
+    } else if (core_commit(&store->core, batch, NULL, &e)) {
+        answer_writes(batch);
+        database_reached(&store->core.db, "answered");
+    } else {
+        fail_writes(batch, &e);
+    }
+    checkpoint_look(store->core.checkpoint, store->core.wal_pages);
+}
+
+/* Put all sessions into `known`, piece by piece. True when there is no more to do. */
+static bool learn(struct store *store) {
+    struct err e;
+    bool all = false;
+    if (!core_learn(&store->core, &all, &e)) {
+        log_warning("%s", e.text);
+        return true; /* then every load asks the tables */
+    }
+    if (all) atomic_store_explicit(&store->knows_all, true, memory_order_release);
+    return all;
+}
+
+/* What can wait: the tables, and what `known` still lacks. Says how long to sleep after it. */
+static int64_t tidy(struct store *store, bool idle, bool *learned) {
+    struct err e;
+    bool catch_up = idle || !*learned || core_pending(&store->core) >= BACKLOG_ROWS;
+    if (catch_up && !core_project(&store->core, &e)) {
+        log_debug("the tables stay behind: %s", e.text);
+        return TROUBLE_MS;
+    }
+    if (catch_up) checkpoint_look(store->core.checkpoint, store->core.wal_pages);
+    if (!*learned) *learned = learn(store);
+    if (!*learned) return NO_SLEEP;
+    return core_pending(&store->core) ? IDLE_MS : FOR_EVER;
+}
+
+static void serve(struct store *store) {
+    struct work work = {.pause_ms = NO_SLEEP};
+    work.last_write = &work.writes;
+    bool learned = false;
+    while (take(store, &work)) {
+        bool idle = !work.writes && !work.loads;
+        if (work.loads) {
+            core_answer(&store->core, work.loads);
+            answer_loads(work.loads);
+        }
+        if (work.writes) commit(store, &work);
+        work.pause_ms = tidy(store, idle, &learned);
+    }
+    struct err e;
+    while (core_pending(&store->core) && core_project(&store->core, &e)) continue;
+}
+
+static void refuse(struct store *store, const struct err *why) {
+    struct work work = {.pause_ms = FOR_EVER};
+    work.last_write = &work.writes;
+    while (take(store, &work)) {
+        if (work.loads) fail_loads(work.loads, why);
+        if (work.writes) fail_writes(work.writes, why);
+        work.writes = NULL;
+        work.last_write = &work.writes;
+    }
+}
+
+/* --- opening and closing -------------------------------------------------------------------- */
+
+static void tell_opened(void *ctx) {
+    struct opening *opening = ctx;
+    struct store *store = opening->store;
+    if (store) {
+        store->opening = NULL;
+        store->options.on_open(opening->ok ? NULL : &opening->failed, store->options.ctx);
+    }
+    free(opening);
+}
+
+static void *work(void *ctx) {
+    struct store *store = ctx;
+    struct opening *opening = store->opening;
+    struct err e;
+    opening->ok = core_open(&store->core, &store->options, store->known, &e);
+    if (!opening->ok) {
+        opening->failed = e;
+        core_close(&store->core);
+    }
+    bool ok = opening->ok;
+    store->epoch = (uint64_t)store->core.epoch;
+    loop_post(store->options.loop, &opening->mail, tell_opened, opening);
+    if (!ok) {
+        refuse(store, &e);
+        return NULL;
+    }
+    serve(store);
+    core_close(&store->core);
+    return NULL;
+}
+
+struct store *store_open(const struct store_options *options) {
+    struct store *store = MEM_NEW(struct store);
+    store->magic = STORE_MAGIC;
+    store->options = *options;
+    store->folder = str_dup(options->folder);
+    store->options.folder = str_from(store->folder);
+    store->known = known_new();
+    store->opening = MEM_NEW(struct opening);
+    store->opening->store = store;
+    store->shared.last_write = &store->shared.writes;
+    store->shared.last_load = &store->shared.loads;
+    pthread_mutex_init(&store->shared.lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&store->shared.changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    int failed = pthread_create(&store->thread, NULL, work, store);
+    assert(!failed);
+    (void)failed;
+    return store;
+}
+
+void store_close(struct store *store) {
+    if (!store) return;
+    assert(store->magic == STORE_MAGIC);
+    pthread_mutex_lock(&store->shared.lock);
+    store->shared.closing = true;
+    pthread_cond_signal(&store->shared.changed);
+    pthread_mutex_unlock(&store->shared.lock);
+    pthread_join(store->thread, NULL);
+    if (store->opening) store->opening->store = NULL;
+    pthread_cond_destroy(&store->shared.changed);
+    pthread_mutex_destroy(&store->shared.lock);
+    known_free(store->known);
+    free(store->folder);
+    store->magic = 0;
+    free(store);
+}
+
+uint64_t store_epoch(const struct store *store) {
+    assert(store->magic == STORE_MAGIC);
+    return store->epoch;
+}
