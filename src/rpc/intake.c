@@ -200,7 +200,8 @@ void rpc_next(struct rpc_call *call) {
     struct intake *intake = &call->intake;
     if (!call_is_live(call) || intake->state != INTAKE_HANDED || intake->one_request) return;
     move(intake, INTAKE_WAITING);
-    /* Never before this returns: a handler must not be called from inside its own call. */
-    if (!intake->running && (intake->held.len || intake->ended))
-        loop_defer(call->site->loop, &call->later);
+    /* Something to hand over, or only memory to give back. Never before this returns: a
+     * handler must not be called from inside its own call. */
+    bool due = intake->held.len || intake->ended || intake->reader.lent;
+    if (!intake->running && due) loop_defer(call->site->loop, &call->later);
 }

@@ -1,0 +1,243 @@
+#include "rpc/health.h"
+
+#include "base/arena.h"
+#include "base/list.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "wire/pb.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define HEALTH_PATH "/grpc.health.v1.Health/"
+#define REQUEST_MAX_BYTES (4 * KIB)
+
+struct health {
+    struct map *names; /* name -> struct name */
+    struct list all;   /* the same, to walk */
+};
+
+/* A name that somebody has set or watches. */
+struct name {
+    struct list link;
+    struct list watchers;
+    struct str text;           /* ends in NUL; owned */
+    enum health_status status; /* HEALTH_SERVICE_UNKNOWN until it is set */
+};
+
+struct watcher {
+    struct list link; /* in its name's watchers; unlinked until it has asked */
+    struct health *health;
+    struct rpc_call *call;
+    struct name *name;
+};
+
+/* --- names ------------------------------------------------------------------------------- */
+
+struct health *health_new(void) {
+    struct health *health = MEM_NEW(struct health);
+    health->names = map_new();
+    list_init(&health->all);
+    return health;
+}
+
+static void name_free(struct name *name) {
+    assert(list_empty(&name->watchers));
+    list_remove(&name->link);
+    free((char *)(uintptr_t)name->text.at);
+    free(name);
+}
+
+void health_free(struct health *health) {
+    if (!health) return;
+    LIST_EACH(&health->all, link) name_free(CONTAINER_OF(link, struct name, link));
+    map_free(health->names);
+    free(health);
+}
+
+static struct name *name_get(struct health *health, struct str text) {
+    struct name *name = map_find(health->names, text);
+    if (name) return name;
+    name = MEM_NEW(struct name);
+    name->text = str_of(str_dup(text), text.len);
+    name->status = HEALTH_SERVICE_UNKNOWN;
+    list_init(&name->watchers);
+    list_append(&health->all, &name->link);
+    map_put(health->names, text, name);
+    return name;
+}
+
+/* Names that were only watched come from peers: they go with their last watcher. */
+static void name_release(struct health *health, struct name *name) {
+    if (name->status != HEALTH_SERVICE_UNKNOWN || !list_empty(&name->watchers)) return;
+    map_remove(health->names, name->text);
+    name_free(name);
+}
+
+/* --- messages: HealthCheckRequest{1: string service}, HealthCheckResponse{1: enum status} --
+ */
+
+struct request {
+    struct str service;
+};
+
+static const struct pb_field request_fields[] = {
+    {.number = 1,
+     .kind = PB_STRING,
+     .label = PB_IMPLICIT,
+     .at = offsetof(struct request, service),
+     .name = "service"},
+};
+
+static const struct pb_message request_type = {
+    .name = "grpc.health.v1.HealthCheckRequest",
+    .fields = request_fields,
+    .field_count = ARRAY_LEN(request_fields),
+    .dense = ARRAY_LEN(request_fields),
+    .size = sizeof(struct request),
+};
+
+/* The service asked for, borrowed from the message; false when the call was ended. */
+static bool read_request(struct rpc_call *call, struct str message, struct str *ret) {
+    struct err e;
+    struct request request;
+    struct arena *arena = arena_new(REQUEST_MAX_BYTES);
+    bool ok = pb_decode(&request_type, message, arena, &request, &e);
+    arena_free(arena);
+    if (ok) {
+        *ret = request.service;
+    } else {
+        rpc_end(call, ERR_INTERNAL, err_text(&e));
+    }
+    return ok;
+}
+
+static void send_status(struct rpc_call *call, enum health_status status) {
+    struct buf *out = rpc_message_begin(call);
+    char text[2], *end = pb_put_int(text, 1, status);
+    buf_append(out, str_of(text, (size_t)(end - text)));
+    rpc_message_end(call);
+}
+
+/* --- Check ------------------------------------------------------------------------------- */
+
+static void *check_open(struct rpc_call *call, void *service_ctx) {
+    (void)call;
+    return service_ctx;
+}
+
+static void check_message(struct rpc_call *call, struct str message, void *ctx) {
+    struct health *health = ctx;
+    struct str service;
+    if (!read_request(call, message, &service)) return;
+    const struct name *name = map_find(health->names, service);
+    if (!name || name->status == HEALTH_SERVICE_UNKNOWN) {
+        rpc_end(call, ERR_NOT_FOUND, STR("unknown service"));
+        return;
+    }
+    send_status(call, name->status);
+    rpc_end(call, ERR_NONE, STR_EMPTY);
+}
+
+static const struct rpc_handler check = {.open = check_open, .message = check_message};
+
+/* --- Watch ------------------------------------------------------------------------------- */
+
+static void *watch_open(struct rpc_call *call, void *service_ctx) {
+    struct watcher *watcher = MEM_NEW(struct watcher);
+    list_init(&watcher->link);
+    watcher->health = service_ctx;
+    watcher->call = call;
+    return watcher;
+}
+
+static void watch_message(struct rpc_call *call, struct str message, void *ctx) {
+    struct watcher *watcher = ctx;
+    struct str service;
+    if (!read_request(call, message, &service)) return;
+    watcher->name = name_get(watcher->health, service);
+    list_append(&watcher->name->watchers, &watcher->link);
+    send_status(call, watcher->name->status);
+}
+
+static void unwatch(struct watcher *watcher) {
+    list_remove(&watcher->link);
+    if (watcher->name) name_release(watcher->health, watcher->name);
+    watcher->name = NULL;
+}
+
+static void watch_stopping(struct rpc_call *call, void *ctx) {
+    struct watcher *watcher = ctx;
+    enum health_status status = watcher->name ? watcher->name->status : HEALTH_SERVICE_UNKNOWN;
+    if (status == HEALTH_SERVING || status == HEALTH_UNKNOWN)
+        send_status(call, HEALTH_NOT_SERVING);
+    unwatch(watcher);
+    rpc_end(call, ERR_CANCELLED, STR("the server is stopping"));
+}
+
+static void watch_cancelled(struct rpc_call *call, enum rpc_cancel why, void *ctx) {
+    (void)call;
+    (void)why;
+    unwatch(ctx);
+}
+
+static void watch_closed(void *ctx) {
+    unwatch(ctx);
+    free(ctx);
+}
+
+static const struct rpc_handler watch = {
+    .open = watch_open,
+    .message = watch_message,
+    .stopping = watch_stopping,
+    .cancelled = watch_cancelled,
+    .closed = watch_closed,
+};
+
+/* --- the service ------------------------------------------------------------------------- */
+
+static const struct rpc_method methods[] = {
+    {
+        .path = STR_INIT(HEALTH_PATH "Check"),
+        .kind = RPC_UNARY,
+        .handler = &check,
+        .ends = CLOSE_SINGLE,
+        .established = RPC_BY_HANDLER,
+        .auth = RPC_OPEN,
+        .request_max_bytes = REQUEST_MAX_BYTES,
+    },
+    {
+        .path = STR_INIT(HEALTH_PATH "Watch"),
+        .kind = RPC_SERVER_STREAM,
+        .handler = &watch,
+        .ends = CLOSE_SUBSCRIPTION,
+        .established = RPC_AT_ACCEPT,
+        .auth = RPC_OPEN,
+        .request_max_bytes = REQUEST_MAX_BYTES,
+    },
+};
+
+struct rpc_service health_service(struct health *health) {
+    return (struct rpc_service){
+        .name = STR("grpc.health.v1.Health"),
+        .methods = methods,
+        .method_count = ARRAY_LEN(methods),
+        .ctx = health,
+    };
+}
+
+void health_set(struct health *health, struct str service, enum health_status status) {
+    assert(status != HEALTH_SERVICE_UNKNOWN);
+    struct name *name = name_get(health, service);
+    if (name->status == status) return;
+    name->status = status;
+    LIST_EACH(&name->watchers, link)
+    send_status(CONTAINER_OF(link, struct watcher, link)->call, status);
+}
+
+void health_set_all(struct health *health, enum health_status status) {
+    LIST_EACH(&health->all, link) {
+        struct name *name = CONTAINER_OF(link, struct name, link);
+        if (name->status != HEALTH_SERVICE_UNKNOWN) health_set(health, name->text, status);
+    }
+}
