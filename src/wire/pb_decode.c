@@ -205,7 +205,7 @@ static char *add_values(struct reader *r, const struct pb_field *field, char *me
     if (!array || *count + more > room_for(*count)) {
         char *grown = arena_alloc(r->arena, room_for(*count + more) * size);
         if (!grown) return NULL;
-        if (*count) memcpy(grown, array, *count * size);
+        if (array) memcpy(grown, array, *count * size);
         memcpy(message + field->at, &grown, sizeof(grown));
         array = grown;
     }
