@@ -1,0 +1,279 @@
+#include "wire/sse.h"
+
+#include "base/mem.h"
+#include "base/utf8.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* A buffer that grew beyond this for one event is given back after it. */
+#define KEPT_BYTES (4 * KIB)
+
+#define BYTE_ORDER_MARK STR("\xEF\xBB\xBF")
+
+struct sse {
+    sse_event_fn *on_event;
+    void *ctx;
+    size_t mark_seen; /* bytes of a byte order mark at the start, or MARK_DONE */
+    bool after_cr;    /* a line feed now would belong to the line break before it */
+    bool in_comment;  /* what comes up to the line's end is not kept */
+    bool stopped;
+    bool dispatching;
+    bool has_data; /* a data line came, maybe an empty one */
+    bool has_retry;
+    uint64_t retry_ms;
+    struct buf line; /* the line that is not complete yet */
+    struct buf type, data;
+    struct buf id;      /* as the lines of this event set it */
+    struct buf last_id; /* as of the last event that ended */
+};
+
+#define MARK_DONE SIZE_MAX
+
+#define EACH_BYTE(value) (UINT64_C(0x0101010101010101) * (unsigned char)(value))
+
+/* Whether one of the eight bytes is `byte`. */
+static bool any_byte(uint64_t eight, char byte) {
+    uint64_t zero_where_equal = eight ^ EACH_BYTE(byte);
+    return ((zero_where_equal - EACH_BYTE(1)) & ~zero_where_equal & EACH_BYTE(0x80)) != 0;
+}
+
+/* Index of the first CR or LF, or bytes.len. One pass for both: searching for each alone
+ * would read a stream that only knows CR over and over. */
+static size_t find_line_end(struct str bytes) {
+    size_t at = 0;
+    for (; at + 8 <= bytes.len; at += 8) {
+        uint64_t eight;
+        memcpy(&eight, bytes.at + at, 8);
+        if (any_byte(eight, '\n') || any_byte(eight, '\r')) break;
+    }
+    while (at < bytes.len && bytes.at[at] != '\n' && bytes.at[at] != '\r') at++;
+    return at;
+}
+
+struct sse *sse_new(size_t limit_bytes, sse_event_fn *on_event, void *ctx) {
+    struct sse *sse = MEM_NEW(struct sse);
+    sse->on_event = on_event;
+    sse->ctx = ctx;
+    buf_init(&sse->line, limit_bytes);
+    buf_init(&sse->type, limit_bytes);
+    buf_init(&sse->data, limit_bytes);
+    buf_init(&sse->id, limit_bytes);
+    buf_init(&sse->last_id, limit_bytes);
+    return sse;
+}
+
+void sse_free(struct sse *sse) {
+    if (!sse) return;
+    assert(!sse->dispatching);
+    buf_done(&sse->line);
+    buf_done(&sse->type);
+    buf_done(&sse->data);
+    buf_done(&sse->id);
+    buf_done(&sse->last_id);
+    free(sse);
+}
+
+void sse_stop(struct sse *sse) {
+    sse->stopped = true;
+}
+
+bool sse_midway(const struct sse *sse) {
+    return sse->line.len || sse->type.len || sse->has_data;
+}
+
+struct str sse_last_id(const struct sse *sse) {
+    return buf_str(&sse->last_id);
+}
+
+bool sse_retry_ms(const struct sse *sse, uint64_t *ret) {
+    if (!sse->has_retry) return false;
+    *ret = sse->retry_ms;
+    return true;
+}
+
+/* ---- Fields ---- */
+
+static void empty(struct buf *buf) {
+    if (buf->room > KEPT_BYTES) {
+        buf_release(buf);
+    } else {
+        buf_clear(buf);
+    }
+}
+
+static void set(struct buf *buf, struct str value) {
+    buf_clear(buf);
+    utf8_append_repaired(buf, value);
+}
+
+static void take_type(struct sse *sse, struct str value) {
+    set(&sse->type, value);
+}
+
+static void take_data(struct sse *sse, struct str value) {
+    if (sse->has_data) buf_append_byte(&sse->data, '\n');
+    utf8_append_repaired(&sse->data, value);
+    sse->has_data = true;
+}
+
+static void take_id(struct sse *sse, struct str value) {
+    if (str_find_byte(value, '\0') == value.len) set(&sse->id, value);
+}
+
+static void take_retry(struct sse *sse, struct str value) {
+    if (str_to_u64(value, &sse->retry_ms)) sse->has_retry = true;
+}
+
+static const struct {
+    struct str name;
+    void (*take)(struct sse *sse, struct str value);
+} fields[] = {
+    /* clang-format off */
+    {STR_INIT("data"),  take_data},
+    {STR_INIT("event"), take_type},
+    {STR_INIT("id"),    take_id},
+    {STR_INIT("retry"), take_retry},
+    /* clang-format on */
+};
+
+static void take_field(struct sse *sse, struct str line) {
+    struct str value;
+    struct str name = str_split(line, ':', &value);
+    if (str_starts(value, STR(" "))) value = str_skip(value, 1);
+    for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
+        if (str_equal(name, fields[i].name)) fields[i].take(sse, value);
+    }
+}
+
+/* A blank line: the event is complete, and is one if it had any data line. */
+static void dispatch(struct sse *sse) {
+    if (!str_equal(buf_str(&sse->id), buf_str(&sse->last_id)))
+        set(&sse->last_id, buf_str(&sse->id));
+    if (sse->has_data && !sse->stopped) {
+        struct sse_event event = {
+            .type = sse->type.len ? buf_str(&sse->type) : STR("message"),
+            .data = buf_str(&sse->data),
+            .id = buf_str(&sse->last_id),
+        };
+        sse->dispatching = true;
+        sse->on_event(&event, sse->ctx);
+        sse->dispatching = false;
+    }
+    empty(&sse->type);
+    empty(&sse->data);
+    sse->has_data = false;
+}
+
+/* ---- Lines ---- */
+
+static void take_line(struct sse *sse, struct str line) {
+    if (line.len == 0) {
+        dispatch(sse);
+    } else if (line.at[0] != ':') {
+        take_field(sse, line);
+    }
+}
+
+/* Keep the beginning of a line until the rest comes. Nothing of a comment is kept, so that
+ * one of any length costs nothing. */
+static void keep(struct sse *sse, struct str part) {
+    if (sse->line.len == 0 && str_starts(part, STR(":"))) sse->in_comment = true;
+    if (!sse->in_comment) buf_append(&sse->line, part);
+}
+
+/* A line that came whole need not be copied; one beyond the limit is, and so refused, for a
+ * stream reads the same however it is cut. */
+static void end_line(struct sse *sse, struct str part) {
+    bool whole = sse->line.len == 0 && part.len <= sse->line.max_bytes;
+    if (whole && !sse->in_comment) {
+        take_line(sse, part);
+        return;
+    }
+    keep(sse, part);
+    if (sse->in_comment) {
+        sse->in_comment = false;
+        return;
+    }
+    if (!buf_ok(&sse->line)) return;
+    take_line(sse, buf_str(&sse->line));
+    empty(&sse->line);
+}
+
+static bool in_limits(const struct sse *sse) {
+    return buf_ok(&sse->line) && buf_ok(&sse->type) && buf_ok(&sse->data) && buf_ok(&sse->id) &&
+           buf_ok(&sse->last_id);
+}
+
+static void take_lines(struct sse *sse, struct str bytes) {
+    while (bytes.len && !sse->stopped && in_limits(sse)) {
+        if (sse->after_cr && bytes.at[0] == '\n') bytes = str_skip(bytes, 1);
+        if (bytes.len == 0) {
+            sse->after_cr = false;
+            return;
+        }
+        size_t end = find_line_end(bytes);
+        sse->after_cr = end < bytes.len && bytes.at[end] == '\r';
+        if (end == bytes.len) {
+            keep(sse, bytes);
+            return;
+        }
+        end_line(sse, str_head(bytes, end));
+        bytes = str_skip(bytes, end + 1);
+    }
+}
+
+/* Drop one byte order mark at the very start, which may come in pieces. What looked like one
+ * and is none goes to the lines after all. */
+static struct str skip_mark(struct sse *sse, struct str bytes) {
+    while (sse->mark_seen != MARK_DONE && bytes.len) {
+        if (bytes.at[0] != BYTE_ORDER_MARK.at[sse->mark_seen]) {
+            size_t seen = sse->mark_seen;
+            sse->mark_seen = MARK_DONE;
+            take_lines(sse, str_head(BYTE_ORDER_MARK, seen));
+            break;
+        }
+        bytes = str_skip(bytes, 1);
+        if (++sse->mark_seen == BYTE_ORDER_MARK.len) sse->mark_seen = MARK_DONE;
+    }
+    return bytes;
+}
+
+bool sse_feed(struct sse *sse, struct str bytes, struct err *e) {
+    assert(!sse->dispatching);
+    if (in_limits(sse)) take_lines(sse, skip_mark(sse, bytes));
+    return in_limits(sse) ||
+           err_set(e, ERR_TOO_LARGE, "an event is larger than %zu bytes", sse->line.max_bytes);
+}
+
+/* ---- Writing ---- */
+
+static bool holds_line_break(struct str text) {
+    return find_line_end(text) < text.len;
+}
+
+static void append_field(struct buf *out, struct str name, struct str value) {
+    buf_append(out, name);
+    buf_append(out, value);
+    buf_append_byte(out, '\n');
+}
+
+bool sse_append(struct buf *out, struct str type, struct str id, struct str data) {
+    assert(!holds_line_break(type) && !holds_line_break(id));
+    if (id.len) append_field(out, STR("id: "), id);
+    if (type.len) append_field(out, STR("event: "), type);
+    for (;;) {
+        size_t end = find_line_end(data);
+        append_field(out, STR("data: "), str_head(data, end));
+        if (end == data.len) break;
+        bool pair = str_starts(str_skip(data, end), STR("\r\n"));
+        data = str_skip(data, end + (pair ? 2 : 1));
+    }
+    return buf_append_byte(out, '\n');
+}
+
+bool sse_append_comment(struct buf *out, struct str text) {
+    assert(!holds_line_break(text));
+    append_field(out, STR(": "), text);
+    return buf_append_byte(out, '\n');
+}
