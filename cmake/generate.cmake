@@ -117,6 +117,4 @@ function(weir_embed name input header)
     set(WEIR_GENERATED ${WEIR_GENERATED} ${out} PARENT_SCOPE)
 endfunction()
 
-if(EXISTS ${CMAKE_SOURCE_DIR}/examples/demo.yaml) #GUARD
 weir_embed(demo_script examples/demo.yaml provider/scripted.h)
-endif() #GUARD
