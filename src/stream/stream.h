@@ -44,9 +44,10 @@ struct stream_wire {
     void (*wake_at)(size_t low, void *ctx); /* then call stream_drained() */
     uint64_t (*stalled_ms)(void *ctx);      /* how long the peer has not been reading */
     void (*heartbeat)(void *ctx);           /* something the reader skips; NULL: no heartbeat */
-    /* The last call of all: close the transport with this status. `cause` is for the log and
-     * for wires without statuses. */
-    void (*ended)(struct close_ending ending, enum close_cause cause, void *ctx);
+    /* The last call of all: close the transport with this status. `last` is the event that
+     * ended it, or NULL when the cause lies outside the journal. May free the stream. */
+    void (*ended)(struct close_ending ending, enum close_cause cause, const struct event *last,
+                  void *ctx);
 };
 
 struct stream_options {

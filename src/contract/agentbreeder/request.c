@@ -1,0 +1,190 @@
+#include "contract/agentbreeder/request.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <sys/random.h>
+
+#define UUID_LEN 36
+
+/* --- session ids
+ * ------------------------------------------------------------------------------------ */
+
+static bool new_uuid(struct arena *arena, struct str *ret) {
+    unsigned char b[16];
+    ssize_t got = getrandom(b, sizeof(b), 0);
+    assert(got == sizeof(b));
+    (void)got;
+    b[6] = (unsigned char)((b[6] & 0x0F) | 0x40); /* RFC 9562 5.4: version 4 */
+    b[8] = (unsigned char)((b[8] & 0x3F) | 0x80);
+    char text[UUID_LEN + 1];
+    snprintf(text, sizeof(text),
+             "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
+             b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
+             b[15]);
+    return arena_str(arena, str_of(text, UUID_LEN), ret);
+}
+
+/* Where a session id may stand in the body, the strongest first. */
+static const struct {
+    const char *path[3];
+    bool is_thread;
+} session_places[] = {
+    {{"session_id"}, false},
+    {{"thread_id"}, true},
+    {{"config", "thread_id"}, true},
+    {{"config", "session_id"}, false},
+    {{"config", "configurable", "thread_id"}, true},
+};
+
+static struct json find_path(struct json object, const char *const path[3]) {
+    for (size_t i = 0; i < 3 && path[i]; i++) object = json_find(object, str_from(path[i]));
+    return object;
+}
+
+static bool is_absent(struct json value) {
+    return value.kind == JSON_NONE || value.kind == JSON_NULL;
+}
+
+static bool take_session(struct json body, struct str header, struct arena *arena,
+                         struct runtime_request *ret, struct err *e) {
+    for (size_t i = 0; i < ARRAY_LEN(session_places); i++) {
+        struct json value = find_path(body, session_places[i].path);
+        if (is_absent(value)) continue;
+        if (value.kind != JSON_STRING) {
+            return err_set(e, ERR_INVALID_ARGUMENT, "%s must be a string, not %s",
+                           session_places[i].is_thread ? "thread_id" : "session_id",
+                           json_kind_name(value.kind));
+        }
+        struct str session;
+        if (!json_str(value, arena, &session)) goto too_large;
+        if (session.len == 0) continue;
+        ret->session = session;
+        ret->used_thread_id = session_places[i].is_thread;
+        return true;
+    }
+    if (header.len) {
+        ret->session = header;
+        return true;
+    }
+    if (new_uuid(arena, &ret->session)) return true;
+too_large:
+    return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
+}
+
+/* --- input
+ * -------------------------------------------------------------------------------------------
+ */
+
+/* The text of one message: a string, or the first text part of an array of parts. */
+static struct json content_of(struct json message) {
+    struct json content = json_find(message, STR("content"));
+    if (content.kind != JSON_ARRAY) return content;
+    struct json_reader reader = json_enter(content);
+    struct json part;
+    while (json_next_item(&reader, &part)) {
+        struct json text = json_find(part, STR("text"));
+        if (text.kind == JSON_STRING) return text;
+    }
+    return content;
+}
+
+static struct json last_message(struct json messages) {
+    size_t count = json_count(messages);
+    return count ? content_of(json_at(messages, count - 1)) : (struct json){0};
+}
+
+/* The words in an input that is no string: a text handler's customary keys, or the last
+ * message of a conversation; JSON_NONE when it holds neither. */
+static struct json words_of(struct json input) {
+    static const char *const keys[] = {"message",  "input",  "query",
+                                       "question", "prompt", "text"};
+    if (input.kind == JSON_ARRAY) return last_message(input);
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        struct json value = json_find(input, str_from(keys[i]));
+        if (value.kind == JSON_STRING) return value;
+    }
+    struct json messages = json_find(input, STR("messages"));
+    return messages.kind == JSON_ARRAY ? last_message(messages) : (struct json){0};
+}
+
+static bool compact(struct json value, struct arena *arena, struct str *ret) {
+    struct buf text;
+    buf_init(&text, value.raw.len + 1);
+    bool fits = json_compact(value.raw, &text) && arena_str(arena, buf_str(&text), ret);
+    buf_done(&text);
+    return fits;
+}
+
+static bool take_text(struct json input, struct arena *arena, struct runtime_request *ret) {
+    struct json words = input.kind == JSON_STRING ? input : words_of(input);
+    if (words.kind == JSON_STRING) return json_str(words, arena, &ret->text);
+    return compact(input, arena, &ret->text);
+}
+
+/* `input`, or one of the names that callers outside the contract give it. */
+static struct json input_of(struct json body) {
+    struct json input = json_find(body, STR("input"));
+    if (input.kind == JSON_NONE) input = json_find(body, STR("input_message"));
+    if (input.kind == JSON_NONE && json_find(body, STR("messages")).kind == JSON_ARRAY) {
+        input = body; /* {"messages":[...]} is the input itself */
+    }
+    return input;
+}
+
+static bool check_types(struct json body, struct err *e) {
+    static const char *const objects[] = {"config", "metadata"};
+    for (size_t i = 0; i < ARRAY_LEN(objects); i++) {
+        struct json value = json_find(body, str_from(objects[i]));
+        if (!is_absent(value) && value.kind != JSON_OBJECT) {
+            return err_set(e, ERR_INVALID_ARGUMENT, "%s must be an object, not %s", objects[i],
+                           json_kind_name(value.kind));
+        }
+    }
+    return true;
+}
+
+static bool take_user(struct json body, struct arena *arena, struct runtime_request *ret) {
+    static const char *const path[] = {"config", "configurable", "user_id"};
+    struct json user = find_path(body, path);
+    if (user.kind == JSON_STRING && !json_is(user, STR(""))) {
+        return json_str(user, arena, &ret->user);
+    }
+    ret->user = STR("anonymous");
+    return true;
+}
+
+bool runtime_request_parse(struct str text, struct str header_session, struct arena *arena,
+                           struct runtime_request *ret, struct err *e) {
+    struct json body;
+    *ret = (struct runtime_request){0};
+    if (text.len == 0) {
+        return err_set(e, ERR_MALFORMED,
+                       "the body is empty; send a JSON object with \"input\"");
+    }
+    if (!json_read(text, &body, e)) return false;
+    if (body.kind != JSON_OBJECT) {
+        return err_set(e, ERR_INVALID_ARGUMENT, "the body must be a JSON object, not %s",
+                       json_kind_name(body.kind));
+    }
+    ret->input = input_of(body);
+    if (ret->input.kind == JSON_NONE) {
+        return err_set(e, ERR_MALFORMED, "the required field \"input\" is missing");
+    }
+    ret->wants_text = ret->input.kind == JSON_STRING;
+    if (!ret->wants_text && ret->input.kind != JSON_OBJECT && ret->input.kind != JSON_ARRAY) {
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "input must be a string, an object or an array, not %s",
+                       json_kind_name(ret->input.kind));
+    }
+    if (!check_types(body, e)) return false;
+    if (!take_session(body, header_session, arena, ret, e)) return false;
+    if (!take_text(ret->input, arena, ret) || !take_user(body, arena, ret)) {
+        return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
+    }
+    if (ret->text.len == 0) {
+        return err_set(e, ERR_INVALID_ARGUMENT, "input must not be empty");
+    }
+    return true;
+}

@@ -1,0 +1,42 @@
+/* runtime: AgentBreeder's Runtime Contract v1 over HTTP.
+ *
+ * /invoke is a run read by a stream of mode SINGLE, /stream the same run read by one of mode
+ * DONE whose transport close is `data: [DONE]`. Both end the run when their caller leaves:
+ * closing the connection is this contract's cancel.
+ *
+ * Memory   settings and hosts are borrowed for the life of the table.
+ * Threads  a desk and its calls belong to one loop.
+ * Source   contracts/agentbreeder.md 1 and 2.
+ */
+#ifndef WEIR_CONTRACT_AGENTBREEDER_RUNTIME_H
+#define WEIR_CONTRACT_AGENTBREEDER_RUNTIME_H
+
+#include "route/route.h"
+#include "run/run.h"
+
+struct runtime_settings {
+    struct str token;     /* AGENT_AUTH_TOKEN, trimmed; empty: everybody is let in */
+    struct str workspace; /* of every caller (K23) */
+    struct str agent_name, agent_version, framework; /* framework may be empty */
+    size_t body_max_bytes;
+    _Atomic bool loaded; /* false: /health says loading, turns are refused 503 */
+};
+
+/* One loop's share. */
+struct runtime_desk {
+    struct runtime_settings *settings;
+    struct run_host *host;
+    struct list calls; /* that wait for their run */
+};
+
+void runtime_desk_init(struct runtime_desk *desk, struct runtime_settings *settings,
+                       struct run_host *host);
+
+/* The table of this contract; it borrows `desk`. */
+void runtime_table(struct runtime_desk *desk, struct route_table *ret);
+
+/* The shutdown deadline passed: end every open turn CANCELLED, as far as its reader can be
+ * told (on /stream an error event and [DONE], on /invoke 503). */
+void runtime_desk_cut(struct runtime_desk *desk);
+
+#endif

@@ -1,0 +1,327 @@
+#include "contract/crawbl/converse.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "contract/crawbl/project.h"
+#include "proto/runtime.pb.h"
+#include "stream/stream.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define SERVICE "crawbl.agentruntime.v1.AgentRuntime"
+
+/* One open call. */
+struct converse {
+    struct rpc_call *call;
+    struct converse_desk *desk;
+    struct stream *stream; /* of the turn that runs, or NULL: idle */
+    struct run *run; /* that this call started, or NULL (idle, or answering a parked one) */
+    bool stopping;   /* the daemon stops: no further turn */
+    bool over;       /* the call has its status; nothing more is sent */
+    bool greeted;    /* a first request with its ids has come */
+    struct str user, workspace; /* of the token, or of the first request */
+};
+
+/* --- the end of a turn
+ * ---------------------------------------------------------------------------- */
+
+static void drop_turn(struct converse *converse) {
+    stream_free(converse->stream);
+    converse->stream = NULL;
+    run_unref(converse->run);
+    converse->run = NULL;
+}
+
+static void end_call(struct converse *converse, enum err_code code, struct str message) {
+    converse->over = true;
+    rpc_end(converse->call, code, message);
+}
+
+/* An idle stream of a daemon that stops ends at once, so that the client dials anew (K18). */
+static void go_on(struct converse *converse) {
+    if (converse->stopping) {
+        end_call(converse, ERR_UNAVAILABLE, STR("the server is shutting down"));
+    } else {
+        rpc_next(converse->call);
+    }
+}
+
+static void on_ended(struct close_ending ending, enum close_cause cause, void *ctx) {
+    struct converse *converse = ctx;
+    bool preempted = ending.status != ERR_NONE;
+    if (preempted && converse->run) {
+        run_cancel(converse->run, cause == CAUSE_LEFT ? STR("the caller left")
+                                                      : STR("the call was cut short"));
+    }
+    drop_turn(converse);
+    if (converse->over) return;
+    if (preempted) {
+        end_call(converse, ending.status, STR("the turn was cut short"));
+    } else {
+        go_on(converse);
+    }
+}
+
+/* --- the wire
+ * --------------------------------------------------------------------------------------- */
+
+static enum stream_verdict judge(const struct event *event, void *ctx) {
+    (void)ctx;
+    return event->kind == EVENT_APPROVAL ? STREAM_FINISHES : stream_judge(event);
+}
+
+static struct converse_view view_for(const struct converse *converse,
+                                     const struct event *event) {
+    const struct agent *agent =
+        event ? engine_agent(converse->desk->host->engine, event->agent) : NULL;
+    return (struct converse_view){
+        .shows_thinking = agent && agent->shows_thinking,
+        .errors_as_text = converse->desk->settings->errors_as_text,
+    };
+}
+
+static void project(const struct event *event, enum close_frame frame, void *ctx) {
+    struct converse *converse = ctx;
+    (void)frame; /* the events of this wire say themselves which is the last */
+    struct converse_view view = {0};
+    if (event->kind != EVENT_TEXT) view = view_for(converse, event);
+    converse_project(converse->call, event, &view);
+}
+
+static size_t queued(void *ctx) {
+    return rpc_queued(((struct converse *)ctx)->call);
+}
+
+static void wake_at(size_t low, void *ctx) {
+    rpc_wake_at(((struct converse *)ctx)->call, low);
+}
+
+static uint64_t stalled_ms(void *ctx) {
+    return rpc_stalled_ms(((struct converse *)ctx)->call);
+}
+
+static const struct stream_wire wire = {
+    .judge = judge,
+    .project = project,
+    .queued = queued,
+    .wake_at = wake_at,
+    .stalled_ms = stalled_ms,
+    .ended = on_ended,
+};
+
+/* --- a request
+ * -------------------------------------------------------------------------------------- */
+
+/* Who asks, and whether the body agrees (K8, K15). */
+static bool identify(struct converse *converse, const struct crawbl_converse_request *request,
+                     struct err *e) {
+    bool lenient = converse->desk->settings->lenient;
+    const struct rpc_identity *token = rpc_identity(converse->call);
+    bool first = !converse->greeted;
+    if (first && !lenient && (!request->workspace_id.len || !request->user_id.len)) {
+        return err_set(
+            e, ERR_INVALID_ARGUMENT,
+            "converse: workspace_id and user_id are required on the first request of "
+            "a stream");
+    }
+    struct str user = converse->user, workspace = converse->workspace;
+    if (token->known) {
+        user = token->user;
+        workspace = token->workspace;
+    } else if (first) {
+        user = request->user_id.len ? request->user_id : STR("anonymous");
+        workspace = request->workspace_id.len ? request->workspace_id : STR("default");
+    }
+    bool other_user = request->user_id.len && !str_equal(request->user_id, user);
+    bool other_workspace =
+        request->workspace_id.len && !str_equal(request->workspace_id, workspace);
+    if (!lenient && (other_user || other_workspace)) {
+        return err_set(e, ERR_PERMISSION_DENIED,
+                       "converse: the request names another %s than the stream's identity",
+                       other_user ? "user" : "workspace");
+    }
+    if (first) {
+        converse->user = token->known ? user : rpc_keep(converse->call, user);
+        converse->workspace = token->known ? workspace : rpc_keep(converse->call, workspace);
+        converse->greeted = true;
+    }
+    return true;
+}
+
+static bool check(struct converse *converse, const struct crawbl_converse_request *request,
+                  struct err *e) {
+    if (!identify(converse, request, e)) return false;
+    if (request->message.len == 0) {
+        return err_set(e, ERR_INVALID_ARGUMENT, "converse: message is required");
+    }
+    if (request->session_id.len == 0 && !converse->desk->settings->lenient) {
+        return err_set(e, ERR_INVALID_ARGUMENT, "converse: session_id is required");
+    }
+    return true;
+}
+
+static struct str agent_for(const struct converse *converse, struct str slug) {
+    bool known = engine_agent(converse->desk->host->engine, slug) != NULL;
+    return converse->desk->settings->lenient && !known ? STR_EMPTY : slug;
+}
+
+/* Open the stream that carries the turn; the journal is borrowed. */
+static bool follow(struct converse *converse, struct journal *journal, uint64_t after_seq,
+                   bool paces, struct err *e) {
+    struct stream_options options = {.loop = rpc_loop(converse->call),
+                                     .journal = journal,
+                                     .after_seq = after_seq,
+                                     .mode = rpc_method(converse->call)->ends,
+                                     .paces = paces,
+                                     .wire = &wire,
+                                     .ctx = converse};
+    return stream_open(&options, &converse->stream, e);
+}
+
+/* A run of this session that waits for a human takes the message as the answer. */
+static bool answer_parked(struct converse *converse, const struct session_name *name,
+                          struct str text, bool *ret_followed, struct err *e) {
+    struct journal *journal;
+    uint64_t seq;
+    struct session_table *sessions = converse->desk->host->engine->sessions;
+    if (!session_answer_parked(sessions, name, text, &journal, &seq)) return false;
+    *ret_followed = follow(converse, journal, seq, false, e);
+    journal_unref(journal);
+    return true;
+}
+
+static bool start_turn(struct converse *converse, const struct crawbl_converse_request *request,
+                       struct err *e) {
+    struct run_request turn = {
+        .name = {converse->workspace, converse->user,
+                 request->session_id.len ? request->session_id : converse->workspace},
+        .agent = agent_for(converse, request->agent_id),
+        .text = request->message,
+        .system = request->system_prompt,
+        .contract = STR("crawbl"),
+    };
+    bool followed;
+    if (answer_parked(converse, &turn.name, turn.text, &followed, e)) return followed;
+    if (!run_start(converse->desk->host, &turn, &converse->run, e)) return false;
+    if (follow(converse, run_journal(converse->run), 0, true, e)) return true;
+    run_cancel(converse->run, STR("the turn could not be followed"));
+    drop_turn(converse);
+    return false;
+}
+
+static void on_message(struct rpc_call *call, struct str message, void *ctx) {
+    struct converse *converse = ctx;
+    struct arena *arena = arena_new(4 * message.len + 16 * KIB);
+    struct crawbl_converse_request request;
+    struct err e;
+    if (!pb_decode(&crawbl_converse_request_table, message, arena, &request, &e)) {
+        arena_free(arena);
+        end_call(converse, ERR_INTERNAL, err_text(&e));
+        return;
+    }
+    bool started = check(converse, &request, &e) && start_turn(converse, &request, &e);
+    arena_free(arena);
+    if (started) return;
+    struct converse_view view = view_for(converse, NULL);
+    converse_refuse(call, &e, &view);
+    go_on(converse);
+}
+
+/* --- the call
+ * --------------------------------------------------------------------------------------- */
+
+static void *on_open(struct rpc_call *call, void *service_ctx) {
+    struct converse *converse = MEM_NEW(struct converse);
+    converse->call = call;
+    converse->desk = service_ctx;
+    return converse;
+}
+
+/* Only between turns: rpc_next() has been called, so nothing runs. */
+static void on_half_closed(struct rpc_call *call, void *ctx) {
+    struct converse *converse = ctx;
+    (void)call;
+    assert(!converse->stream);
+    end_call(converse, ERR_NONE, STR_EMPTY);
+}
+
+static void on_drained(struct rpc_call *call, void *ctx) {
+    struct converse *converse = ctx;
+    (void)call;
+    if (converse->stream) stream_drained(converse->stream);
+}
+
+static void on_stopping(struct rpc_call *call, void *ctx) {
+    struct converse *converse = ctx;
+    (void)call;
+    converse->stopping = true;
+    if (!converse->stream) go_on(converse);
+}
+
+static void on_cancelled(struct rpc_call *call, enum rpc_cancel why, void *ctx) {
+    static const enum close_cause causes[] = {
+        [RPC_PEER_LEFT] = CAUSE_LEFT,  [RPC_DEADLINE] = CAUSE_DEADLINE,
+        [RPC_STALLED] = CAUSE_STALLED, [RPC_STOPPED] = CAUSE_STOPPING,
+        [RPC_BROKEN] = CAUSE_LEFT,
+    };
+    struct converse *converse = ctx;
+    (void)call;
+    converse->over = true;
+    if (converse->stream) stream_end(converse->stream, causes[why], ERR_CANCELLED);
+}
+
+static void on_closed(void *ctx) {
+    struct converse *converse = ctx;
+    assert(!converse->stream);
+    free(converse);
+}
+
+static const struct rpc_handler handler = {
+    .open = on_open,
+    .message = on_message,
+    .half_closed = on_half_closed,
+    .drained = on_drained,
+    .stopping = on_stopping,
+    .cancelled = on_cancelled,
+    .closed = on_closed,
+};
+
+/* --- the service
+ * ------------------------------------------------------------------------------------ */
+
+static const struct rpc_method methods[] = {
+    /* clang-format off */
+    /* path                      kind      handler   ends        established    auth       bound request */
+    {STR_INIT("/" SERVICE "/Converse"), RPC_BIDI, &handler, CLOSE_DONE, RPC_AT_ACCEPT, RPC_TOKEN, 0, 4 * MIB},
+    /* clang-format on */
+};
+
+bool converse_authenticate(struct rpc_call *call, void *ctx, struct rpc_identity *ret,
+                           struct err *e) {
+    const struct converse_desk *desk = ctx;
+    if (!desk->settings->keys) {
+        *ret = (struct rpc_identity){.known = false};
+        return true;
+    }
+    size_t count;
+    struct str header = rpc_metadata(call, STR("authorization"), &count);
+    struct token token;
+    char room[TOKEN_PAYLOAD_BYTES];
+    if (!token_from_header(desk->settings->keys, header, count, clock_unix_ms() / 1000, room,
+                           &token, e)) {
+        return false;
+    }
+    *ret = (struct rpc_identity){.known = true,
+                                 .user = rpc_keep(call, token.user),
+                                 .workspace = rpc_keep(call, token.workspace)};
+    return true;
+}
+
+void converse_service(struct converse_desk *desk, struct rpc_service *ret) {
+    *ret = (struct rpc_service){.name = STR(SERVICE),
+                                .methods = methods,
+                                .method_count = ARRAY_LEN(methods),
+                                .authenticate = converse_authenticate,
+                                .ctx = desk};
+}

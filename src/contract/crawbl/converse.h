@@ -1,0 +1,40 @@
+/* converse: AgentRuntime.Converse, many turns on one bidirectional stream.
+ *
+ * Each request is a turn: it becomes a run, the run's journal is read by one stream of mode
+ * DONE, and its DoneEvent is the last message of the turn. Then the next request is read. A
+ * failure of business is a DoneEvent whose model begins with "ERROR:" and the call stays open;
+ * a status ends the call only where the call itself cannot go on.
+ *
+ * Memory   settings and hosts are borrowed for the life of the service.
+ * Threads  each call belongs to its loop.
+ * Source   contracts/crawbl.md 2.1 to 2.4; checks.md K8, K11, K15, K18 and group O.
+ */
+#ifndef WEIR_CONTRACT_CRAWBL_CONVERSE_H
+#define WEIR_CONTRACT_CRAWBL_CONVERSE_H
+
+#include "contract/crawbl/token.h"
+#include "rpc/rpc.h"
+#include "run/run.h"
+
+struct converse_settings {
+    const struct token_keys *keys; /* NULL: nobody is asked for a token */
+    bool strict_tokens;
+    bool lenient;        /* upstream's fallbacks instead of ERROR (K15) */
+    bool errors_as_text; /* K12 */
+    size_t message_max_bytes;
+};
+
+/* One loop's share of the service. */
+struct converse_desk {
+    const struct converse_settings *settings;
+    struct run_host *host;
+};
+
+/* Fill a service whose methods and names are constant; `desk` is borrowed. */
+void converse_service(struct converse_desk *desk, struct rpc_service *ret);
+
+/* authenticate() of every service that takes these tokens; ctx is a struct converse_desk. */
+bool converse_authenticate(struct rpc_call *call, void *ctx, struct rpc_identity *ret,
+                           struct err *e);
+
+#endif
