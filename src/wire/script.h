@@ -25,11 +25,21 @@ struct script_pace {
 };
 
 /* Text with holes: {input} and its kind. Literal text is one piece. */
-enum script_hole { HOLE_NONE, HOLE_INPUT, HOLE_RESULT, HOLE_ANSWER, HOLE_AGENT, HOLE_ARGS };
+enum script_hole {
+    HOLE_NONE,
+    HOLE_INPUT,  /* what the user said */
+    HOLE_TOPIC,  /* the same, one line of at most SCRIPT_TOPIC_BYTES */
+    HOLE_RESULT, /* of the newest tool call of this turn; {result.KEY} one member of it */
+    HOLE_ANSWER, /* of a person to an approval */
+    HOLE_AGENT,  /* the slug of who speaks */
+    HOLE_ARGS,   /* a tool's arguments; {args.KEY} one of them */
+};
+
+#define SCRIPT_TOPIC_BYTES 80
 
 struct script_piece {
     enum script_hole hole;
-    struct str text; /* HOLE_NONE: the literal */
+    struct str text; /* HOLE_NONE: the literal. {result.KEY}, {args.KEY}: the key, or empty */
 };
 
 struct script_text {
@@ -62,7 +72,7 @@ struct script_step {
     enum script_step_kind kind;
     struct script_text text; /* text, thinking, repeat; the question; the message of a fail */
     struct script_text args; /* tool_call, approval: one JSON object */
-    struct str id, tool;     /* tool_call, approval; an empty id is made up by who plays */
+    struct str id, tool;     /* tool_call, approval; an empty id is left to the run */
     struct script_pace pace; /* text, thinking, repeat */
     uint64_t times;          /* repeat */
     uint64_t wait_us;
@@ -90,16 +100,16 @@ struct script_scene {
     bool once;        /* after the last reply: fail, instead of playing it again */
     const struct script_reply *replies;
     size_t reply_count; /* at least 1 */
-    unsigned line;      /* for logs */
+    unsigned line;
 };
 
 struct script_agent {
     struct str slug, description;
     const struct str *delegates;
     size_t delegate_count;
-    const struct str *tools; /* NULL = all of the script's */
+    bool all_tools; /* of the script; else those listed */
+    const struct str *tools;
     size_t tool_count;
-    bool all_tools;
 };
 
 struct script_answer {
@@ -118,6 +128,7 @@ struct script_tool {
 };
 
 struct script {
+    struct str model;            /* the name it reports; empty = as the request has it */
     struct script_agent *agents; /* the first one answers when nobody is named */
     size_t agent_count;
     struct script_tool *tools;
@@ -144,11 +155,11 @@ const struct script_scene *script_scene_find(const struct script *script, struct
 const struct script_steps *script_reply_get(const struct script_scene *scene, size_t index,
                                             bool approved);
 
-/* Whether a person's answer to an approval is a yes. Words count, not their order; a no
- * anywhere wins: "yes" and {"approved":true} are, "no" and "do not approve" are not. */
+/* Whether a person's answer to an approval is a yes. Words count, not their order, and one no
+ * wins: "yes please" and {"approved":true} are, "no" and "do not approve" are not. */
 bool script_answer_is_yes(struct str answer);
 
-/* The literal text, when there is no hole in it: nothing to render. */
+/* Whether there is no hole in it; *ret is then the text, ready to lend. */
 bool script_text_literal(const struct script_text *text, struct str *ret);
 
 /* Append the text with its holes filled. False at the buffer's limit. */

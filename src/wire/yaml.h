@@ -66,7 +66,7 @@ bool yaml_is_null(const struct yaml *node);
 bool yaml_to_json(const struct yaml *node, struct buf *out);
 
 /* The same, with `write_text` writing each string value (not the keys), quotes included. */
-typedef bool yaml_text_fn(struct str text, struct buf *out, void *ctx);
+typedef bool yaml_text_fn(const struct yaml *scalar, struct buf *out, void *ctx);
 bool yaml_to_json_with(const struct yaml *node, struct buf *out, yaml_text_fn *write_text,
                        void *ctx);
 

@@ -154,7 +154,7 @@ static bool scalar_to_json(const struct yaml *node, struct buf *out, yaml_text_f
                            void *ctx) {
     if (yaml_is_null(node)) return buf_append(out, STR("null"));
     if (!node->quoted && is_json_word(node->text)) return buf_append(out, node->text);
-    return write_text(node->text, out, ctx);
+    return write_text(node, out, ctx);
 }
 
 bool yaml_to_json_with(const struct yaml *node, struct buf *out, yaml_text_fn *write_text,
@@ -174,9 +174,9 @@ bool yaml_to_json_with(const struct yaml *node, struct buf *out, yaml_text_fn *w
     return buf_append_byte(out, map ? '}' : ']');
 }
 
-static bool put_str(struct str text, struct buf *out, void *ctx) {
+static bool put_str(const struct yaml *scalar, struct buf *out, void *ctx) {
     (void)ctx;
-    return json_put_str(out, text);
+    return json_put_str(out, scalar->text);
 }
 
 bool yaml_to_json(const struct yaml *node, struct buf *out) {

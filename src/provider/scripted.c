@@ -1,0 +1,413 @@
+#include "provider/scripted.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* What a text may grow to when its holes are filled: a caller's text is no larger. */
+#define RENDERED_MAX_BYTES (16 * MIB)
+
+/* Counted for each chunk beside its bytes, so that empty ones end a turn too. */
+#define CHUNK_OVERHEAD_BYTES 16
+
+struct scripted {
+    struct provider base;
+    const struct script *script;
+};
+
+struct provider_call {
+    const struct scripted *provider;
+    struct loop *loop;
+    const struct provider_request *request;
+    struct provider_sink sink;
+    void *ctx;
+
+    struct task task;   /* to play before this turn ends */
+    struct timer timer; /* to play when the next thing is due */
+    uint64_t due_us;    /* when what was played last was due */
+    size_t turn_bytes;  /* given to the sink in this turn */
+    bool paused;
+    bool playing; /* play() is on the stack and will free the call */
+    bool over;    /* no callback any more */
+
+    const struct script_scene *scene;
+    const struct script_steps *steps;
+    size_t step;
+    bool begun;      /* the text of this step is in `text` */
+    struct str text; /* what is left of it; of a repeat, all of it */
+    uint64_t left;   /* repeats to go */
+    struct script_values values;
+    struct str model;
+    struct buf filled, args; /* text whose holes were filled */
+};
+
+static uint64_t now_us(const struct provider_call *call) {
+    return loop_now_ms(call->loop) * 1000;
+}
+
+/* --- which reply -----------------------------------------------------------------------------
+ */
+
+static bool is_reply_of(const struct message *message, struct str agent) {
+    if (message->role != MESSAGE_AGENT && message->role != MESSAGE_TOOL_CALL) return false;
+    return str_equal(message->agent, agent);
+}
+
+/* How often this agent's model has answered in this turn: what it said and the tools it asked
+ * for in one go are one reply. */
+static size_t replies_so_far(const struct provider_request *request) {
+    size_t count = 0;
+    bool inside = false;
+    for (size_t i = request->turn_start + 1; i < request->message_count; i++) {
+        bool reply = is_reply_of(&request->messages[i], request->agent);
+        if (reply && !inside) count++;
+        inside = reply;
+    }
+    return count;
+}
+
+/* The newest message of this turn with that role, or NULL. */
+static const struct message *newest(const struct provider_request *request,
+                                    enum message_role role) {
+    for (size_t i = request->message_count; i-- > request->turn_start + 1;) {
+        if (request->messages[i].role == role) return &request->messages[i];
+    }
+    return NULL;
+}
+
+/* A person answers an approval in words, or by letting the tool run. */
+static bool was_approved(const struct message *answer, const struct message *result) {
+    if (answer) return script_answer_is_yes(answer->text);
+    return result && !result->error;
+}
+
+static void find_reply(struct provider_call *call) {
+    const struct provider_request *request = call->request;
+    const struct script *script = call->provider->script;
+    const struct message *answer = newest(request, MESSAGE_USER);
+    const struct message *result = newest(request, MESSAGE_TOOL_RESULT);
+    assert(request->turn_start < request->message_count);
+
+    call->values = (struct script_values){
+        .input = request->messages[request->turn_start].text,
+        .result = result ? result->text : STR_EMPTY,
+        .answer = answer ? answer->text : STR_EMPTY,
+        .agent = request->agent,
+        .args = STR_EMPTY,
+    };
+    call->model = script->model;
+    if (call->model.len == 0) call->model = request->model;
+    if (call->model.len == 0) call->model = STR("scripted");
+    call->scene = script_scene_find(script, request->agent, call->values.input);
+    if (call->scene)
+        call->steps = script_reply_get(call->scene, replies_so_far(request),
+                                       was_approved(answer, result));
+}
+
+/* --- endings
+ * ------------------------------------------------------------------------------------ */
+
+static void call_free(struct provider_call *call) {
+    timer_stop(&call->timer);
+    task_cancel(&call->task);
+    buf_done(&call->filled);
+    buf_done(&call->args);
+    free(call);
+}
+
+/* Nothing of the request may be touched after the ending: it is the caller's again. */
+static bool end_done(struct provider_call *call) {
+    call->over = true;
+    call->sink.on_done(call->model, call->ctx);
+    return false;
+}
+
+static bool end_failed(struct provider_call *call, const struct err *why, struct str reason) {
+    call->over = true;
+    call->sink.on_failed(why, reason, call->ctx);
+    return false;
+}
+
+static bool end_without_reply(struct provider_call *call) {
+    struct err why;
+    if (call->scene) {
+        err_set(&why, ERR_OUT_OF_RANGE,
+                "the scene on line %u of the script is over; give it "
+                "another reply, or remove 'once'",
+                call->scene->line);
+        return end_failed(call, &why, STR(SCRIPTED_ENDED));
+    }
+    err_set(&why, ERR_NOT_FOUND,
+            "the script has no scene for agent '" STR_FMT "' and this text; add one without "
+            "'match'",
+            STR_ARG(str_head(call->request->agent, 80)));
+    return end_failed(call, &why, STR(SCRIPTED_NO_SCENE));
+}
+
+/* --- text with holes
+ * -------------------------------------------------------------------------------- */
+
+static bool fill(struct provider_call *call, const struct script_text *text, struct buf *room,
+                 struct str *ret) {
+    if (script_text_literal(text, ret)) return true;
+    buf_clear(room);
+    if (!script_text_render(text, &call->values, room)) return false;
+    *ret = buf_str(room);
+    return true;
+}
+
+static bool end_too_large(struct provider_call *call) {
+    struct err why;
+    err_set(&why, ERR_RESOURCE_EXHAUSTED, "the scripted reply grew past %zu bytes",
+            (size_t)RENDERED_MAX_BYTES);
+    return end_failed(call, &why, STR("AI_OUTPUT_INVALID"));
+}
+
+/* --- time
+ * ----------------------------------------------------------------------------------------------
+ */
+
+/* Whether `after_us` have passed since what was played last was due. If not, the timer will
+ * play on. What has no pace is due when it is played. */
+static bool is_due(struct provider_call *call, uint64_t after_us) {
+    uint64_t now = now_us(call);
+    if (after_us == 0) {
+        if (call->due_us < now) call->due_us = now;
+        return true;
+    }
+    uint64_t due_us = call->due_us + after_us;
+    if (due_us > now) {
+        timer_start(&call->timer, (due_us - now + 999) / 1000);
+        return false;
+    }
+    call->due_us = due_us;
+    return true;
+}
+
+/* Others live on this loop as well: after so much text they come first. */
+static bool has_turn(struct provider_call *call) {
+    if (call->turn_bytes < SCRIPTED_TURN_BYTES) return true;
+    timer_start(&call->timer, 0);
+    return false;
+}
+
+/* --- steps
+ * ---------------------------------------------------------------------------------------------
+ */
+
+static bool next_step(struct provider_call *call) {
+    call->step++;
+    call->begun = false;
+    return true;
+}
+
+/* Where `count` characters end. */
+static size_t characters_len(struct str text, uint64_t count) {
+    size_t len = 0;
+    for (; len < text.len; len++) {
+        bool begins = ((unsigned char)text.at[len] & 0xC0) != 0x80;
+        if (begins && count-- == 0) break;
+    }
+    return len;
+}
+
+static struct str cut_chunk(struct str text, const struct script_pace *pace) {
+    if (pace->chunk == 0) return text;
+    if (pace->bytes) return str_head(text, pace->chunk);
+    return str_head(text, characters_len(text, pace->chunk));
+}
+
+static void give(struct provider_call *call, const struct script_step *step, struct str chunk) {
+    call->turn_bytes += chunk.len + CHUNK_OVERHEAD_BYTES;
+    if (step->kind == STEP_THINKING) {
+        call->sink.on_thinking(chunk, call->ctx);
+    } else {
+        call->sink.on_text(chunk, call->ctx);
+    }
+}
+
+/* Each of these plays a part of a step. False: wait for the timer, or it is over. */
+
+static bool play_text(struct provider_call *call, const struct script_step *step) {
+    if (!call->begun && !fill(call, &step->text, &call->filled, &call->text))
+        return end_too_large(call);
+    call->begun = true;
+    if (!has_turn(call) || !is_due(call, step->pace.every_us)) return false;
+
+    struct str chunk = cut_chunk(call->text, &step->pace);
+    call->text = str_skip(call->text, chunk.len);
+    if (call->text.len == 0) next_step(call);
+    give(call, step, chunk);
+    return true;
+}
+
+static bool play_repeat(struct provider_call *call, const struct script_step *step) {
+    if (!call->begun) {
+        if (!fill(call, &step->text, &call->filled, &call->text)) return end_too_large(call);
+        call->left = step->times;
+        call->begun = true;
+    }
+    if (call->left == 0) return next_step(call);
+    if (!has_turn(call) || !is_due(call, step->pace.every_us)) return false;
+    call->left--;
+    give(call, step, call->text);
+    return true;
+}
+
+static bool play_wait(struct provider_call *call, const struct script_step *step) {
+    return is_due(call, step->wait_us) && next_step(call);
+}
+
+static bool play_tool_call(struct provider_call *call, const struct script_step *step) {
+    struct str args;
+    if (!fill(call, &step->args, &call->args, &args)) return end_too_large(call);
+    next_step(call);
+    call->sink.on_tool_call(step->id, step->tool, args, call->ctx);
+    return true;
+}
+
+static bool play_approval(struct provider_call *call, const struct script_step *step) {
+    struct str args, question;
+    if (!fill(call, &step->args, &call->args, &args)) return end_too_large(call);
+    if (!fill(call, &step->text, &call->filled, &question)) return end_too_large(call);
+    next_step(call);
+    call->sink.on_approval(step->id, question, step->tool, args, call->ctx);
+    return true;
+}
+
+static bool play_usage(struct provider_call *call, const struct script_step *step) {
+    struct event_usage usage = step->usage;
+    usage.model = call->model;
+    next_step(call);
+    call->sink.on_usage(&usage, call->ctx);
+    return true;
+}
+
+static bool play_model(struct provider_call *call, const struct script_step *step) {
+    call->model = step->model;
+    return next_step(call);
+}
+
+static bool play_fail(struct provider_call *call, const struct script_step *step) {
+    struct err why;
+    struct str message;
+    if (!fill(call, &step->text, &call->filled, &message)) return end_too_large(call);
+    if (message.len == 0) message = STR("the provider failed, as its script says");
+    err_set(&why, step->code, STR_FMT, STR_ARG(str_head(message, ERR_TEXT_BYTES)));
+    return end_failed(call, &why, step->reason);
+}
+
+static bool play_stall(struct provider_call *call, const struct script_step *step) {
+    (void)call, (void)step;
+    return false;
+}
+
+static bool play_eof(struct provider_call *call, const struct script_step *step) {
+    (void)step;
+    struct err why;
+    err_set(&why, ERR_UNAVAILABLE, "the provider's stream ended before its reply did");
+    return end_failed(call, &why, STR("AI_STREAM_BROKEN"));
+}
+
+static bool play_bad_utf8(struct provider_call *call, const struct script_step *step) {
+    next_step(call);
+    give(call, step, STR("\xC3\x28"));
+    return true;
+}
+
+typedef bool play_fn(struct provider_call *call, const struct script_step *step);
+
+static play_fn *const plays[] = {
+    [STEP_TEXT] = play_text,
+    [STEP_THINKING] = play_text,
+    [STEP_REPEAT] = play_repeat,
+    [STEP_WAIT] = play_wait,
+    [STEP_TOOL_CALL] = play_tool_call,
+    [STEP_APPROVAL] = play_approval,
+    [STEP_USAGE] = play_usage,
+    [STEP_MODEL] = play_model,
+    [STEP_FAIL] = play_fail,
+    [STEP_STALL] = play_stall,
+    [STEP_EOF] = play_eof,
+    [STEP_BAD_UTF8] = play_bad_utf8,
+};
+
+static bool play_next(struct provider_call *call) {
+    if (!call->steps) return end_without_reply(call);
+    if (call->step == call->steps->count) return end_done(call);
+    const struct script_step *step = &call->steps->at[call->step];
+    return plays[step->kind](call, step);
+}
+
+/* Play until something is not due, the sink pauses or cancels, or it is over. A callback may
+ * do any of these, so each one is looked at before the next. */
+static void play(void *ctx) {
+    struct provider_call *call = ctx;
+    call->playing = true;
+    call->turn_bytes = 0;
+    while (!call->over && !call->paused && play_next(call)) {
+    }
+    call->playing = false;
+    if (call->over) call_free(call);
+}
+
+/* --- the provider
+ * --------------------------------------------------------------------------------------- */
+
+static struct provider_call *scripted_start(struct provider *provider, struct loop *loop,
+                                            const struct provider_request *request,
+                                            const struct provider_sink *sink, void *ctx) {
+    struct provider_call *call = MEM_NEW(struct provider_call);
+    call->provider = CONTAINER_OF(provider, struct scripted, base);
+    call->loop = loop;
+    call->request = request;
+    call->sink = *sink;
+    call->ctx = ctx;
+    call->due_us = now_us(call);
+    buf_init(&call->filled, RENDERED_MAX_BYTES);
+    buf_init(&call->args, RENDERED_MAX_BYTES);
+    task_init(&call->task, play, call);
+    timer_init(&call->timer, loop, play, call);
+    find_reply(call);
+    loop_defer(loop, &call->task);
+    return call;
+}
+
+static void scripted_pause(struct provider_call *call) {
+    call->paused = true;
+    timer_stop(&call->timer);
+    task_cancel(&call->task);
+}
+
+static void scripted_resume(struct provider_call *call) {
+    if (!call->paused) return;
+    call->paused = false;
+    if (!call->playing) loop_defer(call->loop, &call->task);
+}
+
+static void scripted_cancel(struct provider_call *call) {
+    call->over = true;
+    if (!call->playing) call_free(call);
+}
+
+static void scripted_free(struct provider *provider) {
+    free(CONTAINER_OF(provider, struct scripted, base));
+}
+
+static const struct provider_kind scripted_kind = {
+    .name = "scripted",
+    .start = scripted_start,
+    .pause = scripted_pause,
+    .resume = scripted_resume,
+    .cancel = scripted_cancel,
+    .free = scripted_free,
+};
+
+struct provider *scripted_provider_new(struct str name, const struct script *script) {
+    struct scripted *scripted = MEM_NEW(struct scripted);
+    scripted->base.kind = &scripted_kind;
+    scripted->base.name = name;
+    scripted->script = script;
+    return &scripted->base;
+}
