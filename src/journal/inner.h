@@ -41,8 +41,7 @@ struct journal {
     bool held;
 };
 
-/* --- journal.c, for the keeper ---------------------------------------------------------------
- */
+/* --- journal.c, for the keeper ------------------------------------------------------------ */
 
 /* Everything up to `place` is on disk. */
 void journal_kept(struct journal *journal, struct place place);
@@ -50,8 +49,7 @@ void journal_kept(struct journal *journal, struct place place);
 /* A write failed. */
 void journal_lost(struct journal *journal, const struct err *why);
 
-/* --- keeper.c, for the journal ---------------------------------------------------------------
- */
+/* --- keeper.c, for the journal ------------------------------------------------------------ */
 
 /* There is more to write: at once, or at the tick. */
 void keeper_note(struct keeper *keeper, struct journal *journal, bool urgent, size_t bytes);

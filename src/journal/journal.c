@@ -33,8 +33,7 @@ struct cursor {
 
 static void publish(void *ctx);
 
-/* --- life
- * -------------------------------------------------------------------------------------- */
+/* --- life --------------------------------------------------------------------------------- */
 
 struct journal *journal_new(const struct journal_options *options) {
     struct journal *journal = MEM_NEW(struct journal);
@@ -87,8 +86,7 @@ uint64_t journal_run(const struct journal *journal) {
     return journal->options.run;
 }
 
-/* --- appending
- * --------------------------------------------------------------------------------- */
+/* --- appending ---------------------------------------------------------------------------- */
 
 /* Publishing waits for the end of the turn; the task holds the journal until then. */
 static void publish_soon(struct journal *journal) {
@@ -132,8 +130,7 @@ uint64_t journal_append(struct journal *journal, const struct event *event) {
     return seq;
 }
 
-/* --- publishing
- * -------------------------------------------------------------------------------- */
+/* --- publishing --------------------------------------------------------------------------- */
 
 static void ring(struct waker *waker);
 static void ring_mail(void *ctx);
@@ -194,8 +191,7 @@ static void publish(void *ctx) {
     journal_unref(journal);
 }
 
-/* --- the disk
- * ---------------------------------------------------------------------------------- */
+/* --- the disk ----------------------------------------------------------------------------- */
 
 /* Move `place` behind the event with number `seq`, which is in the journal. */
 static void walk_to(struct place *place, uint64_t seq) {
@@ -277,8 +273,7 @@ uint64_t journal_retract(struct journal *journal) {
     return stays;
 }
 
-/* --- cursors
- * ----------------------------------------------------------------------------------- */
+/* --- cursors ------------------------------------------------------------------------------ */
 
 static void ring(struct waker *waker) {
     if (waker->cursor) waker->cursor->on_ready(waker->cursor->ctx);

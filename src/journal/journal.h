@@ -67,8 +67,7 @@ uint64_t journal_visible(const struct journal *journal);
 uint64_t journal_durable(const struct journal *journal);
 uint64_t journal_run(const struct journal *journal);
 
-/* --- cursors ---------------------------------------------------------------------------------
- */
+/* --- cursors ------------------------------------------------------------------------------ */
 
 /* There is more to read: call cursor_next() until it says no. At the end of a loop turn on
  * the cursor's loop, at most once a turn, never from inside a call to this header. */

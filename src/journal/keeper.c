@@ -58,8 +58,7 @@ void keeper_free(struct keeper *keeper) {
     free(keeper);
 }
 
-/* --- what waits
- * -------------------------------------------------------------------------------- */
+/* --- what waits --------------------------------------------------------------------------- */
 
 /* Being in a list holds the journal. */
 static void join(struct list *list, struct journal *journal) {
@@ -104,8 +103,7 @@ static void on_tick(void *ctx) {
     loop_defer(keeper->loop, &keeper->send);
 }
 
-/* --- sending
- * ----------------------------------------------------------------------------------- */
+/* --- sending ------------------------------------------------------------------------------ */
 
 /* Append everything of `journal` that is not on disk; returns where that ends. */
 static struct place pack(struct journal *journal, struct buf *row) {

@@ -8,9 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* --- text
- * -------------------------------------------------------------------------------------------
- */
+/* --- text --------------------------------------------------------------------------------- */
 
 typedef void append_fn(struct run *run, struct str text);
 
@@ -74,8 +72,7 @@ static void on_thinking(struct str text, void *ctx) {
     take_text(run, &run->thinking_tail, text, append_thinking);
 }
 
-/* --- calls, questions, usage
- * -------------------------------------------------------------------------- */
+/* --- calls, questions, usage -------------------------------------------------------------- */
 
 static struct call *add_call(struct run *run) {
     if (run->call_count == run->call_room) {
@@ -139,8 +136,7 @@ static void on_usage(const struct event_usage *usage, void *ctx) {
     if (!run->usage_seen) append_usage(run, usage);
 }
 
-/* --- the end of a reply
- * ------------------------------------------------------------------------------- */
+/* --- the end of a reply ------------------------------------------------------------------- */
 
 static bool is_blank(struct str text) {
     return str_trim(text).len == 0;
@@ -150,6 +146,15 @@ static void keep_reply(struct run *run) {
     if (run->reply.len == 0) return;
     struct message message = {.role = MESSAGE_AGENT, .agent = run->agent->slug};
     if (run_keep(run, buf_str(&run->reply), &message.text)) run_add_message(run, message);
+}
+
+/* Whether this reply is all that its agent will say: it asks for nothing, or only hands the
+ * turn over. What it said is then a Turn of its own. */
+static bool ends_part(const struct run *run) {
+    for (size_t i = 0; i < run->call_count; i++) {
+        if (run->asks_human || !str_equal(run->calls[i].tool, STR(TRANSFER_TOOL))) return false;
+    }
+    return true;
 }
 
 static void on_done(struct str model, void *ctx) {
@@ -165,14 +170,14 @@ static void on_done(struct str model, void *ctx) {
     }
     keep_reply(run);
     if (run->ending_seq) return;
-    if (run->call_count) {
-        run_work(run);
-        return;
-    }
-    if (!is_blank(buf_str(&run->reply))) {
+    if (ends_part(run) && !is_blank(buf_str(&run->reply))) {
         event_turn_append(&run->turns, run->agent->slug, buf_str(&run->reply));
     }
-    run_done(run);
+    if (run->call_count) {
+        run_work(run);
+    } else {
+        run_done(run);
+    }
 }
 
 static void on_failed(const struct err *why, struct str reason, void *ctx) {
@@ -192,9 +197,7 @@ static const struct provider_sink sink = {
     .on_failed = on_failed,
 };
 
-/* --- asking
- * -------------------------------------------------------------------------------------------
- */
+/* --- asking ------------------------------------------------------------------------------- */
 
 void run_ask(struct run *run) {
     const struct engine *engine = run->host->engine;

@@ -4,8 +4,7 @@
 
 #include <stdlib.h>
 
-/* --- records
- * ------------------------------------------------------------------------------------- */
+/* --- records ------------------------------------------------------------------------------ */
 
 static size_t message_bytes(const struct message *message) {
     return message->agent.len + message->text.len + message->call_id.len + message->tool.len;
@@ -50,8 +49,7 @@ void turn_record_unref(struct turn_record *record) {
     if (atomic_fetch_sub_explicit(&record->refs, 1, memory_order_acq_rel) == 1) free(record);
 }
 
-/* --- histories
- * ----------------------------------------------------------------------------------- */
+/* --- histories ---------------------------------------------------------------------------- */
 
 static struct history *with_room(size_t record_count) {
     struct history *history =

@@ -77,8 +77,7 @@ struct run {
     struct task settle;    /* ends a run whose journal is in memory */
 };
 
-/* --- run.c
- * ---------------------------------------------------------------------------------------- */
+/* --- run.c -------------------------------------------------------------------------------- */
 
 /* The only function that writes run->state. */
 void run_move(struct run *run, enum run_state next);
@@ -96,14 +95,12 @@ void run_add_message(struct run *run, struct message message);
 void run_done(struct run *run);
 void run_fail(struct run *run, enum err_code code, struct str reason, struct str message);
 
-/* --- asking.c: a model answers
- * ---------------------------------------------------------------------- */
+/* --- asking.c: a model answers ------------------------------------------------------------ */
 
 void run_ask(struct run *run);
 void run_stop_asking(struct run *run);
 
-/* --- working.c: what a reply asks for
- * --------------------------------------------------------------- */
+/* --- working.c: what a reply asks for ----------------------------------------------------- */
 
 /* The reply is complete and asks for calls (at least one) or a human. */
 void run_work(struct run *run);

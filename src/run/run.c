@@ -45,8 +45,7 @@ void run_move(struct run *run, enum run_state next) {
     run->state = next;
 }
 
-/* --- life
- * ------------------------------------------------------------------------------------------ */
+/* --- life --------------------------------------------------------------------------------- */
 
 struct run *run_ref(struct run *run) {
     run->refs++;
@@ -93,8 +92,7 @@ static uint64_t next_id(struct engine *engine) {
     return id;
 }
 
-/* --- small services
- * -------------------------------------------------------------------------------- */
+/* --- small services ----------------------------------------------------------------------- */
 
 uint64_t run_append(struct run *run, struct event *event) {
     event->at_ms = (int64_t)(loop_now_ms(run->host->loop) - run->started_ms);
@@ -117,18 +115,19 @@ void run_add_message(struct run *run, struct message message) {
     run->messages[run->message_count++] = message;
 }
 
-/* --- ending
- * ---------------------------------------------------------------------------------------- */
+/* --- ending ------------------------------------------------------------------------------- */
 
 /* What the session should remember: the user's words, final replies, calls and results. The
- * prose before a tool call is in the journal, not in the prompt of later turns. */
+ * prose before a tool call is in the journal, not in the prompt of later turns; recall.c does
+ * the same from the log. */
 static struct turn_record *make_record(const struct run *run) {
     const struct message *turn = run->messages + run->turn_start;
     size_t count = run->message_count - run->turn_start, kept = 0;
     struct message *messages = mem_zero(count, sizeof(struct message));
     for (size_t i = 0; i < count; i++) {
         bool before_call = turn[i].role == MESSAGE_AGENT && i + 1 < count &&
-                           turn[i + 1].role == MESSAGE_TOOL_CALL;
+                           turn[i + 1].role == MESSAGE_TOOL_CALL &&
+                           !str_equal(turn[i + 1].tool, STR(TRANSFER_TOOL));
         if (!before_call) messages[kept++] = turn[i];
     }
     struct turn_record *record = turn_record_new(run->id, messages, kept);
@@ -172,8 +171,7 @@ void run_fail(struct run *run, enum err_code code, struct str reason, struct str
     end_with(run, RUN_FAILED, &event);
 }
 
-/* --- the journal's callbacks
- * ------------------------------------------------------------------------- */
+/* --- the journal's callbacks -------------------------------------------------------------- */
 
 static void on_durable(uint64_t seq, void *ctx) {
     struct run *run = ctx;
@@ -208,8 +206,7 @@ static void on_limit(void *ctx) {
              STR("the turn took longer than its limit"));
 }
 
-/* --- the session's callbacks
- * ------------------------------------------------------------------------- */
+/* --- the session's callbacks -------------------------------------------------------------- */
 
 static void begin(struct run *run) {
     const struct history *history = run->lease.history;
@@ -261,8 +258,7 @@ static void on_children_done(void *ctx) {
 
 static const struct lease_events lease_events = {on_granted, on_refused, on_children_done};
 
-/* --- start and stop
- * ---------------------------------------------------------------------------------- */
+/* --- start and stop ----------------------------------------------------------------------- */
 
 static struct run *new_run(struct run_host *host, const struct agent *agent) {
     struct run *run = MEM_NEW(struct run);

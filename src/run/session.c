@@ -47,8 +47,7 @@ struct loading {
     struct buf names;
 };
 
-/* --- table
- * ----------------------------------------------------------------------------------------- */
+/* --- table -------------------------------------------------------------------------------- */
 
 struct session_table *session_table_new(struct store *store) {
     struct session_table *table = MEM_NEW(struct session_table);
@@ -102,8 +101,7 @@ static struct stripe *stripe_of(struct session_table *table, struct str key) {
     return &table->stripes[map_hash(key) >> 32 & (STRIPE_COUNT - 1)];
 }
 
-/* --- sessions; all below is called with the stripe's lock held unless it says otherwise
- * --------- */
+/* --- sessions; all below is called with the stripe's lock held unless it says otherwise --- */
 
 static void touch(struct session *session) {
     if (!list_linked(&session->idle)) return;
@@ -222,8 +220,7 @@ static void serve_waiters(struct session *session) {
     }
 }
 
-/* --- loading
- * --------------------------------------------------------------------------------------- */
+/* --- loading ------------------------------------------------------------------------------ */
 
 static void on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
     struct loading *loading = ctx;
@@ -284,8 +281,7 @@ static void load(struct session_table *table, struct session *session,
     store_load(table->store, &loading->load);
 }
 
-/* --- leases
- * ---------------------------------------------------------------------------------------- */
+/* --- leases ------------------------------------------------------------------------------- */
 
 static enum session_answer ask(struct session *session, enum session_policy policy,
                                struct lease *lease, struct err *e) {
@@ -446,8 +442,7 @@ void session_release(struct lease *lease, struct turn_record *record) {
     pthread_mutex_unlock(&stripe->lock);
 }
 
-/* --- parking
- * --------------------------------------------------------------------------------------- */
+/* --- parking ------------------------------------------------------------------------------ */
 
 /* What travels to the parked run. */
 struct answer {

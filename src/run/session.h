@@ -104,8 +104,7 @@ struct turn_record **session_take_children(struct lease *lease, size_t *ret_coun
  * the session's history, or to the lender. NULL: nothing. */
 void session_release(struct lease *lease, struct turn_record *record);
 
-/* --- a run that waits for a human
- * ------------------------------------------------------------- */
+/* --- a run that waits for a human --------------------------------------------------------- */
 
 /* How a parked run is found and answered; embedded in the run. */
 struct parked {

@@ -9,8 +9,7 @@
 static void let_go(struct run *run);
 static void all_answered(struct run *run);
 
-/* --- answers
- * ------------------------------------------------------------------------------------------ */
+/* --- answers ------------------------------------------------------------------------------ */
 
 /* Record one answer; `result` is a JSON object. */
 static void answer(struct call *call, struct str result, const struct err *failed) {
@@ -42,8 +41,7 @@ static void answer_error(struct call *call, const struct err *why) {
     buf_done(&result);
 }
 
-/* --- transfers
- * ---------------------------------------------------------------------------------------- */
+/* --- transfers ---------------------------------------------------------------------------- */
 
 static bool is_transfer(const struct call *call) {
     return str_equal(call->tool, STR(TRANSFER_TOOL));
@@ -80,9 +78,7 @@ static void transfer(struct call *call) {
     run->agent = agent;
 }
 
-/* --- tools
- * --------------------------------------------------------------------------------------------
- */
+/* --- tools -------------------------------------------------------------------------------- */
 
 static void on_tool_done(struct str result, const struct err *failed, void *ctx) {
     struct call *call = ctx;
@@ -146,8 +142,7 @@ static void let_go(struct run *run) {
     if (!run->ending_seq && run->calls_answered == run->call_count) all_answered(run);
 }
 
-/* --- the session, lent and taken back
- * ------------------------------------------------------------------- */
+/* --- the session, lent and taken back ----------------------------------------------------- */
 
 static void add_child_turns(struct run *run) {
     size_t count;
@@ -180,9 +175,7 @@ void run_work_children_done(struct run *run) {
     if (run->lent && run->calls_answered == run->call_count) all_answered(run);
 }
 
-/* --- a human
- * -------------------------------------------------------------------------------------------
- */
+/* --- a human ------------------------------------------------------------------------------ */
 
 static void on_answer(char *text, void *ctx) {
     struct run *run = ctx;
@@ -234,8 +227,7 @@ void run_work_answered(struct run *run) {
     if (!run->ending_seq) run_ask(run);
 }
 
-/* --- the way in
- * ------------------------------------------------------------------------------------------ */
+/* --- the way in --------------------------------------------------------------------------- */
 
 static void record_calls(struct run *run) {
     for (size_t i = 0; i < run->call_count; i++) {

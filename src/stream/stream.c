@@ -54,8 +54,7 @@ uint64_t stream_seq(const struct stream *stream) {
     return cursor_seq(stream->cursor);
 }
 
-/* --- ending
- * -------------------------------------------------------------------------------------- */
+/* --- ending ------------------------------------------------------------------------------- */
 
 /* `event` is the one that ends it, or NULL when the cause lies outside the journal. `ended`
  * may free the stream, so nothing of it is touched afterwards. */
@@ -63,6 +62,7 @@ static void finish(struct stream *stream, enum close_cause cause, enum err_code 
                    const struct event *event) {
     struct close_ending ending = close_decide(&stream->close, cause, code);
     if (ending.last != FRAME_NONE) {
+        /* Only an event can end a stream with a frame, so there is one to project. */
         assert(event);
         close_frame(&stream->close, ending.last);
         stream->options.wire->project(event, ending.last, stream->options.ctx);
@@ -70,7 +70,7 @@ static void finish(struct stream *stream, enum close_cause cause, enum err_code 
     timer_stop(&stream->stall);
     timer_stop(&stream->heartbeat);
     close_end(&stream->close);
-    stream->options.wire->ended(ending, cause, stream->options.ctx);
+    stream->options.wire->ended(ending, cause, event, stream->options.ctx);
 }
 
 /* The status of an event that fails a stream whose mode answers with one. */
@@ -79,18 +79,12 @@ static enum err_code failure_code(const struct event *event) {
     return event->kind == EVENT_CANCELLED ? ERR_CANCELLED : ERR_UNKNOWN;
 }
 
-void stream_end(struct stream *stream, enum close_cause cause, enum err_code code) {
-    assert(cause != CAUSE_FINISHED);
-    if (stream->close.state == CLOSE_CLOSED) return;
-    /* A mode whose failures are frames needs the event that says so; without one the caller's
-     * cause is a status. */
-    struct event failed = {
-        .kind = EVENT_FAILED, .agent = STR_EMPTY, .failed = {code, err_name(code), STR_EMPTY}};
-    finish(stream, cause, code, &failed);
+void stream_end(struct stream *stream, enum close_cause cause) {
+    assert(cause != CAUSE_FINISHED && cause != CAUSE_FAILED);
+    if (stream->close.state != CLOSE_CLOSED) finish(stream, cause, ERR_NONE, NULL);
 }
 
-/* --- reading
- * ------------------------------------------------------------------------------------- */
+/* --- reading ------------------------------------------------------------------------------ */
 
 static bool transport_is_full(struct stream *stream) {
     return stream->options.wire->queued(stream->options.ctx) >= STREAM_HIGH_BYTES;
@@ -138,14 +132,13 @@ void stream_drained(struct stream *stream) {
     pump(stream);
 }
 
-/* --- time
- * ---------------------------------------------------------------------------------------- */
+/* --- time --------------------------------------------------------------------------------- */
 
 static void on_stall(void *ctx) {
     struct stream *stream = ctx;
     uint64_t stalled_ms = stream->options.wire->stalled_ms(stream->options.ctx);
     if (stalled_ms >= STREAM_STALL_MS) {
-        stream_end(stream, CAUSE_STALLED, ERR_RESOURCE_EXHAUSTED);
+        stream_end(stream, CAUSE_STALLED);
     } else {
         timer_start(&stream->stall, STREAM_STALL_MS - stalled_ms);
     }

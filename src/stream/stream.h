@@ -65,9 +65,9 @@ struct stream_options {
 MUST_CHECK bool stream_open(const struct stream_options *options, struct stream **ret,
                             struct err *e);
 
-/* End it for a reason outside the journal: LEFT, DEADLINE, STALLED, STOPPING, or FAILED with
- * `code`. `ended` is called before this returns, unless it already was. */
-void stream_end(struct stream *stream, enum close_cause cause, enum err_code code);
+/* End it for a reason outside the journal: LEFT, DEADLINE, STALLED or STOPPING. `ended` is
+ * called before this returns, unless it already was. */
+void stream_end(struct stream *stream, enum close_cause cause);
 
 /* The transport's queue fell to what wake_at asked for. */
 void stream_drained(struct stream *stream);

@@ -2,8 +2,7 @@
 
 #include <assert.h>
 
-/* --- what each kind is ---------------------------------------------------------------------
- */
+/* --- what each kind is -------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -45,8 +44,7 @@ bool event_needs_disk(enum event_kind kind) {
     return kinds[kind].needs_disk;
 }
 
-/* --- the fields of each kind, in their order on disk ---------------------------------------
- */
+/* --- the fields of each kind, in their order on disk -------------------------------------- */
 
 enum field_type { FIELD_END, FIELD_TEXT, FIELD_NUMBER, FIELD_TOKENS, FIELD_FLAG, FIELD_CODE };
 
@@ -97,8 +95,7 @@ static const struct field_row fields[EVENT_KIND_COUNT][FIELDS_MAX + 1] = {
     [EVENT_CANCELLED] = {{FIELD_TEXT, AT(cancelled.message)}},
 };
 
-/* --- numbers
- * ---------------------------------------------------------------------------------- */
+/* --- numbers ------------------------------------------------------------------------------ */
 
 static uint64_t zigzag(int64_t number) {
     return ((uint64_t)number << 1) ^ (uint64_t)(number >> 63);
@@ -150,8 +147,7 @@ static bool take_text(struct str *bytes, struct str *ret) {
     return true;
 }
 
-/* --- encode
- * ------------------------------------------------------------------------------------ */
+/* --- encode ------------------------------------------------------------------------------- */
 
 static const void *field_at(const struct event *event, const struct field_row *row) {
     return (const char *)event + row->offset;
@@ -206,8 +202,7 @@ bool event_encode(const struct event *event, struct buf *out) {
     return true;
 }
 
-/* --- decode
- * ------------------------------------------------------------------------------------ */
+/* --- decode ------------------------------------------------------------------------------- */
 
 static bool take_field(struct str *body, struct event *event, const struct field_row *row) {
     void *at = (char *)event + row->offset;
@@ -257,8 +252,7 @@ cut:
     return err_set(e, ERR_DATA_LOSS, "a %s event is cut short", kinds[kind].name);
 }
 
-/* --- turns
- * ------------------------------------------------------------------------------------- */
+/* --- turns -------------------------------------------------------------------------------- */
 
 bool event_turn_append(struct buf *turns, struct str agent, struct str text) {
     size_t len = varint_len(agent.len) + agent.len + varint_len(text.len) + text.len;

@@ -8,8 +8,7 @@
 
 #define UUID_LEN 36
 
-/* --- session ids
- * ------------------------------------------------------------------------------------ */
+/* --- session ids -------------------------------------------------------------------------- */
 
 static bool new_uuid(struct arena *arena, struct str *ret) {
     unsigned char b[16];
@@ -73,9 +72,7 @@ too_large:
     return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
 }
 
-/* --- input
- * -------------------------------------------------------------------------------------------
- */
+/* --- input -------------------------------------------------------------------------------- */
 
 /* The text of one message: a string, or the first text part of an array of parts. */
 static struct json content_of(struct json message) {

@@ -7,8 +7,7 @@
 #define VERSION_HEADER STR_INIT("x-runtime-contract-version")
 #define RETRY_AFTER_S STR("5")
 
-/* --- /health
- * ------------------------------------------------------------------------------------------ */
+/* --- /health ------------------------------------------------------------------------------ */
 
 static void health(struct route_call *call, void *ctx) {
     const struct runtime_desk *desk = ctx;
@@ -26,8 +25,7 @@ static void health(struct route_call *call, void *ctx) {
     buf_done(&body);
 }
 
-/* --- who may come in
- * ---------------------------------------------------------------------------------- */
+/* --- who may come in ---------------------------------------------------------------------- */
 
 static bool refuse(struct route_failure *ret, int status, struct str code, struct str message) {
     *ret = (struct route_failure){status, code, message, STR_EMPTY};
@@ -74,8 +72,7 @@ static bool guard(struct route_call *call, const struct route *row, void *ctx,
     return refuse(ret, 503, STR("AGENT_NOT_LOADED"), STR("Agent not loaded yet"));
 }
 
-/* --- failures
- * ------------------------------------------------------------------------------------------ */
+/* --- failures ----------------------------------------------------------------------------- */
 
 /* 401 and 403 carry both shapes that readers know; see section 1.4 of the sheet. */
 static void failure_body(const struct route_failure *failure, struct buf *out) {
@@ -92,8 +89,7 @@ static void failure_body(const struct route_failure *failure, struct buf *out) {
     json_close(&json);
 }
 
-/* --- the table
- * ----------------------------------------------------------------------------------------- */
+/* --- the table ---------------------------------------------------------------------------- */
 
 static const struct route rows[] = {
     /* clang-format off */
@@ -125,6 +121,6 @@ void runtime_table(struct runtime_desk *desk, struct route_table *ret) {
 void runtime_desk_cut(struct runtime_desk *desk) {
     LIST_EACH(&desk->calls, link) {
         struct turn *turn = CONTAINER_OF(link, struct turn, link);
-        stream_end(turn->stream, CAUSE_STOPPING, ERR_CANCELLED);
+        stream_end(turn->stream, CAUSE_STOPPING);
     }
 }

@@ -16,8 +16,7 @@ struct open_call {
     int64_t at_ms;
 };
 
-/* --- failures
- * ------------------------------------------------------------------------------------------ */
+/* --- failures ----------------------------------------------------------------------------- */
 
 /* What a failed run answers on /invoke: the contract knows 500, and 503 for "try again". */
 static void refuse_run(struct route_call *call, enum err_code code, struct str reason,
@@ -57,8 +56,7 @@ void turn_refuse(struct route_call *call, const struct err *why) {
     refuse_run(call, why->code, err_name(why->code), err_text(why));
 }
 
-/* --- the tools of a run, for `history`
- * -------------------------------------------------------------------- */
+/* --- the tools of a run, for `history` ---------------------------------------------------- */
 
 static void open_call(struct turn *turn, const struct event *event) {
     size_t size = (turn->open_call_count + 1) * sizeof(struct open_call);
@@ -109,9 +107,7 @@ void turn_note(struct turn *turn, const struct event *event) {
     if (event->kind == EVENT_TOOL_RESULT) close_call(turn, event);
 }
 
-/* --- results
- * -------------------------------------------------------------------------------------------
- */
+/* --- results ------------------------------------------------------------------------------ */
 
 /* The final replies, in order, a blank line between two agents. */
 static void join_turns(struct str turns, struct buf *out) {
@@ -169,9 +165,7 @@ void turn_write_result(struct turn *turn, const struct event *event, struct buf 
     json_close(&json);
 }
 
-/* --- life
- * -----------------------------------------------------------------------------------------------
- */
+/* --- life --------------------------------------------------------------------------------- */
 
 static void turn_free(struct turn *turn) {
     list_remove(&turn->link);
@@ -209,7 +203,7 @@ static void cancel_run(struct turn *turn, enum close_cause cause) {
 static void on_left(void *ctx) {
     struct turn *turn = ctx;
     turn->gone = true;
-    stream_end(turn->stream, CAUSE_LEFT, ERR_CANCELLED);
+    stream_end(turn->stream, CAUSE_LEFT);
     turn_free(turn);
 }
 
@@ -227,9 +221,7 @@ static const struct route_watch watch = {
     .closed = on_closed,
 };
 
-/* --- /invoke
- * ----------------------------------------------------------------------------------------------
- */
+/* --- /invoke ------------------------------------------------------------------------------ */
 
 static void invoke_project(const struct event *event, enum close_frame frame, void *ctx) {
     struct turn *turn = ctx;
@@ -242,27 +234,22 @@ static void invoke_project(const struct event *event, enum close_frame frame, vo
     buf_done(&body);
 }
 
-static enum stream_verdict invoke_judge(const struct event *event, void *ctx) {
-    struct turn *turn = ctx;
-    /* Mode SINGLE answers a failure with a status; its text is the event's. */
-    if (event->kind == EVENT_FAILED) {
-        refuse_run(turn->call, event->failed.code, event->failed.reason, event->failed.message);
-        turn->gone = true;
-    }
-    return judge(event, ctx);
-}
-
-static void invoke_ended(struct close_ending ending, enum close_cause cause, void *ctx) {
+static void invoke_ended(struct close_ending ending, enum close_cause cause,
+                         const struct event *last, void *ctx) {
     struct turn *turn = ctx;
     if (ending.status == ERR_NONE) return;
     cancel_run(turn, cause);
     if (turn->gone) return;
-    refuse_run(turn->call, cause == CAUSE_STOPPING ? ERR_UNAVAILABLE : ending.status,
-               err_name(ending.status), STR("the turn was cut short"));
+    if (last && last->kind == EVENT_FAILED) {
+        refuse_run(turn->call, last->failed.code, last->failed.reason, last->failed.message);
+    } else {
+        refuse_run(turn->call, cause == CAUSE_STOPPING ? ERR_UNAVAILABLE : ending.status,
+                   err_name(ending.status), STR("the turn was cut short"));
+    }
 }
 
 static const struct stream_wire invoke_wire = {
-    .judge = invoke_judge,
+    .judge = judge,
     .project = invoke_project,
     .queued = queued,
     .wake_at = wake_at,
@@ -270,9 +257,7 @@ static const struct stream_wire invoke_wire = {
     .ended = invoke_ended,
 };
 
-/* --- /stream
- * ----------------------------------------------------------------------------------------------
- */
+/* --- /stream ------------------------------------------------------------------------------ */
 
 static void send_object(struct turn *turn, struct str name, const char *key, struct str text) {
     struct buf data;
@@ -361,8 +346,10 @@ static void heartbeat(void *ctx) {
 }
 
 /* The transport close of this wire is `[DONE]`, after success and after failure. */
-static void stream_ended(struct close_ending ending, enum close_cause cause, void *ctx) {
+static void stream_ended(struct close_ending ending, enum close_cause cause,
+                         const struct event *last, void *ctx) {
     struct turn *turn = ctx;
+    (void)last; /* a failed run has been told as an event already */
     if (ending.status != ERR_NONE) cancel_run(turn, cause);
     if (turn->gone) return;
     if (cause == CAUSE_STALLED) {
@@ -386,9 +373,7 @@ static const struct stream_wire stream_wire = {
     .ended = stream_ended,
 };
 
-/* --- the way in
- * -------------------------------------------------------------------------------------------
- */
+/* --- the way in --------------------------------------------------------------------------- */
 
 static bool start(struct turn *turn, enum close_mode mode, const struct stream_wire *wire,
                   struct err *e) {
@@ -409,7 +394,9 @@ static bool start(struct turn *turn, enum close_mode mode, const struct stream_w
                                      .paces = true,
                                      .wire = wire,
                                      .ctx = turn};
-    return stream_open(&options, &turn->stream, e);
+    if (stream_open(&options, &turn->stream, e)) return true;
+    run_cancel(turn->run, STR("the turn could not be followed"));
+    return false;
 }
 
 static void begin(struct route_call *call, struct runtime_desk *desk, enum close_mode mode,

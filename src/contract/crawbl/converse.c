@@ -23,8 +23,7 @@ struct converse {
     struct str user, workspace; /* of the token, or of the first request */
 };
 
-/* --- the end of a turn
- * ---------------------------------------------------------------------------- */
+/* --- the end of a turn -------------------------------------------------------------------- */
 
 static void drop_turn(struct converse *converse) {
     stream_free(converse->stream);
@@ -47,8 +46,10 @@ static void go_on(struct converse *converse) {
     }
 }
 
-static void on_ended(struct close_ending ending, enum close_cause cause, void *ctx) {
+static void on_ended(struct close_ending ending, enum close_cause cause,
+                     const struct event *last, void *ctx) {
     struct converse *converse = ctx;
+    (void)last;
     bool preempted = ending.status != ERR_NONE;
     if (preempted && converse->run) {
         run_cancel(converse->run, cause == CAUSE_LEFT ? STR("the caller left")
@@ -63,8 +64,7 @@ static void on_ended(struct close_ending ending, enum close_cause cause, void *c
     }
 }
 
-/* --- the wire
- * --------------------------------------------------------------------------------------- */
+/* --- the wire ----------------------------------------------------------------------------- */
 
 static enum stream_verdict judge(const struct event *event, void *ctx) {
     (void)ctx;
@@ -110,8 +110,7 @@ static const struct stream_wire wire = {
     .ended = on_ended,
 };
 
-/* --- a request
- * -------------------------------------------------------------------------------------- */
+/* --- a request ---------------------------------------------------------------------------- */
 
 /* Who asks, and whether the body agrees (K8, K15). */
 static bool identify(struct converse *converse, const struct crawbl_converse_request *request,
@@ -228,8 +227,7 @@ static void on_message(struct rpc_call *call, struct str message, void *ctx) {
     go_on(converse);
 }
 
-/* --- the call
- * --------------------------------------------------------------------------------------- */
+/* --- the call ----------------------------------------------------------------------------- */
 
 static void *on_open(struct rpc_call *call, void *service_ctx) {
     struct converse *converse = MEM_NEW(struct converse);
@@ -268,7 +266,7 @@ static void on_cancelled(struct rpc_call *call, enum rpc_cancel why, void *ctx) 
     struct converse *converse = ctx;
     (void)call;
     converse->over = true;
-    if (converse->stream) stream_end(converse->stream, causes[why], ERR_CANCELLED);
+    if (converse->stream) stream_end(converse->stream, causes[why]);
 }
 
 static void on_closed(void *ctx) {
@@ -287,8 +285,7 @@ static const struct rpc_handler handler = {
     .closed = on_closed,
 };
 
-/* --- the service
- * ------------------------------------------------------------------------------------ */
+/* --- the service -------------------------------------------------------------------------- */
 
 static const struct rpc_method methods[] = {
     /* clang-format off */

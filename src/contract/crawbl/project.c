@@ -71,9 +71,7 @@ static void send_usage(struct rpc_call *call, const struct event *event) {
     send_event(call, CRAWBL_CONVERSE_EVENT_USAGE, &crawbl_usage_event_table, &out);
 }
 
-/* --- done
- * --------------------------------------------------------------------------------------------
- */
+/* --- done --------------------------------------------------------------------------------- */
 
 static void send_done(struct rpc_call *call, struct str model, const struct crawbl_turn *turns,
                       size_t count) {
