@@ -37,9 +37,9 @@ void route_site_cut(struct route_site *site) {
     LIST_EACH(&site->calls, link) answer_cut(CALL_OF(link));
 }
 
-/* --- the checks before a handler ----------------------------------------------------------
- *
- * In this order, each of which answers by itself when it says no: path, method, the table's
+/* --- the checks before a handler --------------------------------------------------------- */
+
+/* In this order, each of which answers by itself when it says no: path, method, the table's
  * guard, type of the body, its size. No byte of the body is read before the last one. */
 
 static struct str quoted(struct str text) {

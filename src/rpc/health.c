@@ -74,8 +74,9 @@ static void name_release(struct health *health, struct name *name) {
     name_free(name);
 }
 
-/* --- messages: HealthCheckRequest{1: string service}, HealthCheckResponse{1: enum status} --
- */
+/* --- messages ---------------------------------------------------------------------------- */
+
+/* HealthCheckRequest{1: string service}, HealthCheckResponse{1: enum status} */
 
 struct request {
     struct str service;

@@ -97,9 +97,9 @@ static void on_stall(void *ctx) {
     if (!list_empty(&site->calls)) timer_start(&site->stall, next_ms);
 }
 
-/* --- the checks before a handler ----------------------------------------------------------
- *
- * In this order, each of which answers by itself when it says no: what is gRPC at all, which
+/* --- the checks before a handler --------------------------------------------------------- */
+
+/* In this order, each of which answers by itself when it says no: what is gRPC at all, which
  * method, by when, how encoded, who. No message is read before the last one said yes. */
 
 static struct str value_of(const struct exchange *exchange, struct str name) {

@@ -27,6 +27,7 @@ struct exchange {
     size_t may_read; /* how much more the peer takes */
     size_t wake_low;
     bool wakes;
+    bool waiting; /* bytes were there at the last touch or write */
     uint64_t progress_ms;
 };
 
@@ -146,6 +147,7 @@ static void write_out(struct exchange *x) {
     buf_drop(&x->out, len);
     if (x->may_read != SIZE_MAX) x->may_read -= len;
     x->progress_ms = loop_now_ms(x->loop);
+    x->waiting = x->out.len > 0;
 }
 
 static void close_with(struct exchange *x, enum exchange_close how) {
@@ -332,7 +334,8 @@ struct buf *exchange_out(struct exchange *x) {
 void exchange_touch(struct exchange *x) {
     may_still_send(x);
     assert(x->status != 0 && !x->out.full);
-    if (!list_linked(&x->flush.link) && x->may_read) x->progress_ms = loop_now_ms(x->loop);
+    if (!x->waiting) x->progress_ms = loop_now_ms(x->loop);
+    x->waiting = x->out.len > 0;
     loop_defer(x->loop, &x->flush);
 }
 
