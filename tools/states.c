@@ -1,0 +1,82 @@
+/* states: draw the state machines, from the tables that the program itself obeys.
+ *
+ * `make docs` writes what this prints to docs/states.md. A machine is one row below; its
+ * states, their names and their moves are asked of the module that owns them.
+ */
+#include "route/answer.h"
+#include "rpc/call.h"
+#include "run/run.h"
+#include "stream/close.h"
+
+#include <stdio.h>
+
+#define MACHINE(prefix)                                                                        \
+    static bool prefix##_moves(unsigned state, unsigned next) {                                \
+        return prefix##_may_become((enum prefix##_state)state, (enum prefix##_state)next);     \
+    }                                                                                          \
+    static struct str prefix##_name(unsigned state) {                                          \
+        return prefix##_state_name((enum prefix##_state)state);                                \
+    }
+
+MACHINE(run)
+MACHINE(close)
+MACHINE(call)
+MACHINE(answer)
+
+/* clang-format off */
+static const struct machine {
+    const char *title, *file, *about;
+    unsigned count;
+    bool (*moves)(unsigned state, unsigned next);
+    struct str (*name)(unsigned state);
+} machines[] = {
+    {"A run",            "src/run/run.c",      "One execution: a turn, a job.",
+     RUN_STATE_COUNT,    run_moves,    run_name},
+    {"A stream",         "src/stream/close.c", "One caller's view of a journal, and how it ends.",
+     CLOSE_STATE_COUNT,  close_moves,  close_name},
+    {"A gRPC call",      "src/rpc/call.c",     "From the headers to the last byte.",
+     CALL_STATE_COUNT,   call_moves,   call_name},
+    {"An HTTP answer",   "src/route/answer.c", "From the request line to the end of the body.",
+     ANSWER_STATE_COUNT, answer_moves, answer_name},
+};
+/* clang-format on */
+
+static bool is_last(const struct machine *machine, unsigned state) {
+    for (unsigned next = 0; next < machine->count; next++) {
+        if (machine->moves(state, next)) return false;
+    }
+    return true;
+}
+
+static void draw(const struct machine *machine) {
+    printf("\n## %s\n\n%s The table is in `%s`.\n\n", machine->title, machine->about,
+           machine->file);
+    printf("```mermaid\nstateDiagram-v2\n    [*] --> " STR_FMT "\n", STR_ARG(machine->name(0)));
+    for (unsigned state = 0; state < machine->count; state++) {
+        struct str from = machine->name(state);
+        for (unsigned next = 0; next < machine->count; next++) {
+            struct str to = machine->name(next);
+            if (machine->moves(state, next))
+                printf("    " STR_FMT " --> " STR_FMT "\n", STR_ARG(from), STR_ARG(to));
+        }
+        if (is_last(machine, state)) printf("    " STR_FMT " --> [*]\n", STR_ARG(from));
+    }
+    printf("```\n\n| from | may become |\n|---|---|\n");
+    for (unsigned state = 0; state < machine->count; state++) {
+        struct str from = machine->name(state);
+        printf("| " STR_FMT " |", STR_ARG(from));
+        for (unsigned next = 0; next < machine->count; next++) {
+            struct str to = machine->name(next);
+            if (machine->moves(state, next)) printf(" " STR_FMT, STR_ARG(to));
+        }
+        printf("%s |\n", is_last(machine, state) ? " (nothing: it is over)" : "");
+    }
+}
+
+int main(void) {
+    printf("# State machines\n\n"
+           "Written by `make docs` from the tables that the program obeys. A move that is not "
+           "here is an\nassert, and a test tries every pair.\n");
+    for (size_t i = 0; i < ARRAY_LEN(machines); i++) draw(&machines[i]);
+    return 0;
+}
