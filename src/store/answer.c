@@ -25,7 +25,7 @@ void answer_close(struct answer *answer) {
     sqlite3_finalize(answer->unfinished);
 }
 
-/* --- gathering sections --------------------------------------------------------------------- */
+/* --- gathering sections ------------------------------------------------------------------- */
 
 struct gather {
     struct store_load *load;
@@ -119,7 +119,7 @@ static bool take_after(const struct row *row, void *ctx, struct err *e) {
     return !gather->cut;
 }
 
-/* --- the rows of a run ---------------------------------------------------------------------- */
+/* --- the rows of a run -------------------------------------------------------------------- */
 
 /* Which sequence number the run's first section in a row begins with. */
 static bool first_seq_in(struct answer *answer, int64_t id, uint64_t run, uint64_t *ret,
@@ -179,7 +179,7 @@ static bool walk_run(struct answer *answer, const struct run_entry *entry, row_f
            gather->cut;
 }
 
-/* --- STORE_SESSION -------------------------------------------------------------------------- */
+/* --- STORE_SESSION ------------------------------------------------------------------------ */
 
 static void reverse(struct store_section *sections, size_t count) {
     for (size_t i = 0; i + i + 1 < count; i++) {
@@ -253,7 +253,7 @@ static bool answer_session(struct answer *answer, struct gather *gather, struct 
     return ok;
 }
 
-/* --- STORE_RUN, STORE_UNFINISHED ------------------------------------------------------------ */
+/* --- STORE_RUN, STORE_UNFINISHED ---------------------------------------------------------- */
 
 static bool answer_run(struct answer *answer, struct gather *gather, struct err *e) {
     struct run_entry entry;

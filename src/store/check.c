@@ -18,7 +18,7 @@ static bool damaged(const char *path, const char *what, struct err *e) {
     return err_set(e, ERR_DATA_LOSS, "store %s: %s; " FIX, path, what);
 }
 
-/* --- the header ----------------------------------------------------------------------------- */
+/* --- the header --------------------------------------------------------------------------- */
 
 #define HEADER_BYTES 100
 
@@ -85,7 +85,7 @@ bool check_file(const char *path, const struct mark *mark, bool *ret_new, struct
     return ok;
 }
 
-/* --- its length ----------------------------------------------------------------------------- */
+/* --- its length --------------------------------------------------------------------------- */
 
 #define WAL_HEADER_BYTES 32
 #define FRAME_HEADER_BYTES 24
@@ -129,7 +129,7 @@ static bool check_length(struct database *db, uint64_t pages, struct err *e) {
     return struck == count || damaged(db->path, "it is cut off", e);
 }
 
-/* --- its content ---------------------------------------------------------------------------- */
+/* --- its content -------------------------------------------------------------------------- */
 
 /* Everything acknowledged before is here. */
 static bool check_mark(struct database *db, const struct rows *rows, const struct mark *mark,

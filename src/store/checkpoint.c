@@ -36,7 +36,7 @@ struct checkpoint *checkpoint_new(struct database *db) {
     return checkpoint;
 }
 
-/* --- the thread ----------------------------------------------------------------------------- */
+/* --- the thread --------------------------------------------------------------------------- */
 
 static void move(struct checkpoint *checkpoint, enum checkpoint_state next) {
     checkpoint->shared.state = next;
@@ -66,7 +66,7 @@ static void *fold(void *ctx) {
     return NULL;
 }
 
-/* --- the store's side ----------------------------------------------------------------------- */
+/* --- the store's side --------------------------------------------------------------------- */
 
 static enum checkpoint_state state_of(struct checkpoint *checkpoint, bool wait) {
     pthread_mutex_lock(&checkpoint->shared.lock);

@@ -17,7 +17,7 @@
 #define LEARN_SESSIONS 1000
 #define PATH_BYTES (PATH_MAX + 64)
 
-/* --- the folder and a new file -------------------------------------------------------------- */
+/* --- the folder and a new file ------------------------------------------------------------ */
 
 static bool make_folder(const char *folder, struct err *e) {
     char path[PATH_MAX];
@@ -77,7 +77,7 @@ static bool make_new(struct core *core, const char *folder, const char *path, st
     return sync_path(folder, e);
 }
 
-/* --- opening -------------------------------------------------------------------------------- */
+/* --- opening ------------------------------------------------------------------------------ */
 
 static const char *const synchronous[] = {
     [STORE_FULL] = "PRAGMA synchronous = FULL",
@@ -195,7 +195,7 @@ void core_close(struct core *core) {
     lock_drop(core->lock);
 }
 
-/* --- writing -------------------------------------------------------------------------------- */
+/* --- writing ------------------------------------------------------------------------------ */
 
 /* A session that begins must be known before anybody learns that it is written. */
 static void learn_from(struct core *core, const struct store_row *row) {
@@ -238,7 +238,7 @@ fail:
     return false;
 }
 
-/* --- projecting ----------------------------------------------------------------------------- */
+/* --- projecting --------------------------------------------------------------------------- */
 
 /* The tables can be filled again from the log, so their commits need not be synced. */
 static void sync_commits(struct core *core, bool sync) {
@@ -309,7 +309,7 @@ void core_answer(struct core *core, struct store_load *loads) {
     sync_commits(core, true);
 }
 
-/* --- learning ------------------------------------------------------------------------------- */
+/* --- learning ----------------------------------------------------------------------------- */
 
 bool core_learn(struct core *core, bool *ret_all, struct err *e) {
     sqlite3_stmt *learn = core->learn;

@@ -12,7 +12,7 @@
 #define DAY_MS INT64_C(86400000)
 #define KEY_BYTES (64 * MIB)
 
-/* --- opening -------------------------------------------------------------------------------- */
+/* --- opening ------------------------------------------------------------------------------ */
 
 bool project_open(struct project *project, struct database *db, struct rows *rows,
                   struct runs *runs, struct known *known, struct err *e) {
@@ -69,7 +69,7 @@ void project_drop(struct project *project) {
     project->reached = project->done;
 }
 
-/* --- a batch: what some rows change --------------------------------------------------------- */
+/* --- a batch: what some rows change ------------------------------------------------------- */
 
 struct session_change {
     struct session_change *next;
@@ -149,7 +149,7 @@ static void key_add(struct buf *key, struct str text) {
     buf_append(key, text);
 }
 
-/* --- runs ----------------------------------------------------------------------------------- */
+/* --- runs --------------------------------------------------------------------------------- */
 
 static bool load_run(struct batch *batch, struct run_change *run, struct err *e) {
     bool found;
@@ -181,7 +181,7 @@ static struct run_change *run_of(struct batch *batch, const struct store_section
     return run;
 }
 
-/* --- sessions ------------------------------------------------------------------------------- */
+/* --- sessions ----------------------------------------------------------------------------- */
 
 bool project_session(struct project *project, struct str workspace, struct str user,
                      struct str name, int64_t *ret_id, uint64_t *ret_newest, struct err *e) {
@@ -238,7 +238,7 @@ static struct session_change *session_of(struct batch *batch, const struct event
     return session;
 }
 
-/* --- usage ---------------------------------------------------------------------------------- */
+/* --- usage -------------------------------------------------------------------------------- */
 
 static int64_t add(int64_t a, int64_t b) {
     int64_t sum;
@@ -291,7 +291,7 @@ static bool add_usage(struct batch *batch, const struct run_change *run,
     return true;
 }
 
-/* --- gathering ------------------------------------------------------------------------------ */
+/* --- gathering ---------------------------------------------------------------------------- */
 
 static bool add_started(struct batch *batch, struct run_change *run, const struct event *event,
                         struct err *e) {
@@ -358,7 +358,7 @@ static bool add_row(const struct row *row, void *ctx, struct err *e) {
     return !batch->enough;
 }
 
-/* --- writing what was gathered -------------------------------------------------------------- */
+/* --- writing what was gathered ------------------------------------------------------------ */
 
 static bool write_session(struct project *project, const struct session_change *session,
                           struct err *e) {

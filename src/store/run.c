@@ -2,7 +2,7 @@
 
 #include "store/varint.h"
 
-/* --- entries -------------------------------------------------------------------------------- */
+/* --- entries ------------------------------------------------------------------------------ */
 
 void run_entry_init(struct run_entry *entry, uint64_t id) {
     *entry = (struct run_entry){.id = id};
@@ -37,7 +37,7 @@ bool run_places_next(struct run_places *cursor) {
     return true;
 }
 
-/* --- the table ------------------------------------------------------------------------------ */
+/* --- the table ---------------------------------------------------------------------------- */
 
 bool run_open(struct runs *runs, struct database *db, struct err *e) {
     *runs = (struct runs){.db = db};

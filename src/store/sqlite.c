@@ -49,7 +49,7 @@ struct store {
     } shared;
 };
 
-/* --- asking, on any loop -------------------------------------------------------------------- */
+/* --- asking, on any loop ------------------------------------------------------------------ */
 
 static void wake(struct store *store, bool asleep) {
     if (asleep) pthread_cond_signal(&store->shared.changed);
@@ -103,7 +103,7 @@ void store_load(struct store *store, struct store_load *load) {
     wake(store, asleep);
 }
 
-/* --- answering, from the store's thread ----------------------------------------------------- */
+/* --- answering, from the store's thread --------------------------------------------------- */
 
 /* Writes of one loop that were answered together travel as one mail, chained by `next`. */
 static void tell_written(void *ctx) {
@@ -152,7 +152,7 @@ static void fail_loads(struct store_load *loads, const struct err *why) {
     answer_loads(loads);
 }
 
-/* --- the thread's turn ---------------------------------------------------------------------- */
+/* --- the thread's turn -------------------------------------------------------------------- */
 
 /* What the thread has taken and not yet done. */
 struct work {
@@ -300,7 +300,7 @@ static void refuse(struct store *store, const struct err *why) {
     }
 }
 
-/* --- opening and closing -------------------------------------------------------------------- */
+/* --- opening and closing ------------------------------------------------------------------ */
 
 static void tell_opened(void *ctx) {
     struct opening *opening = ctx;

@@ -1,0 +1,192 @@
+/* Death at every named step (R-1, R-2, T9): a child writes, says what was acknowledged, and is
+ * killed there; what it said must be found, whole, and nothing by halves. */
+#include "fixture.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+
+#define CHILD_WRITES 12
+
+static int setup(void **state) {
+    struct fixture *f = MEM_NEW(struct fixture);
+    fixture_init(f);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct fixture *f = *state;
+    fixture_done(f);
+    free(f);
+    return 0;
+}
+
+/* Where the child dies: the nth time this step is reached. */
+static const char *fatal_step;
+static atomic_int lives;
+
+static void die_at_step(const char *step, void *ctx) {
+    (void)ctx;
+    if (strcmp(step, fatal_step) == 0 && --lives == 0) raise(SIGKILL);
+}
+
+/* A run in two rows of one write: both or none may be found. */
+static void write_pair(struct fixture *f, uint64_t run) {
+    struct row_text first, second;
+    row_begin(&first);
+    row_section(&first, run, 1);
+    row_event(&first, started("s"));
+    row_begin(&second);
+    row_section(&second, run, 2);
+    row_event(&second, done());
+    struct store_row rows[] = {row_end(&first, run), row_end(&second, run)};
+    if (!fixture_try_write(f, rows, 2)) _exit(1);
+}
+
+static void live(const char *folder, enum store_durability durability, uint64_t first,
+                 int told) {
+    struct fixture f = {.durability = durability, .at_step = die_at_step};
+    snprintf(f.folder, sizeof(f.folder), "%s", folder);
+    f.loop = loop_new();
+    if (!fixture_try_open(&f)) {
+        fprintf(stderr, "%s\n", f.failed.text);
+        _exit(1);
+    }
+    for (uint64_t run = first; run < first + CHILD_WRITES; run++) {
+        write_pair(&f, run);
+        if (write(told, &run, sizeof(run)) != sizeof(run)) _exit(1);
+        struct store_load load = session_load("s");
+        if (!fixture_try_load(&f, &load)) _exit(1);
+        arena_free(load.arena);
+    }
+    fixture_close(&f);
+    _exit(0);
+}
+
+/* Returns the newest run that the child knew to be written, or `before`. */
+static uint64_t run_child(struct fixture *f, uint64_t first, uint64_t before, int *ret_status) {
+    int told[2];
+    assert_int_equal(pipe(told), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        close(told[0]);
+        live(f->folder, f->durability, first, told[1]);
+    }
+    close(told[1]);
+    uint64_t run, newest = before;
+    while (read(told[0], &run, sizeof(run)) == sizeof(run)) newest = run;
+    close(told[0]);
+    assert_int_equal(waitpid(child, ret_status, 0), child);
+    return newest;
+}
+
+/* Every run up to `newest` is there and whole; after it at most the one that was under way. */
+static uint64_t check_runs(struct fixture *f, uint64_t newest) {
+    struct store_load load = session_load("s");
+    load.runs_max = 100000;
+    load = fixture_load(f, load);
+    assert_int_equal(load.section_count % 2, 0);
+    uint64_t count = load.section_count / 2;
+    assert_in_range(count, newest, newest + 1);
+    for (uint64_t i = 0; i < count; i++) {
+        assert_int_equal(load.sections[2 * i].run, i + 1);
+        assert_int_equal(load.sections[2 * i].first_seq, 1);
+        assert_int_equal(load.sections[2 * i + 1].run, i + 1);
+        assert_int_equal(load.sections[2 * i + 1].first_seq, 2);
+    }
+    arena_free(load.arena);
+    assert_answer(f, (struct store_load){.question = STORE_UNFINISHED}, "");
+    return count;
+}
+
+static const char *const steps[] = {
+    "schema 1",  "schema 2",       "schema committed", "new filled", "new named",
+    "epoch",     "epoch noted",    "commit",           "rows appended", "committed",
+    "noted",     "answered",       "tables filled",    "projected",
+};
+
+static void nothing_acknowledged_is_lost_at_any_step(void **state) {
+    struct fixture *f = *state;
+    for (int durability = STORE_FULL; durability <= STORE_NORMAL; durability++) {
+        for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+            uint64_t newest = 0;
+            f->durability = (enum store_durability)durability;
+            /* Three deaths in a row on one folder, each later than the one before. */
+            for (int life = 1; life <= 5; life += 2) {
+                int status;
+                fatal_step = steps[i];
+                lives = life;
+                newest = run_child(f, newest + 1, newest, &status);
+                assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+                fixture_open(f);
+                newest = check_runs(f, newest);
+                fixture_close(f);
+            }
+            fixture_empty(f->folder);
+        }
+    }
+}
+
+static off_t size_of(const struct fixture *f, const char *name) {
+    char path[96];
+    struct stat info;
+    snprintf(path, sizeof(path), "%s/%s", f->folder, name);
+    return stat(path, &info) == 0 ? info.st_size : 0;
+}
+
+/* */
+static void fifty_crashes_in_a_row_leave_a_small_write_ahead_log(void **state) {
+    struct fixture *f = *state;
+    uint64_t newest = 0;
+    f->durability = STORE_NORMAL;
+    fatal_step = "answered";
+    for (int crash = 0; crash < 50; crash++) {
+        int status;
+        lives = CHILD_WRITES / 2;
+        newest = run_child(f, newest + 1, newest, &status);
+        assert_true(WIFSIGNALED(status));
+        /* The write under way at the death may be there as well. */
+        newest++;
+        assert_true(size_of(f, "weir.db-wal") < (off_t)(9 * MIB));
+    }
+    fixture_open(f);
+    assert_int_equal(store_epoch(f->store), 51);
+    fixture_close(f);
+    assert_int_equal(size_of(f, "weir.db-wal"), 0);
+}
+
+static void a_migration_resumes_where_it_died(void **state) {
+    struct fixture *f = *state;
+    static const char *const at[] = {"schema 2", "schema committed"};
+    for (size_t i = 0; i < ARRAY_LEN(at); i++) {
+        fixture_open(f);
+        write_pair(f, 1);
+        fixture_close(f);
+        /* Back to version 1, which had the log alone. */
+        fixture_sql(f, "DROP TABLE session; DROP TABLE run; DROP TABLE usage;"
+                       "DELETE FROM meta WHERE name = 'projected';"
+                       "UPDATE meta SET value = 1 WHERE name = 'schema'");
+        int status;
+        fatal_step = at[i];
+        lives = 1;
+        run_child(f, 2, 1, &status);
+        assert_true(WIFSIGNALED(status));
+        fixture_open(f);
+        assert_int_equal(check_runs(f, 1), 1);
+        fixture_close(f);
+        fixture_empty(f->folder);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(nothing_acknowledged_is_lost_at_any_step),
+        TEST(fifty_crashes_in_a_row_leave_a_small_write_ahead_log),
+        TEST(a_migration_resumes_where_it_died),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
