@@ -1,0 +1,391 @@
+#include "server/conn.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <nghttp2/nghttp2.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define CONN_MAGIC 0x636f6e6eu
+
+/* So much leaves in one turn; then the others have theirs. */
+#define TURN_BYTES (512 * KIB)
+
+/* A peer that never stops sending is not read in peace for ever. */
+#define LINGER_MS 1000
+#define LINGER_MAX_BYTES (1 * MIB)
+
+/* Who serves a stream ends it with words at write_stall_ms (ruling K20); where nobody does,
+ * the server cuts it a little later. */
+#define STALL_GRACE_MS 5000
+
+#define SPARE_MIN_BYTES (2 * KIB)
+#define SPARE_MAX_BYTES (1 * MIB)
+
+static const struct str preface = STR_INIT("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+
+/* --- home --------------------------------------------------------------------------------- */
+
+void home_init(struct home *home, struct loop *loop) {
+    *home = (struct home){.loop = loop, .date_s = -1};
+    list_init(&home->conns);
+    home->read_bytes = mem_alloc(HOME_READ_BYTES);
+    home->gather_bytes = mem_alloc(HOME_GATHER_ROOM);
+}
+
+void home_done(struct home *home) {
+    assert(list_empty(&home->conns));
+    for (size_t i = 0; i < HOME_SPARES; i++) free(home->spares[i].at);
+    nghttp2_session_callbacks_del(home->callbacks);
+    nghttp2_option_del(home->options);
+    free(home->read_bytes);
+    free(home->gather_bytes);
+}
+
+void home_lend_spare(struct home *home, struct buf *queue) {
+    for (size_t i = HOME_SPARES; i-- > 0;) {
+        if (!home->spares[i].at) continue;
+        queue->at = home->spares[i].at;
+        queue->room = home->spares[i].room;
+        home->spares[i].at = NULL;
+        return;
+    }
+}
+
+void home_take_spare(struct home *home, struct buf *queue) {
+    bool worth = queue->room >= SPARE_MIN_BYTES && queue->room <= SPARE_MAX_BYTES;
+    for (size_t i = 0; worth && i < HOME_SPARES; i++) {
+        if (home->spares[i].at) continue;
+        home->spares[i].at = queue->at;
+        home->spares[i].room = queue->room;
+        buf_init(queue, queue->max_bytes);
+        return;
+    }
+    buf_release(queue);
+}
+
+struct str home_date(struct home *home) {
+    time_t now = time(NULL);
+    if ((int64_t)now != home->date_s) {
+        struct tm parts;
+        gmtime_r(&now, &parts);
+        strftime(home->date, sizeof(home->date), "%a, %d %b %Y %H:%M:%S GMT", &parts);
+        home->date_s = (int64_t)now;
+    }
+    return str_from(home->date);
+}
+
+void gather_append(struct gather *gather, struct str bytes) {
+    assert(bytes.len <= gather_room(gather));
+    if (bytes.len) memcpy(gather->at + gather->len, bytes.at, bytes.len);
+    gather->len += bytes.len;
+}
+
+/* --- a connection's life ------------------------------------------------------------------ */
+
+static uint64_t now_ms(const struct conn *conn) {
+    return loop_now_ms(conn->home->loop);
+}
+
+static void flush(void *ctx);
+static void tick(void *ctx);
+
+struct conn *conn_new(const struct conn_options *options) {
+    struct conn *conn = MEM_NEW(struct conn);
+    conn->magic = CONN_MAGIC;
+    conn->home = options->home;
+    conn->transport = options->transport;
+    conn->transport->conn = conn;
+    conn->listener = options->listener;
+    conn->limits =
+        options->listener->limits ? options->listener->limits : &server_limits_default;
+    conn->peer_is_loopback = options->peer_is_loopback;
+    struct str peer = str_head(options->peer, CONN_PEER_BYTES - 1);
+    memcpy(conn->peer, peer.at, peer.len);
+
+    list_init(&conn->exchanges);
+    list_init(&conn->dirty);
+    list_init(&conn->link);
+    list_append(&conn->home->conns, &conn->link);
+    task_init(&conn->flush, flush, conn);
+    timer_init(&conn->timer, conn->home->loop, tick, conn);
+    buf_init(&conn->unsent, HOME_GATHER_ROOM);
+
+    conn->opened_ms = conn->read_ms = conn->progress_ms = conn->idle_ms = now_ms(conn);
+    conn->scan_ms = CONN_NEVER;
+    atomic_fetch_add_explicit(&conn->home->accepted, 1, memory_order_relaxed);
+    conn_watch(conn);
+    conn_rearm(conn);
+    return conn;
+}
+
+static void close_exchanges(struct conn *conn, enum exchange_close how) {
+    while (!list_empty(&conn->exchanges))
+        exchange_close(CONTAINER_OF(conn->exchanges.next, struct exchange, link), how);
+}
+
+void conn_cut(struct conn *conn, enum exchange_close how) {
+    if (conn->state == CONN_CUT) return;
+    conn->state = CONN_CUT;
+    close_exchanges(conn, how);
+    timer_stop(&conn->timer);
+    task_cancel(&conn->flush);
+    conn->transport->kind->close(conn->transport);
+}
+
+void conn_closed(struct conn *conn) {
+    assert(conn->magic == CONN_MAGIC && conn->state == CONN_CUT);
+    struct home *home = conn->home;
+    const struct listener_options *listener = conn->listener;
+    if (conn->protocol) conn->protocol->free(conn);
+    buf_done(&conn->unsent);
+    list_remove(&conn->link);
+    conn->magic = 0;
+    free(conn);
+    if (home->on_gone) home->on_gone(home, listener, home->ctx);
+}
+
+void conn_finish(struct conn *conn) {
+    if (conn->state != CONN_OPEN) return;
+    conn->state = CONN_FINISHING;
+    close_exchanges(conn, EXCHANGE_ABORTED);
+    conn_flush_soon(conn);
+}
+
+void conn_shut_down(struct conn *conn) {
+    if (conn->stopping || conn->state != CONN_OPEN) return;
+    conn->stopping = true;
+    if (conn->protocol)
+        conn->protocol->shut_down(conn);
+    else
+        conn_finish(conn);
+}
+
+/* All that was to be said has left: wait for the peer to close, so that a reset for bytes we
+ * did not read cannot overtake the answer. */
+static void linger(struct conn *conn) {
+    conn->state = CONN_LINGERING;
+    conn->linger_ms = now_ms(conn) + LINGER_MS;
+    conn->transport->kind->end(conn->transport);
+}
+
+void conn_watch(struct conn *conn) {
+    if (conn->state == CONN_CUT) return;
+    bool reading =
+        conn->state != CONN_OPEN || !conn->protocol || conn->protocol->wants_bytes(conn);
+    bool writing = conn->unsent.len > 0 || conn->yields;
+    conn->transport->kind->watch(conn->transport, reading, writing);
+}
+
+/* --- bytes in ----------------------------------------------------------------------------- */
+
+static void use(struct conn *conn, const struct protocol *protocol, struct str seen) {
+    conn->protocol = protocol;
+    protocol->start(conn);
+    if (seen.len) protocol->receive(conn, seen);
+}
+
+/* The HTTP/2 preface is a sentence that no HTTP/1 request can begin with. While the bytes
+ * agree with it nothing needs to be stored: we know what they were. */
+static struct str tell_apart(struct conn *conn, struct str bytes) {
+    size_t same = 0;
+    while (same < bytes.len && conn->preface_seen < preface.len &&
+           bytes.at[same] == preface.at[conn->preface_seen]) {
+        same++;
+        conn->preface_seen++;
+    }
+    struct str rest = str_skip(bytes, same);
+    if (conn->preface_seen == preface.len)
+        use(conn, &protocol_http2, preface);
+    else if (rest.len)
+        use(conn, &protocol_http1, str_head(preface, conn->preface_seen));
+    return rest;
+}
+
+void conn_receive(struct conn *conn, struct str bytes) {
+    conn->read_ms = now_ms(conn);
+    if (conn->state == CONN_FINISHING || conn->state == CONN_LINGERING) {
+        conn->lingered_bytes += bytes.len;
+        if (conn->lingered_bytes > LINGER_MAX_BYTES) conn_cut(conn, EXCHANGE_ABORTED);
+        return;
+    }
+    if (!conn->protocol) bytes = tell_apart(conn, bytes);
+    if (bytes.len && conn->state == CONN_OPEN) conn->protocol->receive(conn, bytes);
+    conn_watch(conn);
+    conn_rearm(conn);
+}
+
+void conn_peer_ended(struct conn *conn) {
+    /* Half of a connection is not used by HTTP clients; who closes it gives up (an exchange
+     * that is running is cancelled). What is complete still leaves. */
+    bool answered = conn->exchange_count == 0 && conn->unsent.len > 0;
+    if (conn->state == CONN_OPEN && answered)
+        conn_finish(conn);
+    else if (conn->state != CONN_FINISHING)
+        conn_cut(conn, EXCHANGE_PEER_LEFT);
+}
+
+void conn_peer_left_unread(struct conn *conn) {
+    /* The rest of a request that its owner reads slowly is still wanted. */
+    bool wanted = conn->exchange_count > 0 &&
+                  !CONTAINER_OF(conn->exchanges.next, struct exchange, link)->request_ended;
+    if (wanted)
+        conn_watch(conn);
+    else
+        conn_cut(conn, EXCHANGE_PEER_LEFT);
+}
+
+void conn_broken(struct conn *conn) {
+    conn_cut(conn, EXCHANGE_PEER_LEFT);
+}
+
+/* --- bytes out ---------------------------------------------------------------------------- */
+
+void conn_flush_soon(struct conn *conn) {
+    if (conn->state != CONN_CUT) loop_defer(conn->home->loop, &conn->flush);
+}
+
+void conn_writable(struct conn *conn) {
+    conn->yields = false;
+    conn_flush_soon(conn);
+}
+
+/* How many of the bytes left now; on a broken transport the connection is cut. */
+static size_t send_some(struct conn *conn, struct str bytes) {
+    ptrdiff_t sent = conn->transport->kind->send(conn->transport, bytes);
+    if (sent < 0) {
+        conn_cut(conn, EXCHANGE_PEER_LEFT);
+        return 0;
+    }
+    if (sent > 0) conn->progress_ms = now_ms(conn);
+    return (size_t)sent;
+}
+
+static bool send_unsent(struct conn *conn) {
+    if (conn->unsent.len == 0) return true;
+    buf_drop(&conn->unsent, send_some(conn, buf_str(&conn->unsent)));
+    if (conn->unsent.len) return false;
+    buf_release(&conn->unsent);
+    return conn->state != CONN_CUT;
+}
+
+/* One gathered write. False when there was nothing to say, or not all of it was taken. */
+static bool send_gathered(struct conn *conn, size_t *ret_sent) {
+    struct gather gather = {.at = conn->home->gather_bytes};
+    conn->protocol->gather(conn, &gather);
+    *ret_sent = 0;
+    if (conn->state == CONN_CUT || gather.len == 0) return false;
+    struct str bytes = str_of(gather.at, gather.len);
+    *ret_sent = send_some(conn, bytes);
+    if (conn->state == CONN_CUT || *ret_sent == bytes.len) return conn->state != CONN_CUT;
+    buf_append(&conn->unsent, str_skip(bytes, *ret_sent));
+    return false;
+}
+
+static void pump(struct conn *conn) {
+    if (conn->yields || !send_unsent(conn)) return;
+    size_t left = 0;
+    for (size_t sent; conn->protocol && left < TURN_BYTES; left += sent)
+        if (!send_gathered(conn, &sent)) break;
+    if (conn->state == CONN_CUT) return;
+    conn->yields = left >= TURN_BYTES;
+    bool all_left = !conn->yields && conn->unsent.len == 0;
+    if (all_left && conn->state == CONN_FINISHING) linger(conn);
+}
+
+static void flush(void *ctx) {
+    struct conn *conn = ctx;
+    assert(conn->magic == CONN_MAGIC);
+    if (conn->state == CONN_CUT) return;
+    if (conn->protocol) conn->protocol->settle(conn);
+    if (conn->state != CONN_CUT) pump(conn);
+    if (conn->state == CONN_CUT) return;
+    conn_watch(conn);
+    conn_rearm(conn);
+}
+
+/* --- time --------------------------------------------------------------------------------- */
+
+static uint64_t earlier(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+/* When an exchange that waits to be read since `since_ms` is cut. */
+static uint64_t stall_ms(const struct conn *conn, uint64_t since_ms) {
+    return since_ms + conn->limits->write_stall_ms + STALL_GRACE_MS;
+}
+
+/* Scanning all exchanges takes its time, so it happens once in a while, not at each write. */
+static void scan_for_stalled(struct conn *conn) {
+    conn->scan_ms = CONN_NEVER;
+    LIST_EACH(&conn->exchanges, link) {
+        struct exchange *exchange = CONTAINER_OF(link, struct exchange, link);
+        if (exchange_queued(exchange) == 0 || exchange->aborted) continue;
+        uint64_t due_ms = stall_ms(conn, exchange->progress_ms);
+        if (due_ms <= now_ms(conn))
+            exchange_abort(exchange, ABORT_ENHANCE_CALM);
+        else
+            conn->scan_ms = earlier(conn->scan_ms, due_ms);
+    }
+}
+
+static uint64_t idle_due_ms(const struct conn *conn) {
+    bool idle = conn->exchange_count == 0 && conn->unsent.len == 0;
+    return idle ? conn->idle_ms + conn->limits->idle_timeout_ms : CONN_NEVER;
+}
+
+static uint64_t stalled_due_ms(const struct conn *conn) {
+    return conn->unsent.len ? conn->progress_ms + conn->limits->write_stall_ms : CONN_NEVER;
+}
+
+static uint64_t protocol_due_ms(const struct conn *conn) {
+    if (conn->protocol) return conn->protocol->due_ms(conn);
+    return conn->opened_ms + conn->limits->header_timeout_ms;
+}
+
+static uint64_t next_due_ms(struct conn *conn) {
+    if (conn->queued_bytes && conn->scan_ms == CONN_NEVER)
+        conn->scan_ms = stall_ms(conn, now_ms(conn));
+    if (conn->queued_bytes == 0) conn->scan_ms = CONN_NEVER;
+
+    uint64_t due_ms = stalled_due_ms(conn);
+    if (conn->state == CONN_LINGERING) return conn->linger_ms;
+    if (conn->state == CONN_FINISHING) return due_ms;
+    due_ms = earlier(due_ms, conn->scan_ms);
+    due_ms = earlier(due_ms, idle_due_ms(conn));
+    return earlier(due_ms, protocol_due_ms(conn));
+}
+
+/* Deadlines mostly move away, and then the timer may fire too early and look again: that is
+ * cheaper than moving it with every byte. */
+void conn_rearm(struct conn *conn) {
+    if (conn->state == CONN_CUT) return;
+    uint64_t due_ms = next_due_ms(conn);
+    if (due_ms == CONN_NEVER) return;
+    if (timer_waits(&conn->timer) && conn->timer.due_ms <= due_ms) return;
+    timer_start(&conn->timer, due_ms > now_ms(conn) ? due_ms - now_ms(conn) : 0);
+}
+
+static void tick(void *ctx) {
+    struct conn *conn = ctx;
+    assert(conn->magic == CONN_MAGIC);
+    uint64_t now = now_ms(conn);
+    if (conn->state == CONN_LINGERING) {
+        if (conn->linger_ms <= now) conn_cut(conn, EXCHANGE_ABORTED);
+    } else if (stalled_due_ms(conn) <= now) {
+        conn_cut(conn, EXCHANGE_ABORTED);
+    } else if (conn->state == CONN_OPEN) {
+        if (conn->scan_ms <= now) scan_for_stalled(conn);
+        if (protocol_due_ms(conn) <= now) {
+            if (conn->protocol)
+                conn->protocol->overdue(conn);
+            else
+                conn_cut(conn, EXCHANGE_ABORTED);
+        } else if (idle_due_ms(conn) <= now) {
+            conn_shut_down(conn);
+            conn->idle_ms = now; /* a second time only when that came to nothing */
+        }
+    }
+    conn_rearm(conn);
+}

@@ -1,0 +1,486 @@
+/* HTTP/1.0 and 1.1: one exchange at a time, in order.
+ *
+ *     HEAD ─▶ BODY ─▶ ANSWER ─▶ HEAD ...      bytes that come during ANSWER wait unparsed
+ *       └───────────────┘ no body
+ *     any ─▶ OVER     nothing more is read; what is made leaves, then the connection closes
+ */
+#include "base/mem.h"
+#include "server/conn.h"
+#include "server/guard.h"
+#include "server/http1_head.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Body bytes that may be with the owner before reading pauses, and pipelined ones with us. */
+#define BODY_WINDOW_BYTES (64 * KIB)
+#define STASH_PAUSE_BYTES (64 * KIB)
+#define STASH_MAX_BYTES (STASH_PAUSE_BYTES + HOME_READ_BYTES)
+
+/* A body must come at 1 KiB a second after 10 s (checks.md, limits): one byte buys a
+ * millisecond. */
+#define BODY_GRACE_MS 10000
+
+enum step { HEAD, BODY, ANSWER, OVER };
+
+struct http1 {
+    struct conn *conn;
+    enum step step;
+    struct guard guard;
+    llhttp_t parser;
+    struct exchange *exchange; /* the active one */
+    uint64_t body_left;        /* of a content-length */
+    uint64_t head_ms;          /* when the first byte of a header section came */
+    uint64_t body_due_ms;
+    struct buf partial;  /* a header section that has not ended */
+    struct buf stash;    /* what came behind the active request ... */
+    size_t stash_at;     /* ... and how far it has been read */
+    struct buf own;      /* what the server itself says: 100, refusals */
+    int64_t answer_left; /* bytes the answer still owes its content-length; -1 = none */
+    bool keeps_alive;
+    bool is_chunked;      /* the request */
+    bool answer_chunked;  /* the response */
+    bool answer_bodiless; /* HEAD, 204, 304 */
+    bool answering;       /* the head of the answer has left */
+    bool body_over;       /* llhttp has seen the last chunk */
+};
+
+static uint64_t now_ms(const struct http1 *http1) {
+    return loop_now_ms(http1->conn->home->loop);
+}
+
+/* --- refusing ----------------------------------------------------------------------------- */
+
+/* Answer with `status` and close: after such a request nobody knows where the next begins. */
+static void refuse(struct http1 *http1, int status) {
+    struct conn *conn = http1->conn;
+    http1->step = OVER;
+    if (http1->answering) {
+        conn_cut(conn, EXCHANGE_ABORTED);
+        return;
+    }
+    const char *text = status_text(status);
+    buf_printf(&http1->own,
+               "HTTP/1.1 %d %s\r\ncontent-type: text/plain; charset=utf-8\r\n"
+               "content-length: %zu\r\nconnection: close\r\ndate: ",
+               status, text, strlen(text) + 1);
+    buf_append(&http1->own, home_date(conn->home));
+    buf_printf(&http1->own, "\r\n\r\n%s\n", text);
+    conn_finish(conn);
+}
+
+/* --- requests: the header section --------------------------------------------------------- */
+
+static const int status_of[] = {
+    [GUARD_BAD] = 400,
+    [GUARD_TARGET_TOO_LONG] = 414,
+    [GUARD_FIELDS_TOO_LARGE] = 431,
+};
+
+static int on_body(llhttp_t *parser, const char *at, size_t len) {
+    struct http1 *http1 = parser->data;
+    http1->body_due_ms += len;
+    exchange_give_body(http1->exchange, str_of(at, len));
+    return 0;
+}
+
+static int on_body_over(llhttp_t *parser) {
+    struct http1 *http1 = parser->data;
+    http1->body_over = true;
+    return 0;
+}
+
+/* Not const only because llhttp keeps a plain pointer to it. */
+static llhttp_settings_t body_settings = {
+    .on_body = on_body,
+    .on_message_complete = on_body_over,
+};
+
+static void take_head(struct http1 *http1, struct exchange *exchange,
+                      const struct http1_head *head) {
+    bool has_body = head->is_chunked || exchange->request->content_length > 0;
+    exchange->http = (uint8_t)head->http;
+    exchange->is_head = head->is_head;
+    exchange->expects_continue = head->expects_continue;
+    exchange->wants_trailers = head->wants_trailers;
+    exchange->request_ended = !has_body;
+
+    http1->exchange = exchange;
+    http1->step = has_body ? BODY : ANSWER;
+    http1->is_chunked = head->is_chunked;
+    http1->keeps_alive = head->keeps_alive;
+    http1->answering = false;
+    http1->body_over = false;
+    http1->body_due_ms = now_ms(http1) + BODY_GRACE_MS;
+    http1->body_left =
+        has_body && !head->is_chunked ? (uint64_t)exchange->request->content_length : 0;
+    if (!head->is_chunked) return;
+    guard_chunks(&http1->guard);
+    http1->parser.data = http1;
+    http1->parser.settings = &body_settings;
+}
+
+static void begin(struct http1 *http1, struct str section) {
+    struct conn *conn = http1->conn;
+    struct exchange *exchange = exchange_new(conn, EXCHANGE_HTTP_1_1);
+    struct http1_head head = {.request = exchange->request};
+    int status = http1_head_read(&head, &http1->parser, section, conn->limits);
+    if (status) {
+        exchange_close(exchange, EXCHANGE_ABORTED);
+        refuse(http1, status);
+        return;
+    }
+    take_head(http1, exchange, &head);
+    exchange_begin(exchange);
+    if (http1->step == ANSWER) exchange_give_end(exchange);
+}
+
+static size_t read_head(struct http1 *http1, struct str bytes) {
+    if (http1->head_ms == CONN_NEVER) http1->head_ms = now_ms(http1);
+    size_t used;
+    enum guard_verdict verdict = guard_scan(&http1->guard, bytes, &used);
+    struct str section = str_head(bytes, used);
+    if (verdict != GUARD_MORE && verdict != GUARD_END) {
+        refuse(http1, status_of[verdict]);
+        return used;
+    }
+    bool in_pieces = http1->partial.len > 0 || verdict == GUARD_MORE;
+    if (in_pieces) {
+        buf_append(&http1->partial, section);
+        assert(buf_ok(&http1->partial)); /* the guard's limits are narrower */
+        section = buf_str(&http1->partial);
+    }
+    if (verdict == GUARD_MORE) return used;
+    http1->head_ms = CONN_NEVER;
+    begin(http1, section);
+    buf_release(&http1->partial);
+    return used;
+}
+
+/* --- requests: the body ------------------------------------------------------------------- */
+
+static void end_body(struct http1 *http1) {
+    http1->step = ANSWER;
+    exchange_give_end(http1->exchange);
+}
+
+static size_t read_counted(struct http1 *http1, struct str bytes) {
+    struct str part = str_head(bytes, http1->body_left);
+    http1->body_left -= part.len;
+    http1->body_due_ms += part.len;
+    exchange_give_body(http1->exchange, part);
+    if (http1->body_left == 0) end_body(http1);
+    return part.len;
+}
+
+/* The guard looks first, llhttp unwraps, and both must see the same end. */
+static size_t read_chunked(struct http1 *http1, struct str bytes) {
+    size_t used;
+    enum guard_verdict verdict = guard_scan(&http1->guard, bytes, &used);
+    bool fits = verdict == GUARD_MORE || verdict == GUARD_END;
+    if (fits && llhttp_execute(&http1->parser, bytes.at, used) != HPE_OK) fits = false;
+    if (fits && http1->body_over != (verdict == GUARD_END)) fits = false;
+    if (!fits)
+        refuse(http1, verdict == GUARD_FIELDS_TOO_LARGE ? 431 : 400);
+    else if (verdict == GUARD_END)
+        end_body(http1);
+    return used;
+}
+
+/* How many of the bytes could be used: those behind a request wait for its answer. */
+static size_t use_bytes(struct http1 *http1, struct str bytes) {
+    size_t used = 0;
+    while (used < bytes.len && http1->conn->state == CONN_OPEN) {
+        struct str rest = str_skip(bytes, used);
+        if (http1->step == HEAD)
+            used += read_head(http1, rest);
+        else if (http1->step == BODY)
+            used += http1->is_chunked ? read_chunked(http1, rest) : read_counted(http1, rest);
+        else
+            break;
+    }
+    return used;
+}
+
+static void http1_receive(struct conn *conn, struct str bytes) {
+    struct http1 *http1 = conn->protocol_state;
+    size_t used = http1->stash.len ? 0 : use_bytes(http1, bytes);
+    if (conn->state != CONN_OPEN || used == bytes.len) return;
+    buf_append(&http1->stash, str_skip(bytes, used));
+    assert(buf_ok(&http1->stash)); /* reading paused before that */
+}
+
+/* The next request, from what came behind the last one. */
+static void resume(struct http1 *http1) {
+    if (http1->step != HEAD || http1->stash.len == 0) return;
+    http1->stash_at += use_bytes(http1, str_skip(buf_str(&http1->stash), http1->stash_at));
+    if (http1->stash_at < http1->stash.len) return;
+    buf_release(&http1->stash);
+    http1->stash_at = 0;
+}
+
+static bool http1_wants_bytes(const struct conn *conn) {
+    const struct http1 *http1 = conn->protocol_state;
+    if (http1->stash.len >= STASH_PAUSE_BYTES) return false;
+    return http1->step != BODY || http1->exchange->unconsumed < BODY_WINDOW_BYTES;
+}
+
+static void http1_consumed(struct exchange *exchange, size_t len) {
+    struct http1 *http1 = exchange->conn->protocol_state;
+    bool was_paused = exchange->unconsumed + len >= BODY_WINDOW_BYTES;
+    if (!was_paused || exchange->unconsumed >= BODY_WINDOW_BYTES) return;
+    http1->body_due_ms = now_ms(http1) + BODY_GRACE_MS;
+    conn_watch(exchange->conn);
+}
+
+static void http1_authenticated(struct conn *conn) {
+    (void)conn; /* one exchange at a time, whoever asks */
+}
+
+/* --- answers: the head -------------------------------------------------------------------- */
+
+static void put(struct gather *gather, struct str name, struct str value) {
+    gather_append(gather, name);
+    gather_append(gather, STR(": "));
+    gather_append(gather, value);
+    gather_append(gather, STR("\r\n"));
+}
+
+static void put_number(struct gather *gather, const char *format, uint64_t number) {
+    char text[64];
+    int len = snprintf(text, sizeof(text), format, (unsigned long long)number);
+    gather_append(gather, str_of(text, (size_t)len));
+}
+
+static void put_status(struct gather *gather, int status) {
+    gather_append(gather, STR("HTTP/1.1 "));
+    put_number(gather, "%llu ", (uint64_t)status);
+    gather_append(gather, str_from(status_text(status)));
+    gather_append(gather, STR("\r\n"));
+}
+
+struct told { /* what the owner said by itself */
+    bool date;
+    struct str connection;
+};
+
+static bool wants_close(struct str connection) {
+    return str_find_nocase(connection, STR("close")) < connection.len;
+}
+
+static struct told put_fields(struct http1 *http1, struct gather *gather,
+                              const struct section *head) {
+    struct told told = {.connection = STR_EMPTY};
+    for (size_t i = 0; i < head->count; i++) {
+        struct str name = head->fields[i].name, value = head->fields[i].value;
+        if (str_equal(name, STR("connection"))) {
+            told.connection = value;
+            continue;
+        }
+        if (str_equal(name, STR("transfer-encoding"))) continue; /* ours to say */
+        uint64_t length;
+        if (str_equal(name, STR("content-length")) && str_to_u64(value, &length))
+            http1->answer_left = length <= INT64_MAX ? (int64_t)length : -1;
+        if (str_equal(name, STR("date"))) told.date = true;
+        put(gather, name, value);
+    }
+    return told;
+}
+
+/* How the peer will know where the body ends. */
+static void put_framing(struct http1 *http1, struct gather *gather) {
+    const struct exchange *exchange = http1->exchange;
+    bool trails = exchange->trailers && exchange->wants_trailers;
+    bool modern = exchange->http == EXCHANGE_HTTP_1_1;
+    if (http1->answer_bodiless || http1->answer_left >= 0) return;
+    if (exchange->ended && !(trails && modern)) {
+        http1->answer_left = (int64_t)exchange_queued(exchange);
+        put_number(gather, "content-length: %llu\r\n", (uint64_t)http1->answer_left);
+    } else if (modern) {
+        http1->answer_chunked = true;
+        put(gather, STR("transfer-encoding"), STR("chunked"));
+    } else {
+        http1->keeps_alive = false;
+    }
+}
+
+static void put_head(struct http1 *http1, struct gather *gather) {
+    struct exchange *exchange = http1->exchange;
+    struct section *head = exchange->head;
+    int status = head->status;
+    http1->answering = true;
+    http1->answer_chunked = false;
+    http1->answer_left = -1;
+    http1->answer_bodiless = exchange->is_head || status == 204 || status == 304;
+
+    put_status(gather, status);
+    struct told told = put_fields(http1, gather, head);
+    put_framing(http1, gather);
+    if (!told.date) put(gather, STR("date"), home_date(http1->conn->home));
+    bool cut_short = exchange->ended && !exchange->request_ended;
+    if (cut_short || http1->conn->stopping || wants_close(told.connection))
+        http1->keeps_alive = false;
+    if (!http1->keeps_alive)
+        put(gather, STR("connection"), STR("close"));
+    else if (exchange->http == EXCHANGE_HTTP_1_0)
+        put(gather, STR("connection"), STR("keep-alive"));
+    else if (told.connection.len)
+        put(gather, STR("connection"), told.connection);
+    gather_append(gather, STR("\r\n"));
+
+    free(head);
+    exchange->head = NULL;
+}
+
+/* --- answers: the body -------------------------------------------------------------------- */
+
+static void put_chunk(struct gather *gather, struct str bytes) {
+    put_number(gather, "%llx\r\n", bytes.len);
+    gather_append(gather, bytes);
+    gather_append(gather, STR("\r\n"));
+}
+
+static void put_body(struct http1 *http1, struct gather *gather) {
+    struct exchange *exchange = http1->exchange;
+    struct str unsent = exchange_unsent(exchange);
+    if (unsent.len == 0 || gather_full(gather)) return;
+    struct str part = str_head(unsent, HOME_GATHER_BYTES - gather->len);
+    if (http1->answer_bodiless) {
+        part = unsent;
+    } else if (http1->answer_chunked) {
+        put_chunk(gather, part);
+    } else if (http1->answer_left >= 0) {
+        /* More than was announced would be read as the next answer. */
+        if (part.len > (uint64_t)http1->answer_left) part = unsent;
+        struct str announced = str_head(part, (size_t)http1->answer_left);
+        http1->answer_left -= (int64_t)announced.len;
+        if (announced.len < part.len) http1->keeps_alive = false;
+        gather_append(gather, announced);
+    } else {
+        gather_append(gather, part);
+    }
+    exchange_left(exchange, part.len);
+}
+
+static void put_end(struct http1 *http1, struct gather *gather) {
+    const struct exchange *exchange = http1->exchange;
+    if (!http1->answer_chunked) return;
+    gather_append(gather, STR("0\r\n"));
+    const struct section *trailers = exchange->wants_trailers ? exchange->trailers : NULL;
+    for (size_t i = 0; trailers && i < trailers->count; i++)
+        put(gather, trailers->fields[i].name, trailers->fields[i].value);
+    gather_append(gather, STR("\r\n"));
+}
+
+/* Whether the answer is complete now. */
+static bool put_answer(struct http1 *http1, struct gather *gather) {
+    struct exchange *exchange = http1->exchange;
+    if (exchange->head) put_head(http1, gather);
+    if (!http1->answering) return false;
+    put_body(http1, gather);
+    if (!exchange->ended || exchange_queued(exchange) > 0) return false;
+    put_end(http1, gather);
+    return true;
+}
+
+static void end_exchange(struct http1 *http1) {
+    struct conn *conn = http1->conn;
+    struct exchange *exchange = http1->exchange;
+    bool owes = http1->answer_left > 0 && !http1->answer_bodiless;
+    bool goes_on = http1->keeps_alive && exchange->request_ended && !conn->stopping && !owes;
+    http1->step = goes_on ? HEAD : OVER;
+    guard_head(&http1->guard, conn->limits);
+    exchange_close(exchange, EXCHANGE_COMPLETE);
+    if (!goes_on) conn_finish(conn);
+}
+
+static void http1_gather(struct conn *conn, struct gather *gather) {
+    struct http1 *http1 = conn->protocol_state;
+    gather_append(gather, buf_str(&http1->own));
+    buf_release(&http1->own);
+    while (conn->state == CONN_OPEN && !gather_full(gather)) {
+        if (!http1->exchange) resume(http1);
+        if (!http1->exchange || !put_answer(http1, gather)) break;
+        end_exchange(http1);
+    }
+    /* A request that came in pieces may have been refused just now. */
+    gather_append(gather, buf_str(&http1->own));
+    buf_release(&http1->own);
+}
+
+/* --- the rest ----------------------------------------------------------------------------- */
+
+static void http1_start(struct conn *conn) {
+    struct http1 *http1 = MEM_NEW(struct http1);
+    http1->conn = conn;
+    conn->protocol_state = http1;
+    buf_init(&http1->partial, conn->limits->target_max_bytes + conn->limits->fields_max_bytes +
+                                  4 * conn->limits->fields_max + 1 * KIB);
+    buf_init(&http1->stash, STASH_MAX_BYTES);
+    buf_init(&http1->own, 4 * KIB);
+    guard_head(&http1->guard, conn->limits);
+    http1->head_ms = conn->opened_ms;
+}
+
+static void http1_free(struct conn *conn) {
+    struct http1 *http1 = conn->protocol_state;
+    buf_done(&http1->partial);
+    buf_done(&http1->stash);
+    buf_done(&http1->own);
+    free(http1);
+}
+
+static void http1_forget(struct exchange *exchange) {
+    struct http1 *http1 = exchange->conn->protocol_state;
+    if (http1->exchange == exchange) http1->exchange = NULL;
+}
+
+static void http1_settle(struct conn *conn) {
+    struct http1 *http1 = conn->protocol_state;
+    struct exchange *exchange = http1->exchange;
+    if (!exchange || !list_linked(&exchange->dirty)) return;
+    list_remove(&exchange->dirty);
+    if (exchange->aborted) {
+        conn_cut(conn, EXCHANGE_ABORTED);
+        return;
+    }
+    bool waits = exchange->expects_continue && !exchange->body_came && !exchange->head_given;
+    exchange->expects_continue = false;
+    if (waits) buf_append(&http1->own, STR("HTTP/1.1 100 Continue\r\n\r\n"));
+    exchange_tell_drained(exchange);
+}
+
+static void http1_shut_down(struct conn *conn) {
+    struct http1 *http1 = conn->protocol_state;
+    http1->keeps_alive = false;
+    if (http1->step == HEAD && !guard_began(&http1->guard)) conn_finish(conn);
+}
+
+static uint64_t http1_due_ms(const struct conn *conn) {
+    const struct http1 *http1 = conn->protocol_state;
+    if (http1->step == HEAD && http1->head_ms != CONN_NEVER)
+        return http1->head_ms + conn->limits->header_timeout_ms;
+    if (http1->step == BODY && http1_wants_bytes(conn)) return http1->body_due_ms;
+    return CONN_NEVER;
+}
+
+static void http1_overdue(struct conn *conn) {
+    refuse(conn->protocol_state, 408);
+}
+
+const struct protocol protocol_http1 = {
+    .name = "http/1.1",
+    .start = http1_start,
+    .free = http1_free,
+    .receive = http1_receive,
+    .settle = http1_settle,
+    .gather = http1_gather,
+    .forget = http1_forget,
+    .consumed = http1_consumed,
+    .authenticated = http1_authenticated,
+    .wants_bytes = http1_wants_bytes,
+    .shut_down = http1_shut_down,
+    .due_ms = http1_due_ms,
+    .overdue = http1_overdue,
+};

@@ -1,0 +1,722 @@
+/* HTTP/2: nghttp2 keeps the protocol's rules, this file keeps ours.
+ *
+ * What owners say is turned into frames once a turn, in http2_settle(); bytes are pulled out
+ * of nghttp2 only while the socket takes them. A DATA frame is copied once, from the
+ * exchange's queue into the turn's write.
+ *
+ * Source   RFC 9113; checks.md groups G and H for what counts as abuse.
+ */
+#include "base/arena.h"
+#include "base/mem.h"
+#include "server/conn.h"
+
+#include <assert.h>
+#include <nghttp2/nghttp2.h>
+#include <stdlib.h>
+
+#define STREAM_WINDOW_BYTES (256 * KIB)
+#define CONNECTION_WINDOW_BYTES (1 * MIB)
+
+#define ACKS_MAX 1000
+#define SETTINGS_ENTRIES_MAX 32
+#define CONTINUATIONS_MAX 8
+#define RESETS_BURST 1000
+#define RESETS_PER_S 33
+#define SECTION_FIELDS_MAX 64
+#define FIELD_EXTRA_BYTES 32
+
+/* A header section so far past the limit is an attack on the decoder, not a mistake. */
+#define BOMB_FACTOR 8
+
+/* Clients may ping every 15 s; their clocks and the net may shake that a little. */
+#define PING_APART_MS 14000
+#define PING_STRIKES_MAX 2
+
+/* After the first GOAWAY, requests that were already on their way still come in. */
+#define SHUT_DOWN_GRACE_MS 1000
+
+/* nghttp2 treats a stream above SETTINGS_MAX_CONCURRENT_STREAMS as a broken connection once
+ * the peer has acknowledged the limit. We would rather refuse that one stream, so nghttp2 is
+ * told this number and the peer, in put_frame(), the real one. */
+#define STREAMS_TOLD_NGHTTP2 0x7fffffffu
+
+/* A budget that refills with time: what is cheap once and abuse in thousands. */
+struct budget {
+    uint64_t left, most, per_s, since_ms;
+};
+
+/* Faults: resets that we send because of what the peer did, refusals among them; its own
+ * resets are counted by nghttp2. Chores: frames that ask for nothing (SETTINGS, PRIORITY,
+ * empty DATA). */
+static const struct budget faults_allowed = {.left = 1000, .most = 1000, .per_s = 33};
+static const struct budget chores_allowed = {.left = 1000, .most = 1000, .per_s = 100};
+
+struct http2 {
+    struct conn *conn;
+    nghttp2_session *session;
+    struct gather *gather; /* during http2_gather() */
+    struct budget faults, chores;
+    uint64_t head_ms;   /* a header block is open since, or CONN_NEVER */
+    uint64_t ping_ms;   /* of the peer's last ping, or 0 */
+    uint64_t asked_ms;  /* our own ping waits for its answer since, or CONN_NEVER */
+    uint64_t notice_ms; /* the first GOAWAY is out since, or CONN_NEVER */
+    size_t bomb_bytes;  /* of the header section that is coming */
+    int ping_strikes;
+    bool settings_came;
+    bool ending; /* the last GOAWAY is made: nothing else matters */
+};
+
+static uint64_t now_ms(const struct http2 *http2) {
+    return loop_now_ms(http2->conn->home->loop);
+}
+
+/* Only too little memory or our own mistakes make these fail. */
+static void must(int result) {
+    assert(result == 0);
+    (void)result;
+}
+
+/* --- abuse -------------------------------------------------------------------------------- */
+
+static bool spend(struct budget *budget, uint64_t now) {
+    uint64_t refill = (now - budget->since_ms) * budget->per_s / 1000;
+    if (refill) {
+        budget->left =
+            budget->left + refill < budget->most ? budget->left + refill : budget->most;
+        budget->since_ms = now;
+    }
+    if (budget->left == 0) return false;
+    budget->left--;
+    return true;
+}
+
+/* A last GOAWAY with `why` for the peer's log; what is running is cut. */
+static void end_session(struct http2 *http2, uint32_t code, struct str why) {
+    if (http2->ending) return;
+    http2->ending = true;
+    nghttp2_submit_goaway(http2->session, NGHTTP2_FLAG_NONE,
+                          nghttp2_session_get_last_proc_stream_id(http2->session), code,
+                          (const uint8_t *)why.at, why.len);
+}
+
+static void count_fault(struct http2 *http2) {
+    if (!spend(&http2->faults, now_ms(http2)))
+        end_session(http2, NGHTTP2_ENHANCE_YOUR_CALM, STR("too_many_resets"));
+}
+
+static void count_chore(struct http2 *http2) {
+    if (!spend(&http2->chores, now_ms(http2)))
+        end_session(http2, NGHTTP2_ENHANCE_YOUR_CALM, STR("too_many_empty_frames"));
+}
+
+static void reset(struct http2 *http2, int32_t stream_id, uint32_t code) {
+    nghttp2_submit_rst_stream(http2->session, NGHTTP2_FLAG_NONE, stream_id, code);
+}
+
+/* --- requests ----------------------------------------------------------------------------- */
+
+static size_t streams_max(const struct conn *conn) {
+    const struct server_limits *limits = conn->limits;
+    bool stranger = !conn->authenticated && limits->streams_max_stranger > 0;
+    return stranger ? limits->streams_max_stranger : limits->streams_max;
+}
+
+static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
+    struct http2 *http2 = ctx;
+    http2->head_ms = now_ms(http2);
+    http2->bomb_bytes = 0;
+    if (frame->headers.cat != NGHTTP2_HCAT_REQUEST || http2->ending) return 0;
+    if (http2->conn->exchange_count >= streams_max(http2->conn)) {
+        reset(http2, frame->hd.stream_id, NGHTTP2_REFUSED_STREAM);
+        count_fault(http2);
+        return 0;
+    }
+    struct exchange *exchange = exchange_new(http2->conn, EXCHANGE_HTTP_2);
+    exchange->stream_id = frame->hd.stream_id;
+    /* Streams take turns: without "incremental" the oldest would go first to its end. */
+    const nghttp2_extpri in_turns = {.urgency = NGHTTP2_EXTPRI_DEFAULT_URGENCY, .inc = 1};
+    nghttp2_session_change_extpri_stream_priority(session, frame->hd.stream_id, &in_turns, 1);
+    return nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, exchange);
+}
+
+static struct exchange *find(struct http2 *http2, int32_t stream_id) {
+    return nghttp2_session_get_stream_user_data(http2->session, stream_id);
+}
+
+/* One field goes into the arena, or the section is too large. */
+static void keep_field(struct exchange *exchange, struct str name, struct str value) {
+    struct request *request = exchange->request;
+    const struct server_limits *limits = exchange->conn->limits;
+    static const struct {
+        struct str name;
+        size_t offset;
+    } pseudo[] = {
+        {STR_INIT(":method"), offsetof(struct request, method)},
+        {STR_INIT(":path"), offsetof(struct request, path)},
+        {STR_INIT(":authority"), offsetof(struct request, authority)},
+    };
+    struct str copy;
+    if (name.len && name.at[0] == ':') {
+        for (size_t i = 0; i < ARRAY_LEN(pseudo); i++) {
+            if (!str_equal(name, pseudo[i].name)) continue;
+            struct str *place = (struct str *)(void *)((char *)request + pseudo[i].offset);
+            if (!arena_str(request->arena, value, place)) exchange->too_large = true;
+        }
+        return;
+    }
+    struct field *field =
+        request->field_count < limits->fields_max ? request_add(request) : NULL;
+    if (!field) {
+        exchange->too_large = true;
+        return;
+    }
+    *field = (struct field){STR_EMPTY, STR_EMPTY};
+    if (arena_str(request->arena, name, &copy)) field->name = copy;
+    if (arena_str(request->arena, value, &copy)) field->value = copy;
+    if (field->name.len != name.len || field->value.len != value.len)
+        exchange->too_large = true;
+}
+
+static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
+                     size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
+                     void *ctx) {
+    (void)session;
+    (void)flags;
+    struct http2 *http2 = ctx;
+    const struct server_limits *limits = http2->conn->limits;
+    struct str name_text = str_of(name, name_len);
+    bool pseudo = name_len > 0 && name[0] == ':';
+    http2->bomb_bytes += name_len + value_len + FIELD_EXTRA_BYTES;
+    if (http2->bomb_bytes > BOMB_FACTOR * (limits->fields_max_bytes + limits->target_max_bytes))
+        end_session(http2, NGHTTP2_ENHANCE_YOUR_CALM, STR("header_list_too_large"));
+
+    struct exchange *exchange = find(http2, frame->hd.stream_id);
+    if (!exchange || !exchange->request || frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
+    exchange->head_bytes += pseudo ? 0 : name_len + value_len + FIELD_EXTRA_BYTES;
+    if (exchange->head_bytes > limits->fields_max_bytes) exchange->too_large = true;
+    if (!exchange->too_large) keep_field(exchange, name_text, str_of(value, value_len));
+    return 0;
+}
+
+/* :authority and Host must agree, or two servers in a row route the request differently. */
+static bool read_authority(struct request *request) {
+    const struct field *host = request_find(request, STR("host"));
+    if (request->authority.len == 0 && host) request->authority = host->value;
+    if (host && !str_equal_nocase(host->value, request->authority)) return false;
+    return request_authority_ok(request->authority);
+}
+
+static void read_wishes(struct exchange *exchange) {
+    struct request *request = exchange->request;
+    const struct field *length = request_find(request, STR("content-length"));
+    const struct field *expect = request_find(request, STR("expect"));
+    uint64_t number;
+    if (length && str_to_u64(length->value, &number) && number <= INT64_MAX)
+        request->content_length = (int64_t)number;
+    exchange->wants_trailers = true;
+    exchange->is_head = str_equal(request->method, STR("HEAD"));
+    exchange->expects_continue = expect && !exchange->request_ended &&
+                                 str_equal_nocase(expect->value, STR("100-continue"));
+}
+
+/* 0, or the status that refuses the request. */
+static int check(const struct exchange *exchange, struct str target) {
+    if (exchange->too_large) return 431;
+    if (target.len > exchange->conn->limits->target_max_bytes) return 414;
+    if (str_equal(exchange->request->method, STR("CONNECT"))) return 501;
+    if (str_find_byte(target, '#') < target.len) return 400;
+    return 0;
+}
+
+static void on_request_head(struct http2 *http2, struct exchange *exchange, bool ends) {
+    struct request *request = exchange->request;
+    struct str target = request->path;
+    exchange->request_ended = ends;
+    int status = check(exchange, target);
+    if (status) {
+        exchange_refuse(exchange, status);
+        return;
+    }
+    if (!read_authority(request)) {
+        exchange->reset = true;
+        reset(http2, exchange->stream_id, NGHTTP2_PROTOCOL_ERROR);
+        count_fault(http2);
+        return;
+    }
+    request_set_target(request, target);
+    read_wishes(exchange);
+    exchange_begin(exchange);
+    if (ends) exchange_give_end(exchange);
+}
+
+static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id,
+                   const uint8_t *bytes, size_t len, void *ctx) {
+    (void)flags;
+    struct http2 *http2 = ctx;
+    struct exchange *exchange = find(http2, stream_id);
+    http2->ping_ms = 0;
+    if (!exchange || exchange->reset) {
+        nghttp2_session_consume(session, stream_id, len);
+        return 0;
+    }
+    exchange_give_body(exchange, str_of(bytes, len));
+    return 0;
+}
+
+/* --- pings -------------------------------------------------------------------------------- */
+
+/* Pings closer than 15 s, with no traffic between them, are only heat. */
+static void on_ping(struct http2 *http2) {
+    uint64_t now = now_ms(http2);
+    bool too_soon = http2->ping_ms != 0 && now - http2->ping_ms < PING_APART_MS;
+    http2->ping_ms = now ? now : 1;
+    if (too_soon && ++http2->ping_strikes >= PING_STRIKES_MAX)
+        end_session(http2, NGHTTP2_ENHANCE_YOUR_CALM, STR("too_many_pings"));
+}
+
+static void forgive_pings(struct http2 *http2) {
+    http2->ping_ms = 0;
+    http2->ping_strikes = 0;
+}
+
+static void last_goaway(struct http2 *http2) {
+    http2->notice_ms = CONN_NEVER;
+    nghttp2_submit_goaway(http2->session, NGHTTP2_FLAG_NONE,
+                          nghttp2_session_get_last_proc_stream_id(http2->session),
+                          NGHTTP2_NO_ERROR, NULL, 0);
+}
+
+static void on_ping_answer(struct http2 *http2) {
+    http2->asked_ms = CONN_NEVER;
+    if (http2->notice_ms != CONN_NEVER) last_goaway(http2);
+}
+
+/* --- frames ------------------------------------------------------------------------------- */
+
+static void on_stream_frame(struct http2 *http2, const nghttp2_frame *frame) {
+    struct exchange *exchange = find(http2, frame->hd.stream_id);
+    bool ends = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+    bool is_data = frame->hd.type == NGHTTP2_DATA;
+    if (is_data && !ends && frame->hd.length == 0) count_chore(http2);
+    if (!exchange || exchange->reset) return;
+    if (!is_data && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+        on_request_head(http2, exchange, ends);
+    else if (ends)
+        exchange_give_end(exchange);
+}
+
+static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
+    (void)session;
+    struct http2 *http2 = ctx;
+    bool is_ack = (frame->hd.flags & NGHTTP2_FLAG_ACK) != 0;
+    if (http2->ending) return 0;
+    switch (frame->hd.type) {
+    case NGHTTP2_HEADERS: http2->head_ms = CONN_NEVER; /* fallthrough */
+    case NGHTTP2_DATA: on_stream_frame(http2, frame); break;
+    case NGHTTP2_SETTINGS:
+        http2->settings_came = true;
+        if (!is_ack) count_chore(http2);
+        break;
+    case NGHTTP2_PRIORITY: count_chore(http2); break;
+    case NGHTTP2_PING:
+        if (is_ack)
+            on_ping_answer(http2);
+        else
+            on_ping(http2);
+        break;
+    case NGHTTP2_RST_STREAM: {
+        struct exchange *exchange = find(http2, frame->hd.stream_id);
+        if (exchange) exchange->peer_reset = true;
+        break;
+    }
+    default: break;
+    }
+    return 0;
+}
+
+static enum exchange_close how_closed(const struct exchange *exchange) {
+    if (exchange->aborted) return EXCHANGE_ABORTED;
+    if (exchange->response_sent) return EXCHANGE_COMPLETE;
+    return exchange->peer_reset ? EXCHANGE_PEER_LEFT : EXCHANGE_ABORTED;
+}
+
+static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t code,
+                           void *ctx) {
+    (void)code;
+    struct http2 *http2 = ctx;
+    struct exchange *exchange = find(http2, stream_id);
+    if (!exchange) return 0;
+    /* The connection's window gets back what the owner never dealt with. */
+    if (exchange->unconsumed) nghttp2_session_consume_connection(session, exchange->unconsumed);
+    exchange_close(exchange, how_closed(exchange));
+    return 0;
+}
+
+static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
+    (void)session;
+    struct http2 *http2 = ctx;
+    uint8_t type = frame->hd.type;
+    if (type != NGHTTP2_HEADERS && type != NGHTTP2_DATA && type != NGHTTP2_RST_STREAM) return 0;
+    struct exchange *exchange = find(http2, frame->hd.stream_id);
+    if (type == NGHTTP2_RST_STREAM) {
+        /* Not asked for by us: nghttp2 found a fault with the stream. */
+        if (exchange && !exchange->reset) count_fault(http2);
+        return 0;
+    }
+    forgive_pings(http2);
+    if (!exchange || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) return 0;
+    exchange->response_sent = true;
+    if (exchange->request_ended) return 0;
+    exchange->reset = true; /* RFC 9113 8.1: whole answer, no use for the rest */
+    reset(http2, exchange->stream_id, NGHTTP2_NO_ERROR);
+    return 0;
+}
+
+/* --- answers: bytes ----------------------------------------------------------------------- */
+
+static size_t to_nv(const struct section *section, nghttp2_nv *nv, char status[3]) {
+    static const struct str not_in_http2[] = {
+        STR_INIT("connection"), STR_INIT("keep-alive"), STR_INIT("transfer-encoding"),
+        STR_INIT("upgrade"), STR_INIT("proxy-connection")};
+    size_t count = 0;
+    if (section->status) {
+        for (int i = 2, rest = section->status; i >= 0; i--, rest /= 10)
+            status[i] = (char)('0' + rest % 10);
+        nv[count++] = (nghttp2_nv){(uint8_t *)(uintptr_t) ":status", (uint8_t *)status, 7, 3,
+                                   NGHTTP2_NV_FLAG_NONE};
+    }
+    for (size_t i = 0; i < section->count; i++) {
+        struct str name = section->fields[i].name, value = section->fields[i].value;
+        bool skip = false;
+        for (size_t j = 0; j < ARRAY_LEN(not_in_http2); j++)
+            skip = skip || str_equal(name, not_in_http2[j]);
+        if (skip) continue;
+        nv[count++] =
+            (nghttp2_nv){(uint8_t *)(uintptr_t)name.at, (uint8_t *)(uintptr_t)value.at,
+                         name.len, value.len, NGHTTP2_NV_FLAG_NONE};
+    }
+    return count;
+}
+
+static void submit_trailers(struct http2 *http2, struct exchange *exchange) {
+    nghttp2_nv nv[SECTION_FIELDS_MAX + 1];
+    char status[3];
+    size_t count = to_nv(exchange->trailers, nv, status);
+    nghttp2_submit_trailer(http2->session, exchange->stream_id, nv, count);
+    free(exchange->trailers);
+    exchange->trailers = NULL;
+}
+
+/* How much of the queue the next DATA frame takes; the bytes themselves follow in
+ * put_data(). */
+static ssize_t on_read(nghttp2_session *session, int32_t stream_id, uint8_t *at, size_t len,
+                       uint32_t *flags, nghttp2_data_source *source, void *ctx) {
+    (void)session;
+    (void)source;
+    (void)at;
+    struct http2 *http2 = ctx;
+    struct exchange *exchange = find(http2, stream_id);
+    if (!exchange) return NGHTTP2_ERR_DEFERRED;
+    size_t queued = exchange_queued(exchange);
+    if (exchange->aborted || (queued == 0 && !exchange->ended)) {
+        exchange->body_deferred = true;
+        return NGHTTP2_ERR_DEFERRED;
+    }
+    *flags = NGHTTP2_DATA_FLAG_NO_COPY;
+    if (queued > len) return (ssize_t)len;
+    if (!exchange->ended) return (ssize_t)queued;
+    *flags |= NGHTTP2_DATA_FLAG_EOF;
+    if (exchange->trailers) {
+        *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+        submit_trailers(http2, exchange);
+    }
+    return (ssize_t)queued;
+}
+
+static int put_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head,
+                    size_t len, nghttp2_data_source *source, void *ctx) {
+    (void)session;
+    (void)source;
+    struct http2 *http2 = ctx;
+    struct exchange *exchange = find(http2, frame->hd.stream_id);
+    if (!exchange) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* cut, and reset with it */
+    if (gather_full(http2->gather)) return NGHTTP2_ERR_WOULDBLOCK;
+    gather_append(http2->gather, str_of(head, 9));
+    gather_append(http2->gather, str_head(exchange_unsent(exchange), len));
+    exchange_left(exchange, len);
+    return 0;
+}
+
+static void put_u32(char *at, uint32_t number) {
+    at[0] = (char)(number >> 24);
+    at[1] = (char)(number >> 16);
+    at[2] = (char)(number >> 8);
+    at[3] = (char)number;
+}
+
+/* See STREAMS_TOLD_NGHTTP2. A SETTINGS frame is pairs of a 16-bit name and a 32-bit value
+ * behind the frame's 9 bytes. */
+static void correct_settings(const struct http2 *http2, char *frame, size_t len) {
+    for (size_t at = 9; at + 6 <= len; at += 6) {
+        bool streams =
+            frame[at] == 0 && frame[at + 1] == NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS;
+        if (streams) put_u32(frame + at + 2, (uint32_t)streams_max(http2->conn));
+    }
+}
+
+static void put_frame(struct http2 *http2, struct gather *gather, struct str frame) {
+    char *at = gather->at + gather->len;
+    gather_append(gather, frame);
+    if (frame.len >= 9 && frame.at[3] == NGHTTP2_SETTINGS)
+        correct_settings(http2, at, frame.len);
+}
+
+static void http2_gather(struct conn *conn, struct gather *gather) {
+    struct http2 *http2 = conn->protocol_state;
+    http2->gather = gather;
+    while (!gather_full(gather)) {
+        const uint8_t *frame;
+        ssize_t len = nghttp2_session_mem_send(http2->session, &frame);
+        if (len <= 0) break;
+        put_frame(http2, gather, str_of(frame, (size_t)len));
+    }
+    http2->gather = NULL;
+    bool over = !nghttp2_session_want_read(http2->session) &&
+                !nghttp2_session_want_write(http2->session);
+    if (over || http2->ending) conn_finish(conn);
+}
+
+/* --- answers: once a turn ----------------------------------------------------------------- */
+
+static void submit_head(struct http2 *http2, struct exchange *exchange) {
+    nghttp2_nv nv[SECTION_FIELDS_MAX + 1];
+    char status[3];
+    size_t count = to_nv(exchange->head, nv, status);
+    bool whole = exchange->ended && !exchange->trailers &&
+                 (exchange->is_head || exchange_queued(exchange) == 0);
+    nghttp2_data_provider body = {{.ptr = NULL}, on_read};
+    nghttp2_submit_response(http2->session, exchange->stream_id, nv, count,
+                            whole ? NULL : &body);
+    free(exchange->head);
+    exchange->head = NULL;
+}
+
+static void submit_continue(struct http2 *http2, struct exchange *exchange) {
+    const struct section interim = {.status = 100};
+    nghttp2_nv nv[1];
+    char status[3];
+    size_t count = to_nv(&interim, nv, status);
+    nghttp2_submit_headers(http2->session, NGHTTP2_FLAG_NONE, exchange->stream_id, NULL, nv,
+                           count, NULL);
+}
+
+static const uint32_t code_of[] = {
+    [ABORT_NO_ERROR] = NGHTTP2_NO_ERROR,
+    [ABORT_CANCEL] = NGHTTP2_CANCEL,
+    [ABORT_INTERNAL] = NGHTTP2_INTERNAL_ERROR,
+    [ABORT_PROTOCOL] = NGHTTP2_PROTOCOL_ERROR,
+    [ABORT_REFUSED_STREAM] = NGHTTP2_REFUSED_STREAM,
+    [ABORT_ENHANCE_CALM] = NGHTTP2_ENHANCE_YOUR_CALM,
+};
+
+static void settle_one(struct http2 *http2, struct exchange *exchange) {
+    if (exchange->reset) return;
+    if (exchange->aborted) {
+        exchange->reset = true;
+        reset(http2, exchange->stream_id, code_of[exchange->abort_code]);
+        return;
+    }
+    bool waits = exchange->expects_continue && !exchange->body_came && !exchange->head_given;
+    exchange->expects_continue = false;
+    if (waits) submit_continue(http2, exchange);
+    if (exchange->head) {
+        submit_head(http2, exchange);
+    } else if (exchange->body_deferred && (exchange_queued(exchange) || exchange->ended)) {
+        exchange->body_deferred = false;
+        nghttp2_session_resume_data(http2->session, exchange->stream_id);
+    }
+    exchange_tell_drained(exchange);
+}
+
+/* --- the rest ----------------------------------------------------------------------------- */
+
+static void http2_forget(struct exchange *exchange) {
+    struct http2 *http2 = exchange->conn->protocol_state;
+    nghttp2_session_set_stream_user_data(http2->session, exchange->stream_id, NULL);
+}
+
+static void http2_settle(struct conn *conn) {
+    struct http2 *http2 = conn->protocol_state;
+    struct list now;
+    list_init(&now);
+    list_move(&conn->dirty, &now);
+    struct list *link;
+    while ((link = list_pop(&now)))
+        settle_one(http2, CONTAINER_OF(link, struct exchange, dirty));
+}
+
+static void http2_receive(struct conn *conn, struct str bytes) {
+    struct http2 *http2 = conn->protocol_state;
+    ssize_t used =
+        nghttp2_session_mem_recv(http2->session, (const uint8_t *)bytes.at, bytes.len);
+    if (used == NGHTTP2_ERR_BAD_CLIENT_MAGIC) {
+        conn_cut(conn, EXCHANGE_ABORTED);
+        return;
+    }
+    /* A flood of frames to acknowledge, or of CONTINUATION. */
+    if (used < 0) end_session(http2, NGHTTP2_ENHANCE_YOUR_CALM, STR("too_many_frames"));
+    if (http2->ending)
+        conn_finish(conn);
+    else
+        conn_flush_soon(conn);
+}
+
+static void http2_consumed(struct exchange *exchange, size_t len) {
+    struct http2 *http2 = exchange->conn->protocol_state;
+    nghttp2_session_consume(http2->session, exchange->stream_id, len);
+    if (nghttp2_session_want_write(http2->session)) conn_flush_soon(exchange->conn);
+}
+
+static void http2_authenticated(struct conn *conn) {
+    struct http2 *http2 = conn->protocol_state;
+    const struct server_limits *limits = conn->limits;
+    if (limits->streams_max_stranger == 0 ||
+        limits->streams_max_stranger >= limits->streams_max)
+        return;
+    const nghttp2_settings_entry entry = {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
+                                          STREAMS_TOLD_NGHTTP2};
+    must(nghttp2_submit_settings(http2->session, NGHTTP2_FLAG_NONE, &entry, 1));
+    conn_flush_soon(conn);
+}
+
+static bool http2_wants_bytes(const struct conn *conn) {
+    (void)conn; /* each stream's window holds its own sender back */
+    return true;
+}
+
+/* Two steps (RFC 9113 6.8): first "I am about to stop", and once the peer surely has read
+ * that, "nothing above stream n was done". */
+static void http2_shut_down(struct conn *conn) {
+    struct http2 *http2 = conn->protocol_state;
+    nghttp2_submit_shutdown_notice(http2->session);
+    nghttp2_submit_ping(http2->session, NGHTTP2_FLAG_NONE, NULL);
+    http2->notice_ms = now_ms(http2);
+    conn_flush_soon(conn);
+    conn_rearm(conn);
+}
+
+static uint64_t keepalive_due_ms(const struct http2 *http2) {
+    const struct server_limits *limits = http2->conn->limits;
+    if (limits->keepalive_ms == 0) return CONN_NEVER;
+    if (http2->asked_ms != CONN_NEVER) return http2->asked_ms + limits->keepalive_timeout_ms;
+    return http2->conn->read_ms + limits->keepalive_ms;
+}
+
+static uint64_t head_due_ms(const struct http2 *http2) {
+    uint64_t patience_ms = http2->conn->limits->header_timeout_ms;
+    if (!http2->settings_came) return http2->conn->opened_ms + patience_ms;
+    return http2->head_ms == CONN_NEVER ? CONN_NEVER : http2->head_ms + patience_ms;
+}
+
+static uint64_t notice_due_ms(const struct http2 *http2) {
+    return http2->notice_ms == CONN_NEVER ? CONN_NEVER : http2->notice_ms + SHUT_DOWN_GRACE_MS;
+}
+
+static uint64_t http2_due_ms(const struct conn *conn) {
+    const struct http2 *http2 = conn->protocol_state;
+    uint64_t due_ms = keepalive_due_ms(http2);
+    if (head_due_ms(http2) < due_ms) due_ms = head_due_ms(http2);
+    if (notice_due_ms(http2) < due_ms) due_ms = notice_due_ms(http2);
+    return due_ms;
+}
+
+static void http2_overdue(struct conn *conn) {
+    struct http2 *http2 = conn->protocol_state;
+    uint64_t now = now_ms(http2);
+    if (head_due_ms(http2) <= now) {
+        end_session(http2, NGHTTP2_ENHANCE_YOUR_CALM, STR("header_timeout"));
+        conn_finish(conn);
+    } else if (notice_due_ms(http2) <= now) {
+        last_goaway(http2);
+        conn_flush_soon(conn);
+    } else if (http2->asked_ms != CONN_NEVER) {
+        conn_cut(conn, EXCHANGE_PEER_LEFT);
+    } else {
+        http2->asked_ms = now;
+        nghttp2_submit_ping(http2->session, NGHTTP2_FLAG_NONE, NULL);
+        conn_flush_soon(conn);
+    }
+}
+
+static void make_callbacks(struct home *home) {
+    nghttp2_session_callbacks *callbacks;
+    must(nghttp2_session_callbacks_new(&callbacks));
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+    nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
+    nghttp2_session_callbacks_set_send_data_callback(callbacks, put_data);
+    home->callbacks = callbacks;
+}
+
+static void make_options(struct home *home) {
+    nghttp2_option *options;
+    must(nghttp2_option_new(&options));
+    nghttp2_option_set_no_auto_window_update(options, 1);
+    nghttp2_option_set_no_closed_streams(options, 1);
+    nghttp2_option_set_max_outbound_ack(options, ACKS_MAX);
+    nghttp2_option_set_max_settings(options, SETTINGS_ENTRIES_MAX);
+    nghttp2_option_set_max_continuations(options, CONTINUATIONS_MAX);
+    nghttp2_option_set_stream_reset_rate_limit(options, RESETS_BURST, RESETS_PER_S);
+    home->options = options;
+}
+
+static void http2_start(struct conn *conn) {
+    struct home *home = conn->home;
+    if (!home->callbacks) make_callbacks(home);
+    if (!home->options) make_options(home);
+
+    struct http2 *http2 = MEM_NEW(struct http2);
+    conn->protocol_state = http2;
+    http2->conn = conn;
+    http2->faults = faults_allowed;
+    http2->chores = chores_allowed;
+    http2->head_ms = http2->asked_ms = http2->notice_ms = CONN_NEVER;
+    must(nghttp2_session_server_new2(&http2->session, home->callbacks, http2, home->options));
+
+    const nghttp2_settings_entry settings[] = {
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, STREAMS_TOLD_NGHTTP2},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW_BYTES},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, (uint32_t)conn->limits->fields_max_bytes},
+        {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
+    };
+    must(nghttp2_submit_settings(http2->session, NGHTTP2_FLAG_NONE, settings,
+                                 ARRAY_LEN(settings)));
+    must(nghttp2_session_set_local_window_size(http2->session, NGHTTP2_FLAG_NONE, 0,
+                                               CONNECTION_WINDOW_BYTES));
+    conn_flush_soon(conn);
+}
+
+static void http2_free(struct conn *conn) {
+    struct http2 *http2 = conn->protocol_state;
+    nghttp2_session_del(http2->session);
+    free(http2);
+}
+
+const struct protocol protocol_http2 = {
+    .name = "h2",
+    .start = http2_start,
+    .free = http2_free,
+    .receive = http2_receive,
+    .settle = http2_settle,
+    .gather = http2_gather,
+    .forget = http2_forget,
+    .consumed = http2_consumed,
+    .authenticated = http2_authenticated,
+    .wants_bytes = http2_wants_bytes,
+    .shut_down = http2_shut_down,
+    .due_ms = http2_due_ms,
+    .overdue = http2_overdue,
+};

@@ -1,0 +1,206 @@
+#include "server/listener.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The kernel lowers it to what the system allows. */
+#define BACKLOG_MAX 65535
+
+/* Accepted in one turn, so that those already here are served between. */
+#define ACCEPTS_A_TURN 64
+
+/* Without descriptors the socket stays readable: looking again at once would only burn. */
+#define BACK_OFF_MS 100
+
+/* --- opening -------------------------------------------------------------------------------
+ */
+
+static bool explain(const struct listener *listener, int reason, struct err *e) {
+    struct str name = listener->options.name, address = listener->options.address;
+    const char *why = strerror(reason);
+    if (reason == EADDRINUSE)
+        why = "it is taken, perhaps by another weir: stop that one (`ss -lxtnp` shows who "
+              "it is) or choose another address";
+    if (reason == EADDRNOTAVAIL) why = "no interface of this machine has that address";
+    if (reason == EACCES)
+        why = "not allowed: ports below 1024 need a privilege, and a socket's folder must "
+              "be writable; choose another address";
+    return err_set(e, ERR_UNAVAILABLE, STR_FMT ": cannot listen on " STR_FMT ": %s",
+                   STR_ARG(name), STR_ARG(address), why);
+}
+
+/* A socket file whose owner is gone stays behind and would block its name for ever. */
+static bool remove_stale(const struct address *address) {
+    struct stat info;
+    const char *path = address->as.local.sun_path;
+    if (!address_is_local(address) || stat(path, &info) != 0 || !S_ISSOCK(info.st_mode))
+        return false;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return false;
+    bool dead = connect(fd, &address->as.any, address->len) != 0 && errno == ECONNREFUSED;
+    close(fd);
+    return dead && unlink(path) == 0;
+}
+
+static int open_socket(const struct address *address) {
+    int on = 1, off = 0;
+    int fd = socket(address->as.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+    bool bound = bind(fd, &address->as.any, address->len) == 0;
+    if (!bound && errno == EADDRINUSE && remove_stale(address))
+        bound = bind(fd, &address->as.any, address->len) == 0;
+    if (bound && listen(fd, BACKLOG_MAX) == 0) return fd;
+    int reason = errno;
+    close(fd);
+    errno = reason;
+    return -1;
+}
+
+/* ":port" means both families; a machine without IPv6 has only the other. */
+static int open_anywhere(const struct address *address) {
+    int fd = open_socket(address);
+    if (fd >= 0 || errno != EAFNOSUPPORT || address->as.any.sa_family != AF_INET6) return fd;
+    struct address inet4 = {.len = sizeof(struct sockaddr_in)};
+    struct sockaddr_in *inet = (struct sockaddr_in *)&inet4.as.inet;
+    inet->sin_family = AF_INET;
+    inet->sin_port = htons((uint16_t)address_port(address));
+    return open_socket(&inet4);
+}
+
+static int port_of(int fd) {
+    struct address own = {.len = sizeof(own.as)};
+    return getsockname(fd, &own.as.any, &own.len) == 0 ? address_port(&own) : 0;
+}
+
+static void watch(struct listener *listener);
+
+static void stop_back_off(void *ctx) {
+    watch(ctx);
+}
+
+bool listener_open(struct loop *loop, const struct listener_options *options,
+                   listener_accept_fn *on_accept, void *ctx, struct listener **ret,
+                   struct err *e) {
+    struct address address;
+    if (!address_parse(options->address, &address, e))
+        return err_add(e, STR_FMT, STR_ARG(options->name));
+
+    struct listener *listener = MEM_NEW(struct listener);
+    listener->options = *options;
+    listener->options.name = str_from(str_dup(options->name));
+    listener->options.address = str_from(str_dup(options->address));
+    listener->limits = options->limits ? *options->limits : server_limits_default;
+    listener->options.limits = &listener->limits;
+    listener->loop = loop;
+    listener->on_accept = on_accept;
+    listener->ctx = ctx;
+    list_init(&listener->link);
+    timer_init(&listener->back_off, loop, stop_back_off, listener);
+
+    listener->fd = open_anywhere(&address);
+    if (listener->fd < 0) {
+        explain(listener, errno, e);
+        listener_free(listener);
+        return false;
+    }
+    if (address_is_local(&address)) listener->path = str_dup(str_skip(options->address, 5));
+    listener->port = port_of(listener->fd);
+    int failed = uv_poll_init(loop_uv(loop), &listener->poll, listener->fd);
+    assert(failed == 0);
+    (void)failed;
+    listener->poll.data = listener;
+    watch(listener);
+    *ret = listener;
+    return true;
+}
+
+void listener_free(struct listener *listener) {
+    if (!listener) return;
+    free((char *)(uintptr_t)listener->options.name.at);
+    free((char *)(uintptr_t)listener->options.address.at);
+    free(listener->path);
+    free(listener);
+}
+
+static void closed(uv_handle_t *handle) {
+    struct listener *listener = handle->data;
+    listener->on_closed(listener->ctx);
+}
+
+void listener_close(struct listener *listener, void (*on_closed)(void *ctx)) {
+    listener->on_closed = on_closed;
+    timer_stop(&listener->back_off);
+    uv_poll_stop(&listener->poll);
+    close(listener->fd);
+    listener->fd = -1;
+    if (listener->path) unlink(listener->path);
+    uv_close((uv_handle_t *)&listener->poll, closed);
+}
+
+/* --- accepting ------------------------------------------------------------------------------
+ */
+
+/* Whether there is something to accept, and room for it. At the limit the others wait in the
+ * kernel's queue until a connection goes. */
+static bool has_room(struct listener *listener) {
+    if (atomic_load(&listener->conn_count) < listener->limits.connections_max) return true;
+    uv_poll_stop(&listener->poll);
+    atomic_store(&listener->full, true);
+    /* One may have gone between the two looks, and seen no one waiting. */
+    if (atomic_load(&listener->conn_count) >= listener->limits.connections_max) return false;
+    if (atomic_exchange(&listener->full, false)) watch(listener);
+    return false;
+}
+
+static void back_off(struct listener *listener, int reason) {
+    log_warning(STR_FMT ": cannot accept: %s; trying again in %d ms",
+                STR_ARG(listener->options.name), strerror(reason), BACK_OFF_MS);
+    uv_poll_stop(&listener->poll);
+    timer_start(&listener->back_off, BACK_OFF_MS);
+}
+
+/* False when there is no more for now. */
+static bool accept_one(struct listener *listener) {
+    struct address peer = {.len = sizeof(peer.as)};
+    int fd = accept4(listener->fd, &peer.as.any, &peer.len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0) {
+        atomic_fetch_add(&listener->conn_count, 1);
+        listener->on_accept(listener, fd, &peer, listener->ctx);
+        return true;
+    }
+    bool gone_already = errno == ECONNABORTED || errno == EINTR || errno == EPROTO;
+    if (gone_already) return true;
+    if (errno != EAGAIN && errno != EWOULDBLOCK) back_off(listener, errno);
+    return false;
+}
+
+static void on_acceptable(uv_poll_t *poll, int status, int events) {
+    (void)status;
+    (void)events;
+    struct listener *listener = poll->data;
+    for (int i = 0; i < ACCEPTS_A_TURN; i++)
+        if (!has_room(listener) || !accept_one(listener)) return;
+}
+
+static void watch(struct listener *listener) {
+    uv_poll_start(&listener->poll, UV_READABLE, on_acceptable);
+}
+
+bool listener_lost_one(struct listener *listener) {
+    atomic_fetch_sub(&listener->conn_count, 1);
+    return atomic_exchange(&listener->full, false);
+}
+
+void listener_resume(void *ctx) {
+    struct listener *listener = ctx;
+    if (listener->fd >= 0) watch(listener);
+}

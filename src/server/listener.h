@@ -1,0 +1,54 @@
+/* listener: one address, and the sockets that come in there.
+ *
+ * Private to server/.
+ *
+ * Memory   owned by the server; listener_close() calls back before it may be freed.
+ * Threads  the server's first loop, except listener_lost_one().
+ */
+#ifndef WEIR_SERVER_LISTENER_H
+#define WEIR_SERVER_LISTENER_H
+
+#include "server/address.h"
+#include "server/conn.h"
+
+#include <uv.h>
+
+struct listener;
+
+/* A connected socket that wants a home. Takes `fd`. */
+typedef void listener_accept_fn(struct listener *listener, int fd, const struct address *peer,
+                                void *ctx);
+
+struct listener {
+    struct listener_options options; /* name, address and limits are copies */
+    struct server_limits limits;
+    struct list link; /* in the server's list */
+    struct loop *loop;
+    listener_accept_fn *on_accept;
+    void *ctx;
+    int fd, port;
+    uv_poll_t poll;
+    struct timer back_off;
+    char *path; /* of a unix socket, to be removed at the end */
+    void (*on_closed)(void *ctx);
+
+    /* Touched by the loops of the connections. */
+    atomic_size_t conn_count;
+    atomic_bool full; /* waits until a connection goes */
+    struct mail room; /* "there is room again" */
+};
+
+MUST_CHECK bool listener_open(struct loop *loop, const struct listener_options *options,
+                              listener_accept_fn *on_accept, void *ctx, struct listener **ret,
+                              struct err *e);
+
+/* Stop accepting; on_closed(ctx) later, then listener_free() is allowed. */
+void listener_close(struct listener *listener, void (*on_closed)(void *ctx));
+void listener_free(struct listener *listener);
+
+/* Any thread: one of its connections is gone. Says whether it waited for that; then the
+ * caller posts listener->room with listener_resume() to its loop. */
+bool listener_lost_one(struct listener *listener);
+void listener_resume(void *listener);
+
+#endif

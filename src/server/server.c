@@ -1,0 +1,260 @@
+#include "server/server.h"
+
+#include "base/mem.h"
+#include "server/listener.h"
+#include "server/socket.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+const struct server_limits server_limits_default = {
+    .fields_max = 100,
+    .fields_max_bytes = 16 * KIB,
+    .target_max_bytes = 8 * KIB,
+    .streams_max = 1000,
+    .streams_max_stranger = 100,
+    .connections_max = 1024,
+    .connection_max_bytes = 1 * MIB,
+    .header_timeout_ms = 10 * 1000,
+    .write_stall_ms = 30 * 1000,
+    .idle_timeout_ms = 300 * 1000,
+    .keepalive_ms = 60 * 1000,
+    .keepalive_timeout_ms = 20 * 1000,
+};
+
+struct side { /* of the server: what lives on one loop */
+    struct home home;
+    struct server *server;
+    struct mail stop, cut;
+};
+
+struct server {
+    struct side *sides;
+    size_t side_count;
+    struct list listeners;
+    struct timer deadline;
+
+    /* What must have ended before the server may: connections, also those on their way to a
+     * loop, and while stopping the listeners and the letters to each side. */
+    atomic_size_t alive;
+    atomic_bool stopping;
+    struct mail stopped;
+    bool cutting, done;
+    void (*on_stopped)(void *ctx);
+    void *stopped_ctx;
+};
+
+static void on_gone(struct home *home, const struct listener_options *options, void *ctx);
+static void cut_all(void *ctx);
+
+struct server *server_new(struct loop **loops, size_t loop_count) {
+    struct server *server = MEM_NEW(struct server);
+    server->sides = mem_zero(loop_count, sizeof(struct side));
+    server->side_count = loop_count;
+    list_init(&server->listeners);
+    timer_init(&server->deadline, loops[0], cut_all, server);
+    for (size_t i = 0; i < loop_count; i++) {
+        struct side *side = &server->sides[i];
+        home_init(&side->home, loops[i]);
+        side->server = server;
+        side->home.on_gone = on_gone;
+        side->home.ctx = side;
+    }
+    return server;
+}
+
+void server_free(struct server *server) {
+    if (!server) return;
+    assert(atomic_load(&server->alive) == 0);
+    timer_stop(&server->deadline);
+    struct list *link;
+    while ((link = list_pop(&server->listeners)))
+        listener_free(CONTAINER_OF(link, struct listener, link));
+    for (size_t i = 0; i < server->side_count; i++) home_done(&server->sides[i].home);
+    free(server->sides);
+    free(server);
+}
+
+/* --- what is alive ---------------------------------------------------------------------------
+ */
+
+static void all_stopped(void *ctx) {
+    struct server *server = ctx;
+    server->done = true;
+    timer_stop(&server->deadline);
+    if (server->on_stopped) server->on_stopped(server->stopped_ctx);
+}
+
+static void release(struct server *server) {
+    if (atomic_fetch_sub(&server->alive, 1) != 1 || !atomic_load(&server->stopping)) return;
+    loop_post(server->sides[0].home.loop, &server->stopped, all_stopped, server);
+}
+
+/* More to wait for, unless the last has ended already. */
+static bool hold_if_alive(struct server *server, size_t count) {
+    size_t alive = atomic_load(&server->alive);
+    do {
+        if (alive == 0) return false;
+    } while (!atomic_compare_exchange_weak(&server->alive, &alive, alive + count));
+    return true;
+}
+
+/* --- connections come and go
+ * ------------------------------------------------------------------ */
+
+/* A socket on its way to its loop. */
+struct arrival {
+    struct mail mail;
+    struct side *side;
+    struct listener *listener;
+    struct address peer;
+    int fd;
+};
+
+static void lose_one(struct side *side, struct listener *listener) {
+    struct server *server = side->server;
+    atomic_fetch_sub(&side->home.conn_count, 1);
+    if (listener_lost_one(listener) && !atomic_load(&server->stopping))
+        loop_post(listener->loop, &listener->room, listener_resume, listener);
+    release(server);
+}
+
+static void on_gone(struct home *home, const struct listener_options *options, void *ctx) {
+    (void)home;
+    const struct listener *listener = CONTAINER_OF(options, struct listener, options);
+    lose_one(ctx, (struct listener *)(uintptr_t)listener);
+}
+
+static void settle_in(void *ctx) {
+    struct arrival *arrival = ctx;
+    struct side *side = arrival->side;
+    if (atomic_load(&side->server->stopping)) {
+        close(arrival->fd);
+        lose_one(side, arrival->listener);
+    } else {
+        char peer[CONN_PEER_BYTES];
+        address_print(&arrival->peer, peer, sizeof(peer));
+        socket_serve(arrival->fd, (struct conn_options){
+                                      .home = &side->home,
+                                      .listener = &arrival->listener->options,
+                                      .peer = str_from(peer),
+                                      .peer_is_loopback = address_is_loopback(&arrival->peer),
+                                  });
+    }
+    free(arrival);
+}
+
+static struct side *emptiest_side(const struct server *server) {
+    struct side *best = &server->sides[0];
+    for (size_t i = 1; i < server->side_count; i++)
+        if (atomic_load(&server->sides[i].home.conn_count) <
+            atomic_load(&best->home.conn_count))
+            best = &server->sides[i];
+    return best;
+}
+
+static void on_accept(struct listener *listener, int fd, const struct address *peer,
+                      void *ctx) {
+    struct server *server = ctx;
+    struct side *side = emptiest_side(server);
+    atomic_fetch_add(&server->alive, 1);
+    atomic_fetch_add(&side->home.conn_count, 1);
+    struct arrival *arrival = MEM_NEW(struct arrival);
+    arrival->side = side;
+    arrival->listener = listener;
+    arrival->peer = *peer;
+    arrival->fd = fd;
+    if (side == &server->sides[0])
+        settle_in(arrival);
+    else
+        loop_post(side->home.loop, &arrival->mail, settle_in, arrival);
+}
+
+bool server_listen(struct server *server, const struct listener_options *options,
+                   struct err *e) {
+    struct listener *listener;
+    if (!listener_open(server->sides[0].home.loop, options, on_accept, server, &listener, e))
+        return false;
+    list_append(&server->listeners, &listener->link);
+    return true;
+}
+
+int server_port(const struct server *server, struct str name) {
+    LIST_EACH(&server->listeners, link) {
+        const struct listener *listener = CONTAINER_OF(link, struct listener, link);
+        if (str_equal(listener->options.name, name)) return listener->port;
+    }
+    return 0;
+}
+
+/* --- stopping
+ * ----------------------------------------------------------------------------------- */
+
+static void stop_side(void *ctx) {
+    struct side *side = ctx;
+    LIST_EACH(&side->home.conns, link)
+    conn_shut_down(CONTAINER_OF(link, struct conn, link));
+    release(side->server);
+}
+
+static void cut_side(void *ctx) {
+    struct side *side = ctx;
+    LIST_EACH(&side->home.conns, link)
+    conn_cut(CONTAINER_OF(link, struct conn, link), EXCHANGE_ABORTED);
+    release(side->server);
+}
+
+static void cut_all(void *ctx) {
+    struct server *server = ctx;
+    if (server->cutting || !hold_if_alive(server, server->side_count)) return;
+    server->cutting = true;
+    for (size_t i = 0; i < server->side_count; i++) {
+        struct side *side = &server->sides[i];
+        loop_post(side->home.loop, &side->cut, cut_side, side);
+    }
+}
+
+static void listener_closed(void *ctx) {
+    release(ctx);
+}
+
+static void begin_stop(struct server *server) {
+    atomic_fetch_add(&server->alive, 1);
+    atomic_store(&server->stopping, true);
+    LIST_EACH(&server->listeners, link) {
+        atomic_fetch_add(&server->alive, 1);
+        listener_close(CONTAINER_OF(link, struct listener, link), listener_closed);
+    }
+    atomic_fetch_add(&server->alive, server->side_count);
+    for (size_t i = 0; i < server->side_count; i++) {
+        struct side *side = &server->sides[i];
+        loop_post(side->home.loop, &side->stop, stop_side, side);
+    }
+    release(server);
+}
+
+void server_stop(struct server *server, uint64_t within_ms, void (*on_stopped)(void *ctx),
+                 void *ctx) {
+    if (server->done) return;
+    if (on_stopped) {
+        server->on_stopped = on_stopped;
+        server->stopped_ctx = ctx;
+    }
+    if (!atomic_load(&server->stopping)) begin_stop(server);
+    uint64_t due_ms = loop_now_ms(server->sides[0].home.loop) + within_ms;
+    bool sooner = !timer_waits(&server->deadline) || due_ms < server->deadline.due_ms;
+    if (sooner) timer_start(&server->deadline, within_ms);
+}
+
+struct server_counts server_counts(const struct server *server) {
+    struct server_counts counts = {0};
+    for (size_t i = 0; i < server->side_count; i++) {
+        const struct home *home = &server->sides[i].home;
+        counts.connections += atomic_load_explicit(&home->conn_count, memory_order_relaxed);
+        counts.exchanges += atomic_load_explicit(&home->exchange_count, memory_order_relaxed);
+        counts.accepted += atomic_load_explicit(&home->accepted, memory_order_relaxed);
+        counts.requests += atomic_load_explicit(&home->requests, memory_order_relaxed);
+    }
+    return counts;
+}

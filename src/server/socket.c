@@ -1,0 +1,127 @@
+#include "server/socket.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <uv.h>
+
+struct socket {
+    struct transport transport;
+    uv_poll_t poll;
+    int fd;
+    int events;      /* what the loop watches now */
+    bool peer_ended; /* no more bytes will come: do not be woken for that again */
+};
+
+static void on_ready(uv_poll_t *poll, int status, int events);
+
+static ptrdiff_t socket_send(struct transport *transport, struct str bytes) {
+    struct socket *socket = CONTAINER_OF(transport, struct socket, transport);
+    ssize_t sent;
+    do {
+        sent = send(socket->fd, bytes.at, bytes.len, MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    if (sent >= 0) return sent;
+    return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
+}
+
+/* Not reading, the end of the peer's side is all there is to notice; it stays true once it
+ * is, so after the first time it would only keep the loop awake. */
+static void socket_watch(struct transport *transport, bool reading, bool writing) {
+    struct socket *socket = CONTAINER_OF(transport, struct socket, transport);
+    int events = writing ? UV_WRITABLE : 0;
+    if (reading)
+        events |= UV_READABLE;
+    else if (!socket->peer_ended)
+        events |= UV_DISCONNECT;
+    if (events == socket->events) return;
+    socket->events = events;
+    if (events)
+        uv_poll_start(&socket->poll, events, on_ready);
+    else
+        uv_poll_stop(&socket->poll);
+}
+
+static void socket_end(struct transport *transport) {
+    struct socket *socket = CONTAINER_OF(transport, struct socket, transport);
+    shutdown(socket->fd, SHUT_WR);
+}
+
+static void on_closed(uv_handle_t *handle) {
+    struct socket *socket = handle->data;
+    conn_closed(socket->transport.conn);
+    free(socket);
+}
+
+static void socket_close(struct transport *transport) {
+    struct socket *socket = CONTAINER_OF(transport, struct socket, transport);
+    uv_poll_stop(&socket->poll);
+    close(socket->fd);
+    socket->fd = -1;
+    uv_close((uv_handle_t *)&socket->poll, on_closed);
+}
+
+static const struct transport_kind kind = {
+    .send = socket_send,
+    .watch = socket_watch,
+    .end = socket_end,
+    .close = socket_close,
+};
+
+/* One read per wake: whoever has more to say is woken again, and the others are not late. */
+static void read_some(struct socket *socket) {
+    struct conn *conn = socket->transport.conn;
+    char *bytes = conn->home->read_bytes;
+    ssize_t len = recv(socket->fd, bytes, HOME_READ_BYTES, 0);
+    if (len > 0)
+        conn_receive(conn, str_of(bytes, (size_t)len));
+    else if (len == 0)
+        conn_peer_ended(conn);
+    else if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)
+        conn_broken(conn);
+}
+
+static void on_ready(uv_poll_t *poll, int status, int events) {
+    struct socket *socket = poll->data;
+    struct conn *conn = socket->transport.conn;
+    if (status < 0) {
+        conn_broken(conn);
+        return;
+    }
+    if (events & UV_WRITABLE) conn_writable(conn);
+    if (events & UV_READABLE) {
+        read_some(socket);
+    } else if (events & UV_DISCONNECT) {
+        socket->peer_ended = true;
+        socket->events = -1;
+        conn_peer_left_unread(conn);
+    }
+}
+
+/* An answer must not wait for the peer's acknowledgement of the one before, and a peer that
+ * vanished should not hold a connection longer than one that does not read. */
+static void set_options(int fd, const struct server_limits *limits) {
+    int on = 1;
+    unsigned patience_ms = (unsigned)limits->write_stall_ms;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience_ms, sizeof(patience_ms));
+}
+
+struct conn *socket_serve(int fd, struct conn_options options) {
+    struct socket *socket = MEM_NEW(struct socket);
+    socket->transport.kind = &kind;
+    socket->fd = fd;
+    socket->poll.data = socket;
+    int failed = uv_poll_init(loop_uv(options.home->loop), &socket->poll, fd);
+    assert(failed == 0); /* a fresh, nonblocking descriptor */
+    (void)failed;
+    const struct server_limits *limits = options.listener->limits;
+    set_options(fd, limits ? limits : &server_limits_default);
+    options.transport = &socket->transport;
+    return conn_new(&options);
+}
