@@ -18,7 +18,6 @@
 
 struct converse_settings {
     const struct token_keys *keys; /* NULL: nobody is asked for a token */
-    bool strict_tokens;
     bool lenient;        /* upstream's fallbacks instead of ERROR (K15) */
     bool errors_as_text; /* K12 */
     size_t message_max_bytes;

@@ -1,0 +1,95 @@
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static const struct {
+    const char *name;
+    command_fn *run;
+    const char *what;
+} commands[] = {
+    /* clang-format off */
+    {"serve",   command_serve,   "serve agents: weir serve [-c weir.yaml]"},
+    {"run",     command_run,     "one turn, here: weir run \"plan two days in Kyoto\" [--json]"},
+    {"token",   command_token,   "make or check a caller's token: weir token new | check TOKEN"},
+    {"version", command_version, "which weir this is [--json]"},
+    /* clang-format on */
+};
+
+int cli_fail(enum exit_code code, const struct err *why) {
+    fprintf(stderr, "weir: error: %s\n", why->text);
+    return code;
+}
+
+static void help(FILE *to) {
+    fprintf(to, "weir runs AI agents and speaks the wire contracts of agent runtimes.\n\n"
+                "  weir                      the offline demo, in the foreground\n");
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+        fprintf(to, "  weir %-8s             %s\n", commands[i].name, commands[i].what);
+    }
+    fprintf(to,
+            "\nweir COMMAND --help says more. Exit code: 0 done, 1 failed, 2 wrong usage.\n");
+}
+
+int cli_main(int arg_count, const char *const *args) {
+    if (arg_count < 2 || (args[1][0] == '-' && strcmp(args[1], "--help") != 0 &&
+                          strcmp(args[1], "-h") != 0 && strcmp(args[1], "--version") != 0)) {
+        return command_demo(arg_count - 1, args + 1);
+    }
+    if (strcmp(args[1], "--version") == 0) return command_version(0, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+        if (strcmp(args[1], commands[i].name) == 0) {
+            return commands[i].run(arg_count - 2, args + 2);
+        }
+    }
+    bool asked = args[1][0] == '-' || strcmp(args[1], "help") == 0;
+    if (!asked) fprintf(stderr, "weir: error: no command '%s'\n\n", args[1]);
+    help(asked ? stdout : stderr);
+    return asked ? EXIT_DONE : EXIT_USAGE;
+}
+
+/* --- configuration ------------------------------------------------------------------------ */
+
+static void set_up_log(const struct config *config) {
+    enum log_form form = config->log.form == CONFIG_LOG_JSON ? LOG_JSON : LOG_PLAIN;
+    if (config->log.form == CONFIG_LOG_AUTO && !isatty(STDERR_FILENO)) form = LOG_JSON;
+    log_setup(config->log.level, form);
+    for (size_t i = 0; i < config->warning_count; i++) {
+        log_warning(STR_FMT, STR_ARG(config->warnings[i]));
+    }
+}
+
+static void print_help(const char *usage) {
+    struct buf settings;
+    buf_init(&settings, 256 * KIB);
+    config_help(&settings);
+    printf("%s\nSettings (flags beat the environment, it beats the file):\n\n" STR_FMT, usage,
+           STR_ARG(buf_str(&settings)));
+    buf_done(&settings);
+}
+
+bool cli_config(int arg_count, const char *const *args, bool demo, const char *usage,
+                struct config **ret, int *ret_code) {
+    struct config_input input = {.args = args,
+                                 .arg_count = (size_t)arg_count,
+                                 .environment = (const char *const *)environ,
+                                 .demo = demo};
+    struct config *config;
+    struct err e;
+    if (!config_load(&input, &config, &e)) {
+        *ret_code = cli_fail(EXIT_USAGE, &e);
+        return false;
+    }
+    if (config->help) {
+        print_help(usage);
+        config_free(config);
+        *ret_code = EXIT_DONE;
+        return false;
+    }
+    set_up_log(config);
+    *ret = config;
+    return true;
+}

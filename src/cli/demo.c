@@ -1,0 +1,156 @@
+#include "base/clock.h"
+#include "base/file.h"
+#include "cli/cli.h"
+#include "contract/crawbl/token.h"
+#include "daemon/daemon.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define KEY_BYTES 32
+#define DEMO_USER STR("demo")
+#define DEMO_WORKSPACE STR("demo")
+
+static const char usage[] = "weir\n\nThe offline demo in the foreground: a script, not an AI, "
+                            "plays a manager with two\n"
+                            "delegates and a tool. It needs no key and no other server.\n";
+
+struct demo {
+    const struct config *config;
+    struct buf key;
+    uint64_t started_us;
+};
+
+/* --- the key
+ * ---------------------------------------------------------------------------------- */
+
+static bool new_key(const char *path, struct buf *out, struct err *e) {
+    unsigned char bytes[KEY_BYTES];
+    if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes)) {
+        return err_set(e, ERR_UNAVAILABLE, "the system gives no random bytes: %m");
+    }
+    for (size_t i = 0; i < sizeof(bytes); i++) buf_printf(out, "%02x", bytes[i]);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool kept = fd >= 0 && write(fd, out->at, out->len) == (ssize_t)out->len;
+    if (fd >= 0) close(fd);
+    return kept || err_set(e, ERR_UNAVAILABLE,
+                           "cannot keep the demo's key in '%s': %m; choose another folder with "
+                           "--data",
+                           path);
+}
+
+bool demo_key(struct str data_folder, struct buf *out, struct err *e) {
+    struct buf path;
+    buf_init(&path, data_folder.len + 32);
+    buf_printf(&path, STR_FMT "/demo.key%c", STR_ARG(data_folder), '\0');
+    bool found = access(path.at, R_OK) == 0;
+    bool got = found ? file_read(str_from(path.at), out, e) : new_key(path.at, out, e);
+    buf_done(&path);
+    return got;
+}
+
+/* The store would make it later; the key is needed before. */
+static void make_folder(struct str folder) {
+    char *path = str_dup(folder);
+    for (char *at = path + 1; *at; at++) {
+        if (*at != '/') continue;
+        *at = '\0';
+        mkdir(path, 0700);
+        *at = '/';
+    }
+    mkdir(path, 0700);
+    free(path);
+}
+
+/* --- the start screen
+ * --------------------------------------------------------------------------- */
+
+static double resident_mb(void) {
+    FILE *statm = fopen("/proc/self/statm", "re");
+    unsigned long all = 0, resident = 0;
+    if (statm) {
+        if (fscanf(statm, "%lu %lu", &all, &resident) != 2) resident = 0;
+        fclose(statm);
+    }
+    return (double)resident * (double)sysconf(_SC_PAGESIZE) / 1e6;
+}
+
+static void print_token(const struct demo *demo) {
+    struct token_keys *keys = token_keys_new(TOKEN_STRICT, TOKEN_WINDOW_S);
+    struct buf token;
+    struct err e;
+    bool trimmed;
+    buf_init(&token, 4 * KIB);
+    if (token_keys_add(keys, buf_str(&demo->key), &trimmed, &e) &&
+        token_mint(keys, DEMO_USER, DEMO_WORKSPACE, clock_unix_ms() / 1000, &token, &e)) {
+        fprintf(
+            stderr,
+            "  token    " STR_FMT "\n"
+            "           user demo, workspace demo, good for 5 minutes; the next: weir token "
+            "new\n",
+            STR_ARG(buf_str(&token)));
+    }
+    buf_done(&token);
+    token_keys_free(keys);
+}
+
+static void on_ready(const struct daemon *daemon, void *ctx) {
+    const struct demo *demo = ctx;
+    const struct config *config = demo->config;
+    struct buf agents;
+    buf_init(&agents, 4 * KIB);
+    daemon_agents_text(daemon, &agents);
+    int http = daemon_port(daemon, "http"), grpc = daemon_port(daemon, "grpc");
+    fprintf(stderr, "weir %s   ready in %.1f ms · %.1f MB · data " STR_FMT "\n", WEIR_VERSION,
+            (double)(clock_mono_us() - demo->started_us) / 1000, resident_mb(),
+            STR_ARG(config->data));
+    fprintf(stderr, "  model    demo (built in: a script, not an AI)\n");
+    fprintf(stderr, "  agents   " STR_FMT "\n", STR_ARG(buf_str(&agents)));
+    if (http)
+        fprintf(stderr, "  http     http://127.0.0.1:%d   /health /invoke /stream\n", http);
+    if (grpc) {
+        fprintf(stderr,
+                "  grpc     127.0.0.1:%d   crawbl.agentruntime.v1.AgentRuntime/Converse\n",
+                grpc);
+        print_token(demo);
+    }
+    if (http) {
+        fprintf(stderr,
+                "  try      curl -N 127.0.0.1:%d/stream -d '{\"input\":\"plan two days in "
+                "Kyoto\"}'\n",
+                http);
+    }
+    fprintf(stderr, "  stop     Ctrl-C\n");
+    buf_done(&agents);
+}
+
+int command_demo(int arg_count, const char *const *args) {
+    struct demo demo = {.started_us = clock_mono_us()};
+    struct config *config;
+    int code;
+    if (!cli_config(arg_count, args, true, usage, &config, &code)) return code;
+    struct err e;
+    demo.config = config;
+    buf_init(&demo.key, KIB);
+    if (config->operand_count) {
+        err_set(&e, ERR_INVALID_ARGUMENT, "the demo takes no argument '" STR_FMT "'",
+                STR_ARG(config->operands[0]));
+        code = cli_fail(EXIT_USAGE, &e);
+    } else {
+        make_folder(config->data);
+        bool keyed = config->tokens.key.len ? buf_append(&demo.key, config->tokens.key)
+                                            : demo_key(config->data, &demo.key, &e);
+        struct daemon_options options = {.config = config,
+                                         .grpc_key = buf_str(&demo.key),
+                                         .on_ready = on_ready,
+                                         .ctx = &demo};
+        code = keyed && daemon_run(&options, &e) ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
+    }
+    buf_done(&demo.key);
+    config_free(config);
+    return code;
+}

@@ -1,0 +1,249 @@
+#include "run/run.h"
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "daemon/team.h"
+#include "stream/stream.h"
+#include "wire/event_json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "weir run \"plan two days in Kyoto\"\n\n"
+    "One turn, in this process, kept nowhere. The answer goes to stdout, what the agents do\n"
+    "to stderr; --json writes every event as a line of JSON instead. --agent NAME asks that\n"
+    "agent directly. Exit code 1: the turn failed.\n";
+
+/* One turn of this command. */
+struct once {
+    struct loop *loop;
+    struct run_host host;
+    struct session_table *sessions;
+    struct run *run;
+    struct stream *stream;
+    bool json;
+    bool in_line;       /* stdout stands in the middle of a line */
+    uint64_t asked_seq; /* of a question that waits for an answer; 0: none */
+    int code;
+};
+
+/* --- showing
+ * ----------------------------------------------------------------------------------- */
+
+static void end_line(struct once *once) {
+    if (once->in_line) printf("\n");
+    once->in_line = false;
+    fflush(stdout);
+}
+
+static void show_json(const struct event *event) {
+    struct buf line;
+    buf_init(&line, 64 * MIB);
+    event_to_json(event, &line);
+    buf_append_byte(&line, '\n');
+    fwrite(line.at, 1, line.len, stdout);
+    fflush(stdout);
+    buf_done(&line);
+}
+
+static void show_text(struct once *once, struct str text) {
+    fwrite(text.at, 1, text.len, stdout);
+    once->in_line = text.len && text.at[text.len - 1] != '\n';
+    fflush(stdout);
+}
+
+static void show(struct once *once, const struct event *event) {
+    switch (event->kind) {
+    case EVENT_TEXT: show_text(once, event->text.text); break;
+    case EVENT_TOOL_CALL:
+        end_line(once);
+        fprintf(stderr, "[" STR_FMT "] " STR_FMT " " STR_FMT "\n", STR_ARG(event->agent),
+                STR_ARG(event->tool_call.tool), STR_ARG(event->tool_call.args));
+        break;
+    case EVENT_TOOL_RESULT:
+        fprintf(stderr, "  %s " STR_FMT "\n", event->tool_result.error ? "failed" : "->",
+                STR_ARG(str_head(event->tool_result.result, 500)));
+        break;
+    case EVENT_APPROVAL:
+        end_line(once);
+        fprintf(stderr, "[" STR_FMT "] " STR_FMT "\n", STR_ARG(event->agent),
+                STR_ARG(event->approval.question));
+        break;
+    case EVENT_FAILED:
+        end_line(once);
+        fprintf(stderr, "weir: error: " STR_FMT "\n", STR_ARG(event->failed.message));
+        break;
+    default: break;
+    }
+    if (event_is_terminal(event->kind)) end_line(once);
+}
+
+/* --- the stream
+ * ---------------------------------------------------------------------------------- */
+
+static enum stream_verdict judge(const struct event *event, void *ctx) {
+    (void)ctx;
+    return event->kind == EVENT_APPROVAL ? STREAM_FINISHES : stream_judge(event);
+}
+
+static void project(const struct event *event, enum close_frame frame, void *ctx) {
+    struct once *once = ctx;
+    (void)frame;
+    if (once->json) {
+        show_json(event);
+    } else {
+        show(once, event);
+    }
+    if (event->kind == EVENT_APPROVAL) once->asked_seq = event->seq;
+}
+
+static size_t queued(void *ctx) {
+    (void)ctx;
+    return 0; /* stdio has taken it */
+}
+
+static void ended(struct close_ending ending, enum close_cause cause, const struct event *last,
+                  void *ctx) {
+    struct once *once = ctx;
+    (void)ending;
+    (void)last;
+    once->code = cause == CAUSE_FINISHED ? EXIT_DONE : EXIT_FAILED;
+    loop_stop(once->loop);
+}
+
+static const struct stream_wire wire = {
+    .judge = judge, .project = project, .queued = queued, .ended = ended};
+
+static bool follow(struct once *once, uint64_t after_seq, struct err *e) {
+    struct stream_options options = {.loop = once->loop,
+                                     .journal = run_journal(once->run),
+                                     .after_seq = after_seq,
+                                     .mode = CLOSE_DONE,
+                                     .paces = after_seq == 0,
+                                     .wire = &wire,
+                                     .ctx = once};
+    stream_free(once->stream);
+    once->stream = NULL;
+    return stream_open(&options, &once->stream, e);
+}
+
+/* --- a question to the person at the terminal
+ * ------------------------------------------------------ */
+
+/* False when nobody is there to answer. */
+static bool answer(struct once *once, const struct session_name *name, struct err *e) {
+    char line[4096];
+    fprintf(stderr, "> ");
+    if (!fgets(line, sizeof(line), stdin)) {
+        return err_set(
+            e, ERR_FAILED_PRECONDITION,
+            "the turn waits for an answer and there is none on stdin; try: echo yes | "
+            "weir run ...");
+    }
+    struct journal *journal;
+    uint64_t seq;
+    if (!session_answer_parked(once->sessions, name, str_trim(str_from(line)), &journal,
+                               &seq)) {
+        return err_set(e, ERR_INTERNAL, "the turn does not wait any more");
+    }
+    journal_unref(journal);
+    return follow(once, seq, e);
+}
+
+static bool play(struct once *once, const struct run_request *request, struct err *e) {
+    if (!run_start(&once->host, request, &once->run, e)) return false;
+    bool going = follow(once, 0, e);
+    while (going) {
+        once->asked_seq = 0;
+        loop_run(once->loop);
+        if (!once->asked_seq) return true;
+        going = answer(once, &request->name, e);
+    }
+    return false;
+}
+
+/* --- the command
+ * ------------------------------------------------------------------------------------ */
+
+struct run_arguments {
+    struct str agent;
+    bool json;
+    const char **rest;
+    int rest_count;
+};
+
+static bool take_flags(int arg_count, const char *const *args, struct run_arguments *ret) {
+    *ret = (struct run_arguments){.agent = STR_EMPTY};
+    ret->rest = mem_zero((size_t)arg_count + 1, sizeof(char *));
+    for (int i = 0; i < arg_count; i++) {
+        if (strcmp(args[i], "--json") == 0) {
+            ret->json = true;
+        } else if (strcmp(args[i], "--agent") == 0) {
+            if (++i == arg_count) return false;
+            ret->agent = str_from(args[i]);
+        } else {
+            ret->rest[ret->rest_count++] = args[i];
+        }
+    }
+    return true;
+}
+
+static void stop_loop(void *ctx) {
+    loop_stop(ctx);
+}
+
+/* Let a run that was left in the middle end, so that everything can be freed. */
+static void finish(struct once *once) {
+    stream_free(once->stream);
+    if (once->run) {
+        run_cancel(once->run, STR("nobody listens any more"));
+        struct task stop;
+        task_init(&stop, stop_loop, once->loop);
+        loop_defer(once->loop, &stop);
+        loop_run(once->loop);
+    }
+    run_unref(once->run);
+}
+
+static int run_once(const struct config *config, const struct run_arguments *arguments) {
+    struct team team;
+    struct err e;
+    if (!team_assemble(config, &team, &e)) return cli_fail(EXIT_USAGE, &e);
+    struct engine engine = {.limits = run_limits_default};
+    team_fill(&team, &engine);
+    engine.sessions = session_table_new(NULL);
+    struct once once = {
+        .loop = loop_new(), .json = arguments->json, .sessions = engine.sessions};
+    run_host_init(&once.host, &engine, once.loop, NULL);
+    struct run_request request = {.name = {STR("local"), STR("local"), STR("run")},
+                                  .agent = arguments->agent,
+                                  .text = config->operands[0],
+                                  .contract = STR("cli")};
+    if (!play(&once, &request, &e)) once.code = cli_fail(EXIT_FAILED, &e);
+    finish(&once);
+    loop_free(once.loop);
+    session_table_free(engine.sessions);
+    team_done(&team);
+    return once.code;
+}
+
+int command_run(int arg_count, const char *const *args) {
+    struct run_arguments arguments;
+    struct config *config;
+    int code = EXIT_USAGE;
+    if (!take_flags(arg_count, args, &arguments)) {
+        fprintf(stderr, "%s", usage);
+    } else if (cli_config(arguments.rest_count, arguments.rest, true, usage, &config, &code)) {
+        if (config->operand_count == 1 && config->operands[0].len) {
+            code = run_once(config, &arguments);
+        } else {
+            fprintf(stderr, "%s", usage);
+            code = EXIT_USAGE;
+        }
+        config_free(config);
+    }
+    free(arguments.rest);
+    return code;
+}

@@ -1,0 +1,135 @@
+#include "contract/crawbl/token.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "cli/cli.h"
+#include "wire/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "weir token new [--user USER] [--workspace WORKSPACE]\n"
+    "weir token check TOKEN [--json]\n\n"
+    "Make a caller's token, or say whose one is. The key is CRAWBL_MCP_SIGNING_KEY or\n"
+    "tokens.key_file; without either, the demo's own in the data folder.\n";
+
+struct token_arguments {
+    struct str user, workspace;
+    bool json;
+    const char **rest; /* what is left for the configuration */
+    int rest_count;
+};
+
+/* Take the flags of this command out; the others are settings. */
+static bool take_flags(int arg_count, const char *const *args, struct token_arguments *ret) {
+    *ret = (struct token_arguments){.user = STR("demo"), .workspace = STR("demo")};
+    ret->rest = mem_zero((size_t)arg_count + 1, sizeof(char *));
+    for (int i = 0; i < arg_count; i++) {
+        bool user = strcmp(args[i], "--user") == 0;
+        bool workspace = strcmp(args[i], "--workspace") == 0;
+        if (strcmp(args[i], "--json") == 0) {
+            ret->json = true;
+        } else if (user || workspace) {
+            if (++i == arg_count) return false;
+            *(user ? &ret->user : &ret->workspace) = str_from(args[i]);
+        } else {
+            ret->rest[ret->rest_count++] = args[i];
+        }
+    }
+    return true;
+}
+
+static bool load_keys(const struct config *config, struct token_keys **ret, struct err *e) {
+    struct token_keys *keys =
+        token_keys_new(config->tokens.strict ? TOKEN_STRICT : TOKEN_LENIENT,
+                       (int64_t)config->limits.token_window_ms / 1000);
+    struct buf key;
+    bool trimmed;
+    buf_init(&key, 4 * KIB);
+    bool got = config->tokens.key.len ? buf_append(&key, config->tokens.key)
+                                      : demo_key(config->data, &key, e);
+    got = got && token_keys_add(keys, buf_str(&key), &trimmed, e);
+    if (got && config->tokens.key_previous.len) {
+        got = token_keys_add(keys, config->tokens.key_previous, &trimmed, e);
+    }
+    buf_done(&key);
+    if (!got) {
+        token_keys_free(keys);
+        return false;
+    }
+    *ret = keys;
+    return true;
+}
+
+static int mint(const struct token_keys *keys, const struct token_arguments *arguments) {
+    struct buf token;
+    struct err e;
+    buf_init(&token, 4 * KIB);
+    bool minted = token_mint(keys, arguments->user, arguments->workspace,
+                             clock_unix_ms() / 1000, &token, &e);
+    if (minted) printf(STR_FMT "\n", STR_ARG(buf_str(&token)));
+    buf_done(&token);
+    return minted ? EXIT_DONE : cli_fail(EXIT_USAGE, &e);
+}
+
+static void print_claims(const struct token *token, bool json) {
+    struct buf out;
+    buf_init(&out, 16 * KIB);
+    if (json) {
+        struct json_writer writer = json_writer(&out);
+        json_open_object(&writer);
+        json_member_str(&writer, "user", token->user);
+        json_member_str(&writer, "workspace", token->workspace);
+        if (token->dated) json_member_i64(&writer, "unix_s", token->unix_s);
+        json_close(&writer);
+    } else {
+        buf_printf(&out, "valid: user " STR_FMT ", workspace " STR_FMT "%s",
+                   STR_ARG(token->user), STR_ARG(token->workspace),
+                   token->dated ? "" : ", undated: it never expires");
+    }
+    printf(STR_FMT "\n", STR_ARG(buf_str(&out)));
+    buf_done(&out);
+}
+
+static int check(const struct token_keys *keys, struct str text, bool json) {
+    char room[TOKEN_PAYLOAD_BYTES];
+    struct token token;
+    enum token_verdict verdict = token_verify(keys, text, clock_unix_ms() / 1000, room, &token);
+    if (verdict != TOKEN_VALID) {
+        fprintf(stderr, "weir: error: the token is %s\n", token_verdict_name(verdict));
+        return EXIT_FAILED;
+    }
+    print_claims(&token, json);
+    return EXIT_DONE;
+}
+
+static int act(const struct config *config, const struct token_arguments *arguments) {
+    const struct str *operands = config->operands;
+    bool is_new = config->operand_count == 1 && str_equal(operands[0], STR("new"));
+    bool is_check = config->operand_count == 2 && str_equal(operands[0], STR("check"));
+    if (!is_new && !is_check) {
+        fprintf(stderr, "%s", usage);
+        return EXIT_USAGE;
+    }
+    struct token_keys *keys;
+    struct err e;
+    if (!load_keys(config, &keys, &e)) return cli_fail(EXIT_FAILED, &e);
+    int code = is_new ? mint(keys, arguments) : check(keys, operands[1], arguments->json);
+    token_keys_free(keys);
+    return code;
+}
+
+int command_token(int arg_count, const char *const *args) {
+    struct token_arguments arguments;
+    struct config *config;
+    int code = EXIT_USAGE;
+    if (!take_flags(arg_count, args, &arguments)) {
+        fprintf(stderr, "%s", usage);
+    } else if (cli_config(arguments.rest_count, arguments.rest, true, usage, &config, &code)) {
+        code = act(config, &arguments);
+        config_free(config);
+    }
+    free(arguments.rest);
+    return code;
+}

@@ -1,0 +1,46 @@
+#include "daemon/ports.h"
+
+#include "wire/json.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char *const listeners[] = {"http", "grpc", "nimi_grpc", "nimi_http", "admin"};
+
+static bool write_whole(const char *path, struct str text) {
+    FILE *file = fopen(path, "we");
+    if (!file) return false;
+    bool whole = fwrite(text.at, 1, text.len, file) == text.len;
+    return (fclose(file) == 0) && whole;
+}
+
+bool ports_write(struct str path, const struct server *server, struct err *e) {
+    if (path.len == 0) return true;
+    struct buf text, next;
+    buf_init(&text, KIB);
+    buf_init(&next, path.len + 8);
+    struct json_writer json = json_writer(&text);
+    json_open_object(&json);
+    for (size_t i = 0; i < ARRAY_LEN(listeners); i++) {
+        int port = server_port(server, str_from(listeners[i]));
+        if (port > 0) json_member_i64(&json, listeners[i], port);
+    }
+    json_close(&json);
+    buf_append_byte(&text, '\n');
+    buf_append(&next, path);
+    buf_append(&next, (struct str){".new", 5}); /* with its NUL */
+    char *name = str_dup(path);
+    bool written = write_whole(next.at, buf_str(&text)) && rename(next.at, name) == 0;
+    if (!written) {
+        err_set(e, ERR_UNAVAILABLE,
+                "cannot write the ports file '%s': %m; name a file in a "
+                "folder that this user may write",
+                name);
+    }
+    free(name);
+    buf_done(&next);
+    buf_done(&text);
+    return written;
+}

@@ -1,0 +1,75 @@
+#include "daemon/worker.h"
+
+#include "base/log.h"
+
+#include <signal.h>
+#include <string.h>
+
+void worker_init(struct worker *worker, struct daemon *daemon) {
+    *worker = (struct worker){.loop = loop_new(), .daemon = daemon};
+    loop_set_owner(worker->loop, worker);
+}
+
+void worker_furnish(struct worker *worker, const struct worker_options *options) {
+    worker->keeper = keeper_new(worker->loop, options->store);
+    run_host_init(&worker->host, options->engine, worker->loop, worker->keeper);
+    worker->converse = (struct converse_desk){options->converse, &worker->host};
+    runtime_desk_init(&worker->runtime, options->runtime, &worker->host);
+    worker->health = health_new();
+    health_set(worker->health, STR(""), HEALTH_NOT_SERVING);
+    converse_service(&worker->converse, &worker->services[0]);
+    health_set(worker->health, worker->services[0].name, HEALTH_NOT_SERVING);
+    worker->services[1] = health_service(worker->health);
+    worker->grpc = rpc_site_new(worker->loop, worker->services, ARRAY_LEN(worker->services));
+    rpc_site_stall_limit(worker->grpc, options->write_stall_ms);
+    runtime_table(&worker->runtime, &worker->table);
+    worker->tables[0] = &worker->table;
+    worker->http = route_site_new(worker->loop, worker->tables, ARRAY_LEN(worker->tables));
+}
+
+static void *run_thread(void *ctx) {
+    struct worker *worker = ctx;
+    loop_run(worker->loop);
+    return NULL;
+}
+
+/* Signals belong to the daemon's own thread. */
+bool worker_start(struct worker *worker, struct err *e) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int failed = pthread_create(&worker->thread, NULL, run_thread, worker);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed) {
+        return err_set(e, ERR_UNAVAILABLE, "cannot start a thread: %s; try --threads 1",
+                       strerror(failed));
+    }
+    worker->has_thread = true;
+    return true;
+}
+
+void worker_done(struct worker *worker) {
+    if (worker->has_thread) pthread_join(worker->thread, NULL);
+    route_site_free(worker->http);
+    rpc_site_free(worker->grpc);
+    health_free(worker->health);
+    keeper_free(worker->keeper);
+    loop_free(worker->loop);
+}
+
+void worker_serving(struct worker *worker) {
+    health_set_all(worker->health, HEALTH_SERVING);
+}
+
+void worker_stopping(struct worker *worker) {
+    health_set_all(worker->health, HEALTH_NOT_SERVING);
+    rpc_site_stop(worker->grpc);
+    route_site_stop(worker->http);
+}
+
+void worker_cut(struct worker *worker) {
+    rpc_site_cut(worker->grpc);
+    runtime_desk_cut(&worker->runtime);
+    route_site_cut(worker->http);
+    run_host_cancel(&worker->host, STR("the server stopped"));
+}

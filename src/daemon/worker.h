@@ -1,0 +1,62 @@
+/* worker: one loop and everything that lives on it.
+ *
+ * Memory   the daemon owns its workers.
+ * Threads  started, stopped and freed by the thread of the daemon; the rest runs on the
+ *          worker's own loop. The first worker's loop is the daemon's thread.
+ */
+#ifndef WEIR_DAEMON_WORKER_H
+#define WEIR_DAEMON_WORKER_H
+
+#include "contract/agentbreeder/runtime.h"
+#include "contract/crawbl/converse.h"
+#include "rpc/health.h"
+
+#include <pthread.h>
+
+struct daemon;
+
+struct worker {
+    struct loop *loop;
+    struct keeper *keeper;
+    struct run_host host;
+    struct converse_desk converse;
+    struct runtime_desk runtime;
+    struct health *health;
+    struct rpc_service services[2];
+    struct rpc_site *grpc;
+    struct route_table table;
+    const struct route_table *tables[1];
+    struct route_site *http;
+    pthread_t thread;
+    bool has_thread;
+    struct daemon *daemon; /* whom it reports to */
+    struct mail report;
+};
+
+struct worker_options {
+    struct engine *engine;
+    struct store *store;
+    const struct converse_settings *converse;
+    struct runtime_settings *runtime;
+    uint64_t write_stall_ms;
+};
+
+/* Two steps, because the store wants a loop and the worker wants the store. */
+void worker_init(struct worker *worker, struct daemon *daemon);
+void worker_furnish(struct worker *worker, const struct worker_options *options);
+
+/* Give it a thread of its own. */
+MUST_CHECK bool worker_start(struct worker *worker, struct err *e);
+
+/* After its loop has stopped. */
+void worker_done(struct worker *worker);
+
+/* --- on the worker's own loop ------------------------------------------------------------- */
+
+void worker_serving(struct worker *worker); /* probes hear SERVING */
+void worker_stopping(struct worker *worker);
+
+/* The time to end by themselves is over: pre-empt what still runs. */
+void worker_cut(struct worker *worker);
+
+#endif
