@@ -25,7 +25,7 @@ struct probe {
     bool ends_early; /* rpc_end(ABORTED) in open() */
     bool ends_in_message;
     bool ends_at_stop;
-    bool refuses; /* authenticate() says no */
+    bool refuses;         /* authenticate() says no */
     size_t sends_in_open; /* bytes of a message sent from open() */
 };
 

@@ -20,7 +20,8 @@ static void a_method_is_found_by_its_whole_path(void **state) {
     }
 }
 
-static void an_unknown_method_or_service_is_named_before_anybody_is_authenticated(void **state) {
+static void
+an_unknown_method_or_service_is_named_before_anybody_is_authenticated(void **state) {
     (void)state;
     static const struct {
         const char *path, *message;
@@ -110,7 +111,8 @@ static void te_may_be_absent_and_must_say_trailers_when_it_is_there(void **state
     }
 }
 
-/* --- grpc-timeout (G4) and grpc-encoding (G2) ---------------------------------------------- */
+/* --- grpc-timeout (G4) and grpc-encoding (G2) ----------------------------------------------
+ */
 
 static void a_timeout_is_the_calls_deadline_rounded_up_to_a_millisecond(void **state) {
     (void)state;
@@ -119,8 +121,12 @@ static void a_timeout_is_the_calls_deadline_rounded_up_to_a_millisecond(void **s
         uint64_t ms;
     } rows[] = {
         {"00000001n", UINT64_MAX /* nine characters of number and unit is fine: 1 ns */},
-        {"1u", 1},     {"1500u", 2},      {"100m", 100},
-        {"5S", 5000},  {"2M", 120000},    {"1H", 3600000},
+        {"1u", 1},
+        {"1500u", 2},
+        {"100m", 100},
+        {"5S", 5000},
+        {"2M", 120000},
+        {"1H", 3600000},
         {"1234S", 1234000},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -138,9 +144,9 @@ static void a_timeout_is_the_calls_deadline_rounded_up_to_a_millisecond(void **s
 
 static void a_malformed_timeout_is_an_error_of_this_call_alone(void **state) {
     (void)state;
-    static const char *const values[] = {"",     "1234s", "-1S",  "000000000S", "9a1S", "S",
-                                         "1.5S", " 1S ",  "1 S",  "+1S",        "12",   "1SS",
-                                         "0x1S", "1h"};
+    static const char *const values[] = {"",   "1234s", "-1S",  "000000000S", "9a1S",
+                                         "S",  "1.5S",  " 1S ", "1 S",        "+1S",
+                                         "12", "1SS",   "0x1S", "1h"};
     for (size_t i = 0; i < ARRAY_LEN(values); i++) {
         struct exchange *x = request("/t.Probe/Unary");
         fake_field(x, "grpc-timeout", values[i]);

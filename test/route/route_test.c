@@ -1,0 +1,654 @@
+/* HTTP requests by table: the order of the checks, what every answer carries, bodies however
+ * they are cut, event streams, and that a watcher hears of the end exactly once. The ids are
+ * rows of the fault table. */
+#include "route/answer.h"
+#include "route/route.h"
+
+#include "fake/exchange_fake.h"
+#include "helper/assert_str.h"
+
+#include <stdio.h>
+
+#define BODY_MAX_BYTES 64
+
+static struct loop *loop;
+static struct route_site *site;
+static struct buf seen;
+static struct route_call *call; /* the newest that a handler was called with */
+static bool guard_refuses;
+
+static void say(const char *word) {
+    if (seen.len) buf_append_byte(&seen, ' ');
+    buf_append(&seen, str_from(word));
+}
+
+static void seen_is(const char *expected) {
+    assert_str(buf_str(&seen), expected);
+    buf_clear(&seen);
+}
+
+/* --- handlers ---------------------------------------------------------------------------- */
+
+static void on_left(void *ctx) {
+    assert_ptr_equal(ctx, &seen);
+    say("left");
+    call = NULL;
+}
+
+static void on_drained(void *ctx) {
+    assert_ptr_equal(ctx, &seen);
+    say("drained");
+}
+
+static void on_stopping(void *ctx) {
+    assert_ptr_equal(ctx, &seen);
+    say("stopping");
+}
+
+static void on_closed(void *ctx) {
+    assert_ptr_equal(ctx, &seen);
+    say("closed");
+    call = NULL;
+}
+
+static const struct route_watch watch = {on_left, on_drained, on_stopping, on_closed};
+
+/* Answer at once with the body. */
+static void echo(struct route_call *it, void *ctx) {
+    assert_ptr_equal(ctx, &loop);
+    say("echo");
+    route_reply(it, 200, STR("application/json"), route_body(it));
+}
+
+/* Answer later; the test does. */
+static void later(struct route_call *it, void *ctx) {
+    assert_ptr_equal(ctx, &loop);
+    say("later");
+    call = it;
+    route_watch(it, &watch, &seen);
+}
+
+static bool guard(struct route_call *it, const struct route *row, void *ctx,
+                  struct route_failure *ret) {
+    assert_ptr_equal(ctx, &loop);
+    assert_true(row->needs & ROUTE_AUTH);
+    say("guard");
+    if (!guard_refuses) return true;
+    route_field(it, STR("www-authenticate"), STR("Bearer"));
+    *ret = (struct route_failure){401, STR("UNAUTHORIZED"), STR("Missing bearer token"),
+                                  STR("{\"hint\":1}")};
+    return false;
+}
+
+static void shouted_failure(const struct route_failure *failure, struct buf *out) {
+    buf_printf(out, "!" STR_FMT ": " STR_FMT, STR_ARG(failure->code),
+               STR_ARG(failure->message));
+}
+
+/* clang-format off */
+static const struct route first_rows[] = {
+    {STR_INIT("GET"),  STR_INIT("/health"), echo,  ROUTE_HEAD},
+    {STR_INIT("POST"), STR_INIT("/invoke"), echo,  ROUTE_AUTH | ROUTE_JSON},
+    {STR_INIT("POST"), STR_INIT("/later"),  later, ROUTE_JSON},
+    {STR_INIT("GET"),  STR_INIT("/later"),  later, ROUTE_PLAIN},
+};
+static const struct route last_rows[] = {
+    {STR_INIT("GET"),  STR_INIT("/admin"),  echo,  ROUTE_PLAIN},
+    {STR_INIT("GET"),  STR_INIT("/invoke"), echo,  ROUTE_PLAIN}, /* the first table has it */
+};
+static const struct field first_always[] = {
+    {STR_INIT("x-version"), STR_INIT("1")},
+};
+static const struct field last_always[] = {
+    {STR_INIT("x-last"), STR_INIT("yes")},
+};
+/* clang-format on */
+
+static const struct route_table first = {
+    .rows = first_rows,
+    .row_count = ARRAY_LEN(first_rows),
+    .always = first_always,
+    .always_count = ARRAY_LEN(first_always),
+    .body_max_bytes = BODY_MAX_BYTES,
+    .guard = guard,
+    .ctx = &loop,
+};
+
+static const struct route_table last = {
+    .rows = last_rows,
+    .row_count = ARRAY_LEN(last_rows),
+    .always = last_always,
+    .always_count = ARRAY_LEN(last_always),
+    .body_max_bytes = BODY_MAX_BYTES,
+    .failure_body = shouted_failure,
+    .ctx = &loop,
+};
+
+static const struct route_table *const tables[] = {&first, &last};
+
+static int setup(void **state) {
+    (void)state;
+    loop = loop_new_fake();
+    site = route_site_new(loop, tables, ARRAY_LEN(tables));
+    buf_init(&seen, 1 * MIB);
+    call = NULL;
+    guard_refuses = false;
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    route_site_free(site);
+    loop_free(loop);
+    buf_done(&seen);
+    return 0;
+}
+
+/* --- the client -------------------------------------------------------------------------- */
+
+static void serve(struct exchange *exchange, void *ctx) {
+    route_serve(ctx, exchange);
+}
+
+static struct exchange *request(const char *method, const char *path) {
+    struct exchange *x = fake_new(loop, method, path);
+    fake_http(x, EXCHANGE_HTTP_1_1);
+    return x;
+}
+
+static void start(struct exchange *x) {
+    fake_start(x, serve, site);
+}
+
+/* A request with a body, up to its end. */
+static struct exchange *asked(const char *method, const char *path, const char *body) {
+    struct exchange *x = request(method, path);
+    start(x);
+    if (*body) fake_body(x, str_from(body));
+    fake_body_end(x);
+    return x;
+}
+
+static void done(struct exchange *x) {
+    fake_settle(loop);
+    assert_true(fake_closed(x));
+    assert_int_equal(fake_unconsumed(x), 0);
+    fake_free(x);
+}
+
+static void answered(struct exchange *x, int status, const char *body) {
+    assert_int_equal(fake_status(x), status);
+    assert_true(fake_ended(x));
+    fake_settle(loop);
+    assert_str(fake_sent(x), body);
+    char len[24];
+    snprintf(len, sizeof(len), "%zu", strlen(body));
+    assert_str(fake_value(fake_head(x), "content-length"), len);
+    assert_str(fake_value(fake_head(x), "content-type"), "application/json");
+}
+
+/* --- states ------------------------------------------------------------------------------ */
+
+static void every_pair_of_states_is_allowed_or_not(void **state) {
+    (void)state;
+    static const bool allowed[ANSWER_STATE_COUNT][ANSWER_STATE_COUNT] = {
+        [ANSWER_COLLECTING] =
+            {[ANSWER_HANDLING] = true, [ANSWER_ANSWERED] = true, [ANSWER_GONE] = true},
+        [ANSWER_HANDLING] =
+            {[ANSWER_STREAMING] = true, [ANSWER_ANSWERED] = true, [ANSWER_GONE] = true},
+        [ANSWER_STREAMING] = {[ANSWER_ANSWERED] = true, [ANSWER_GONE] = true},
+        [ANSWER_ANSWERED] = {[ANSWER_GONE] = true, [ANSWER_CLOSED] = true},
+        [ANSWER_GONE] = {[ANSWER_CLOSED] = true},
+    };
+    for (int from = 0; from < ANSWER_STATE_COUNT; from++) {
+        for (int to = 0; to < ANSWER_STATE_COUNT; to++)
+            assert_int_equal(answer_may_become(from, to), allowed[from][to]);
+        assert_true(answer_state_name(from).len > 0);
+    }
+}
+
+/* --- path and method (P9) ---------------------------------------------------------------- */
+
+static void a_request_is_answered_by_the_row_of_its_path_and_method(void **state) {
+    (void)state;
+    struct exchange *x = asked("POST", "/invoke?x=1", "{}");
+    answered(x, 200, "{}");
+    assert_str(fake_value(fake_head(x), "x-version"), "1");
+    seen_is("guard echo");
+    done(x);
+
+    x = asked("GET", "/admin", "");
+    answered(x, 200, "");
+    assert_str(fake_value(fake_head(x), "x-last"), "yes");
+    assert_null(fake_value(fake_head(x), "x-version").at);
+    done(x);
+}
+
+static void an_unknown_path_is_404_by_the_last_table(void **state) {
+    (void)state;
+    static const char *const paths[] = {"/cancel",  "/metrics", "/runs/x", "/Health",
+                                        "/health/", "*",        ""};
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+        struct exchange *x = asked("POST", paths[i], "{}");
+        char body[64];
+        snprintf(body, sizeof(body), "!NOT_FOUND: there is nothing at %s", paths[i]);
+        answered(x, 404, body);
+        assert_str(fake_value(fake_head(x), "x-last"), "yes");
+        done(x);
+    }
+    seen_is("");
+}
+
+static void a_wrong_method_is_405_and_told_which_are_right(void **state) {
+    (void)state;
+    static const struct {
+        const char *method, *path, *allow;
+    } rows[] = {
+        {"POST", "/health", "GET, HEAD"},   {"GET", "/invoke", "POST"},
+        {"OPTIONS", "/later", "POST, GET"}, {"HEAD", "/invoke", "POST"},
+        {"get", "/health", "GET, HEAD"},    {"DELETE", "/admin", "GET"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct exchange *x = request(rows[i].method, rows[i].path);
+        start(x);
+        assert_int_equal(fake_status(x), 405);
+        assert_str(fake_value(fake_head(x), "allow"), rows[i].allow);
+        done(x);
+    }
+    struct exchange *x = asked("PUT", "/health", "");
+    answered(x, 405,
+             "{\"error\":{\"code\":\"METHOD_NOT_ALLOWED\",\"message\":"
+             "\"/health does not take PUT; it takes GET, HEAD\"}}");
+    done(x);
+    seen_is("");
+}
+
+static void head_is_answered_like_get_without_the_body(void **state) {
+    (void)state;
+    struct exchange *x = request("HEAD", "/health");
+    start(x);
+    fake_body_end(x);
+    assert_int_equal(fake_status(x), 200);
+    assert_str(fake_value(fake_head(x), "content-length"), "0");
+    seen_is("echo");
+    done(x);
+
+    x = request("HEAD", "/nothing");
+    start(x);
+    fake_settle(loop);
+    assert_int_equal(fake_status(x), 404);
+    assert_str(fake_value(fake_head(x), "content-length"), "40");
+    assert_str(fake_sent(x), "");
+    done(x);
+}
+
+/* --- guard and body (P7) ----------------------------------------------------------------- */
+
+static void a_refusal_of_the_guard_comes_before_the_body_is_read(void **state) {
+    (void)state;
+    guard_refuses = true;
+    struct exchange *x = request("POST", "/invoke");
+    fake_field(x, "content-type", "text/plain");
+    fake_field(x, "content-length", "8388608");
+    start(x);
+    answered(x, 401,
+             "{\"error\":{\"code\":\"UNAUTHORIZED\",\"message\":\"Missing bearer token\","
+             "\"details\":{\"hint\":1}}}");
+    assert_str(fake_value(fake_head(x), "www-authenticate"), "Bearer");
+    assert_str(fake_value(fake_head(x), "x-version"), "1");
+    done(x);
+    seen_is("guard");
+}
+
+static void a_json_body_may_name_its_type_in_several_ways(void **state) {
+    (void)state;
+    static const struct {
+        const char *type;
+        int status;
+    } rows[] = {
+        {NULL, 200},
+        {"", 200},
+        {"application/json", 200},
+        {"Application/JSON; charset=utf-8", 200},
+        {" application/json ;x", 200},
+        {"application/problem+json", 200},
+        {"application/vnd.api+JSON;v=1", 200},
+        {"text/plain", 400},
+        {"application/x-www-form-urlencoded", 400},
+        {"application/jsonp", 400},
+        {"+json", 400},
+        {"; charset=utf-8", 400},
+        {"json", 400},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct exchange *x = request("POST", "/later");
+        if (rows[i].type) fake_field(x, "content-type", rows[i].type);
+        start(x);
+        fake_body_end(x);
+        if (rows[i].status == 200) route_reply(call, 200, STR("application/json"), STR("{}"));
+        assert_int_equal(fake_status(x), rows[i].status);
+        seen_is(rows[i].status == 200 ? "later" : "");
+        done(x);
+        buf_clear(&seen);
+    }
+}
+
+static void a_refused_type_is_named_and_a_row_without_json_does_not_care(void **state) {
+    (void)state;
+    struct exchange *x = request("POST", "/later");
+    fake_field(x, "content-type", "text/\"plain\"");
+    start(x);
+    answered(x, 400,
+             "{\"error\":{\"code\":\"INVALID_INPUT\",\"message\":\"the content type is "
+             "text/\\\"plain\\\"; send application/json\"}}");
+    done(x);
+
+    x = request("GET", "/health");
+    fake_field(x, "content-type", "text/plain");
+    start(x);
+    fake_body_end(x);
+    answered(x, 200, "");
+    done(x);
+}
+
+#define TOO_LARGE                                                                              \
+    "{\"error\":{\"code\":\"PAYLOAD_TOO_LARGE\",\"message\":"                                  \
+    "\"the body is larger than 64 bytes\"}}"
+
+static void a_body_that_says_it_is_too_large_is_not_read(void **state) {
+    (void)state;
+    struct exchange *x = request("POST", "/invoke");
+    fake_field(x, "content-length", "65");
+    start(x);
+    answered(x, 413, TOO_LARGE);
+    done(x);
+    seen_is("guard");
+
+    x = request("POST", "/invoke");
+    fake_field(x, "content-length", "64");
+    start(x);
+    assert_int_equal(fake_status(x), 0);
+    fake_leave(x);
+    done(x);
+}
+
+static void a_body_that_grows_too_large_is_cut_off(void **state) {
+    (void)state;
+    struct exchange *x = request("POST", "/invoke");
+    start(x);
+    char bytes[BODY_MAX_BYTES];
+    memset(bytes, ' ', sizeof(bytes));
+    fake_body(x, str_of(bytes, sizeof(bytes)));
+    assert_int_equal(fake_status(x), 0);
+    fake_body(x, str_of(bytes, 1));
+    fake_body(x, str_of(bytes, sizeof(bytes)));
+    fake_body_end(x);
+    answered(x, 413, TOO_LARGE);
+    assert_str(fake_value(fake_head(x), "x-version"), "1");
+    done(x);
+    seen_is("guard");
+}
+
+static void a_body_is_the_same_however_it_is_cut(void **state) {
+    (void)state;
+    struct str body = STR("{\"input\":\"hello\"}");
+    for (size_t cut = 0; cut <= body.len; cut++) {
+        struct exchange *x = request("POST", "/invoke");
+        start(x);
+        fake_body(x, str_head(body, cut));
+        assert_int_equal(fake_unconsumed(x), 0);
+        fake_body(x, str_skip(body, cut));
+        fake_body_end(x);
+        answered(x, 200, body.at);
+        done(x);
+        seen_is("guard echo");
+    }
+}
+
+/* --- answers ----------------------------------------------------------------------------- */
+
+static void a_call_lends_headers_and_body_until_it_is_answered(void **state) {
+    (void)state;
+    struct exchange *x = request("POST", "/later");
+    fake_field(x, "x-session-id", "  s1 ");
+    start(x);
+    fake_body(x, STR("{}"));
+    fake_body_end(x);
+    assert_str(route_header(call, STR("x-session-id")), "s1");
+    assert_null(route_header(call, STR("x-nothing")).at);
+    assert_str(route_body(call), "{}");
+    assert_ptr_equal(route_exchange(call), x);
+    assert_ptr_equal(route_loop(call), loop);
+    fake_settle(loop);
+    char value[] = "copied";
+    route_field(call, STR("x-extra"), str_from(value));
+    memset(value, '?', sizeof(value) - 1);
+    route_reply(call, 202, STR("application/json"), STR("[1]"));
+    answered(x, 202, "[1]");
+    assert_str(fake_value(fake_head(x), "x-extra"), "copied");
+    done(x);
+    seen_is("later closed");
+}
+
+static void a_handler_may_fail_in_the_tables_shape(void **state) {
+    (void)state;
+    struct exchange *x = asked("POST", "/later", "{");
+    route_fail(call, &(struct route_failure){503, STR("AGENT_NOT_LOADED"),
+                                             STR("Agent not loaded yet"), STR_EMPTY});
+    answered(
+        x, 503,
+        "{\"error\":{\"code\":\"AGENT_NOT_LOADED\",\"message\":\"Agent not loaded yet\"}}");
+    done(x);
+    seen_is("later closed");
+}
+
+static void an_answer_without_content_says_no_length(void **state) {
+    (void)state;
+    struct exchange *x = asked("GET", "/later", "");
+    route_reply(call, 204, STR_EMPTY, STR_EMPTY);
+    assert_str(fake_head(x), "x-version: 1\n");
+    done(x);
+    seen_is("later closed");
+}
+
+/* --- event streams (K5, S4) -------------------------------------------------------------- */
+
+static struct exchange *streaming(enum exchange_http http) {
+    struct exchange *x = request("GET", "/later");
+    fake_http(x, http);
+    start(x);
+    fake_body_end(x);
+    route_sse_begin(call);
+    buf_clear(&seen);
+    return x;
+}
+
+static void an_event_stream_says_keep_alive_on_http_1_1_only(void **state) {
+    (void)state;
+    static const struct {
+        enum exchange_http http;
+        const char *connection;
+    } rows[] = {{EXCHANGE_HTTP_1_0, ""},
+                {EXCHANGE_HTTP_1_1, "connection: keep-alive\n"},
+                {EXCHANGE_HTTP_2, ""}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct exchange *x = streaming(rows[i].http);
+        assert_int_equal(fake_status(x), 200);
+        char head[160];
+        snprintf(head, sizeof(head),
+                 "x-version: 1\ncontent-type: text/event-stream\ncache-control: no-cache\n"
+                 "x-accel-buffering: no\n%s",
+                 rows[i].connection);
+        assert_str(fake_head(x), head);
+        route_sse_end(call);
+        done(x);
+        seen_is("closed");
+    }
+}
+
+static void events_leave_as_they_are_said(void **state) {
+    (void)state;
+    struct exchange *x = streaming(EXCHANGE_HTTP_1_1);
+    route_sse_event(call, STR_EMPTY, STR_EMPTY, STR("{\"delta\":\"hello \"}"));
+    fake_settle(loop);
+    assert_str(fake_sent(x), "data: {\"delta\":\"hello \"}\n\n");
+    route_sse_comment(call, STR("keep-alive"));
+    route_sse_event(call, STR("step"), STR("1-7"), STR("{}"));
+    route_sse_event(call, STR_EMPTY, STR_EMPTY, STR("[DONE]"));
+    route_sse_end(call);
+    fake_settle(loop);
+    assert_str(fake_sent(x), "data: {\"delta\":\"hello \"}\n\n: keep-alive\n\n"
+                             "id: 1-7\nevent: step\ndata: {}\n\ndata: [DONE]\n\n");
+    done(x);
+    seen_is("closed");
+}
+
+static void a_stream_can_give_back_its_request(void **state) {
+    (void)state;
+    struct exchange *x = asked("POST", "/later", "{}");
+    route_sse_begin(call);
+    route_forget(call);
+    assert_true(fake_forgotten(x));
+    assert_str(route_body(call), "");
+    assert_null(route_header(call, STR("x-session-id")).at);
+    route_sse_end(call);
+    done(x);
+}
+
+static void a_stream_is_told_when_it_drained_and_how_long_it_stalls(void **state) {
+    (void)state;
+    struct exchange *x = streaming(EXCHANGE_HTTP_2);
+    fake_stop_reading(x);
+    route_sse_event(call, STR_EMPTY, STR_EMPTY, STR("x"));
+    route_wake_at(call, 0);
+    fake_settle(loop);
+    loop_advance(loop, 1234);
+    assert_int_equal(route_queued(call), 9);
+    assert_int_equal(route_stalled_ms(call), 1234);
+    fake_read_all(x);
+    fake_settle(loop);
+    seen_is("drained");
+    route_sse_end(call);
+    done(x);
+    seen_is("closed");
+}
+
+static void an_event_that_does_not_fit_cuts_the_reader_off_before_it(void **state) {
+    (void)state;
+    struct exchange *x = streaming(EXCHANGE_HTTP_1_1);
+    char *data = malloc(FAKE_QUEUE_BYTES);
+    memset(data, 'x', FAKE_QUEUE_BYTES);
+    fake_stop_reading(x);
+    route_sse_event(call, STR_EMPTY, STR_EMPTY, STR("whole"));
+    route_sse_event(call, STR_EMPTY, STR_EMPTY, str_of(data, FAKE_QUEUE_BYTES));
+    assert_int_equal(route_queued(call), 13);
+    seen_is("");
+    route_sse_event(call, STR_EMPTY, STR_EMPTY, STR("in vain"));
+    route_sse_comment(call, STR("in vain"));
+    fake_settle(loop);
+    seen_is("left");
+    assert_int_equal(fake_aborted(x), ABORT_ENHANCE_CALM);
+    free(data);
+    done(x);
+}
+
+/* --- the end, exactly once (S6) ---------------------------------------------------------- */
+
+static void a_peer_that_leaves_is_noticed_in_every_state(void **state) {
+    (void)state;
+    struct exchange *x = request("POST", "/later");
+    start(x);
+    fake_body(x, STR("{"));
+    fake_leave(x);
+    done(x);
+    seen_is("");
+
+    x = asked("POST", "/later", "{}");
+    fake_leave(x);
+    done(x);
+    seen_is("later left");
+
+    x = streaming(EXCHANGE_HTTP_1_1);
+    fake_leave(x);
+    done(x);
+    seen_is("left");
+
+    x = streaming(EXCHANGE_HTTP_1_1);
+    fake_stop_reading(x);
+    route_sse_event(call, STR_EMPTY, STR_EMPTY, STR("x"));
+    route_sse_end(call);
+    fake_settle(loop);
+    seen_is("");
+    fake_leave(x);
+    done(x);
+    seen_is("left");
+}
+
+static void a_handler_may_cut_its_reader(void **state) {
+    (void)state;
+    struct exchange *x = streaming(EXCHANGE_HTTP_1_1);
+    route_cut(call);
+    route_cut(call);
+    seen_is("");
+    route_sse_event(call, STR_EMPTY, STR_EMPTY, STR("in vain"));
+    route_sse_end(call);
+    done(x);
+    seen_is("left");
+
+    x = asked("GET", "/later", "");
+    route_cut(call);
+    route_reply(call, 200, STR("application/json"), STR("in vain"));
+    assert_int_equal(fake_status(x), 0);
+    done(x);
+    seen_is("later left");
+}
+
+static void a_site_tells_of_the_stop_and_cuts_what_is_still_open(void **state) {
+    (void)state;
+    struct exchange *collecting = request("POST", "/later");
+    start(collecting);
+    struct exchange *answered_already = asked("GET", "/health", "");
+    fake_stop_reading(answered_already);
+    struct exchange *open = asked("POST", "/later", "{}");
+    route_site_stop(site);
+    seen_is("echo later stopping");
+    route_site_cut(site);
+    seen_is("left");
+    assert_int_equal(fake_aborted(collecting), ABORT_CANCEL);
+    assert_int_equal(fake_aborted(open), ABORT_CANCEL);
+    assert_int_equal(fake_aborted(answered_already), -1);
+    route_site_cut(site);
+    done(collecting);
+    done(open);
+    done(answered_already);
+    seen_is("");
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(every_pair_of_states_is_allowed_or_not),
+        TEST(a_request_is_answered_by_the_row_of_its_path_and_method),
+        TEST(an_unknown_path_is_404_by_the_last_table),
+        TEST(a_wrong_method_is_405_and_told_which_are_right),
+        TEST(head_is_answered_like_get_without_the_body),
+        TEST(a_refusal_of_the_guard_comes_before_the_body_is_read),
+        TEST(a_json_body_may_name_its_type_in_several_ways),
+        TEST(a_refused_type_is_named_and_a_row_without_json_does_not_care),
+        TEST(a_body_that_says_it_is_too_large_is_not_read),
+        TEST(a_body_that_grows_too_large_is_cut_off),
+        TEST(a_body_is_the_same_however_it_is_cut),
+        TEST(a_call_lends_headers_and_body_until_it_is_answered),
+        TEST(a_handler_may_fail_in_the_tables_shape),
+        TEST(an_answer_without_content_says_no_length),
+        TEST(an_event_stream_says_keep_alive_on_http_1_1_only),
+        TEST(events_leave_as_they_are_said),
+        TEST(a_stream_can_give_back_its_request),
+        TEST(a_stream_is_told_when_it_drained_and_how_long_it_stalls),
+        TEST(an_event_that_does_not_fit_cuts_the_reader_off_before_it),
+        TEST(a_peer_that_leaves_is_noticed_in_every_state),
+        TEST(a_handler_may_cut_its_reader),
+        TEST(a_site_tells_of_the_stop_and_cuts_what_is_still_open),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
