@@ -27,13 +27,13 @@ static const struct {
     size_t at, len;
     const char *bytes;
 } header_rows[] = {
-    {0, 16, "SQLite format 3"}, /* and its NUL */
-    {16, 2, "\x10\x00"},        /* pages of 4096 bytes */
-    {18, 2, "\x02\x02"},        /* written and read as WAL */
-    {20, 1, "\x00"},            /* nothing reserved at a page's end */
-    {21, 3, "\x40\x20\x20"},    /* payload fractions */
+    {0, 16, "SQLite format 3"},  /* and its NUL */
+    {16, 2, "\x10\x00"},         /* pages of 4096 bytes */
+    {18, 2, "\x02\x02"},         /* written and read as WAL */
+    {20, 1, "\x00"},             /* nothing reserved at a page's end */
+    {21, 3, "\x40\x20\x20"},     /* payload fractions */
     {48, 8, "\0\0\0\0\0\0\0\0"}, /* default cache size, largest root page */
-    {64, 4, "\0\0\0\0"},        /* incremental vacuum */
+    {64, 4, "\0\0\0\0"},         /* incremental vacuum */
     {72, 20, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"},
 };
 

@@ -95,14 +95,15 @@ static int saw_commit(void *ctx, sqlite3 *handle, const char *name, int wal_page
 /* Two megabytes of cache; dirty pages stay in memory until the commit, so a full disk fails
  * there and not in the middle of something that only reads. */
 static bool settle(struct core *core, struct err *e) {
+    bool ok = database_run(
+        &core->db,
+        "PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -2048;"
+        "PRAGMA cache_spill = OFF; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY;"
+        "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON",
+        e);
+    /* Setting wal_autocheckpoint takes the hook's place, so the hook comes after it. */
     sqlite3_wal_hook(core->db.handle, saw_commit, core);
-    return database_run(&core->db,
-                        "PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -2048;"
-                        "PRAGMA cache_spill = OFF; PRAGMA mmap_size = 0;"
-                        "PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;"
-                        "PRAGMA cell_size_check = ON",
-                        e) &&
-           database_run(&core->db, synchronous[core->durability], e);
+    return ok && database_run(&core->db, synchronous[core->durability], e);
 }
 
 static bool prepare(struct core *core, struct err *e) {

@@ -42,18 +42,23 @@ static const struct {
 
 enum { FAILURE_FULL = 0 }; /* its row above */
 
-static bool out_of_space(int system_errno) {
-    return system_errno == ENOSPC || system_errno == EDQUOT || system_errno == EFBIG;
+/* SQLite calls a quota or a limit on file sizes a broken disk; the write-ahead log's own
+ * handle remembers what the system said. */
+static bool out_of_space(struct database *db) {
+    sqlite3_file *wal = NULL;
+    int why = 0;
+    if (sqlite3_extended_errcode(db->handle) != SQLITE_IOERR_WRITE) return false;
+    sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_JOURNAL_POINTER, &wal);
+    if (!wal || !wal->pMethods) return false;
+    wal->pMethods->xFileControl(wal, SQLITE_FCNTL_LAST_ERRNO, &why);
+    return why == ENOSPC || why == EDQUOT || why == EFBIG;
 }
 
 bool database_fail(struct database *db, struct err *e) {
     int sqlite = db->handle ? sqlite3_errcode(db->handle) & 0xFF : SQLITE_NOMEM;
     for (size_t i = 0; i < ARRAY_LEN(failures); i++) {
         if (failures[i].sqlite != sqlite) continue;
-        /* SQLite calls a quota or a file size limit a broken disk. */
-        size_t row = i;
-        if (sqlite == SQLITE_IOERR && out_of_space(sqlite3_system_errno(db->handle)))
-            row = FAILURE_FULL;
+        size_t row = sqlite == SQLITE_IOERR && out_of_space(db) ? FAILURE_FULL : i;
         return err_set(e, failures[row].code, "store %s: %s; %s", db->path, failures[row].what,
                        failures[row].fix);
     }
@@ -94,8 +99,7 @@ bool database_run(struct database *db, const char *sql, struct err *e) {
     return database_fail(db, e);
 }
 
-bool database_prepare(struct database *db, const char *sql, sqlite3_stmt **ret,
-                      struct err *e) {
+bool database_prepare(struct database *db, const char *sql, sqlite3_stmt **ret, struct err *e) {
     if (sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL) ==
         SQLITE_OK)
         return true;
@@ -117,8 +121,8 @@ bool database_do(struct database *db, sqlite3_stmt *statement, struct err *e) {
 
 bool database_number(struct database *db, const char *sql, int64_t *ret, struct err *e) {
     sqlite3_stmt *statement = NULL;
-    bool row = false, ok = database_prepare(db, sql, &statement, e) &&
-                   database_row(db, statement, &row, e);
+    bool row = false,
+         ok = database_prepare(db, sql, &statement, e) && database_row(db, statement, &row, e);
     if (ok && row) *ret = sqlite3_column_int64(statement, 0);
     sqlite3_finalize(statement);
     return ok;

@@ -80,8 +80,7 @@ static struct layer *layer_with_room(struct known *known) {
     return layer;
 }
 
-void known_add(struct known *known, struct str workspace, struct str user,
-               struct str session) {
+void known_add(struct known *known, struct str workspace, struct str user, struct str session) {
     uint64_t hash = key_hash(workspace, user, session);
     if (has(known, hash)) return;
     struct layer *layer = layer_with_room(known);

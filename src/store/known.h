@@ -18,8 +18,7 @@ struct known;
 struct known *known_new(void);
 void known_free(struct known *known);
 
-void known_add(struct known *known, struct str workspace, struct str user,
-               struct str session);
+void known_add(struct known *known, struct str workspace, struct str user, struct str session);
 
 /* False: certainly never added, as far as this thread can know. */
 bool known_perhaps(const struct known *known, struct str workspace, struct str user,

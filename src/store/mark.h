@@ -21,9 +21,9 @@
 
 struct mark {
     int file;
-    bool synced;             /* commits reach the disk before they are noted */
-    char boot[40];           /* which boot of the machine this is */
-    int64_t newest, epoch;   /* as noted by the process before; 0: nothing that counts */
+    bool synced;           /* commits reach the disk before they are noted */
+    char boot[40];         /* which boot of the machine this is */
+    int64_t newest, epoch; /* as noted by the process before; 0: nothing that counts */
 };
 
 /* Read the note. A missing or unreadable one promises nothing.

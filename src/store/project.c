@@ -17,37 +17,36 @@
 bool project_open(struct project *project, struct database *db, struct rows *rows,
                   struct runs *runs, struct known *known, struct err *e) {
     *project = (struct project){.db = db, .rows = rows, .runs = runs, .known = known};
-    bool ok =
-        database_prepare(db,
-                         "SELECT id, newest_run FROM session"
-                         " WHERE workspace = ? AND user = ? AND name = ?",
-                         &project->session_find, e) &&
-        database_prepare(db, "INSERT INTO session VALUES(?, ?, ?, ?, ?)",
-                         &project->session_insert, e) &&
-        database_prepare(db, "UPDATE session SET newest_run = ? WHERE id = ?",
-                         &project->session_update, e) &&
-        database_prepare(db, "SELECT max(id) FROM session", &project->session_last, e) &&
-        database_prepare(
-            db,
-            "INSERT INTO usage VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-            " ON CONFLICT DO UPDATE SET calls = calls + excluded.calls,"
-            " prompt = prompt + excluded.prompt,"
-            " completion = completion + excluded.completion,"
-            " total = total + excluded.total,"
-            " tool_use = tool_use + excluded.tool_use,"
-            " thoughts = thoughts + excluded.thoughts,"
-            " cached = cached + excluded.cached,"
-            " prompt_unknown = prompt_unknown + excluded.prompt_unknown,"
-            " completion_unknown = completion_unknown + excluded.completion_unknown,"
-            " total_unknown = total_unknown + excluded.total_unknown,"
-            " tool_use_unknown = tool_use_unknown + excluded.tool_use_unknown,"
-            " thoughts_unknown = thoughts_unknown + excluded.thoughts_unknown,"
-            " cached_unknown = cached_unknown + excluded.cached_unknown",
-            &project->usage_add, e) &&
-        database_prepare(db, "UPDATE meta SET value = ? WHERE name = 'projected'",
-                         &project->note, e) &&
-        database_number(db, "SELECT value FROM meta WHERE name = 'projected'", &project->done,
-                        e);
+    bool ok = database_prepare(db,
+                               "SELECT id, newest_run FROM session"
+                               " WHERE workspace = ? AND user = ? AND name = ?",
+                               &project->session_find, e) &&
+              database_prepare(db, "INSERT INTO session VALUES(?, ?, ?, ?, ?)",
+                               &project->session_insert, e) &&
+              database_prepare(db, "UPDATE session SET newest_run = ? WHERE id = ?",
+                               &project->session_update, e) &&
+              database_prepare(db, "SELECT max(id) FROM session", &project->session_last, e) &&
+              database_prepare(
+                  db,
+                  "INSERT INTO usage VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+                  " ON CONFLICT DO UPDATE SET calls = calls + excluded.calls,"
+                  " prompt = prompt + excluded.prompt,"
+                  " completion = completion + excluded.completion,"
+                  " total = total + excluded.total,"
+                  " tool_use = tool_use + excluded.tool_use,"
+                  " thoughts = thoughts + excluded.thoughts,"
+                  " cached = cached + excluded.cached,"
+                  " prompt_unknown = prompt_unknown + excluded.prompt_unknown,"
+                  " completion_unknown = completion_unknown + excluded.completion_unknown,"
+                  " total_unknown = total_unknown + excluded.total_unknown,"
+                  " tool_use_unknown = tool_use_unknown + excluded.tool_use_unknown,"
+                  " thoughts_unknown = thoughts_unknown + excluded.thoughts_unknown,"
+                  " cached_unknown = cached_unknown + excluded.cached_unknown",
+                  &project->usage_add, e) &&
+              database_prepare(db, "UPDATE meta SET value = ? WHERE name = 'projected'",
+                               &project->note, e) &&
+              database_number(db, "SELECT value FROM meta WHERE name = 'projected'",
+                              &project->done, e);
     project->reached = project->done;
     return ok;
 }
@@ -155,8 +154,8 @@ static bool load_run(struct batch *batch, struct run_change *run, struct err *e)
     bool found;
     if (!run_find(batch->project->runs, &run->entry, &found, e)) return false;
     run->fresh = !found;
-    bool kept = keep_text(batch, &run->entry.workspace, e) &&
-                keep_text(batch, &run->entry.contract, e);
+    bool kept =
+        keep_text(batch, &run->entry.workspace, e) && keep_text(batch, &run->entry.contract, e);
     run_release(batch->project->runs);
     return kept;
 }
@@ -418,8 +417,8 @@ static bool write_batch(struct batch *batch, struct err *e) {
 bool project_batch(struct project *project, size_t count, struct err *e) {
     struct batch batch;
     batch_init(&batch, project);
-    bool ok = row_each(project->rows, project->reached, count, add_row, &batch, e) ||
-              batch.enough;
+    bool ok =
+        row_each(project->rows, project->reached, count, add_row, &batch, e) || batch.enough;
     /* Ids may have holes; a batch that finds no row has reached the end. */
     if (ok && batch.reached == project->reached) batch.reached = project->rows->newest;
     ok = ok && write_batch(&batch, e);

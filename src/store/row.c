@@ -8,8 +8,8 @@ bool row_open(struct rows *rows, struct database *db, struct err *e) {
     *rows = (struct rows){.db = db};
     return database_prepare(db, "INSERT INTO log(run, sum, bytes) VALUES(?, ?, ?)",
                             &rows->append, e) &&
-           database_prepare(db, "SELECT id, run, sum, bytes FROM log WHERE id = ?",
-                            &rows->read, e) &&
+           database_prepare(db, "SELECT id, run, sum, bytes FROM log WHERE id = ?", &rows->read,
+                            e) &&
            database_prepare(db,
                             "SELECT id, run, sum, bytes FROM log WHERE id > ? AND id <= ? "
                             "AND run IN (0, ?) ORDER BY id",
@@ -40,6 +40,7 @@ static bool take(struct rows *rows, sqlite3_stmt *statement, struct row *ret, st
     ret->bytes = database_bytes(statement, 3);
     if ((int64_t)sum_of(ret->run, ret->bytes) == sqlite3_column_int64(statement, 2))
         return true;
+    if (sqlite3_errcode(rows->db->handle) == SQLITE_NOMEM) return database_fail(rows->db, e);
     return err_set(e, ERR_DATA_LOSS,
                    "store %s: row %" PRId64 " of the log is damaged; restore the file from a "
                    "backup, or move its folder away to begin anew",

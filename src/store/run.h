@@ -21,10 +21,10 @@
 
 struct run_entry {
     uint64_t id;
-    int64_t session;  /* 0: none */
+    int64_t session;   /* 0: none */
     uint64_t previous; /* the run before it in its session, or 0 */
     uint64_t parent;
-    int64_t state; /* 0 while it runs, then the kind of its terminal event */
+    int64_t state;                /* 0 while it runs, then the kind of its terminal event */
     int64_t started_ms, ended_ms; /* Unix time, or 0 */
     int64_t first_log, last_log;
     uint64_t last_seq;

@@ -30,12 +30,12 @@ static const char *const steps[] = {
     " parent INTEGER,"         /* the run that lent its session */
     " state INTEGER NOT NULL," /* 0 while it runs, then the kind of its terminal event */
     " contract BLOB,"
-    " started_ms INTEGER,"     /* Unix time */
+    " started_ms INTEGER," /* Unix time */
     " ended_ms INTEGER,"
     " first_log INTEGER NOT NULL,"
     " last_log INTEGER NOT NULL,"
     " last_seq INTEGER NOT NULL,"
-    " places BLOB NOT NULL);"  /* which rows hold it; see run.h */
+    " places BLOB NOT NULL);" /* which rows hold it; see run.h */
     "CREATE INDEX run_unfinished ON run(id) WHERE state = 0;"
     "CREATE TABLE usage("
     " workspace BLOB NOT NULL, agent BLOB NOT NULL, model BLOB NOT NULL,"
@@ -58,8 +58,10 @@ bool schema_version(struct database *db, int64_t *ret, struct err *e) {
         *ret = 0;
         return true;
     }
-    if (!database_number(db, "SELECT value FROM meta WHERE name = 'schema'", &version, e) ||
-        version < 1)
+    bool read =
+        database_number(db, "SELECT value FROM meta WHERE name = 'schema'", &version, e);
+    if (!read && e->code != ERR_INTERNAL) return false;
+    if (!read || version < 1) /* no such table, no such row, or nonsense in it */
         return err_set(e, ERR_DATA_LOSS,
                        "store %s: its version cannot be read; restore it from a backup, or "
                        "move its folder away to begin anew",

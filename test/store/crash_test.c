@@ -102,9 +102,9 @@ static uint64_t check_runs(struct fixture *f, uint64_t newest) {
 }
 
 static const char *const steps[] = {
-    "schema 1",  "schema 2",       "schema committed", "new filled", "new named",
-    "epoch",     "epoch noted",    "commit",           "rows appended", "committed",
-    "noted",     "answered",       "tables filled",    "projected",
+    "schema 1", "schema 2",    "schema committed", "new filled",    "new named",
+    "epoch",    "epoch noted", "commit",           "rows appended", "committed",
+    "noted",    "answered",    "tables filled",    "projected",
 };
 
 static void nothing_acknowledged_is_lost_at_any_step(void **state) {

@@ -85,7 +85,8 @@ __attribute__((unused)) static void fixture_done(struct fixture *f) {
     fixture_empty(f->folder);
 }
 
-/* --- rows ---------------------------------------------------------------------------------- */
+/* --- rows ----------------------------------------------------------------------------------
+ */
 
 struct row_text {
     struct buf bytes, events;
@@ -100,8 +101,8 @@ __attribute__((unused)) static void row_begin(struct row_text *row) {
 __attribute__((unused)) static void row_section(struct row_text *row, uint64_t run,
                                                 uint64_t first_seq) {
     if (row->events.len)
-        assert_true(store_section_append(&row->bytes, row->run, row->first_seq,
-                                         buf_str(&row->events)));
+        assert_true(
+            store_section_append(&row->bytes, row->run, row->first_seq, buf_str(&row->events)));
     buf_clear(&row->events);
     row->run = run;
     row->first_seq = first_seq;
@@ -150,7 +151,8 @@ __attribute__((unused)) static struct store_row whole_run(uint64_t run, const ch
     return row_end(&row, run);
 }
 
-/* --- asking -------------------------------------------------------------------------------- */
+/* --- asking --------------------------------------------------------------------------------
+ */
 
 static void fixture_written(struct store_write *write, const struct err *failed, void *ctx) {
     (void)write;
@@ -223,8 +225,7 @@ __attribute__((unused)) static struct store_load run_load(uint64_t run, uint64_t
 __attribute__((unused)) static void describe(const struct store_load *load, struct buf *ret) {
     for (size_t i = 0; i < load->section_count; i++) {
         struct str rest = load->sections[i].events;
-        buf_printf(ret, "%s%llu:%llu", i ? ";" : "",
-                   (unsigned long long)load->sections[i].run,
+        buf_printf(ret, "%s%llu:%llu", i ? ";" : "", (unsigned long long)load->sections[i].run,
                    (unsigned long long)load->sections[i].first_seq);
         while (rest.len) {
             struct event event = {0};

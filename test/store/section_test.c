@@ -18,8 +18,8 @@ static const struct store_section samples[] = {
 static void fill(struct buf *row) {
     buf_init(row, 64 * KIB);
     for (size_t i = 0; i < ARRAY_LEN(samples); i++) {
-        assert_true(store_section_append(row, samples[i].run, samples[i].first_seq,
-                                         samples[i].events));
+        assert_true(
+            store_section_append(row, samples[i].run, samples[i].first_seq, samples[i].events));
     }
 }
 

@@ -18,7 +18,8 @@ static int teardown(void **state) {
     return 0;
 }
 
-/* --- writing and reading back -------------------------------------------------------------- */
+/* --- writing and reading back --------------------------------------------------------------
+ */
 
 static void what_is_acknowledged_is_found_at_once(void **state) {
     struct fixture *f = *state;
@@ -118,7 +119,8 @@ static void a_row_that_is_too_large_is_refused_alone(void **state) {
     assert_answer(f, session_load("s"), "2:1 started x done");
 }
 
-/* --- group commit -------------------------------------------------------------------------- */
+/* --- group commit --------------------------------------------------------------------------
+ */
 
 static atomic_int commits;
 
@@ -180,7 +182,8 @@ static void writes_that_wait_together_share_a_commit_and_are_answered_in_order(v
     free(members);
 }
 
-/* --- several loops ------------------------------------------------------------------------- */
+/* --- several loops -------------------------------------------------------------------------
+ */
 
 enum { THREAD_WRITES = 200 };
 
@@ -226,7 +229,8 @@ static void each_loop_gets_its_own_answers(void **state) {
     arena_free(load.arena);
 }
 
-/* --- questions ----------------------------------------------------------------------------- */
+/* --- questions -----------------------------------------------------------------------------
+ */
 
 static void a_session_is_cut_at_whole_runs_newest_kept(void **state) {
     struct fixture *f = *state;
@@ -346,8 +350,7 @@ static void unfinished_runs_are_listed_with_their_last_number(void **state) {
     fixture_write(f, row_end(&row, 2));
     fixture_close(f);
     fixture_open(f);
-    struct store_load load =
-        fixture_load(f, (struct store_load){.question = STORE_UNFINISHED});
+    struct store_load load = fixture_load(f, (struct store_load){.question = STORE_UNFINISHED});
     assert_int_equal(load.section_count, 2);
     assert_int_equal(load.sections[0].run, 1);
     assert_int_equal(load.sections[0].first_seq, 2);
@@ -356,7 +359,8 @@ static void unfinished_runs_are_listed_with_their_last_number(void **state) {
     arena_free(load.arena);
 }
 
-/* --- projections --------------------------------------------------------------------------- */
+/* --- projections ---------------------------------------------------------------------------
+ */
 
 static struct event usage(const char *model, int64_t prompt, int64_t total, int64_t at_ms) {
     return (struct event){.kind = EVENT_USAGE,
@@ -482,12 +486,29 @@ static void sessions_of_an_earlier_start_are_known_again(void **state) {
 static void texts_of_any_bytes_come_back_as_they_were(void **state) {
     struct fixture *f = *state;
     static const struct str pieces[] = {
-        STR_INIT("'"),       STR_INIT("''"),        STR_INIT("\""),       STR_INIT(";"),
-        STR_INIT("--"),      STR_INIT("/*"),        STR_INIT("\\"),       STR_INIT("%"),
-        STR_INIT("_"),       STR_INIT("\0"),        STR_INIT("\n"),       STR_INIT("\xFF"),
-        STR_INIT("\xC3"),    STR_INIT("?1"),        STR_INIT(":a"),       STR_INIT("$x"),
-        STR_INIT("NULL"),    STR_INIT("0x41"),      STR_INIT("1 OR 1=1"), STR_INIT("`"),
-        STR_INIT("{\"a\":"), STR_INIT("\xE2\x80\xAE"), STR_INIT("DROP TABLE log"),
+        STR_INIT("'"),
+        STR_INIT("''"),
+        STR_INIT("\""),
+        STR_INIT(";"),
+        STR_INIT("--"),
+        STR_INIT("/*"),
+        STR_INIT("\\"),
+        STR_INIT("%"),
+        STR_INIT("_"),
+        STR_INIT("\0"),
+        STR_INIT("\n"),
+        STR_INIT("\xFF"),
+        STR_INIT("\xC3"),
+        STR_INIT("?1"),
+        STR_INIT(":a"),
+        STR_INIT("$x"),
+        STR_INIT("NULL"),
+        STR_INIT("0x41"),
+        STR_INIT("1 OR 1=1"),
+        STR_INIT("`"),
+        STR_INIT("{\"a\":"),
+        STR_INIT("\xE2\x80\xAE"),
+        STR_INIT("DROP TABLE log"),
     };
     enum { COUNT = 2000 };
     f->durability = STORE_NORMAL;
@@ -540,12 +561,14 @@ static void texts_of_any_bytes_come_back_as_they_were(void **state) {
         buf_done(&key);
     }
     fixture_close(f);
-    assert_sql(f, "SELECT count(*), sum(name = (SELECT contract FROM run WHERE session ="
-                  " session.id)) = count(*) FROM run JOIN session ON session.id = session",
+    assert_sql(f,
+               "SELECT count(*), sum(name = (SELECT contract FROM run WHERE session ="
+               " session.id)) = count(*) FROM run JOIN session ON session.id = session",
                "2000 1 ");
 }
 
-/* --- opening ------------------------------------------------------------------------------- */
+/* --- opening -------------------------------------------------------------------------------
+ */
 
 static void a_second_store_on_the_folder_is_refused_with_the_process_id(void **state) {
     struct fixture *f = *state;
