@@ -120,7 +120,7 @@ static void on_ready(const struct daemon *daemon, void *ctx) {
     }
     if (http) {
         fprintf(stderr,
-                "  try      curl -N 127.0.0.1:%d/stream -d '{\"input\":\"plan two days in "
+                "  try      curl -N 127.0.0.1:%d/stream --json '{\"input\":\"plan two days in "
                 "Kyoto\"}'\n",
                 http);
     }

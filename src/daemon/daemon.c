@@ -18,6 +18,8 @@
 /* How long before the shutdown deadline turns are pre-empted, so that they can say so. */
 #define CUT_BEFORE_MS 500
 
+#define SECOND_SIGNAL_MS 50
+
 enum phase { PHASE_STARTING, PHASE_SERVING, PHASE_STOPPING };
 
 struct daemon {
@@ -36,6 +38,7 @@ struct daemon {
     size_t worker_count;
     size_t pending; /* workers that have not reported */
     struct timer cut;
+    uint64_t stopped_ms; /* when the first signal came */
     uv_signal_t signals[3];
     struct err failed; /* why it never served */
 };
@@ -162,10 +165,14 @@ static void on_signal(uv_signal_t *handle, int number) {
         log_info("SIGHUP is ignored");
         return;
     }
+    uint64_t now_ms = loop_now_ms(home(daemon));
     if (daemon->phase == PHASE_STOPPING) {
+        /* A supervisor may signal the process and its group: that is one wish, not two. */
+        if (now_ms - daemon->stopped_ms < SECOND_SIGNAL_MS) return;
         log_warning("a second signal: stopping at once");
         _exit(1);
     }
+    daemon->stopped_ms = now_ms;
     log_info("stopping; turns have %llu s to end",
              (unsigned long long)daemon->config->limits.shutdown_ms / 1000);
     stop(daemon, daemon->config->limits.shutdown_ms);
