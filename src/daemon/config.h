@@ -37,26 +37,26 @@ struct config_agent {
     size_t delegate_count;
 };
 
-/* Bytes, counts and milliseconds. 0 means what it says: nothing is allowed; or, where the
- * table says so, that there is no such limit. */
+/* Bytes, counts and milliseconds; what 0 means stands in the table, else nothing is allowed. */
 struct config_limits {
-    /* one connection */
+    /* a connection */
     uint64_t fields, field_bytes, target_bytes, message_bytes, body_bytes;
     uint64_t streams, streams_stranger, connections, connection_bytes;
     uint64_t header_ms, body_grace_ms, body_bytes_per_s, write_stall_ms, idle_ms, age_ms;
     uint64_t keepalive_ms, keepalive_answer_ms, ping_ms, heartbeat_ms;
-    /* one stream, one turn */
-    uint64_t lag_bytes, first_packet_ms, scenario_ms;
-    uint64_t turn_ms, tool_ms, session_wait_ms, waiting_ms;
-    uint64_t model_calls, tool_steps, delegations, lending, tokens, turns;
-    uint64_t tool_output_bytes, fetch_bytes, fetch_ms, json_depth;
+    /* a stream */
+    uint64_t lag_bytes, first_packet_ms, total_ms;
+    /* a turn */
+    uint64_t turn_ms, model_calls, tool_calls, tools_at_once, reply_bytes, run_bytes;
+    uint64_t tool_output_bytes, fetch_bytes, fetch_ms;
     /* the process */
     uint64_t token_window_ms, shutdown_ms;
 };
 
 struct config {
     struct {
-        struct str http, grpc, nimi_grpc, nimi_http, admin; /* empty = off */
+        /* host:port, [v6]:port, :port (every address) or unix:/path; empty = off */
+        struct str http, grpc, nimi_grpc, nimi_http, admin;
     } listen;
     struct str data;       /* folder of the store */
     struct str ports_file; /* empty = none */
@@ -80,7 +80,7 @@ struct config {
     } agent;
     struct {
         enum config_busy busy;
-    } sessions;
+    } session;
     struct {
         enum log_level level;
         enum config_log_form form;
@@ -97,7 +97,7 @@ struct config {
     const struct str *warnings; /* sentences to log once there is a log */
     size_t warning_count;
 
-    struct config_origins *origins; /* where each setting came from */
+    struct config_origin *origins; /* of each setting, in the order of the table */
     struct arena *arena;
 };
 

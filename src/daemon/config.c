@@ -1,0 +1,417 @@
+#include "daemon/config.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/nearest.h"
+#include "daemon/config_build.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define THREADS_MAX 256
+
+/* --- what the sources share --------------------------------------------------------------- */
+
+void config_warn(struct config *config, const char *format, ...) {
+    if (config->warning_count == CONFIG_WARNINGS_MAX) return;
+    struct str *warnings = (struct str *)config->warnings; /* ours until it is handed out */
+    struct buf text;
+    va_list values;
+    buf_init(&text, KIB);
+    va_start(values, format);
+    buf_vprintf(&text, format, values);
+    va_end(values);
+    if (buf_ok(&text) &&
+        arena_str(config->arena, buf_str(&text), &warnings[config->warning_count]))
+        config->warning_count++;
+    buf_done(&text);
+}
+
+bool config_apply(struct config *config, const struct setting *setting, struct str text,
+                  enum config_source source, const char *name, struct err *e) {
+    if (!setting_set(setting, text, config, e)) return false;
+    config->origins[setting - settings] = (struct config_origin){source, name};
+    return true;
+}
+
+bool config_apply_secret(struct config *config, const struct setting *setting, struct str text,
+                         enum config_source source, const char *name, bool from_file,
+                         struct err *e) {
+    struct str trimmed = str_trim(text);
+    if (trimmed.len == 0)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "it holds nothing but white space; put the secret there, or remove it");
+    /* Editors end a file with a line end; that is no surprise. */
+    struct str expected =
+        from_file ? str_head(text, text.len - str_ends(text, STR("\n"))) : text;
+    if (trimmed.len != expected.len)
+        config_warn(config, "white space around %s was removed", name ? name : setting->key);
+    return config_apply(config, setting, trimmed, source, name, e);
+}
+
+bool config_read_secret(struct config *config, const struct setting *setting, struct str path,
+                        enum config_source source, const char *name, struct err *e) {
+    struct buf text;
+    buf_init(&text, SECRET_MAX_BYTES);
+    bool done = file_read(path, &text, e) &&
+                config_apply_secret(config, setting, buf_str(&text), source, name, true, e);
+    if (text.room) explicit_bzero(text.at, text.room);
+    buf_done(&text);
+    return done;
+}
+
+struct str config_env(const struct config_input *input, const char *name) {
+    size_t len = strlen(name);
+    const char *const *entry = input->environment;
+    for (; entry && *entry; entry++) {
+        if (strncmp(*entry, name, len) != 0 || (*entry)[len] != '=') continue;
+        struct str value = str_from(*entry + len + 1);
+        if (value.len) return value;
+    }
+    return (struct str){0};
+}
+
+/* --- defaults ----------------------------------------------------------------------------- */
+
+static void set_defaults(struct config *config) {
+    for (size_t i = 0; i < setting_count; i++) {
+        const struct setting *setting = &settings[i];
+        void *at = (char *)config + setting->offset;
+        struct err e;
+        if (setting->preset) {
+            /* Our own text: it reads, and the arena is empty. */
+            if (!setting_set(setting, str_from(setting->preset), config, &e)) abort();
+        } else if (setting->kind != SETTING_COUNT) {
+            *(struct str *)at = STR_EMPTY;
+        }
+    }
+}
+
+/* --- flags -------------------------------------------------------------------------------- */
+
+/* What the command line says, read before the file because it may name it. */
+struct flags {
+    struct given {
+        const struct setting *setting;
+        struct str value;
+    } * given;
+    size_t count;
+    struct str file;
+};
+
+static bool refuse_flag(struct str flag, struct err *e) {
+    struct nearest nearest;
+    nearest_init(&nearest, flag);
+    for (size_t i = 0; i < setting_count; i++) {
+        if (settings[i].flag) nearest_offer(&nearest, str_from(settings[i].flag));
+    }
+    nearest_offer(&nearest, STR("config"));
+    nearest_offer(&nearest, STR("help"));
+    if (nearest.found.len == 0)
+        return err_set(e, ERR_INVALID_ARGUMENT, "no flag is called --" STR_FMT "; see --help",
+                       STR_ARG(str_head(flag, 40)));
+    return err_set(e, ERR_INVALID_ARGUMENT,
+                   "no flag is called --" STR_FMT "; did you mean --" STR_FMT "?",
+                   STR_ARG(str_head(flag, 40)), STR_ARG(nearest.found));
+}
+
+/* The value of a flag: behind its '=', or the next argument. */
+static bool take_flag_value(const struct config_input *input, size_t *i, struct str flag,
+                            struct str attached, struct str *ret, struct err *e) {
+    if (attached.at) {
+        *ret = attached;
+        return true;
+    }
+    bool last = *i + 1 == input->arg_count;
+    if (last || str_starts(str_from(input->args[*i + 1]), STR("--")))
+        return err_set(e, ERR_INVALID_ARGUMENT, "--" STR_FMT " needs a value", STR_ARG(flag));
+    *ret = str_from(input->args[++*i]);
+    return true;
+}
+
+static bool take_long(const struct config_input *input, size_t *i, struct flags *flags,
+                      struct err *e) {
+    struct str attached;
+    struct str flag = str_split(str_from(input->args[*i] + 2), '=', &attached);
+    if (str_equal(flag, STR("config")))
+        return take_flag_value(input, i, flag, attached, &flags->file, e);
+
+    const struct setting *setting = setting_by_flag(flag);
+    if (!setting) return refuse_flag(flag, e);
+    struct given *given = &flags->given[flags->count++];
+    given->setting = setting;
+    if (setting->kind == SETTING_BOOL && !attached.at) {
+        given->value = STR("true");
+        return true;
+    }
+    return take_flag_value(input, i, flag, attached, &given->value, e);
+}
+
+static bool take_short(const struct config_input *input, size_t *i, struct flags *flags,
+                       struct err *e) {
+    struct str arg = str_from(input->args[*i]);
+    if (str_equal(arg, STR("-v"))) {
+        flags->given[flags->count++] =
+            (struct given){setting_by_flag(STR("log-level")), STR("debug")};
+        return true;
+    }
+    if (!str_equal(arg, STR("-c")))
+        return err_set(e, ERR_INVALID_ARGUMENT, "no flag is called " STR_FMT "; see --help",
+                       STR_ARG(str_head(arg, 40)));
+    return take_flag_value(input, i, STR("config"), (struct str){0}, &flags->file, e);
+}
+
+static bool is_help(const char *arg) {
+    return strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0;
+}
+
+static bool scan_flags(struct config *config, const struct config_input *input,
+                       struct flags *flags, struct err *e) {
+    struct str *operands = (struct str *)config->operands; /* ours until it is handed out */
+    bool flags_over = false;
+    for (size_t i = 0; i < input->arg_count; i++) {
+        const char *arg = input->args[i];
+        bool long_flag = strncmp(arg, "--", 2) == 0;
+        if (!flags_over && strcmp(arg, "--") == 0) {
+            flags_over = true;
+        } else if (flags_over || arg[0] != '-' || arg[1] == '\0') {
+            if (!arena_str(config->arena, str_from(arg), &operands[config->operand_count]))
+                return err_set(e, ERR_TOO_LARGE, "the arguments are too long");
+            config->operand_count++;
+        } else if (is_help(arg)) {
+            config->help = true;
+            return true;
+        } else if (!(long_flag ? take_long : take_short)(input, &i, flags, e)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool apply_flags(struct config *config, const struct flags *flags, struct err *e) {
+    for (size_t i = 0; i < flags->count; i++) {
+        const struct given *given = &flags->given[i];
+        const char *flag = given->setting->flag;
+        if (!config_apply(config, given->setting, given->value, FROM_FLAG, flag, e))
+            return err_add(e, "--%s", flag);
+    }
+    return true;
+}
+
+/* --- environment -------------------------------------------------------------------------- */
+
+/* PORT is a number, and means that the world may come in. */
+static bool apply_port(struct config *config, const struct setting *setting, struct str port,
+                       struct err *e) {
+    char address[32];
+    snprintf(address, sizeof(address), "0.0.0.0:" STR_FMT, STR_ARG(str_head(port, 16)));
+    return config_apply(config, setting, str_from(address), FROM_ENVIRONMENT, "PORT", e);
+}
+
+static bool apply_variable(struct config *config, const struct setting *setting,
+                           const char *name, struct str value, struct err *e) {
+    if (strcmp(name, "PORT") == 0) return apply_port(config, setting, value, e);
+    if (setting->kind == SETTING_SECRET)
+        return config_apply_secret(config, setting, value, FROM_ENVIRONMENT, name, false, e);
+    return config_apply(config, setting, value, FROM_ENVIRONMENT, name, e);
+}
+
+/* NAME_FILE names a file that holds the secret, as containers like to pass them. */
+static bool apply_secret_file(struct config *config, const struct setting *setting,
+                              const struct config_input *input, const char *name,
+                              struct err *e) {
+    char file_name[64];
+    snprintf(file_name, sizeof(file_name), "%s_FILE", name);
+    struct str path = config_env(input, file_name);
+    if (!path.at) return true;
+    if (config_env(input, name).at) {
+        config_warn(config, "%s is set, so %s is not read", name, file_name);
+        return true;
+    }
+    return config_read_secret(config, setting, path, FROM_ENVIRONMENT, name, e) ||
+           err_add(e, "%s", file_name);
+}
+
+static bool apply_environment(struct config *config, const struct config_input *input,
+                              struct err *e) {
+    for (size_t i = 0; i < setting_count; i++) {
+        const struct setting *setting = &settings[i];
+        for (size_t n = 0; n < SETTING_ENV_MAX && setting->env[n]; n++) {
+            const char *name = setting->env[n];
+            struct str value = config_env(input, name);
+            if (setting->kind == SETTING_SECRET &&
+                !apply_secret_file(config, setting, input, name, e))
+                return false;
+            if (!value.at) continue;
+            if (!apply_variable(config, setting, name, value, e)) return err_add(e, "%s", name);
+            break; /* our own name stands first, and wins */
+        }
+    }
+    return true;
+}
+
+/* A variable of ours that nobody reads is most likely a slip. */
+static void warn_of_slips(struct config *config, const struct config_input *input) {
+    for (const char *const *entry = input->environment; entry && *entry; entry++) {
+        struct str rest;
+        struct str name = str_split(str_from(*entry), '=', &rest);
+        if (!str_starts(name, STR("WEIR_")) || str_equal(name, STR("WEIR_CONFIG"))) continue;
+        struct nearest nearest;
+        nearest_init(&nearest, name);
+        nearest_offer(&nearest, STR("WEIR_CONFIG"));
+        for (size_t i = 0; i < setting_count; i++) {
+            if (settings[i].env[0]) nearest_offer(&nearest, str_from(settings[i].env[0]));
+        }
+        if (nearest.found.len && nearest.edits > 0)
+            config_warn(config, "nothing reads " STR_FMT "; did you mean " STR_FMT "?",
+                        STR_ARG(str_head(name, 64)), STR_ARG(nearest.found));
+    }
+}
+
+/* --- what follows from the rest ----------------------------------------------------------- */
+
+static bool is_set(const struct config *config, const void *member) {
+    for (size_t i = 0; i < setting_count; i++) {
+        if ((const char *)config + settings[i].offset == (const char *)member)
+            return config->origins[i].source != FROM_DEFAULT;
+    }
+    return false;
+}
+
+static uint64_t allowed_cpus(const struct config_input *input) {
+    cpu_set_t cpus;
+    if (input->cpus) return input->cpus;
+    if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0) return 1;
+    return (uint64_t)CPU_COUNT(&cpus);
+}
+
+/* XDG's folder of a user's data; that of a service where there is no home. */
+static bool work_out_data(struct config *config, const struct config_input *input,
+                          struct err *e) {
+    struct str data_home = config_env(input, "XDG_DATA_HOME");
+    struct str home = config_env(input, "HOME");
+    struct buf path;
+    buf_init(&path, 4 * KIB);
+    if (str_starts(data_home, STR("/"))) { /* a relative one does not count, says XDG */
+        buf_printf(&path, STR_FMT "/weir", STR_ARG(data_home));
+    } else if (home.at) {
+        buf_printf(&path, STR_FMT "/.local/share/weir", STR_ARG(home));
+    } else {
+        buf_append(&path, STR("/var/lib/weir"));
+    }
+    bool done = buf_ok(&path) && arena_str(config->arena, buf_str(&path), &config->data);
+    buf_done(&path);
+    return done || err_set(e, ERR_TOO_LARGE, "HOME is too long; set --data");
+}
+
+static bool work_out(struct config *config, const struct config_input *input, struct err *e) {
+    if (!is_set(config, &config->data) && !work_out_data(config, input, e)) return false;
+    if (!is_set(config, &config->threads)) config->threads = allowed_cpus(input);
+    if (config->threads > THREADS_MAX && !is_set(config, &config->threads))
+        config->threads = THREADS_MAX;
+    if (!is_set(config, &config->listen.grpc)) {
+        bool open = config->tokens.key.len > 0 && !input->demo; /* K17 */
+        config->listen.grpc = open ? STR(":42618") : STR("127.0.0.1:42618");
+    }
+    return true;
+}
+
+static bool is_loopback(struct str address) {
+    static const char *const near[] = {"127.", "localhost:", "[::1]:", "unix:"};
+    for (size_t i = 0; i < ARRAY_LEN(near); i++) {
+        if (str_starts(address, str_from(near[i]))) return true;
+    }
+    return address.len == 0;
+}
+
+/* What may be meant so, and is dangerous if it is not (K6). */
+static void warn_of_open_doors(struct config *config) {
+    if (!is_loopback(config->listen.http) && config->tokens.auth.len == 0)
+        config_warn(config,
+                    "listening on " STR_FMT
+                    " without AGENT_AUTH_TOKEN: anyone who can reach this "
+                    "host can run your agents. Set it: export AGENT_AUTH_TOKEN=$(openssl rand "
+                    "-hex 32)",
+                    STR_ARG(config->listen.http));
+    if (!is_loopback(config->listen.grpc) && config->tokens.key.len == 0)
+        config_warn(config,
+                    "listening on " STR_FMT
+                    " without CRAWBL_MCP_SIGNING_KEY: callers are who they "
+                    "say they are. Set it, or listen on 127.0.0.1",
+                    STR_ARG(config->listen.grpc));
+    if (config->tokens.key_previous.len && config->tokens.key.len == 0)
+        config_warn(config, "CRAWBL_MCP_SIGNING_KEY_PREVIOUS means nothing without "
+                            "CRAWBL_MCP_SIGNING_KEY");
+}
+
+static bool check(const struct config *config, struct err *e) {
+    if (config->threads == 0 || config->threads > THREADS_MAX)
+        return err_set(e, ERR_INVALID_ARGUMENT, "threads: %llu is not from 1 to %d",
+                       (unsigned long long)config->threads, THREADS_MAX);
+    for (size_t i = 0; i < config->tokens.auth.len; i++) {
+        unsigned char byte = (unsigned char)config->tokens.auth.at[i];
+        if (byte <= ' ' || byte > '~')
+            return err_set(
+                e, ERR_INVALID_ARGUMENT,
+                "AGENT_AUTH_TOKEN holds a space or a character that no header carries; "
+                "use letters and digits");
+    }
+    return true;
+}
+
+/* --- loading
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static bool load(struct config *config, const struct config_input *input, struct flags *flags,
+                 struct err *e) {
+    if (!scan_flags(config, input, flags, e)) return false;
+    if (config->help) return true;
+    struct str file = flags->file.len ? flags->file : config_env(input, "WEIR_CONFIG");
+    if (file.at) {
+        if (!arena_str(config->arena, file, &config->file))
+            return err_set(e, ERR_TOO_LARGE, "the name of the settings file is too long");
+        if (!config_read_file(config, e)) return false;
+    }
+    if (!apply_environment(config, input, e) || !apply_flags(config, flags, e)) return false;
+    warn_of_slips(config, input);
+    if (!work_out(config, input, e) || !check(config, e)) return false;
+    warn_of_open_doors(config);
+    return true;
+}
+
+bool config_load(const struct config_input *input, struct config **ret, struct err *e) {
+    struct arena *arena = arena_new(CONFIG_ARENA_BYTES);
+    struct config *config = ARENA_NEW(arena, struct config);
+    config->arena = arena;
+    config->file = STR_EMPTY;
+    config->origins = arena_alloc(arena, setting_count * sizeof(*config->origins));
+    config->warnings = arena_alloc(arena, CONFIG_WARNINGS_MAX * sizeof(struct str));
+    set_defaults(config);
+
+    struct flags flags = {.given = mem_zero(input->arg_count + 1, sizeof(struct given))};
+    config->operands = arena_alloc(arena, (input->arg_count + 1) * sizeof(struct str));
+    bool done = config->operands ? load(config, input, &flags, e)
+                                 : err_set(e, ERR_TOO_LARGE, "there are too many arguments");
+    free(flags.given);
+    if (!done) {
+        config_free(config);
+        return false;
+    }
+    *ret = config;
+    return true;
+}
+
+/* Secrets do not stay behind in freed memory. */
+static void forget(struct str secret) {
+    if (secret.len) explicit_bzero((char *)secret.at, secret.len);
+}
+
+void config_free(struct config *config) {
+    if (!config) return;
+    forget(config->tokens.key);
+    forget(config->tokens.key_previous);
+    forget(config->tokens.auth);
+    arena_free(config->arena); /* the config itself lives in it */
+}

@@ -1,0 +1,349 @@
+#include "daemon/setting.h"
+
+#include "base/nearest.h"
+#include "base/units.h"
+
+#include <sys/un.h>
+
+static const char *const durabilities[] = {
+    [STORE_FULL] = "full", [STORE_NORMAL] = "normal", [STORE_OFF] = "off", NULL};
+static const char *const busy_policies[] = {[CONFIG_BUSY_QUEUE] = "queue",
+                                            [CONFIG_BUSY_REJECT] = "reject",
+                                            [CONFIG_BUSY_INTERRUPT] = "interrupt",
+                                            NULL};
+static const char *const log_levels[] = {[LOG_DEBUG] = "debug",
+                                         [LOG_INFO] = "info",
+                                         [LOG_WARNING] = "warning",
+                                         [LOG_ERROR] = "error",
+                                         NULL};
+static const char *const log_forms[] = {
+    [CONFIG_LOG_AUTO] = "auto", [CONFIG_LOG_PLAIN] = "plain", [CONFIG_LOG_JSON] = "json", NULL};
+
+#define AT(member) offsetof(struct config, member)
+
+/* A limit has the same name three times. */
+#define LIMIT(key, flag, env, kind, member, preset, help)                                      \
+    {                                                                                          \
+        NULL, "limits." key, "limit-" flag, {"WEIR_LIMIT_" env}, SETTING_##kind,               \
+            AT(limits.member), preset, NULL, help, NULL                                        \
+    }
+
+/* clang-format off */
+const struct setting settings[] = {
+    {"Listening", "listen.http", "http", {"WEIR_HTTP", "PORT"}, SETTING_ADDRESS, AT(listen.http),
+     "127.0.0.1:8080", "127.0.0.1:8080; 0.0.0.0:$PORT when PORT is set",
+     "the HTTP listener: Runtime Contract, console", NULL},
+    {NULL, "listen.grpc", "grpc", {"WEIR_GRPC", "CRAWBL_GRPC_LISTEN"}, SETTING_ADDRESS, AT(listen.grpc),
+     NULL, ":42618 with a signing key, else 127.0.0.1:42618",
+     "the gRPC listener: Converse, Memory", NULL},
+    {NULL, "listen.nimi_grpc", "nimi-grpc", {"WEIR_NIMI_GRPC", "NIMI_RUNTIME_GRPC_ADDR"},
+     SETTING_ADDRESS, AT(listen.nimi_grpc), "127.0.0.1:46371", NULL,
+     "the gRPC listener of the nimi.runtime.v1 services", NULL},
+    {NULL, "listen.nimi_http", "nimi-http", {"WEIR_NIMI_HTTP", "NIMI_RUNTIME_HTTP_ADDR"},
+     SETTING_ADDRESS, AT(listen.nimi_http), "127.0.0.1:46372", NULL,
+     "its HTTP listener: health", NULL},
+    {NULL, "listen.admin", "admin", {"WEIR_ADMIN"}, SETTING_ADDRESS, AT(listen.admin),
+     "off", NULL, "metrics and readiness, for operators", NULL},
+    {NULL, "ports_file", "ports-file", {"WEIR_PORTS_FILE"}, SETTING_PATH, AT(ports_file),
+     NULL, "none", "write the ports that were really taken here, as JSON, once ready", NULL},
+
+    {"Agents", "script", "script", {"WEIR_SCRIPT"}, SETTING_PATH, AT(script),
+     NULL, "the built-in demo", "the script that the offline provider plays", NULL},
+    {NULL, "agent.name", "agent-name", {"WEIR_AGENT_NAME", "AGENT_NAME"}, SETTING_TEXT, AT(agent.name),
+     "weir", NULL, "the name that /health reports", NULL},
+    {NULL, "agent.version", "agent-version", {"WEIR_AGENT_VERSION", "AGENT_VERSION"}, SETTING_TEXT,
+     AT(agent.version), "0.1.0", NULL, "the version that /health reports", NULL},
+    {NULL, "session.busy", "busy", {"WEIR_BUSY"}, SETTING_CHOICE, AT(session.busy),
+     "queue", NULL, "what a second turn of a session meets: queue, reject or interrupt", busy_policies},
+
+    {"Storage", "data", "data", {"WEIR_DATA"}, SETTING_PATH, AT(data),
+     NULL, "$XDG_DATA_HOME/weir", "the folder of the store", NULL},
+    {NULL, "store.durability", "durability", {"WEIR_DURABILITY"}, SETTING_CHOICE, AT(durability),
+     "full", NULL, "full: on disk before it is acknowledged; normal: survives kill -9; off: for measuring",
+     durabilities},
+
+    {"Callers", "tokens.key_file", NULL, {"CRAWBL_MCP_SIGNING_KEY"}, SETTING_SECRET, AT(tokens.key),
+     NULL, "none: callers are believed", "the key that signs tokens of Converse and Memory", NULL},
+    {NULL, "tokens.previous_key_file", NULL, {"CRAWBL_MCP_SIGNING_KEY_PREVIOUS"}, SETTING_SECRET,
+     AT(tokens.key_previous), NULL, "none", "a second key that is still accepted, for rotation", NULL},
+    {NULL, "tokens.auth_token_file", NULL, {"AGENT_AUTH_TOKEN"}, SETTING_SECRET, AT(tokens.auth),
+     NULL, "none: open", "the bearer token of the Runtime Contract", NULL},
+    {NULL, "tokens.strict", "strict-tokens", {"WEIR_STRICT_TOKENS"}, SETTING_BOOL, AT(tokens.strict),
+     "false", NULL, "refuse tokens without a date, and those signed over the raw ids", NULL},
+    {NULL, "converse.workspace", "workspace-id", {"WEIR_WORKSPACE_ID", "CRAWBL_WORKSPACE_ID"}, SETTING_ID,
+     AT(converse.workspace), NULL, "any", "serve this workspace only", NULL},
+    {NULL, "converse.user", "user-id", {"WEIR_USER_ID", "CRAWBL_USER_ID"}, SETTING_ID, AT(converse.user),
+     NULL, "any", "serve this user only", NULL},
+    {NULL, "converse.lenient", "lenient", {"WEIR_LENIENT"}, SETTING_BOOL, AT(converse.lenient),
+     "false", NULL, "fall back where a request lacks an agent, a session or ids, as upstream does", NULL},
+    {NULL, "converse.errors_as_text", "errors-as-text", {"WEIR_ERRORS_AS_TEXT"}, SETTING_BOOL,
+     AT(converse.errors_as_text), "false", NULL,
+     "also send a failed turn's reason as text, for clients that show nothing else", NULL},
+    {NULL, "converse.sticky", "sticky", {"WEIR_STICKY"}, SETTING_BOOL, AT(converse.sticky),
+     "false", NULL, "let the agent that spoke last take the next turn, not the Manager", NULL},
+    {NULL, "converse.reflection", "enable-reflection", {"WEIR_REFLECTION", "CRAWBL_ENABLE_REFLECTION"},
+     SETTING_BOOL, AT(converse.reflection), "true", NULL, "answer gRPC server reflection", NULL},
+    {NULL, "http.workspace", "http-workspace", {"WEIR_HTTP_WORKSPACE"}, SETTING_ID, AT(http.workspace),
+     "default", NULL, "the workspace of callers of the Runtime Contract", NULL},
+
+    {"Running", "threads", "threads", {"WEIR_THREADS"}, SETTING_COUNT, AT(threads),
+     NULL, "one for each CPU", "loops that serve connections, 1 to 256", NULL},
+    {NULL, "log.level", "log-level", {"WEIR_LOG_LEVEL"}, SETTING_CHOICE, AT(log.level),
+     "info", NULL, "debug, info, warning or error; -v is debug", log_levels},
+    {NULL, "log.form", "log-form", {"WEIR_LOG_FORM"}, SETTING_CHOICE, AT(log.form),
+     "auto", NULL, "plain, json, or auto: plain on a terminal", log_forms},
+
+    {"Limits of a connection", "limits.connections", "limit-connections", {"WEIR_LIMIT_CONNECTIONS"},
+     SETTING_COUNT, AT(limits.connections), "1024", NULL, "connections of one listener", NULL},
+    LIMIT("connection", "connection", "CONNECTION", SIZE, connection_bytes, "1MiB", "bytes waiting to be written"),
+    LIMIT("streams", "streams", "STREAMS", COUNT, streams, "1000", "calls at once"),
+    LIMIT("streams_stranger", "streams-stranger", "STREAMS_STRANGER", COUNT, streams_stranger, "100",
+          "the same before a call has shown a good token; 0 = no such rule"),
+    LIMIT("fields", "fields", "FIELDS", COUNT, fields, "100", "header fields of a request"),
+    LIMIT("field_bytes", "field-bytes", "FIELD_BYTES", SIZE, field_bytes, "16KiB", "their names and values, and 32 bytes each"),
+    LIMIT("target", "target", "TARGET", SIZE, target_bytes, "8KiB", "an HTTP request target"),
+    LIMIT("message", "message", "MESSAGE", SIZE, message_bytes, "4MiB", "one gRPC message"),
+    LIMIT("body", "body", "BODY", SIZE, body_bytes, "8MiB", "one HTTP body"),
+    LIMIT("header", "header", "HEADER", DURATION, header_ms, "10s", "for a complete header section"),
+    LIMIT("body_grace", "body-grace", "BODY_GRACE", DURATION, body_grace_ms, "10s", "before a body must keep up its rate"),
+    LIMIT("body_rate", "body-rate", "BODY_RATE", SIZE, body_bytes_per_s, "1KiB", "the least a body must bring in a second"),
+    LIMIT("write_stall", "write-stall", "WRITE_STALL", DURATION, write_stall_ms, "30s", "without progress while bytes wait"),
+    LIMIT("idle", "idle", "IDLE", DURATION, idle_ms, "5m", "without a call"),
+    LIMIT("age", "age", "AGE", DURATION, age_ms, "0", "before new calls are sent elsewhere; 0 = never"),
+    LIMIT("keepalive", "keepalive", "KEEPALIVE", DURATION, keepalive_ms, "30s", "of silence before our HTTP/2 ping; 0 = none"),
+    LIMIT("keepalive_answer", "keepalive-answer", "KEEPALIVE_ANSWER", DURATION, keepalive_answer_ms, "10s", "for its answer"),
+    LIMIT("ping", "ping", "PING", DURATION, ping_ms, "15s", "between two pings of a client"),
+    LIMIT("heartbeat", "heartbeat", "HEARTBEAT", DURATION, heartbeat_ms, "15s", "of silence before an SSE comment"),
+
+    {"Limits of a stream", "limits.lag", "limit-lag", {"WEIR_LIMIT_LAG"}, SETTING_SIZE,
+     AT(limits.lag_bytes), "256KiB", NULL, "behind which a reader pauses its model", NULL},
+    LIMIT("first_packet", "first-packet", "FIRST_PACKET", DURATION, first_packet_ms, "60s", "to the first event of a model stream"),
+    LIMIT("total", "total", "TOTAL", DURATION, total_ms, "2m", "of a whole model stream"),
+
+    {"Limits of a turn", "limits.turn", "limit-turn", {"WEIR_LIMIT_TURN"}, SETTING_DURATION,
+     AT(limits.turn_ms), "10m", NULL, "in all, without the time a human takes", NULL},
+    LIMIT("model_calls", "model-calls", "MODEL_CALLS", COUNT, model_calls, "25", "how often a model is asked"),
+    LIMIT("tool_calls", "tool-calls", "TOOL_CALLS", COUNT, tool_calls, "100", "tools asked for"),
+    LIMIT("tools_at_once", "tools-at-once", "TOOLS_AT_ONCE", COUNT, tools_at_once, "16", "of them at the same time"),
+    LIMIT("reply", "reply", "REPLY", SIZE, reply_bytes, "4MiB", "the text of one reply"),
+    LIMIT("run", "run", "RUN", SIZE, run_bytes, "16MiB", "the memory of one turn"),
+    LIMIT("tool_output", "tool-output", "TOOL_OUTPUT", SIZE, tool_output_bytes, "30000B", "what a model reads of one result"),
+    LIMIT("fetch", "fetch", "FETCH", SIZE, fetch_bytes, "200KiB", "a page that a tool fetches"),
+    LIMIT("fetch_time", "fetch-time", "FETCH_TIME", DURATION, fetch_ms, "10s", "for it"),
+
+    {"Limits of the process", "limits.token_window", "limit-token-window", {"WEIR_LIMIT_TOKEN_WINDOW"},
+     SETTING_DURATION, AT(limits.token_window_ms), "5m", NULL, "how far a token's date may be from ours", NULL},
+    LIMIT("shutdown", "shutdown", "SHUTDOWN", DURATION, shutdown_ms, "10s", "for turns in flight when it stops"),
+};
+/* clang-format on */
+
+const size_t setting_count = ARRAY_LEN(settings);
+
+const struct setting *setting_by_key(struct str key) {
+    for (size_t i = 0; i < setting_count; i++) {
+        if (str_equal(key, str_from(settings[i].key))) return &settings[i];
+    }
+    return NULL;
+}
+
+const struct setting *setting_by_flag(struct str flag) {
+    for (size_t i = 0; i < setting_count; i++) {
+        if (settings[i].flag && str_equal(flag, str_from(settings[i].flag)))
+            return &settings[i];
+    }
+    return NULL;
+}
+
+/* --- text to value ------------------------------------------------------------------------ */
+
+/* Counts beyond this are slips, and some of them become an unsigned int. */
+#define COUNT_MAX UINT64_C(1000000000)
+
+static bool keep(struct str text, struct config *config, void *ret, struct err *e) {
+    if (arena_str(config->arena, text, ret)) return true;
+    return err_set(e, ERR_TOO_LARGE, "there is too much of it");
+}
+
+static bool has_control(struct str text) {
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char byte = (unsigned char)text.at[i];
+        if (byte < 0x20 || byte == 0x7F) return true;
+    }
+    return false;
+}
+
+static bool set_text(struct str text, struct config *config, void *ret, struct err *e) {
+    if (text.len == 0) return err_set(e, ERR_INVALID_ARGUMENT, "it is empty; give it a value");
+    if (has_control(text))
+        return err_set(e, ERR_INVALID_ARGUMENT, "it holds a control character; remove it");
+    return keep(text, config, ret, e);
+}
+
+static bool set_id(struct str text, struct config *config, void *ret, struct err *e) {
+    if (str_find_byte(text, ':') < text.len || str_find_byte(text, ' ') < text.len)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "'" STR_FMT "' is no id: ':' and spaces cannot stand in a token",
+                       STR_ARG(str_head(text, 80)));
+    return set_text(text, config, ret, e);
+}
+
+static bool refuse_address(struct str text, const char *why, struct err *e) {
+    return err_set(e, ERR_INVALID_ARGUMENT,
+                   "'" STR_FMT "' %s; write host:port, [v6]:port, unix:/path or off",
+                   STR_ARG(str_head(text, 80)), why);
+}
+
+static bool is_host(struct str host) {
+    bool brackets = str_starts(host, STR("[")) && str_ends(host, STR("]"));
+    if (brackets) host = str_skip(str_head(host, host.len - 1), 1);
+    if (brackets && host.len == 0) return false;
+    for (size_t i = 0; i < host.len; i++) {
+        char c = host.at[i];
+        bool name = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+                    (c >= 'A' && c <= 'Z') || c == '.' || c == '-' || c == '_';
+        if (!name && !(brackets && (c == ':' || c == '%'))) return false;
+    }
+    return true;
+}
+
+static bool set_unix(struct str text, struct config *config, void *ret, struct err *e) {
+    size_t path_len = str_skip(text, 5).len;
+    if (path_len == 0 || path_len >= sizeof(((struct sockaddr_un *)0)->sun_path))
+        return refuse_address(text, "has a path that is empty or too long for a socket", e);
+    return set_text(text, config, ret, e);
+}
+
+static bool set_address(struct str text, struct config *config, void *ret, struct err *e) {
+    if (str_equal(text, STR("off"))) return keep(STR_EMPTY, config, ret, e);
+    if (str_starts(text, STR("unix:"))) return set_unix(text, config, ret, e);
+
+    size_t colon = text.len;
+    while (colon > 0 && text.at[colon - 1] != ':') colon--;
+    if (colon == 0) return refuse_address(text, "has no port", e);
+    struct str host = str_head(text, colon - 1), port = str_skip(text, colon);
+    uint64_t number;
+    if (port.len > 5 || !str_to_u64(port, &number) || number > 65535)
+        return refuse_address(text, "has no port from 0 to 65535", e);
+    if (!is_host(host)) return refuse_address(text, "names no host", e);
+    return keep(text, config, ret, e);
+}
+
+static bool set_secret(struct str text, struct config *config, void *ret, struct err *e) {
+    return keep(text, config, ret, e);
+}
+
+static bool set_bool(struct str text, struct config *config, void *ret, struct err *e) {
+    static const char *const words[2][5] = {{"false", "0", "off", "no", "f"},
+                                            {"true", "1", "on", "yes", "t"}};
+    (void)config;
+    for (size_t i = 0; i < ARRAY_LEN(words[0]); i++) {
+        for (int value = 0; value <= 1; value++) {
+            if (!str_equal_nocase(text, str_from(words[value][i]))) continue;
+            *(bool *)ret = value;
+            return true;
+        }
+    }
+    return err_set(e, ERR_INVALID_ARGUMENT, "'" STR_FMT "' is neither true nor false",
+                   STR_ARG(str_head(text, 40)));
+}
+
+static bool set_count(struct str text, struct config *config, void *ret, struct err *e) {
+    (void)config;
+    uint64_t number;
+    if (!str_to_u64(text, &number) || number > COUNT_MAX)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "'" STR_FMT "' is not a whole number up to %llu",
+                       STR_ARG(str_head(text, 40)), (unsigned long long)COUNT_MAX);
+    *(uint64_t *)ret = number;
+    return true;
+}
+
+static bool set_size(struct str text, struct config *config, void *ret, struct err *e) {
+    (void)config;
+    return units_size(text, ret, e);
+}
+
+static bool set_duration(struct str text, struct config *config, void *ret, struct err *e) {
+    (void)config;
+    uint64_t us;
+    if (!units_duration(str_equal(text, STR("off")) ? STR("0") : text, &us, e)) return false;
+    if (us % 1000 != 0)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "'" STR_FMT "' is not a whole number of "
+                       "milliseconds",
+                       STR_ARG(str_head(text, 40)));
+    *(uint64_t *)ret = us / 1000;
+    return true;
+}
+
+static bool set_choice(const struct setting *setting, struct str text, void *ret,
+                       struct err *e) {
+    for (unsigned i = 0; setting->choices[i]; i++) {
+        if (!str_equal(text, str_from(setting->choices[i]))) continue;
+        memcpy(ret, &i, sizeof(i)); /* an enum counts from 0 as its names do */
+        return true;
+    }
+    struct str meant = nearest_name(text, setting->choices);
+    if (meant.len)
+        return err_set(e, ERR_INVALID_ARGUMENT, "'" STR_FMT "'; did you mean '" STR_FMT "'?",
+                       STR_ARG(str_head(text, 40)), STR_ARG(meant));
+    return err_set(e, ERR_INVALID_ARGUMENT, "'" STR_FMT "' is not one of: %s",
+                   STR_ARG(str_head(text, 40)), setting->help);
+}
+
+bool setting_set(const struct setting *setting, struct str text, struct config *config,
+                 struct err *e) {
+    static bool (*const set[])(struct str, struct config *, void *, struct err *) = {
+        [SETTING_TEXT] = set_text,         [SETTING_ID] = set_id,
+        [SETTING_PATH] = set_text,         [SETTING_ADDRESS] = set_address,
+        [SETTING_SECRET] = set_secret,     [SETTING_BOOL] = set_bool,
+        [SETTING_COUNT] = set_count,       [SETTING_SIZE] = set_size,
+        [SETTING_DURATION] = set_duration,
+    };
+    void *at = (char *)config + setting->offset;
+    if (setting->kind == SETTING_CHOICE) return set_choice(setting, text, at, e);
+    return set[setting->kind](text, config, at, e);
+}
+
+/* --- value to text ------------------------------------------------------------------------ */
+
+static void append_text(const struct setting *setting, struct str text, struct buf *out) {
+    if (setting->kind == SETTING_SECRET) {
+        buf_append(out, text.len ? STR("set") : STR("not set"));
+    } else if (text.len) {
+        buf_append(out, text);
+    } else {
+        buf_append(out, setting->kind == SETTING_ADDRESS ? STR("off") : STR("none"));
+    }
+}
+
+void setting_append(const struct setting *setting, const struct config *config,
+                    struct buf *out) {
+    const void *at = (const char *)config + setting->offset;
+    unsigned choice;
+    switch (setting->kind) {
+    case SETTING_TEXT:
+    case SETTING_ID:
+    case SETTING_PATH:
+    case SETTING_ADDRESS:
+    case SETTING_SECRET: append_text(setting, *(const struct str *)at, out); break;
+    case SETTING_BOOL: buf_append(out, *(const bool *)at ? STR("true") : STR("false")); break;
+    case SETTING_CHOICE:
+        memcpy(&choice, at, sizeof(choice));
+        buf_append(out, str_from(setting->choices[choice]));
+        break;
+    case SETTING_COUNT: buf_append_u64(out, *(const uint64_t *)at); break;
+    case SETTING_SIZE: units_append_size(out, *(const uint64_t *)at); break;
+    case SETTING_DURATION: units_append_duration(out, *(const uint64_t *)at * 1000); break;
+    }
+}
+
+const char *setting_placeholder(const struct setting *setting) {
+    static const char *const names[] = {
+        [SETTING_TEXT] = "TEXT",     [SETTING_ID] = "ID",   [SETTING_PATH] = "PATH",
+        [SETTING_ADDRESS] = "ADDR",  [SETTING_SECRET] = "", [SETTING_BOOL] = "",
+        [SETTING_CHOICE] = "WORD",   [SETTING_COUNT] = "N", [SETTING_SIZE] = "SIZE",
+        [SETTING_DURATION] = "TIME",
+    };
+    return names[setting->kind];
+}
