@@ -81,6 +81,7 @@ class Daemon:
 
     def command(self):
         command = [str(BINARY), "serve", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]
+        command += ["--nimi-grpc", "127.0.0.1:0", "--nimi-http", "127.0.0.1:0"]
         command += ["--data", str(self.data), "--ports-file", str(self.folder / "ports.json")]
         if self._config:
             command += ["-c", str(self._config)]

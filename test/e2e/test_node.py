@@ -10,6 +10,7 @@ import pytest
 FOLDER = pathlib.Path(__file__).parent / "node"
 
 
+@pytest.mark.weir(script="test/e2e/scripts/quick.yaml")
 @pytest.mark.parametrize("script", sorted(p.name for p in FOLDER.glob("*.test.js")))
 def test_a_node_client_agrees(weir, mint, script):
     environment = {

@@ -2,14 +2,10 @@
 
 const assert = require("node:assert/strict");
 const { test, after } = require("node:test");
-const { ask, converse, grpc, memory, metadata, runtime } = require("./crawbl");
+const { converse, grpc, metadata, runtime } = require("./crawbl");
 
 const client = runtime();
-const memories = memory();
-after(() => {
-  client.close();
-  memories.close();
-});
+after(() => client.close());
 
 const hello = { session_id: "node-1", message: "hello", workspace_id: "ws-1", user_id: "user-1" };
 const kinds = (events) => events.map((event) => event.event);
@@ -68,17 +64,4 @@ test("a cancelled call ends, and the session takes the next turn", async () => {
   });
   const { events } = await converse(client, [{ ...hello, session_id: "node-4" }]);
   assert.equal(kinds(events).at(-1), "done");
-});
-
-test("a memory is created, listed and deleted", async () => {
-  const key = { workspace_id: "ws-1", key: "node" };
-  const { reply } = await ask(memories, "CreateMemory", { ...key, content: "é", category: "core" });
-  assert.equal(reply.entry.content, "é");
-
-  const list = await ask(memories, "ListMemories", { workspace_id: "ws-1", category: "core" });
-  assert.deepEqual(list.reply.entries.map((entry) => entry.key), ["node"]);
-
-  assert.equal((await ask(memories, "DeleteMemory", key)).error, null);
-  const gone = await ask(memories, "DeleteMemory", key);
-  assert.equal(gone.error.code, grpc.status.NOT_FOUND);
 });
