@@ -7,21 +7,23 @@ static const char letters[][65] = {
     [BASE64_URL] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
 };
 
-/* The other way round: the value of a letter plus one, 0 for what is none. */
+/* The other way round: 64 and the value of a letter, 0 for what is none. That bit is in all of
+ * several values at once when each of them is a letter. */
+#define LETTER 64u
 /* clang-format off */
 #define COMMON_LETTERS \
-    ['A'] = 1, ['B'] = 2, ['C'] = 3, ['D'] = 4, ['E'] = 5, ['F'] = 6, ['G'] = 7, ['H'] = 8, \
-    ['I'] = 9, ['J'] = 10, ['K'] = 11, ['L'] = 12, ['M'] = 13, ['N'] = 14, ['O'] = 15, ['P'] = 16, \
-    ['Q'] = 17, ['R'] = 18, ['S'] = 19, ['T'] = 20, ['U'] = 21, ['V'] = 22, ['W'] = 23, ['X'] = 24, \
-    ['Y'] = 25, ['Z'] = 26, ['a'] = 27, ['b'] = 28, ['c'] = 29, ['d'] = 30, ['e'] = 31, ['f'] = 32, \
-    ['g'] = 33, ['h'] = 34, ['i'] = 35, ['j'] = 36, ['k'] = 37, ['l'] = 38, ['m'] = 39, ['n'] = 40, \
-    ['o'] = 41, ['p'] = 42, ['q'] = 43, ['r'] = 44, ['s'] = 45, ['t'] = 46, ['u'] = 47, ['v'] = 48, \
-    ['w'] = 49, ['x'] = 50, ['y'] = 51, ['z'] = 52, ['0'] = 53, ['1'] = 54, ['2'] = 55, ['3'] = 56, \
-    ['4'] = 57, ['5'] = 58, ['6'] = 59, ['7'] = 60, ['8'] = 61, ['9'] = 62
+    ['A'] = 64, ['B'] = 65, ['C'] = 66, ['D'] = 67, ['E'] = 68, ['F'] = 69, ['G'] = 70, ['H'] = 71, \
+    ['I'] = 72, ['J'] = 73, ['K'] = 74, ['L'] = 75, ['M'] = 76, ['N'] = 77, ['O'] = 78, ['P'] = 79, \
+    ['Q'] = 80, ['R'] = 81, ['S'] = 82, ['T'] = 83, ['U'] = 84, ['V'] = 85, ['W'] = 86, ['X'] = 87, \
+    ['Y'] = 88, ['Z'] = 89, ['a'] = 90, ['b'] = 91, ['c'] = 92, ['d'] = 93, ['e'] = 94, ['f'] = 95, \
+    ['g'] = 96, ['h'] = 97, ['i'] = 98, ['j'] = 99, ['k'] = 100, ['l'] = 101, ['m'] = 102, ['n'] = 103, \
+    ['o'] = 104, ['p'] = 105, ['q'] = 106, ['r'] = 107, ['s'] = 108, ['t'] = 109, ['u'] = 110, ['v'] = 111, \
+    ['w'] = 112, ['x'] = 113, ['y'] = 114, ['z'] = 115, ['0'] = 116, ['1'] = 117, ['2'] = 118, ['3'] = 119, \
+    ['4'] = 120, ['5'] = 121, ['6'] = 122, ['7'] = 123, ['8'] = 124, ['9'] = 125
 
 static const unsigned char values[][256] = {
-    [BASE64_STANDARD] = {COMMON_LETTERS, ['+'] = 63, ['/'] = 64},
-    [BASE64_URL] = {COMMON_LETTERS, ['-'] = 63, ['_'] = 64},
+    [BASE64_STANDARD] = {COMMON_LETTERS, ['+'] = 126, ['/'] = 127},
+    [BASE64_URL] = {COMMON_LETTERS, ['-'] = 126, ['_'] = 127},
 };
 /* clang-format on */
 
@@ -73,16 +75,16 @@ bool base64_decode(struct str text, enum base64_alphabet alphabet, enum base64_p
     char *at = room;
     for (; left >= 4; left -= 4, in += 4) {
         unsigned a = value[in[0]], b = value[in[1]], c = value[in[2]], d = value[in[3]];
-        if (!a || !b || !c || !d) return false;
-        uint32_t three = (a - 1) << 18 | (b - 1) << 12 | (c - 1) << 6 | (d - 1);
+        if (!(a & b & c & d & LETTER)) return false;
+        uint32_t three = (a & 63) << 18 | (b & 63) << 12 | (c & 63) << 6 | (d & 63);
         *at++ = (char)(three >> 16);
         *at++ = (char)(three >> 8);
         *at++ = (char)three;
     }
     if (left > 0) {
-        unsigned a = value[in[0]], b = value[in[1]], c = left == 3 ? value[in[2]] : 1;
-        if (!a || !b || !c) return false;
-        uint32_t rest = (a - 1) << 18 | (b - 1) << 12 | (c - 1) << 6;
+        unsigned a = value[in[0]], b = value[in[1]], c = left == 3 ? value[in[2]] : LETTER;
+        if (!(a & b & c & LETTER)) return false;
+        uint32_t rest = (a & 63) << 18 | (b & 63) << 12 | (c & 63) << 6;
         if (rest & (left == 3 ? 0xFF : 0xFFFF)) return false; /* bits left over */
         *at++ = (char)(rest >> 16);
         if (left == 3) *at++ = (char)(rest >> 8);
