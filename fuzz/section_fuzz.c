@@ -21,8 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     while (store_section_next(&rest, &section, &bad)) {
         read_events(section.events);
         buf_clear(&row);
-        bool fits =
-            store_section_append(&row, section.run, section.first_seq, section.events);
+        bool fits = store_section_append(&row, section.run, section.first_seq, section.events);
         assert(fits);
         struct str copy = buf_str(&row);
         bool read = store_section_next(&copy, &again, &bad);
