@@ -1,0 +1,46 @@
+"""Every example of the pages is a file, and runs."""
+import os
+import pathlib
+import subprocess
+import sys
+
+import harness
+
+EXAMPLES = harness.ROOT / "examples"
+
+
+def test_the_curl_line_of_the_readme_streams_a_turn(weir):
+    answer = subprocess.run(
+        ["sh", EXAMPLES / "stream.sh"],
+        env={**os.environ, "WEIR_URL": f"127.0.0.1:{weir.port('http')}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+    assert answer.startswith('data: {"delta":')
+    assert "event: tool_call\n" in answer
+    assert answer.endswith("\n\ndata: [DONE]\n\n")
+    command = (EXAMPLES / "stream.sh").read_text().splitlines()[-1]
+    shown = command.replace('"${WEIR_URL:-127.0.0.1:8080}/stream"', "127.0.0.1:8080/stream")
+    for page in ("README.md", "docs/tour.md"):
+        assert shown in (harness.ROOT / page).read_text()
+
+
+def test_the_converse_example_takes_two_turns_on_one_stream(weir):
+    stubs = pathlib.Path(harness.BUILD) / "stubs"
+    answer = subprocess.run(
+        [
+            sys.executable,
+            EXAMPLES / "converse.py",
+            f"127.0.0.1:{weir.port('grpc')}",
+            harness.token("demo", "demo"),
+        ],
+        env={**os.environ, "PYTHONPATH": str(stubs)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+    assert answer.count("[researcher calls web_search]") == 2
+    assert answer.count("-- demo-script: 3 turns") == 2
