@@ -11,7 +11,7 @@
 
 #define THREADS_MAX 256
 
-/* --- what the sources share --------------------------------------------------------------- */
+/* --- what the sources share ----------------------------------------------------------- */
 
 void config_warn(struct config *config, const char *format, ...) {
     if (config->warning_count == CONFIG_WARNINGS_MAX) return;
@@ -72,7 +72,7 @@ struct str config_env(const struct config_input *input, const char *name) {
     return (struct str){0};
 }
 
-/* --- defaults ----------------------------------------------------------------------------- */
+/* --- defaults ------------------------------------------------------------------------- */
 
 static void set_defaults(struct config *config) {
     for (size_t i = 0; i < setting_count; i++) {
@@ -88,7 +88,7 @@ static void set_defaults(struct config *config) {
     }
 }
 
-/* --- flags -------------------------------------------------------------------------------- */
+/* --- flags ---------------------------------------------------------------------------- */
 
 /* What the command line says, read before the file because it may name it. */
 struct flags {
@@ -199,7 +199,7 @@ static bool apply_flags(struct config *config, const struct flags *flags, struct
     return true;
 }
 
-/* --- environment -------------------------------------------------------------------------- */
+/* --- environment ---------------------------------------------------------------------- */
 
 /* PORT is a number, and means that the world may come in. */
 static bool apply_port(struct config *config, const struct setting *setting, struct str port,
@@ -269,7 +269,7 @@ static void warn_of_slips(struct config *config, const struct config_input *inpu
     }
 }
 
-/* --- what follows from the rest ----------------------------------------------------------- */
+/* --- what follows from the rest ------------------------------------------------------- */
 
 static bool is_set(const struct config *config, const void *member) {
     for (size_t i = 0; i < setting_count; i++) {
@@ -360,9 +360,7 @@ static bool check(const struct config *config, struct err *e) {
     return true;
 }
 
-/* --- loading
- * ------------------------------------------------------------------------------------------------
- */
+/* --- loading -------------------------------------------------------------------------- */
 
 static bool load(struct config *config, const struct config_input *input, struct flags *flags,
                  struct err *e) {

@@ -5,7 +5,7 @@
 #include "base/nearest.h"
 #include "wire/yaml.h"
 
-/* --- agents ------------------------------------------------------------------------------- */
+/* --- agents --------------------------------------------------------------------------- */
 
 struct agent_nodes {
     struct config_agent agent;
@@ -96,7 +96,7 @@ static bool read_agents(struct config *config, const struct yaml *list, struct e
     return check_delegates(config, list, e);
 }
 
-/* --- settings ----------------------------------------------------------------------------- */
+/* --- settings ------------------------------------------------------------------------- */
 
 /* A path in the file is meant from where the file stands. */
 static struct str from_folder(const struct config *config, struct str path, struct buf *room) {

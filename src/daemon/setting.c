@@ -154,7 +154,7 @@ const struct setting *setting_by_flag(struct str flag) {
     return NULL;
 }
 
-/* --- text to value ------------------------------------------------------------------------ */
+/* --- text to value -------------------------------------------------------------------- */
 
 /* Counts beyond this are slips, and some of them become an unsigned int. */
 #define COUNT_MAX UINT64_C(1000000000)
@@ -305,7 +305,7 @@ bool setting_set(const struct setting *setting, struct str text, struct config *
     return set[setting->kind](text, config, at, e);
 }
 
-/* --- value to text ------------------------------------------------------------------------ */
+/* --- value to text -------------------------------------------------------------------- */
 
 static void append_text(const struct setting *setting, struct str text, struct buf *out) {
     if (setting->kind == SETTING_SECRET) {

@@ -46,8 +46,7 @@ static uint64_t now_us(const struct provider_call *call) {
     return loop_now_ms(call->loop) * 1000;
 }
 
-/* --- which reply -----------------------------------------------------------------------------
- */
+/* --- which reply ---------------------------------------------------------------------- */
 
 static bool is_reply_of(const struct message *message, struct str agent) {
     if (message->role != MESSAGE_AGENT && message->role != MESSAGE_TOOL_CALL) return false;
@@ -105,8 +104,7 @@ static void find_reply(struct provider_call *call) {
                                        was_approved(answer, result));
 }
 
-/* --- endings
- * ------------------------------------------------------------------------------------ */
+/* --- endings -------------------------------------------------------------------------- */
 
 static void call_free(struct provider_call *call) {
     timer_stop(&call->timer);
@@ -145,8 +143,7 @@ static bool end_without_reply(struct provider_call *call) {
     return end_failed(call, &why, STR(SCRIPTED_NO_SCENE));
 }
 
-/* --- text with holes
- * -------------------------------------------------------------------------------- */
+/* --- text with holes ------------------------------------------------------------------ */
 
 static bool fill(struct provider_call *call, const struct script_text *text, struct buf *room,
                  struct str *ret) {
@@ -164,9 +161,7 @@ static bool end_too_large(struct provider_call *call) {
     return end_failed(call, &why, STR("AI_OUTPUT_INVALID"));
 }
 
-/* --- time
- * ----------------------------------------------------------------------------------------------
- */
+/* --- time ----------------------------------------------------------------------------- */
 
 /* Whether `after_us` have passed since what was played last was due. If not, the timer will
  * play on. What has no pace is due when it is played. */
@@ -192,9 +187,7 @@ static bool has_turn(struct provider_call *call) {
     return false;
 }
 
-/* --- steps
- * ---------------------------------------------------------------------------------------------
- */
+/* --- steps ---------------------------------------------------------------------------- */
 
 static bool next_step(struct provider_call *call) {
     call->step++;
@@ -352,8 +345,7 @@ static void play(void *ctx) {
     if (call->over) call_free(call);
 }
 
-/* --- the provider
- * --------------------------------------------------------------------------------------- */
+/* --- the provider --------------------------------------------------------------------- */
 
 static struct provider_call *scripted_start(struct provider *provider, struct loop *loop,
                                             const struct provider_request *request,

@@ -9,8 +9,7 @@ void script_free(struct script *script) {
     arena_free(script->arena); /* the script itself lives in it */
 }
 
-/* --- looking --------------------------------------------------------------------------------
- */
+/* --- looking -------------------------------------------------------------------------- */
 
 const struct script_agent *script_agent_find(const struct script *script, struct str slug) {
     for (size_t i = 0; i < script->agent_count; i++) {
@@ -52,8 +51,7 @@ const struct script_steps *script_reply_get(const struct script_scene *scene, si
     return approved ? &reply->approved : &reply->refused;
 }
 
-/* --- a person's answer
- * ------------------------------------------------------------------------ */
+/* --- a person's answer ---------------------------------------------------------------- */
 
 static const char *const yes_words[] = {
     "accept", "accepted", "allow", "allowed", "approve", "approved", "confirm", "confirmed",
@@ -94,8 +92,7 @@ bool script_answer_is_yes(struct str answer) {
     return yes;
 }
 
-/* --- text with holes
- * ----------------------------------------------------------------------------- */
+/* --- text with holes ------------------------------------------------------------------ */
 
 bool script_text_literal(const struct script_text *text, struct str *ret) {
     if (text->count > 1) return false;

@@ -23,8 +23,7 @@ static bool want_list(const struct yaml *node, const char *of, struct err *e) {
     return yaml_err(e, node, "expected a list of %s", of);
 }
 
-/* --- agents
- * -------------------------------------------------------------------------------------- */
+/* --- agents --------------------------------------------------------------------------- */
 
 static bool read_names(const struct yaml *list, const struct str **ret, size_t *ret_count,
                        struct err *e) {
@@ -121,8 +120,7 @@ bool script_tool_known(const struct script *script, const struct yaml *at, struc
                     nearest_hint(&nearest, hint));
 }
 
-/* --- tools
- * ---------------------------------------------------------------------------------------- */
+/* --- tools ---------------------------------------------------------------------------- */
 
 struct answer_nodes {
     const struct yaml *result, *error;
@@ -219,8 +217,7 @@ static bool read_tools(struct script *script, const struct yaml *list, struct er
     return true;
 }
 
-/* --- scenes
- * ---------------------------------------------------------------------------------------- */
+/* --- scenes --------------------------------------------------------------------------- */
 
 struct branch_nodes {
     const struct yaml *approved, *refused;
@@ -343,8 +340,7 @@ static bool read_scenes(struct script *script, const struct yaml *list,
     return true;
 }
 
-/* --- the script
- * -------------------------------------------------------------------------------------- */
+/* --- the script ----------------------------------------------------------------------- */
 
 struct script_nodes {
     uint64_t version;

@@ -16,8 +16,7 @@ struct context {
     const struct script_pace *pace;
 };
 
-/* --- pace
- * ------------------------------------------------------------------------------------------ */
+/* --- pace ----------------------------------------------------------------------------- */
 
 bool script_within_a_day(const struct yaml *node, uint64_t us, struct err *e) {
     const uint64_t day_us = UINT64_C(24) * 3600 * 1000000;
@@ -49,8 +48,7 @@ bool script_pace_read(const struct yaml *node, struct script_pace *pace, struct 
     return true;
 }
 
-/* --- one step of each kind
- * ----------------------------------------------------------------------------- */
+/* --- one step of each kind ------------------------------------------------------------ */
 
 static bool read_text(const struct context *context, const struct yaml *node,
                       struct script_step *step, struct err *e) {
@@ -207,9 +205,7 @@ static bool read_usage(const struct context *context, const struct yaml *node,
     return true;
 }
 
-/* --- faults
- * -------------------------------------------------------------------------------------------
- */
+/* --- faults --------------------------------------------------------------------------- */
 
 struct fault_nodes {
     struct str kind, code, reason;
@@ -284,9 +280,7 @@ static bool read_fault(const struct context *context, const struct yaml *node,
            (!nodes.message || script_text_read(nodes.message, HOLES_OF_REPLY, &step->text, e));
 }
 
-/* --- the list
- * --------------------------------------------------------------------------------------------
- */
+/* --- the list ------------------------------------------------------------------------- */
 
 typedef bool step_fn(const struct context *context, const struct yaml *node,
                      struct script_step *step, struct err *e);

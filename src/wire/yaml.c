@@ -25,8 +25,7 @@ struct reader {
     unsigned key_line, key_column;
 };
 
-/* --- errors --------------------------------------------------------------------------------
- */
+/* --- errors --------------------------------------------------------------------------- */
 
 PRINTF_LIKE(5, 0)
 static bool err_at(struct err *e, struct str file, unsigned line, unsigned column,
@@ -114,8 +113,7 @@ static bool refuse_syntax(struct reader *reader, struct err *e) {
     return refuse(reader, &mark, e, "%s; %s", problem, fix_for(problem));
 }
 
-/* --- building the tree -----------------------------------------------------------------------
- */
+/* --- building the tree ---------------------------------------------------------------- */
 
 static const struct yaml *find(const struct yaml *map, struct str key) {
     for (const struct yaml *value = map->first; value; value = value->next) {
@@ -290,8 +288,7 @@ bool yaml_parse(struct arena *arena, struct str file, struct str text,
     return done;
 }
 
-/* --- looking
- * ----------------------------------------------------------------------------------- */
+/* --- looking -------------------------------------------------------------------------- */
 
 const struct yaml *yaml_find(const struct yaml *map, struct str key) {
     return map && map->kind == YAML_MAP ? find(map, key) : NULL;

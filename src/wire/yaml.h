@@ -70,7 +70,7 @@ typedef bool yaml_text_fn(const struct yaml *scalar, struct buf *out, void *ctx)
 bool yaml_to_json_with(const struct yaml *node, struct buf *out, yaml_text_fn *write_text,
                        void *ctx);
 
-/* --- a map read into a struct ------------------------------------------------------------- */
+/* --- a map read into a struct --------------------------------------------------------- */
 
 enum yaml_type {
     YAML_TEXT,     /* struct str: a scalar */

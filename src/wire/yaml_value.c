@@ -14,8 +14,7 @@ static const char *kind_name(const struct yaml *node) {
     return yaml_is_null(node) ? "nothing" : names[node->kind];
 }
 
-/* --- one value -------------------------------------------------------------------------------
- */
+/* --- one value ------------------------------------------------------------------------ */
 
 static bool want_scalar(const struct yaml *node, const char *what, struct err *e) {
     if (node->kind == YAML_SCALAR && !yaml_is_null(node)) return true;
@@ -99,8 +98,7 @@ bool yaml_value(const struct yaml *node, enum yaml_type type, void *ret, struct 
     return read[type](node, ret, e);
 }
 
-/* --- a map
- * ------------------------------------------------------------------------------------- */
+/* --- a map ---------------------------------------------------------------------------- */
 
 static bool refuse_unknown(const struct yaml *value, const char *what,
                            const struct yaml_field *fields, size_t field_count, struct err *e) {
@@ -139,8 +137,7 @@ bool yaml_fields(const struct yaml *map, const char *what, const struct yaml_fie
     return true;
 }
 
-/* --- as JSON
- * ----------------------------------------------------------------------------------- */
+/* --- as JSON -------------------------------------------------------------------------- */
 
 /* Whether a scalar means what JSON calls a number, true, false or null. */
 static bool is_json_word(struct str text) {

@@ -82,7 +82,7 @@ static bool warned(const struct config *config, const char *part) {
     return false;
 }
 
-/* --- defaults ----------------------------------------------------------------------------- */
+/* --- defaults ------------------------------------------------------------------------- */
 
 static void nothing_said_means_the_defaults(void **state) {
     (void)state;
@@ -177,7 +177,7 @@ static void a_signing_key_opens_the_grpc_listener_but_not_that_of_the_demo(void 
     config_free(config);
 }
 
-/* --- precedence --------------------------------------------------------------------------- */
+/* --- precedence ----------------------------------------------------------------------- */
 
 static void flags_beat_environment_beats_file_beats_defaults(void **state) {
     struct folder *folder = *state;
@@ -240,9 +240,7 @@ static void flags_come_in_every_usual_form(void **state) {
     config_free(config);
 }
 
-/* --- the file
- * --------------------------------------------------------------------------------------------
- */
+/* --- the file ------------------------------------------------------------------------- */
 
 static void the_file_sets_everything_and_lists_agents(void **state) {
     struct folder *folder = *state;
@@ -328,7 +326,7 @@ static void a_mistake_in_the_file_is_named_at_its_place(void **state) {
     refused(NOTHING, LIST("WEIR_CONFIG=/nowhere.yaml"), "read '/nowhere.yaml'");
 }
 
-/* --- mistakes elsewhere ------------------------------------------------------------------- */
+/* --- mistakes elsewhere --------------------------------------------------------------- */
 
 static void a_mistake_on_the_command_line_names_the_flag(void **state) {
     (void)state;
@@ -359,9 +357,7 @@ static void a_variable_that_nobody_reads_is_noticed(void **state) {
     config_free(config);
 }
 
-/* --- secrets
- * ------------------------------------------------------------------------------------------------
- */
+/* --- secrets -------------------------------------------------------------------------- */
 
 static void secrets_come_from_the_environment_or_from_files(void **state) {
     struct folder *folder = *state;
@@ -440,9 +436,7 @@ static void an_open_door_is_warned_of_with_the_fix(void **state) {
     config_free(config);
 }
 
-/* --- help
- * ------------------------------------------------------------------------------------------------------
- */
+/* --- help ----------------------------------------------------------------------------- */
 
 static void the_example_is_a_file_that_works(void **state) {
     (void)state;

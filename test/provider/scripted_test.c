@@ -141,8 +141,7 @@ static void plays(const char *text, const char *expected) {
     play_done(&play);
 }
 
-/* --- what is said
- * ------------------------------------------------------------------------------- */
+/* --- what is said --------------------------------------------------------------------- */
 
 static void each_step_is_one_callback(void **state) {
     (void)state;
@@ -234,8 +233,7 @@ static void without_a_scene_the_call_fails_and_says_what_to_add(void **state) {
         "text; add one without 'match') ");
 }
 
-/* --- which reply
- * -------------------------------------------------------------------------------- */
+/* --- which reply ---------------------------------------------------------------------- */
 
 #define THREE "  - replies: [zero, one, two]\n"
 
@@ -320,8 +318,7 @@ static void an_approval_branches_on_what_the_person_said(void **state) {
     answer_to(NULL, "text(thanks for ) done(scripted) "); /* the tool ran: it was let */
 }
 
-/* --- time
- * ------------------------------------------------------------------------------------------ */
+/* --- time ----------------------------------------------------------------------------- */
 
 #define PACED                                                                                  \
     "script: 1\nscenes: [{pace: {every: 20ms, chunk: 1}, reply: [abc, {wait: 100ms}, d]}]"
@@ -379,8 +376,7 @@ static void without_a_pace_a_turn_takes_only_so_much(void **state) {
     play_done(&play);
 }
 
-/* --- pause, resume, cancel
- * ---------------------------------------------------------------------------- */
+/* --- pause, resume, cancel ------------------------------------------------------------ */
 
 static void a_paused_call_is_silent_and_catches_up_when_resumed(void **state) {
     (void)state;

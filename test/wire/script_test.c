@@ -246,8 +246,7 @@ static void a_yes_needs_a_yes_and_no_no(void **state) {
         assert_false(script_answer_is_yes(str_from(no[i])));
 }
 
-/* --- mistakes
- * ------------------------------------------------------------------------------------ */
+/* --- mistakes ------------------------------------------------------------------------- */
 
 static const struct {
     const char *text, *why;
