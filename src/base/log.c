@@ -32,24 +32,39 @@ static void append_time(struct buf *line) {
     buf_printf(line, "%s.%03dZ", text, (int)(now_ms % 1000));
 }
 
+/* The control character at the front of valid text, if there is one: its bytes and its
+ * number. U+0080 to U+009F count, since terminals obey some of them (U+009B begins a
+ * sequence as ESC [ does). */
+static size_t control_at(struct str text, unsigned *ret_number) {
+    unsigned char first = (unsigned char)text.at[0];
+    *ret_number = first;
+    if (first < 0x20 || first == 0x7F) return 1;
+    if (first != 0xC2 || (unsigned char)text.at[1] > 0x9F) return 0;
+    *ret_number = (unsigned char)text.at[1];
+    return 2;
+}
+
 static void append_escaped(struct buf *line, struct str text) {
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.at[i];
-        if (c == '"' || c == '\\') {
-            buf_printf(line, "\\%c", c);
-        } else if (c < 0x20 || c == 0x7F) {
-            buf_printf(line, "\\u%04x", c);
+    for (; text.len; text = str_skip(text, 1)) {
+        unsigned number;
+        size_t control = control_at(text, &number);
+        if (control) {
+            buf_printf(line, "\\u%04x", number);
+            text = str_skip(text, control - 1);
         } else {
-            buf_append_byte(line, (char)c);
+            if (text.at[0] == '"' || text.at[0] == '\\') buf_append_byte(line, '\\');
+            buf_append_byte(line, text.at[0]);
         }
     }
 }
 
 /* A peer's line break must not start a line of its own. */
 static void append_one_line(struct buf *line, struct str text) {
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.at[i];
-        buf_append_byte(line, c < 0x20 || c == 0x7F ? ' ' : (char)c);
+    for (; text.len; text = str_skip(text, 1)) {
+        unsigned number;
+        size_t control = control_at(text, &number);
+        buf_append_byte(line, control ? ' ' : text.at[0]);
+        if (control) text = str_skip(text, control - 1);
     }
 }
 

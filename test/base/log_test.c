@@ -1,0 +1,121 @@
+#include "base/log.h"
+
+#include "helper/assert_str.h"
+
+#include "base/mem.h"
+#include "base/utf8.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* What `write` puts on standard error, up to 128 KiB; free() it. */
+static struct str captured(void (*write_lines)(void)) {
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    fflush(stderr);
+    int before = dup(STDERR_FILENO);
+    dup2(fileno(file), STDERR_FILENO);
+    write_lines();
+    dup2(before, STDERR_FILENO);
+    close(before);
+    char *text = mem_zero(1, 128 * KIB);
+    rewind(file);
+    size_t len = fread(text, 1, 128 * KIB - 1, file);
+    fclose(file);
+    return str_of(text, len);
+}
+
+static void assert_lines(void (*write_lines)(void), const char *expected) {
+    struct str text = captured(write_lines);
+    assert_str(text, expected);
+    free((void *)text.at);
+}
+
+static void write_each_level(void) {
+    log_debug("one %d", 1);
+    log_info("two %s", "2");
+    log_warning("three");
+    log_error("four");
+}
+
+static void lines_below_the_lowest_level_are_not_written(void **state) {
+    (void)state;
+    log_setup(LOG_DEBUG, LOG_PLAIN);
+    assert_lines(write_each_level, "debug: one 1\ntwo 2\nwarning: three\nerror: four\n");
+    log_setup(LOG_INFO, LOG_PLAIN);
+    assert_lines(write_each_level, "two 2\nwarning: three\nerror: four\n");
+    log_setup(LOG_WARNING, LOG_PLAIN);
+    assert_lines(write_each_level, "warning: three\nerror: four\n");
+}
+
+static void write_hostile(void) {
+    log_info("%s", "a\nerror: forged\r\t\x1B[31m\x7F\xC2\x9B"
+                   "31m\xC2\xA0é\xFF\"\\");
+}
+
+static void a_peer_starts_no_line_and_paints_no_terminal(void **state) {
+    (void)state;
+    log_setup(LOG_INFO, LOG_PLAIN);
+    assert_lines(write_hostile, "a error: forged   [31m  31m\xC2\xA0é\xEF\xBF\xBD\"\\\n");
+}
+
+static void a_json_line_is_json(void **state) {
+    (void)state;
+    log_setup(LOG_INFO, LOG_JSON);
+    struct str text = captured(write_hostile);
+    const char *head = "{\"time\":\"";
+    const char *tail =
+        "Z\",\"level\":\"info\",\"message\":\"a\\u000aerror: forged\\u000d\\u0009"
+        "\\u001b[31m\\u007f\\u009b31m\xC2\xA0é\xEF\xBF\xBD\\\"\\\\\"}\n";
+    assert_true(str_starts(text, str_from(head)));
+    assert_true(str_ends(text, str_from(tail)));
+    assert_int_equal(text.len, strlen(head) + strlen("2026-11-21T15:58:00.123") + strlen(tail));
+    free((void *)text.at);
+}
+
+static void write_too_much(void) {
+    char *text = mem_alloc(20 * KIB);
+    memset(text, 'x', 20 * KIB - 1);
+    text[20 * KIB - 1] = '\0';
+    log_error("%s", text);
+    free(text);
+}
+
+static void a_line_too_long_is_replaced_and_not_cut(void **state) {
+    (void)state;
+    log_setup(LOG_INFO, LOG_PLAIN);
+    assert_lines(write_too_much, "error: (a line longer than the log takes)\n");
+}
+
+static void write_as_long_as_it_may(void) {
+    char *text = mem_alloc(8 * KIB + 1);
+    memset(text, '\x01', 8 * KIB);
+    text[8 * KIB] = '\0';
+    log_error("%s", text);
+    memset(text, '\xFF', 8 * KIB);
+    log_error("%s", text);
+    free(text);
+}
+
+/* Escapes are six times as long as what they stand for; the line must still be whole. */
+static void the_longest_line_is_whole_whatever_is_in_it(void **state) {
+    (void)state;
+    log_setup(LOG_INFO, LOG_JSON);
+    struct str text = captured(write_as_long_as_it_may), rest;
+    struct str first = str_split(text, '\n', &rest);
+    assert_true(str_ends(first, STR("\"}")));
+    assert_true(str_ends(rest, STR("\"}\n")));
+    assert_true(first.len > 6 * 8 * KIB);
+    free((void *)text.at);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_below_the_lowest_level_are_not_written),
+        cmocka_unit_test(a_peer_starts_no_line_and_paints_no_terminal),
+        cmocka_unit_test(a_json_line_is_json),
+        cmocka_unit_test(a_line_too_long_is_replaced_and_not_cut),
+        cmocka_unit_test(the_longest_line_is_whole_whatever_is_in_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
