@@ -36,6 +36,7 @@ static const struct workload {
     {"text  300 B",        TEXT,  300,       1,    false},
     {"text  300 B",        TEXT,  300,       64,   false},
     {"text  300 B",        TEXT,  300,       1000, false},
+    {"text  200 B",        TEXT,  200,       500,  false},
     {"text  200 B",        TEXT,  200,       1000, false},
     {"text  200 B",        TEXT,  200,       2000, false},
     {"large 5 KiB",        LARGE, 5 * KIB,   1,    false},

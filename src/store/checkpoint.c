@@ -43,11 +43,25 @@ static void move(struct checkpoint *checkpoint, enum checkpoint_state next) {
     pthread_cond_broadcast(&checkpoint->shared.changed);
 }
 
+/* SQLite syncs the database only once every page is folded, which would be the store's thread,
+ * with all the megabytes that were folded here. So they are synced here as well. A failure of
+ * either shows again when that thread folds what is left. */
+static void fold_most(struct database *db) {
+    sqlite3_file *file = NULL;
+    sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_FILE_POINTER, &file);
+    if (file && file->pMethods)
+        file->pMethods->xSync(file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
+}
+
 static void *fold(void *ctx) {
     struct checkpoint *checkpoint = ctx;
     struct database db = {0};
     struct err e;
-    bool open = database_open(&db, checkpoint->db->path, &e);
+    int64_t version = 0;
+    /* A connection that never read does not know of the log and would fold nothing. */
+    bool open = database_open(&db, checkpoint->db->path, &e) &&
+                database_number(&db, "PRAGMA schema_version", &version, &e);
     pthread_mutex_lock(&checkpoint->shared.lock);
     while (!checkpoint->shared.ending) {
         if (checkpoint->shared.state != FOLDING) {
@@ -55,9 +69,7 @@ static void *fold(void *ctx) {
             continue;
         }
         pthread_mutex_unlock(&checkpoint->shared.lock);
-        /* A failure shows again when the store's thread folds what is left. */
-        if (open)
-            sqlite3_wal_checkpoint_v2(db.handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+        if (open) fold_most(&db);
         pthread_mutex_lock(&checkpoint->shared.lock);
         move(checkpoint, LEFTOVERS);
     }
