@@ -88,10 +88,14 @@ void rpc_end(struct rpc_call *call, enum err_code code, struct str message) {
     intake_drop(call);
 }
 
-static void cut(struct rpc_call *call, enum rpc_cancel why) {
+static void become_cut(struct rpc_call *call, enum rpc_cancel why) {
     move(call, CALL_CUT);
     call->why = (uint8_t)why;
     timer_stop(&call->deadline);
+}
+
+static void cut(struct rpc_call *call, enum rpc_cancel why) {
+    become_cut(call, why);
     intake_drop(call);
 }
 
@@ -168,7 +172,8 @@ static void on_closed(struct exchange *exchange, enum exchange_close how, void *
     (void)how; /* a call that is still live was left, however that showed */
     struct rpc_call *call = ctx;
     assert(call->magic == CALL_MAGIC && !call->intake.running);
-    if (call_is_live(call)) cut(call, RPC_PEER_LEFT);
+    /* Nothing is consumed any more: the server has settled that by itself. */
+    if (call_is_live(call)) become_cut(call, RPC_PEER_LEFT);
     if (call->state == CALL_CUT) tell(call);
 
     bool opened = call->state != CALL_REFUSED;

@@ -91,7 +91,8 @@ struct loop *exchange_loop(const struct exchange *exchange);
 /* Free the request's header section: a long stream should not hold it. */
 void exchange_forget_request(struct exchange *exchange);
 
-/* `len` bytes handed to on_body are dealt with. */
+/* `len` bytes handed to on_body are dealt with. Not from inside on_closed: by then the server
+ * has settled what was left. */
 void exchange_consumed(struct exchange *exchange, size_t len);
 
 /* The request's service was authenticated: lifts the connection's stream limit for

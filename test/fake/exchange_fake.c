@@ -22,7 +22,7 @@ struct exchange {
 
     int status;
     struct buf head, trailers, out, sent;
-    bool ended, closed, left;
+    bool ended, closing, closed, left;
     int aborted;
     size_t may_read; /* how much more the peer takes */
     size_t wake_low;
@@ -153,6 +153,8 @@ static void write_out(struct exchange *x) {
 static void close_with(struct exchange *x, enum exchange_close how) {
     assert(!x->closed);
     buf_clear(&x->out);
+    x->closing = true;
+    x->unconsumed = 0;
     x->events->on_closed(x, how, x->ctx);
     x->closed = true;
 }
@@ -296,7 +298,7 @@ void exchange_forget_request(struct exchange *x) {
 }
 
 void exchange_consumed(struct exchange *x, size_t len) {
-    assert(!x->closed && len <= x->unconsumed);
+    assert(!x->closing && len <= x->unconsumed);
     x->unconsumed -= len;
 }
 
@@ -311,7 +313,7 @@ static void render(struct buf *out, const struct field *fields, size_t count) {
 }
 
 static void may_still_send(const struct exchange *x) {
-    assert(x->events && !x->ended && !x->closed && x->aborted < 0);
+    assert(x->events && !x->ended && !x->closing && x->aborted < 0);
 }
 
 void exchange_head(struct exchange *x, int status, const struct field *fields, size_t count) {
@@ -363,7 +365,7 @@ void exchange_end(struct exchange *x, const struct field *trailers, size_t count
 }
 
 void exchange_abort(struct exchange *x, enum exchange_abort why) {
-    assert(!x->closed);
+    assert(!x->closing);
     x->aborted = (int)why;
     loop_defer(x->loop, &x->flush);
 }

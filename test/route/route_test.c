@@ -200,8 +200,8 @@ static void every_pair_of_states_is_allowed_or_not(void **state) {
         [ANSWER_ANSWERED] = {[ANSWER_GONE] = true, [ANSWER_CLOSED] = true},
         [ANSWER_GONE] = {[ANSWER_CLOSED] = true},
     };
-    for (int from = 0; from < ANSWER_STATE_COUNT; from++) {
-        for (int to = 0; to < ANSWER_STATE_COUNT; to++)
+    for (unsigned from = 0; from < ANSWER_STATE_COUNT; from++) {
+        for (unsigned to = 0; to < ANSWER_STATE_COUNT; to++)
             assert_int_equal(answer_may_become(from, to), allowed[from][to]);
         assert_true(answer_state_name(from).len > 0);
     }

@@ -20,8 +20,8 @@ static void every_pair_of_states_is_allowed_or_not(void **state) {
         [CALL_CUT] = {[CALL_TOLD] = true, [CALL_ENDED] = true},
         [CALL_TOLD] = {[CALL_CLOSED] = true},
     };
-    for (int from = 0; from < CALL_STATE_COUNT; from++) {
-        for (int to = 0; to < CALL_STATE_COUNT; to++)
+    for (unsigned from = 0; from < CALL_STATE_COUNT; from++) {
+        for (unsigned to = 0; to < CALL_STATE_COUNT; to++)
             assert_int_equal(call_may_become(from, to), allowed[from][to]);
         assert_true(call_state_name(from).len > 0);
     }
@@ -119,7 +119,7 @@ static void messages_are_encoded_in_place_and_leave_together(void **state) {
 
 static void every_code_has_its_grpc_number(void **state) {
     (void)state;
-    for (int code = 0; code < ERR_CODE_COUNT; code++) {
+    for (unsigned code = 0; code < ERR_CODE_COUNT; code++) {
         struct exchange *x = started("/t.Probe/Unary");
         rpc_end(probe.call, code, STR_EMPTY);
         char number[12];

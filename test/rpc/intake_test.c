@@ -15,8 +15,8 @@ static void every_pair_of_states_is_allowed_or_not(void **state) {
         [INTAKE_WAITING] = {[INTAKE_HANDED] = true, [INTAKE_OVER] = true},
         [INTAKE_HANDED] = {[INTAKE_WAITING] = true, [INTAKE_OVER] = true},
     };
-    for (int from = 0; from < INTAKE_STATE_COUNT; from++)
-        for (int to = 0; to < INTAKE_STATE_COUNT; to++)
+    for (unsigned from = 0; from < INTAKE_STATE_COUNT; from++)
+        for (unsigned to = 0; to < INTAKE_STATE_COUNT; to++)
             assert_int_equal(intake_may_become(from, to), allowed[from][to]);
 }
 
