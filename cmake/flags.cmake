@@ -44,6 +44,3 @@ target_compile_options(weir_warnings INTERFACE
     -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes
     -Wpointer-arith -Wwrite-strings -Wvla
     $<$<BOOL:${WEIR_WERROR}>:-Werror>)
-if(WEIR_ANALYZE) # it cannot see across files, so what it suspects is not an error
-    target_compile_options(weir_warnings INTERFACE -fanalyzer)
-endif()
