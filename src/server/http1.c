@@ -390,6 +390,7 @@ static void end_exchange(struct http1 *http1) {
     bool owes = http1->answer_left > 0 && !http1->answer_bodiless;
     bool goes_on = http1->keeps_alive && exchange->request_ended && !conn->stopping && !owes;
     http1->step = goes_on ? HEAD : OVER;
+    http1->answering = false;
     guard_head(&http1->guard, conn->limits);
     exchange_close(exchange, EXCHANGE_COMPLETE);
     if (!goes_on) conn_finish(conn);

@@ -22,6 +22,8 @@ static int on_value(llhttp_t *parser, const char *at, size_t len) {
 }
 
 static int on_section_end(llhttp_t *parser) {
+    struct http1_head *head = parser->data;
+    head->keeps_alive = llhttp_should_keep_alive(parser); /* llhttp forgets it right after */
     parser->upgrade = 0; /* h2c and the rest are not for us: the request is plain HTTP/1.1 */
     return 0;
 }
@@ -131,6 +133,9 @@ static int check_length(struct http1_head *head) {
         if (length || head->http == EXCHANGE_HTTP_1_0) return 400;
         if (count_of(request, STR("transfer-encoding")) > 1) return 400;
         if (!str_equal_nocase(coding->value, STR("chunked"))) return 400;
+        /* White space behind it is legal, but not every parser trims it: the section is still
+         * around the value, so look. */
+        if (coding->value.at[coding->value.len] != '\r') return 400;
         head->is_chunked = true;
     }
     if (!length) return 0;
@@ -178,7 +183,6 @@ int http1_head_read(struct http1_head *head, llhttp_t *parser, struct str sectio
     if (failed != HPE_OK) return 400;
     for (size_t i = 0; i < head->request->field_count; i++)
         lower(head->request->fields[i].name);
-    head->keeps_alive = llhttp_should_keep_alive(parser);
 
     if ((status = check_host(head))) return status;
     if ((status = check_length(head))) return status;
