@@ -244,7 +244,7 @@ bool bearer_token_from_header(struct str value, size_t count, struct str *ret, s
 bool token_from_header(const struct token_keys *keys, struct str value, size_t count,
                        int64_t now_unix_s, char room[static TOKEN_PAYLOAD_BYTES],
                        struct token *ret, struct err *e) {
-    struct str token;
+    struct str token = STR_EMPTY;
     return bearer_token_from_header(value, count, &token, e) &&
            token_check(keys, token, now_unix_s, room, ret, e);
 }
