@@ -21,6 +21,7 @@ struct journal {
     bool ended;     /* a terminal event was appended */
 
     struct chunk *oldest, *tail; /* oldest holds a reference, and so the chain does */
+    struct chunk *dropped;       /* by a retract; a reader may be looking at its head */
     size_t window_bytes;
     uint64_t appended, appended_bytes;
     _Atomic uint64_t visible, durable;
@@ -28,6 +29,7 @@ struct journal {
     /* The disk. */
     uint64_t gate;      /* first event that needs the disk and is not on it; 0: none */
     uint64_t last_gate; /* and the last one */
+    uint64_t last_own;  /* the last event that must not stand in a shared row */
     struct place kept;  /* behind what is on disk */
     bool writing;       /* a write is on its way */
     struct list link;   /* in the keeper's list of urgent or of dirty journals */

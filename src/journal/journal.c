@@ -26,6 +26,7 @@ struct cursor {
     uint64_t seq;        /* of the event before `offset` */
     uint64_t after;      /* events up to here are skipped */
     uint64_t read_bytes; /* of the journal's bytes, from the first on */
+    bool paces;          /* it is the journal's pacer, on the owner's loop */
     cursor_ready_fn *on_ready;
     void *ctx;
     struct waker *waker;
@@ -60,6 +61,7 @@ void journal_unref(struct journal *journal) {
     if (atomic_fetch_sub_explicit(&journal->refs, 1, memory_order_acq_rel) != 1) return;
     assert(list_empty(&journal->wakers) && !list_linked(&journal->publish.link));
     chunk_unref(journal->oldest);
+    chunk_unref(journal->dropped);
     pthread_mutex_destroy(&journal->lock);
     free(journal);
 }
@@ -124,6 +126,8 @@ uint64_t journal_append(struct journal *journal, const struct event *event) {
         bool urgent = event_needs_disk(event->kind);
         if (urgent && !journal->gate) journal->gate = seq;
         if (urgent) journal->last_gate = seq;
+        /* A session is read back without the shared rows, and it must find its results. */
+        if (event->kind == EVENT_TOOL_RESULT) journal->last_own = seq;
         keeper_note(journal->options.keeper, journal, urgent, len);
     }
     publish_soon(journal);
@@ -144,7 +148,8 @@ static void trim_window(struct journal *journal) {
         struct chunk *next = atomic_load_explicit(&oldest->next, memory_order_relaxed);
         if (!next || oldest->last_seq > safe) break;
         if (journal->kept.chunk == oldest) {
-            if (journal->kept.offset < oldest->used) break;
+            bool written = journal->in_memory || journal->kept.offset == oldest->used;
+            if (!written) break;
             journal->kept = (struct place){next, 0, oldest->last_seq};
         }
         journal->window_bytes -= oldest->room;
@@ -254,11 +259,11 @@ uint64_t journal_retract(struct journal *journal) {
     struct place end = journal->kept;
     walk_to(&end, stays);
     pthread_mutex_lock(&journal->lock);
-    struct chunk *dropped = atomic_exchange(&end.chunk->next, NULL);
-    for (struct chunk *chunk = dropped; chunk; chunk = atomic_load(&chunk->next)) {
+    /* A reader may have taken `next` already, to see that it need not go there yet. */
+    journal->dropped = atomic_exchange(&end.chunk->next, NULL);
+    for (struct chunk *chunk = journal->dropped; chunk; chunk = atomic_load(&chunk->next)) {
         journal->window_bytes -= chunk->room;
     }
-    chunk_unref(dropped);
     journal->tail = end.chunk;
     end.chunk->used = end.offset;
     end.chunk->last_seq = end.offset ? end.seq : 0;
@@ -300,7 +305,7 @@ bool cursor_open(struct journal *journal, uint64_t after_seq, struct loop *loop,
                  cursor_ready_fn *on_ready, void *ctx, struct cursor **ret, struct err *e) {
     pthread_mutex_lock(&journal->lock);
     struct chunk *chunk = journal->oldest;
-    if (after_seq + 1 < chunk->first_seq) {
+    if (after_seq < chunk->first_seq - 1) {
         uint64_t oldest = chunk->first_seq;
         pthread_mutex_unlock(&journal->lock);
         return err_set(e, ERR_OUT_OF_RANGE,
@@ -308,9 +313,11 @@ bool cursor_open(struct journal *journal, uint64_t after_seq, struct loop *loop,
                        "store",
                        (unsigned long long)after_seq + 1, (unsigned long long)oldest);
     }
+    /* Not beyond what is visible, whatever was asked for: the rest may still be retracted. */
+    uint64_t visible = journal_visible(journal);
     struct chunk *next;
     while ((next = atomic_load_explicit(&chunk->next, memory_order_acquire)) &&
-           next->first_seq <= after_seq) {
+           next->first_seq <= after_seq && next->first_seq <= visible) {
         chunk = next;
     }
     struct cursor *cursor = MEM_NEW(struct cursor);
@@ -343,7 +350,7 @@ void cursor_close(struct cursor *cursor) {
     task_cancel(&waker->ring);
     waker->cursor = NULL;
     if (!posted) free(waker);
-    if (journal->pacer == cursor) {
+    if (cursor->paces) {
         journal->pacer = NULL;
         publish_soon(journal);
     }
@@ -383,7 +390,7 @@ bool cursor_next(struct cursor *cursor, struct event *ret) {
         if (!step(cursor, ret)) return false;
     } while (cursor->seq <= cursor->after);
     struct journal *journal = cursor->journal;
-    if (journal->pacer == cursor && journal->held) publish_soon(journal);
+    if (cursor->paces && journal->held) publish_soon(journal);
     return true;
 }
 
@@ -395,5 +402,6 @@ void cursor_pace(struct cursor *cursor) {
     struct journal *journal = cursor->journal;
     assert(!journal->pacer && cursor->waker->loop == journal->options.loop);
     journal->pacer = cursor;
+    cursor->paces = true;
     publish_soon(journal);
 }

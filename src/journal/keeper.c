@@ -6,7 +6,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define ROW_MAX_BYTES (256 * MIB) /* a row holds at least one whole stretch */
+#define ROW_MAX_BYTES (256 * MIB)  /* a row holds at least one whole stretch */
+#define SHARED_MAX_BYTES (1 * MIB) /* a shared row that has so much takes no more */
 
 struct keeper {
     struct loop *loop;
@@ -131,13 +132,19 @@ static struct store_row *new_row(struct batch *batch, uint64_t run) {
     return row;
 }
 
-/* Take the journals of `list` that have no write on its way. Urgent ones and first rows are
- * rows of their own; the rest share one. */
+/* A first row, one that somebody waits for, one that the session's history needs. */
+static bool needs_own_row(const struct journal *journal) {
+    return journal->kept.seq == 0 || journal->gate != 0 ||
+           journal->last_own > journal->kept.seq;
+}
+
+/* Take the journals of `list` that have no write on its way; plain text shares rows. */
 static void take(struct batch *batch, struct list *list, struct store_row **shared) {
     LIST_EACH(list, link) {
         struct journal *journal = CONTAINER_OF(link, struct journal, link);
         if (journal->writing) continue;
-        bool own = journal->gate != 0 || journal->kept.seq == 0;
+        bool own = needs_own_row(journal);
+        if (*shared && (*shared)->bytes.len >= SHARED_MAX_BYTES) *shared = NULL;
         if (!own && !*shared) *shared = new_row(batch, 0);
         struct store_row *row = own ? new_row(batch, journal->options.run) : *shared;
         journal->writing = true;
@@ -182,12 +189,13 @@ static void on_written(struct store_write *write, const struct err *failed, void
             /* retracted meanwhile */
         } else if (!failed) {
             journal_kept(journal, batch->stretches[i].end);
-        } else if (waited_for) {
+        } else if (waited_for || keeper->on_kept) { /* a flush tries once */
             journal_lost(journal, failed);
         } else {
             keeper_note(keeper, journal, false, 0); /* text: try again at the next tick */
         }
         if (list_linked(&journal->link)) loop_defer(keeper->loop, &keeper->send);
+        if (keeper->on_kept) keeper->send_all = true;
         journal_unref(journal);
     }
     free_batch(batch);

@@ -23,7 +23,8 @@ struct keeper;
 /* `store` is borrowed and must outlive the keeper. */
 struct keeper *keeper_new(struct loop *loop, struct store *store);
 
-/* Write everything that waits now; on_kept(ctx) once it is written or has failed. */
+/* Write everything that waits now; on_kept(ctx) once it is written or has failed. Text that
+ * fails now is not tried again: its journal is lost, as it is when an event needed the disk. */
 void keeper_flush(struct keeper *keeper, task_fn *on_kept, void *ctx);
 
 /* Nothing may be on its way: see keeper_flush(). */
