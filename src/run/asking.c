@@ -14,9 +14,13 @@ typedef void append_fn(struct run *run, struct str text);
 
 static void append_text(struct run *run, struct str text) {
     if (text.len == 0) return;
+    if (!buf_append(&run->reply, text)) {
+        run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("REPLY_TOO_LONG"),
+                 STR("the model's reply is longer than the limit of a reply"));
+        return;
+    }
     struct event event = {.kind = EVENT_TEXT, .text = {text}};
     run_append(run, &event);
-    buf_append(&run->reply, text);
 }
 
 static void append_thinking(struct run *run, struct str text) {
@@ -59,11 +63,6 @@ static void flush_tail(struct run *run, struct tail *tail, append_fn *append) {
 
 static void on_text(struct str text, void *ctx) {
     struct run *run = ctx;
-    if (run->reply.len + text.len > run->host->engine->limits.reply_max_bytes) {
-        run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("REPLY_TOO_LONG"),
-                 STR("the model's reply is longer than the limit of a reply"));
-        return;
-    }
     take_text(run, &run->text_tail, text, append_text);
 }
 
@@ -143,7 +142,7 @@ static bool is_blank(struct str text) {
 }
 
 static void keep_reply(struct run *run) {
-    if (run->reply.len == 0) return;
+    if (is_blank(buf_str(&run->reply))) return;
     struct message message = {.role = MESSAGE_AGENT, .agent = run->agent->slug};
     if (run_keep(run, buf_str(&run->reply), &message.text)) run_add_message(run, message);
 }
@@ -162,6 +161,7 @@ static void on_done(struct str model, void *ctx) {
     run->provider_call = NULL;
     flush_tail(run, &run->thinking_tail, append_thinking);
     flush_tail(run, &run->text_tail, append_text);
+    if (run->ending_seq) return;
     if (!run_keep(run, model, &run->model)) return;
     if (!run->usage_seen) {
         append_usage(run, &(struct event_usage){run->model, TOKENS_UNKNOWN, TOKENS_UNKNOWN,
@@ -170,8 +170,10 @@ static void on_done(struct str model, void *ctx) {
     }
     keep_reply(run);
     if (run->ending_seq) return;
-    if (ends_part(run) && !is_blank(buf_str(&run->reply))) {
-        event_turn_append(&run->turns, run->agent->slug, buf_str(&run->reply));
+    if (ends_part(run) && !is_blank(buf_str(&run->reply)) &&
+        !event_turn_append(&run->turns, run->agent->slug, buf_str(&run->reply))) {
+        run_fail_memory(run);
+        return;
     }
     if (run->call_count) {
         run_work(run);

@@ -5,9 +5,6 @@
 #include "base/arena.h"
 #include "run/run.h"
 
-#define TRANSFER_TOOL "transfer_to_agent"
-#define APPROVAL_TOOL "request_approval"
-
 /* One call that a reply asks for, until it is answered. */
 struct call {
     struct run *run;
@@ -33,6 +30,8 @@ struct run {
     struct journal *journal;
     struct lease lease;
     bool leased; /* held or lent */
+    bool waits;  /* for the session; the answer, or whoever withdraws, drops a reference */
+    struct history *seen; /* the snapshot that `messages` borrows from */
     uint64_t started_ms;
     struct timer limit; /* turn_max_ms */
 
@@ -87,6 +86,9 @@ uint64_t run_append(struct run *run, struct event *event);
 
 /* Keep a copy in the run's arena; false, and the run fails, at its limit. */
 bool run_keep(struct run *run, struct str text, struct str *ret);
+
+/* Fail it, because what it holds has reached its limit. */
+void run_fail_memory(struct run *run);
 
 /* Add one message; its texts must live as long as the run. */
 void run_add_message(struct run *run, struct message message);

@@ -1,8 +1,13 @@
 #include "run/recall.h"
 
+#include "base/arena.h"
 #include "base/mem.h"
+#include "run/run.h"
+#include "wire/json.h"
 
 #include <stdlib.h>
+
+#define ANSWERS_MAX_BYTES (16 * MIB)
 
 /* One run, as it is put together. */
 struct recalled {
@@ -15,6 +20,7 @@ struct recalled {
 };
 
 struct recalling {
+    struct arena *answers; /* what humans said, without its escapes */
     struct recalled *runs;
     size_t count, room;
 };
@@ -42,26 +48,80 @@ static struct recalled *run_of(struct recalling *all, uint64_t id) {
     return run;
 }
 
+/* Put `count` messages in at `place`, each with its time. */
+static void insert(struct recalled *run, size_t place, const struct message *messages,
+                   const int64_t *at_ms, size_t count) {
+    size_t behind = run->count - place;
+    for (size_t i = 0; i < count; i++) add_message(run, (struct message){0}, 0);
+    memmove(run->messages + place + count, run->messages + place,
+            behind * sizeof(struct message));
+    memmove(run->at_ms + place + count, run->at_ms + place, behind * sizeof(int64_t));
+    memcpy(run->messages + place, messages, count * sizeof(struct message));
+    memcpy(run->at_ms + place, at_ms, count * sizeof(int64_t));
+}
+
+/* The next time that `agent` hands the turn over, from `place` on, or the end. */
+static size_t next_transfer(const struct recalled *run, size_t place, struct str agent) {
+    for (; place < run->count; place++) {
+        const struct message *message = &run->messages[place];
+        if (message->role == MESSAGE_TOOL_CALL && str_equal(message->agent, agent) &&
+            str_equal(message->tool, STR(TRANSFER_TOOL)))
+            break;
+    }
+    return place;
+}
+
+/* What an agent said before it handed the turn over stands before that call, as it did when it
+ * was said; what was said last stands last. */
 static void add_done(struct recalled *run, const struct event *event) {
     struct str turns = event->done.turns;
     struct event_turn turn;
+    size_t place = 0;
     while (event_turn_next(&turns, &turn)) {
         struct message message = {
             .role = MESSAGE_AGENT, .agent = turn.agent, .text = turn.text};
-        add_message(run, message, run->started_ms + event->at_ms);
+        place = turns.len ? next_transfer(run, place, turn.agent) : run->count;
+        int64_t at_ms = run->started_ms + event->at_ms;
+        if (place < run->count) at_ms = run->at_ms[place];
+        insert(run, place, &message, &at_ms, 1);
+        place += 2; /* behind the call */
+        if (place > run->count) place = run->count;
     }
     run->done = true;
 }
 
-static void add_event(struct recalled *run, const struct event *event) {
+/* The answer to a question is a result for the model, and the human's words. */
+static void add_result(struct recalling *all, struct recalled *run, const struct event *event) {
+    int64_t at_ms = run->started_ms + event->at_ms;
+    struct message message = {.role = MESSAGE_TOOL_RESULT,
+                              .error = event->tool_result.error,
+                              .agent = event->agent,
+                              .text = event->tool_result.result,
+                              .call_id = event->tool_result.call_id};
+    for (size_t i = run->count; i-- > 0 && !message.tool.len;) {
+        const struct message *call = &run->messages[i];
+        bool asked =
+            call->role == MESSAGE_TOOL_CALL && str_equal(call->call_id, message.call_id);
+        if (asked) message.tool = call->tool;
+    }
+    add_message(run, message, at_ms);
+    struct message words = {.role = MESSAGE_USER};
+    struct json result;
+    struct err e;
+    if (str_equal(message.tool, STR(APPROVAL_TOOL)) && json_read(message.text, &result, &e) &&
+        json_str(json_find(result, STR("answer")), all->answers, &words.text)) {
+        add_message(run, words, at_ms);
+    }
+}
+
+static void add_event(struct recalling *all, struct recalled *run, const struct event *event) {
     int64_t at_ms = run->started_ms + event->at_ms;
     struct message message = {.agent = event->agent};
     switch (event->kind) {
     case EVENT_STARTED:
         run->parent = event->started.parent;
         run->started_ms = event->started.unix_ms;
-        message.role = MESSAGE_USER;
-        message.text = event->started.text;
+        message = (struct message){.role = MESSAGE_USER, .text = event->started.text};
         add_message(run, message, run->started_ms);
         break;
     case EVENT_TOOL_CALL:
@@ -71,13 +131,14 @@ static void add_event(struct recalled *run, const struct event *event) {
         message.text = event->tool_call.args;
         add_message(run, message, at_ms);
         break;
-    case EVENT_TOOL_RESULT:
-        message.role = MESSAGE_TOOL_RESULT;
-        message.call_id = event->tool_result.call_id;
-        message.text = event->tool_result.result;
-        message.error = event->tool_result.error;
+    case EVENT_APPROVAL:
+        message.role = MESSAGE_TOOL_CALL;
+        message.call_id = event->approval.call_id;
+        message.tool = STR(APPROVAL_TOOL);
+        message.text = event->approval.args;
         add_message(run, message, at_ms);
         break;
+    case EVENT_TOOL_RESULT: add_result(all, run, event); break;
     case EVENT_DONE: add_done(run, event); break;
     default: break;
     }
@@ -91,49 +152,49 @@ static bool add_section(struct recalling *all, const struct store_section *secti
         if (!event_decode(&rest, &event, e)) {
             return err_add(e, "recall run %llu", (unsigned long long)section->run);
         }
-        add_event(run_of(all, section->run), &event);
+        add_event(all, run_of(all, section->run), &event);
     }
     return true;
 }
 
-/* Where a child that started at `at_ms` stands among its parent's messages: behind the tool
- * results that the parent waited for then. */
+/* Where a child that started at `at_ms` stands among its parent's messages: behind the results
+ * that the parent waited for then, and so before the first thing the parent heard or said
+ * after them. (Times of one millisecond cannot tell two such places apart.) */
 static size_t place_of_child(const struct recalled *parent, int64_t at_ms) {
-    size_t place = 0;
-    while (place < parent->count && parent->at_ms[place] <= at_ms) place++;
-    while (place < parent->count && parent->messages[place].role == MESSAGE_TOOL_RESULT)
-        place++;
-    return place;
+    for (size_t place = 1; place < parent->count; place++) {
+        bool gap = parent->messages[place - 1].role == MESSAGE_TOOL_RESULT &&
+                   parent->messages[place].role != MESSAGE_TOOL_RESULT;
+        if (gap && parent->at_ms[place] >= at_ms) return place;
+    }
+    return parent->count;
 }
 
-static void insert_child(struct recalled *parent, const struct recalled *child) {
-    size_t place = place_of_child(parent, child->started_ms);
-    size_t behind = parent->count - place;
-    for (size_t i = 0; i < child->count; i++) add_message(parent, (struct message){0}, 0);
-    memmove(parent->messages + place + child->count, parent->messages + place,
-            behind * sizeof(struct message));
-    memmove(parent->at_ms + place + child->count, parent->at_ms + place,
-            behind * sizeof(int64_t));
-    memcpy(parent->messages + place, child->messages, child->count * sizeof(struct message));
-    memcpy(parent->at_ms + place, child->at_ms, child->count * sizeof(int64_t));
+/* The nearest run around `child` that is remembered, or NULL: a run that failed leaves its
+ * children to whoever lent it the session. */
+static struct recalled *lender_of(struct recalling *all, const struct recalled *child) {
+    uint64_t parent = child->parent;
+    for (size_t i = (size_t)(child - all->runs); parent && i-- > 0;) {
+        struct recalled *run = &all->runs[i];
+        if (run->run != parent) continue;
+        if (run->done) return run;
+        parent = run->parent;
+    }
+    return NULL;
 }
 
 static struct history *assemble(struct recalling *all) {
     /* A child started after its parent: from the end on, so that grandchildren come first. */
     for (size_t i = all->count; i-- > 0;) {
         struct recalled *child = &all->runs[i];
-        if (!child->parent || !child->done) continue;
-        for (size_t p = i; p-- > 0;) {
-            if (all->runs[p].run == child->parent) insert_child(&all->runs[p], child);
-        }
+        struct recalled *lender = child->done ? lender_of(all, child) : NULL;
+        if (!lender) continue;
+        size_t place = place_of_child(lender, child->started_ms);
+        insert(lender, place, child->messages, child->at_ms, child->count);
     }
     struct history *history = history_new();
     for (size_t i = 0; i < all->count; i++) {
         struct recalled *run = &all->runs[i];
-        bool inside = false;
-        for (size_t p = 0; p < i && run->parent; p++)
-            inside |= all->runs[p].done && all->runs[p].run == run->parent;
-        if (!run->done || inside) continue;
+        if (!run->done || lender_of(all, run)) continue;
         struct history *longer =
             history_with(history, turn_record_new(run->run, run->messages, run->count));
         history_unref(history);
@@ -144,7 +205,7 @@ static struct history *assemble(struct recalling *all) {
 
 bool recall_history(const struct store_section *sections, size_t count, struct history **ret,
                     struct err *e) {
-    struct recalling all = {0};
+    struct recalling all = {.answers = arena_new(ANSWERS_MAX_BYTES)};
     bool whole = true;
     for (size_t i = 0; i < count && whole; i++) whole = add_section(&all, &sections[i], e);
     if (whole) *ret = assemble(&all);
@@ -153,5 +214,6 @@ bool recall_history(const struct store_section *sections, size_t count, struct h
         free(all.runs[i].at_ms);
     }
     free(all.runs);
+    arena_free(all.answers);
     return whole;
 }

@@ -60,6 +60,7 @@ void run_unref(struct run *run) {
     run->host->run_count--;
     journal_leave(run->journal);
     journal_unref(run->journal);
+    history_unref(run->seen);
     free(run->messages);
     free(run->calls);
     buf_done(&run->reply);
@@ -100,10 +101,14 @@ uint64_t run_append(struct run *run, struct event *event) {
     return journal_append(run->journal, event);
 }
 
-bool run_keep(struct run *run, struct str text, struct str *ret) {
-    if (arena_str(run->arena, text, ret)) return true;
+void run_fail_memory(struct run *run) {
     run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("RUN_MEMORY"),
              STR("the turn holds more text than its memory limit allows"));
+}
+
+bool run_keep(struct run *run, struct str text, struct str *ret) {
+    if (arena_str(run->arena, text, ret)) return true;
+    run_fail_memory(run);
     return false;
 }
 
@@ -146,7 +151,15 @@ static void settle(void *ctx) {
     run_unref(run);
 }
 
+/* Give up waiting for the session, unless its answer is on its way. */
+static void stop_waiting(struct run *run) {
+    if (!run->waits || !session_withdraw(&run->lease)) return;
+    run->waits = false;
+    run_unref(run);
+}
+
 static void end_with(struct run *run, enum run_state ending, struct event *event) {
+    stop_waiting(run);
     run_stop_asking(run);
     run_stop_working(run);
     timer_stop(&run->limit);
@@ -211,6 +224,7 @@ static void on_limit(void *ctx) {
 static void begin(struct run *run) {
     const struct history *history = run->lease.history;
     run->leased = true;
+    run->seen = history_ref(run->lease.history);
     run->message_room = history->message_count + 16;
     run->messages = mem_resize(run->messages, run->message_room * sizeof(struct message));
     history_messages(history, run->messages);
@@ -232,6 +246,7 @@ static void begin(struct run *run) {
 
 static void on_granted(void *ctx) {
     struct run *run = ctx;
+    run->waits = false;
     if (run->ending_seq) { /* cancelled while the answer was on its way */
         session_release(&run->lease, NULL);
         run_unref(run);
@@ -247,6 +262,7 @@ static void on_granted(void *ctx) {
 
 static void on_refused(const struct err *why, void *ctx) {
     struct run *run = ctx;
+    run->waits = false;
     run_fail(run, why->code, err_name(why->code), err_text(why));
     run_unref(run);
 }
@@ -321,7 +337,10 @@ bool run_start(struct run_host *host, const struct run_request *request, struct 
     }
     switch (session_acquire(engine->sessions, &run->name, request->policy, &run->lease, e)) {
     case SESSION_REFUSED: discard(run); return false;
-    case SESSION_WAITS: run_ref(run); break; /* for the answer that will come */
+    case SESSION_WAITS:
+        run->waits = true;
+        run_ref(run); /* for the answer that will come */
+        break;
     case SESSION_GRANTED: begin(run); break;
     }
     *ret = run_ref(run);
@@ -330,10 +349,6 @@ bool run_start(struct run_host *host, const struct run_request *request, struct 
 
 void run_cancel(struct run *run, struct str why) {
     if (run->ending_seq) return;
-    if (run->state == RUN_QUEUED && run->lease.state == LEASE_WAITING &&
-        session_withdraw(&run->lease)) {
-        run_unref(run); /* no answer will come */
-    }
     struct event event = {.kind = EVENT_CANCELLED, .cancelled = {why}};
     end_with(run, RUN_CANCELLED, &event);
 }

@@ -22,6 +22,10 @@
 
 struct run;
 
+/* Calls that the run answers itself. */
+#define TRANSFER_TOOL "transfer_to_agent"
+#define APPROVAL_TOOL "request_approval"
+
 enum run_state {
     RUN_QUEUED,
     RUN_ASKING,

@@ -22,8 +22,8 @@ struct session {
     struct history *history; /* of finished turns */
     struct list stack;       /* leases, the deepest child last */
     struct list waiters;     /* leases, the oldest first */
-    struct parked *parked;
-    struct list idle; /* in the stripe's list, the longest unused first */
+    struct list parked;      /* runs that wait for a human, the oldest first */
+    struct list idle;        /* in the stripe's list, the longest unused first */
 };
 
 struct stripe {
@@ -65,6 +65,7 @@ struct session_table *session_table_new(struct store *store) {
 
 static void free_session(struct session *session) {
     assert(list_empty(&session->stack) && list_empty(&session->waiters));
+    assert(list_empty(&session->parked));
     list_remove(&session->idle);
     history_unref(session->history);
     free((char *)session->key.at);
@@ -112,8 +113,8 @@ static void touch(struct session *session) {
 /* Nobody holds it: it may be forgotten, the longest unused first. */
 static void rest(struct session *session) {
     struct stripe *stripe = session->stripe;
-    if (!list_empty(&session->stack) || !list_empty(&session->waiters) || session->parked)
-        return;
+    if (!list_empty(&session->stack) || !list_empty(&session->waiters)) return;
+    if (!list_empty(&session->parked)) return;
     touch(session);
     list_append(&stripe->idle, &session->idle);
     stripe->idle_count++;
@@ -137,6 +138,7 @@ static struct session *find_or_add(struct stripe *stripe, struct str key) {
     session->history = history_ref(stripe->table->empty);
     list_init(&session->stack);
     list_init(&session->waiters);
+    list_init(&session->parked);
     list_init(&session->idle);
     map_put(stripe->sessions, key, session);
     return session;
@@ -183,9 +185,27 @@ static void tell_refused(void *ctx) {
     lease->events->refused(&why, lease->ctx);
 }
 
+/* "Your children are done", to a lender who may be gone when it arrives. Apart from its making
+ * it belongs to the lender's loop. */
+struct note {
+    struct mail mail;
+    struct lease *lease; /* NULL: gone */
+};
+
 static void tell_children_done(void *ctx) {
-    struct lease *lease = ctx;
+    struct note *note = ctx;
+    struct lease *lease = note->lease;
+    free(note);
+    if (!lease) return;
+    lease->note = NULL;
     lease->events->children_done(lease->ctx);
+}
+
+static void post_children_done(struct lease *lender) {
+    struct note *note = MEM_NEW(struct note);
+    note->lease = lender;
+    lender->note = note;
+    loop_post(lender->loop, &note->mail, tell_children_done, note);
 }
 
 static void refuse(struct lease *lease, const struct err *why) {
@@ -202,17 +222,12 @@ static void set_too_deep(struct err *e) {
             SESSION_DEPTH_MAX);
 }
 
-/* Give the session to whoever has waited longest, as far as it can be given. */
+/* Give the session to whoever has waited longest, as far as it can be given. Who has waited
+ * since before the deepest turn lent it is not what that turn waits for, and may wait on. */
 static void serve_waiters(struct session *session) {
     while (!list_empty(&session->waiters)) {
         struct lease *lease = CONTAINER_OF(session->waiters.next, struct lease, link);
         struct lease *lender;
-        if (session->loaded && is_too_deep(session)) {
-            struct err e;
-            set_too_deep(&e);
-            refuse(lease, &e);
-            continue;
-        }
         if (!is_free(session, &lender)) return;
         list_remove(&lease->link);
         give(session, lease, lender);
@@ -295,7 +310,7 @@ static enum session_answer ask(struct session *session, enum session_policy poli
         set_too_deep(e);
         return SESSION_REFUSED;
     }
-    if (policy == SESSION_REJECT && session->loaded) {
+    if (policy == SESSION_REJECT && (session->loaded || !list_empty(&session->waiters))) {
         err_set(e, ERR_ABORTED,
                 "another turn of this session is running; wait for it to end, then ask again");
         return SESSION_REFUSED;
@@ -320,6 +335,7 @@ enum session_answer session_acquire(struct session_table *table,
     assert(lease->state == LEASE_IDLE);
     list_init(&lease->link);
     struct stripe *stripe = stripe_of(table, buf_str(&key));
+    lease->stripe = stripe;
     pthread_mutex_lock(&stripe->lock);
     bool is_new = map_find(stripe->sessions, buf_str(&key)) == NULL;
     struct session *session = find_or_add(stripe, buf_str(&key));
@@ -333,14 +349,13 @@ enum session_answer session_acquire(struct session_table *table,
 }
 
 bool session_withdraw(struct lease *lease) {
-    struct session *session = lease->session;
-    struct stripe *stripe = session->stripe;
+    struct stripe *stripe = lease->stripe; /* its session may be gone if it was refused */
     pthread_mutex_lock(&stripe->lock);
     bool waited = lease->state == LEASE_WAITING;
     if (waited) {
         list_remove(&lease->link);
         lease->state = LEASE_IDLE;
-        if (session->loaded) rest(session);
+        if (lease->session->loaded) rest(lease->session);
     }
     pthread_mutex_unlock(&stripe->lock);
     return waited;
@@ -407,9 +422,19 @@ static void bequeath(struct session *session, struct lease *gone) {
     }
 }
 
-static void drop_child_records(struct lease *lease) {
+/* `record` becomes memory: the lender's, or the session's. */
+static void hand_up(struct session *session, struct lease *lender, struct turn_record *record) {
+    if (lender) {
+        hand_to_lender(lender, record);
+    } else {
+        remember(session, record);
+    }
+}
+
+/* A turn that leaves nothing behind: its children's turns were done all the same. */
+static void hand_up_children(struct session *session, struct lease *lease) {
     for (size_t i = 0; i < lease->child_record_count; i++) {
-        turn_record_unref(lease->child_records[i]);
+        hand_up(session, lease->lender, lease->child_records[i]);
     }
     free(lease->child_records);
     lease->child_records = NULL;
@@ -424,15 +449,12 @@ void session_release(struct lease *lease, struct turn_record *record) {
     struct lease *lender = lease->lender;
     bequeath(session, lease);
     list_remove(&lease->link);
-    if (record && lender) {
-        hand_to_lender(lender, record);
-    } else if (record) {
-        remember(session, record);
-    }
-    if (lender && --lender->children == 0 && lender->wants_back) {
-        loop_post(lender->loop, &lender->mail, tell_children_done, lender);
-    }
-    drop_child_records(lease);
+    hand_up_children(session, lease);
+    if (record) hand_up(session, lender, record);
+    if (lender && --lender->children == 0 && lender->wants_back) post_children_done(lender);
+    if (lease->note) lease->note->lease = NULL;
+    lease->note = NULL;
+    lease->wants_back = false;
     history_unref(lease->history);
     lease->history = NULL;
     lease->state = LEASE_IDLE;
@@ -460,7 +482,7 @@ static void deliver_answer(void *ctx) {
 void session_park(struct lease *lease, struct parked *parked) {
     struct session *session = lease->session;
     pthread_mutex_lock(&session->stripe->lock);
-    session->parked = parked;
+    list_append(&session->parked, &parked->link);
     pthread_mutex_unlock(&session->stripe->lock);
 }
 
@@ -482,9 +504,9 @@ bool session_answer_parked(struct session_table *table, const struct session_nam
                            struct str text, struct journal **ret_journal, uint64_t *ret_seq) {
     struct session *session = lock_named(table, name);
     if (!session) return false;
-    struct parked *parked = session->parked;
-    session->parked = NULL;
-    if (parked) {
+    struct list *first = list_pop(&session->parked);
+    if (first) {
+        struct parked *parked = CONTAINER_OF(first, struct parked, link);
         *ret_journal = journal_ref(parked->journal);
         *ret_seq = parked->seq;
         struct answer *answer = MEM_NEW(struct answer);
@@ -494,13 +516,13 @@ bool session_answer_parked(struct session_table *table, const struct session_nam
         rest(session);
     }
     pthread_mutex_unlock(&session->stripe->lock);
-    return parked != NULL;
+    return first != NULL;
 }
 
 bool session_is_parked(struct session_table *table, const struct session_name *name) {
     struct session *session = lock_named(table, name);
     if (!session) return false;
-    bool parked = session->parked != NULL;
+    bool parked = !list_empty(&session->parked);
     pthread_mutex_unlock(&session->stripe->lock);
     return parked;
 }
@@ -509,9 +531,9 @@ bool session_unpark(struct session_table *table, const struct session_name *name
                     struct parked *parked) {
     struct session *session = lock_named(table, name);
     if (!session) return false;
-    bool here = session->parked == parked;
+    bool here = list_linked(&parked->link);
     if (here) {
-        session->parked = NULL;
+        list_remove(&parked->link);
         rest(session);
     }
     pthread_mutex_unlock(&session->stripe->lock);

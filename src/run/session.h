@@ -26,6 +26,8 @@
 
 struct session_table;
 struct session;
+struct stripe;
+struct note;
 struct lease;
 struct journal;
 
@@ -60,12 +62,14 @@ struct lease {
     uint64_t parent;         /* run that lent its session, or 0 */
     /* The table's. */
     enum lease_state state;
+    struct stripe *stripe; /* set once; it lives as long as the table */
     struct session *session;
     struct list link; /* in the session's waiters, or on its stack */
     struct lease *lender;
     unsigned depth;
-    size_t children; /* granted and not yet released */
-    bool wants_back; /* session_reclaim() said false */
+    size_t children;   /* granted and not yet released */
+    bool wants_back;   /* session_reclaim() said false */
+    struct note *note; /* children_done, on its way */
     struct turn_record **child_records;
     size_t child_record_count;
     struct mail mail;
@@ -101,7 +105,8 @@ MUST_CHECK bool session_reclaim(struct lease *lease);
 struct turn_record **session_take_children(struct lease *lease, size_t *ret_count);
 
 /* Done with the session. `record` (taken) is what it should remember of this turn: it goes to
- * the session's history, or to the lender. NULL: nothing. */
+ * the session's history, or to the lender. NULL: nothing of this turn; what its children said
+ * takes the same way. children_done does not come any more. */
 void session_release(struct lease *lease, struct turn_record *record);
 
 /* --- a run that waits for a human --------------------------------------------------------- */
@@ -114,14 +119,15 @@ struct parked {
     /* On the run's loop: the human's words (owned by the callee, free() them). */
     void (*answer)(char *text, void *ctx);
     void *ctx;
+    struct list link; /* the table's: several runs may wait, the oldest is answered first */
 };
 
 /* Leave `parked` (borrowed until it is taken or withdrawn) for the session's next message.
  * Call before session_release(). */
 void session_park(struct lease *lease, struct parked *parked);
 
-/* Take the parked run of a session, if there is one, and send it `text`. *ret_journal is a
- * reference for the caller, *ret_seq where to read on. */
+/* Take the longest parked run of a session, if there is one, and send it `text`. *ret_journal
+ * is a reference for the caller, *ret_seq where to read on. */
 bool session_answer_parked(struct session_table *table, const struct session_name *name,
                            struct str text, struct journal **ret_journal, uint64_t *ret_seq);
 

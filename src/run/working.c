@@ -11,22 +11,24 @@ static void all_answered(struct run *run);
 
 /* --- answers ------------------------------------------------------------------------------ */
 
-/* Record one answer; `result` is a JSON object. */
+/* Record one answer; `result` is a JSON object. It is kept first: what is too large for the
+ * run's memory must not reach the journal. */
 static void answer(struct call *call, struct str result, const struct err *failed) {
     struct run *run = call->run;
-    struct event event = {.kind = EVENT_TOOL_RESULT,
-                          .tool_result = {call->call_id, result, failed != NULL,
-                                          failed ? err_text(failed) : STR_EMPTY}};
-    call->state = CALL_ANSWERED;
-    call->out = NULL;
-    run->calls_answered++;
-    run_append(run, &event);
     struct message message = {.role = MESSAGE_TOOL_RESULT,
                               .error = failed != NULL,
                               .agent = run->agent->slug,
                               .call_id = call->call_id,
                               .tool = call->tool};
-    if (run_keep(run, result, &message.text)) run_add_message(run, message);
+    call->state = CALL_ANSWERED;
+    call->out = NULL;
+    run->calls_answered++;
+    if (!run_keep(run, result, &message.text)) return;
+    struct event event = {.kind = EVENT_TOOL_RESULT,
+                          .tool_result = {call->call_id, result, failed != NULL,
+                                          failed ? err_text(failed) : STR_EMPTY}};
+    run_append(run, &event);
+    run_add_message(run, message);
 }
 
 /* {"error":"..."}: what the model reads of a call that failed. */
@@ -75,7 +77,7 @@ static void transfer(struct call *call) {
         return;
     }
     answer(call, STR("{}"), NULL);
-    run->agent = agent;
+    if (!run->ending_seq) run->agent = agent;
 }
 
 /* --- tools -------------------------------------------------------------------------------- */
@@ -192,7 +194,7 @@ static void on_answer(char *text, void *ctx) {
         run->leased = true;
         run_work_answered(run);
         break;
-    case SESSION_WAITS: return; /* the reference goes on to the lease's answer */
+    case SESSION_WAITS: run->waits = true; return; /* so does the reference */
     case SESSION_REFUSED: run_fail(run, e.code, err_name(e.code), err_text(&e)); break;
     }
     run_unref(run);
@@ -223,8 +225,9 @@ void run_work_answered(struct run *run) {
     timer_start(&run->limit, run->host->engine->limits.turn_max_ms);
     answer(call, buf_str(&result), NULL);
     buf_done(&result);
+    if (run->ending_seq) return;
     run_add_message(run, (struct message){.role = MESSAGE_USER, .text = run->answer});
-    if (!run->ending_seq) run_ask(run);
+    run_ask(run);
 }
 
 /* --- the way in --------------------------------------------------------------------------- */
