@@ -15,7 +15,7 @@
 #include "store/row.h"
 
 #define CHECK_PAGE_BYTES 4096
-#define CHECK_WHOLE_BYTES (4 * MIB)
+#define CHECK_WHOLE_BYTES (2 * MIB)
 #define CHECK_TAIL_BYTES (1 * MIB)
 #define CHECK_TAIL_ROWS 256 /* at least; and all that are not projected yet */
 

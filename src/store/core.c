@@ -45,6 +45,17 @@ static bool sync_path(const char *path, struct err *e) {
     return ok;
 }
 
+/* SQLite gives its other files the mode of this one. */
+static bool make_private(const char *path, struct err *e) {
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0)
+        return err_set(e, ERR_UNAVAILABLE,
+                       "store %s: %s; make its folder writable for this user", path,
+                       strerror(errno));
+    close(file);
+    return true;
+}
+
 static bool fill_new(struct core *core, const char *path, struct err *e) {
     char settings[160];
     snprintf(settings, sizeof(settings),
@@ -68,7 +79,8 @@ static bool make_new(struct core *core, const char *folder, const char *path, st
         snprintf(file, sizeof(file), "%s%s", fresh, leftovers[i]);
         unlink(file);
     }
-    if (!fill_new(core, fresh, e) || !sync_path(fresh, e)) return false;
+    if (!make_private(fresh, e) || !fill_new(core, fresh, e) || !sync_path(fresh, e))
+        return false;
     database_reached(&core->db, "new filled");
     if (rename(fresh, path) != 0)
         return err_set(e, ERR_UNAVAILABLE, "store %s: cannot be named: %s; check the disk",

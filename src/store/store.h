@@ -11,8 +11,11 @@
  * The first row of a run is its own, and so is one that ends it or calls a tool; text in
  * between shares a row with all other live runs (run column 0).
  *
+ * In the folder: weir.db and SQLite's weir.db-wal and -shm beside it, weir.lock (who uses it)
+ * and weir.mark (how much was acknowledged). docs/internals/store.md draws how they relate.
+ *
  * Memory   said at each call.
- * Threads  store_write, store_load_*: any loop; answers come as mail to the loop they name.
+ * Threads  store_write, store_load: any loop; answers come as mail to the loop they name.
  * Source   design.md, "The journal"; checks.md groups T and R.
  */
 #ifndef WEIR_STORE_STORE_H
@@ -49,7 +52,9 @@ struct store_options {
  * be queued at once; they are answered after on_open, or fail with its error. */
 struct store *store_open(const struct store_options *options);
 
-/* Finish what is queued, checkpoint, close, end the thread. Blocks. NULL is fine. */
+/* Finish what is queued, checkpoint, close, end the thread. Blocks. NULL is fine. Called on the
+ * loop that on_open names; answers that are on their way then still arrive, when their loops
+ * turn, except on_open's, which is given up. Nothing may be asked any more. */
 void store_close(struct store *store);
 
 /* Valid after on_open: 1 in a new store, one more with every start. */
@@ -65,8 +70,10 @@ struct store_row {
 struct store_write;
 typedef void store_written_fn(struct store_write *write, const struct err *failed, void *ctx);
 
-/* One all-or-nothing piece of a commit. The caller owns it and keeps it, unchanged, until
- * on_written has run on `home`; the store never frees it. */
+/* One all-or-nothing piece of a commit. It fails with ERR_UNAVAILABLE while the disk is full or
+ * broken (try again later: nothing of it was kept) and with ERR_TOO_LARGE when a row has more
+ * than 64 MiB. Writes of one loop are answered in their order. The caller owns it and keeps it,
+ * unchanged, until on_written has run on `home`; the store never frees it. */
 struct store_write {
     struct store_write *next; /* the store's */
     struct mail mail;         /* the store's */
@@ -100,8 +107,10 @@ typedef void store_loaded_fn(struct store_load *load, const struct err *failed, 
 
 enum store_question {
     STORE_SESSION, /* sections of the newest finished runs of a session, oldest run first;
-                      shared rows are left out. Not found is an empty answer, no error */
-    STORE_RUN,     /* every section of one run after `after_seq`, in order, at most max_bytes */
+                      shared rows are left out, and runs that do not fit max_bytes whole. Not
+                      found is an empty answer, no error, and mostly costs a microsecond */
+    STORE_RUN,     /* every section of one run after `after_seq`, in order, at most max_bytes:
+                      the first and last are cut between events, but one event always fits */
     STORE_UNFINISHED, /* one entry per run without a terminal event: run id, last seq */
 };
 
