@@ -1,0 +1,31 @@
+/* load: what the driver does to a running server.
+ *
+ * Each prints one JSON object, one line, on stdout, and fails rather than print a figure for
+ * a run in which a byte was wrong. docs/performance.md says what each figure means.
+ *
+ * Threads  none.
+ */
+#ifndef WEIR_BENCH_LOAD_H
+#define WEIR_BENCH_LOAD_H
+
+#include "fleet.h"
+
+#include <sys/types.h>
+
+struct load_options {
+    struct fleet_options fleet;
+    pid_t server;
+    unsigned seconds; /* turns: how long to measure */
+    unsigned chunks;  /* paced, memory: length of a paced turn */
+};
+
+/* As many turns as the server gives: every stream asks again as soon as it is answered. */
+MUST_CHECK bool load_turns(const struct load_options *options, struct err *e);
+
+/* One paced turn on each stream, begun at random moments of the first second. */
+MUST_CHECK bool load_paced(const struct load_options *options, struct err *e);
+
+/* Bytes the server holds: idle, with idle streams, with streams in a paced turn. */
+MUST_CHECK bool load_memory(const struct load_options *options, struct err *e);
+
+#endif
