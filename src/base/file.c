@@ -24,14 +24,15 @@ static bool refuse(struct str path, int error, struct err *e) {
             return err_set(e, reasons[i].code, "read '" STR_FMT "': %s", STR_ARG(path),
                            reasons[i].fix);
     }
+    const char *known = strerrordesc_np(error);
     return err_set(e, ERR_UNAVAILABLE, "read '" STR_FMT "': %s", STR_ARG(path),
-                   strerror(error));
+                   known ? known : "the system gives no reason");
 }
 
 static bool read_all(int fd, struct str path, struct buf *out, struct err *e) {
     for (;;) {
         /* A buffer that is full may have taken all of it: one byte more tells. */
-        char past;
+        char past = 0;
         size_t room = out->max_bytes - out->len;
         if (room > READ_BYTES) room = READ_BYTES;
         char *at = room ? buf_room(out, room) : &past;

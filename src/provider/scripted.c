@@ -66,11 +66,20 @@ static size_t replies_so_far(const struct provider_request *request) {
     return count;
 }
 
-/* The newest message of this turn with that role, or NULL. */
-static const struct message *newest(const struct provider_request *request,
-                                    enum message_role role) {
+/* What a person said since the turn began: the answer to an approval. */
+static const struct message *newest_answer(const struct provider_request *request) {
     for (size_t i = request->message_count; i-- > request->turn_start + 1;) {
-        if (request->messages[i].role == role) return &request->messages[i];
+        if (request->messages[i].role == MESSAGE_USER) return &request->messages[i];
+    }
+    return NULL;
+}
+
+/* The newest answer of a tool. Handing the turn over is a call as well, but says nothing. */
+static const struct message *newest_result(const struct provider_request *request) {
+    for (size_t i = request->message_count; i-- > request->turn_start + 1;) {
+        const struct message *message = &request->messages[i];
+        if (message->role != MESSAGE_TOOL_RESULT) continue;
+        if (!str_equal(message->tool, STR("transfer_to_agent"))) return message;
     }
     return NULL;
 }
@@ -84,8 +93,8 @@ static bool was_approved(const struct message *answer, const struct message *res
 static void find_reply(struct provider_call *call) {
     const struct provider_request *request = call->request;
     const struct script *script = call->provider->script;
-    const struct message *answer = newest(request, MESSAGE_USER);
-    const struct message *result = newest(request, MESSAGE_TOOL_RESULT);
+    const struct message *answer = newest_answer(request);
+    const struct message *result = newest_result(request);
     assert(request->turn_start < request->message_count);
 
     call->values = (struct script_values){

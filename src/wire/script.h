@@ -29,7 +29,7 @@ enum script_hole {
     HOLE_NONE,
     HOLE_INPUT,  /* what the user said */
     HOLE_TOPIC,  /* the same, one line of at most SCRIPT_TOPIC_BYTES */
-    HOLE_RESULT, /* of the newest tool call of this turn; {result.KEY} one member of it */
+    HOLE_RESULT, /* the newest of a tool in this turn; {result.KEY} one member of it */
     HOLE_ANSWER, /* of a person to an approval */
     HOLE_AGENT,  /* the slug of who speaks */
     HOLE_ARGS,   /* a tool's arguments; {args.KEY} one of them */

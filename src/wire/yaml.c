@@ -122,21 +122,24 @@ static const struct yaml *find(const struct yaml *map, struct str key) {
     return NULL;
 }
 
-/* Put a new node where it belongs: under the key that waits, into the list, or at the top. */
-static bool add_node(struct reader *reader, enum yaml_kind kind, const yaml_mark_t *mark,
-                     struct yaml **ret, struct err *e) {
+/* Put a new node where it belongs: under the key that waits, into the list, or at the top.
+ * NULL, and an error, when the arena is full. */
+static struct yaml *add_node(struct reader *reader, enum yaml_kind kind,
+                             const yaml_mark_t *mark, struct err *e) {
     struct yaml *node = ARENA_NEW(reader->document->arena, struct yaml);
-    if (!node) return too_large(reader, e);
+    if (!node) {
+        too_large(reader, e);
+        return NULL;
+    }
     *node = (struct yaml){.document = reader->document,
                           .kind = kind,
                           .text = STR_EMPTY,
                           .key = STR_EMPTY,
                           .line = (unsigned)mark->line + 1,
                           .column = (unsigned)mark->column + 1};
-    *ret = node;
     if (reader->depth == 0) {
         reader->root = node;
-        return true;
+        return node;
     }
 
     struct open *open = &reader->open[reader->depth - 1];
@@ -152,7 +155,7 @@ static bool add_node(struct reader *reader, enum yaml_kind kind, const yaml_mark
     }
     open->last = node;
     open->node->count++;
-    return true;
+    return node;
 }
 
 static bool wants_key(const struct reader *reader) {
@@ -182,8 +185,8 @@ static bool take_scalar(struct reader *reader, const yaml_event_t *event, struct
     struct str text = str_of(event->data.scalar.value, event->data.scalar.length);
     if (wants_key(reader)) return take_key(reader, event, text, e);
 
-    struct yaml *node;
-    if (!add_node(reader, YAML_SCALAR, &event->start_mark, &node, e)) return false;
+    struct yaml *node = add_node(reader, YAML_SCALAR, &event->start_mark, e);
+    if (!node) return false;
     node->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     if (!arena_str(reader->document->arena, text, &node->text)) return too_large(reader, e);
     return true;
@@ -196,8 +199,8 @@ static bool take_start(struct reader *reader, enum yaml_kind kind, const yaml_ev
         return refuse(reader, mark, e, "a key must be plain text; put it in quotes");
     if (reader->depth == YAML_DEPTH_MAX)
         return refuse(reader, mark, e, "more than %d levels deep; flatten it", YAML_DEPTH_MAX);
-    struct yaml *node;
-    if (!add_node(reader, kind, mark, &node, e)) return false;
+    struct yaml *node = add_node(reader, kind, mark, e);
+    if (!node) return false;
     reader->open[reader->depth++] = (struct open){.node = node};
     return true;
 }
@@ -253,9 +256,7 @@ static bool read_events(struct reader *reader, struct err *e) {
         yaml_event_delete(&event);
         if (!taken) return false;
     }
-    if (reader->root) return true;
-    struct yaml *nothing;
-    return add_node(reader, YAML_SCALAR, &(yaml_mark_t){0}, &nothing, e);
+    return reader->root || add_node(reader, YAML_SCALAR, &(yaml_mark_t){0}, e);
 }
 
 static bool check_utf8(struct reader *reader, struct err *e) {

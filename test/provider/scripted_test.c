@@ -269,6 +269,19 @@ static void the_nth_model_call_of_an_agent_gets_its_nth_reply(void **state) {
     play_done(&play);
 }
 
+static void a_hand_over_does_not_hide_the_last_result(void **state) {
+    (void)state;
+    struct play play;
+    play_init(&play, HEAD "  - reply: ['{result.title}']\n");
+    add(&play, MESSAGE_TOOL_RESULT, "wally", "{\"title\":\"found\"}");
+    add(&play, MESSAGE_TOOL_RESULT, "wally", "{}");
+    play.messages[2].tool = STR("transfer_to_agent");
+    play_start(&play);
+    loop_turn(play.loop);
+    said(&play, "text(found) done(scripted) ");
+    play_done(&play);
+}
+
 static void earlier_turns_do_not_count(void **state) {
     (void)state;
     struct play play;
@@ -461,6 +474,7 @@ int main(void) {
         cmocka_unit_test(a_stall_says_nothing_more_until_it_is_cancelled),
         cmocka_unit_test(without_a_scene_the_call_fails_and_says_what_to_add),
         cmocka_unit_test(the_nth_model_call_of_an_agent_gets_its_nth_reply),
+        cmocka_unit_test(a_hand_over_does_not_hide_the_last_result),
         cmocka_unit_test(earlier_turns_do_not_count),
         cmocka_unit_test(once_means_that_a_scene_can_end),
         cmocka_unit_test(an_approval_branches_on_what_the_person_said),
