@@ -79,7 +79,7 @@ bool check_file(const char *path, const struct mark *mark, bool *ret_new, struct
     if (file < 0)
         return err_set(e, ERR_UNAVAILABLE,
                        "store %s: %s; make it readable and writable for this user", path,
-                       strerror(errno));
+                       strerrordesc_np(errno));
     bool ok = check_header(path, file, e);
     close(file);
     return ok;

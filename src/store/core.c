@@ -30,7 +30,7 @@ static bool make_folder(const char *folder, struct err *e) {
             return err_set(e, ERR_UNAVAILABLE,
                            "store %s: the folder cannot be made: %s; name another one with "
                            "--data",
-                           folder, strerror(errno));
+                           folder, strerrordesc_np(errno));
     }
     return true;
 }
@@ -40,7 +40,7 @@ static bool sync_path(const char *path, struct err *e) {
     bool ok = file >= 0 && fsync(file) == 0;
     if (!ok)
         err_set(e, ERR_UNAVAILABLE, "store %s: cannot be written to disk: %s; check the disk",
-                path, strerror(errno));
+                path, strerrordesc_np(errno));
     if (file >= 0) close(file);
     return ok;
 }
@@ -51,7 +51,7 @@ static bool make_private(const char *path, struct err *e) {
     if (file < 0)
         return err_set(e, ERR_UNAVAILABLE,
                        "store %s: %s; make its folder writable for this user", path,
-                       strerror(errno));
+                       strerrordesc_np(errno));
     close(file);
     return true;
 }
@@ -84,7 +84,7 @@ static bool make_new(struct core *core, const char *folder, const char *path, st
     database_reached(&core->db, "new filled");
     if (rename(fresh, path) != 0)
         return err_set(e, ERR_UNAVAILABLE, "store %s: cannot be named: %s; check the disk",
-                       path, strerror(errno));
+                       path, strerrordesc_np(errno));
     database_reached(&core->db, "new named");
     return sync_path(folder, e);
 }

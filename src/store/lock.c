@@ -32,7 +32,7 @@ bool lock_take(const char *folder, int *ret_lock, struct err *e) {
     if (lock < 0)
         return err_set(e, ERR_UNAVAILABLE,
                        "store %s: %s; make its folder writable for this user", path,
-                       strerror(errno));
+                       strerrordesc_np(errno));
     if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
         bool taken = errno == EWOULDBLOCK;
         if (taken) refuse(lock, folder, e);
@@ -40,14 +40,15 @@ bool lock_take(const char *folder, int *ret_lock, struct err *e) {
             err_set(e, ERR_UNAVAILABLE,
                     "store %s: cannot be locked: %s; keep the data on a file system with "
                     "locks",
-                    path, strerror(errno));
+                    path, strerrordesc_np(errno));
         close(lock);
         return false;
     }
     char pid[PID_TEXT_BYTES];
     int len = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
     /* Only a courtesy to whoever is refused; on a full disk it is left out. */
-    if (ftruncate(lock, 0) == 0 && pwrite(lock, pid, (size_t)len, 0) != len) len = 0;
+    bool told = ftruncate(lock, 0) == 0 && pwrite(lock, pid, (size_t)len, 0) == len;
+    (void)told;
     *ret_lock = lock;
     return true;
 }

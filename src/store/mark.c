@@ -58,7 +58,7 @@ bool mark_open(struct mark *mark, const char *folder, bool synced, struct err *e
     if (mark->file < 0)
         return err_set(e, ERR_UNAVAILABLE,
                        "store %s: %s; make its folder writable for this user", path,
-                       strerror(errno));
+                       strerrordesc_np(errno));
     ssize_t len = pread(mark->file, text, sizeof(text), 0);
     if (len > 0 && !parse(mark, str_of(text, (size_t)len)))
         log_warning("%s cannot be read, so a loss at the log's end would go unnoticed", path);
