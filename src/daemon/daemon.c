@@ -217,6 +217,7 @@ static void on_recovered(size_t count, const struct err *failed, void *ctx) {
 
 static void on_open(const struct err *failed, void *ctx) {
     struct daemon *daemon = ctx;
+    if (daemon->phase == PHASE_STOPPING) return; /* it may be closed already */
     if (failed) {
         fail(daemon, failed);
     } else {
