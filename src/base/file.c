@@ -35,6 +35,7 @@ static bool read_all(int fd, struct str path, struct buf *out, struct err *e) {
         char past = 0;
         size_t room = out->max_bytes - out->len;
         if (room > READ_BYTES) room = READ_BYTES;
+        /* cppcheck-suppress uninitvar; it is where the byte goes */
         char *at = room ? buf_room(out, room) : &past;
         ssize_t got = read(fd, at, room ? room : 1);
         if (got < 0 && errno == EINTR) continue;

@@ -21,7 +21,7 @@ static const struct {
 
 int cli_fail(enum exit_code code, const struct err *why) {
     fprintf(stderr, "weir: error: %s\n", why->text);
-    return code;
+    return (int)code;
 }
 
 static void help(FILE *to) {

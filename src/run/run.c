@@ -163,7 +163,8 @@ static void end_with(struct run *run, enum run_state ending, struct event *event
     run_stop_asking(run);
     run_stop_working(run);
     timer_stop(&run->limit);
-    /* A turn that never began is nobody's memory. */
+    /* A turn that never began is nobody's memory.
+     * NOLINTNEXTLINE(clang-analyzer-unix.Malloc): settle() still has a reference */
     if (run->state == RUN_QUEUED) journal_retract(run->journal);
     run->ending = ending;
     run->ending_seq = run_append(run, event);

@@ -187,6 +187,7 @@ static bool take_scalar(struct reader *reader, const yaml_event_t *event, struct
 
     struct yaml *node = add_node(reader, YAML_SCALAR, &event->start_mark, e);
     if (!node) return false;
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): refuse() is always false */
     node->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     if (!arena_str(reader->document->arena, text, &node->text)) return too_large(reader, e);
     return true;
