@@ -18,8 +18,8 @@
 
 struct converse_settings {
     const struct token_keys *keys; /* NULL: nobody is asked for a token */
-    bool lenient;        /* upstream's fallbacks instead of ERROR (K15) */
-    bool errors_as_text; /* K12 */
+    bool lenient;                  /* upstream's fallbacks instead of ERROR (K15) */
+    bool errors_as_text;           /* K12 */
     size_t message_max_bytes;
 };
 
