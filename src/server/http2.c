@@ -57,7 +57,7 @@ struct http2 {
     struct gather *gather; /* during http2_gather() */
     struct budget faults, chores;
     uint64_t head_ms;   /* a header block is open since, or CONN_NEVER */
-    uint64_t ping_ms;   /* of the peer's last ping, or 0 */
+    uint64_t ping_ms;   /* of the peer's last ping without traffic since, or CONN_NEVER */
     uint64_t asked_ms;  /* our own ping waits for its answer since, or CONN_NEVER */
     uint64_t notice_ms; /* the first GOAWAY is out since, or CONN_NEVER */
     size_t bomb_bytes;  /* of the header section that is coming */
@@ -254,7 +254,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id,
     (void)flags;
     struct http2 *http2 = ctx;
     struct exchange *exchange = find(http2, stream_id);
-    http2->ping_ms = 0;
+    http2->ping_ms = CONN_NEVER;
     if (!exchange || exchange->reset) {
         nghttp2_session_consume(session, stream_id, len);
         return 0;
@@ -268,14 +268,14 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id,
 /* Pings closer than 15 s, with no traffic between them, are only heat. */
 static void on_ping(struct http2 *http2) {
     uint64_t now = now_ms(http2);
-    bool too_soon = http2->ping_ms != 0 && now - http2->ping_ms < PING_APART_MS;
-    http2->ping_ms = now ? now : 1;
+    bool too_soon = http2->ping_ms != CONN_NEVER && now - http2->ping_ms < PING_APART_MS;
+    http2->ping_ms = now;
     if (too_soon && ++http2->ping_strikes >= PING_STRIKES_MAX)
         end_session(http2, NGHTTP2_ENHANCE_YOUR_CALM, STR("too_many_pings"));
 }
 
 static void forgive_pings(struct http2 *http2) {
-    http2->ping_ms = 0;
+    http2->ping_ms = CONN_NEVER;
     http2->ping_strikes = 0;
 }
 
@@ -305,6 +305,13 @@ static void on_stream_frame(struct http2 *http2, const nghttp2_frame *frame) {
         exchange_give_end(exchange);
 }
 
+/* PRIORITY means nothing any more and nghttp2 drops it in silence. */
+static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head, void *ctx) {
+    (void)session;
+    if (head->type == NGHTTP2_PRIORITY) count_chore(ctx);
+    return 0;
+}
+
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
     (void)session;
     struct http2 *http2 = ctx;
@@ -317,7 +324,6 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         http2->settings_came = true;
         if (!is_ack) count_chore(http2);
         break;
-    case NGHTTP2_PRIORITY: count_chore(http2); break;
     case NGHTTP2_PING:
         if (is_ack)
             on_ping_answer(http2);
@@ -651,6 +657,7 @@ static void http2_overdue(struct conn *conn) {
 static void make_callbacks(struct home *home) {
     nghttp2_session_callbacks *callbacks;
     must(nghttp2_session_callbacks_new(&callbacks));
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
@@ -683,7 +690,8 @@ static void http2_start(struct conn *conn) {
     http2->conn = conn;
     http2->faults = faults_allowed;
     http2->chores = chores_allowed;
-    http2->head_ms = http2->asked_ms = http2->notice_ms = CONN_NEVER;
+    http2->head_ms = http2->ping_ms = CONN_NEVER;
+    http2->asked_ms = http2->notice_ms = CONN_NEVER;
     must(nghttp2_session_server_new2(&http2->session, home->callbacks, http2, home->options));
 
     const nghttp2_settings_entry settings[] = {
