@@ -89,6 +89,18 @@ static bool connect_all(struct fleet *fleet, int port, struct err *e) {
     return true;
 }
 
+/* A server may allow few streams to a stranger and more after the first good token. */
+static bool wait_for_room(struct fleet *fleet, struct h2 *h2, struct err *e) {
+    uint64_t deadline_us = clock_mono_us() + CLOSE_US;
+    while (h2->stream_count >= h2->max_streams) {
+        if (!fleet_poll(fleet, 10000, e)) return false;
+        if (clock_mono_us() > deadline_us)
+            return err_set(e, ERR_RESOURCE_EXHAUSTED, "the server allows only %u streams",
+                           h2->max_streams);
+    }
+    return true;
+}
+
 bool fleet_open(struct fleet *fleet, const struct fleet_options *options, struct err *e) {
     *fleet = (struct fleet){.epoll = epoll_create1(EPOLL_CLOEXEC),
                             .connections = mem_zero(options->connections, sizeof(struct h2)),
@@ -97,14 +109,13 @@ bool fleet_open(struct fleet *fleet, const struct fleet_options *options, struct
                             .heard_us = clock_mono_us()};
     assert(fleet->epoll >= 0);
     if (!connect_all(fleet, options->port, e)) return false;
-    fleet->seat_count = options->connections * options->streams;
-    fleet->seats = mem_zero(fleet->seat_count, sizeof(struct seat));
-    for (size_t i = 0; i < fleet->seat_count; i++) {
+    size_t seats = options->connections * options->streams;
+    fleet->seats = mem_zero(seats, sizeof(struct seat));
+    for (size_t i = 0; i < seats; i++) {
         struct h2 *h2 = &fleet->connections[i / options->streams];
-        if (options->streams > h2->max_streams)
-            return err_set(e, ERR_RESOURCE_EXHAUSTED, "the server allows only %u streams",
-                           h2->max_streams);
+        if (!wait_for_room(fleet, h2, e)) return false;
         seat_take(fleet, i, h2, options->key);
+        fleet->seat_count++;
     }
     return fleet_poll(fleet, 0, e);
 }

@@ -1,0 +1,166 @@
+#!/usr/bin/env bash
+# run: measure weir beside gRPC C++ and beside the floor, and show it beside what was kept.
+#
+#   make bench                          about four minutes
+#   BENCH_RUNS=9 BENCH_SECONDS=10 BENCH_PACED_SECONDS=30 make bench    the kept figures
+#
+# Servers run on core 0, the driver on core 1, all on loopback, one server at a time, in turn
+# within each round. Every process is stopped by its own id. docs/performance.md explains the
+# figures; the newest are in build/bench/latest.json and build/bench/figures.md.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+BUILD=${BUILD:-build}
+OUT=$BUILD/bench
+RUNS=${BENCH_RUNS:-5}                       # rounds
+SECONDS_EACH=${BENCH_SECONDS:-2}            # of turns
+PACED_SECONDS=${BENCH_PACED_SECONDS:-3}     # length of a paced turn
+SERVERS=${BENCH_SERVERS:-"floor peer weir weir-memory"}
+WEIR=${BENCH_WEIR:-$BUILD/weir}             # another build, to compare
+CHUNKS=$((PACED_SECONDS * 50))
+MEMORY_CHUNKS=200
+KEY=bench-key
+LIMIT=$((PACED_SECONDS + SECONDS_EACH + 90)) # after which the driver gives up
+mkdir -p "$OUT"
+RESULTS=$OUT/runs.jsonl
+PID= PORT= DATA=
+: >"$RESULTS"
+
+say() { printf 'bench: %s\n' "$*" >&2; }
+
+compile() {
+    local base=(src/base/*.c)
+    local flags=(-std=c17 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Isrc)
+    local driver=(bench/{driver,h2,turn,fleet,load,launch,samples,proc}.c)
+    # shellcheck disable=SC2046  # pkg-config prints a list
+    ${CC:-gcc} "${flags[@]}" "${driver[@]}" "${base[@]}" \
+        $(pkg-config --libs libnghttp2 nettle) -o "$OUT/driver"
+    ${CC:-gcc} "${flags[@]}" bench/floor.c "${base[@]}" -o "$OUT/floor"
+}
+
+compile_peer() {
+    [ "$OUT/peer" -nt bench/peer_grpc_cpp.cc ] && return
+    command -v grpc_cpp_plugin >/dev/null || return 1
+    mkdir -p "$OUT/gen"
+    protoc -I proto/agentruntime/v1 --cpp_out="$OUT/gen" --grpc_out="$OUT/gen" \
+        --plugin=protoc-gen-grpc="$(command -v grpc_cpp_plugin)" runtime.proto
+    # shellcheck disable=SC2046
+    ${CXX:-g++} -std=c++17 -O2 -Wall -Wextra -I"$OUT/gen" bench/peer_grpc_cpp.cc \
+        "$OUT"/gen/runtime.pb.cc "$OUT"/gen/runtime.grpc.pb.cc \
+        $(pkg-config --libs grpc++ protobuf) -o "$OUT/peer"
+}
+
+stop() {
+    [ -n "$PID" ] || return 0
+    kill -TERM "$PID" 2>/dev/null || true
+    for _ in $(seq 50); do
+        kill -0 "$PID" 2>/dev/null || break
+        sleep 0.1
+    done
+    kill -KILL "$PID" 2>/dev/null || true
+    wait "$PID" 2>/dev/null || true
+    PID=
+    [ -z "$DATA" ] || rm -rf "$DATA"
+    DATA=
+}
+trap stop EXIT
+
+# The arguments of weir, up to its addresses.
+weir_arguments() {
+    printf '%s\n' serve -c bench/weir.yaml --script "$OUT/script.yaml" --threads 1 \
+        --durability "$1" --data "$DATA" --nimi-grpc off --nimi-http off
+}
+
+start() { # server
+    local ports=$OUT/ports.json
+    rm -f "$ports"
+    case $1 in
+    floor | peer) taskset -c 0 "$OUT/$1" "$ports" 2>"$OUT/$1.log" & ;;
+    weir | weir-memory)
+        DATA=$(mktemp -d "${BENCH_DATA:-$OUT}/data-XXXXXX")
+        local durability=full
+        [ "$1" = weir ] || durability=off
+        local arguments
+        mapfile -t arguments < <(weir_arguments "$durability")
+        CRAWBL_MCP_SIGNING_KEY=$KEY taskset -c 0 "$WEIR" "${arguments[@]}" \
+            --grpc 127.0.0.1:0 --http 127.0.0.1:0 --ports-file "$ports" 2>"$OUT/$1.log" &
+        ;;
+    esac
+    PID=$!
+    for _ in $(seq 100); do
+        [ -s "$ports" ] && break
+        sleep 0.05
+    done
+    PORT=$(sed -n 's/.*"grpc": *\([0-9]*\).*/\1/p' "$ports" 2>/dev/null || true)
+    [ -n "$PORT" ] || { say "$1 did not start: $(tail -n 3 "$OUT/$1.log")"; return 1; }
+}
+
+# One line of the results: server, round, what the driver said, or why there is nothing.
+keep() { # server, round, mode, driver arguments...
+    local server=$1 round=$2 mode=$3 said
+    shift 3
+    if said=$("$OUT/driver" "$mode" --limit "$LIMIT" "$@" 2>"$OUT/driver.log"); then
+        printf '{"server": "%s", "round": %d, "result": %s}\n' "$server" "$round" "$said"
+    else
+        say "$server: $(cat "$OUT/driver.log")"
+        printf '{"server": "%s", "round": %d, "failed": "%s"}\n' "$server" "$round" "$mode"
+    fi >>"$RESULTS"
+}
+
+ask() { # server, round, mode, driver arguments...
+    local server=$1 round=$2 mode=$3
+    shift 3
+    keep "$server" "$round" "$mode" --port "$PORT" --pid "$PID" --key "$KEY" "$@"
+}
+
+measure_rounds() {
+    for round in $(seq "$RUNS"); do
+        for server in $SERVERS; do
+            say "round $round of $RUNS: $server"
+            start "$server" || continue
+            ask "$server" "$round" turns --connections 8 --streams 32 --seconds "$SECONDS_EACH"
+            if [ "$server" != weir-memory ]; then
+                ask "$server" "$round" paced --connections 1 --streams 1000 --chunks "$CHUNKS"
+                ask "$server" "$round" paced --connections 100 --streams 10 --chunks "$CHUNKS"
+            fi
+            stop
+        done
+    done
+}
+
+measure_memory() {
+    for server in $SERVERS; do
+        [ "$server" != weir-memory ] || continue
+        say "memory: $server"
+        start "$server" || continue
+        ask "$server" 1 memory --connections 1 --streams 1000 --chunks "$MEMORY_CHUNKS"
+        stop
+    done
+}
+
+measure_start() {
+    local arguments
+    say "start"
+    DATA=$(mktemp -d "${BENCH_DATA:-$OUT}/data-XXXXXX")
+    mapfile -t arguments < <(weir_arguments full)
+    export CRAWBL_MCP_SIGNING_KEY=$KEY
+    keep weir 1 start --probe health -- "$WEIR" "${arguments[@]}" \
+        --http '127.0.0.1:{port}' --grpc 127.0.0.1:0
+    keep weir 1 start --probe settings -- "$WEIR" "${arguments[@]}" \
+        --grpc '127.0.0.1:{port}' --http 127.0.0.1:0
+    unset CRAWBL_MCP_SIGNING_KEY
+    [ ! -x "$OUT/peer" ] ||
+        keep peer 1 start --probe settings -- "$OUT/peer" --address '127.0.0.1:{port}'
+    keep disk 1 disk --folder "$DATA"
+    rm -rf "$DATA"
+    DATA=
+}
+
+compile
+compile_peer || { say "no gRPC C++ here: the peer is left out"; SERVERS=${SERVERS/peer/}; }
+bench/script.sh "$CHUNKS" "$MEMORY_CHUNKS" >"$OUT/script.yaml"
+measure_rounds
+measure_memory
+measure_start
+python3 bench/table.py "$RESULTS" "$OUT"
+say "kept figures: bench/figures.md; these: $OUT/latest.json, $OUT/figures.md"

@@ -1,0 +1,143 @@
+"""table: from the lines that run.sh collected to a table of medians and ranges.
+
+    table.py runs.jsonl FOLDER    writes FOLDER/latest.json and FOLDER/figures.md, prints the table
+"""
+import json
+import statistics
+import sys
+
+SERVERS = ["weir", "weir-memory", "peer", "floor"]
+TITLES = {"weir": "weir", "weir-memory": "weir, nothing on disk", "peer": "gRPC C++",
+          "floor": "floor"}
+
+TURNS = {"mode": "turns"}
+PACED_ONE = {"mode": "paced", "connections": 1}
+PACED_MANY = {"mode": "paced", "connections": 100}
+MEMORY = {"mode": "memory"}
+
+# title, which results, path of the number, scale, digits, which way is better
+ROWS = [
+    ("turns a second, 8 x 32 streams", TURNS, "turns_per_second", 1, 0, "more"),
+    ("events a second", TURNS, "events_per_second", 1, 0, "more"),
+    ("CPU an event, µs", TURNS, "cpu_us_per_event", 1, 3, "less"),
+    ("a turn's time, p50, ms", TURNS, "turn_us.p50", 1e-3, 1, "less"),
+    ("a turn's time, p99, ms", TURNS, "turn_us.p99", 1e-3, 1, "less"),
+    ("events in a DATA frame", TURNS, "events_per_frame", 1, 1, None),
+    ("paced 1 x 1,000: CPU an event, µs", PACED_ONE, "cpu_us_per_event", 1, 2, "less"),
+    ("its events a second", PACED_ONE, "events_per_second", 1, 0, None),
+    ("its lateness, p50, ms", PACED_ONE, "late_us.p50", 1e-3, 2, "less"),
+    ("its lateness, p99, ms", PACED_ONE, "late_us.p99", 1e-3, 2, "less"),
+    ("its lateness, p99.9, ms", PACED_ONE, "late_us.p999", 1e-3, 2, "less"),
+    ("its lateness, worst, ms", PACED_ONE, "late_us.max", 1e-3, 2, "less"),
+    ("paced 100 x 10: CPU an event, µs", PACED_MANY, "cpu_us_per_event", 1, 2, "less"),
+    ("its events a second", PACED_MANY, "events_per_second", 1, 0, None),
+    ("its lateness, p50, ms", PACED_MANY, "late_us.p50", 1e-3, 2, "less"),
+    ("its lateness, p99, ms", PACED_MANY, "late_us.p99", 1e-3, 2, "less"),
+    ("its lateness, p99.9, ms", PACED_MANY, "late_us.p999", 1e-3, 2, "less"),
+    ("its lateness, worst, ms", PACED_MANY, "late_us.max", 1e-3, 2, "less"),
+    ("memory idle, RSS MB", MEMORY, "idle.rss_kb", 1 / 1024, 1, "less"),
+    ("memory idle, PSS MB", MEMORY, "idle.pss_kb", 1 / 1024, 1, "less"),
+    ("with 1,000 idle streams, RSS MB", MEMORY, "open_streams.rss_kb", 1 / 1024, 1, "less"),
+    ("bytes an idle stream", MEMORY, "open_streams.bytes_per_stream", 1, 0, "less"),
+    ("with 1,000 in a turn, RSS MB", MEMORY, "paced_streams.rss_kb", 1 / 1024, 1, "less"),
+    ("bytes a stream in a turn", MEMORY, "paced_streams.bytes_per_stream", 1, 0, "less"),
+    ("exec to GET /health, ms", {"mode": "start", "probe": "health"}, "start_us.p50", 1e-3, 1,
+     "less"),
+    ("exec to HTTP/2 SETTINGS, ms", {"mode": "start", "probe": "settings"}, "start_us.p50",
+     1e-3, 1, "less"),
+]
+
+
+def dig(result, path):
+    for key in path.split("."):
+        result = result[key]
+    return result
+
+
+def values(lines, server, wanted, path):
+    return [dig(line["result"], path) for line in lines
+            if line["server"] == server and "result" in line
+            and all(line["result"].get(key) == value for key, value in wanted.items())]
+
+
+def summary(numbers):
+    if not numbers:
+        return None
+    return {"median": statistics.median(numbers), "min": min(numbers), "max": max(numbers),
+            "runs": len(numbers)}
+
+
+def cell(found, scale, digits):
+    if not found:
+        return "-"
+    middle = f"{found['median'] * scale:,.{digits}f}"
+    if found["runs"] == 1:
+        return middle
+    return f"{middle} ({found['min'] * scale:,.{digits}f} to {found['max'] * scale:,.{digits}f})"
+
+
+def ratio(ours, theirs, better):
+    """How many times better ours is; below 1 it is worse."""
+    if not ours or not theirs or not better or not ours["median"] or not theirs["median"]:
+        return "-"
+    times = ours["median"] / theirs["median"]
+    return f"{times if better == 'more' else 1 / times:.2f}"
+
+
+def table(lines):
+    heads = ["measured"] + [TITLES[s] for s in SERVERS] + ["weir : gRPC C++", "weir : floor"]
+    rows, kept = [heads, ["---"] * len(heads)], []
+    for title, wanted, path, scale, digits, better in ROWS:
+        found = {s: summary(values(lines, s, wanted, path)) for s in SERVERS}
+        kept.append({"measured": title, "of": wanted, "path": path, "better": better, **found})
+        rows.append([title] + [cell(found[s], scale, digits) for s in SERVERS]
+                    + [ratio(found["weir"], found[s], better) for s in ("peer", "floor")])
+    widths = [max(len(row[i]) for row in rows) for i in range(len(heads))]
+    text = "\n".join("| " + " | ".join(value.ljust(widths[i]) for i, value in enumerate(row))
+                     + " |" for row in rows)
+    return text, kept
+
+
+def remarks(lines):
+    """What a reader must know to believe the table."""
+    results = [line["result"] for line in lines if "result" in line]
+    others = [r["others_cpu"] for r in results if "others_cpu" in r]
+    if others:
+        yield (f"Somebody else's use of the two cores while measuring: median "
+               f"{statistics.median(others):.2f}, at most {max(others):.2f} cores.")
+    driver = [line["result"]["driver_cpu"] for line in lines
+              if line["server"] == "weir" and line.get("result", {}).get("mode") == "turns"]
+    if driver:
+        yield f"The driver was busy for at most {max(driver):.0%} of its core against weir."
+    floor, ours = (summary(values(lines, s, TURNS, "events_per_second"))
+                   for s in ("floor", "weir"))
+    if floor and ours:
+        times = floor["median"] / ours["median"]
+        word = "so the driver is not the limit" if times >= 1.3 else "THE DRIVER MAY BE THE LIMIT"
+        yield f"The same driver takes {times:.1f} times as much from the floor, {word}."
+    for line in lines:
+        if line.get("result", {}).get("mode") == "disk":
+            disk = line["result"]["fdatasync_us"]
+            yield (f"4 KiB and fdatasync on the disk of the data folder: median {disk['p50']} µs, "
+                   f"p99 {disk['p99']} µs, worst {disk['max']} µs.")
+    failed = [f"{line['server']} {line['failed']} (round {line['round']})" for line in lines
+              if "failed" in line]
+    yield "Runs that failed a check and count for nothing: " + (", ".join(failed) or "none") + "."
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    text, kept = table(lines)
+    notes = list(remarks(lines))
+    with open(sys.argv[2] + "/latest.json", "w", encoding="utf-8") as file:
+        json.dump({"table": kept, "remarks": notes, "runs": lines}, file, indent=1,
+                  ensure_ascii=False)
+    page = text + "\n\n" + "\n".join("- " + note for note in notes) + "\n"
+    with open(sys.argv[2] + "/figures.md", "w", encoding="utf-8") as file:
+        file.write(page)
+    print(page)
+
+
+if __name__ == "__main__":
+    main()
