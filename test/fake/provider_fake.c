@@ -1,0 +1,262 @@
+#include "fake/provider_fake.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define CALLS_MAX 64
+
+/* --- the provider ------------------------------------------------------------------------- */
+
+struct fake_provider {
+    struct provider base;
+    struct provider_call *calls[CALLS_MAX];
+    size_t count, ever;
+};
+
+struct provider_call {
+    struct fake_provider *provider;
+    const struct provider_request *request;
+    struct provider_sink sink;
+    void *ctx;
+    bool paused, over;
+    unsigned inside; /* callbacks on the stack */
+};
+
+static struct provider_call *start(struct provider *provider, struct loop *loop,
+                                   const struct provider_request *request,
+                                   const struct provider_sink *sink, void *ctx) {
+    struct fake_provider *fake = CONTAINER_OF(provider, struct fake_provider, base);
+    assert(loop && fake->count < CALLS_MAX);
+    struct provider_call *call = MEM_NEW(struct provider_call);
+    *call =
+        (struct provider_call){.provider = fake, .request = request, .sink = *sink, .ctx = ctx};
+    fake->calls[fake->count++] = call;
+    fake->ever++;
+    return call;
+}
+
+static void take_off(struct provider_call *call) {
+    struct fake_provider *fake = call->provider;
+    size_t at = 0;
+    while (fake->calls[at] != call) assert(++at < fake->count);
+    fake->count--;
+    memmove(&fake->calls[at], &fake->calls[at + 1],
+            (fake->count - at) * sizeof(struct provider_call *));
+    call->over = true;
+}
+
+static void pause(struct provider_call *call) {
+    assert(!call->over && !call->paused);
+    call->paused = true;
+}
+
+static void resume(struct provider_call *call) {
+    assert(!call->over && call->paused);
+    call->paused = false;
+}
+
+static void cancel(struct provider_call *call) {
+    assert(!call->over);
+    take_off(call);
+    if (!call->inside) free(call);
+}
+
+static void free_provider(struct provider *provider) {
+    struct fake_provider *fake = CONTAINER_OF(provider, struct fake_provider, base);
+    assert(fake->count == 0);
+    free(fake);
+}
+
+static const struct provider_kind provider_kind = {"fake", start,  pause,
+                                                   resume, cancel, free_provider};
+
+struct provider *fake_provider_new(void) {
+    struct fake_provider *fake = MEM_NEW(struct fake_provider);
+    fake->base = (struct provider){&provider_kind, STR("fake")};
+    return &fake->base;
+}
+
+size_t fake_calls(const struct provider *provider) {
+    return CONTAINER_OF(provider, struct fake_provider, base)->count;
+}
+
+size_t fake_calls_ever(const struct provider *provider) {
+    return CONTAINER_OF(provider, struct fake_provider, base)->ever;
+}
+
+struct provider_call *fake_call(const struct provider *provider, size_t index) {
+    struct fake_provider *fake = CONTAINER_OF(provider, struct fake_provider, base);
+    assert(index < fake->count);
+    return fake->calls[index];
+}
+
+const struct provider_request *fake_request(const struct provider_call *call) {
+    return call->request;
+}
+
+bool fake_paused(const struct provider_call *call) {
+    return call->paused;
+}
+
+static void enter(struct provider_call *call) {
+    assert(!call->over && !call->paused);
+    call->inside++;
+}
+
+static bool leave(struct provider_call *call) {
+    call->inside--;
+    if (!call->over) return true;
+    free(call);
+    return false;
+}
+
+/* In a block of its own that is gone afterwards. */
+static struct str lend(struct str text) {
+    char *at = mem_alloc(text.len);
+    if (text.len) memcpy(at, text.at, text.len);
+    return str_of(at, text.len);
+}
+
+static void take_back(struct str text) {
+    free((char *)(uintptr_t)text.at);
+}
+
+bool fake_text(struct provider_call *call, struct str text) {
+    struct str lent = lend(text);
+    enter(call);
+    call->sink.on_text(lent, call->ctx);
+    take_back(lent);
+    return leave(call);
+}
+
+bool fake_thinking(struct provider_call *call, struct str text) {
+    struct str lent = lend(text);
+    enter(call);
+    call->sink.on_thinking(lent, call->ctx);
+    take_back(lent);
+    return leave(call);
+}
+
+bool fake_tool_call(struct provider_call *call, const char *id, const char *tool,
+                    const char *args) {
+    struct str lent = lend(str_from(args));
+    enter(call);
+    call->sink.on_tool_call(str_from(id), str_from(tool), lent, call->ctx);
+    take_back(lent);
+    return leave(call);
+}
+
+bool fake_approval(struct provider_call *call, const char *id, const char *question) {
+    enter(call);
+    call->sink.on_approval(str_from(id), str_from(question), STR_EMPTY, STR("{}"), call->ctx);
+    return leave(call);
+}
+
+bool fake_usage(struct provider_call *call, int64_t prompt, int64_t completion) {
+    struct event_usage usage = {STR("fake-1"),  prompt,         completion, prompt + completion,
+                                TOKENS_UNKNOWN, TOKENS_UNKNOWN, 0,          77};
+    enter(call);
+    call->sink.on_usage(&usage, call->ctx);
+    return leave(call);
+}
+
+void fake_done(struct provider_call *call, const char *model) {
+    enter(call);
+    take_off(call);
+    call->sink.on_done(str_from(model), call->ctx);
+    leave(call);
+}
+
+void fake_fail(struct provider_call *call, enum err_code code, const char *reason) {
+    struct err why;
+    err_set(&why, code, "the fake model failed");
+    enter(call);
+    take_off(call);
+    call->sink.on_failed(&why, str_from(reason), call->ctx);
+    leave(call);
+}
+
+/* --- the tool ----------------------------------------------------------------------------- */
+
+struct fake_tool {
+    struct tool base;
+    struct tool_call *calls[CALLS_MAX];
+    size_t count;
+};
+
+struct tool_call {
+    struct fake_tool *tool;
+    struct str args;
+    tool_done_fn *done;
+    void *ctx;
+};
+
+static struct tool_call *start_tool(struct tool *tool, struct loop *loop,
+                                    const struct tool_request *request, tool_done_fn *done,
+                                    void *ctx) {
+    struct fake_tool *fake = CONTAINER_OF(tool, struct fake_tool, base);
+    assert(loop && fake->count < CALLS_MAX);
+    struct tool_call *call = MEM_NEW(struct tool_call);
+    *call = (struct tool_call){fake, request->args, done, ctx};
+    fake->calls[fake->count++] = call;
+    return call;
+}
+
+static void cancel_tool(struct tool_call *call) {
+    struct fake_tool *fake = call->tool;
+    size_t at = 0;
+    while (fake->calls[at] != call) assert(++at < fake->count);
+    fake->count--;
+    memmove(&fake->calls[at], &fake->calls[at + 1],
+            (fake->count - at) * sizeof(struct tool_call *));
+    free(call);
+}
+
+static void free_tool(struct tool *tool) {
+    struct fake_tool *fake = CONTAINER_OF(tool, struct fake_tool, base);
+    assert(fake->count == 0);
+    free(fake);
+}
+
+static const struct tool_kind tool_kind = {"fake", start_tool, cancel_tool, free_tool};
+
+struct tool *fake_tool_new(const char *name) {
+    struct fake_tool *fake = MEM_NEW(struct fake_tool);
+    fake->base = (struct tool){&tool_kind, str_from(name), STR("a fake"), STR("{}")};
+    return &fake->base;
+}
+
+size_t fake_tool_calls(const struct tool *tool) {
+    return CONTAINER_OF(tool, struct fake_tool, base)->count;
+}
+
+static struct tool_call *tool_call_at(const struct tool *tool, size_t index) {
+    struct fake_tool *fake = CONTAINER_OF(tool, struct fake_tool, base);
+    assert(index < fake->count);
+    return fake->calls[index];
+}
+
+struct str fake_tool_args(const struct tool *tool, size_t index) {
+    return tool_call_at(tool, index)->args;
+}
+
+static void end_tool(struct tool_call *call, struct str result, const struct err *failed) {
+    tool_done_fn *done = call->done;
+    void *ctx = call->ctx;
+    cancel_tool(call);
+    done(result, failed, ctx);
+}
+
+void fake_tool_answer(struct tool *tool, size_t index, const char *result) {
+    struct str lent = lend(str_from(result));
+    end_tool(tool_call_at(tool, index), lent, NULL);
+    take_back(lent);
+}
+
+void fake_tool_fail(struct tool *tool, size_t index, enum err_code code) {
+    struct err why;
+    err_set(&why, code, "the fake tool failed");
+    end_tool(tool_call_at(tool, index), STR_EMPTY, &why);
+}

@@ -1,0 +1,42 @@
+/* provider_fake: a model that says what the test says, and tools that answer when told.
+ *
+ * It is stricter than a real kind: giving while paused, or after the ending, is an assert, and
+ * what was cancelled is really gone, so a sanitizer sees who kept it. Cancelling from inside a
+ * callback is allowed, as the header of providers says.
+ *
+ * Memory   the test frees providers and tools, when no call is out.
+ * Threads  none.
+ */
+#ifndef WEIR_TEST_FAKE_PROVIDER_FAKE_H
+#define WEIR_TEST_FAKE_PROVIDER_FAKE_H
+
+#include "provider/provider.h"
+#include "tool/tool.h"
+
+struct provider *fake_provider_new(void);
+
+/* Calls that are out, the oldest first, and how many there ever were. */
+size_t fake_calls(const struct provider *provider);
+size_t fake_calls_ever(const struct provider *provider);
+struct provider_call *fake_call(const struct provider *provider, size_t index);
+
+const struct provider_request *fake_request(const struct provider_call *call);
+bool fake_paused(const struct provider_call *call);
+
+/* What the model says. False: the call was cancelled from inside, it is gone. */
+bool fake_text(struct provider_call *call, struct str text);
+bool fake_thinking(struct provider_call *call, struct str text);
+bool fake_tool_call(struct provider_call *call, const char *id, const char *tool,
+                    const char *args);
+bool fake_approval(struct provider_call *call, const char *id, const char *question);
+bool fake_usage(struct provider_call *call, int64_t prompt, int64_t completion);
+void fake_done(struct provider_call *call, const char *model);
+void fake_fail(struct provider_call *call, enum err_code code, const char *reason);
+
+struct tool *fake_tool_new(const char *name);
+size_t fake_tool_calls(const struct tool *tool);
+struct str fake_tool_args(const struct tool *tool, size_t index);
+void fake_tool_answer(struct tool *tool, size_t index, const char *result);
+void fake_tool_fail(struct tool *tool, size_t index, enum err_code code);
+
+#endif

@@ -1,0 +1,199 @@
+#include "fake/store_fake.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define WAITING_MAX 64
+#define ROWS_MAX 4096
+
+struct store {
+    struct store_write *writes[WAITING_MAX];
+    struct store_load *loads[WAITING_MAX];
+    size_t write_count, load_count, sent;
+    bool at_once;
+    enum err_code loses;
+    struct store_row rows[ROWS_MAX];
+    size_t row_count;
+};
+
+struct store *fake_store_new(void) {
+    return MEM_NEW(struct store);
+}
+
+void fake_store_free(struct store *store) {
+    if (!store) return;
+    assert(store->write_count == 0 && store->load_count == 0);
+    for (size_t i = 0; i < store->row_count; i++) buf_done(&store->rows[i].bytes);
+    free(store);
+}
+
+/* --- writes ------------------------------------------------------------------------------- */
+
+static void tell_written(void *ctx) {
+    struct store_write *write = ctx;
+    write->on_written(write, write->failed.code ? &write->failed : NULL, write->ctx);
+}
+
+static void keep_rows(struct store *store, const struct store_write *write) {
+    for (size_t i = 0; i < write->row_count; i++) {
+        assert(store->row_count < ROWS_MAX && write->rows[i].bytes.len);
+        struct store_row *row = &store->rows[store->row_count++];
+        row->run = write->rows[i].run;
+        buf_init(&row->bytes, write->rows[i].bytes.len);
+        buf_append(&row->bytes, buf_str(&write->rows[i].bytes));
+    }
+}
+
+static void end_write(struct store *store, struct store_write *write, enum err_code code) {
+    write->failed.code = ERR_NONE;
+    if (code) {
+        err_set(&write->failed, code, "the fake store was told to fail");
+    } else {
+        keep_rows(store, write);
+    }
+    loop_post(write->home, &write->mail, tell_written, write);
+}
+
+void store_write(struct store *store, struct store_write *write) {
+    store->sent++;
+    if (store->at_once) {
+        end_write(store, write, store->loses);
+        return;
+    }
+    assert(store->write_count < WAITING_MAX);
+    store->writes[store->write_count++] = write;
+}
+
+size_t fake_store_writes(const struct store *store) {
+    return store->write_count;
+}
+
+const struct store_write *fake_store_write(const struct store *store, size_t index) {
+    assert(index < store->write_count);
+    return store->writes[index];
+}
+
+size_t fake_store_sent(const struct store *store) {
+    return store->sent;
+}
+
+static void take_write(struct store *store, size_t index, enum err_code code) {
+    assert(index < store->write_count);
+    struct store_write *write = store->writes[index];
+    store->write_count--;
+    memmove(&store->writes[index], &store->writes[index + 1],
+            (store->write_count - index) * sizeof(struct store_write *));
+    end_write(store, write, code);
+}
+
+void fake_store_commit(struct store *store, size_t index) {
+    take_write(store, index, ERR_NONE);
+}
+
+void fake_store_lose(struct store *store, size_t index, enum err_code code) {
+    assert(code != ERR_NONE);
+    take_write(store, index, code);
+}
+
+void fake_store_always_commit(struct store *store) {
+    store->at_once = true;
+    store->loses = ERR_NONE;
+}
+
+void fake_store_always_lose(struct store *store, enum err_code code) {
+    store->at_once = true;
+    store->loses = code;
+}
+
+void fake_store_ask_me(struct store *store) {
+    store->at_once = false;
+}
+
+/* --- loads -------------------------------------------------------------------------------- */
+
+void store_load(struct store *store, struct store_load *load) {
+    assert(load->question == STORE_SESSION && store->load_count < WAITING_MAX);
+    store->loads[store->load_count++] = load;
+}
+
+size_t fake_store_loads(const struct store *store) {
+    return store->load_count;
+}
+
+static void tell_loaded(void *ctx) {
+    struct store_load *load = ctx;
+    load->on_loaded(load, load->failed.code ? &load->failed : NULL, load->ctx);
+}
+
+static struct store_load *take_load(struct store *store, size_t index) {
+    assert(index < store->load_count);
+    struct store_load *load = store->loads[index];
+    store->load_count--;
+    memmove(&store->loads[index], &store->loads[index + 1],
+            (store->load_count - index) * sizeof(struct store_load *));
+    load->failed.code = ERR_NONE;
+    return load;
+}
+
+/* Walk the events of one run: whether it began in this session, and whether it ended. */
+static void look_at(const struct store *store, const struct store_load *load, uint64_t run,
+                    bool *ret_here, bool *ret_over) {
+    *ret_here = *ret_over = false;
+    for (size_t i = 0; i < store->row_count; i++) {
+        struct str row = buf_str(&store->rows[i].bytes);
+        struct store_section section;
+        bool bad = false;
+        while (store_section_next(&row, &section, &bad)) {
+            struct event event = {0};
+            struct err e;
+            while (section.run == run && section.events.len &&
+                   event_decode(&section.events, &event, &e)) {
+                if (event.kind == EVENT_STARTED) {
+                    *ret_here = str_equal(event.started.workspace, load->workspace) &&
+                                str_equal(event.started.user, load->user) &&
+                                str_equal(event.started.session, load->session);
+                }
+                *ret_over |= event_is_terminal(event.kind);
+            }
+        }
+        assert(!bad);
+    }
+}
+
+static void add_run(const struct store *store, struct store_load *load, uint64_t run) {
+    for (size_t i = 0; i < store->row_count; i++) {
+        struct str row = buf_str(&store->rows[i].bytes);
+        struct store_section section;
+        bool bad = false;
+        if (store->rows[i].run == 0) continue; /* shared rows are left out */
+        while (store_section_next(&row, &section, &bad)) {
+            if (section.run == run) load->sections[load->section_count++] = section;
+        }
+    }
+}
+
+void fake_store_answer(struct store *store, size_t index) {
+    struct store_load *load = take_load(store, index);
+    load->arena = arena_new(16 * MIB);
+    load->sections = arena_alloc(load->arena, ROWS_MAX * sizeof(struct store_section));
+    assert(load->sections);
+    /* A run's first row is its own: in their order the runs began. */
+    for (size_t i = 0; i < store->row_count; i++) {
+        struct str row = buf_str(&store->rows[i].bytes);
+        struct store_section section;
+        bool bad = false, here, over;
+        if (store->rows[i].run == 0 || !store_section_next(&row, &section, &bad)) continue;
+        if (section.first_seq != 1) continue;
+        look_at(store, load, section.run, &here, &over);
+        if (here && over) add_run(store, load, section.run);
+    }
+    loop_post(load->home, &load->mail, tell_loaded, load);
+}
+
+void fake_store_refuse(struct store *store, size_t index, enum err_code code) {
+    struct store_load *load = take_load(store, index);
+    err_set(&load->failed, code, "the fake store was told not to answer");
+    loop_post(load->home, &load->mail, tell_loaded, load);
+}

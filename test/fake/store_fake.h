@@ -1,0 +1,38 @@
+/* store_fake: a store whose answers the test gives, one by one.
+ *
+ * Defines store_write() and store_load(), so a test that is linked with it decides when a
+ * commit reaches the disk, in which order, and whether at all. What was answered well is
+ * remembered, and a load is answered from it as the real store would.
+ *
+ * Threads  one: everything happens on the test's.
+ */
+#ifndef WEIR_TEST_FAKE_STORE_FAKE_H
+#define WEIR_TEST_FAKE_STORE_FAKE_H
+
+#include "store/store.h"
+
+struct store *fake_store_new(void);
+void fake_store_free(struct store *store); /* nothing may wait */
+
+/* Writes that wait, the oldest first. */
+size_t fake_store_writes(const struct store *store);
+const struct store_write *fake_store_write(const struct store *store, size_t index);
+
+/* Answer the write at `index`; the answer arrives with the next turn of its loop. */
+void fake_store_commit(struct store *store, size_t index);
+void fake_store_lose(struct store *store, size_t index, enum err_code code);
+
+/* From now on answer each write at once: commit it, or lose it. */
+void fake_store_always_commit(struct store *store);
+void fake_store_always_lose(struct store *store, enum err_code code);
+void fake_store_ask_me(struct store *store); /* back to one by one */
+
+/* How many writes were ever sent. */
+size_t fake_store_sent(const struct store *store);
+
+/* Loads that wait, answered from what was committed, or refused. */
+size_t fake_store_loads(const struct store *store);
+void fake_store_answer(struct store *store, size_t index);
+void fake_store_refuse(struct store *store, size_t index, enum err_code code);
+
+#endif
