@@ -1,0 +1,282 @@
+#include "wire/event.h"
+
+#include "base/mem.h"
+#include "helper/assert_str.h"
+
+/* One of each kind, with every field filled. */
+static const struct event events[] = {
+    {.kind = EVENT_STARTED,
+     .agent = STR_INIT("manager"),
+     .started = {STR_INIT("w"), STR_INIT("u"), STR_INIT("s"), STR_INIT("hello"),
+                 STR_INIT("crawbl"), UINT64_C(0xFFFFFFFFFFFFFFFF), INT64_C(1767225600000)}},
+    {.kind = EVENT_TEXT, .at_ms = 1, .agent = STR_INIT("a"), .text = {STR_INIT("text")}},
+    {.kind = EVENT_THINKING, .at_ms = 200, .agent = STR_INIT("a"), .thinking = {STR_INIT("t")}},
+    {.kind = EVENT_TOOL_CALL,
+     .at_ms = 70000,
+     .agent = STR_INIT("a"),
+     .tool_call = {STR_INIT("id"), STR_INIT("search"), STR_INIT("{\"q\":1}")}},
+    {.kind = EVENT_TOOL_RESULT,
+     .agent = STR_INIT(""),
+     .tool_result = {STR_INIT("id"), STR_INIT("{}"), true, STR_INIT("broken")}},
+    {.kind = EVENT_USAGE,
+     .agent = STR_INIT("a"),
+     .usage = {STR_INIT("m"), 1, INT64_MAX, 3, TOKENS_UNKNOWN, 0, INT64_MIN, 7}},
+    {.kind = EVENT_STEP, .agent = STR_INIT("a"), .step = {STR_INIT("d"), STR_INIT("r")}},
+    {.kind = EVENT_AUDIO,
+     .agent = STR_INIT("a"),
+     .audio = {STR_INIT("audio/x"), STR_INIT("b")}},
+    {.kind = EVENT_APPROVAL,
+     .agent = STR_INIT("a"),
+     .approval = {STR_INIT("i"), STR_INIT("may I?"), STR_INIT("t"), STR_INIT("{}")}},
+    {.kind = EVENT_ITEM, .agent = STR_INIT("a"), .item = {STR_INIT("x.Y"), STR_INIT("\0\1")}},
+    {.kind = EVENT_DONE, .agent = STR_INIT("a"), .done = {STR_INIT("m"), STR_INIT("\1a\1b")}},
+    {.kind = EVENT_FAILED,
+     .at_ms = -5,
+     .agent = STR_INIT("a"),
+     .failed = {ERR_TOO_LARGE, STR_INIT("WHY"), STR_INIT("too large")}},
+    {.kind = EVENT_CANCELLED, .agent = STR_INIT("a"), .cancelled = {STR_INIT("left")}},
+};
+
+static struct str encoded(const struct event *event, struct buf *room) {
+    buf_init(room, 4 * KIB);
+    assert_true(event_encode(event, room));
+    assert_int_equal(room->len, event_encoded_len(event));
+    return buf_str(room);
+}
+
+static void assert_same(const struct event *a, const struct event *b) {
+    struct buf left, right;
+    assert_true(str_equal(encoded(a, &left), encoded(b, &right)));
+    buf_done(&left);
+    buf_done(&right);
+}
+
+static void every_kind_reads_back_as_it_was_written(void **state) {
+    (void)state;
+    assert_int_equal(ARRAY_LEN(events), EVENT_KIND_COUNT - 1);
+    for (size_t i = 0; i < ARRAY_LEN(events); i++) {
+        struct buf room;
+        struct str bytes = encoded(&events[i], &room);
+        struct event event = {.seq = 42};
+        struct err e;
+        assert_true(event_decode(&bytes, &event, &e));
+        assert_int_equal(bytes.len, 0);
+        assert_int_equal(event.seq, 42);
+        assert_int_equal(event.kind, i + 1);
+        assert_int_equal(event.at_ms, events[i].at_ms);
+        assert_true(str_equal(event.agent, events[i].agent));
+        assert_same(&event, &events[i]);
+        buf_done(&room);
+    }
+}
+
+static void the_fields_of_a_read_event_are_where_they_belong(void **state) {
+    (void)state;
+    struct event event;
+    struct err e;
+    struct buf room;
+    struct str bytes = encoded(&events[EVENT_STARTED - 1], &room);
+    assert_true(event_decode(&bytes, &event, &e));
+    assert_str(event.started.session, "s");
+    assert_true(event.started.parent == UINT64_MAX);
+    assert_int_equal(event.started.unix_ms, INT64_C(1767225600000));
+    buf_done(&room);
+    bytes = encoded(&events[EVENT_USAGE - 1], &room);
+    assert_true(event_decode(&bytes, &event, &e));
+    assert_true(event.usage.cached == INT64_MIN && event.usage.completion == INT64_MAX);
+    assert_true(event.usage.tool_use == TOKENS_UNKNOWN && event.usage.call_sequence == 7);
+    buf_done(&room);
+    bytes = encoded(&events[EVENT_FAILED - 1], &room);
+    assert_true(event_decode(&bytes, &event, &e));
+    assert_int_equal(event.failed.code, ERR_TOO_LARGE);
+    assert_int_equal(event.at_ms, -5);
+    buf_done(&room);
+}
+
+static void an_event_cut_at_any_byte_is_refused(void **state) {
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(events); i++) {
+        struct buf room;
+        struct str whole = encoded(&events[i], &room);
+        for (size_t cut = 0; cut < whole.len; cut++) {
+            struct str copy = exact_copy(str_head(whole, cut)), bytes = copy;
+            struct event event = {0};
+            struct err e;
+            assert_false(event_decode(&bytes, &event, &e));
+            assert_int_equal(e.code, ERR_DATA_LOSS);
+            assert_int_equal(bytes.len, cut); /* nothing taken */
+            free((char *)(uintptr_t)copy.at);
+        }
+        buf_done(&room);
+    }
+}
+
+/* kind, length of the body, body */
+static struct str framed(char *room, enum event_kind kind, struct str body) {
+    assert_true(body.len < 0x80);
+    room[0] = (char)kind;
+    room[1] = (char)body.len;
+    memcpy(room + 2, body.at, body.len);
+    return str_of(room, body.len + 2);
+}
+
+static void a_body_cut_at_any_byte_lacks_fields_or_is_refused(void **state) {
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(events); i++) {
+        struct buf whole;
+        struct str body = str_skip(encoded(&events[i], &whole), 2);
+        for (size_t cut = 0; cut <= body.len; cut++) {
+            char room[160];
+            struct str bytes = framed(room, events[i].kind, str_head(body, cut));
+            struct event event = {0};
+            struct err e;
+            if (!event_decode(&bytes, &event, &e)) {
+                assert_int_equal(e.code, ERR_DATA_LOSS);
+                continue;
+            }
+            assert_int_equal(bytes.len, 0);
+            struct buf again;
+            encoded(&event, &again); /* whatever was missing has a value */
+            buf_done(&again);
+        }
+        buf_done(&whole);
+    }
+}
+
+static void missing_fields_are_empty_zero_or_unknown(void **state) {
+    (void)state;
+    struct err e;
+    char room[160];
+    for (size_t i = 0; i < ARRAY_LEN(events); i++) {
+        struct str bytes = framed(room, events[i].kind, STR("\1a\2")); /* agent, at_ms = 1 */
+        struct event event = {0};
+        assert_true(event_decode(&bytes, &event, &e));
+        assert_int_equal(event.at_ms, 1);
+        if (event.kind == EVENT_USAGE) {
+            assert_true(event.usage.prompt == TOKENS_UNKNOWN);
+            assert_true(event.usage.cached == TOKENS_UNKNOWN);
+            assert_int_equal(event.usage.call_sequence, 0);
+            assert_str(event.usage.model, "");
+        }
+        if (event.kind == EVENT_TOOL_RESULT) assert_false(event.tool_result.error);
+        if (event.kind == EVENT_FAILED) assert_int_equal(event.failed.code, ERR_NONE);
+        if (event.kind == EVENT_STARTED) assert_str(event.started.text, "");
+    }
+}
+
+static void bytes_behind_the_last_known_field_are_skipped(void **state) {
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(events); i++) {
+        struct buf whole, longer;
+        struct str body = str_skip(encoded(&events[i], &whole), 2);
+        char room[160];
+        buf_init(&longer, 160);
+        buf_append(&longer, body);
+        buf_append(&longer, STR("\xFF\xFF what a later version knows"));
+        buf_append(&longer, STR_EMPTY);
+        struct buf two;
+        buf_init(&two, 320);
+        buf_append(&two, framed(room, events[i].kind, buf_str(&longer)));
+        buf_append(&two, STR("\2\3\1a\0")); /* and an event behind it */
+        struct str bytes = buf_str(&two);
+        struct event event = {0};
+        struct err e;
+        assert_true(event_decode(&bytes, &event, &e));
+        assert_same(&event, &events[i]);
+        assert_true(event_decode(&bytes, &event, &e));
+        assert_int_equal(event.kind, EVENT_TEXT);
+        assert_int_equal(bytes.len, 0);
+        buf_done(&two);
+        buf_done(&longer);
+        buf_done(&whole);
+    }
+}
+
+static void unknown_kinds_and_numbers_that_do_not_end_are_refused(void **state) {
+    (void)state;
+    static const struct str bad[] = {
+        STR_INIT(""),
+        STR_INIT("\0\0"),
+        STR_INIT("\16\0"),
+        STR_INIT("\xFF\0"),
+        STR_INIT("\2\x80"),
+        STR_INIT("\2\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01"), /* a length beyond the end */
+        STR_INIT("\2\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x02"), /* more than 64 bits */
+        STR_INIT("\2\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"),
+    };
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct str bytes = bad[i];
+        struct event event = {0};
+        struct err e;
+        assert_false(event_decode(&bytes, &event, &e));
+        assert_int_equal(e.code, ERR_DATA_LOSS);
+    }
+}
+
+static void a_code_from_the_future_reads_as_unknown(void **state) {
+    (void)state;
+    struct str bytes = STR("\14\4\0\0\xFE\1");
+    struct event event = {0};
+    struct err e;
+    assert_true(event_decode(&bytes, &event, &e));
+    assert_int_equal(event.failed.code, ERR_UNKNOWN);
+}
+
+static void an_event_that_does_not_fit_leaves_no_half(void **state) {
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(events); i++) {
+        struct buf room;
+        buf_init(&room, event_encoded_len(&events[i]) - 1);
+        assert_false(event_encode(&events[i], &room));
+        assert_int_equal(room.len, 0);
+        buf_done(&room);
+    }
+}
+
+static void turns_are_walked_as_they_were_appended(void **state) {
+    (void)state;
+    struct buf turns;
+    buf_init(&turns, 16);
+    assert_true(event_turn_append(&turns, STR("wally"), STR("hi")));
+    assert_true(event_turn_append(&turns, STR(""), STR("")));
+    assert_false(event_turn_append(&turns, STR("eve"), STR("too long")));
+    struct str rest = buf_str(&turns);
+    struct event_turn turn;
+    assert_true(event_turn_next(&rest, &turn));
+    assert_str(turn.agent, "wally");
+    assert_str(turn.text, "hi");
+    assert_true(event_turn_next(&rest, &turn));
+    assert_str(turn.agent, "");
+    assert_false(event_turn_next(&rest, &turn));
+    buf_done(&turns);
+    rest = STR("\5wal");
+    assert_false(event_turn_next(&rest, &turn));
+}
+
+static void what_ends_a_run_and_what_waits_for_the_disk(void **state) {
+    (void)state;
+    assert_true(event_is_terminal(EVENT_DONE) && event_is_terminal(EVENT_FAILED));
+    assert_true(event_is_terminal(EVENT_CANCELLED) && !event_is_terminal(EVENT_APPROVAL));
+    for (enum event_kind kind = EVENT_STARTED; kind < EVENT_KIND_COUNT; kind++) {
+        bool waits = event_is_terminal(kind) || kind == EVENT_TOOL_CALL;
+        assert_int_equal(event_needs_disk(kind), waits || kind == EVENT_APPROVAL);
+    }
+    assert_str(event_kind_name(EVENT_TOOL_CALL), "tool_call");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_kind_reads_back_as_it_was_written),
+        cmocka_unit_test(the_fields_of_a_read_event_are_where_they_belong),
+        cmocka_unit_test(an_event_cut_at_any_byte_is_refused),
+        cmocka_unit_test(a_body_cut_at_any_byte_lacks_fields_or_is_refused),
+        cmocka_unit_test(missing_fields_are_empty_zero_or_unknown),
+        cmocka_unit_test(bytes_behind_the_last_known_field_are_skipped),
+        cmocka_unit_test(unknown_kinds_and_numbers_that_do_not_end_are_refused),
+        cmocka_unit_test(a_code_from_the_future_reads_as_unknown),
+        cmocka_unit_test(an_event_that_does_not_fit_leaves_no_half),
+        cmocka_unit_test(turns_are_walked_as_they_were_appended),
+        cmocka_unit_test(what_ends_a_run_and_what_waits_for_the_disk),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
