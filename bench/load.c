@@ -14,6 +14,7 @@
 #define SECOND_US 1000000u
 #define WARM_US 500000u
 #define SETTLE_US 1500000u
+#define WAVE 32
 
 /* ---- a window of time, and what it cost ---- */
 
@@ -258,9 +259,15 @@ static bool settle_and_read(struct fleet *fleet, pid_t server, struct proc_memor
     return poll_until(fleet, clock_mono_us() + SETTLE_US, e) && proc_memory(server, ret, e);
 }
 
-static bool all_seats_take_a_turn(struct fleet *fleet, struct err *e) {
-    for (size_t i = 0; i < fleet->seat_count; i++) fleet_ask(&fleet->seats[i], 0);
-    while (fleet->turns < fleet->seat_count)
+/* A turn on every seat, `at_once` of them at the same time. */
+static bool all_seats_take_a_turn(struct fleet *fleet, size_t at_once, struct err *e) {
+    uint64_t before = fleet->turns;
+    for (size_t i = 0; i < fleet->seat_count; i++) {
+        fleet_ask(&fleet->seats[i], 0);
+        while (i + 1 - (fleet->turns - before) >= at_once)
+            if (!fleet_poll(fleet, SECOND_US, e)) return false;
+    }
+    while (fleet->turns - before < fleet->seat_count)
         if (!fleet_poll(fleet, SECOND_US, e)) return false;
     return true;
 }
@@ -275,16 +282,18 @@ static void print_held(const char *name, const struct proc_memory *now,
 
 bool load_memory(const struct load_options *options, struct err *e) {
     struct fleet fleet;
-    struct proc_memory idle, open, busy;
+    struct proc_memory idle, open, busy, after;
     if (!proc_memory(options->server, &idle, e)) return false;
     if (!fleet_open(&fleet, &options->fleet, e)) return false;
-    if (!all_seats_take_a_turn(&fleet, e)) return false;
+    if (!all_seats_take_a_turn(&fleet, WAVE, e)) return false;
     if (!settle_and_read(&fleet, options->server, &open, e)) return false;
     if (!ask_over_a_second(&fleet, clock_mono_us(), options->chunks, e)) return false;
     if (!settle_and_read(&fleet, options->server, &busy, e)) return false;
     while (fleet.turns < 2 * fleet.seat_count)
         if (!fleet_poll(&fleet, SECOND_US, e)) return false;
     size_t streams = fleet.seat_count;
+    if (!all_seats_take_a_turn(&fleet, streams, e)) return false;
+    if (!settle_and_read(&fleet, options->server, &after, e)) return false;
     if (!fleet_close(&fleet, e)) return false;
 
     printf("{\"mode\": \"memory\", \"connections\": %zu, \"streams\": %zu",
@@ -293,6 +302,7 @@ bool load_memory(const struct load_options *options, struct err *e) {
            idle.pss_kb);
     print_held("open_streams", &open, &idle, streams);
     print_held("paced_streams", &busy, &idle, streams);
+    print_held("after_burst", &after, &idle, streams);
     printf("}\n");
     return true;
 }

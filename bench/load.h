@@ -25,7 +25,8 @@ MUST_CHECK bool load_turns(const struct load_options *options, struct err *e);
 /* One paced turn on each stream, begun at random moments of the first second. */
 MUST_CHECK bool load_paced(const struct load_options *options, struct err *e);
 
-/* Bytes the server holds: idle, with idle streams, with streams in a paced turn. */
+/* Bytes the server holds: idle, with idle streams (each had one turn, 32 at a time), with
+ * streams in a paced turn, and idle again after all had one unpaced turn at the same time. */
 MUST_CHECK bool load_memory(const struct load_options *options, struct err *e);
 
 #endif

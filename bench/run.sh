@@ -15,7 +15,7 @@ OUT=$BUILD/bench
 RUNS=${BENCH_RUNS:-5}                       # rounds
 SECONDS_EACH=${BENCH_SECONDS:-2}            # of turns
 PACED_SECONDS=${BENCH_PACED_SECONDS:-3}     # length of a paced turn
-SERVERS=${BENCH_SERVERS:-"floor peer weir weir-memory"}
+SERVERS=${BENCH_SERVERS:-"floor peer weir weir-off"}
 WEIR=${BENCH_WEIR:-$BUILD/weir}             # another build, to compare
 CHUNKS=$((PACED_SECONDS * 50))
 MEMORY_CHUNKS=200
@@ -76,7 +76,7 @@ start() { # server
     rm -f "$ports"
     case $1 in
     floor | peer) taskset -c 0 "$OUT/$1" "$ports" 2>"$OUT/$1.log" & ;;
-    weir | weir-memory)
+    weir | weir-off)
         DATA=$(mktemp -d "${BENCH_DATA:-$OUT}/data-XXXXXX")
         local durability=full
         [ "$1" = weir ] || durability=off
@@ -119,7 +119,7 @@ measure_rounds() {
             say "round $round of $RUNS: $server"
             start "$server" || continue
             ask "$server" "$round" turns --connections 8 --streams 32 --seconds "$SECONDS_EACH"
-            if [ "$server" != weir-memory ]; then
+            if [ "$server" != weir-off ]; then
                 ask "$server" "$round" paced --connections 1 --streams 1000 --chunks "$CHUNKS"
                 ask "$server" "$round" paced --connections 100 --streams 10 --chunks "$CHUNKS"
             fi
@@ -130,7 +130,7 @@ measure_rounds() {
 
 measure_memory() {
     for server in $SERVERS; do
-        [ "$server" != weir-memory ] || continue
+        [ "$server" != weir-off ] || continue
         say "memory: $server"
         start "$server" || continue
         ask "$server" 1 memory --connections 1 --streams 1000 --chunks "$MEMORY_CHUNKS"

@@ -6,8 +6,8 @@ import json
 import statistics
 import sys
 
-SERVERS = ["weir", "weir-memory", "peer", "floor"]
-TITLES = {"weir": "weir", "weir-memory": "weir, nothing on disk", "peer": "gRPC C++",
+SERVERS = ["weir", "weir-off", "peer", "floor"]
+TITLES = {"weir": "weir", "weir-off": "weir, durability off", "peer": "gRPC C++",
           "floor": "floor"}
 
 TURNS = {"mode": "turns"}
@@ -41,6 +41,8 @@ ROWS = [
     ("bytes an idle stream", MEMORY, "open_streams.bytes_per_stream", 1, 0, "less"),
     ("with 1,000 in a turn, RSS MB", MEMORY, "paced_streams.rss_kb", 1 / 1024, 1, "less"),
     ("bytes a stream in a turn", MEMORY, "paced_streams.bytes_per_stream", 1, 0, "less"),
+    ("idle again after 1,000 turns at once, RSS MB", MEMORY, "after_burst.rss_kb", 1 / 1024, 1,
+     "less"),
     ("exec to GET /health, ms", {"mode": "start", "probe": "health"}, "start_us.p50", 1e-3, 1,
      "less"),
     ("exec to HTTP/2 SETTINGS, ms", {"mode": "start", "probe": "settings"}, "start_us.p50",
