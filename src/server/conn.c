@@ -165,6 +165,10 @@ void conn_shut_down(struct conn *conn) {
 /* All that was to be said has left: wait for the peer to close, so that a reset for bytes we
  * did not read cannot overtake the answer. */
 static void linger(struct conn *conn) {
+    if (conn->peer_ended) {
+        conn_cut(conn, EXCHANGE_ABORTED);
+        return;
+    }
     conn->state = CONN_LINGERING;
     conn->linger_ms = now_ms(conn) + LINGER_MS;
     conn->transport->kind->end(conn->transport);
@@ -220,9 +224,11 @@ void conn_peer_ended(struct conn *conn) {
     /* Half of a connection is not used by HTTP clients; who closes it gives up (an exchange
      * that is running is cancelled). What is complete still leaves. */
     bool answered = conn->exchange_count == 0 && conn->unsent.len > 0;
-    if (conn->state == CONN_OPEN && answered)
-        conn_finish(conn);
-    else if (conn->state != CONN_FINISHING)
+    conn->peer_ended = true;
+    if (conn->state == CONN_OPEN && answered) conn_finish(conn);
+    if (conn->state == CONN_FINISHING)
+        conn_watch(conn);
+    else
         conn_cut(conn, EXCHANGE_PEER_LEFT);
 }
 

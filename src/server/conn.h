@@ -182,6 +182,7 @@ struct conn {
     uint8_t preface_seen; /* bytes that matched the HTTP/2 preface so far */
     bool yields;          /* wrote enough for this turn */
     bool stopping;        /* shut_down was asked for */
+    bool peer_ended;      /* there is nothing left to read */
     bool authenticated;
     bool peer_is_loopback;
     char peer[CONN_PEER_BYTES];

@@ -102,15 +102,17 @@ void exchange_authenticated(struct exchange *exchange);
 /* --- the response ------------------------------------------------------------------------ */
 
 /* Status and fields, once. Interim responses are the server's own business. On HTTP/1.1 a
- * response without content-length is chunked (close-delimited towards HTTP/1.0).
- * `fields` are copied. */
+ * response without content-length gets one when it ends in the same turn, else it is chunked
+ * (close-delimited towards HTTP/1.0). `fields` are copied; control bytes in a value leave as
+ * spaces. At most 64 fields and 64 KiB. */
 void exchange_head(struct exchange *exchange, int status, const struct field *fields,
                    size_t count);
 bool exchange_head_sent(const struct exchange *exchange);
 
-/* Queue response bytes (copied). exchange_out() lends the queue itself, so that an encoder
- * can append in place; call exchange_touch() after appending. HTTP/1.1 chunk framing is
- * added when the bytes leave. */
+/* Queue response bytes (copied). A peer that has not read for a second while its connection
+ * is past connection_max_bytes loses the exchange. exchange_out() lends the queue itself, so
+ * that an encoder can append in place; call exchange_touch() after appending. HTTP/1.1 chunk
+ * framing is added when the bytes leave. */
 void exchange_send(struct exchange *exchange, struct str bytes);
 struct buf *exchange_out(struct exchange *exchange);
 void exchange_touch(struct exchange *exchange);

@@ -28,8 +28,8 @@
 /* A header section so far past the limit is an attack on the decoder, not a mistake. */
 #define BOMB_FACTOR 8
 
-/* Clients may ping every 15 s; their clocks and the net may shake that a little. */
-#define PING_APART_MS 14000
+/* A ping may come this much too early: clients' clocks and the net shake a little. */
+#define PING_EARLY_MS 1000
 #define PING_STRIKES_MAX 2
 
 /* After the first GOAWAY, requests that were already on their way still come in. */
@@ -265,10 +265,12 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id,
 
 /* --- pings -------------------------------------------------------------------------------- */
 
-/* Pings closer than 15 s, with no traffic between them, are only heat. */
+/* Pings closer than that, with no traffic between them, are only heat. */
 static void on_ping(struct http2 *http2) {
     uint64_t now = now_ms(http2);
-    bool too_soon = http2->ping_ms != CONN_NEVER && now - http2->ping_ms < PING_APART_MS;
+    uint64_t apart_ms = http2->conn->limits->ping_apart_ms;
+    bool too_soon =
+        http2->ping_ms != CONN_NEVER && now - http2->ping_ms + PING_EARLY_MS < apart_ms;
     http2->ping_ms = now;
     if (too_soon && ++http2->ping_strikes >= PING_STRIKES_MAX)
         end_session(http2, NGHTTP2_ENHANCE_YOUR_CALM, STR("too_many_pings"));

@@ -19,8 +19,9 @@ const struct server_limits server_limits_default = {
     .header_timeout_ms = 10 * 1000,
     .write_stall_ms = 30 * 1000,
     .idle_timeout_ms = 300 * 1000,
-    .keepalive_ms = 60 * 1000,
-    .keepalive_timeout_ms = 20 * 1000,
+    .keepalive_ms = 30 * 1000,
+    .keepalive_timeout_ms = 10 * 1000,
+    .ping_apart_ms = 15 * 1000,
 };
 
 struct side { /* of the server: what lives on one loop */

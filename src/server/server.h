@@ -29,6 +29,7 @@ struct server_limits {
     uint64_t idle_timeout_ms;      /* 300 s without a stream */
     uint64_t keepalive_ms;         /* HTTP/2: ping after this silence, 0 = off */
     uint64_t keepalive_timeout_ms; /* and close when unanswered this long */
+    uint64_t ping_apart_ms;        /* 15 s between two pings of a peer, 0 = as it likes */
 };
 
 extern const struct server_limits server_limits_default;

@@ -78,6 +78,7 @@ static void read_some(struct socket *socket) {
     struct conn *conn = socket->transport.conn;
     char *bytes = conn->home->read_bytes;
     ssize_t len = recv(socket->fd, bytes, HOME_READ_BYTES, 0);
+    if (len == 0) socket->peer_ended = true;
     if (len > 0)
         conn_receive(conn, str_of(bytes, (size_t)len));
     else if (len == 0)

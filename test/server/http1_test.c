@@ -561,6 +561,21 @@ static void a_peer_that_closes_has_left(void **state) {
     assert_null(scene->fake.conn);
 }
 
+static void a_complete_answer_still_leaves_when_the_peer_has_ended(void **state) {
+    struct scene *scene = *state;
+    ask(scene, STR(GET HOST END));
+    scene->fake.window = 10;
+    exchange_head(scene->played.exchange, 200, NULL, 0);
+    exchange_end(scene->played.exchange, NULL, 0);
+    turn(scene);
+    assert_int_equal(scene->played.how, EXCHANGE_COMPLETE);
+    fake_peer_ends(&scene->fake);
+    assert_false(scene->fake.reading); /* or the end would be noticed without end */
+    fake_allow(&scene->fake, SIZE_MAX);
+    assert_text(&scene->fake, "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+    assert_null(scene->fake.conn);
+}
+
 static void a_peer_that_closes_unread_has_left_when_its_request_is_complete(void **state) {
     struct scene *scene = *state;
     ask(scene, STR(POST HOST "Content-Length: 5\r\n" END "he"));
@@ -745,6 +760,7 @@ int main(void) {
         SCENE(a_peer_that_reads_a_little_is_not_cut),
         SCENE(past_its_limit_a_stalled_connection_loses_the_exchange),
         SCENE(a_peer_that_closes_has_left),
+        SCENE(a_complete_answer_still_leaves_when_the_peer_has_ended),
         SCENE(a_peer_that_closes_unread_has_left_when_its_request_is_complete),
         SCENE(a_write_that_fails_means_the_peer_left),
         SCENE(an_aborted_exchange_closes_the_connection_at_once),
