@@ -176,8 +176,9 @@ static void linger(struct conn *conn) {
 
 void conn_watch(struct conn *conn) {
     if (conn->state == CONN_CUT) return;
-    bool reading =
+    bool wanted =
         conn->state != CONN_OPEN || !conn->protocol || conn->protocol->wants_bytes(conn);
+    bool reading = wanted && !conn->peer_ended;
     bool writing = conn->unsent.len > 0 || conn->yields;
     conn->transport->kind->watch(conn->transport, reading, writing);
 }

@@ -265,7 +265,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id,
 
 /* --- pings -------------------------------------------------------------------------------- */
 
-/* Pings closer than that, with no traffic between them, are only heat. */
+/* Pings closer than limits->ping_apart_ms, with no traffic between them, are only heat. */
 static void on_ping(struct http2 *http2) {
     uint64_t now = now_ms(http2);
     uint64_t apart_ms = http2->conn->limits->ping_apart_ms;

@@ -1031,6 +1031,17 @@ static void patient_pings_are_answered_for_ever(void **state) {
     assert_int_equal(scene->goaways, 0);
 }
 
+static void without_that_rule_pings_come_as_they_like(void **state) {
+    struct scene *scene = *state;
+    scene->fake.limits.ping_apart_ms = 0;
+    for (size_t i = 0; i < 40; i++) {
+        nghttp2_submit_ping(scene->session, 0, NULL);
+        talk(scene);
+    }
+    assert_int_equal(scene->pings_answered, 40);
+    assert_int_equal(scene->goaways, 0);
+}
+
 static void pings_between_answers_are_fine(void **state) {
     struct scene *scene = *state;
     struct exchange *exchange;
@@ -1081,12 +1092,13 @@ static void a_silent_peer_is_asked_and_then_cut(void **state) { /* G18 */
     struct scene *scene = *state;
     struct exchange *exchange;
     ask_open(scene, &exchange);
-    loop_advance(scene->fake.loop, 60000);
+    loop_advance(scene->fake.loop, server_limits_default.keepalive_ms);
     assert_true(scene->fake.sent.len > 0);
     talk(scene); /* answered: it lives on */
-    loop_advance(scene->fake.loop, 60000);
+    loop_advance(scene->fake.loop, server_limits_default.keepalive_ms);
     assert_int_equal(scene->app.alive, 1);
-    loop_advance(scene->fake.loop, 20000); /* not answered */
+    loop_advance(scene->fake.loop,
+                 server_limits_default.keepalive_timeout_ms); /* not answered */
     assert_int_equal(scene->app.calls[0].how, EXCHANGE_PEER_LEFT);
     assert_null(scene->fake.conn);
 }
@@ -1216,6 +1228,7 @@ int main(void) {
         RAW(unknown_frames_are_ignored),
         SCENE(three_quick_pings_are_too_many),
         SCENE(patient_pings_are_answered_for_ever),
+        SCENE(without_that_rule_pings_come_as_they_like),
         SCENE(pings_between_answers_are_fine),
         RAW(text_behind_a_preface_closes),
         RAW(a_slow_preface_is_closed_after_ten_seconds),
