@@ -38,9 +38,9 @@ fuzz: ## hunt with libFuzzer: P=sse for one parser, SECONDS_EACH=30
 	@BUILD=$(BUILD) JOBS=$(JOBS) SECONDS_EACH=$(SECONDS_EACH) scripts/fuzz $(P)
 
 bench: build ## numbers beside the last ones kept
+	@scripts/setup bench
 	@JOBS=$(JOBS) scripts/build $(BUILD) benches
-	@if [ -x bench/run.sh ]; then BUILD=$(BUILD) bench/run.sh; \
-	 else for b in $(BUILD)/bench/*_bench; do [ ! -x "$$b" ] || "$$b"; done; fi
+	@BUILD=$(BUILD) bench/run.sh
 
 install: build ## honours PREFIX and DESTDIR
 	@DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$(PREFIX)" --strip

@@ -22,6 +22,7 @@ weir_library(nghttp2 nghttp2/nghttp2.h libnghttp2.a nghttp2)
 weir_library(nettle nettle/hmac.h libnettle.a nettle)
 weir_library(libyaml yaml.h libyaml.a yaml)
 weir_library(sqlite3 sqlite3.h libsqlite3.a sqlite3)
+weir_library(zlib zlib.h libz.a z)
 target_link_libraries(weir_libraries INTERFACE Threads::Threads m ${CMAKE_DL_LIBS})
 
 # llhttp comes as C sources (package node-llhttp): compiled here, in strict mode, as it is.
