@@ -162,5 +162,5 @@ bench/script.sh "$CHUNKS" "$MEMORY_CHUNKS" >"$OUT/script.yaml"
 measure_rounds
 measure_memory
 measure_start
-python3 bench/table.py "$RESULTS" "$OUT"
+python3 bench/table.py "$RESULTS" "$OUT" bench/figures.md
 say "kept figures: bench/figures.md; these: $OUT/latest.json, $OUT/figures.md"

@@ -1,6 +1,9 @@
 """table: from the lines that run.sh collected to a table of medians and ranges.
 
-    table.py runs.jsonl FOLDER    writes FOLDER/latest.json and FOLDER/figures.md, prints the table
+    table.py runs.jsonl FOLDER [KEPT]
+
+Writes FOLDER/latest.json and FOLDER/figures.md, and prints the table with one more column:
+what KEPT, an earlier figures.md, said of weir.
 """
 import json
 import statistics
@@ -24,17 +27,17 @@ ROWS = [
     ("a turn's time, p99, ms", TURNS, "turn_us.p99", 1e-3, 1, "less"),
     ("events in a DATA frame", TURNS, "events_per_frame", 1, 1, None),
     ("paced 1 x 1,000: CPU an event, µs", PACED_ONE, "cpu_us_per_event", 1, 2, "less"),
-    ("its events a second", PACED_ONE, "events_per_second", 1, 0, None),
-    ("its lateness, p50, ms", PACED_ONE, "late_us.p50", 1e-3, 2, "less"),
-    ("its lateness, p99, ms", PACED_ONE, "late_us.p99", 1e-3, 2, "less"),
-    ("its lateness, p99.9, ms", PACED_ONE, "late_us.p999", 1e-3, 2, "less"),
-    ("its lateness, worst, ms", PACED_ONE, "late_us.max", 1e-3, 2, "less"),
+    ("paced 1 x 1,000: events a second", PACED_ONE, "events_per_second", 1, 0, None),
+    ("paced 1 x 1,000: lateness p50, ms", PACED_ONE, "late_us.p50", 1e-3, 2, "less"),
+    ("paced 1 x 1,000: lateness p99, ms", PACED_ONE, "late_us.p99", 1e-3, 2, "less"),
+    ("paced 1 x 1,000: lateness p99.9, ms", PACED_ONE, "late_us.p999", 1e-3, 2, "less"),
+    ("paced 1 x 1,000: worst lateness, ms", PACED_ONE, "late_us.max", 1e-3, 2, "less"),
     ("paced 100 x 10: CPU an event, µs", PACED_MANY, "cpu_us_per_event", 1, 2, "less"),
-    ("its events a second", PACED_MANY, "events_per_second", 1, 0, None),
-    ("its lateness, p50, ms", PACED_MANY, "late_us.p50", 1e-3, 2, "less"),
-    ("its lateness, p99, ms", PACED_MANY, "late_us.p99", 1e-3, 2, "less"),
-    ("its lateness, p99.9, ms", PACED_MANY, "late_us.p999", 1e-3, 2, "less"),
-    ("its lateness, worst, ms", PACED_MANY, "late_us.max", 1e-3, 2, "less"),
+    ("paced 100 x 10: events a second", PACED_MANY, "events_per_second", 1, 0, None),
+    ("paced 100 x 10: lateness p50, ms", PACED_MANY, "late_us.p50", 1e-3, 2, "less"),
+    ("paced 100 x 10: lateness p99, ms", PACED_MANY, "late_us.p99", 1e-3, 2, "less"),
+    ("paced 100 x 10: lateness p99.9, ms", PACED_MANY, "late_us.p999", 1e-3, 2, "less"),
+    ("paced 100 x 10: worst lateness, ms", PACED_MANY, "late_us.max", 1e-3, 2, "less"),
     ("memory idle, RSS MB", MEMORY, "idle.rss_kb", 1 / 1024, 1, "less"),
     ("memory idle, PSS MB", MEMORY, "idle.pss_kb", 1 / 1024, 1, "less"),
     ("with 1,000 idle streams, RSS MB", MEMORY, "open_streams.rss_kb", 1 / 1024, 1, "less"),
@@ -86,18 +89,35 @@ def ratio(ours, theirs, better):
     return f"{times if better == 'more' else 1 / times:.2f}"
 
 
-def table(lines):
-    heads = ["measured"] + [TITLES[s] for s in SERVERS] + ["weir : gRPC C++", "weir : floor"]
-    rows, kept = [heads, ["---"] * len(heads)], []
+def kept_cells(path):
+    """What an earlier page says of weir: title to cell."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            rows = [line.split("|") for line in file if line.startswith("| ")]
+    except OSError:
+        return {}
+    return {row[1].strip(): row[2].strip() for row in rows if len(row) > 3}
+
+
+def summaries(lines):
     for title, wanted, path, scale, digits, better in ROWS:
         found = {s: summary(values(lines, s, wanted, path)) for s in SERVERS}
-        kept.append({"measured": title, "of": wanted, "path": path, "better": better, **found})
+        yield title, found, scale, digits, better
+
+
+def table(lines):
+    rows = [["measured"] + [TITLES[s] for s in SERVERS] + ["weir : gRPC C++", "weir : floor"]]
+    for title, found, scale, digits, better in summaries(lines):
         rows.append([title] + [cell(found[s], scale, digits) for s in SERVERS]
                     + [ratio(found["weir"], found[s], better) for s in ("peer", "floor")])
-    widths = [max(len(row[i]) for row in rows) for i in range(len(heads))]
-    text = "\n".join("| " + " | ".join(value.ljust(widths[i]) for i, value in enumerate(row))
-                     + " |" for row in rows)
-    return text, kept
+    return rows
+
+
+def page(rows):
+    rows = rows[:1] + [["---"] * len(rows[0])] + rows[1:]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join("| " + " | ".join(value.ljust(widths[i]) for i, value in enumerate(row))
+                     + " |" for row in rows) + "\n"
 
 
 def remarks(lines):
@@ -130,15 +150,21 @@ def remarks(lines):
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
-    text, kept = table(lines)
+    rows = table(lines)
     notes = list(remarks(lines))
+    listed = "\n" + "\n".join("- " + note for note in notes) + "\n"
+    kept = kept_cells(sys.argv[3]) if len(sys.argv) > 3 else {}
     with open(sys.argv[2] + "/latest.json", "w", encoding="utf-8") as file:
-        json.dump({"table": kept, "remarks": notes, "runs": lines}, file, indent=1,
-                  ensure_ascii=False)
-    page = text + "\n\n" + "\n".join("- " + note for note in notes) + "\n"
+        json.dump({"table": [{"measured": title, "better": better, **found}
+                             for title, found, _, _, better in summaries(lines)],
+                   "remarks": notes, "runs": lines}, file, indent=1, ensure_ascii=False)
     with open(sys.argv[2] + "/figures.md", "w", encoding="utf-8") as file:
-        file.write(page)
-    print(page)
+        file.write(page(rows) + listed)
+    if kept:
+        for row in rows:
+            row.insert(2, kept.get(row[0], "-"))
+        rows[0][2] = "weir, kept"
+    print(page(rows) + listed)
 
 
 if __name__ == "__main__":
