@@ -24,7 +24,7 @@
 
 static bool explain(const struct listener *listener, int reason, struct err *e) {
     struct str name = listener->options.name, address = listener->options.address;
-    const char *why = strerror(reason);
+    const char *why = uv_strerror(-reason);
     if (reason == EADDRINUSE)
         why = "it is taken, perhaps by another weir: stop that one (`ss -lxtnp` shows who "
               "it is) or choose another address";
@@ -163,7 +163,7 @@ static bool has_room(struct listener *listener) {
 
 static void back_off(struct listener *listener, int reason) {
     log_warning(STR_FMT ": cannot accept: %s; trying again in %d ms",
-                STR_ARG(listener->options.name), strerror(reason), BACK_OFF_MS);
+                STR_ARG(listener->options.name), uv_strerror(-reason), BACK_OFF_MS);
     uv_poll_stop(&listener->poll);
     timer_start(&listener->back_off, BACK_OFF_MS);
 }
