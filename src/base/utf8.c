@@ -80,6 +80,23 @@ size_t utf8_cut(struct str s, size_t max_bytes) {
     return head.len == s.len ? s.len - utf8_pending(s) : head.len - utf8_pending(head);
 }
 
+size_t utf8_head(struct str s, uint64_t count) {
+    size_t at = 0;
+    /* Eight bytes at once: those of the form 10xxxxxx begin no character. */
+    for (uint64_t eight; at + 8 <= s.len; at += 8) {
+        memcpy(&eight, s.at + at, 8);
+        uint64_t tails = eight & ~(eight << 1) & 0x8080808080808080u;
+        uint64_t begun = 8 - (uint64_t)__builtin_popcountll(tails);
+        if (begun > count) break;
+        count -= begun;
+    }
+    for (; at < s.len; at++) {
+        bool begins = ((unsigned char)s.at[at] & 0xC0) != 0x80;
+        if (begins && count-- == 0) break;
+    }
+    return at;
+}
+
 bool utf8_append_repaired(struct buf *buf, struct str s) {
     while (s.len) {
         size_t valid = utf8_valid_prefix(s);

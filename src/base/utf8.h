@@ -25,6 +25,9 @@ size_t utf8_cut(struct str s, size_t max_bytes);
  * 0 to 3. A stream holds them back until then. */
 size_t utf8_pending(struct str s);
 
+/* Bytes that the first `count` characters take, or s.len when there are fewer. `s` is valid. */
+size_t utf8_head(struct str s, uint64_t count);
+
 /* Append `s` with each ill-formed part replaced by U+FFFD. False at the buffer's limit. */
 bool utf8_append_repaired(struct buf *buf, struct str s);
 

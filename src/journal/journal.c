@@ -113,10 +113,7 @@ uint64_t journal_append(struct journal *journal, const struct event *event) {
     size_t len = event_encoded_len(event);
     assert(len <= EVENT_MAX_BYTES);
     struct chunk *chunk = room_for(journal, len);
-    struct buf out = {.at = chunk->bytes + chunk->used, .room = len, .max_bytes = len};
-    bool fits = event_encode(event, &out);
-    assert(fits);
-    (void)fits;
+    event_put(event, len, chunk->bytes + chunk->used);
     uint64_t seq = ++journal->appended;
     chunk->used += len;
     chunk->last_seq = seq;

@@ -1,6 +1,7 @@
 #include "provider/scripted.h"
 
 #include "base/mem.h"
+#include "base/utf8.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -204,20 +205,10 @@ static bool next_step(struct provider_call *call) {
     return true;
 }
 
-/* Where `count` characters end. */
-static size_t characters_len(struct str text, uint64_t count) {
-    size_t len = 0;
-    for (; len < text.len; len++) {
-        bool begins = ((unsigned char)text.at[len] & 0xC0) != 0x80;
-        if (begins && count-- == 0) break;
-    }
-    return len;
-}
-
 static struct str cut_chunk(struct str text, const struct script_pace *pace) {
     if (pace->chunk == 0) return text;
     if (pace->bytes) return str_head(text, pace->chunk);
-    return str_head(text, characters_len(text, pace->chunk));
+    return str_head(text, utf8_head(text, pace->chunk));
 }
 
 static void give(struct provider_call *call, const struct script_step *step, struct str chunk) {

@@ -329,6 +329,12 @@ static bool add_section(struct batch *batch, const struct row *row,
     for (; rest.len; seq++) {
         struct event event = {.seq = seq};
         struct err unknown;
+        struct str behind = rest;
+        enum event_kind kind;
+        if (event_skip(&behind, &kind, &unknown) && kind == EVENT_TEXT) {
+            rest = behind; /* most of all events, and nothing that a table keeps */
+            continue;
+        }
         if (!event_decode(&rest, &event, &unknown)) {
             log_warning("store %s: row %" PRId64 " holds an event that was left out: %s",
                         batch->project->db->path, row->id, unknown.text);

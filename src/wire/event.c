@@ -124,7 +124,7 @@ static char *put_text(char *at, struct str text) {
     return at + text.len;
 }
 
-static bool take_varint(struct str *bytes, uint64_t *ret) {
+static bool take_long_varint(struct str *bytes, uint64_t *ret) {
     uint64_t number = 0;
     for (size_t i = 0; i < bytes->len && i < 10; i++) {
         uint64_t seven = (unsigned char)bytes->at[i] & 0x7F;
@@ -139,11 +139,23 @@ static bool take_varint(struct str *bytes, uint64_t *ret) {
     return false;
 }
 
-static bool take_text(struct str *bytes, struct str *ret) {
+/* Nearly all numbers here are small: one byte. */
+static inline bool take_varint(struct str *bytes, uint64_t *ret) {
+    if (bytes->len == 0 || (unsigned char)bytes->at[0] >= 0x80) {
+        return take_long_varint(bytes, ret);
+    }
+    *ret = (unsigned char)bytes->at[0];
+    bytes->at++;
+    bytes->len--;
+    return true;
+}
+
+static inline bool take_text(struct str *bytes, struct str *ret) {
     uint64_t len;
     if (!take_varint(bytes, &len) || len > bytes->len) return false;
-    *ret = str_head(*bytes, (size_t)len);
-    *bytes = str_skip(*bytes, (size_t)len);
+    *ret = str_of(bytes->at, (size_t)len);
+    bytes->at += len;
+    bytes->len -= (size_t)len;
     return true;
 }
 
@@ -169,6 +181,9 @@ static size_t field_len(const struct event *event, const struct field_row *row) 
 static size_t body_len(const struct event *event) {
     size_t len = varint_len(event->agent.len) + event->agent.len;
     len += varint_len(zigzag(event->at_ms));
+    if (event->kind == EVENT_TEXT || event->kind == EVENT_THINKING) {
+        return len + varint_len(event->text.text.len) + event->text.text.len;
+    }
     for (const struct field_row *row = fields[event->kind]; row->type != FIELD_END; row++) {
         len += field_len(event, row);
     }
@@ -181,16 +196,22 @@ size_t event_encoded_len(const struct event *event) {
     return 1 + varint_len(body) + body;
 }
 
-bool event_encode(const struct event *event, struct buf *out) {
-    assert(is_kind(event->kind));
-    size_t body = body_len(event);
-    size_t len = 1 + varint_len(body) + body;
-    char *at = buf_room(out, len);
-    if (!at) return false;
+/* The length of the body of an encoding of `len` bytes. */
+static size_t body_of(size_t len) {
+    size_t prefix = 2;
+    while (varint_len(len - prefix) + 1 != prefix) prefix++;
+    return len - prefix;
+}
+
+void event_put(const struct event *event, size_t len, char *at) {
     *at++ = (char)event->kind;
-    at = put_varint(at, body);
+    at = put_varint(at, body_of(len));
     at = put_text(at, event->agent);
     at = put_varint(at, zigzag(event->at_ms));
+    if (event->kind == EVENT_TEXT || event->kind == EVENT_THINKING) {
+        put_text(at, event->text.text); /* most of all events: no walk through the table */
+        return;
+    }
     for (const struct field_row *row = fields[event->kind]; row->type != FIELD_END; row++) {
         if (row->type == FIELD_TEXT) {
             at = put_text(at, *(const struct str *)field_at(event, row));
@@ -198,6 +219,13 @@ bool event_encode(const struct event *event, struct buf *out) {
             at = put_varint(at, field_number(event, row));
         }
     }
+}
+
+bool event_encode(const struct event *event, struct buf *out) {
+    size_t len = event_encoded_len(event);
+    char *at = buf_room(out, len);
+    if (!at) return false;
+    event_put(event, len, at);
     buf_grew(out, len);
     return true;
 }
@@ -237,6 +265,11 @@ bool event_decode(struct str *bytes, struct event *ret, struct err *e) {
     uint64_t at_ms;
     if (!take_text(&body, &event.agent) || !take_varint(&body, &at_ms)) goto cut;
     event.at_ms = unzigzag(at_ms);
+    if (kind == EVENT_TEXT && take_text(&body, &event.text.text)) {
+        *bytes = rest;
+        *ret = event;
+        return true;
+    }
     for (const struct field_row *row = fields[kind]; row->type != FIELD_END; row++) {
         if (body.len == 0) {
             set_missing(&event, row);
@@ -250,6 +283,19 @@ bool event_decode(struct str *bytes, struct event *ret, struct err *e) {
 
 cut:
     return err_set(e, ERR_DATA_LOSS, "a %s event is cut short", kinds[kind].name);
+}
+
+bool event_skip(struct str *bytes, enum event_kind *ret_kind, struct err *e) {
+    struct str rest = str_skip(*bytes, 1), body;
+    if (bytes->len == 0) return err_set(e, ERR_DATA_LOSS, "no event where one should begin");
+    unsigned kind = (unsigned char)bytes->at[0];
+    if (!is_kind(kind)) return err_set(e, ERR_DATA_LOSS, "no event has kind %u", kind);
+    if (!take_text(&rest, &body)) {
+        return err_set(e, ERR_DATA_LOSS, "a %s event is cut short", kinds[kind].name);
+    }
+    *bytes = rest;
+    *ret_kind = (enum event_kind)kind;
+    return true;
 }
 
 /* --- turns -------------------------------------------------------------------------------- */

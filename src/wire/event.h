@@ -117,6 +117,13 @@ bool event_encode(const struct event *event, struct buf *out);
 /* Exactly as many bytes as event_encode() will append. */
 size_t event_encoded_len(const struct event *event);
 
+/* The same into `len` bytes at `at`; len is what event_encoded_len() says. */
+void event_put(const struct event *event, size_t len, char *at);
+
+/* Move *bytes behind its first event without reading more than what kind it is.
+ * errors  ERR_DATA_LOSS cut short, or a kind nobody knows */
+MUST_CHECK bool event_skip(struct str *bytes, enum event_kind *ret_kind, struct err *e);
+
 /* Read the first event of *bytes and move *bytes behind it. seq is left as it is.
  * errors  ERR_DATA_LOSS cut short, or a kind nobody knows */
 MUST_CHECK bool event_decode(struct str *bytes, struct event *ret, struct err *e);

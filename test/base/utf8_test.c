@@ -182,6 +182,24 @@ static void repairing_stops_at_the_limit(void **state) {
     }
 }
 
+static void the_head_of_some_characters_ends_where_the_next_begins(void **state) {
+    (void)state;
+    struct str text =
+        STR("abcdefgh\xC3\xA9ijklmnop\xE2\x82\xACqrst\xF0\x9F\x98\x80uvwxyz123456789");
+    for (size_t from = 0; from < text.len; from++) {
+        if (((unsigned char)text.at[from] & 0xC0) == 0x80) continue;
+        struct str rest = str_skip(text, from);
+        for (uint64_t count = 0; count <= rest.len + 1; count++) {
+            uint64_t begun = 0;
+            size_t slow = 0;
+            for (; slow < rest.len; slow++) {
+                if (((unsigned char)rest.at[slow] & 0xC0) != 0x80 && begun++ == count) break;
+            }
+            assert_int_equal(utf8_head(rest, count), slow);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_short_sequence_is_judged_as_the_table_says),
@@ -192,6 +210,7 @@ int main(void) {
         cmocka_unit_test(holding_back_what_is_pending_gives_valid_pieces),
         cmocka_unit_test(ill_formed_parts_become_replacement_characters),
         cmocka_unit_test(repairing_stops_at_the_limit),
+        cmocka_unit_test(the_head_of_some_characters_ends_where_the_next_begins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -264,6 +264,49 @@ static void what_ends_a_run_and_what_waits_for_the_disk(void **state) {
     assert_str(event_kind_name(EVENT_TOOL_CALL), "tool_call");
 }
 
+static void skipping_ends_where_reading_ends_and_refuses_what_is_cut(void **state) {
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(events); i++) {
+        struct buf room;
+        struct str bytes = encoded(&events[i], &room), rest = bytes;
+        enum event_kind kind;
+        struct err e;
+        assert_true(event_skip(&rest, &kind, &e));
+        assert_int_equal(kind, events[i].kind);
+        assert_int_equal(rest.len, 0);
+        for (size_t cut = 0; cut < bytes.len; cut++) {
+            rest = str_head(bytes, cut);
+            assert_false(event_skip(&rest, &kind, &e));
+            assert_int_equal(e.code, ERR_DATA_LOSS);
+            assert_int_equal(rest.len, cut);
+        }
+        buf_done(&room);
+    }
+}
+
+static void lengths_around_a_longer_prefix_are_written_right(void **state) {
+    (void)state;
+    static char letters[70000];
+    memset(letters, 'x', sizeof(letters));
+    static const size_t around[] = {110, 128, 16370, 16384, 65500};
+    for (size_t i = 0; i < ARRAY_LEN(around); i++) {
+        for (size_t len = around[i]; len < around[i] + 30; len++) {
+            struct event event = {.kind = EVENT_TEXT, .agent = STR("a")}, again = {0};
+            struct buf room;
+            struct err e;
+            event.text.text = str_of(letters, len);
+            buf_init(&room, sizeof(letters));
+            assert_true(event_encode(&event, &room));
+            assert_int_equal(room.len, event_encoded_len(&event));
+            struct str bytes = buf_str(&room);
+            assert_true(event_decode(&bytes, &again, &e));
+            assert_int_equal(again.text.text.len, len);
+            assert_int_equal(bytes.len, 0);
+            buf_done(&room);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_reads_back_as_it_was_written),
@@ -277,6 +320,8 @@ int main(void) {
         cmocka_unit_test(an_event_that_does_not_fit_leaves_no_half),
         cmocka_unit_test(turns_are_walked_as_they_were_appended),
         cmocka_unit_test(what_ends_a_run_and_what_waits_for_the_disk),
+        cmocka_unit_test(skipping_ends_where_reading_ends_and_refuses_what_is_cut),
+        cmocka_unit_test(lengths_around_a_longer_prefix_are_written_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
