@@ -86,7 +86,7 @@ size_t utf8_head(struct str s, uint64_t count) {
     for (uint64_t eight; at + 8 <= s.len; at += 8) {
         memcpy(&eight, s.at + at, 8);
         uint64_t tails = eight & ~(eight << 1) & 0x8080808080808080u;
-        uint64_t begun = 8 - (uint64_t)__builtin_popcountll(tails);
+        uint64_t begun = tails ? 8 - (uint64_t)__builtin_popcountll(tails) : 8;
         if (begun > count) break;
         count -= begun;
     }
