@@ -1,6 +1,7 @@
 #include "rpc/call.h"
 
 #include "base/mem.h"
+#include "rpc/gzip.h"
 #include "rpc/status.h"
 
 #include <assert.h>
@@ -68,15 +69,9 @@ static void free_kept(struct rpc_call *call) {
 
 /* --- the end ----------------------------------------------------------------------------- */
 
-struct extra {
-    size_t count;
-    struct field fields[STATUS_EXTRA_MAX];
-};
-
 static void send_end(struct rpc_call *call, enum err_code code, struct str message) {
     timer_stop(&call->deadline);
-    status_end(call->exchange, code, message, call->extra ? call->extra->fields : NULL,
-               call->extra ? call->extra->count : 0);
+    status_end(call->exchange, code, message, call->trailing);
 }
 
 void rpc_end(struct rpc_call *call, enum err_code code, struct str message) {
@@ -84,6 +79,7 @@ void rpc_end(struct rpc_call *call, enum err_code code, struct str message) {
     bool cut = call->state == CALL_CUT;
     move(call, CALL_ENDED);
     if (cut) return;
+    if (call->initial) rpc_establish(call); /* the two kinds of metadata stay apart */
     send_end(call, code, message);
     intake_drop(call);
 }
@@ -185,7 +181,8 @@ static void on_closed(struct exchange *exchange, enum exchange_close how, void *
     task_cancel(&call->later);
     intake_done(&call->intake);
     free_kept(call);
-    free(call->extra);
+    free(call->initial);
+    free(call->trailing);
     call->magic = 0;
     free(call);
 }
@@ -231,17 +228,22 @@ void call_refuse_stream(struct rpc_call *call) {
     exchange_abort(call->exchange, ABORT_PROTOCOL);
 }
 
-void call_open(struct rpc_call *call, uint64_t timeout_ms, void *service_ctx) {
+void call_open(struct rpc_call *call, const struct call_wishes *wishes,
+               const struct rpc_service *service) {
     const struct rpc_method *method = call->method;
+    uint64_t timeout_ms = wishes->timeout_ms;
     bool one_request = method->kind == RPC_UNARY || method->kind == RPC_SERVER_STREAM;
-    intake_init(&call->intake, one_request, method->request_max_bytes);
+    size_t max_bytes =
+        service->request_max_bytes ? service->request_max_bytes : method->request_max_bytes;
+    intake_init(&call->intake, one_request, max_bytes, wishes->encoding);
+    call->takes_gzip = wishes->takes_gzip;
 
     if (method->deadline_ms && method->deadline_ms < timeout_ms)
         timeout_ms = method->deadline_ms;
     if (timeout_ms != NEVER) timer_start(&call->deadline, timeout_ms);
 
     move(call, CALL_OPENING);
-    call->ctx = method->handler->open(call, service_ctx);
+    call->ctx = method->handler->open(call, service->ctx);
     exchange_forget_request(call->exchange);
     if (call->state != CALL_OPENING) return;
     move(call, CALL_OPEN);
@@ -251,11 +253,18 @@ void call_open(struct rpc_call *call, uint64_t timeout_ms, void *service_ctx) {
 /* --- sending ----------------------------------------------------------------------------- */
 
 void rpc_establish(struct rpc_call *call) {
-    if (!exchange_head_sent(call->exchange)) status_head(call->exchange);
+    if (exchange_head_sent(call->exchange)) return;
+    status_head(call->exchange, call->announces_gzip, call->initial);
 }
 
 bool rpc_established(const struct rpc_call *call) {
     return exchange_head_sent(call->exchange);
+}
+
+void rpc_compress(struct rpc_call *call, enum rpc_compression compression) {
+    if (compression == RPC_GZIP && call->takes_gzip && !exchange_head_sent(call->exchange))
+        call->announces_gzip = true;
+    call->compresses = compression == RPC_GZIP && call->announces_gzip;
 }
 
 /* The queue is full of what the peer did not read; a message cut short must not go out. */
@@ -279,6 +288,20 @@ struct buf *rpc_message_begin(struct rpc_call *call) {
     return call->message_out;
 }
 
+/* Put the message compressed in its own place, when that is shorter. */
+static void compress(struct rpc_call *call, struct buf *out) {
+    size_t begin = call->message_begin + GRPC_PREFIX_BYTES;
+    struct str message = str_skip(buf_str(out), begin);
+    struct buf shorter;
+    buf_init(&shorter, message.len);
+    if (gzip_deflate(message, &shorter)) {
+        out->at[call->message_begin] = 1;
+        out->len = begin;
+        buf_append(out, buf_str(&shorter));
+    }
+    buf_done(&shorter);
+}
+
 void rpc_message_end(struct rpc_call *call) {
     struct buf *out = call->message_out;
     call->message_out = NULL;
@@ -287,6 +310,7 @@ void rpc_message_end(struct rpc_call *call) {
     } else if (!buf_ok(out)) {
         overflow(call, out);
     } else {
+        if (call->compresses) compress(call, out);
         grpc_end_message(out, call->message_begin);
         exchange_touch(call->exchange);
     }
@@ -309,18 +333,74 @@ uint64_t rpc_stalled_ms(const struct rpc_call *call) {
     return exchange_stalled_ms(call->exchange);
 }
 
-void rpc_trailer(struct rpc_call *call, struct str name, struct str value) {
-    if (!call->extra) call->extra = MEM_NEW(struct extra);
-    assert(call->extra->count < STATUS_EXTRA_MAX);
+/* --- metadata ----------------------------------------------------------------------------- */
+
+static void add_extra(struct rpc_call *call, struct status_extra **extra, struct str name,
+                      struct str value) {
+    if (!*extra) *extra = MEM_NEW(struct status_extra);
+    assert((*extra)->count < STATUS_EXTRA_MAX);
     struct buf text;
     buf_init(&text, value.len * 2 + 4);
     if (str_ends(name, STR("-bin"))) {
         grpc_bin_encode(&text, value);
         value = buf_str(&text);
     }
-    call->extra->fields[call->extra->count++] =
+    (*extra)->fields[(*extra)->count++] =
         (struct field){rpc_keep(call, name), rpc_keep(call, value)};
     buf_done(&text);
+}
+
+void rpc_header(struct rpc_call *call, struct str name, struct str value) {
+    assert(!exchange_head_sent(call->exchange) || !call_is_live(call));
+    add_extra(call, &call->initial, name, value);
+}
+
+void rpc_trailer(struct rpc_call *call, struct str name, struct str value) {
+    add_extra(call, &call->trailing, name, value);
+}
+
+static const struct field *metadata(const struct rpc_call *call, size_t *ret_count) {
+    assert(call->state == CALL_CHECKING || call->state == CALL_OPENING);
+    return exchange_fields(call->exchange, ret_count);
+}
+
+struct str rpc_metadata(const struct rpc_call *call, struct str key, size_t *ret_count) {
+    size_t field_count, found = 0;
+    const struct field *fields = metadata(call, &field_count);
+    struct str first = {NULL, 0};
+    for (size_t i = 0; i < field_count; i++) {
+        if (!str_equal(fields[i].name, key)) continue;
+        if (found++ == 0) first = fields[i].value;
+    }
+    if (ret_count) *ret_count = found;
+    return first;
+}
+
+struct str rpc_metadata_at(const struct rpc_call *call, struct str key, size_t index) {
+    size_t field_count;
+    const struct field *fields = metadata(call, &field_count);
+    bool binary = str_ends(key, STR("-bin"));
+    for (size_t i = 0; i < field_count; i++) {
+        if (!str_equal(fields[i].name, key)) continue;
+        /* Only binary values may have been joined: a comma is no letter of base64. */
+        struct str value, rest = fields[i].value;
+        do {
+            value = binary ? str_trim(str_split(rest, ',', &rest)) : rest;
+            if (index-- == 0) return value;
+        } while (binary && rest.at);
+    }
+    return (struct str){NULL, 0};
+}
+
+bool rpc_metadata_bin(const struct rpc_call *call, struct str key, size_t index,
+                      struct buf *out, struct err *e) {
+    assert(str_ends(key, STR("-bin")));
+    struct str value = rpc_metadata_at(call, key, index);
+    if (!value.at) {
+        return err_set(e, ERR_NOT_FOUND, "there is no value %zu of " STR_FMT, index,
+                       STR_ARG(key));
+    }
+    return grpc_bin_decode(out, value, e);
 }
 
 /* --- asking ------------------------------------------------------------------------------ */
@@ -341,17 +421,8 @@ struct exchange *rpc_exchange(struct rpc_call *call) {
     return call->exchange;
 }
 
-struct str rpc_metadata(const struct rpc_call *call, struct str key, size_t *ret_count) {
-    assert(call->state == CALL_CHECKING || call->state == CALL_OPENING);
-    size_t field_count, found = 0;
-    const struct field *fields = exchange_fields(call->exchange, &field_count);
-    struct str first = {NULL, 0};
-    for (size_t i = 0; i < field_count; i++) {
-        if (!str_equal(fields[i].name, key)) continue;
-        if (found++ == 0) first = fields[i].value;
-    }
-    if (ret_count) *ret_count = found;
-    return first;
+bool rpc_came_compressed(const struct rpc_call *call) {
+    return call->intake.inflated;
 }
 
 uint64_t rpc_time_left_ms(const struct rpc_call *call) {

@@ -47,8 +47,11 @@ struct rpc_site {
 
 struct rpc_call {
     uint32_t magic;
-    uint8_t state; /* enum call_state; written by move() only */
-    uint8_t why;   /* enum rpc_cancel, from CALL_CUT on */
+    uint8_t state;           /* enum call_state; written by move() only */
+    uint8_t why;             /* enum rpc_cancel, from CALL_CUT on */
+    bool takes_gzip : 1;     /* the client does */
+    bool announces_gzip : 1; /* the head says grpc-encoding: gzip */
+    bool compresses : 1;     /* the next messages */
     struct intake intake;
     struct list link;
     struct exchange *exchange;
@@ -61,7 +64,7 @@ struct rpc_call {
     struct buf *message_out; /* between rpc_message_begin() and _end() */
     size_t message_begin;
     struct kept *kept;
-    struct extra *extra;
+    struct status_extra *initial, *trailing; /* metadata that the handler added, or NULL */
 };
 
 /* Whether the handler may still send. */
@@ -77,9 +80,16 @@ void call_refuse(struct rpc_call *call, enum err_code code, struct str message);
 void call_refuse_http(struct rpc_call *call, int status);
 void call_refuse_stream(struct rpc_call *call);
 
-/* All checks passed: run open() and what comes right after it. `timeout_ms` is the client's,
- * UINT64_MAX for none. */
-void call_open(struct rpc_call *call, uint64_t timeout_ms, void *service_ctx);
+/* What the client's headers wished for. */
+struct call_wishes {
+    uint64_t timeout_ms; /* UINT64_MAX for none */
+    enum grpc_encoding encoding;
+    bool takes_gzip;
+};
+
+/* All checks passed: run open() and what comes right after it. */
+void call_open(struct rpc_call *call, const struct call_wishes *wishes,
+               const struct rpc_service *service);
 
 /* The peer broke the framing: end with a status and tell the handler. */
 void call_break(struct rpc_call *call, enum err_code code, struct str message);

@@ -1,6 +1,7 @@
 #include "rpc/intake.h"
 
 #include "rpc/call.h"
+#include "rpc/gzip.h"
 
 #include <assert.h>
 
@@ -21,8 +22,10 @@ static void move(struct intake *intake, enum intake_state next) {
     intake->state = (uint8_t)next;
 }
 
-void intake_init(struct intake *intake, bool one_request, size_t message_max_bytes) {
-    *intake = (struct intake){.one_request = one_request};
+void intake_init(struct intake *intake, bool one_request, size_t message_max_bytes,
+                 enum grpc_encoding encoding) {
+    assert(encoding != GRPC_ENCODING_UNKNOWN);
+    *intake = (struct intake){.one_request = one_request, .gzip = encoding == GRPC_GZIP};
     grpc_reader_init(&intake->reader, message_max_bytes);
     buf_init(&intake->held, one_request ? message_max_bytes : INTAKE_HELD_MAX_BYTES);
 }
@@ -67,29 +70,57 @@ static void broken(struct rpc_call *call, const struct err *e) {
     call_break(call, e->code, err_text(e));
 }
 
-/* Compressed messages are not agreed on yet, so each is an error; when they are, this is the
- * place that inflates. */
-static bool plain(struct grpc_message message, struct str *ret, struct err *e) {
-    if (!grpc_flag_allowed(message, GRPC_IDENTITY, e)) return false;
-    *ret = message.bytes;
-    return true;
-}
-
 static void hand_over(struct rpc_call *call, struct str message) {
     move(&call->intake, INTAKE_HANDED);
     if (call->method->handler->message)
         call->method->handler->message(call, message, call->ctx);
 }
 
-static void keep_request(struct rpc_call *call, struct str message) {
+/* The one request waits until it is sure that it is the only one. */
+static void keep_request(struct rpc_call *call, struct grpc_message message) {
     struct intake *intake = &call->intake;
+    struct err e;
     if (intake->has_request) {
         call_break(call, ERR_UNIMPLEMENTED, STR("more than one request message"));
         return;
     }
+    if (!message.compressed) {
+        buf_append(&intake->held, message.bytes);
+        assert(buf_ok(&intake->held));
+    } else if (!gzip_inflate(message.bytes, &intake->held, &e)) {
+        broken(call, &e);
+        return;
+    }
     intake->has_request = true;
-    buf_append(&intake->held, message);
-    assert(buf_ok(&intake->held));
+}
+
+static void hand_over_inflated(struct rpc_call *call, struct str bytes) {
+    struct buf message;
+    struct err e;
+    buf_init(&message, call->intake.reader.max_bytes);
+    if (gzip_inflate(bytes, &message, &e)) {
+        hand_over(call, buf_str(&message));
+    } else {
+        broken(call, &e);
+    }
+    buf_done(&message);
+}
+
+static void accept(struct rpc_call *call, struct grpc_message message) {
+    struct intake *intake = &call->intake;
+    struct err e;
+    if (!grpc_flag_allowed(message, intake->gzip ? GRPC_GZIP : GRPC_IDENTITY, &e)) {
+        broken(call, &e);
+        return;
+    }
+    intake->inflated = message.compressed;
+    if (intake->one_request) {
+        keep_request(call, message);
+    } else if (message.compressed) {
+        hand_over_inflated(call, message.bytes);
+    } else {
+        hand_over(call, message.bytes);
+    }
 }
 
 /* Read from the front of *bytes while the handler is ready; what is left, it was not. */
@@ -97,16 +128,13 @@ static void take(struct rpc_call *call, struct str *bytes) {
     struct intake *intake = &call->intake;
     while (call_is_live(call) && intake->state == INTAKE_WAITING) {
         struct grpc_message message;
-        struct str text;
         struct err e;
         enum grpc_step step = grpc_next(&intake->reader, bytes, &message, &e);
         if (step == GRPC_MORE) return;
-        if (step == GRPC_BROKEN || !plain(message, &text, &e)) {
+        if (step == GRPC_BROKEN) {
             broken(call, &e);
-        } else if (intake->one_request) {
-            keep_request(call, text);
         } else {
-            hand_over(call, text);
+            accept(call, message);
         }
     }
 }

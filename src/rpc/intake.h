@@ -8,6 +8,8 @@
  * window fills and the peer has to wait, too. A call with one request is handed nothing until
  * the peer has half-closed, because only then it is sure that there is one.
  *
+ * A compressed message is inflated on its way out, never past the method's limit.
+ *
  * Memory   part of a call; holds a buffer only while bytes wait or a message is incomplete.
  * Threads  one loop.
  * Source   grpc/PROTOCOL-HTTP2.md, "Requests"; checks.md G3 and G11.
@@ -38,12 +40,16 @@ struct intake {
     bool has_request; /* the message of such a call is in `held` */
     bool ended;       /* the peer has half-closed */
     bool running;     /* a message may be lent out from here */
+    bool gzip;        /* the call's grpc-encoding */
+    bool inflated;    /* the last message came compressed */
     struct grpc_reader reader;
     struct buf held; /* not consumed; or the one request */
     size_t taken;    /* how much of `held` has been read since */
 };
 
-void intake_init(struct intake *intake, bool one_request, size_t message_max_bytes);
+/* `encoding` is one that we know. */
+void intake_init(struct intake *intake, bool one_request, size_t message_max_bytes,
+                 enum grpc_encoding encoding);
 void intake_done(struct intake *intake);
 
 /* Body bytes came (borrowed), or the body has ended. */

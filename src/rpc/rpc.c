@@ -180,13 +180,22 @@ static bool check_timeout(struct rpc_call *call, uint64_t *ret_ms) {
     return true;
 }
 
-static bool check_encoding(struct rpc_call *call) {
+static bool check_encoding(struct rpc_call *call, enum grpc_encoding *ret) {
     struct str name = value_of(call->exchange, STR("grpc-encoding"));
     struct err e;
-    if (grpc_encoding_named(name) == GRPC_IDENTITY) return true;
+    *ret = grpc_encoding_named(name);
+    if (*ret != GRPC_ENCODING_UNKNOWN) return true;
     err_set(&e, ERR_UNIMPLEMENTED, "messages encoded as '" STR_FMT "' are not understood",
             STR_ARG(name));
     return refuse(call, &e);
+}
+
+static bool takes_gzip(const struct rpc_call *call) {
+    struct str list = value_of(call->exchange, STR("grpc-accept-encoding"));
+    while (list.at) {
+        if (str_equal(str_trim(str_split(list, ',', &list)), STR("gzip"))) return true;
+    }
+    return false;
 }
 
 static bool check_stopping(struct rpc_call *call) {
@@ -209,16 +218,16 @@ static bool check_caller(struct rpc_call *call, const struct rpc_service *servic
 
 void rpc_serve(struct rpc_site *site, struct exchange *exchange) {
     struct rpc_call *call = call_new(site, exchange);
-    uint64_t timeout_ms = NEVER;
+    struct call_wishes wishes = {.timeout_ms = NEVER, .takes_gzip = takes_gzip(call)};
     if (!timer_waits(&site->stall)) timer_start(&site->stall, site->stall_ms);
 
     if (!check_http(call)) return;
     const struct site_row *row = find_row(call);
     if (!row) return;
     call->method = row->method;
-    if (!check_timeout(call, &timeout_ms)) return;
-    if (!check_encoding(call)) return;
+    if (!check_timeout(call, &wishes.timeout_ms)) return;
+    if (!check_encoding(call, &wishes.encoding)) return;
     if (!check_stopping(call)) return;
     if (!check_caller(call, row->service)) return;
-    call_open(call, timeout_ms, row->service->ctx);
+    call_open(call, &wishes, row->service);
 }

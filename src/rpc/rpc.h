@@ -85,6 +85,8 @@ struct rpc_service {
     struct str name; /* "crawbl.agentruntime.v1.AgentRuntime" */
     const struct rpc_method *methods;
     size_t method_count;
+    size_t
+        request_max_bytes; /* of its methods, instead of what their rows say; 0: as they say */
     /* Fill *ret (ids copied with rpc_keep) or refuse with UNAUTHENTICATED; may ask for
      * metadata. NULL: everybody is let in as unknown. */
     bool (*authenticate)(struct rpc_call *call, void *ctx, struct rpc_identity *ret,
@@ -122,10 +124,22 @@ const struct rpc_identity *rpc_identity(const struct rpc_call *call);
 struct loop *rpc_loop(const struct rpc_call *call);
 struct exchange *rpc_exchange(struct rpc_call *call);
 
-/* The first value of a metadata key, as sent (that of a -bin key is base64); an empty str with
- * at == NULL when absent. Only until open() has returned: then the request's header section
- * is given back. `*ret_count`, when asked for, says how many values there are. */
+/* What the client sent along; only until open() has returned, then the request's header
+ * section is given back.
+ *
+ * The first field of this name as sent (that of a -bin key is base64); an empty str with
+ * at == NULL when absent. `*ret_count`, when asked for, says how many fields there are. */
 struct str rpc_metadata(const struct rpc_call *call, struct str key, size_t *ret_count);
+
+/* The value number `index`, from 0, as sent; at == NULL when there are no more. Values of a
+ * -bin key count one by one, whether they came in fields of their own or joined by commas. */
+struct str rpc_metadata_at(const struct rpc_call *call, struct str key, size_t index);
+
+/* The bytes of that value of a -bin key, appended to `out`.
+ * errors  ERR_NOT_FOUND there are no more; ERR_INTERNAL no base64; ERR_TOO_LARGE past the
+ *         limit of `out` */
+MUST_CHECK bool rpc_metadata_bin(const struct rpc_call *call, struct str key, size_t index,
+                                 struct buf *out, struct err *e);
 
 /* A copy that lives as long as the call, and ends in NUL. */
 struct str rpc_keep(struct rpc_call *call, struct str text);
@@ -137,6 +151,21 @@ uint64_t rpc_time_left_ms(const struct rpc_call *call);
 /* Ready for the next message; with none, half_closed may come. Neither comes before this
  * returns. Until then the client's window fills and it has to wait. */
 void rpc_next(struct rpc_call *call);
+
+/* Whether the message handed over last came compressed. */
+bool rpc_came_compressed(const struct rpc_call *call);
+
+/* One more field of initial metadata (copied), 16 at most, before the headers are out: with
+ * RPC_AT_ACCEPT that is inside open(). Names ending in -bin carry raw bytes, as in
+ * rpc_trailer(). */
+void rpc_header(struct rpc_call *call, struct str name, struct str value);
+
+/* Compress the messages from here on, or no longer; nothing is compressed unless asked, since
+ * most messages here are a few words. The first wish must come before the headers are out:
+ * they announce it. Without effect when the client does not take gzip; a message that would
+ * not get shorter goes as it is. */
+enum rpc_compression { RPC_PLAIN, RPC_GZIP };
+void rpc_compress(struct rpc_call *call, enum rpc_compression compression);
 
 /* Send the response headers now. RPC_AT_ACCEPT has done it. */
 void rpc_establish(struct rpc_call *call);

@@ -2,27 +2,41 @@
 
 #include "wire/grpc.h"
 
-#include <assert.h>
+#define HEAD_FIELDS_MAX 3 /* what always stands in a head, and grpc-encoding */
+#define END_FIELDS_MAX 2  /* grpc-status, grpc-message */
 
-/* gzip joins this list together with the inflating in call.c. */
 static const struct field head[] = {
     {STR_INIT("content-type"), STR_INIT("application/grpc")},
-    {STR_INIT("grpc-accept-encoding"), STR_INIT("identity")},
+    {STR_INIT("grpc-accept-encoding"), STR_INIT("identity,gzip")},
 };
+
+static const struct field gzip_encoding = {STR_INIT("grpc-encoding"), STR_INIT("gzip")};
 
 static const struct field ok[] = {{STR_INIT("grpc-status"), STR_INIT("0")}};
 
-void status_head(struct exchange *exchange) {
-    exchange_head(exchange, 200, head, ARRAY_LEN(head));
-}
-
 struct section {
-    struct field fields[ARRAY_LEN(head) + 2 + STATUS_EXTRA_MAX];
+    struct field fields[HEAD_FIELDS_MAX + END_FIELDS_MAX + STATUS_EXTRA_MAX];
     size_t count;
 };
 
-static void add(struct section *section, struct str name, struct str value) {
-    section->fields[section->count++] = (struct field){name, value};
+static void add(struct section *section, struct field field) {
+    section->fields[section->count++] = field;
+}
+
+static void add_head(struct section *section) {
+    for (size_t i = 0; i < ARRAY_LEN(head); i++) add(section, head[i]);
+}
+
+static void add_extra(struct section *section, const struct status_extra *extra) {
+    for (size_t i = 0; extra && i < extra->count; i++) add(section, extra->fields[i]);
+}
+
+void status_head(struct exchange *exchange, bool gzip, const struct status_extra *extra) {
+    struct section section = {.count = 0};
+    add_head(&section);
+    if (gzip) add(&section, gzip_encoding);
+    add_extra(&section, extra);
+    exchange_head(exchange, 200, section.fields, section.count);
 }
 
 static void send_section(struct exchange *exchange, const struct section *section, bool only) {
@@ -35,29 +49,27 @@ static void send_section(struct exchange *exchange, const struct section *sectio
 }
 
 void status_end(struct exchange *exchange, enum err_code code, struct str message,
-                const struct field *extra, size_t extra_count) {
-    assert(extra_count <= STATUS_EXTRA_MAX);
+                const struct status_extra *extra) {
     bool only = !exchange_head_sent(exchange);
-    if (!only && code == ERR_NONE && extra_count == 0) {
+    if (!only && code == ERR_NONE && !extra) {
         exchange_end(exchange, ok, ARRAY_LEN(ok));
         return;
     }
 
     struct section section = {.count = 0};
-    for (size_t i = 0; only && i < ARRAY_LEN(head); i++)
-        add(&section, head[i].name, head[i].value);
+    if (only) add_head(&section);
 
     char digits[4];
     struct buf number = {.at = digits, .room = sizeof(digits), .max_bytes = sizeof(digits)};
     buf_append_u64(&number, (uint64_t)err_kinds[code].grpc_status);
-    add(&section, STR("grpc-status"), buf_str(&number));
+    add(&section, (struct field){STR("grpc-status"), buf_str(&number)});
 
     struct buf text;
     buf_init(&text, GRPC_STATUS_MESSAGE_MAX_BYTES);
     if (code != ERR_NONE && message.len && grpc_message_encode(&text, message))
-        add(&section, STR("grpc-message"), buf_str(&text));
+        add(&section, (struct field){STR("grpc-message"), buf_str(&text)});
 
-    for (size_t i = 0; i < extra_count; i++) add(&section, extra[i].name, extra[i].value);
+    add_extra(&section, extra);
     send_section(exchange, &section, only);
     buf_done(&text);
 }

@@ -1,8 +1,8 @@
 /* status: how a gRPC response begins and ends, in header fields.
  *
- * The head is the same for every call. The end is grpc-status, for anything but OK the
- * grpc-message, and what a handler added; when no head went out before it, all of that and
- * the head become one header section ("trailers-only").
+ * The head says how messages are encoded, and what a handler added. The end is grpc-status, for
+ * anything but OK the grpc-message, and what a handler added; when no head went out before it,
+ * all of that and the head become one header section ("trailers-only").
  *
  * Memory   borrows; the exchange copies fields.
  * Threads  the exchange's loop.
@@ -13,14 +13,21 @@
 
 #include "server/exchange.h"
 
-#define STATUS_EXTRA_MAX 16 /* trailers that a handler may add */
+#define STATUS_EXTRA_MAX 16 /* fields that a handler may add to the head, and to the end */
 
-/* Send the head of a response whose messages follow. */
-void status_head(struct exchange *exchange);
+/* Fields of a handler's own. */
+struct status_extra {
+    size_t count;
+    struct field fields[STATUS_EXTRA_MAX];
+};
 
-/* End the response. `extra` are further trailers, at most STATUS_EXTRA_MAX. */
+/* Send the head of a response whose messages follow; `gzip`: some of them compressed.
+ * `extra` may be NULL. */
+void status_head(struct exchange *exchange, bool gzip, const struct status_extra *extra);
+
+/* End the response. `extra` are further trailers, or NULL. */
 void status_end(struct exchange *exchange, enum err_code code, struct str message,
-                const struct field *extra, size_t extra_count);
+                const struct status_extra *extra);
 
 /* Answer with a bare HTTP status: the request was not gRPC's. */
 void status_http(struct exchange *exchange, int status);

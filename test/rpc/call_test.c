@@ -3,7 +3,9 @@
 #include "rpc/call.h"
 
 #include "fake/exchange_fake.h"
+#include "rpc/gzip.h"
 #include "rpc/probe.h"
+#include "rpc/status.h"
 
 #include <stdio.h>
 
@@ -43,7 +45,7 @@ static void a_unary_call_answers_with_one_message_and_ok(void **state) {
     fake_body_end(x);
     ended_with(x, "0", NULL);
     assert_str(fake_head(x),
-               "content-type: application/grpc\ngrpc-accept-encoding: identity\n");
+               "content-type: application/grpc\ngrpc-accept-encoding: identity,gzip\n");
     settle();
     sent_is(x, "hello");
     done(x);
@@ -176,6 +178,208 @@ static void a_handler_adds_trailers_and_binary_ones_are_encoded(void **state) {
         done(x);
     }
     buf_clear(&probe.seen);
+}
+
+/* --- metadata ----------------------------------------------------------------------------- */
+
+static void add_initial(struct rpc_call *call) {
+    rpc_header(call, STR("x-name"), STR("value"));
+    rpc_header(call, STR("x-name"), STR("another"));
+    rpc_header(call, STR("x-raw-bin"), STR("\0\1\xFF"));
+}
+
+static void a_handler_adds_fields_to_the_head(void **state) {
+    (void)state;
+    static const char *const paths[] = {"/t.Probe/Talk", "/t.Probe/Unary"};
+    probe.in_open = add_initial;
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+        struct exchange *x = started(paths[i]);
+        rpc_establish(probe.call);
+        assert_str(fake_head(x), "content-type: application/grpc\n"
+                                 "grpc-accept-encoding: identity,gzip\n"
+                                 "x-name: value\nx-name: another\nx-raw-bin: AAH/\n");
+        rpc_end(probe.call, ERR_NONE, STR_EMPTY);
+        ended_with(x, "0", NULL);
+        done(x);
+    }
+}
+
+static void initial_metadata_goes_ahead_of_a_status_that_comes_at_once(void **state) {
+    (void)state;
+    probe.in_open = add_initial;
+    struct exchange *x = started("/t.Probe/Unary");
+    rpc_trailer(probe.call, STR("x-name"), STR("last"));
+    rpc_end(probe.call, ERR_ABORTED, STR("no"));
+    ended_with(x, "10", "no");
+    assert_str(fake_value(fake_head(x), "x-name"), "value");
+    assert_str(fake_value(fake_trailers(x), "x-name"), "last");
+    done(x);
+}
+
+static void a_head_holds_as_many_fields_as_may_be_added(void **state) {
+    (void)state;
+    struct exchange *x = started("/t.Probe/Unary");
+    for (int i = 0; i < STATUS_EXTRA_MAX; i++) {
+        rpc_header(probe.call, STR("a"), STR_EMPTY);
+        rpc_trailer(probe.call, STR("b-bin"), STR_EMPTY);
+    }
+    rpc_end(probe.call, ERR_ABORTED, STR("no"));
+    ended_with(x, "10", "no");
+    done(x);
+}
+
+static const char *const values[] = {"AAH/",         "AAH/,Zg==", "",
+                                     " Zm8 , Zm9v,", "no base64", NULL};
+
+static void look_at_values(struct rpc_call *call) {
+    /* clang-format off */
+    static const struct {
+        bool fine;
+        struct str bytes;
+    } expected[] = {
+        {true, STR_INIT("\0\1\xFF")}, {true, STR_INIT("\0\1\xFF")}, {true, STR_INIT("f")},
+        {true, STR_INIT("")}, {true, STR_INIT("fo")}, {true, STR_INIT("foo")},
+        {true, STR_INIT("")}, {false, STR_INIT("")},
+    };
+    /* clang-format on */
+    struct buf out;
+    struct err e;
+    buf_init(&out, 16);
+    for (size_t i = 0; i < ARRAY_LEN(expected); i++) {
+        buf_clear(&out);
+        assert_int_equal(rpc_metadata_bin(call, STR("x-bin"), i, &out, &e), expected[i].fine);
+        assert_true(str_equal(buf_str(&out), expected[i].bytes));
+        if (!expected[i].fine) assert_int_equal(e.code, ERR_INTERNAL);
+    }
+    assert_false(rpc_metadata_bin(call, STR("x-bin"), ARRAY_LEN(expected), &out, &e));
+    assert_int_equal(e.code, ERR_NOT_FOUND);
+    assert_false(rpc_metadata_bin(call, STR("y-bin"), 0, &out, &e));
+    assert_int_equal(e.code, ERR_NOT_FOUND);
+    buf_done(&out);
+
+    assert_str(rpc_metadata_at(call, STR("x"), 0), "a,b");
+    assert_str(rpc_metadata_at(call, STR("x"), 1), "c");
+    assert_null(rpc_metadata_at(call, STR("x"), 2).at);
+}
+
+static void values_are_found_one_by_one_and_binary_ones_also_behind_commas(void **state) {
+    (void)state;
+    probe.in_open = look_at_values;
+    struct exchange *x = request("/t.Probe/Unary");
+    for (size_t i = 0; values[i]; i++) fake_field(x, "x-bin", values[i]);
+    fake_field(x, "x", "a,b");
+    fake_field(x, "x", "c");
+    start(x);
+    fake_leave(x);
+    done(x);
+}
+
+/* --- compression -------------------------------------------------------------------------- */
+
+static void wish_for_gzip(struct rpc_call *call) {
+    rpc_compress(call, RPC_GZIP);
+}
+
+/* A message that is worth it. */
+static struct str long_message(void) {
+    static char text[1000];
+    memset(text, 'x', sizeof(text));
+    return str_of(text, sizeof(text));
+}
+
+/* The one message that was sent, as it was before it was compressed. */
+static void sent_compressed(struct exchange *x, struct str expected) {
+    settle();
+    struct str sent = fake_sent(x);
+    struct err e;
+    struct buf out;
+    buf_init(&out, 1 * MIB);
+    assert_true(sent.len > GRPC_PREFIX_BYTES && sent.len < expected.len);
+    assert_int_equal(sent.at[0], 1);
+    assert_int_equal((unsigned char)sent.at[4], sent.len - GRPC_PREFIX_BYTES);
+    assert_true(gzip_inflate(str_skip(sent, GRPC_PREFIX_BYTES), &out, &e));
+    assert_true(str_equal(buf_str(&out), expected));
+    buf_done(&out);
+}
+
+static void messages_are_compressed_when_both_sides_want_it(void **state) {
+    (void)state;
+    static const char *const lists[] = {"gzip", "identity, gzip", "identity,deflate,gzip "};
+    static const char *const paths[] = {"/t.Probe/Talk", "/t.Probe/Unary"};
+    probe.in_open = wish_for_gzip;
+    for (size_t i = 0; i < ARRAY_LEN(lists) * ARRAY_LEN(paths); i++) {
+        struct exchange *x = request(paths[i % ARRAY_LEN(paths)]);
+        fake_field(x, "grpc-accept-encoding", lists[i / ARRAY_LEN(paths)]);
+        start(x);
+        rpc_send(probe.call, long_message());
+        assert_str(fake_value(fake_head(x), "grpc-encoding"), "gzip");
+        sent_compressed(x, long_message());
+        fake_leave(x);
+        done(x);
+    }
+}
+
+static void nothing_is_compressed_for_a_client_that_did_not_ask(void **state) {
+    (void)state;
+    static const char *const lists[] = {NULL, "", "identity", "gzip2,deflate"};
+    probe.in_open = wish_for_gzip;
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        struct exchange *x = request("/t.Probe/Talk");
+        if (lists[i]) fake_field(x, "grpc-accept-encoding", lists[i]);
+        start(x);
+        rpc_send(probe.call, long_message());
+        settle();
+        assert_null(fake_value(fake_head(x), "grpc-encoding").at);
+        assert_int_equal(fake_sent(x).len, GRPC_PREFIX_BYTES + long_message().len);
+        fake_leave(x);
+        done(x);
+    }
+}
+
+static void a_wish_behind_the_head_comes_too_late(void **state) {
+    (void)state;
+    struct exchange *x = request("/t.Probe/Talk");
+    fake_field(x, "grpc-accept-encoding", "gzip");
+    start(x);
+    rpc_compress(probe.call, RPC_GZIP);
+    rpc_send(probe.call, long_message());
+    settle();
+    assert_int_equal(fake_sent(x).len, GRPC_PREFIX_BYTES + long_message().len);
+    fake_leave(x);
+    done(x);
+}
+
+static void each_message_may_be_compressed_or_not(void **state) {
+    (void)state;
+    probe.in_open = wish_for_gzip;
+    struct exchange *x = request("/t.Probe/Talk");
+    fake_field(x, "grpc-accept-encoding", "gzip");
+    start(x);
+    rpc_compress(probe.call, RPC_PLAIN);
+    rpc_send(probe.call, long_message());
+    settle();
+    size_t plain = fake_sent(x).len;
+    assert_int_equal(plain, GRPC_PREFIX_BYTES + long_message().len);
+    rpc_compress(probe.call, RPC_GZIP);
+    rpc_send(probe.call, long_message());
+    settle();
+    assert_int_equal(fake_sent(x).at[plain], 1);
+    fake_leave(x);
+    done(x);
+}
+
+static void a_message_that_gets_no_shorter_goes_as_it_is(void **state) {
+    (void)state;
+    probe.in_open = wish_for_gzip;
+    struct exchange *x = request("/t.Probe/Talk");
+    fake_field(x, "grpc-accept-encoding", "gzip");
+    start(x);
+    rpc_send(probe.call, STR(""));
+    rpc_send(probe.call, STR("token"));
+    settle();
+    sent_is(x, "|token");
+    fake_leave(x);
+    done(x);
 }
 
 /* --- the queue --------------------------------------------------------------------------- */
@@ -429,6 +633,15 @@ int main(void) {
         TEST(every_code_has_its_grpc_number),
         TEST(a_status_message_is_escaped_and_cut),
         TEST(a_handler_adds_trailers_and_binary_ones_are_encoded),
+        TEST(a_handler_adds_fields_to_the_head),
+        TEST(initial_metadata_goes_ahead_of_a_status_that_comes_at_once),
+        TEST(a_head_holds_as_many_fields_as_may_be_added),
+        TEST(values_are_found_one_by_one_and_binary_ones_also_behind_commas),
+        TEST(messages_are_compressed_when_both_sides_want_it),
+        TEST(nothing_is_compressed_for_a_client_that_did_not_ask),
+        TEST(a_wish_behind_the_head_comes_too_late),
+        TEST(each_message_may_be_compressed_or_not),
+        TEST(a_message_that_gets_no_shorter_goes_as_it_is),
         TEST(a_handler_is_told_when_its_queue_has_drained),
         TEST(a_message_that_does_not_fit_is_not_sent_in_part),
         TEST(a_handler_that_ends_before_it_was_told_is_not_told),

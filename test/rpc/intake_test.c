@@ -3,6 +3,7 @@
 #include "rpc/intake.h"
 
 #include "fake/exchange_fake.h"
+#include "rpc/gzip.h"
 #include "rpc/probe.h"
 
 #include <stdio.h>
@@ -321,6 +322,127 @@ static void a_flag_that_nobody_agreed_on_is_an_error(void **state) {
     }
 }
 
+/* --- compressed messages (G3) ---------------------------------------------------------------
+ */
+
+/* One message as a client that has agreed on gzip sends it; a plain one too, unless `text`
+ * gets shorter. */
+static struct str squeezed(struct buf *room, struct str text) {
+    buf_init(room, 1 * MIB);
+    size_t begin = grpc_begin_message(room);
+    if (gzip_deflate(text, room)) {
+        room->at[begin] = 1;
+    } else {
+        buf_append(room, text);
+    }
+    grpc_end_message(room, begin);
+    return buf_str(room);
+}
+
+static struct exchange *started_with_gzip(const char *path) {
+    struct exchange *x = request(path);
+    fake_field(x, "grpc-encoding", "gzip");
+    start(x);
+    return x;
+}
+
+#define LONG_TEXT "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+
+static void compressed_messages_are_inflated_however_the_body_is_cut(void **state) {
+    (void)state;
+    static const char *const paths[] = {"/t.Probe/Talk", "/t.Probe/Upload", "/t.Probe/Unary"};
+    struct buf room;
+    struct str body = squeezed(&room, STR(LONG_TEXT));
+    assert_true(body.len < strlen(LONG_TEXT));
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+        for (size_t cut = 0; cut <= body.len; cut++) {
+            struct exchange *x = started_with_gzip(paths[i]);
+            fake_body(x, str_head(body, cut));
+            settle();
+            fake_body(x, str_skip(body, cut));
+            fake_body_end(x);
+            assert_true(rpc_came_compressed(probe.call));
+            rpc_next(probe.call);
+            settle();
+            seen_is("open [" LONG_TEXT "] half_closed");
+            fake_leave(x);
+            done(x);
+            seen_is("left closed");
+        }
+    }
+    buf_done(&room);
+}
+
+static void a_stream_may_mix_compressed_messages_with_plain_ones(void **state) {
+    (void)state;
+    probe.asks = true;
+    struct buf room;
+    struct exchange *x = started_with_gzip("/t.Probe/Talk");
+    send_messages(x, "plain");
+    assert_false(rpc_came_compressed(probe.call));
+    fake_body(x, squeezed(&room, STR(LONG_TEXT)));
+    buf_done(&room);
+    assert_true(rpc_came_compressed(probe.call));
+    send_messages(x, "|end");
+    assert_false(rpc_came_compressed(probe.call));
+    seen_is("open [plain] [" LONG_TEXT "] [] [end]");
+    fake_leave(x);
+    done(x);
+}
+
+static void a_damaged_compressed_message_is_an_error(void **state) {
+    (void)state;
+    static const char *const paths[] = {"/t.Probe/Talk", "/t.Probe/Unary"};
+    struct buf room, bad;
+    struct str message = str_skip(squeezed(&room, STR(LONG_TEXT)), GRPC_PREFIX_BYTES);
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+        for (size_t len = 0; len < message.len; len++) {
+            buf_init(&bad, 1 * KIB);
+            grpc_append_message(&bad, str_head(message, len));
+            bad.at[0] = 1;
+            struct exchange *x = started_with_gzip(paths[i]);
+            fake_body(x, buf_str(&bad));
+            buf_done(&bad);
+            broken_with(x, "13");
+        }
+    }
+    buf_done(&room);
+}
+
+static void a_bomb_is_refused_at_the_methods_limit(void **state) {
+    (void)state;
+    static const char *const paths[] = {"/t.Probe/Talk", "/t.Probe/Unary"};
+    static char letters[1 * MIB];
+    struct buf room;
+    memset(letters, 'x', sizeof(letters));
+    struct str body = squeezed(&room, str_of(letters, sizeof(letters)));
+    struct str fits = str_of(letters, PROBE_MESSAGE_MAX_BYTES);
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+        struct exchange *x = started_with_gzip(paths[i]);
+        assert_true(body.len > PROBE_MESSAGE_MAX_BYTES); /* the prefix alone tells */
+        fake_body(x, body);
+        broken_with(x, "8");
+
+        struct buf small;
+        x = started_with_gzip(paths[i]);
+        fake_body(x, squeezed(&small, str_of(letters, PROBE_MESSAGE_MAX_BYTES + 1)));
+        buf_done(&small);
+        broken_with(x, "8");
+
+        x = started_with_gzip(paths[i]);
+        fake_body(x, squeezed(&small, fits));
+        buf_done(&small);
+        fake_body_end(x);
+        assert_int_equal(probe.seen.len,
+                         strlen("open []") + fits.len + (i ? strlen(" half_closed") : 0));
+        buf_clear(&probe.seen);
+        fake_leave(x);
+        done(x);
+        buf_clear(&probe.seen);
+    }
+    buf_done(&room);
+}
+
 static void a_message_past_its_limit_is_refused_at_its_prefix(void **state) {
     (void)state;
     static const unsigned char too_long[] = {0, 0, 0, 3, 0xE9}; /* 1001 */
@@ -363,6 +485,10 @@ int main(void) {
         TEST(a_stream_that_ends_inside_a_message_is_an_error_wherever_it_is_cut),
         TEST(exactly_one_request_is_what_such_calls_have),
         TEST(a_flag_that_nobody_agreed_on_is_an_error),
+        TEST(compressed_messages_are_inflated_however_the_body_is_cut),
+        TEST(a_stream_may_mix_compressed_messages_with_plain_ones),
+        TEST(a_damaged_compressed_message_is_an_error),
+        TEST(a_bomb_is_refused_at_the_methods_limit),
         TEST(a_message_past_its_limit_is_refused_at_its_prefix),
         TEST(an_error_before_the_half_close_is_trailers_only),
     };

@@ -25,8 +25,9 @@ struct probe {
     bool ends_early; /* rpc_end(ABORTED) in open() */
     bool ends_in_message;
     bool ends_at_stop;
-    bool refuses;         /* authenticate() says no */
-    size_t sends_in_open; /* bytes of a message sent from open() */
+    bool refuses;                           /* authenticate() says no */
+    size_t sends_in_open;                   /* bytes of a message sent from open() */
+    void (*in_open)(struct rpc_call *call); /* what else a test wants there */
 };
 
 static struct probe probe;
@@ -45,6 +46,7 @@ static void *probe_open(struct rpc_call *call, void *service_ctx) {
     assert_ptr_equal(service_ctx, &probe);
     probe.call = call;
     say("open");
+    if (probe.in_open) probe.in_open(call);
     if (probe.sends_in_open) {
         char *bytes = calloc(1, probe.sends_in_open);
         rpc_send(call, str_of(bytes, probe.sends_in_open));
