@@ -36,6 +36,7 @@ struct stripe {
 
 struct session_table {
     struct store *store;
+    _Atomic uint64_t last_run;
     struct history *empty;
     struct stripe stripes[STRIPE_COUNT];
 };
@@ -85,6 +86,10 @@ void session_table_free(struct session_table *table) {
     }
     history_unref(table->empty);
     free(table);
+}
+
+_Atomic uint64_t *session_table_last_run(struct session_table *table) {
+    return &table->last_run;
 }
 
 /* Lengths in front, so that no two triples of names share a key. */
@@ -166,6 +171,7 @@ static bool is_too_deep(struct session *session) {
 
 static void give(struct session *session, struct lease *lease, struct lease *lender) {
     lease->state = LEASE_HELD;
+    lease->children = 0;
     lease->lender = lender;
     lease->depth = lender ? lender->depth + 1 : 0;
     lease->parent = lender ? lender->run : 0;
