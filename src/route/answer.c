@@ -43,6 +43,7 @@ struct str answer_state_name(enum answer_state state) {
 
 static void move(struct route_call *call, enum answer_state next) {
     assert(answer_may_become(call->state, next));
+    if (call->state == ANSWER_COLLECTING) timer_stop(&call->slow);
     call->state = (uint8_t)next;
 }
 
@@ -58,6 +59,21 @@ static void on_body(struct exchange *exchange, struct str bytes, void *ctx) {
         answer_refuse(call, 413, STR("PAYLOAD_TOO_LARGE"), "the body is larger than %zu bytes",
                       call->table->body_max_bytes);
     }
+}
+
+/* A body that drips holds a connection and a buffer for as long as its sender likes. */
+static void on_stretch(void *ctx) {
+    struct route_call *call = ctx;
+    const struct route_table *table = call->table;
+    if (call->body.len - call->stretch_from >= table->body_stretch_bytes) {
+        call->stretch_from = call->body.len;
+        timer_start(&call->slow, table->body_stretch_ms);
+        return;
+    }
+    buf_release(&call->body);
+    answer_refuse(call, 408, STR("REQUEST_TIMEOUT"),
+                  "the body came slower than %zu bytes in %llu ms", table->body_stretch_bytes,
+                  (unsigned long long)table->body_stretch_ms);
 }
 
 static void on_body_end(struct exchange *exchange, void *ctx) {
@@ -113,6 +129,7 @@ struct route_call *answer_new(struct route_site *site, struct exchange *exchange
     call->site = site;
     call->table = site->tables[site->table_count - 1];
     call->no_body = str_equal(exchange_method(exchange), STR("HEAD"));
+    timer_init(&call->slow, site->loop, on_stretch, call);
     list_append(&site->calls, &call->link);
     exchange_accept(exchange, &events, call);
     return call;
@@ -120,7 +137,10 @@ struct route_call *answer_new(struct route_site *site, struct exchange *exchange
 
 void answer_collect(struct route_call *call, const struct route *row) {
     call->row = row;
-    buf_init(&call->body, call->table->body_max_bytes);
+    const struct route_table *table = call->table;
+    buf_init(&call->body, table->body_max_bytes);
+    bool timed = (row->needs & ROUTE_JSON) && table->body_stretch_bytes;
+    if (timed) timer_start(&call->slow, table->body_stretch_ms);
 }
 
 void answer_say_stopping(struct route_call *call) {

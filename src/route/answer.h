@@ -48,6 +48,8 @@ struct route_call {
     const struct route_table *table;
     const struct route *row; /* NULL until found */
     struct buf body;
+    struct timer slow;   /* runs while the body comes in */
+    size_t stretch_from; /* what had come when it was started last */
     struct arena *arena; /* for `extra`; NULL until a field is added */
     struct extra *extra;
     const struct route_watch *watch;

@@ -54,6 +54,10 @@ struct route_table {
     const struct field *always; /* on every response of this table */
     size_t always_count;
     size_t body_max_bytes;
+    /* A body that is not whole must bring so much in every stretch of this length, or it is
+     * answered 408. 0: it may take its time. */
+    uint64_t body_stretch_ms;
+    size_t body_stretch_bytes;
     route_guard_fn *guard; /* may be NULL */
     /* Append the JSON body of a failure. NULL: {"error":{"code","message","details"}}. */
     void (*failure_body)(const struct route_failure *failure, struct buf *out);

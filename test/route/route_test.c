@@ -110,6 +110,8 @@ static const struct route_table first = {
     .always = first_always,
     .always_count = ARRAY_LEN(first_always),
     .body_max_bytes = BODY_MAX_BYTES,
+    .body_stretch_ms = 10000,
+    .body_stretch_bytes = 10,
     .guard = guard,
     .ctx = &loop,
 };
@@ -389,6 +391,37 @@ static void a_body_that_grows_too_large_is_cut_off(void **state) {
     seen_is("guard");
 }
 
+/* P8 */
+static void a_body_that_drips_is_answered_408(void **state) {
+    (void)state;
+    struct exchange *x = request("POST", "/invoke");
+    start(x);
+    loop_advance(loop, 9999);
+    fake_body(x, STR("0123456789")); /* just enough for the first stretch */
+    loop_advance(loop, 10000);
+    assert_int_equal(fake_status(x), 0);
+    fake_body(x, STR("012345678"));
+    loop_advance(loop, 10000);
+    answered(x, 408,
+             "{\"error\":{\"code\":\"REQUEST_TIMEOUT\",\"message\":\"the body came slower "
+             "than 10 bytes in 10000 ms\"}}");
+    done(x);
+    seen_is("guard");
+}
+
+static void a_body_in_time_leaves_its_handler_all_the_time(void **state) {
+    (void)state;
+    struct exchange *x = request("POST", "/later");
+    start(x);
+    loop_advance(loop, 9000);
+    fake_body(x, STR("{}"));
+    fake_body_end(x);
+    loop_advance(loop, 100000);
+    assert_int_equal(fake_status(x), 0);
+    fake_leave(x);
+    done(x);
+}
+
 static void a_body_is_the_same_however_it_is_cut(void **state) {
     (void)state;
     struct str body = STR("{\"input\":\"hello\"}");
@@ -637,6 +670,8 @@ int main(void) {
         TEST(a_refused_type_is_named_and_a_row_without_json_does_not_care),
         TEST(a_body_that_says_it_is_too_large_is_not_read),
         TEST(a_body_that_grows_too_large_is_cut_off),
+        TEST(a_body_that_drips_is_answered_408),
+        TEST(a_body_in_time_leaves_its_handler_all_the_time),
         TEST(a_body_is_the_same_however_it_is_cut),
         TEST(a_call_lends_headers_and_body_until_it_is_answered),
         TEST(a_handler_may_fail_in_the_tables_shape),
