@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
@@ -13,12 +14,20 @@
 
 static const char *const level_names[] = {"debug", "info", "warning", "error"};
 
-enum log_level log_lowest = LOG_WARNING;
-static enum log_form log_form = LOG_PLAIN;
+atomic_int log_lowest = LOG_WARNING;
+static atomic_int log_form = LOG_PLAIN;
+
+/* The second that is being counted, its lines, and what was left out and not yet told. */
+static struct {
+    pthread_mutex_t lock;
+    uint64_t second;
+    unsigned lines;
+    unsigned long long left_out;
+} often = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void log_setup(enum log_level lowest, enum log_form form) {
-    log_lowest = lowest;
-    log_form = form;
+    atomic_store(&log_lowest, (int)lowest);
+    atomic_store(&log_form, (int)form);
 }
 
 /* 2026-11-21T15:58:00.123Z */
@@ -68,18 +77,15 @@ static void append_one_line(struct buf *line, struct str text) {
     }
 }
 
-void log_line(enum log_level level, const char *format, ...) {
+static void write_line(enum log_level level, const char *format, va_list values) {
     struct buf text, valid, line;
     buf_init(&text, LOG_LINE_BYTES);
     buf_init(&valid, 3 * LOG_LINE_BYTES);
     buf_init(&line, 20 * LOG_LINE_BYTES);
-    va_list values;
-    va_start(values, format);
     if (!buf_vprintf(&text, format, values)) {
         buf_clear(&text);
         buf_append(&text, STR("(a line longer than the log takes)"));
     }
-    va_end(values);
     utf8_append_repaired(&valid, buf_str(&text));
     if (log_form == LOG_JSON) {
         buf_append(&line, STR("{\"time\":\""));
@@ -97,4 +103,55 @@ void log_line(enum log_level level, const char *format, ...) {
     buf_done(&text);
     buf_done(&valid);
     buf_done(&line);
+}
+
+void log_line(enum log_level level, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    write_line(level, format, values);
+    va_end(values);
+}
+
+/* --- lines that come often ---------------------------------------------------------------- */
+
+/* Whether one more may be written; *ret_left_out is what the line before it has to tell. */
+static bool may_write(unsigned long long *ret_left_out) {
+    uint64_t second = clock_mono_ms() / 1000;
+    pthread_mutex_lock(&often.lock);
+    if (second != often.second) {
+        often.second = second;
+        often.lines = 0;
+    }
+    bool may = often.lines < LOG_OFTEN_MAX;
+    *ret_left_out = may ? often.left_out : 0;
+    if (may) {
+        often.lines++;
+        often.left_out = 0;
+    } else {
+        often.left_out++;
+    }
+    pthread_mutex_unlock(&often.lock);
+    return may;
+}
+
+static void tell_left_out(unsigned long long count) {
+    if (count) log_warning("%llu lines like the one before were left out", count);
+}
+
+void log_often(enum log_level level, const char *format, ...) {
+    unsigned long long left_out;
+    if (!log_wants(level) || !may_write(&left_out)) return;
+    tell_left_out(left_out);
+    va_list values;
+    va_start(values, format);
+    write_line(level, format, values);
+    va_end(values);
+}
+
+void log_often_flush(void) {
+    pthread_mutex_lock(&often.lock);
+    unsigned long long left_out = often.left_out;
+    often.left_out = 0;
+    pthread_mutex_unlock(&often.lock);
+    tell_left_out(left_out);
 }

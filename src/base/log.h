@@ -11,20 +11,31 @@
 
 #include "base/attr.h"
 
+#include <stdatomic.h>
+
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR };
 enum log_form { LOG_PLAIN, LOG_JSON };
 
-/* Called once by main before any thread starts; until then warnings and errors are written
- * in plain form. */
+/* Any thread, at any time; until then warnings and errors are written in plain form. */
 void log_setup(enum log_level lowest, enum log_form form);
 
 PRINTF_LIKE(2, 3) void log_line(enum log_level level, const char *format, ...);
 
-extern enum log_level log_lowest;
+/* For lines that a peer can cause as often as it likes: at most LOG_OFTEN_MAX a second, all
+ * of them together, and then one that says how many were left out. */
+#define LOG_OFTEN_MAX 9
+PRINTF_LIKE(2, 3) void log_often(enum log_level level, const char *format, ...);
+
+/* Say what has been left out since; before the program ends. */
+void log_often_flush(void);
+
+extern atomic_int log_lowest;
+#define log_wants(level)                                                                       \
+    (atomic_load_explicit(&log_lowest, memory_order_relaxed) <= (int)(level))
 
 /* clang-format off */
-#define log_debug(...)   (log_lowest <= LOG_DEBUG ? log_line(LOG_DEBUG, __VA_ARGS__) : (void)0)
-#define log_info(...)    (log_lowest <= LOG_INFO ? log_line(LOG_INFO, __VA_ARGS__) : (void)0)
+#define log_debug(...)   (log_wants(LOG_DEBUG) ? log_line(LOG_DEBUG, __VA_ARGS__) : (void)0)
+#define log_info(...)    (log_wants(LOG_INFO) ? log_line(LOG_INFO, __VA_ARGS__) : (void)0)
 #define log_warning(...) log_line(LOG_WARNING, __VA_ARGS__)
 #define log_error(...)   log_line(LOG_ERROR, __VA_ARGS__)
 /* clang-format on */

@@ -109,6 +109,32 @@ static void the_longest_line_is_whole_whatever_is_in_it(void **state) {
     free((void *)text.at);
 }
 
+static void write_very_often(void) {
+    for (int i = 0; i < 1000; i++) log_often(LOG_WARNING, "refused %d", i);
+    log_often(LOG_DEBUG, "not wanted, and not counted");
+    log_often_flush();
+    log_often_flush();
+}
+
+/* A12; the thousand may lie in two seconds, not in more. */
+static void lines_that_come_often_are_few_and_counted(void **state) {
+    (void)state;
+    log_setup(LOG_INFO, LOG_PLAIN);
+    struct str text = captured(write_very_often), rest = text;
+    unsigned lines = 0, told = 0;
+    while (rest.len) {
+        struct str line = str_split(rest, '\n', &rest);
+        unsigned long long left_out;
+        if (str_starts(line, STR("warning: refused "))) lines++;
+        if (sscanf(line.at, "warning: %llu lines like the one before were left out",
+                   &left_out) == 1)
+            told += (unsigned)left_out;
+    }
+    assert_in_range(lines, 1, 2 * LOG_OFTEN_MAX);
+    assert_int_equal(lines + told, 1000);
+    free((void *)text.at);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_below_the_lowest_level_are_not_written),
@@ -116,6 +142,7 @@ int main(void) {
         cmocka_unit_test(a_json_line_is_json),
         cmocka_unit_test(a_line_too_long_is_replaced_and_not_cut),
         cmocka_unit_test(the_longest_line_is_whole_whatever_is_in_it),
+        cmocka_unit_test(lines_that_come_often_are_few_and_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
