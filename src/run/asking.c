@@ -92,7 +92,7 @@ static struct str name_call(struct run *run, struct str call_id, char room[48]) 
 
 static void on_tool_call(struct str call_id, struct str tool, struct str args, void *ctx) {
     struct run *run = ctx;
-    if (run->tool_calls == run->host->engine->limits.tool_calls_max) {
+    if (run->tool_calls == run->engine->limits.tool_calls_max) {
         run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("TOOL_CALLS"),
                  STR("the turn asked for more tool calls than its limit allows"));
         return;
@@ -202,7 +202,7 @@ static const struct provider_sink sink = {
 /* --- asking ------------------------------------------------------------------------------- */
 
 void run_ask(struct run *run) {
-    const struct engine *engine = run->host->engine;
+    const struct engine *engine = run->engine;
     if (run->model_calls == engine->limits.model_calls_max) {
         run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("MODEL_CALLS"),
                  STR("the turn asked the model more often than its limit allows"));

@@ -6,8 +6,29 @@ const struct run_limits run_limits_default = {
     .tools_at_once = 16,
     .reply_max_bytes = 4 * MIB,
     .memory_max_bytes = 16 * MIB,
+    .result_max_bytes = 30000,
+    .pace_max_bytes = 256 * KIB,
     .turn_max_ms = UINT64_C(10) * 60 * 1000,
 };
+
+bool agent_may_use(const struct agent *agent, struct str tool) {
+    if (!agent->picks_tools) return true;
+    for (size_t i = 0; i < agent->tool_count; i++) {
+        if (str_equal(agent->tools[i], tool)) return true;
+    }
+    return false;
+}
+
+struct engine *engine_ref(struct engine *engine) {
+    atomic_fetch_add_explicit(&engine->refs, 1, memory_order_relaxed);
+    return engine;
+}
+
+void engine_unref(struct engine *engine) {
+    if (!engine) return;
+    bool last = atomic_fetch_sub_explicit(&engine->refs, 1, memory_order_acq_rel) == 1;
+    if (last && engine->unused) engine->unused(engine);
+}
 
 const struct agent *engine_agent(const struct engine *engine, struct str slug) {
     for (size_t i = 0; i < engine->agent_count; i++) {
@@ -25,6 +46,17 @@ struct tool *engine_tool(const struct engine *engine, struct str name) {
 
 void run_host_init(struct run_host *host, struct engine *engine, struct loop *loop,
                    struct keeper *keeper) {
-    *host = (struct run_host){.engine = engine, .loop = loop, .keeper = keeper};
+    *host = (struct run_host){.engine = engine_ref(engine), .loop = loop, .keeper = keeper};
     list_init(&host->runs);
+}
+
+void run_host_done(struct run_host *host) {
+    engine_unref(host->engine);
+    host->engine = NULL; /* also when there never was one */
+}
+
+void run_host_use(struct run_host *host, struct engine *engine) {
+    struct engine *before = host->engine;
+    host->engine = engine_ref(engine);
+    engine_unref(before);
 }

@@ -25,6 +25,7 @@ struct run {
     enum run_state state;
     struct list link; /* in host->runs */
     struct run_host *host;
+    struct engine *engine; /* as it was when the run began; a reference */
     uint64_t id;
     struct arena *arena;
     struct journal *journal;

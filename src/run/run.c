@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #define JOURNAL_WINDOW_BYTES (512 * KIB)
-#define JOURNAL_PACE_BYTES (256 * KIB)
 #define RUN_COUNTER_BITS 20
 
 #define TO(state) (1u << (state))
@@ -66,6 +65,7 @@ void run_unref(struct run *run) {
     buf_done(&run->reply);
     buf_done(&run->turns);
     arena_free(run->arena);
+    engine_unref(run->engine);
     free(run);
 }
 
@@ -84,12 +84,13 @@ struct journal *run_journal(const struct run *run) {
 /* Ids rise with time, so that the newest rows of a table lie together: milliseconds of UTC,
  * then a counter that keeps them apart. */
 static uint64_t next_id(struct engine *engine) {
+    _Atomic uint64_t *last_run = session_table_last_run(engine->sessions);
     uint64_t now = (uint64_t)clock_unix_ms() << RUN_COUNTER_BITS;
-    uint64_t last = atomic_load_explicit(&engine->last_run, memory_order_relaxed), id;
+    uint64_t last = atomic_load_explicit(last_run, memory_order_relaxed), id;
     do {
         id = last >= now ? last + 1 : now;
-    } while (!atomic_compare_exchange_weak_explicit(
-        &engine->last_run, &last, id, memory_order_relaxed, memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(last_run, &last, id, memory_order_relaxed,
+                                                    memory_order_relaxed));
     return id;
 }
 
@@ -241,7 +242,7 @@ static void begin(struct run *run) {
                                         .unix_ms = clock_unix_ms()}};
     run->started_ms = loop_now_ms(run->host->loop);
     run_append(run, &started);
-    timer_start(&run->limit, run->host->engine->limits.turn_max_ms);
+    timer_start(&run->limit, run->engine->limits.turn_max_ms);
     run_ask(run);
 }
 
@@ -281,26 +282,27 @@ static struct run *new_run(struct run_host *host, const struct agent *agent) {
     struct run *run = MEM_NEW(struct run);
     run->refs = 1;
     run->host = host;
-    run->id = next_id(host->engine);
+    run->engine = engine_ref(host->engine);
+    run->id = next_id(run->engine);
     run->agent = agent;
-    run->arena = arena_new(host->engine->limits.memory_max_bytes);
+    run->arena = arena_new(run->engine->limits.memory_max_bytes);
     run->started_ms = loop_now_ms(host->loop);
-    buf_init(&run->reply, host->engine->limits.reply_max_bytes);
-    buf_init(&run->turns, host->engine->limits.memory_max_bytes);
+    buf_init(&run->reply, run->engine->limits.reply_max_bytes);
+    buf_init(&run->turns, run->engine->limits.memory_max_bytes);
     timer_init(&run->limit, host->loop, on_limit, run);
     task_init(&run->settle, settle, run);
     run->lease =
         (struct lease){.loop = host->loop, .run = run->id, .events = &lease_events, .ctx = run};
-    run->journal =
-        journal_new(&(struct journal_options){.loop = host->loop,
-                                              .keeper = host->keeper,
-                                              .run = run->id,
-                                              .window_max_bytes = JOURNAL_WINDOW_BYTES,
-                                              .pace_max_bytes = JOURNAL_PACE_BYTES,
-                                              .on_durable = on_durable,
-                                              .on_lost = on_lost,
-                                              .on_pace = on_pace,
-                                              .ctx = run});
+    run->journal = journal_new(
+        &(struct journal_options){.loop = host->loop,
+                                  .keeper = host->keeper,
+                                  .run = run->id,
+                                  .window_max_bytes = JOURNAL_WINDOW_BYTES,
+                                  .pace_max_bytes = run->engine->limits.pace_max_bytes,
+                                  .on_durable = on_durable,
+                                  .on_lost = on_lost,
+                                  .on_pace = on_pace,
+                                  .ctx = run});
     list_append(&host->runs, &run->link);
     host->run_count++;
     return run;

@@ -80,6 +80,9 @@ struct lease {
 struct session_table *session_table_new(struct store *store);
 void session_table_free(struct session_table *table); /* no lease may be out */
 
+/* The id given last to a run: what shares a table of sessions shares this, too. */
+_Atomic uint64_t *session_table_last_run(struct session_table *table);
+
 enum session_answer { SESSION_GRANTED, SESSION_WAITS, SESSION_REFUSED };
 
 /* Ask for the session. GRANTED at once; REFUSED at once with `e` set (ERR_ABORTED by policy,

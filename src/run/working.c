@@ -1,5 +1,6 @@
 /* working: what a reply asks for is done: transfers, tools, a human's answer. */
 #include "base/mem.h"
+#include "base/utf8.h"
 #include "run/inner.h"
 #include "wire/json.h"
 
@@ -43,6 +44,21 @@ static void answer_error(struct call *call, const struct err *why) {
     buf_done(&result);
 }
 
+/* A result that is too long for a model, as the beginning of its text: cut JSON is none. */
+static void answer_cut(struct call *call, struct str result, size_t max_bytes) {
+    struct str text = str_head(result, max_bytes);
+    struct buf cut;
+    text = str_head(text, text.len - utf8_pending(text));
+    buf_init(&cut, 6 * text.len + KIB); /* the longest escape is six bytes */
+    struct json_writer json = json_writer(&cut);
+    json_open_object(&json);
+    json_member_str(&json, "cut", text);
+    json_member_i64(&json, "bytes_in_all", (int64_t)result.len);
+    json_close(&json);
+    answer(call, buf_str(&cut), NULL);
+    buf_done(&cut);
+}
+
 /* --- transfers ---------------------------------------------------------------------------- */
 
 static bool is_transfer(const struct call *call) {
@@ -51,7 +67,7 @@ static bool is_transfer(const struct call *call) {
 
 /* Whether `agent` may hand the turn to `target`: its delegates, and back to the Manager. */
 static bool may_transfer(const struct run *run, struct str target) {
-    const struct agent *manager = &run->host->engine->agents[0];
+    const struct agent *manager = &run->engine->agents[0];
     if (run->agent != manager && str_equal(target, manager->slug)) return true;
     for (size_t i = 0; i < run->agent->delegate_count; i++) {
         if (str_equal(run->agent->delegates[i], target)) return true;
@@ -69,7 +85,7 @@ static void transfer(struct call *call) {
         answer_error(call, &e);
         return;
     }
-    const struct agent *agent = engine_agent(run->host->engine, target);
+    const struct agent *agent = engine_agent(run->engine, target);
     if (!agent || !may_transfer(run, target)) {
         err_set(&e, ERR_NOT_FOUND, "no agent '" STR_FMT "' to hand this to",
                 STR_ARG(str_head(target, 80)));
@@ -88,6 +104,8 @@ static void on_tool_done(struct str result, const struct err *failed, void *ctx)
     run->calls_out--;
     if (failed) {
         answer_error(call, failed);
+    } else if (result.len > run->engine->limits.result_max_bytes) {
+        answer_cut(call, result, run->engine->limits.result_max_bytes);
     } else {
         answer(call, result, NULL);
     }
@@ -96,7 +114,8 @@ static void on_tool_done(struct str result, const struct err *failed, void *ctx)
 
 static void start_tool(struct call *call) {
     struct run *run = call->run;
-    call->kind = engine_tool(run->host->engine, call->tool);
+    call->kind =
+        agent_may_use(run->agent, call->tool) ? engine_tool(run->engine, call->tool) : NULL;
     if (!call->kind) {
         struct err e;
         err_set(&e, ERR_NOT_FOUND, "tool '" STR_FMT "' not found",
@@ -137,7 +156,7 @@ static void let_go(struct run *run) {
         if (call->state != CALL_PENDING) continue;
         if (is_transfer(call)) {
             transfer(call);
-        } else if (run->calls_out < run->host->engine->limits.tools_at_once) {
+        } else if (run->calls_out < run->engine->limits.tools_at_once) {
             start_tool(call);
         }
     }
@@ -188,8 +207,8 @@ static void on_answer(char *text, void *ctx) {
         run_unref(run);
         return;
     }
-    switch (session_acquire(run->host->engine->sessions, &run->name, SESSION_QUEUE, &run->lease,
-                            &e)) {
+    switch (
+        session_acquire(run->engine->sessions, &run->name, SESSION_QUEUE, &run->lease, &e)) {
     case SESSION_GRANTED:
         run->leased = true;
         run_work_answered(run);
@@ -222,7 +241,7 @@ void run_work_answered(struct run *run) {
     json_member_str(&json, "answer", run->answer);
     json_close(&json);
     run_move(run, RUN_WORKING);
-    timer_start(&run->limit, run->host->engine->limits.turn_max_ms);
+    timer_start(&run->limit, run->engine->limits.turn_max_ms);
     answer(call, buf_str(&result), NULL);
     buf_done(&result);
     if (run->ending_seq) return;
@@ -291,7 +310,7 @@ void run_stop_working(struct run *run) {
     }
     run->calls_out = 0;
     if (run->state == RUN_WAITING &&
-        session_unpark(run->host->engine->sessions, &run->name, &run->parked)) {
+        session_unpark(run->engine->sessions, &run->name, &run->parked)) {
         run_unref(run);
     }
 }

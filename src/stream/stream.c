@@ -26,6 +26,8 @@ enum stream_verdict stream_judge(const struct event *event) {
 bool stream_open(const struct stream_options *options, struct stream **ret, struct err *e) {
     struct stream *stream = MEM_NEW(struct stream);
     stream->options = *options;
+    if (!options->stall_ms) stream->options.stall_ms = STREAM_STALL_MS;
+    if (!options->heartbeat_ms) stream->options.heartbeat_ms = STREAM_HEARTBEAT_MS;
     stream->sent_ms = loop_now_ms(options->loop);
     close_init(&stream->close, options->mode);
     close_establish(&stream->close);
@@ -37,7 +39,7 @@ bool stream_open(const struct stream_options *options, struct stream **ret, stru
         return false;
     }
     if (options->paces) cursor_pace(stream->cursor);
-    if (options->wire->heartbeat) timer_start(&stream->heartbeat, STREAM_HEARTBEAT_MS);
+    if (options->wire->heartbeat) timer_start(&stream->heartbeat, stream->options.heartbeat_ms);
     *ret = stream;
     return true;
 }
@@ -92,7 +94,7 @@ static bool transport_is_full(struct stream *stream) {
 
 static void wait_for_room(struct stream *stream) {
     stream->options.wire->wake_at(STREAM_LOW_BYTES, stream->options.ctx);
-    if (!timer_waits(&stream->stall)) timer_start(&stream->stall, STREAM_STALL_MS);
+    if (!timer_waits(&stream->stall)) timer_start(&stream->stall, stream->options.stall_ms);
 }
 
 /* False when the event was the last one: the stream may be gone. */
@@ -137,20 +139,22 @@ void stream_drained(struct stream *stream) {
 static void on_stall(void *ctx) {
     struct stream *stream = ctx;
     uint64_t stalled_ms = stream->options.wire->stalled_ms(stream->options.ctx);
-    if (stalled_ms >= STREAM_STALL_MS) {
+    uint64_t limit_ms = stream->options.stall_ms;
+    if (stalled_ms >= limit_ms) {
         stream_end(stream, CAUSE_STALLED);
     } else {
-        timer_start(&stream->stall, STREAM_STALL_MS - stalled_ms);
+        timer_start(&stream->stall, limit_ms - stalled_ms);
     }
 }
 
 static void on_heartbeat(void *ctx) {
     struct stream *stream = ctx;
     uint64_t quiet_ms = loop_now_ms(stream->options.loop) - stream->sent_ms;
-    if (quiet_ms >= STREAM_HEARTBEAT_MS && !transport_is_full(stream)) {
+    uint64_t every_ms = stream->options.heartbeat_ms;
+    if (quiet_ms >= every_ms && !transport_is_full(stream)) {
         stream->options.wire->heartbeat(stream->options.ctx);
         quiet_ms = 0;
     }
-    if (quiet_ms >= STREAM_HEARTBEAT_MS) quiet_ms = 0;
-    timer_start(&stream->heartbeat, STREAM_HEARTBEAT_MS - quiet_ms);
+    if (quiet_ms >= every_ms) quiet_ms = 0;
+    timer_start(&stream->heartbeat, every_ms - quiet_ms);
 }

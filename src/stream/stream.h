@@ -55,7 +55,9 @@ struct stream_options {
     struct journal *journal;
     uint64_t after_seq; /* 0: from the first event */
     enum close_mode mode;
-    bool paces; /* it belongs to the caller who started the run */
+    bool paces;            /* it belongs to the caller who started the run */
+    uint64_t stall_ms;     /* a peer that reads nothing is cut after this; 0: STREAM_STALL_MS */
+    uint64_t heartbeat_ms; /* of silence before one; 0: STREAM_HEARTBEAT_MS */
     const struct stream_wire *wire;
     void *ctx;
 };
