@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 extern char **environ;
 
@@ -15,6 +14,8 @@ static const struct {
     {"serve",   command_serve,   "serve agents: weir serve [-c weir.yaml]"},
     {"run",     command_run,     "one turn, here: weir run \"plan two days in Kyoto\" [--json]"},
     {"token",   command_token,   "make or check a caller's token: weir token new | check TOKEN"},
+    {"config",  command_config,  "is it right, and what counts: weir config check FILE | print"},
+    {"doctor",  command_doctor,  "what keeps weir from serving well on this machine [--json]"},
     {"version", command_version, "which weir this is [--json]"},
     /* clang-format on */
 };
@@ -34,6 +35,21 @@ static void help(FILE *to) {
             "\nweir COMMAND --help says more. Exit code: 0 done, 1 failed, 2 wrong usage.\n");
 }
 
+/* A daemon learns of signals in its loop, also of those that came while it started; every
+ * other command simply ends. */
+static void let_signals_end_it(void) {
+    sigset_t held;
+    cli_held_signals(&held);
+    sigprocmask(SIG_UNBLOCK, &held, NULL);
+}
+
+void cli_held_signals(sigset_t *ret) {
+    sigemptyset(ret);
+    sigaddset(ret, SIGTERM);
+    sigaddset(ret, SIGINT);
+    sigaddset(ret, SIGHUP);
+}
+
 int cli_main(int arg_count, const char *const *args) {
     if (arg_count < 2 || (args[1][0] == '-' && strcmp(args[1], "--help") != 0 &&
                           strcmp(args[1], "-h") != 0 && strcmp(args[1], "--version") != 0)) {
@@ -42,6 +58,7 @@ int cli_main(int arg_count, const char *const *args) {
     if (strcmp(args[1], "--version") == 0) return command_version(0, NULL);
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
         if (strcmp(args[1], commands[i].name) == 0) {
+            if (commands[i].run != command_serve) let_signals_end_it();
             return commands[i].run(arg_count - 2, args + 2);
         }
     }
@@ -53,15 +70,6 @@ int cli_main(int arg_count, const char *const *args) {
 
 /* --- configuration ------------------------------------------------------------------------ */
 
-static void set_up_log(const struct config *config) {
-    enum log_form form = config->log.form == CONFIG_LOG_JSON ? LOG_JSON : LOG_PLAIN;
-    if (config->log.form == CONFIG_LOG_AUTO && !isatty(STDERR_FILENO)) form = LOG_JSON;
-    log_setup(config->log.level, form);
-    for (size_t i = 0; i < config->warning_count; i++) {
-        log_warning(STR_FMT, STR_ARG(config->warnings[i]));
-    }
-}
-
 static void print_help(const char *usage) {
     struct buf settings;
     buf_init(&settings, 256 * KIB);
@@ -71,12 +79,16 @@ static void print_help(const char *usage) {
     buf_done(&settings);
 }
 
-bool cli_config(int arg_count, const char *const *args, bool demo, const char *usage,
-                struct config **ret, int *ret_code) {
-    struct config_input input = {.args = args,
+struct config_input cli_input(int arg_count, const char *const *args, bool demo) {
+    return (struct config_input){.args = args,
                                  .arg_count = (size_t)arg_count,
                                  .environment = (const char *const *)environ,
                                  .demo = demo};
+}
+
+bool cli_config(int arg_count, const char *const *args, bool demo, const char *usage,
+                struct config **ret, int *ret_code) {
+    struct config_input input = cli_input(arg_count, args, demo);
     struct config *config;
     struct err e;
     if (!config_load(&input, &config, &e)) {
@@ -89,7 +101,7 @@ bool cli_config(int arg_count, const char *const *args, bool demo, const char *u
         *ret_code = EXIT_DONE;
         return false;
     }
-    set_up_log(config);
+    config_log(config);
     *ret = config;
     return true;
 }

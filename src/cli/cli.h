@@ -10,6 +10,8 @@
 
 #include "daemon/config.h"
 
+#include <signal.h>
+
 /* sysexits are for mail; these are what weir's --help promises. */
 enum exit_code {
     EXIT_DONE = 0,
@@ -20,7 +22,12 @@ enum exit_code {
 /* args: what follows the command's name. Returns an exit code. */
 typedef int command_fn(int arg_count, const char *const *args);
 
-command_fn command_demo, command_serve, command_run, command_token, command_version;
+command_fn command_demo, command_serve, command_run, command_token, command_config,
+    command_doctor, command_version;
+
+/* The signals that a daemon listens for. Hold them back before anything else, so that none
+ * ends the program in the middle of its start. */
+void cli_held_signals(sigset_t *ret);
 
 /* Run what the command line says. */
 int cli_main(int arg_count, const char *const *args);
@@ -29,6 +36,9 @@ int cli_main(int arg_count, const char *const *args);
 
 /* Print "weir: error: <text>" and return `code`. */
 int cli_fail(enum exit_code code, const struct err *why);
+
+/* Arguments and this process's environment. */
+struct config_input cli_input(int arg_count, const char *const *args, bool demo);
 
 /* Load the configuration from these arguments and this process's environment, set up the log
  * and print its warnings. On failure, or when help was asked for (`usage` and all settings

@@ -145,7 +145,9 @@ int command_demo(int arg_count, const char *const *args) {
         make_folder(config->data);
         bool keyed = config->tokens.key.len ? buf_append(&demo.key, config->tokens.key)
                                             : demo_key(config->data, &demo.key, &e);
+        struct config_input input = cli_input(arg_count, args, true);
         struct daemon_options options = {.config = config,
+                                         .input = &input,
                                          .grpc_key = buf_str(&demo.key),
                                          .on_ready = on_ready,
                                          .ctx = &demo};

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define THREADS_MAX 256
 
@@ -26,6 +27,15 @@ void config_warn(struct config *config, const char *format, ...) {
         arena_str(config->arena, buf_str(&text), &warnings[config->warning_count]))
         config->warning_count++;
     buf_done(&text);
+}
+
+bool config_goes_on(struct config *config, const struct err *why) {
+    if (!config->problems || config->problem_count == CONFIG_PROBLEMS_MAX) return false;
+    struct str *problems = (struct str *)config->problems; /* ours until it is handed out */
+    if (!arena_str(config->arena, err_text(why), &problems[config->problem_count]))
+        return false;
+    config->problem_count++;
+    return true;
 }
 
 bool config_apply(struct config *config, const struct setting *setting, struct str text,
@@ -193,8 +203,9 @@ static bool apply_flags(struct config *config, const struct flags *flags, struct
     for (size_t i = 0; i < flags->count; i++) {
         const struct given *given = &flags->given[i];
         const char *flag = given->setting->flag;
-        if (!config_apply(config, given->setting, given->value, FROM_FLAG, flag, e))
-            return err_add(e, "--%s", flag);
+        if (config_apply(config, given->setting, given->value, FROM_FLAG, flag, e)) continue;
+        err_add(e, "--%s", flag);
+        if (!config_goes_on(config, e)) return false;
     }
     return true;
 }
@@ -241,10 +252,14 @@ static bool apply_environment(struct config *config, const struct config_input *
             const char *name = setting->env[n];
             struct str value = config_env(input, name);
             if (setting->kind == SETTING_SECRET &&
-                !apply_secret_file(config, setting, input, name, e))
+                !apply_secret_file(config, setting, input, name, e) &&
+                !config_goes_on(config, e))
                 return false;
             if (!value.at) continue;
-            if (!apply_variable(config, setting, name, value, e)) return err_add(e, "%s", name);
+            if (!apply_variable(config, setting, name, value, e)) {
+                err_add(e, "%s", name);
+                if (!config_goes_on(config, e)) return false;
+            }
             break; /* our own name stands first, and wins */
         }
     }
@@ -345,10 +360,44 @@ static void warn_of_open_doors(struct config *config) {
                             "CRAWBL_MCP_SIGNING_KEY");
 }
 
+/* Listeners of contracts that are still to come: their settings are there, nobody is. */
+static void warn_of_closed_doors(struct config *config) {
+    const struct {
+        struct str address;
+        const char *key;
+    } doors[] = {{config->listen.nimi_grpc, "listen.nimi_grpc"},
+                 {config->listen.nimi_http, "listen.nimi_http"},
+                 {config->listen.admin, "listen.admin"}};
+    char keys[128] = "";
+    for (size_t i = 0; i < ARRAY_LEN(doors); i++) {
+        if (doors[i].address.len == 0) continue;
+        size_t used = strlen(keys);
+        snprintf(keys + used, sizeof(keys) - used, "%s%s", used ? ", " : "", doors[i].key);
+    }
+    if (*keys)
+        config_warn(config, "this version does not serve %s; set it to off to silence this",
+                    keys);
+}
+
+/* Nothing at all would come through these at 0. */
+static bool check_limits(const struct config *config, struct err *e) {
+    static const char *const keys[] = {"limits.write_stall", "limits.heartbeat", "limits.lag",
+                                       "limits.tool_output", "limits.message",   "limits.turn"};
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const struct setting *setting = setting_by_key(str_from(keys[i]));
+        const void *at = (const char *)config + setting->offset;
+        if (*(const uint64_t *)at > 0) continue;
+        return err_set(e, ERR_INVALID_ARGUMENT, "%s: 0 lets nothing through; leave it at %s",
+                       keys[i], setting->preset);
+    }
+    return true;
+}
+
 static bool check(const struct config *config, struct err *e) {
     if (config->threads == 0 || config->threads > THREADS_MAX)
         return err_set(e, ERR_INVALID_ARGUMENT, "threads: %llu is not from 1 to %d",
                        (unsigned long long)config->threads, THREADS_MAX);
+    if (!check_limits(config, e)) return false;
     for (size_t i = 0; i < config->tokens.auth.len; i++) {
         unsigned char byte = (unsigned char)config->tokens.auth.at[i];
         if (byte <= ' ' || byte > '~')
@@ -370,12 +419,14 @@ static bool load(struct config *config, const struct config_input *input, struct
     if (file.at) {
         if (!arena_str(config->arena, file, &config->file))
             return err_set(e, ERR_TOO_LARGE, "the name of the settings file is too long");
-        if (!config_read_file(config, e)) return false;
+        if (!config_read_file(config, e) && !config_goes_on(config, e)) return false;
     }
     if (!apply_environment(config, input, e) || !apply_flags(config, flags, e)) return false;
     warn_of_slips(config, input);
-    if (!work_out(config, input, e) || !check(config, e)) return false;
+    if (!work_out(config, input, e)) return false;
+    if (!check(config, e) && !config_goes_on(config, e)) return false;
     warn_of_open_doors(config);
+    warn_of_closed_doors(config);
     return true;
 }
 
@@ -385,6 +436,8 @@ bool config_load(const struct config_input *input, struct config **ret, struct e
     config->arena = arena;
     config->file = STR_EMPTY;
     config->origins = arena_alloc(arena, setting_count * sizeof(*config->origins));
+    if (input->collect)
+        config->problems = arena_alloc(arena, CONFIG_PROBLEMS_MAX * sizeof(struct str));
     config->warnings = arena_alloc(arena, CONFIG_WARNINGS_MAX * sizeof(struct str));
     set_defaults(config);
 
@@ -399,6 +452,15 @@ bool config_load(const struct config_input *input, struct config **ret, struct e
     }
     *ret = config;
     return true;
+}
+
+void config_log(const struct config *config) {
+    enum log_form form = config->log.form == CONFIG_LOG_JSON ? LOG_JSON : LOG_PLAIN;
+    if (config->log.form == CONFIG_LOG_AUTO && !isatty(STDERR_FILENO)) form = LOG_JSON;
+    log_setup(config->log.level, form);
+    for (size_t i = 0; i < config->warning_count; i++) {
+        log_warning(STR_FMT, STR_ARG(config->warnings[i]));
+    }
 }
 
 /* Secrets do not stay behind in freed memory. */

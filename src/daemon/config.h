@@ -19,7 +19,7 @@
 #include "store/store.h"
 
 /* What happens to a turn whose session is busy asking its model. */
-enum config_busy { CONFIG_BUSY_QUEUE, CONFIG_BUSY_REJECT, CONFIG_BUSY_INTERRUPT };
+enum config_busy { CONFIG_BUSY_QUEUE, CONFIG_BUSY_REJECT };
 
 enum config_log_form { CONFIG_LOG_AUTO, CONFIG_LOG_PLAIN, CONFIG_LOG_JSON };
 
@@ -42,13 +42,13 @@ struct config_limits {
     /* a connection */
     uint64_t fields, field_bytes, target_bytes, message_bytes, body_bytes;
     uint64_t streams, streams_stranger, connections, connection_bytes;
-    uint64_t header_ms, body_grace_ms, body_bytes_per_s, write_stall_ms, idle_ms, age_ms;
+    uint64_t header_ms, body_grace_ms, body_bytes_per_s, write_stall_ms, idle_ms;
     uint64_t keepalive_ms, keepalive_answer_ms, ping_ms, heartbeat_ms;
     /* a stream */
-    uint64_t lag_bytes, first_packet_ms, total_ms;
+    uint64_t lag_bytes;
     /* a turn */
     uint64_t turn_ms, model_calls, tool_calls, tools_at_once, reply_bytes, run_bytes;
-    uint64_t tool_output_bytes, fetch_bytes, fetch_ms;
+    uint64_t tool_output_bytes;
     /* the process */
     uint64_t token_window_ms, shutdown_ms;
 };
@@ -69,7 +69,7 @@ struct config {
         bool strict;                  /* refuse undated tokens (K1) */
     } tokens;
     struct {
-        bool lenient, errors_as_text, sticky, reflection;
+        bool lenient, errors_as_text, reflection;
         struct str workspace, user; /* the only identity served; empty = any */
     } converse;
     struct {
@@ -96,6 +96,8 @@ struct config {
     size_t operand_count;
     const struct str *warnings; /* sentences to log once there is a log */
     size_t warning_count;
+    const struct str *problems; /* when they were collected: what is wrong, with its place */
+    size_t problem_count;
 
     struct config_origin *origins; /* of each setting, in the order of the table */
     struct arena *arena;
@@ -105,8 +107,9 @@ struct config_input {
     const char *const *args; /* what follows the command's name */
     size_t arg_count;
     const char *const *environment; /* "NAME=value"; ends with NULL; may be NULL */
-    bool demo;                      /* the bare command: loopback only, also with a key (K17) */
-    uint64_t cpus;                  /* for `threads`; 0 = those this process may use */
+    bool collect;  /* go on after a mistake, to find the others; see config.problems */
+    bool demo;     /* the bare command: loopback only, also with a key (K17) */
+    uint64_t cpus; /* for `threads`; 0 = those this process may use */
 };
 
 /* The caller owns the result; config_free() accepts NULL.
@@ -114,6 +117,9 @@ struct config_input {
 MUST_CHECK bool config_load(const struct config_input *input, struct config **ret,
                             struct err *e);
 void config_free(struct config *config);
+
+/* Set up the log as configured, and tell the warnings. */
+void config_log(const struct config *config);
 
 /* The settings part of --help. */
 void config_help(struct buf *out);

@@ -6,6 +6,7 @@
 
 #define CONFIG_ARENA_BYTES (8 * MIB)
 #define CONFIG_WARNINGS_MAX 32
+#define CONFIG_PROBLEMS_MAX 64
 
 /* The longest secret: far beyond any key, small enough that a wrong file is noticed. */
 #define SECRET_MAX_BYTES (4 * KIB)
@@ -28,6 +29,9 @@ MUST_CHECK bool config_read_secret(struct config *config, const struct setting *
 
 /* A sentence to log later. Beyond CONFIG_WARNINGS_MAX they are dropped. */
 PRINTF_LIKE(2, 3) void config_warn(struct config *config, const char *format, ...);
+
+/* A mistake was made. When all are wanted, note this one and say true: go on. */
+MUST_CHECK bool config_goes_on(struct config *config, const struct err *why);
 
 /* Read the settings file at config->file. */
 MUST_CHECK bool config_read_file(struct config *config, struct err *e);

@@ -52,6 +52,9 @@ static bool read_agent(const struct yaml *node, struct config_agent *ret, struct
                                           .provider = STR_EMPTY}};
     if (!yaml_fields(node, "an agent", agent_fields, ARRAY_LEN(agent_fields), &nodes, e))
         return false;
+    const struct yaml *provider = yaml_find(node, STR("provider"));
+    if (provider && !str_equal(nodes.agent.provider, STR("scripted")))
+        return yaml_err(e, provider, "the only provider of this version is 'scripted'");
     *ret = nodes.agent;
     ret->all_tools = !nodes.tools;
     return (!nodes.tools || read_names(nodes.tools, &ret->tools, &ret->tool_count, e)) &&
@@ -169,6 +172,7 @@ static bool take_section(struct config *config, const struct yaml *map, struct e
         const struct setting *setting = setting_by_key(buf_str(&key));
         done = setting ? take_value(config, setting, value, e)
                        : refuse_key(value, str_head(buf_str(&key), prefix_len), e);
+        if (!done) done = config_goes_on(config, e);
     }
     buf_done(&key);
     return done;
@@ -200,7 +204,7 @@ static bool take_file(struct config *config, const struct yaml *root, struct err
         } else {
             done = refuse_key(value, STR_EMPTY, e);
         }
-        if (!done) return false;
+        if (!done && !config_goes_on(config, e)) return false;
     }
     return true;
 }

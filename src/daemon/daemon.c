@@ -2,8 +2,10 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "daemon/edition.h"
+#include "daemon/notify.h"
 #include "daemon/ports.h"
-#include "daemon/team.h"
+#include "daemon/reload.h"
 #include "daemon/worker.h"
 #include "run/recover.h"
 #include "server/server.h"
@@ -26,33 +28,36 @@ struct daemon {
     const struct daemon_options *options;
     const struct config *config;
     enum phase phase;
-    struct team team;
-    struct engine engine;
+    struct edition *edition; /* the newest; a reference */
+    struct session_table *sessions;
     struct store *store;
     struct server *server;
     struct server_limits http_limits, grpc_limits;
-    struct token_keys *keys;
-    struct converse_settings converse;
-    struct runtime_settings runtime;
     struct worker *workers;
     size_t worker_count;
     size_t pending; /* workers that have not reported */
     struct timer cut;
+    struct reload reload;
+    bool reload_again;   /* SIGHUP came while it could not be obeyed */
     uint64_t stopped_ms; /* when the first signal came */
     uv_signal_t signals[3];
     struct err failed; /* why it never served */
 };
 
 /* What a worker is told to do. */
+typedef void order_fn(struct worker *worker, struct edition *edition);
+
 struct order {
     struct mail mail;
     struct worker *worker;
-    task_fn *fn;
+    order_fn *fn;
+    struct edition *edition; /* the newest when it was given; a reference */
 };
 
 static void obey(void *ctx) {
     struct order *order = ctx;
-    order->fn(order->worker);
+    order->fn(order->worker, order->edition);
+    edition_unref(order->edition);
     free(order);
 }
 
@@ -77,30 +82,91 @@ static void on_http(struct exchange *exchange, void *ctx) {
 
 /* --- orders to every worker --------------------------------------------------------------- */
 
-/* Have fn(worker) run on each worker's loop. */
-static void tell_workers(struct daemon *daemon, task_fn *fn) {
+/* Have fn run for each worker, on its loop. */
+static void tell_workers(struct daemon *daemon, order_fn *fn) {
     for (size_t i = 0; i < daemon->worker_count; i++) {
         struct worker *worker = &daemon->workers[i];
         struct order *order = MEM_NEW(struct order);
-        *order = (struct order){.worker = worker, .fn = fn};
+        *order =
+            (struct order){.worker = worker, .fn = fn, .edition = edition_ref(daemon->edition)};
         loop_post(worker->loop, &order->mail, obey, order);
     }
 }
 
-static void order_serving(void *ctx) {
-    worker_serving(ctx);
+static void order_use(struct worker *worker, struct edition *edition) {
+    worker_use(worker, edition);
 }
 
-static void order_stopping(void *ctx) {
-    worker_stopping(ctx);
+static void order_serving(struct worker *worker, struct edition *edition) {
+    (void)edition;
+    worker_serving(worker);
 }
 
-static void order_cut(void *ctx) {
-    worker_cut(ctx);
+static void order_stopping(struct worker *worker, struct edition *edition) {
+    (void)edition;
+    worker_stopping(worker);
 }
 
-static void order_exit(void *ctx) {
-    loop_stop(((struct worker *)ctx)->loop);
+static void order_cut(struct worker *worker, struct edition *edition) {
+    (void)edition;
+    worker_cut(worker);
+}
+
+static void order_exit(struct worker *worker, struct edition *edition) {
+    (void)edition;
+    loop_stop(worker->loop);
+}
+
+/* --- reading the configuration again ------------------------------------------------------ */
+
+static void reload(struct daemon *daemon);
+
+static void take_edition(struct daemon *daemon, struct edition *edition) {
+    struct buf fixed;
+    buf_init(&fixed, 64 * KIB);
+    edition_needs_restart(daemon->config, edition->config, &fixed);
+    if (fixed.len)
+        log_warning("these settings differ and wait for a restart: " STR_FMT,
+                    STR_ARG(buf_str(&fixed)));
+    buf_done(&fixed);
+    edition_unref(daemon->edition);
+    daemon->edition = edition;
+    config_log(edition->config);
+    tell_workers(daemon, order_use);
+    log_info("the configuration was read again; new turns follow it");
+}
+
+static void on_reloaded(struct edition *edition, const struct err *failed, void *ctx) {
+    struct daemon *daemon = ctx;
+    if (daemon->phase == PHASE_STOPPING) {
+        edition_unref(edition);
+        return;
+    }
+    if (failed) {
+        log_error("the configuration was not taken: %s; the one before stays", failed->text);
+    } else {
+        take_edition(daemon, edition);
+    }
+    notify_ready(daemon->edition->engine.agent_count);
+    if (!daemon->reload_again) return;
+    daemon->reload_again = false;
+    reload(daemon);
+}
+
+static void reload(struct daemon *daemon) {
+    struct err e;
+    if (daemon->phase != PHASE_SERVING || daemon->reload.busy) {
+        daemon->reload_again = true;
+        return;
+    }
+    notify_reloading();
+    struct reload_options options = {.input = daemon->options->input,
+                                     .grpc_key = daemon->options->grpc_key,
+                                     .sessions = daemon->sessions,
+                                     .loop = home(daemon),
+                                     .on_done = on_reloaded,
+                                     .ctx = daemon};
+    if (!reload_start(&daemon->reload, &options, &e)) on_reloaded(NULL, &e, daemon);
 }
 
 /* --- stopping ------------------------------------------------------------------------------
@@ -109,6 +175,7 @@ static void order_exit(void *ctx) {
 /* Everything is on disk: nothing can come from the store any more once it is closed, so each
  * loop ends with the order behind the store's last mail. */
 static void all_kept(struct daemon *daemon) {
+    reload_wait(&daemon->reload); /* its mail is in front of the last order */
     store_close(daemon->store);
     daemon->store = NULL;
     for (size_t i = 0; i < ARRAY_LEN(daemon->signals); i++) {
@@ -130,8 +197,8 @@ static void on_kept(void *ctx) {
     loop_post(home(worker->daemon), &worker->report, on_report, worker);
 }
 
-static void order_finish(void *ctx) {
-    struct worker *worker = ctx;
+static void order_finish(struct worker *worker, struct edition *edition) {
+    (void)edition;
     run_host_cancel(&worker->host, STR("the server stopped"));
     keeper_flush(worker->keeper, on_kept, worker);
 }
@@ -152,7 +219,7 @@ static void on_cut(void *ctx) {
 
 static void stop(struct daemon *daemon, uint64_t within_ms) {
     daemon->phase = PHASE_STOPPING;
-    daemon->runtime.loaded = false;
+    notify_stopping();
     tell_workers(daemon, order_stopping);
     timer_start(&daemon->cut,
                 within_ms > 2 * CUT_BEFORE_MS ? within_ms - CUT_BEFORE_MS : within_ms / 2);
@@ -162,7 +229,7 @@ static void stop(struct daemon *daemon, uint64_t within_ms) {
 static void on_signal(uv_signal_t *handle, int number) {
     struct daemon *daemon = handle->data;
     if (number == SIGHUP) {
-        log_info("SIGHUP is ignored");
+        if (daemon->phase != PHASE_STOPPING) reload(daemon);
         return;
     }
     uint64_t now_ms = loop_now_ms(home(daemon));
@@ -172,20 +239,25 @@ static void on_signal(uv_signal_t *handle, int number) {
         log_warning("a second signal: stopping at once");
         _exit(1);
     }
+    uint64_t shutdown_ms = daemon->edition->config->limits.shutdown_ms;
     daemon->stopped_ms = now_ms;
-    log_info("stopping; turns have %llu s to end",
-             (unsigned long long)daemon->config->limits.shutdown_ms / 1000);
-    stop(daemon, daemon->config->limits.shutdown_ms);
+    log_info("stopping; turns have %llu s to end", (unsigned long long)shutdown_ms / 1000);
+    stop(daemon, shutdown_ms);
 }
 
+/* main() has blocked them; one that came since is told in the first turn. */
 static void watch_signals(struct daemon *daemon) {
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    sigset_t watched;
     signal(SIGPIPE, SIG_IGN);
+    sigemptyset(&watched);
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
         uv_signal_init(loop_uv(home(daemon)), &daemon->signals[i]);
         daemon->signals[i].data = daemon;
         uv_signal_start(&daemon->signals[i], on_signal, numbers[i]);
+        sigaddset(&watched, numbers[i]);
     }
+    pthread_sigmask(SIG_UNBLOCK, &watched, NULL);
 }
 
 /* --- starting ------------------------------------------------------------------------------
@@ -210,9 +282,13 @@ static void on_recovered(size_t count, const struct err *failed, void *ctx) {
         return;
     }
     daemon->phase = PHASE_SERVING;
-    daemon->runtime.loaded = true;
     tell_workers(daemon, order_serving);
     if (daemon->options->on_ready) daemon->options->on_ready(daemon, daemon->options->ctx);
+    notify_ready(daemon->edition->engine.agent_count);
+    if (daemon->reload_again) {
+        daemon->reload_again = false;
+        reload(daemon);
+    }
 }
 
 static void on_open(const struct err *failed, void *ctx) {
@@ -239,6 +315,7 @@ static struct server_limits limits_of(const struct config_limits *from, bool nee
         .idle_timeout_ms = from->idle_ms,
         .keepalive_ms = from->keepalive_ms,
         .keepalive_timeout_ms = from->keepalive_answer_ms,
+        .ping_apart_ms = from->ping_ms,
     };
 }
 
@@ -253,51 +330,11 @@ static bool listen_on(struct daemon *daemon, struct str name, struct str address
 static bool listen_on_all(struct daemon *daemon, struct err *e) {
     const struct config *config = daemon->config;
     daemon->http_limits = limits_of(&config->limits, false);
-    daemon->grpc_limits = limits_of(&config->limits, daemon->keys != NULL);
+    daemon->grpc_limits = limits_of(&config->limits, daemon->edition->keys != NULL);
     return listen_on(daemon, STR("http"), config->listen.http, &daemon->http_limits, on_http,
                      e) &&
            listen_on(daemon, STR("grpc"), config->listen.grpc, &daemon->grpc_limits, on_grpc,
                      e);
-}
-
-static bool add_key(struct daemon *daemon, struct str key, struct err *e) {
-    bool trimmed;
-    if (key.len == 0) return true;
-    if (!daemon->keys) {
-        daemon->keys =
-            token_keys_new(daemon->config->tokens.strict ? TOKEN_STRICT : TOKEN_LENIENT,
-                           (int64_t)daemon->config->limits.token_window_ms / 1000);
-    }
-    return token_keys_add(daemon->keys, key, &trimmed, e);
-}
-
-static bool prepare(struct daemon *daemon, struct err *e) {
-    const struct config *config = daemon->config;
-    struct str key = daemon->options->grpc_key;
-    if (!team_assemble(config, &daemon->team, e)) return false;
-    if (!add_key(daemon, key.len ? key : config->tokens.key, e)) return false;
-    if (!add_key(daemon, config->tokens.key_previous, e)) return false;
-    team_fill(&daemon->team, &daemon->engine);
-    daemon->engine.limits = (struct run_limits){
-        .model_calls_max = (unsigned)config->limits.model_calls,
-        .tool_calls_max = (unsigned)config->limits.tool_calls,
-        .tools_at_once = (unsigned)config->limits.tools_at_once,
-        .reply_max_bytes = config->limits.reply_bytes,
-        .memory_max_bytes = config->limits.run_bytes,
-        .turn_max_ms = config->limits.turn_ms,
-    };
-    daemon->converse = (struct converse_settings){
-        .keys = daemon->keys,
-        .lenient = config->converse.lenient,
-        .errors_as_text = config->converse.errors_as_text,
-        .message_max_bytes = config->limits.message_bytes,
-    };
-    daemon->runtime.token = config->tokens.auth;
-    daemon->runtime.workspace = config->http.workspace;
-    daemon->runtime.agent_name = config->agent.name;
-    daemon->runtime.agent_version = config->agent.version;
-    daemon->runtime.body_max_bytes = config->limits.body_bytes;
-    return true;
 }
 
 static void make_workers(struct daemon *daemon) {
@@ -318,15 +355,11 @@ static void open_store(struct daemon *daemon) {
                                                        .loop = home(daemon),
                                                        .on_open = on_open,
                                                        .ctx = daemon});
-    daemon->engine.sessions = session_table_new(daemon->store);
+    daemon->sessions = session_table_new(daemon->store);
+    daemon->edition->engine.sessions = daemon->sessions;
     for (size_t i = 0; i < daemon->worker_count; i++) {
-        worker_furnish(
-            &daemon->workers[i],
-            &(struct worker_options){.engine = &daemon->engine,
-                                     .store = daemon->store,
-                                     .converse = &daemon->converse,
-                                     .runtime = &daemon->runtime,
-                                     .write_stall_ms = daemon->config->limits.write_stall_ms});
+        worker_furnish(&daemon->workers[i], &(struct worker_options){.edition = daemon->edition,
+                                                                     .store = daemon->store});
     }
 }
 
@@ -339,10 +372,10 @@ static bool start_threads(struct daemon *daemon, struct err *e) {
 
 static void free_daemon(struct daemon *daemon) {
     for (size_t i = 0; i < daemon->worker_count; i++) worker_done(&daemon->workers[i]);
-    session_table_free(daemon->engine.sessions);
+    edition_unref(daemon->edition);
+    session_table_free(daemon->sessions);
     free(daemon->workers);
-    token_keys_free(daemon->keys);
-    team_done(&daemon->team);
+    log_often_flush();
     free(daemon);
 }
 
@@ -355,7 +388,8 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
     daemon->phase = PHASE_STARTING;
     make_workers(daemon);
     timer_init(&daemon->cut, home(daemon), on_cut, daemon);
-    if (!prepare(daemon, e) || !listen_on_all(daemon, e)) {
+    struct edition_options first = {.config = options->config, .grpc_key = options->grpc_key};
+    if (!edition_new(&first, &daemon->edition, e) || !listen_on_all(daemon, e)) {
         server_free(daemon->server);
         free_daemon(daemon);
         return false;
@@ -378,8 +412,9 @@ int daemon_port(const struct daemon *daemon, const char *listener) {
 }
 
 void daemon_agents_text(const struct daemon *daemon, struct buf *out) {
-    for (size_t i = 0; i < daemon->engine.agent_count; i++) {
+    const struct engine *engine = &daemon->edition->engine;
+    for (size_t i = 0; i < engine->agent_count; i++) {
         if (i) buf_append(out, i == 1 ? STR(" → ") : STR(", "));
-        buf_append(out, daemon->engine.agents[i].slug);
+        buf_append(out, engine->agents[i].slug);
     }
 }

@@ -5,7 +5,9 @@
  * It listens before the store is open, so that a probe is answered at once (`loading`); turns
  * wait or are refused until then. SIGTERM and SIGINT stop it: no new calls, idle streams end,
  * turns may finish until the shutdown deadline, then they are pre-empted, what happened is
- * written, and the process ends. A second signal ends it at once. SIGHUP is ignored.
+ * written, and the process ends. A second signal ends it at once. SIGHUP has it read its
+ * configuration again (edition.h); while it starts that waits, and while it stops it means
+ * nothing.
  *
  * Memory   borrows the configuration.
  * Threads  daemon_run() blocks its thread until all is over.
@@ -22,6 +24,7 @@ struct daemon;
 
 struct daemon_options {
     const struct config *config;
+    const struct config_input *input; /* for reading it again */
     struct str grpc_key; /* overrides config's signing key when not empty: the demo's own */
     /* Once, when it serves: all ports are known and the store is open. May be NULL. */
     void (*on_ready)(const struct daemon *daemon, void *ctx);

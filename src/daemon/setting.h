@@ -37,6 +37,7 @@ struct setting {
     const char *shown;  /* how help says a default that is worked out */
     const char *help;
     const char *const *choices; /* ends with NULL */
+    bool fixed;                 /* read at the start only: another value needs a restart */
 };
 
 extern const struct setting settings[];

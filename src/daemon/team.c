@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "base/nearest.h"
 #include "provider/scripted.h"
 #include "tool/scripted.h"
 
@@ -57,8 +58,38 @@ static void make_config_agents(struct team *team, const struct config *config) {
                            .provider = team->provider,
                            .delegates = from->delegates,
                            .delegate_count = from->delegate_count,
-                           .shows_thinking = from->thinking};
+                           .shows_thinking = from->thinking,
+                           .picks_tools = !from->all_tools,
+                           .tools = from->tools,
+                           .tool_count = from->tool_count};
     }
+}
+
+static bool has_tool(const struct team *team, struct str name) {
+    for (size_t i = 0; i < team->tool_count; i++) {
+        if (str_equal(team->tools[i]->name, name)) return true;
+    }
+    return false;
+}
+
+/* The settings file names tools that only the script knows. */
+static bool check_tools(const struct team *team, struct err *e) {
+    for (size_t i = 0; i < team->agent_count; i++) {
+        const struct agent *agent = &team->agents[i];
+        for (size_t t = 0; t < agent->tool_count; t++) {
+            if (has_tool(team, agent->tools[t])) continue;
+            struct nearest nearest;
+            char hint[NEAREST_HINT_BYTES];
+            nearest_init(&nearest, agent->tools[t]);
+            for (size_t k = 0; k < team->tool_count; k++)
+                nearest_offer(&nearest, team->tools[k]->name);
+            return err_set(e, ERR_INVALID_ARGUMENT,
+                           "agent '" STR_FMT "': the script has no tool '" STR_FMT "'%s",
+                           STR_ARG(agent->slug), STR_ARG(agent->tools[t]),
+                           nearest_hint(&nearest, hint));
+        }
+    }
+    return true;
 }
 
 bool team_assemble(const struct config *config, struct team *ret, struct err *e) {
@@ -70,6 +101,10 @@ bool team_assemble(const struct config *config, struct team *ret, struct err *e)
         make_config_agents(&team, config);
     } else {
         make_script_agents(&team);
+    }
+    if (!check_tools(&team, e)) {
+        team_done(&team);
+        return false;
     }
     *ret = team;
     return true;

@@ -19,7 +19,7 @@ struct team {
     size_t agent_count;
 };
 
-/* errors  those of reading and parsing the script, or a delegate that nobody is */
+/* errors  those of reading and parsing the script, or a tool that it does not have */
 MUST_CHECK bool team_assemble(const struct config *config, struct team *ret, struct err *e);
 void team_done(struct team *team);
 

@@ -12,16 +12,17 @@ void worker_init(struct worker *worker, struct daemon *daemon) {
 
 void worker_furnish(struct worker *worker, const struct worker_options *options) {
     worker->keeper = keeper_new(worker->loop, options->store);
-    run_host_init(&worker->host, options->engine, worker->loop, worker->keeper);
-    worker->converse = (struct converse_desk){options->converse, &worker->host};
-    runtime_desk_init(&worker->runtime, options->runtime, &worker->host);
+    worker->edition = edition_ref(options->edition);
+    run_host_init(&worker->host, &options->edition->engine, worker->loop, worker->keeper);
+    worker->converse = (struct converse_desk){&options->edition->converse, &worker->host};
+    runtime_desk_init(&worker->runtime, &options->edition->runtime, &worker->host);
     worker->health = health_new();
     health_set(worker->health, STR(""), HEALTH_NOT_SERVING);
     converse_service(&worker->converse, &worker->services[0]);
     health_set(worker->health, worker->services[0].name, HEALTH_NOT_SERVING);
     worker->services[1] = health_service(worker->health);
     worker->grpc = rpc_site_new(worker->loop, worker->services, ARRAY_LEN(worker->services));
-    rpc_site_stall_limit(worker->grpc, options->write_stall_ms);
+    rpc_site_stall_limit(worker->grpc, options->edition->converse.stall_ms);
     runtime_table(&worker->runtime, &worker->table);
     worker->tables[0] = &worker->table;
     worker->http = route_site_new(worker->loop, worker->tables, ARRAY_LEN(worker->tables));
@@ -53,15 +54,30 @@ void worker_done(struct worker *worker) {
     route_site_free(worker->http);
     rpc_site_free(worker->grpc);
     health_free(worker->health);
+    run_host_done(&worker->host);
+    edition_unref(worker->edition);
     keeper_free(worker->keeper);
     loop_free(worker->loop);
 }
 
+void worker_use(struct worker *worker, struct edition *edition) {
+    struct edition *before = worker->edition;
+    worker->edition = edition_ref(edition);
+    run_host_use(&worker->host, &edition->engine);
+    worker->converse.settings = &edition->converse;
+    worker->runtime.settings = &edition->runtime;
+    converse_service(&worker->converse, &worker->services[0]);
+    runtime_table(&worker->runtime, &worker->table);
+    edition_unref(before);
+}
+
 void worker_serving(struct worker *worker) {
+    worker->runtime.loaded = true;
     health_set_all(worker->health, HEALTH_SERVING);
 }
 
 void worker_stopping(struct worker *worker) {
+    worker->runtime.loaded = false;
     health_set_all(worker->health, HEALTH_NOT_SERVING);
     rpc_site_stop(worker->grpc);
     route_site_stop(worker->http);

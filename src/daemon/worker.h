@@ -7,8 +7,7 @@
 #ifndef WEIR_DAEMON_WORKER_H
 #define WEIR_DAEMON_WORKER_H
 
-#include "contract/agentbreeder/runtime.h"
-#include "contract/crawbl/converse.h"
+#include "daemon/edition.h"
 #include "rpc/health.h"
 
 #include <pthread.h>
@@ -18,6 +17,7 @@ struct daemon;
 struct worker {
     struct loop *loop;
     struct keeper *keeper;
+    struct edition *edition; /* what new turns begin with; a reference */
     struct run_host host;
     struct converse_desk converse;
     struct runtime_desk runtime;
@@ -34,11 +34,8 @@ struct worker {
 };
 
 struct worker_options {
-    struct engine *engine;
+    struct edition *edition;
     struct store *store;
-    const struct converse_settings *converse;
-    struct runtime_settings *runtime;
-    uint64_t write_stall_ms;
 };
 
 /* Two steps, because the store wants a loop and the worker wants the store. */
@@ -52,6 +49,9 @@ MUST_CHECK bool worker_start(struct worker *worker, struct err *e);
 void worker_done(struct worker *worker);
 
 /* --- on the worker's own loop ------------------------------------------------------------- */
+
+/* New turns begin with this edition from now on. */
+void worker_use(struct worker *worker, struct edition *edition);
 
 void worker_serving(struct worker *worker); /* probes hear SERVING */
 void worker_stopping(struct worker *worker);

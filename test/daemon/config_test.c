@@ -89,8 +89,8 @@ static void nothing_said_means_the_defaults(void **state) {
     struct config *config = load(NOTHING, LIST("HOME=/home/me"));
     assert_true(is(config->listen.http, "127.0.0.1:8080"));
     assert_true(is(config->listen.grpc, "127.0.0.1:42618"));
-    assert_true(is(config->listen.nimi_grpc, "127.0.0.1:46371"));
-    assert_true(is(config->listen.nimi_http, "127.0.0.1:46372"));
+    assert_int_equal(config->listen.nimi_grpc.len, 0);
+    assert_int_equal(config->listen.nimi_http.len, 0);
     assert_int_equal(config->listen.admin.len, 0);
     assert_true(is(config->data, "/home/me/.local/share/weir"));
     assert_int_equal(config->durability, STORE_FULL);
@@ -122,12 +122,17 @@ static void the_limits_are_those_of_the_parts_that_keep_them(void **state) {
     assert_int_equal(config->limits.header_ms, server->header_timeout_ms);
     assert_int_equal(config->limits.write_stall_ms, server->write_stall_ms);
     assert_int_equal(config->limits.idle_ms, server->idle_timeout_ms);
+    assert_int_equal(config->limits.keepalive_ms, server->keepalive_ms);
+    assert_int_equal(config->limits.keepalive_answer_ms, server->keepalive_timeout_ms);
+    assert_int_equal(config->limits.ping_ms, server->ping_apart_ms);
     const struct run_limits *run = &run_limits_default;
     assert_int_equal(config->limits.model_calls, run->model_calls_max);
     assert_int_equal(config->limits.tool_calls, run->tool_calls_max);
     assert_int_equal(config->limits.tools_at_once, run->tools_at_once);
     assert_int_equal(config->limits.reply_bytes, run->reply_max_bytes);
     assert_int_equal(config->limits.run_bytes, run->memory_max_bytes);
+    assert_int_equal(config->limits.tool_output_bytes, run->result_max_bytes);
+    assert_int_equal(config->limits.lag_bytes, run->pace_max_bytes);
     assert_int_equal(config->limits.turn_ms, run->turn_max_ms);
     config_free(config);
 }
@@ -188,14 +193,14 @@ static void flags_beat_environment_beats_file_beats_defaults(void **state) {
     assert_true(is(config->listen.http, "127.0.0.1:3"));
     assert_true(is(config->listen.grpc, "127.0.0.1:2"));
     assert_true(is(config->listen.nimi_grpc, "127.0.0.1:1"));
-    assert_true(is(config->listen.nimi_http, "127.0.0.1:46372"));
+    assert_true(config->listen.nimi_http.len == 0);
 
     struct buf out;
     buf_init(&out, MIB);
     config_print(config, &out);
     static const char *const lines[] = {"listen.http = 127.0.0.1:3 (--http)\n",
                                         "listen.grpc = 127.0.0.1:2 (WEIR_GRPC)\n",
-                                        "listen.nimi_http = 127.0.0.1:46372 (default)\n",
+                                        "listen.nimi_http = off (default)\n",
                                         "listen.admin = off (default)\n",
                                         "limits.idle = 5m (default)\n",
                                         "store.durability = full (default)\n",
@@ -219,13 +224,11 @@ static void our_own_variable_beats_the_familys(void **state) {
 
 static void flags_come_in_every_usual_form(void **state) {
     (void)state;
-    struct config *config =
-        load(LIST("--http=off", "--lenient", "--sticky=false", "one", "-v", "--limit-idle",
-                  "90s", "--limit-body=1MiB", "-", "--", "--two", "-c"),
-             NOTHING);
+    struct config *config = load(LIST("--http=off", "--lenient", "one", "-v", "--limit-idle",
+                                      "90s", "--limit-body=1MiB", "-", "--", "--two", "-c"),
+                                 NOTHING);
     assert_int_equal(config->listen.http.len, 0);
     assert_true(config->converse.lenient);
-    assert_false(config->converse.sticky);
     assert_int_equal(config->log.level, LOG_DEBUG);
     assert_int_equal(config->limits.idle_ms, 90000);
     assert_int_equal(config->limits.body_bytes, MIB);
@@ -249,9 +252,9 @@ static void the_file_sets_everything_and_lists_agents(void **state) {
                "listen: {http: \"unix:/run/weir.sock\", admin: off, grpc: \"[::1]:0\"}\n"
                "store: {durability: normal}\n"
                "tokens: {strict: true}\n"
-               "converse: {lenient: true, errors_as_text: true, sticky: true}\n"
+               "converse: {lenient: true, errors_as_text: true}\n"
                "http: {workspace: acme}\n"
-               "limits: {idle: 1m, tools_at_once: 2, age: off}\n"
+               "limits: {idle: 1m, tools_at_once: 2, keepalive: off}\n"
                "session: {busy: reject}\n"
                "log:\n"
                "agents:\n"
@@ -267,7 +270,7 @@ static void the_file_sets_everything_and_lists_agents(void **state) {
     assert_true(is(config->listen.grpc, "[::1]:0"));
     assert_int_equal(config->durability, STORE_NORMAL);
     assert_true(config->tokens.strict && config->converse.lenient);
-    assert_true(config->converse.errors_as_text && config->converse.sticky);
+    assert_true(config->converse.errors_as_text);
     assert_true(is(config->http.workspace, "acme"));
     assert_int_equal(config->limits.idle_ms, 60000);
     assert_int_equal(config->limits.tools_at_once, 2);
@@ -311,6 +314,10 @@ static void a_mistake_in_the_file_is_named_at_its_place(void **state) {
         {"agents: [{slug: a}, {slug: a}]", ":1:21: a second agent 'a'"},
         {"agents: [{slg: a}]", ":1:11: an agent has no key 'slg'; did you mean 'slug'?"},
         {"agents: [{slug: a, tools: x}]", ":1:27: expected a list of names"},
+        {"agents: [{slug: a, provider: big}]", ":1:30: the only provider of this version is"},
+        {"session: {busy: interrupt}",
+         ":1:17: session.busy: 'interrupt' is not one of: queue or reject a second turn of a "
+         "session; interrupt is not built yet"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct buf why;
@@ -346,7 +353,38 @@ static void a_mistake_on_the_command_line_names_the_flag(void **state) {
     refused(LIST("--http", "unix:"), NOTHING, "--http: 'unix:' has a path that is empty");
     refused(LIST("--threads", "0"), NOTHING, "threads: 0 is not from 1 to 256");
     refused(LIST("--threads", "-1"), NOTHING, "--threads: '-1' is not a whole number");
+    refused(LIST("--limit-write-stall", "0"), NOTHING,
+            "limits.write_stall: 0 lets nothing through; leave it at 30s");
     refused(NOTHING, LIST("CRAWBL_USER_ID=a:b"), "CRAWBL_USER_ID: 'a:b' is no id");
+}
+
+static void every_mistake_is_found_when_all_are_wanted(void **state) {
+    struct folder *folder = *state;
+    write_file(folder->file, "listn: {}\nlisten:\n  htttp: off\n  grpc: 7\ndata: here\n"
+                             "agents: {}\n");
+    struct config_input input = {.args = LIST("-c", folder->file, "--threads", "many"),
+                                 .arg_count = 4,
+                                 .environment = LIST("PORT=http"),
+                                 .collect = true};
+    struct config *config;
+    struct err e;
+    static const char *const places[] = {
+        ":1:1: no setting", ":3:3: no setting", ":4:9: listen.grpc",
+        ":6:9: expected",   "PORT: ",           "--threads: "};
+    assert_true(config_load(&input, &config, &e));
+    assert_int_equal(config->problem_count, ARRAY_LEN(places));
+    for (size_t i = 0; i < ARRAY_LEN(places); i++)
+        assert_true(str_find(config->problems[i], str_from(places[i])) <
+                    config->problems[i].len);
+    config_free(config);
+}
+
+static void a_listener_that_is_not_served_is_warned_of_once(void **state) {
+    (void)state;
+    struct config *config = load(LIST("--nimi-grpc", "127.0.0.1:0", "--admin", ":1"), NOTHING);
+    assert_int_equal(config->warning_count, 1);
+    assert_true(warned(config, "does not serve listen.nimi_grpc, listen.admin"));
+    config_free(config);
 }
 
 static void a_variable_that_nobody_reads_is_noticed(void **state) {
@@ -489,6 +527,8 @@ int main(void) {
         cmocka_unit_test(the_file_sets_everything_and_lists_agents),
         cmocka_unit_test(a_mistake_in_the_file_is_named_at_its_place),
         cmocka_unit_test(a_mistake_on_the_command_line_names_the_flag),
+        cmocka_unit_test(every_mistake_is_found_when_all_are_wanted),
+        cmocka_unit_test(a_listener_that_is_not_served_is_warned_of_once),
         cmocka_unit_test(a_variable_that_nobody_reads_is_noticed),
         cmocka_unit_test(secrets_come_from_the_environment_or_from_files),
         cmocka_unit_test(white_space_around_a_secret_is_removed_and_said),

@@ -1,5 +1,6 @@
 #include "contract/agentbreeder/runtime.h"
 
+#include "base/log.h"
 #include "contract/agentbreeder/turn.h"
 
 #include <nettle/memops.h>
@@ -16,7 +17,7 @@ static void health(struct route_call *call, void *ctx) {
     buf_init(&body, 8 * KIB);
     struct json_writer json = json_writer(&body);
     json_open_object(&json);
-    json_member_str(&json, "status", settings->loaded ? STR("healthy") : STR("loading"));
+    json_member_str(&json, "status", desk->loaded ? STR("healthy") : STR("loading"));
     json_member_str(&json, "agent_name", settings->agent_name);
     json_member_str(&json, "version", settings->agent_version);
     if (settings->framework.len) json_member_str(&json, "framework", settings->framework);
@@ -32,6 +33,12 @@ static bool refuse(struct route_failure *ret, int status, struct str code, struc
     return false;
 }
 
+/* For the operator; never the token. */
+static void note_refusal(struct route_call *call, const char *why) {
+    log_often(LOG_WARNING, "a token is refused: it is %s; peer " STR_FMT, why,
+              STR_ARG(exchange_peer(route_exchange(call))));
+}
+
 /* Constant time in the token's content; its length is no secret. */
 static bool is_token(struct str given, struct str token) {
     return given.len == token.len && memeql_sec(given.at, token.at, token.len);
@@ -45,12 +52,16 @@ static bool may_enter(struct route_call *call, const struct runtime_settings *se
     struct str scheme = str_split(header, ' ', &given);
     given = str_trim(given);
     if (!header.at || !str_equal_nocase(scheme, STR("bearer")) || given.len == 0) {
+        note_refusal(call, "missing");
         route_field(call, STR("www-authenticate"), STR("Bearer realm=\"weir\""));
         return refuse(ret, 401, STR("UNAUTHORIZED"), STR("Missing bearer token"));
     }
     if (!is_token(given, settings->token)) {
+        note_refusal(call, "not ours");
         return refuse(ret, 403, STR("FORBIDDEN"), STR("Invalid bearer token"));
     }
+    log_debug("the token of the Runtime Contract, used by " STR_FMT,
+              STR_ARG(exchange_peer(route_exchange(call))));
     return true;
 }
 
@@ -67,7 +78,7 @@ static bool guard(struct route_call *call, const struct route *row, void *ctx,
     const struct runtime_desk *desk = ctx;
     if (!(row->needs & ROUTE_AUTH)) return true;
     if (!may_enter(call, desk->settings, ret) || !speaks_version(call, ret)) return false;
-    if (desk->settings->loaded) return true;
+    if (desk->loaded) return true;
     route_field(call, STR("retry-after"), RETRY_AFTER_S);
     return refuse(ret, 503, STR("AGENT_NOT_LOADED"), STR("Agent not loaded yet"));
 }
@@ -101,7 +112,7 @@ static const struct route rows[] = {
 
 static const struct field always[] = {{VERSION_HEADER, STR_INIT("1")}};
 
-void runtime_desk_init(struct runtime_desk *desk, struct runtime_settings *settings,
+void runtime_desk_init(struct runtime_desk *desk, const struct runtime_settings *settings,
                        struct run_host *host) {
     *desk = (struct runtime_desk){.settings = settings, .host = host};
     list_init(&desk->calls);
@@ -113,6 +124,8 @@ void runtime_table(struct runtime_desk *desk, struct route_table *ret) {
                                 .always = always,
                                 .always_count = ARRAY_LEN(always),
                                 .body_max_bytes = desk->settings->body_max_bytes,
+                                .body_stretch_ms = desk->settings->body_stretch_ms,
+                                .body_stretch_bytes = desk->settings->body_stretch_bytes,
                                 .guard = guard,
                                 .failure_body = failure_body,
                                 .ctx = desk};

@@ -19,20 +19,24 @@ struct runtime_settings {
     struct str workspace; /* of every caller (K23) */
     struct str agent_name, agent_version, framework; /* framework may be empty */
     size_t body_max_bytes;
-    _Atomic bool loaded; /* false: /health says loading, turns are refused 503 */
+    uint64_t body_stretch_ms; /* see struct route_table */
+    size_t body_stretch_bytes;
+    enum session_policy busy;        /* a second turn of a session */
+    uint64_t stall_ms, heartbeat_ms; /* of /stream */
 };
 
 /* One loop's share. */
 struct runtime_desk {
-    struct runtime_settings *settings;
+    const struct runtime_settings *settings;
     struct run_host *host;
+    bool loaded;       /* false: /health says loading, turns are refused 503 */
     struct list calls; /* that wait for their run */
 };
 
-void runtime_desk_init(struct runtime_desk *desk, struct runtime_settings *settings,
+void runtime_desk_init(struct runtime_desk *desk, const struct runtime_settings *settings,
                        struct run_host *host);
 
-/* The table of this contract; it borrows `desk`. */
+/* The table of this contract; it borrows `desk`. Again when the desk has other settings. */
 void runtime_table(struct runtime_desk *desk, struct route_table *ret);
 
 /* The shutdown deadline passed: end every open turn CANCELLED, as far as its reader can be

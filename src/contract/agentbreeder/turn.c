@@ -382,6 +382,7 @@ static bool start(struct turn *turn, enum close_mode mode, const struct stream_w
         .name = {turn->desk->settings->workspace, turn->request.user, turn->request.session},
         .text = turn->request.text,
         .contract = STR("agentbreeder"),
+        .policy = turn->desk->settings->busy,
     };
     if (session_is_parked(host->engine->sessions, &request.name)) {
         return err_set(e, ERR_FAILED_PRECONDITION,
@@ -392,6 +393,8 @@ static bool start(struct turn *turn, enum close_mode mode, const struct stream_w
                                      .journal = run_journal(turn->run),
                                      .mode = mode,
                                      .paces = true,
+                                     .stall_ms = turn->desk->settings->stall_ms,
+                                     .heartbeat_ms = turn->desk->settings->heartbeat_ms,
                                      .wire = wire,
                                      .ctx = turn};
     if (stream_open(&options, &turn->stream, e)) return true;

@@ -1,6 +1,7 @@
 #include "contract/crawbl/converse.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "contract/crawbl/project.h"
 #include "proto/runtime.pb.h"
@@ -112,10 +113,26 @@ static const struct stream_wire wire = {
 
 /* --- a request ---------------------------------------------------------------------------- */
 
+/* A daemon may be pinned to one workspace, and to one user of it. */
+static bool is_served(const struct converse_settings *settings, struct str user,
+                      struct str workspace, struct err *e) {
+    bool other_workspace =
+        settings->workspace.len && !str_equal(workspace, settings->workspace);
+    bool other_user = settings->user.len && !str_equal(user, settings->user);
+    if (!other_workspace && !other_user) return true;
+    return err_set(e, ERR_PERMISSION_DENIED, "this server does not serve that %s",
+                   other_workspace ? "workspace" : "user");
+}
+
+static struct str or_else(struct str text, const char *other) {
+    return text.len ? text : str_from(other);
+}
+
 /* Who asks, and whether the body agrees (K8, K15). */
 static bool identify(struct converse *converse, const struct crawbl_converse_request *request,
                      struct err *e) {
-    bool lenient = converse->desk->settings->lenient;
+    const struct converse_settings *pins = converse->desk->settings;
+    bool lenient = pins->lenient;
     const struct rpc_identity *token = rpc_identity(converse->call);
     bool first = !converse->greeted;
     if (first && !lenient && (!request->workspace_id.len || !request->user_id.len)) {
@@ -129,8 +146,9 @@ static bool identify(struct converse *converse, const struct crawbl_converse_req
         user = token->user;
         workspace = token->workspace;
     } else if (first) {
-        user = request->user_id.len ? request->user_id : STR("anonymous");
-        workspace = request->workspace_id.len ? request->workspace_id : STR("default");
+        user = request->user_id.len ? request->user_id : or_else(pins->user, "anonymous");
+        workspace = request->workspace_id.len ? request->workspace_id
+                                              : or_else(pins->workspace, "default");
     }
     bool other_user = request->user_id.len && !str_equal(request->user_id, user);
     bool other_workspace =
@@ -140,6 +158,7 @@ static bool identify(struct converse *converse, const struct crawbl_converse_req
                        "converse: the request names another %s than the stream's identity",
                        other_user ? "user" : "workspace");
     }
+    if (!is_served(pins, user, workspace, e)) return false;
     if (first) {
         converse->user = token->known ? user : rpc_keep(converse->call, user);
         converse->workspace = token->known ? workspace : rpc_keep(converse->call, workspace);
@@ -173,6 +192,7 @@ static bool follow(struct converse *converse, struct journal *journal, uint64_t 
                                      .after_seq = after_seq,
                                      .mode = rpc_method(converse->call)->ends,
                                      .paces = paces,
+                                     .stall_ms = converse->desk->settings->stall_ms,
                                      .wire = &wire,
                                      .ctx = converse};
     return stream_open(&options, &converse->stream, e);
@@ -199,6 +219,7 @@ static bool start_turn(struct converse *converse, const struct crawbl_converse_r
         .text = request->message,
         .system = request->system_prompt,
         .contract = STR("crawbl"),
+        .policy = converse->desk->settings->busy,
     };
     bool followed;
     if (answer_parked(converse, &turn.name, turn.text, &followed, e)) return followed;
@@ -294,6 +315,26 @@ static const struct rpc_method methods[] = {
     /* clang-format on */
 };
 
+/* For the operator, never for the peer; and never the token. */
+static void note_refusal(struct rpc_call *call, const char *why) {
+    log_often(LOG_WARNING, "a token is refused: it is %s; peer " STR_FMT, why,
+              STR_ARG(exchange_peer(rpc_exchange(call))));
+}
+
+static bool check_token(struct rpc_call *call, const struct token_keys *keys, struct str header,
+                        size_t count, char room[static TOKEN_PAYLOAD_BYTES], struct token *ret,
+                        struct err *e) {
+    struct str text;
+    if (!bearer_token_from_header(header, count, &text, e)) {
+        note_refusal(call, "missing");
+        return false;
+    }
+    enum token_verdict verdict = token_verify(keys, text, clock_unix_ms() / 1000, room, ret);
+    if (verdict == TOKEN_VALID) return true;
+    note_refusal(call, token_verdict_name(verdict));
+    return err_set(e, ERR_UNAUTHENTICATED, "invalid bearer token");
+}
+
 bool converse_authenticate(struct rpc_call *call, void *ctx, struct rpc_identity *ret,
                            struct err *e) {
     const struct converse_desk *desk = ctx;
@@ -305,10 +346,14 @@ bool converse_authenticate(struct rpc_call *call, void *ctx, struct rpc_identity
     struct str header = rpc_metadata(call, STR("authorization"), &count);
     struct token token;
     char room[TOKEN_PAYLOAD_BYTES];
-    if (!token_from_header(desk->settings->keys, header, count, clock_unix_ms() / 1000, room,
-                           &token, e)) {
+    if (!check_token(call, desk->settings->keys, header, count, room, &token, e)) return false;
+    if (!is_served(desk->settings, token.user, token.workspace, e)) {
+        note_refusal(call, "of an identity that is not served here");
         return false;
     }
+    log_debug("a token of user " STR_FMT ", workspace " STR_FMT ", used by " STR_FMT,
+              STR_ARG(token.user), STR_ARG(token.workspace),
+              STR_ARG(exchange_peer(rpc_exchange(call))));
     *ret = (struct rpc_identity){.known = true,
                                  .user = rpc_keep(call, token.user),
                                  .workspace = rpc_keep(call, token.workspace)};
@@ -319,6 +364,7 @@ void converse_service(struct converse_desk *desk, struct rpc_service *ret) {
     *ret = (struct rpc_service){.name = STR(SERVICE),
                                 .methods = methods,
                                 .method_count = ARRAY_LEN(methods),
+                                .request_max_bytes = desk->settings->message_max_bytes,
                                 .authenticate = converse_authenticate,
                                 .ctx = desk};
 }

@@ -20,7 +20,10 @@ struct converse_settings {
     const struct token_keys *keys; /* NULL: nobody is asked for a token */
     bool lenient;                  /* upstream's fallbacks instead of ERROR (K15) */
     bool errors_as_text;           /* K12 */
+    struct str workspace, user;    /* the only identity served; empty: any */
+    enum session_policy busy;      /* a second turn of a session */
     size_t message_max_bytes;
+    uint64_t stall_ms; /* a peer that reads nothing is cut after this */
 };
 
 /* One loop's share of the service. */
@@ -29,7 +32,8 @@ struct converse_desk {
     struct run_host *host;
 };
 
-/* Fill a service whose methods and names are constant; `desk` is borrowed. */
+/* Fill a service whose methods and names are constant; `desk` is borrowed. Again when the
+ * desk has other settings. */
 void converse_service(struct converse_desk *desk, struct rpc_service *ret);
 
 /* authenticate() of every service that takes these tokens; ctx is a struct converse_desk. */

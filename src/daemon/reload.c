@@ -1,0 +1,51 @@
+#include "daemon/reload.h"
+
+#include <signal.h>
+#include <string.h>
+
+static bool read_all(const struct reload_options *options, struct edition **ret,
+                     struct err *e) {
+    struct config *config;
+    if (!config_load(options->input, &config, e)) return false;
+    struct edition_options wanted = {.config = config,
+                                     .owns_config = true,
+                                     .grpc_key = options->grpc_key,
+                                     .sessions = options->sessions};
+    return edition_new(&wanted, ret, e);
+}
+
+static void on_done(void *ctx) {
+    struct reload *reload = ctx;
+    struct edition *edition = reload->edition;
+    reload_wait(reload);
+    reload->busy = false;
+    reload->options.on_done(edition, edition ? NULL : &reload->failed, reload->options.ctx);
+}
+
+static void *run_thread(void *ctx) {
+    struct reload *reload = ctx;
+    if (!read_all(&reload->options, &reload->edition, &reload->failed)) reload->edition = NULL;
+    loop_post(reload->options.loop, &reload->mail, on_done, reload);
+    return NULL;
+}
+
+bool reload_start(struct reload *reload, const struct reload_options *options, struct err *e) {
+    sigset_t all, before;
+    reload->options = *options;
+    reload->edition = NULL;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int failed = pthread_create(&reload->thread, NULL, run_thread, reload);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed)
+        return err_set(e, ERR_UNAVAILABLE, "cannot start a thread: %s",
+                       strerrordesc_np(failed));
+    reload->busy = reload->has_thread = true;
+    return true;
+}
+
+void reload_wait(struct reload *reload) {
+    if (!reload->has_thread) return;
+    pthread_join(reload->thread, NULL);
+    reload->has_thread = false;
+}

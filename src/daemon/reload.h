@@ -1,0 +1,47 @@
+/* reload: a new edition, made beside the daemon that serves.
+ *
+ * Files are read and parsed on a thread of their own, so that no turn waits for a disk. Only
+ * what parsed as a whole comes back; after any mistake nothing has changed.
+ *
+ * Memory   part of its owner.
+ * Threads  the owner's loop; on_done runs there.
+ */
+#ifndef WEIR_DAEMON_RELOAD_H
+#define WEIR_DAEMON_RELOAD_H
+
+#include "daemon/edition.h"
+#include "loop/loop.h"
+
+#include <pthread.h>
+
+/* `edition` has one reference, the receiver's; NULL when it failed. */
+typedef void reload_done_fn(struct edition *edition, const struct err *failed, void *ctx);
+
+struct reload_options {
+    const struct config_input *input; /* borrowed until it is done */
+    struct str grpc_key;
+    struct session_table *sessions;
+    struct loop *loop;
+    reload_done_fn *on_done; /* once, never before reload_start() has returned */
+    void *ctx;
+};
+
+struct reload {
+    bool busy;
+    struct reload_options options;
+    pthread_t thread;
+    bool has_thread; /* and it has not been joined */
+    struct edition *edition;
+    struct err failed;
+    struct mail mail;
+};
+
+/* One at a time.
+ * errors  ERR_UNAVAILABLE no thread can be started */
+MUST_CHECK bool reload_start(struct reload *reload, const struct reload_options *options,
+                             struct err *e);
+
+/* Wait until its thread has ended; on_done is on its way then. Harmless when none runs. */
+void reload_wait(struct reload *reload);
+
+#endif
