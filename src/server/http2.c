@@ -19,6 +19,7 @@
 
 #define ACKS_MAX 1000
 #define SETTINGS_ENTRIES_MAX 32
+#define RESETS_KEPT 32
 #define CONTINUATIONS_MAX 8
 #define RESETS_BURST 1000
 #define RESETS_PER_S 33
@@ -62,6 +63,9 @@ struct http2 {
     uint64_t notice_ms; /* the first GOAWAY is out since, or CONN_NEVER */
     size_t bomb_bytes;  /* of the header section that is coming */
     int ping_strikes;
+    /* The streams that we reset last: the peer may not know that yet. */
+    int32_t resets[RESETS_KEPT], resets_lost; /* resets_lost: the highest that fell out */
+    uint32_t resets_at;
     bool settings_came;
     bool ending; /* the last GOAWAY is made: nothing else matters */
 };
@@ -263,6 +267,46 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id,
     return 0;
 }
 
+/* --- frames on closed streams --------------------------------------------------------- */
+
+static void keep_reset(struct http2 *http2, int32_t stream_id) {
+    int32_t *place = &http2->resets[http2->resets_at++ % RESETS_KEPT];
+    if (*place > http2->resets_lost) http2->resets_lost = *place;
+    *place = stream_id;
+}
+
+static bool may_not_know(const struct http2 *http2, int32_t stream_id) {
+    if (stream_id <= http2->resets_lost) return true;
+    for (size_t i = 0; i < RESETS_KEPT; i++) {
+        if (http2->resets[i] == stream_id) return true;
+    }
+    return false;
+}
+
+/* Nothing may come on a stream that the peer itself knows to be closed, nor on one whose
+ * number it has passed over (RFC 9113 5.1 and 5.1.1): nghttp2 keeps no closed streams here
+ * and would not notice. */
+static bool is_closed(const struct http2 *http2, const nghttp2_frame_hd *head) {
+    bool may_not_come = head->type == NGHTTP2_DATA || head->type == NGHTTP2_HEADERS;
+    bool past = head->stream_id % 2 == 1 &&
+                head->stream_id <= nghttp2_session_get_last_proc_stream_id(http2->session);
+    return may_not_come && past &&
+           !nghttp2_session_find_stream(http2->session, head->stream_id) &&
+           !may_not_know(http2, head->stream_id);
+}
+
+/* PRIORITY means nothing any more and nghttp2 drops it in silence. */
+static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head, void *ctx) {
+    (void)session;
+    struct http2 *http2 = ctx;
+    if (head->type == NGHTTP2_PRIORITY && head->stream_id == 0)
+        end_session(http2, NGHTTP2_PROTOCOL_ERROR, STR("priority_of_no_stream"));
+    if (head->type == NGHTTP2_PRIORITY) count_chore(http2);
+    if (is_closed(http2, head))
+        end_session(http2, NGHTTP2_STREAM_CLOSED, STR("stream_is_closed"));
+    return 0;
+}
+
 /* --- pings -------------------------------------------------------------------------------- */
 
 /* Pings closer than limits->ping_apart_ms, with no traffic between them, are only heat. */
@@ -305,13 +349,6 @@ static void on_stream_frame(struct http2 *http2, const nghttp2_frame *frame) {
         on_request_head(http2, exchange, ends);
     else if (ends)
         exchange_give_end(exchange);
-}
-
-/* PRIORITY means nothing any more and nghttp2 drops it in silence. */
-static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head, void *ctx) {
-    (void)session;
-    if (head->type == NGHTTP2_PRIORITY) count_chore(ctx);
-    return 0;
 }
 
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
@@ -367,6 +404,7 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
     if (type != NGHTTP2_HEADERS && type != NGHTTP2_DATA && type != NGHTTP2_RST_STREAM) return 0;
     struct exchange *exchange = find(http2, frame->hd.stream_id);
     if (type == NGHTTP2_RST_STREAM) {
+        keep_reset(http2, frame->hd.stream_id);
         /* Not asked for by us: nghttp2 found a fault with the stream. */
         if (exchange && !exchange->reset) count_fault(http2);
         return 0;
