@@ -9,6 +9,7 @@
 
 #define CALL_MAGIC 0x7270632eu
 #define NEVER UINT64_MAX
+#define HEAR_OUT_MS (10 * 1000)
 #define TO(state) (1u << (state))
 
 /* --- states ------------------------------------------------------------------------------ */
@@ -123,9 +124,26 @@ void call_say_stopping(struct rpc_call *call) {
         call->method->handler->stopping(call, call->ctx);
 }
 
+/* A client that does not speak gRPC gets its answer at once, but may say what it has to say
+ * before the stream ends: a reset in the middle would take the answer away from some. */
+static void hear_out(struct rpc_call *call) {
+    call->hears_out = true;
+    timer_start(&call->deadline, HEAR_OUT_MS);
+}
+
+static void heard_out(struct rpc_call *call) {
+    call->hears_out = false;
+    timer_stop(&call->deadline);
+    exchange_end(call->exchange, NULL, 0);
+}
+
 static void on_deadline(void *ctx) {
     struct rpc_call *call = ctx;
     assert(call->magic == CALL_MAGIC);
+    if (call->hears_out) {
+        heard_out(call);
+        return;
+    }
     cancel(call, RPC_DEADLINE, ERR_DEADLINE_EXCEEDED, STR("deadline exceeded"));
 }
 
@@ -152,7 +170,12 @@ static void on_body(struct exchange *exchange, struct str bytes, void *ctx) {
 
 static void on_body_end(struct exchange *exchange, void *ctx) {
     (void)exchange;
-    intake_end(ctx);
+    struct rpc_call *call = ctx;
+    if (call->hears_out) {
+        heard_out(call);
+    } else {
+        intake_end(call);
+    }
 }
 
 static void on_drained(struct exchange *exchange, void *ctx) {
@@ -221,6 +244,7 @@ void call_refuse(struct rpc_call *call, enum err_code code, struct str message) 
 void call_refuse_http(struct rpc_call *call, int status) {
     move(call, CALL_REFUSED);
     status_http(call->exchange, status);
+    hear_out(call);
 }
 
 void call_refuse_stream(struct rpc_call *call) {

@@ -52,6 +52,7 @@ struct rpc_call {
     bool takes_gzip : 1;     /* the client does */
     bool announces_gzip : 1; /* the head says grpc-encoding: gzip */
     bool compresses : 1;     /* the next messages */
+    bool hears_out : 1;      /* refused and answered; the request has not ended */
     struct intake intake;
     struct list link;
     struct exchange *exchange;
@@ -75,7 +76,7 @@ static inline bool call_is_live(const struct rpc_call *call) {
 /* Accept the exchange; the call is CALL_CHECKING. */
 struct rpc_call *call_new(struct rpc_site *site, struct exchange *exchange);
 
-/* A check said no: answer with a gRPC status, a bare HTTP status, or a stream error. */
+/* A check said no: answer with a gRPC status, an HTTP status, or a stream error. */
 void call_refuse(struct rpc_call *call, enum err_code code, struct str message);
 void call_refuse_http(struct rpc_call *call, int status);
 void call_refuse_stream(struct rpc_call *call);

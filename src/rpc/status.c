@@ -75,10 +75,16 @@ void status_end(struct exchange *exchange, enum err_code code, struct str messag
 }
 
 void status_http(struct exchange *exchange, int status) {
-    static const struct field fields[] = {
-        {STR_INIT("content-length"), STR_INIT("0")},
-        {STR_INIT("allow"), STR_INIT("POST")},
+    static const struct str text =
+        STR_INIT("this port speaks gRPC: POST, with content-type application/grpc\n");
+    char digits[4];
+    struct buf length = {.at = digits, .room = sizeof(digits), .max_bytes = sizeof(digits)};
+    buf_append_u64(&length, text.len);
+    const struct field fields[] = {
+        {STR("content-type"), STR("text/plain")},
+        {STR("content-length"), buf_str(&length)},
+        {STR("allow"), STR("POST")},
     };
-    exchange_head(exchange, status, fields, status == 405 ? 2 : 1);
-    exchange_end(exchange, NULL, 0);
+    exchange_head(exchange, status, fields, status == 405 ? 3 : 2);
+    exchange_send(exchange, text);
 }

@@ -29,7 +29,8 @@ void status_head(struct exchange *exchange, bool gzip, const struct status_extra
 void status_end(struct exchange *exchange, enum err_code code, struct str message,
                 const struct status_extra *extra);
 
-/* Answer with a bare HTTP status: the request was not gRPC's. */
+/* Answer with an HTTP status and a line of text, since the request was not gRPC's; the caller
+ * ends the exchange. */
 void status_http(struct exchange *exchange, int status);
 
 #endif

@@ -61,7 +61,10 @@ static void a_foreign_content_type_is_415(void **state) {
         assert_false(rpc_wants(x));
         start(x);
         assert_int_equal(fake_status(x), 415);
-        assert_str(fake_value(fake_head(x), "content-length"), "0");
+        assert_str(fake_value(fake_head(x), "content-length"), "64");
+        settle();
+        assert_int_equal(fake_sent(x).len, 64);
+        fake_body_end(x);
         done(x);
     }
     seen_is("");
@@ -88,6 +91,29 @@ static void any_method_but_post_is_405_before_the_type_is_looked_at(void **state
     start(x);
     assert_int_equal(fake_status(x), 405);
     assert_str(fake_value(fake_head(x), "allow"), "POST");
+    fake_body_end(x);
+    done(x);
+    seen_is("");
+}
+
+static void who_does_not_speak_grpc_is_heard_out_but_not_for_ever(void **state) {
+    (void)state;
+    struct exchange *x = with_type("PUT", "text/plain");
+    start(x);
+    assert_int_equal(fake_status(x), 405);
+    fake_body(x, STR("a long"));
+    loop_advance(probe.loop, 9999);
+    fake_body(x, STR(" story"));
+    settle();
+    assert_false(fake_ended(x));
+    assert_int_equal(fake_unconsumed(x), 0);
+    loop_advance(probe.loop, 1);
+    assert_true(fake_ended(x));
+    done(x);
+
+    x = with_type("PUT", "text/plain");
+    start(x);
+    fake_leave(x);
     done(x);
     seen_is("");
 }
@@ -397,6 +423,7 @@ int main(void) {
         TEST(a_foreign_content_type_is_415),
         TEST(a_grpc_content_type_is_served_with_suffix_and_parameters),
         TEST(any_method_but_post_is_405_before_the_type_is_looked_at),
+        TEST(who_does_not_speak_grpc_is_heard_out_but_not_for_ever),
         TEST(te_may_be_absent_and_must_say_trailers_when_it_is_there),
         TEST(a_timeout_is_the_calls_deadline_rounded_up_to_a_millisecond),
         TEST(a_malformed_timeout_is_an_error_of_this_call_alone),
