@@ -87,6 +87,12 @@ weir_proto(WEIR_TEST_GENERATED NAME test/kitchen PATH test/diff
     PREFIX weir.kitchen=kitchen
     FILES kitchen.proto IMPORTS ${google})
 
+# The service that gRPC implementations test each other with.
+weir_proto(WEIR_TEST_GENERATED NAME test/interop PATH test/interop
+    PREFIX grpc.testing=interop
+    FILES testing.proto
+    DESCRIPTOR interop_descriptor)
+
 # The same messages once more as descriptors, for the Python side of test/diff.
 set(proto_files agentruntime/v1/runtime.proto agentruntime/v1/memory.proto kitchen.proto)
 add_custom_command(
