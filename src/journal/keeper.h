@@ -2,8 +2,9 @@
  *
  * A journal with an event that needs the disk is written at the end of the loop turn, in a
  * row of its own, with everything before it. All other journals wait for the tick: then the
- * text of all live runs shares one row. A journal has at most one write on its way, so its
- * stretches reach the log in order.
+ * text of all live runs shares one row; a first row and one with a tool result, which the
+ * session's history is read from, stay their own. A journal has at most one write on its way,
+ * so its stretches reach the log in order.
  *
  * Memory   owns the writes on their way.
  * Threads  belongs to its loop.

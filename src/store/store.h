@@ -8,8 +8,8 @@
  *
  *     row = section+     section = run varint · first seq varint · length varint · events
  *
- * The first row of a run is its own, and so is one that ends it or calls a tool; text in
- * between shares a row with all other live runs (run column 0).
+ * The first row of a run is its own, and so is one that ends it, calls a tool or has its
+ * result; text in between shares a row with all other live runs (run column 0).
  *
  * In the folder: weir.db and SQLite's weir.db-wal and -shm beside it, weir.lock (who uses it)
  * and weir.mark (how much was acknowledged). docs/internals/store.md draws how they relate.

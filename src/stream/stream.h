@@ -31,7 +31,8 @@ enum stream_verdict { STREAM_GOES_ON, STREAM_FINISHES, STREAM_FAILS };
 /* done finishes; failed and cancelled fail; all else goes on. */
 enum stream_verdict stream_judge(const struct event *event);
 
-/* How a contract sends. All on the stream's loop; ctx is the options' ctx. */
+/* How a contract sends. All on the stream's loop; ctx is the options' ctx. What they find wrong
+ * with the transport they report later: none may call back into the stream, but for `ended`. */
 struct stream_wire {
     /* NULL: stream_judge. A contract may end its stream where the run goes on (a question to
      * a human), never the other way round. */

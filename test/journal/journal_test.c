@@ -577,6 +577,72 @@ static void cursors_come_and_go_while_the_window_moves(void **state) {
     free_far_loop(there);
 }
 
+/* Readers stand at the very end of what is visible while what is hidden is dropped. */
+#define LOST_JOURNALS 200
+
+struct spinner {
+    struct loop *loop;
+    struct journal *journals[LOST_JOURNALS];
+    struct mail start;
+    atomic_bool stop;
+};
+
+static void spin(void *ctx) {
+    struct spinner *spinner = ctx;
+    do {
+        for (size_t i = 0; i < LOST_JOURNALS; i++) {
+            struct reader reader = {.lazy = true};
+            struct event event = {0};
+            struct err e;
+            uint64_t seen = 0;
+            assert_true(cursor_open(spinner->journals[i], 0, spinner->loop, reader_ready,
+                                    &reader, &reader.cursor, &e));
+            while (cursor_next(reader.cursor, &event)) assert_true(event.seq == ++seen);
+            cursor_close(reader.cursor);
+        }
+    } while (!atomic_load(&spinner->stop));
+    loop_stop(spinner->loop);
+}
+
+static void *spin_run(void *ctx) {
+    loop_run(((struct spinner *)ctx)->loop);
+    return NULL;
+}
+
+static void what_is_dropped_is_dropped_under_the_eyes_of_readers(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    struct spinner spinner = {.loop = loop_new()};
+    for (size_t i = 0; i < LOST_JOURNALS; i++) {
+        spinner.journals[i] = fixture_journal(&f, 100 + i, MIB);
+        journal_leave(spinner.journals[i]); /* a loss makes it take itself back */
+        say_to(spinner.journals[i], EVENT_TEXT, STR("said"));
+    }
+    loop_turn(f.loop);
+    pthread_t thread;
+    loop_post(spinner.loop, &spinner.start, spin, &spinner);
+    assert_int_equal(pthread_create(&thread, NULL, spin_run, &spinner), 0);
+    char text[3000];
+    memset(text, 'x', sizeof(text));
+    for (size_t i = 0; i < LOST_JOURNALS; i++) {
+        struct journal *journal = spinner.journals[i];
+        say_to(journal, EVENT_TOOL_CALL, STR("c"));
+        for (size_t n = 0; n < 10; n++) say_to(journal, EVENT_TEXT, str_of(text, sizeof(text)));
+        loop_turn(f.loop);
+        fake_store_lose(f.store, 0, ERR_UNAVAILABLE);
+        loop_turn(f.loop);
+        for (size_t n = 0; n < 10; n++) say_to(journal, EVENT_TEXT, str_of(text, sizeof(text)));
+        loop_turn(f.loop);
+        assert_marks(journal, 11, 11, 0);
+    }
+    atomic_store(&spinner.stop, true);
+    pthread_join(thread, NULL);
+    free_far_loop(spinner.loop);
+    for (size_t i = 0; i < LOST_JOURNALS; i++) journal_unref(spinner.journals[i]);
+    fixture_done(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_is_visible_at_the_end_of_its_turn),
@@ -600,6 +666,7 @@ int main(void) {
         cmocka_unit_test(an_orphan_that_is_lost_takes_itself_back),
         cmocka_unit_test(readers_on_another_loop_see_every_event_once),
         cmocka_unit_test(cursors_come_and_go_while_the_window_moves),
+        cmocka_unit_test(what_is_dropped_is_dropped_under_the_eyes_of_readers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
