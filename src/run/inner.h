@@ -3,6 +3,7 @@
 #define WEIR_RUN_INNER_H
 
 #include "base/arena.h"
+#include "run/directory.h"
 #include "run/run.h"
 
 /* One call that a reply asks for, until it is answered. */
@@ -24,6 +25,7 @@ struct run {
     unsigned refs;
     enum run_state state;
     struct list link; /* in host->runs */
+    struct live live; /* in the directory, from its start until it is settled */
     struct run_host *host;
     struct engine *engine; /* as it was when the run began; a reference */
     uint64_t id;

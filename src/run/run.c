@@ -42,6 +42,7 @@ void run_move(struct run *run, enum run_state next) {
     log_debug("run %llu %s -> %s", (unsigned long long)run->id, states[run->state].name,
               states[next].name);
     run->state = next;
+    atomic_store(&run->live.state, (int)next);
 }
 
 /* --- life --------------------------------------------------------------------------------- */
@@ -145,6 +146,7 @@ static struct turn_record *make_record(const struct run *run) {
 static void settle(void *ctx) {
     struct run *run = ctx;
     run_move(run, run->ending);
+    directory_remove(session_table_directory(run->engine->sessions), &run->live);
     if (run->leased) {
         run->leased = false;
         session_release(&run->lease, run->state == RUN_DONE ? make_record(run) : NULL);
@@ -318,6 +320,24 @@ static bool copy_request(struct run *run, const struct run_request *request) {
            arena_str(arena, request->contract, &run->contract);
 }
 
+static void cancel_live(struct str why, void *ctx) {
+    run_cancel(ctx, why);
+}
+
+static void enter_directory(struct run *run) {
+    run->live = (struct live){.run = run->id,
+                              .journal = run->journal,
+                              .loop = run->host->loop,
+                              .workspace = run->name.workspace,
+                              .user = run->name.user,
+                              .session = run->name.session,
+                              .state = (int)run->state,
+                              .cancel = cancel_live,
+                              .ctx = run};
+    list_init(&run->live.link);
+    directory_add(session_table_directory(run->engine->sessions), &run->live);
+}
+
 /* A run that never was: nobody has seen it. */
 static void discard(struct run *run) {
     run->state = RUN_CANCELLED;
@@ -341,10 +361,14 @@ bool run_start(struct run_host *host, const struct run_request *request, struct 
     switch (session_acquire(engine->sessions, &run->name, request->policy, &run->lease, e)) {
     case SESSION_REFUSED: discard(run); return false;
     case SESSION_WAITS:
+        enter_directory(run);
         run->waits = true;
         run_ref(run); /* for the answer that will come */
         break;
-    case SESSION_GRANTED: begin(run); break;
+    case SESSION_GRANTED:
+        enter_directory(run);
+        begin(run);
+        break;
     }
     *ret = run_ref(run);
     return true;

@@ -3,6 +3,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "journal/journal.h"
+#include "run/directory.h"
 #include "run/recall.h"
 
 #include <assert.h>
@@ -36,6 +37,7 @@ struct stripe {
 
 struct session_table {
     struct store *store;
+    struct directory *directory;
     _Atomic uint64_t last_run;
     struct history *empty;
     struct stripe stripes[STRIPE_COUNT];
@@ -54,6 +56,7 @@ struct session_table *session_table_new(struct store *store) {
     struct session_table *table = MEM_NEW(struct session_table);
     table->store = store;
     table->empty = history_new();
+    table->directory = directory_new();
     for (size_t i = 0; i < STRIPE_COUNT; i++) {
         struct stripe *stripe = &table->stripes[i];
         pthread_mutex_init(&stripe->lock, NULL);
@@ -85,7 +88,12 @@ void session_table_free(struct session_table *table) {
         pthread_mutex_destroy(&stripe->lock);
     }
     history_unref(table->empty);
+    directory_free(table->directory);
     free(table);
+}
+
+struct directory *session_table_directory(struct session_table *table) {
+    return table->directory;
 }
 
 _Atomic uint64_t *session_table_last_run(struct session_table *table) {

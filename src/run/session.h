@@ -30,6 +30,7 @@ struct stripe;
 struct note;
 struct lease;
 struct journal;
+struct directory;
 
 #define SESSION_DEPTH_MAX 3
 #define SESSIONS_RESIDENT_MAX 10240 /* idle ones in memory, all stripes together */
@@ -79,6 +80,9 @@ struct lease {
 /* `store` may be NULL: then a session lives in memory only. Borrowed. */
 struct session_table *session_table_new(struct store *store);
 void session_table_free(struct session_table *table); /* no lease may be out */
+
+/* The runs that are alive: as old as the table. */
+struct directory *session_table_directory(struct session_table *table);
 
 /* The id given last to a run: what shares a table of sessions shares this, too. */
 _Atomic uint64_t *session_table_last_run(struct session_table *table);

@@ -1,0 +1,124 @@
+#include "run/directory.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#define STRIPE_COUNT 256
+
+struct stripe {
+    pthread_mutex_t lock;
+    struct list runs;
+};
+
+struct directory {
+    struct stripe stripes[STRIPE_COUNT];
+};
+
+/* A wish to cancel, on its way to the run's loop. */
+struct cancel_order {
+    struct mail mail;
+    struct directory *directory;
+    uint64_t run;
+    struct str why;
+};
+
+struct directory *directory_new(void) {
+    struct directory *directory = MEM_NEW(struct directory);
+    for (size_t i = 0; i < STRIPE_COUNT; i++) {
+        pthread_mutex_init(&directory->stripes[i].lock, NULL);
+        list_init(&directory->stripes[i].runs);
+    }
+    return directory;
+}
+
+void directory_free(struct directory *directory) {
+    if (!directory) return;
+    for (size_t i = 0; i < STRIPE_COUNT; i++) {
+        assert(list_empty(&directory->stripes[i].runs));
+        pthread_mutex_destroy(&directory->stripes[i].lock);
+    }
+    free(directory);
+}
+
+/* Ids count up, so neighbours in time lie in different stripes. */
+static struct stripe *lock_stripe(struct directory *directory, uint64_t run) {
+    struct stripe *stripe = &directory->stripes[(run ^ run >> 20) % STRIPE_COUNT];
+    pthread_mutex_lock(&stripe->lock);
+    return stripe;
+}
+
+void directory_add(struct directory *directory, struct live *live) {
+    struct stripe *stripe = lock_stripe(directory, live->run);
+    list_append(&stripe->runs, &live->link);
+    pthread_mutex_unlock(&stripe->lock);
+}
+
+void directory_remove(struct directory *directory, struct live *live) {
+    struct stripe *stripe = lock_stripe(directory, live->run);
+    list_remove(&live->link);
+    pthread_mutex_unlock(&stripe->lock);
+}
+
+static struct live *find(struct stripe *stripe, uint64_t run) {
+    LIST_EACH(&stripe->runs, link) {
+        struct live *live = CONTAINER_OF(link, struct live, link);
+        if (live->run == run) return live;
+    }
+    return NULL;
+}
+
+static struct str keep(struct buf *names, struct str name) {
+    size_t at = names->len;
+    buf_append(names, name);
+    return str_of(names->at + at, name.len);
+}
+
+bool directory_find(struct directory *directory, uint64_t run, struct live_view *ret) {
+    struct stripe *stripe = lock_stripe(directory, run);
+    const struct live *live = find(stripe, run);
+    if (live) {
+        size_t len = live->workspace.len + live->user.len + live->session.len + 1;
+        *ret = (struct live_view){.journal = journal_ref(live->journal),
+                                  .state = atomic_load(&live->state)};
+        buf_init(&ret->names, len);
+        char *room = buf_room(&ret->names, len); /* so that the views do not move */
+        assert(room);
+        (void)room;
+        ret->workspace = keep(&ret->names, live->workspace);
+        ret->user = keep(&ret->names, live->user);
+        ret->session = keep(&ret->names, live->session);
+    }
+    pthread_mutex_unlock(&stripe->lock);
+    return live != NULL;
+}
+
+void live_view_done(struct live_view *view) {
+    journal_unref(view->journal);
+    buf_done(&view->names);
+    *view = (struct live_view){0};
+}
+
+/* On the run's loop, where it also leaves the directory: what is found stays. */
+static void obey(void *ctx) {
+    struct cancel_order *order = ctx;
+    struct stripe *stripe = lock_stripe(order->directory, order->run);
+    struct live *live = find(stripe, order->run);
+    pthread_mutex_unlock(&stripe->lock);
+    if (live) live->cancel(order->why, live->ctx);
+    free(order);
+}
+
+bool directory_cancel(struct directory *directory, uint64_t run, struct str why) {
+    struct stripe *stripe = lock_stripe(directory, run);
+    const struct live *live = find(stripe, run);
+    if (live) {
+        struct cancel_order *order = MEM_NEW(struct cancel_order);
+        *order = (struct cancel_order){.directory = directory, .run = run, .why = why};
+        loop_post(live->loop, &order->mail, obey, order);
+    }
+    pthread_mutex_unlock(&stripe->lock);
+    return live != NULL;
+}

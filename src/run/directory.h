@@ -1,0 +1,51 @@
+/* directory: which runs are alive, by id, for those who did not start them.
+ *
+ * A run enters when its first event is appended and leaves when its last one is settled.
+ * Whoever finds it gets its journal to read, or has it cancelled on its own loop.
+ *
+ * Memory   an entry lives inside its run.
+ * Threads  add and remove: the run's loop. Find and cancel: any loop; striped locks inside.
+ */
+#ifndef WEIR_RUN_DIRECTORY_H
+#define WEIR_RUN_DIRECTORY_H
+
+#include "journal/journal.h"
+
+#include <stdatomic.h>
+
+struct directory;
+
+struct live {
+    struct list link;
+    uint64_t run;
+    struct journal *journal;
+    struct loop *loop;
+    struct str workspace, user, session;       /* valid as long as the entry */
+    _Atomic int state;                         /* enum run_state, for show */
+    void (*cancel)(struct str why, void *ctx); /* on `loop` */
+    void *ctx;
+};
+
+struct directory *directory_new(void);
+void directory_free(struct directory *directory); /* must be empty; NULL is fine */
+
+void directory_add(struct directory *directory, struct live *live);
+void directory_remove(struct directory *directory, struct live *live);
+
+/* What a finder may keep. */
+struct live_view {
+    struct journal *journal; /* a reference */
+    int state;
+    struct buf names; /* owns what the three views show */
+    struct str workspace, user, session;
+};
+
+/* False when no such run is alive. End the view with live_view_done(). */
+MUST_CHECK bool directory_find(struct directory *directory, uint64_t run,
+                               struct live_view *ret);
+void live_view_done(struct live_view *view);
+
+/* Have a run cancelled, if it is alive. `why` is a constant. False: it is not. */
+bool directory_cancel(struct directory *directory, uint64_t run, struct str why);
+
+#endif
