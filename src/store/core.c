@@ -224,19 +224,33 @@ static void learn_from(struct core *core, const struct store_row *row) {
                   event.started.session);
 }
 
+/* Show the row to those who would else have to read it back. */
+static void look_at(struct core *core, const struct row *row, const struct store_row *written) {
+    if (core->project.seen) project_see(&core->project, row);
+    if (!core->project.seen) learn_from(core, written);
+}
+
+static bool append(struct core *core, const struct store_write *write, int64_t *ret_newest,
+                   struct err *e) {
+    for (size_t i = 0; i < write->row_count; i++) {
+        const struct store_row *written = &write->rows[i];
+        struct row row = {.run = written->run, .bytes = buf_str(&written->bytes)};
+        if (!row_append(&core->rows, row.run, row.bytes, e)) return false;
+        row.id = *ret_newest = sqlite3_last_insert_rowid(core->db.handle);
+        look_at(core, &row, written);
+    }
+    return true;
+}
+
 bool core_commit(struct core *core, const struct store_write *first,
                  const struct store_write *end, struct err *e) {
     struct database *db = &core->db;
     database_reached(db, "commit");
     if (!database_do(db, core->begin, e)) return false;
     int64_t newest = core->rows.newest;
+    project_watch(&core->project);
     for (const struct store_write *write = first; write != end; write = write->next) {
-        for (size_t i = 0; i < write->row_count; i++) {
-            const struct store_row *row = &write->rows[i];
-            if (!row_append(&core->rows, row->run, buf_str(&row->bytes), e)) goto fail;
-            learn_from(core, row);
-            newest = sqlite3_last_insert_rowid(db->handle);
-        }
+        if (!append(core, write, &newest, e)) goto fail;
     }
     database_reached(db, "rows appended");
     if (!database_do(db, core->commit, e)) goto fail;
@@ -248,6 +262,7 @@ bool core_commit(struct core *core, const struct store_write *first,
 
 fail:
     database_rollback(db);
+    project_forget(&core->project);
     return false;
 }
 

@@ -3,9 +3,11 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/mem.h"
 #include "store/store.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #define BATCH_BYTES (4 * MIB)   /* of rows; at least one row is taken */
 #define ARENA_BYTES (256 * MIB) /* more than the largest row and its keys can need */
@@ -52,6 +54,7 @@ bool project_open(struct project *project, struct database *db, struct rows *row
 }
 
 void project_close(struct project *project) {
+    project_forget(project);
     sqlite3_finalize(project->session_find);
     sqlite3_finalize(project->session_insert);
     sqlite3_finalize(project->session_update);
@@ -108,7 +111,8 @@ struct batch {
     bool enough;
 };
 
-static void batch_init(struct batch *batch, struct project *project) {
+static struct batch *batch_new(struct project *project) {
+    struct batch *batch = MEM_NEW(struct batch);
     *batch = (struct batch){
         .project = project,
         .arena = arena_new(ARENA_BYTES),
@@ -120,9 +124,11 @@ static void batch_init(struct batch *batch, struct project *project) {
     batch->last_run = &batch->runs;
     batch->last_session = &batch->sessions;
     buf_init(&batch->key, KEY_BYTES);
+    return batch;
 }
 
-static void batch_done(struct batch *batch) {
+static void batch_free(struct batch *batch) {
+    if (!batch) return;
     for (struct run_change *run = batch->runs; run; run = run->next) {
         run_entry_done(&run->entry);
     }
@@ -131,6 +137,7 @@ static void batch_done(struct batch *batch) {
     map_free(batch->session_map);
     map_free(batch->usage_map);
     arena_free(batch->arena);
+    free(batch);
 }
 
 static bool out_of_room(struct err *e) {
@@ -326,15 +333,11 @@ static bool add_section(struct batch *batch, const struct row *row,
     run_entry_add_place(&run->entry, row->id, row->run == 0);
     struct str rest = section->events;
     uint64_t seq = section->first_seq;
-    for (; rest.len; seq++) {
+    for (;; seq++) {
+        seq += event_skip_texts(&rest); /* most events, and nothing that a table keeps */
+        if (!rest.len) break;
         struct event event = {.seq = seq};
         struct err unknown;
-        struct str behind = rest;
-        enum event_kind kind;
-        if (event_skip(&behind, &kind, &unknown) && kind == EVENT_TEXT) {
-            rest = behind; /* most of all events, and nothing that a table keeps */
-            continue;
-        }
         if (!event_decode(&rest, &event, &unknown)) {
             log_warning("store %s: row %" PRId64 " holds an event that was left out: %s",
                         batch->project->db->path, row->id, unknown.text);
@@ -346,8 +349,7 @@ static bool add_section(struct batch *batch, const struct row *row,
     return true;
 }
 
-static bool add_row(const struct row *row, void *ctx, struct err *e) {
-    struct batch *batch = ctx;
+static bool add_row(struct batch *batch, const struct row *row, struct err *e) {
     struct str rest = row->bytes;
     struct store_section section;
     bool bad = false;
@@ -358,9 +360,33 @@ static bool add_row(const struct row *row, void *ctx, struct err *e) {
         log_warning("store %s: row %" PRId64 " of the log holds bytes that are no section",
                     batch->project->db->path, row->id);
     batch->reached = row->id;
+    return true;
+}
+
+static bool add_from_log(const struct row *row, void *ctx, struct err *e) {
+    struct batch *batch = ctx;
+    if (!add_row(batch, row, e)) return false;
     batch->bytes += row->bytes.len;
     batch->enough = batch->bytes >= BATCH_BYTES;
     return !batch->enough;
+}
+
+/* --- gathering while the rows are written ------------------------------------------------- */
+
+void project_watch(struct project *project) {
+    if (!project->seen && project_pending(project) == 0) project->seen = batch_new(project);
+}
+
+void project_see(struct project *project, const struct row *row) {
+    struct err e;
+    if (add_row(project->seen, row, &e)) return;
+    log_debug("the tables will be filled from the log: %s", e.text);
+    project_forget(project);
+}
+
+void project_forget(struct project *project) {
+    batch_free(project->seen);
+    project->seen = NULL;
 }
 
 /* --- writing what was gathered ------------------------------------------------------------ */
@@ -420,15 +446,22 @@ static bool write_batch(struct batch *batch, struct err *e) {
     return database_do(project->db, project->note, e);
 }
 
-bool project_batch(struct project *project, size_t count, struct err *e) {
-    struct batch batch;
-    batch_init(&batch, project);
-    bool ok =
-        row_each(project->rows, project->reached, count, add_row, &batch, e) || batch.enough;
+static bool gather(struct batch *batch, size_t count, struct err *e) {
+    struct project *project = batch->project;
+    int64_t from = batch->reached;
+    bool ok = row_each(project->rows, from, count, add_from_log, batch, e) || batch->enough;
     /* Ids may have holes; a batch that finds no row has reached the end. */
-    if (ok && batch.reached == project->reached) batch.reached = project->rows->newest;
-    ok = ok && write_batch(&batch, e);
-    if (ok) project->reached = batch.reached;
-    batch_done(&batch);
+    if (ok && batch->reached == from) batch->reached = project->rows->newest;
+    return ok;
+}
+
+bool project_batch(struct project *project, size_t count, struct err *e) {
+    struct batch *batch = project->seen;
+    project->seen = NULL; /* whatever becomes of it: the log has it too */
+    bool seen = batch != NULL;
+    if (!seen) batch = batch_new(project);
+    bool ok = (seen || gather(batch, count, e)) && write_batch(batch, e);
+    if (ok) project->reached = batch->reached;
+    batch_free(batch);
     return ok;
 }

@@ -7,6 +7,9 @@
  * same transaction, so a row counts exactly once however often the process dies. What a batch
  * does to a run, a session or a sum is gathered first: one insert a run, one write a session.
  *
+ * While the tables keep up, that is gathered as the rows are written, from the bytes at hand;
+ * the log is read back only at a start, or when something failed.
+ *
  * Memory   a batch's gathering lives in an arena of its own.
  * Threads  the store's.
  */
@@ -24,8 +27,9 @@ struct project {
     struct known *known;
     sqlite3_stmt *session_find, *session_insert, *session_update, *usage_add, *note;
     sqlite3_stmt *session_last;
-    int64_t done;    /* rows up to here are in the tables */
-    int64_t reached; /* as `done`, in the transaction that is open */
+    struct batch *seen; /* gathered from every row behind `done`, or NULL */
+    int64_t done;       /* rows up to here are in the tables */
+    int64_t reached;    /* as `done`, in the transaction that is open */
 };
 
 MUST_CHECK bool project_open(struct project *project, struct database *db, struct rows *rows,
@@ -36,8 +40,15 @@ static inline int64_t project_pending(const struct project *project) {
     return project->rows->newest - project->done;
 }
 
-/* Bring at most `count` pending rows into the tables, within the caller's transaction. After
- * it call project_keep(), or project_drop() when it was rolled back. */
+/* Gather from the rows of a commit while they are at hand: watch before the first one, and as
+ * long as `seen` is not NULL then show every row. When the commit fails, forget it all. */
+void project_watch(struct project *project);
+void project_see(struct project *project, const struct row *row);
+void project_forget(struct project *project);
+
+/* Bring pending rows into the tables: all that were seen, or at most `count` of them, within
+ * the caller's transaction. After it call project_keep(), or project_drop() when it was rolled
+ * back. */
 MUST_CHECK bool project_batch(struct project *project, size_t count, struct err *e);
 void project_keep(struct project *project);
 void project_drop(struct project *project);

@@ -13,7 +13,7 @@
 #define STORE_MAGIC 0x65726f74u
 #define BATCH_ROWS 2048          /* of one commit */
 #define BATCH_BYTES (2 * MIB)    /* of one commit; a larger write goes alone */
-#define BACKLOG_ROWS 1024        /* projected although more is waiting to be written */
+#define BACKLOG_ROWS 512         /* projected although more is waiting to be written */
 #define IDLE_MS 20               /* so long nothing came: project what is pending */
 #define TROUBLE_MS 1000          /* projecting failed: try again then */
 #define ROW_MAX_BYTES (64 * MIB) /* of a row */

@@ -285,17 +285,17 @@ cut:
     return err_set(e, ERR_DATA_LOSS, "a %s event is cut short", kinds[kind].name);
 }
 
-bool event_skip(struct str *bytes, enum event_kind *ret_kind, struct err *e) {
-    struct str rest = str_skip(*bytes, 1), body;
-    if (bytes->len == 0) return err_set(e, ERR_DATA_LOSS, "no event where one should begin");
-    unsigned kind = (unsigned char)bytes->at[0];
-    if (!is_kind(kind)) return err_set(e, ERR_DATA_LOSS, "no event has kind %u", kind);
-    if (!take_text(&rest, &body)) {
-        return err_set(e, ERR_DATA_LOSS, "a %s event is cut short", kinds[kind].name);
+size_t event_skip_texts(struct str *bytes) {
+    size_t count = 0;
+    struct str rest = *bytes, body;
+    while (rest.len && (unsigned char)rest.at[0] == EVENT_TEXT) {
+        rest.at++;
+        rest.len--;
+        if (!take_text(&rest, &body)) break;
+        *bytes = rest;
+        count++;
     }
-    *bytes = rest;
-    *ret_kind = (enum event_kind)kind;
-    return true;
+    return count;
 }
 
 /* --- turns -------------------------------------------------------------------------------- */

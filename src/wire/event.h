@@ -120,9 +120,9 @@ size_t event_encoded_len(const struct event *event);
 /* The same into `len` bytes at `at`; len is what event_encoded_len() says. */
 void event_put(const struct event *event, size_t len, char *at);
 
-/* Move *bytes behind its first event without reading more than what kind it is.
- * errors  ERR_DATA_LOSS cut short, or a kind nobody knows */
-MUST_CHECK bool event_skip(struct str *bytes, enum event_kind *ret_kind, struct err *e);
+/* Move *bytes behind the text events at its front, reading no more than their lengths; stops
+ * at one that is cut short. Returns how many those were. */
+size_t event_skip_texts(struct str *bytes);
 
 /* Read the first event of *bytes and move *bytes behind it. seq is left as it is.
  * errors  ERR_DATA_LOSS cut short, or a kind nobody knows */

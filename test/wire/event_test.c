@@ -264,24 +264,36 @@ static void what_ends_a_run_and_what_waits_for_the_disk(void **state) {
     assert_str(event_kind_name(EVENT_TOOL_CALL), "tool_call");
 }
 
-static void skipping_ends_where_reading_ends_and_refuses_what_is_cut(void **state) {
+static void texts_are_skipped_as_they_are_read_and_nothing_else_is(void **state) {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(events); i++) {
         struct buf room;
-        struct str bytes = encoded(&events[i], &room), rest = bytes;
-        enum event_kind kind;
-        struct err e;
-        assert_true(event_skip(&rest, &kind, &e));
-        assert_int_equal(kind, events[i].kind);
-        assert_int_equal(rest.len, 0);
-        for (size_t cut = 0; cut < bytes.len; cut++) {
-            rest = str_head(bytes, cut);
-            assert_false(event_skip(&rest, &kind, &e));
-            assert_int_equal(e.code, ERR_DATA_LOSS);
-            assert_int_equal(rest.len, cut);
+        struct str bytes = encoded(&events[i], &room);
+        size_t texts = events[i].kind == EVENT_TEXT;
+        for (size_t cut = 0; cut <= bytes.len; cut++) {
+            struct str rest = str_head(bytes, cut);
+            size_t whole = cut == bytes.len ? texts : 0;
+            assert_int_equal(event_skip_texts(&rest), whole);
+            assert_int_equal(rest.len, whole ? 0 : cut);
         }
         buf_done(&room);
     }
+}
+
+static void skipping_stops_at_the_first_event_that_is_no_text(void **state) {
+    (void)state;
+    struct event text = {.kind = EVENT_TEXT, .agent = STR("a"), .text.text = STR("hello")};
+    struct event thought = {.kind = EVENT_THINKING, .agent = STR("a"), .text.text = STR("hm")};
+    struct buf room;
+    buf_init(&room, KIB);
+    for (int i = 0; i < 3; i++) assert_true(event_encode(&text, &room));
+    size_t texts = room.len;
+    assert_true(event_encode(&thought, &room) && event_encode(&text, &room));
+    struct str rest = buf_str(&room);
+    assert_int_equal(event_skip_texts(&rest), 3);
+    assert_int_equal(rest.len, room.len - texts);
+    assert_int_equal(event_skip_texts(&rest), 0);
+    buf_done(&room);
 }
 
 static void lengths_around_a_longer_prefix_are_written_right(void **state) {
@@ -320,7 +332,8 @@ int main(void) {
         cmocka_unit_test(an_event_that_does_not_fit_leaves_no_half),
         cmocka_unit_test(turns_are_walked_as_they_were_appended),
         cmocka_unit_test(what_ends_a_run_and_what_waits_for_the_disk),
-        cmocka_unit_test(skipping_ends_where_reading_ends_and_refuses_what_is_cut),
+        cmocka_unit_test(texts_are_skipped_as_they_are_read_and_nothing_else_is),
+        cmocka_unit_test(skipping_stops_at_the_first_event_that_is_no_text),
         cmocka_unit_test(lengths_around_a_longer_prefix_are_written_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
