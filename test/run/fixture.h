@@ -52,7 +52,8 @@ FRESH void fixture_init(struct fixture *f, bool with_store) {
                                 .tools = f->tools,
                                 .tool_count = 2,
                                 .sessions = session_table_new(f->store),
-                                .limits = run_limits_default};
+                                .limits = run_limits_default,
+                                .refs = 1};
     run_host_init(&f->host, &f->engine, f->loop, f->keeper);
 }
 
@@ -79,6 +80,8 @@ FRESH void fixture_done(struct fixture *f) {
     }
     turns(f);
     assert_int_equal(f->host.run_count, 0);
+    run_host_done(&f->host);
+    assert_int_equal(f->engine.refs, 1); /* no run keeps it */
     session_table_free(f->engine.sessions);
     keeper_free(f->keeper);
     fake_store_free(f->store);

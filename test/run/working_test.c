@@ -113,6 +113,78 @@ static void tools_beyond_the_limit_wait_for_their_place(void **state) {
     fixture_done(&f);
 }
 
+static void a_result_that_is_too_long_is_cut_between_characters(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    fixture_init(&f, false);
+    f.engine.limits.result_max_bytes = 8;
+    say(&turn, &f, "x");
+    for (size_t i = 0; i < 2; i++) fake_tool_call(asked(&f), "c", "search", "{}");
+    fake_done(asked(&f), "m");
+    turns(&f);
+    fake_tool_answer(f.search, 0, "{\"a\":12}");               /* as long as it may be */
+    fake_tool_answer(f.search, 0, "{\"a\":\"\xE2\x82\xAC\"}"); /* ends in a character */
+    turns(&f);
+    assert_asked(&f, "user=x call/search={} call/search={} result={\"a\":12} "
+                     "result={\"cut\":\"{\\\"a\\\":\\\"\",\"bytes_in_all\":11}");
+    reply(&f, "ok");
+    end(&turn);
+    fixture_done(&f);
+}
+
+static void an_agent_has_only_the_tools_it_was_given(void **state) {
+    (void)state;
+    static const struct str given[] = {STR_INIT("write")};
+    struct fixture f;
+    struct turn turn;
+    fixture_init(&f, false);
+    f.agents[0].picks_tools = true;
+    f.agents[0].tools = given;
+    f.agents[0].tool_count = 1;
+    say(&turn, &f, "x");
+    fake_tool_call(asked(&f), "c", "search", "{}");
+    fake_tool_call(asked(&f), "d", "write", "{}");
+    fake_done(asked(&f), "m");
+    turns(&f);
+    assert_int_equal(fake_tool_calls(f.search), 0);
+    fake_tool_answer(f.write, 0, "{}");
+    turns(&f);
+    reply(&f, "ok");
+    assert_seen(&turn, "started(x) usage(0 -1) call(c search {}) call(d write {}) "
+                       "result(c {\"error\":\"tool 'search' not found\"} !) result(d {}) "
+                       "text(ok) usage(1 -1) done(m-1 manager=ok)");
+    end(&turn);
+    fixture_done(&f);
+}
+
+static void a_run_goes_on_with_the_engine_it_began_with(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn, next;
+    fixture_init(&f, false);
+    struct engine second = f.engine;
+    second.refs = 1;
+    second.limits.model_calls_max = 1;
+    say(&turn, &f, "x");
+    run_host_use(&f.host, &second);
+    fake_tool_call(asked(&f), "c", "none", "{}");
+    fake_done(asked(&f), "m");
+    turns(&f);
+    reply(&f, "ok");
+    assert_int_equal(run_state(turn.run), RUN_DONE);
+    say(&next, &f, "y");
+    fake_tool_call(asked(&f), "c", "none", "{}");
+    fake_done(asked(&f), "m");
+    turns(&f);
+    assert_int_equal(run_state(next.run), RUN_FAILED);
+    end(&next);
+    end(&turn);
+    run_host_use(&f.host, &f.engine);
+    assert_int_equal(second.refs, 1);
+    fixture_done(&f);
+}
+
 /* --- transfers ---------------------------------------------------------------------------- */
 
 static void a_turn_is_handed_to_another_agent(void **state) {
@@ -469,6 +541,7 @@ static void a_child_may_run_on_another_loop(void **state) {
     assert_asked(&f, "user=p call/search={} result={} user=c agent/manager=far");
     reply(&f, "near");
     run_unref(child);
+    run_host_done(&host);
     end(&parent);
     loop_turn(other);
     loop_free(other);
@@ -477,6 +550,9 @@ static void a_child_may_run_on_another_loop(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_result_that_is_too_long_is_cut_between_characters),
+        cmocka_unit_test(an_agent_has_only_the_tools_it_was_given),
+        cmocka_unit_test(a_run_goes_on_with_the_engine_it_began_with),
         cmocka_unit_test(tools_of_one_reply_run_side_by_side),
         cmocka_unit_test(a_call_is_on_disk_before_it_is_made),
         cmocka_unit_test(an_unknown_tool_is_an_answer_not_a_failure),
