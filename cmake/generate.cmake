@@ -80,6 +80,14 @@ weir_proto(WEIR_GENERATED NAME proto/memory PATH proto
     PREFIX crawbl.agentruntime.v1=crawbl
     FILES agentruntime/v1/memory.proto IMPORTS ${google}
     DESCRIPTOR crawbl_memory_descriptor)
+weir_proto(WEIR_GENERATED NAME proto/health PATH proto
+    PREFIX grpc.health.v1=grpc
+    FILES grpc/health/v1/health.proto
+    DESCRIPTOR grpc_health_descriptor)
+weir_proto(WEIR_GENERATED NAME proto/reflection PATH proto
+    PREFIX grpc.reflection.v1=grpc grpc.reflection.v1alpha=grpc_v1alpha
+    FILES grpc/reflection/v1/reflection.proto grpc/reflection/v1alpha/reflection.proto
+    DESCRIPTOR grpc_reflection_descriptor)
 
 # Every kind of field there is: for the tests of wire/pb only.
 set(WEIR_TEST_GENERATED)

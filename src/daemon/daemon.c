@@ -163,6 +163,7 @@ static void reload(struct daemon *daemon) {
     struct reload_options options = {.input = daemon->options->input,
                                      .grpc_key = daemon->options->grpc_key,
                                      .sessions = daemon->sessions,
+                                     .server = daemon->server,
                                      .loop = home(daemon),
                                      .on_done = on_reloaded,
                                      .ctx = daemon};
@@ -323,7 +324,15 @@ static bool listen_on(struct daemon *daemon, struct str name, struct str address
                       const struct server_limits *limits, exchange_start_fn *on_request,
                       struct err *e) {
     if (address.len == 0) return true;
-    struct listener_options options = {name, address, limits, on_request, daemon};
+    const struct config *config = daemon->config;
+    const struct tls_options tls = {config->tls.cert, config->tls.key, config->tls.ca};
+    bool wants_tls = tls.cert.len || tls.key.len || tls.ca.len;
+    const struct listener_options options = {.name = name,
+                                             .address = address,
+                                             .limits = limits,
+                                             .on_request = on_request,
+                                             .ctx = daemon,
+                                             .tls = wants_tls ? &tls : NULL};
     return server_listen(daemon->server, &options, e);
 }
 
@@ -358,8 +367,11 @@ static void open_store(struct daemon *daemon) {
     daemon->sessions = session_table_new(daemon->store);
     daemon->edition->engine.sessions = daemon->sessions;
     for (size_t i = 0; i < daemon->worker_count; i++) {
-        worker_furnish(&daemon->workers[i], &(struct worker_options){.edition = daemon->edition,
-                                                                     .store = daemon->store});
+        worker_furnish(
+            &daemon->workers[i],
+            &(struct worker_options){.edition = daemon->edition,
+                                     .store = daemon->store,
+                                     .reflection = daemon->config->converse.reflection});
     }
 }
 

@@ -1,6 +1,8 @@
 #include "daemon/worker.h"
 
 #include "base/log.h"
+#include "proto/health.pb.h"
+#include "proto/runtime.pb.h"
 
 #include <signal.h>
 #include <string.h>
@@ -8,6 +10,16 @@
 void worker_init(struct worker *worker, struct daemon *daemon) {
     *worker = (struct worker){.loop = loop_new(), .daemon = daemon};
     loop_set_owner(worker->loop, worker);
+}
+
+/* Returns how many services that adds. */
+static size_t reflect(struct worker *worker) {
+    worker->reflection = reflection_new();
+    reflection_add(worker->reflection, crawbl_runtime_descriptor);
+    reflection_add(worker->reflection, grpc_health_descriptor);
+    reflection_services(worker->reflection, &worker->services[2]);
+    reflection_list(worker->reflection, worker->services, ARRAY_LEN(worker->services));
+    return REFLECTION_SERVICES;
 }
 
 void worker_furnish(struct worker *worker, const struct worker_options *options) {
@@ -21,7 +33,9 @@ void worker_furnish(struct worker *worker, const struct worker_options *options)
     converse_service(&worker->converse, &worker->services[0]);
     health_set(worker->health, worker->services[0].name, HEALTH_NOT_SERVING);
     worker->services[1] = health_service(worker->health);
-    worker->grpc = rpc_site_new(worker->loop, worker->services, ARRAY_LEN(worker->services));
+    size_t service_count = 2;
+    if (options->reflection) service_count += reflect(worker);
+    worker->grpc = rpc_site_new(worker->loop, worker->services, service_count);
     rpc_site_stall_limit(worker->grpc, options->edition->converse.stall_ms);
     runtime_table(&worker->runtime, &worker->table);
     worker->tables[0] = &worker->table;
@@ -53,6 +67,7 @@ void worker_done(struct worker *worker) {
     if (worker->has_thread) pthread_join(worker->thread, NULL);
     route_site_free(worker->http);
     rpc_site_free(worker->grpc);
+    reflection_free(worker->reflection);
     health_free(worker->health);
     run_host_done(&worker->host);
     edition_unref(worker->edition);

@@ -9,6 +9,7 @@
 
 #include "daemon/edition.h"
 #include "rpc/health.h"
+#include "rpc/reflection.h"
 
 #include <pthread.h>
 
@@ -22,7 +23,8 @@ struct worker {
     struct converse_desk converse;
     struct runtime_desk runtime;
     struct health *health;
-    struct rpc_service services[2];
+    struct reflection *reflection; /* NULL: switched off */
+    struct rpc_service services[2 + REFLECTION_SERVICES];
     struct rpc_site *grpc;
     struct route_table table;
     const struct route_table *tables[1];
@@ -36,6 +38,7 @@ struct worker {
 struct worker_options {
     struct edition *edition;
     struct store *store;
+    bool reflection; /* tell clients what is served */
 };
 
 /* Two steps, because the store wants a loop and the worker wants the store. */

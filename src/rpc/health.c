@@ -4,7 +4,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "wire/pb.h"
+#include "proto/health.pb.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -76,34 +76,12 @@ static void name_release(struct health *health, struct name *name) {
 
 /* --- messages ---------------------------------------------------------------------------- */
 
-/* HealthCheckRequest{1: string service}, HealthCheckResponse{1: enum status} */
-
-struct request {
-    struct str service;
-};
-
-static const struct pb_field request_fields[] = {
-    {.number = 1,
-     .kind = PB_STRING,
-     .label = PB_IMPLICIT,
-     .at = offsetof(struct request, service),
-     .name = "service"},
-};
-
-static const struct pb_message request_type = {
-    .name = "grpc.health.v1.HealthCheckRequest",
-    .fields = request_fields,
-    .field_count = ARRAY_LEN(request_fields),
-    .dense = ARRAY_LEN(request_fields),
-    .size = sizeof(struct request),
-};
-
 /* The service asked for, borrowed from the message; false when the call was ended. */
 static bool read_request(struct rpc_call *call, struct str message, struct str *ret) {
     struct err e;
-    struct request request;
+    struct grpc_health_check_request request;
     struct arena *arena = arena_new(REQUEST_MAX_BYTES);
-    bool ok = pb_decode(&request_type, message, arena, &request, &e);
+    bool ok = pb_decode(&grpc_health_check_request_table, message, arena, &request, &e);
     arena_free(arena);
     if (ok) {
         *ret = request.service;
@@ -114,9 +92,8 @@ static bool read_request(struct rpc_call *call, struct str message, struct str *
 }
 
 static void send_status(struct rpc_call *call, enum health_status status) {
-    struct buf *out = rpc_message_begin(call);
-    char text[2], *end = pb_put_int(text, 1, status);
-    buf_append(out, str_of(text, (size_t)(end - text)));
+    struct grpc_health_check_response response = {.status = (int32_t)status};
+    pb_encode(&grpc_health_check_response_table, &response, rpc_message_begin(call));
     rpc_message_end(call);
 }
 

@@ -9,7 +9,10 @@
 #include "base/log.h"
 #include "interop/service.h"
 #include "loop/loop.h"
+#include "proto/health.pb.h"
 #include "rpc/health.h"
+#include "rpc/reflection.h"
+#include "test/interop.pb.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -23,7 +26,8 @@ struct interop {
     struct server *server;
     struct rpc_site *site;
     struct health *health;
-    struct rpc_service services[2];
+    struct reflection *reflection;
+    struct rpc_service services[2 + REFLECTION_SERVICES];
     struct server_limits limits;
     size_t opened;
     uint64_t port, tells_opened;
@@ -81,6 +85,11 @@ static void serve(struct interop *interop) {
     health_set(interop->health, STR(""), HEALTH_SERVING);
     interop->services[0] = interop_service(&interop->opened);
     interop->services[1] = health_service(interop->health);
+    interop->reflection = reflection_new();
+    reflection_add(interop->reflection, interop_descriptor);
+    reflection_add(interop->reflection, grpc_health_descriptor);
+    reflection_services(interop->reflection, &interop->services[2]);
+    reflection_list(interop->reflection, interop->services, ARRAY_LEN(interop->services));
     interop->site =
         rpc_site_new(interop->loop, interop->services, ARRAY_LEN(interop->services));
     static const int numbers[] = {SIGTERM, SIGINT};
@@ -127,6 +136,7 @@ int main(int argc, char **argv) {
 
     server_free(interop.server);
     rpc_site_free(interop.site);
+    reflection_free(interop.reflection);
     health_free(interop.health);
     loop_free(interop.loop);
     return 0;
