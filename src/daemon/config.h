@@ -69,7 +69,7 @@ struct config {
         bool strict;                  /* refuse undated tokens (K1) */
     } tokens;
     struct {
-        bool lenient, errors_as_text, reflection;
+        bool lenient, errors_as_text, sticky, reflection;
         struct str workspace, user; /* the only identity served; empty = any */
     } converse;
     struct {

@@ -60,6 +60,7 @@ static void fill_converse(struct edition *edition) {
         .keys = edition->keys,
         .lenient = config->converse.lenient,
         .errors_as_text = config->converse.errors_as_text,
+        .sticky = config->converse.sticky,
         .workspace = config->converse.workspace,
         .user = config->converse.user,
         .busy = policy_of(config->session.busy),

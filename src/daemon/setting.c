@@ -81,6 +81,8 @@ const struct setting settings[] = {
     {NULL, "converse.errors_as_text", "errors-as-text", {"WEIR_ERRORS_AS_TEXT"}, SETTING_BOOL,
      AT(converse.errors_as_text), "false", NULL,
      "also send a failed turn's reason as text, for clients that show nothing else", NULL, LIVE},
+    {NULL, "converse.sticky", "sticky", {"WEIR_STICKY"}, SETTING_BOOL, AT(converse.sticky),
+     "false", NULL, "let the agent that spoke last take the next turn, not the Manager", NULL, LIVE},
     {NULL, "converse.reflection", "enable-reflection", {"WEIR_REFLECTION", "CRAWBL_ENABLE_REFLECTION", LIVE},
      SETTING_BOOL, AT(converse.reflection), "true", NULL, "answer gRPC server reflection", NULL, FIXED},
     {NULL, "http.workspace", "http-workspace", {"WEIR_HTTP_WORKSPACE"}, SETTING_ID, AT(http.workspace),

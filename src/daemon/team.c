@@ -42,7 +42,10 @@ static void make_script_agents(struct team *team) {
                            .description = from->description,
                            .provider = team->provider,
                            .delegates = from->delegates,
-                           .delegate_count = from->delegate_count};
+                           .delegate_count = from->delegate_count,
+                           .picks_tools = !from->all_tools,
+                           .tools = from->tools,
+                           .tool_count = from->tool_count};
     }
 }
 

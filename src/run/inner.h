@@ -42,6 +42,7 @@ struct run {
     struct session_name name;
     struct str text, system, contract;
     const struct agent *agent; /* who has the turn now */
+    bool sticky;               /* unless somebody else spoke last */
 
     /* The conversation as the model sees it: history, then this turn. */
     struct message *messages;

@@ -225,6 +225,17 @@ static void on_limit(void *ctx) {
 
 /* --- the session's callbacks -------------------------------------------------------------- */
 
+/* The last one of the conversation who was no user. */
+static const struct agent *last_speaker(const struct run *run) {
+    for (size_t i = run->turn_start; i > 0; i--) {
+        const struct message *message = &run->messages[i - 1];
+        if (message->role == MESSAGE_USER) continue;
+        const struct agent *agent = engine_agent(run->engine, message->agent);
+        return agent ? agent : run->agent;
+    }
+    return run->agent;
+}
+
 static void begin(struct run *run) {
     const struct history *history = run->lease.history;
     run->leased = true;
@@ -233,6 +244,7 @@ static void begin(struct run *run) {
     run->messages = mem_resize(run->messages, run->message_room * sizeof(struct message));
     history_messages(history, run->messages);
     run->message_count = run->turn_start = history->message_count;
+    if (run->sticky) run->agent = last_speaker(run);
     run_add_message(run, (struct message){.role = MESSAGE_USER, .text = run->text});
     struct event started = {.kind = EVENT_STARTED,
                             .started = {.workspace = run->name.workspace,
@@ -354,6 +366,7 @@ bool run_start(struct run_host *host, const struct run_request *request, struct 
                        STR_ARG(str_head(request->agent, 80)));
     }
     struct run *run = new_run(host, agent);
+    run->sticky = request->sticky;
     if (!copy_request(run, request)) {
         discard(run);
         return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");

@@ -45,6 +45,7 @@ struct run_request {
     struct str system;   /* overrides the agent's instructions for this turn, not stored */
     struct str contract; /* which wire it came in by */
     enum session_policy policy;
+    bool sticky; /* who spoke last in the session takes the turn, if it is still there */
 };
 
 /* Start a turn. The answer has one reference for the caller; its journal can be read at once,

@@ -198,13 +198,11 @@ static void flags_beat_environment_beats_file_beats_defaults(void **state) {
     struct buf out;
     buf_init(&out, MIB);
     config_print(config, &out);
-    static const char *const lines[] = {"listen.http = 127.0.0.1:3 (--http)\n",
-                                        "listen.grpc = 127.0.0.1:2 (WEIR_GRPC)\n",
-                                        "listen.nimi_http = off (default)\n",
-                                        "listen.admin = off (default)\n",
-                                        "limits.idle = 5m (default)\n",
-                                        "store.durability = full (default)\n",
-                                        "tokens.strict = false (default)\n"};
+    static const char *const lines[] = {
+        "listen.http = 127.0.0.1:3 (--http)\n", "listen.grpc = 127.0.0.1:2 (WEIR_GRPC)\n",
+        "listen.nimi_http = off (default)\n",   "listen.admin = off (default)\n",
+        "limits.idle = 5m (default)\n",         "store.durability = full (default)\n",
+        "tokens.strict = false (default)\n"};
     for (size_t i = 0; i < ARRAY_LEN(lines); i++)
         assert_true(str_find(buf_str(&out), str_from(lines[i])) < out.len);
     buf_done(&out);
@@ -224,11 +222,13 @@ static void our_own_variable_beats_the_familys(void **state) {
 
 static void flags_come_in_every_usual_form(void **state) {
     (void)state;
-    struct config *config = load(LIST("--http=off", "--lenient", "one", "-v", "--limit-idle",
-                                      "90s", "--limit-body=1MiB", "-", "--", "--two", "-c"),
-                                 NOTHING);
+    struct config *config =
+        load(LIST("--http=off", "--lenient", "--sticky=false", "one", "-v", "--limit-idle",
+                  "90s", "--limit-body=1MiB", "-", "--", "--two", "-c"),
+             NOTHING);
     assert_int_equal(config->listen.http.len, 0);
     assert_true(config->converse.lenient);
+    assert_false(config->converse.sticky);
     assert_int_equal(config->log.level, LOG_DEBUG);
     assert_int_equal(config->limits.idle_ms, 90000);
     assert_int_equal(config->limits.body_bytes, MIB);
@@ -252,7 +252,7 @@ static void the_file_sets_everything_and_lists_agents(void **state) {
                "listen: {http: \"unix:/run/weir.sock\", admin: off, grpc: \"[::1]:0\"}\n"
                "store: {durability: normal}\n"
                "tokens: {strict: true}\n"
-               "converse: {lenient: true, errors_as_text: true}\n"
+               "converse: {lenient: true, errors_as_text: true, sticky: true}\n"
                "http: {workspace: acme}\n"
                "limits: {idle: 1m, tools_at_once: 2, keepalive: off}\n"
                "session: {busy: reject}\n"
@@ -270,7 +270,7 @@ static void the_file_sets_everything_and_lists_agents(void **state) {
     assert_true(is(config->listen.grpc, "[::1]:0"));
     assert_int_equal(config->durability, STORE_NORMAL);
     assert_true(config->tokens.strict && config->converse.lenient);
-    assert_true(config->converse.errors_as_text);
+    assert_true(config->converse.errors_as_text && config->converse.sticky);
     assert_true(is(config->http.workspace, "acme"));
     assert_int_equal(config->limits.idle_ms, 60000);
     assert_int_equal(config->limits.tools_at_once, 2);

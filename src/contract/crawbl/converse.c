@@ -184,6 +184,11 @@ static struct str agent_for(const struct converse *converse, struct str slug) {
     return converse->desk->settings->lenient && !known ? STR_EMPTY : slug;
 }
 
+/* By name or by naming nobody. */
+static bool asks_manager(const struct converse *converse, struct str slug) {
+    return !slug.len || str_equal(slug, converse->desk->host->engine->agents[0].slug);
+}
+
 /* Open the stream that carries the turn; the journal is borrowed. */
 static bool follow(struct converse *converse, struct journal *journal, uint64_t after_seq,
                    bool paces, struct err *e) {
@@ -220,6 +225,7 @@ static bool start_turn(struct converse *converse, const struct crawbl_converse_r
         .system = request->system_prompt,
         .contract = STR("crawbl"),
         .policy = converse->desk->settings->busy,
+        .sticky = converse->desk->settings->sticky && asks_manager(converse, request->agent_id),
     };
     bool followed;
     if (answer_parked(converse, &turn.name, turn.text, &followed, e)) return followed;

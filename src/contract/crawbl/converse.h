@@ -20,6 +20,7 @@ struct converse_settings {
     const struct token_keys *keys; /* NULL: nobody is asked for a token */
     bool lenient;                  /* upstream's fallbacks instead of ERROR (K15) */
     bool errors_as_text;           /* K12 */
+    bool sticky;                   /* who spoke last answers, not the Manager */
     struct str workspace, user;    /* the only identity served; empty: any */
     enum session_policy busy;      /* a second turn of a session */
     size_t message_max_bytes;
