@@ -1,0 +1,42 @@
+/* doctor: what keeps weir from serving well on this machine.
+ *
+ * A check looks at one thing and says what it found: good, worth a note, or bad. Whatever is
+ * not good comes with a command that can be copied. Nothing is changed; a running weir is not
+ * disturbed.
+ *
+ * Memory   the doctor borrows the configuration; what it says is copied out at once.
+ * Threads  the main thread.
+ */
+#ifndef WEIR_CLI_DOCTOR_H
+#define WEIR_CLI_DOCTOR_H
+
+#include "daemon/config.h"
+#include "wire/json.h"
+
+enum finding { FINDING_GOOD, FINDING_NOTE, FINDING_BAD };
+
+struct doctor {
+    const struct config *config;
+    bool json;
+    struct buf out;
+    struct json_writer writer; /* into `out`, for --json */
+    size_t bad;
+};
+
+/* `fix` is a command, or NULL when all is good. */
+PRINTF_LIKE(5, 6)
+void doctor_say(struct doctor *doctor, enum finding finding, const char *what, const char *fix,
+                const char *format, ...);
+
+typedef void doctor_check(struct doctor *doctor);
+
+/* doctor_machine.c */
+doctor_check doctor_ports, doctor_files, doctor_memory, doctor_clock;
+
+/* doctor_store.c */
+doctor_check doctor_store, doctor_disk;
+
+/* The process that has the store of this configuration open, or 0. */
+long doctor_store_owner(const struct config *config);
+
+#endif

@@ -1,0 +1,191 @@
+/* doctor: the folder of the store, what is in it, and the disk below. */
+#include "base/clock.h"
+#include "cli/doctor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define LOOK_MAX_BYTES (256 * MIB) /* a larger database takes more than a moment */
+#define DISK_LEAST_BYTES (64 * MIB)
+#define DISK_GOOD_BYTES (1024 * MIB)
+#define SYNC_ROUNDS 9
+#define SYNC_GOOD_US (20 * 1000)
+#define SYNC_WORST_US (1000 * 1000)
+
+static void path_of(const struct config *config, const char *file, char ret[static PATH_MAX]) {
+    snprintf(ret, PATH_MAX, STR_FMT "%s%s", STR_ARG(config->data), *file ? "/" : "", file);
+}
+
+/* --- who has it open ---------------------------------------------------------------------- */
+
+/* The kernel's list of locks names the process, and asking for the lock ourselves could keep
+ * a weir that starts at this moment from getting it. */
+long doctor_store_owner(const struct config *config) {
+    char path[PATH_MAX], line[256];
+    struct stat info;
+    path_of(config, "weir.lock", path);
+    FILE *locks = stat(path, &info) == 0 ? fopen("/proc/locks", "re") : NULL;
+    long owner = 0;
+    while (locks && !owner && fgets(line, sizeof(line), locks)) {
+        long pid;
+        unsigned major_number, minor_number;
+        unsigned long inode;
+        /* NOLINTNEXTLINE(cert-err34-c): the kernel writes numbers that fit */
+        if (sscanf(line, "%*s FLOCK %*s %*s %ld %x:%x:%lu", &pid, &major_number, &minor_number,
+                   &inode) != 4)
+            continue;
+        /* File systems of several devices number them otherwise than stat() does. */
+        if (inode == info.st_ino) owner = pid;
+    }
+    if (locks) fclose(locks);
+    return owner;
+}
+
+/* --- what is in it ------------------------------------------------------------------------ */
+
+/* As if the file never changed: nothing is written beside it, and no lock is taken. */
+static void look_at(struct doctor *doctor, const char *path) {
+    char uri[PATH_MAX + 64], fix[PATH_MAX + 64];
+    sqlite3 *db = NULL;
+    sqlite3_stmt *look = NULL;
+    snprintf(uri, sizeof(uri), "file:%s?mode=ro&immutable=1", path);
+    snprintf(fix, sizeof(fix), "sqlite3 '%s' 'PRAGMA integrity_check'", path);
+    bool good =
+        sqlite3_open_v2(uri, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, NULL) == SQLITE_OK &&
+        sqlite3_prepare_v2(db, "PRAGMA quick_check(1)", -1, &look, NULL) == SQLITE_OK &&
+        sqlite3_step(look) == SQLITE_ROW;
+    const char *text = good ? (const char *)sqlite3_column_text(look, 0) : sqlite3_errmsg(db);
+    good = good && strcmp(text, "ok") == 0;
+    doctor_say(doctor, good ? FINDING_GOOD : FINDING_BAD, "store", good ? NULL : fix,
+               good ? "%s is whole" : "%s is damaged: %s", path, text);
+    sqlite3_finalize(look);
+    sqlite3_close(db);
+}
+
+static void check_database(struct doctor *doctor) {
+    char path[PATH_MAX];
+    struct stat info;
+    path_of(doctor->config, "weir.db", path);
+    long owner = doctor_store_owner(doctor->config);
+    if (owner) {
+        doctor_say(doctor, FINDING_NOTE, "store", NULL,
+                   "%s: process %ld has it open; it looked at its start", path, owner);
+    } else if (stat(path, &info) != 0) {
+        doctor_say(doctor, FINDING_GOOD, "store", NULL, "%s will be made at the first start",
+                   path);
+    } else if ((uint64_t)info.st_size > LOOK_MAX_BYTES) {
+        doctor_say(doctor, FINDING_NOTE, "store", NULL,
+                   "%s has %llu MiB, too much for a quick look; weir looks at its start", path,
+                   (unsigned long long)info.st_size / MIB);
+    } else {
+        look_at(doctor, path);
+    }
+}
+
+void doctor_store(struct doctor *doctor) {
+    char folder[PATH_MAX], fix[PATH_MAX + 32];
+    struct stat info;
+    path_of(doctor->config, "", folder);
+    snprintf(fix, sizeof(fix), "mkdir -p '%s'", folder);
+    if (stat(folder, &info) != 0) {
+        bool missing = errno == ENOENT;
+        doctor_say(doctor, missing ? FINDING_NOTE : FINDING_BAD, "store", fix, "%s: %s", folder,
+                   missing ? "is not there yet; weir makes it" : strerrordesc_np(errno));
+        return;
+    }
+    if (!S_ISDIR(info.st_mode) || access(folder, R_OK | W_OK | X_OK) != 0) {
+        snprintf(fix, sizeof(fix), "sudo chown -R %ld '%s'", (long)geteuid(), folder);
+        doctor_say(doctor, FINDING_BAD, "store", fix, "%s: %s", folder,
+                   S_ISDIR(info.st_mode) ? "this user may not write there" : "is no folder");
+        return;
+    }
+    doctor_say(doctor, FINDING_GOOD, "store", NULL, "%s can be written", folder);
+    check_database(doctor);
+}
+
+/* --- the disk ----------------------------------------------------------------------------- */
+
+/* The folder, or what is there of the way to it. */
+static bool nearest_folder(const struct config *config, char ret[static PATH_MAX]) {
+    struct stat info;
+    path_of(config, "", ret);
+    while (*ret && stat(ret, &info) != 0) {
+        char *slash = strrchr(ret, '/');
+        if (!slash) return snprintf(ret, PATH_MAX, ".") > 0;
+        slash[slash == ret] = '\0'; /* "/" itself stays */
+    }
+    return *ret != '\0';
+}
+
+static void check_room(struct doctor *doctor, const char *folder) {
+    struct statvfs disk;
+    char fix[PATH_MAX + 16];
+    if (statvfs(folder, &disk) != 0) return;
+    uint64_t bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+    enum finding finding = bytes < DISK_LEAST_BYTES  ? FINDING_BAD
+                           : bytes < DISK_GOOD_BYTES ? FINDING_NOTE
+                                                     : FINDING_GOOD;
+    snprintf(fix, sizeof(fix), "df -h '%s'", folder);
+    doctor_say(doctor, finding, "disk", finding == FINDING_GOOD ? NULL : fix,
+               "%llu MiB are free", (unsigned long long)(bytes / MIB));
+}
+
+static int compare(const void *a, const void *b) {
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* The median time of writing a page so that it survives a power cut. */
+static bool measure_sync(const char *folder, uint64_t *ret_us) {
+    char path[PATH_MAX + 32], page[4096];
+    uint64_t took_us[SYNC_ROUNDS];
+    snprintf(path, sizeof(path), "%s/.weir-doctor-XXXXXX", folder);
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0) return false;
+    unlink(path);
+    memset(page, 'x', sizeof(page));
+    bool done = true;
+    for (size_t i = 0; i < SYNC_ROUNDS && done; i++) {
+        uint64_t began_us = clock_mono_us();
+        done = pwrite(fd, page, sizeof(page), (off_t)(i * sizeof(page))) ==
+                   (ssize_t)sizeof(page) &&
+               fdatasync(fd) == 0;
+        took_us[i] = clock_mono_us() - began_us;
+    }
+    close(fd);
+    if (!done) return false;
+    qsort(took_us, SYNC_ROUNDS, sizeof(took_us[0]), compare);
+    *ret_us = took_us[SYNC_ROUNDS / 2];
+    return true;
+}
+
+static void check_sync(struct doctor *doctor, const char *folder) {
+    uint64_t us;
+    if (!measure_sync(folder, &us)) {
+        doctor_say(doctor, FINDING_BAD, "disk", "weir doctor --data /var/tmp/weir",
+                   "nothing can be written to %s", folder);
+        return;
+    }
+    enum finding finding = us > SYNC_WORST_US  ? FINDING_BAD
+                           : us > SYNC_GOOD_US ? FINDING_NOTE
+                                               : FINDING_GOOD;
+    doctor_say(doctor, finding, "disk",
+               finding == FINDING_GOOD ? NULL : "weir serve --durability normal",
+               "a write is safe after %.1f ms; each turn waits for one or two",
+               (double)us / 1000);
+}
+
+void doctor_disk(struct doctor *doctor) {
+    char folder[PATH_MAX];
+    if (!nearest_folder(doctor->config, folder)) return;
+    check_room(doctor, folder);
+    check_sync(doctor, folder);
+}
