@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "route/answer.h"
+#include "route/pattern.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -48,7 +49,7 @@ static struct str quoted(struct str text) {
 
 static bool has_path(const struct route_table *table, struct str path) {
     for (size_t i = 0; i < table->row_count; i++)
-        if (str_equal(table->rows[i].path, path)) return true;
+        if (pattern_matches(table->rows[i].path, path)) return true;
     return false;
 }
 
@@ -79,7 +80,7 @@ static void refuse_method(struct route_call *call, struct str path, struct str m
     struct buf allowed = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
     for (size_t i = 0; i < call->table->row_count; i++) {
         const struct route *row = &call->table->rows[i];
-        if (!str_equal(row->path, path)) continue;
+        if (!pattern_matches(row->path, path)) continue;
         allow(&allowed, row->method);
         if (row->needs & ROUTE_HEAD) allow(&allowed, STR("HEAD"));
     }
@@ -93,7 +94,7 @@ static const struct route *find_row(struct route_call *call, struct str path,
                                     struct str method) {
     for (size_t i = 0; i < call->table->row_count; i++) {
         const struct route *row = &call->table->rows[i];
-        if (str_equal(row->path, path) && answers(row, method)) return row;
+        if (pattern_matches(row->path, path) && answers(row, method)) return row;
     }
     refuse_method(call, path, method);
     return NULL;
@@ -134,6 +135,14 @@ static bool check_size(struct route_call *call) {
     answer_refuse(call, 413, STR("PAYLOAD_TOO_LARGE"), "the body is larger than %zu bytes",
                   max_bytes);
     return false;
+}
+
+struct str route_parameter(const struct route_call *call, struct str name) {
+    return pattern_parameter(call->row->path, exchange_path(call->exchange), name);
+}
+
+bool route_query(const struct route_call *call, struct str name, struct buf *out) {
+    return query_find(exchange_query(call->exchange), name, out);
 }
 
 void route_serve(struct route_site *site, struct exchange *exchange) {

@@ -30,7 +30,9 @@ enum route_needs {
 };
 
 struct route {
-    struct str method, path; /* "POST", "/invoke"; exact */
+    /* "POST", "/invoke"; a segment in braces, "/weir/v1/runs/{id}", takes any one segment that
+     * is not empty. Rows are tried in order. */
+    struct str method, path;
     route_fn *handle;
     unsigned needs; /* enum route_needs, or-ed */
 };
@@ -85,6 +87,13 @@ struct str route_body(const struct route_call *call); /* whole, after the checks
 
 /* Give back the body and the request's headers: an open event stream should not hold them. */
 void route_forget(struct route_call *call);
+
+/* What stands in the path where the row has `{name}`, as sent; empty when the row has none. */
+struct str route_parameter(const struct route_call *call, struct str name);
+
+/* The first value of a query parameter, percent-decoded, appended to `out`; false when it is
+ * not there or is no valid text. Before any answer. */
+MUST_CHECK bool route_query(const struct route_call *call, struct str name, struct buf *out);
 
 /* The first value of a request header, trimmed; at == NULL when absent. */
 struct str route_header(const struct route_call *call, struct str lower_case_name);

@@ -1,0 +1,71 @@
+#include "route/pattern.h"
+
+#include "base/utf8.h"
+
+/* Cut the first segment, "/" excluded, off `*rest`. False at the end. */
+static bool next_segment(struct str *rest, struct str *ret) {
+    if (rest->len == 0 || rest->at[0] != '/') return false;
+    struct str behind = str_skip(*rest, 1);
+    *ret = str_head(behind, str_find_byte(behind, '/'));
+    *rest = str_skip(behind, ret->len);
+    return true;
+}
+
+static bool is_hole(struct str segment) {
+    return segment.len > 2 && segment.at[0] == '{' && segment.at[segment.len - 1] == '}';
+}
+
+bool pattern_matches(struct str pattern, struct str path) {
+    if (str_find_byte(pattern, '{') == pattern.len) return str_equal(pattern, path);
+    struct str want, got;
+    while (next_segment(&pattern, &want)) {
+        if (!next_segment(&path, &got)) return false;
+        if (is_hole(want) ? got.len == 0 : !str_equal(want, got)) return false;
+    }
+    return path.len == 0;
+}
+
+struct str pattern_parameter(struct str pattern, struct str path, struct str name) {
+    struct str want, got;
+    while (next_segment(&pattern, &want) && next_segment(&path, &got)) {
+        if (is_hole(want) && str_equal(str_of(want.at + 1, want.len - 2), name)) return got;
+    }
+    return STR_EMPTY;
+}
+
+/* --- queries ------------------------------------------------------------------------------ */
+
+static int hex_digit(char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static bool decode(struct str text, struct buf *out) {
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.at[i] == '+' ? ' ' : text.at[i];
+        if (c == '%') {
+            if (text.len - i < 3) return false;
+            int high = hex_digit(text.at[i + 1]), low = hex_digit(text.at[i + 2]);
+            if (high < 0 || low < 0) return false;
+            c = (char)(high << 4 | low);
+            i += 2;
+        }
+        if (!buf_append_byte(out, c)) return false;
+    }
+    return true;
+}
+
+bool query_find(struct str query, struct str name, struct buf *out) {
+    size_t before = out->len;
+    while (query.len) {
+        struct str rest, value, pair = str_split(query, '&', &rest);
+        struct str key = str_split(pair, '=', &value);
+        query = rest;
+        if (!str_equal(key, name)) continue;
+        if (decode(value, out) && utf8_valid(str_skip(buf_str(out), before))) return true;
+        out->len = before;
+        return false;
+    }
+    return false;
+}

@@ -1,0 +1,85 @@
+#include "route/pattern.h"
+
+#include "helper/assert_str.h"
+
+static void a_pattern_takes_one_full_segment_for_each_hole(void **state) {
+    (void)state;
+    static const struct {
+        const char *pattern, *path;
+        bool matches;
+        const char *id;
+    } rows[] = {
+        {"/invoke", "/invoke", true, ""},
+        {"/invoke", "/invoke/", false, ""},
+        {"/invoke", "/Invoke", false, ""},
+        {"/runs/{id}", "/runs/7", true, "7"},
+        {"/runs/{id}", "/runs/", false, ""},
+        {"/runs/{id}", "/runs", false, ""},
+        {"/runs/{id}", "/runs/7/", false, "7"},
+        {"/runs/{id}", "/runs/7/events", false, "7"},
+        {"/runs/{id}/events", "/runs/7/events", true, "7"},
+        {"/runs/{id}/events", "/runs/a%2Fb/events", true, "a%2Fb"},
+        {"/runs/{id}/events", "/runs//events", false, ""},
+        {"/runs/{id}/events", "/runs/7/event", false, "7"},
+        {"/{a}/{id}", "/x/y", true, "y"},
+        {"/{a}/{id}", "x/y", false, ""},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct str pattern = str_from(rows[i].pattern), path = str_from(rows[i].path);
+        assert_int_equal(pattern_matches(pattern, path), rows[i].matches);
+        if (rows[i].matches)
+            assert_str(pattern_parameter(pattern, path, STR("id")), rows[i].id);
+    }
+}
+
+static void a_query_is_read_as_forms_write_it(void **state) {
+    (void)state;
+    static const struct {
+        const char *query;
+        bool found;
+        const char *value;
+    } rows[] = {
+        {"a=1", true, "1"},
+        {"b=2&a=1", true, "1"},
+        {"a=1&a=2", true, "1"},
+        {"a=", true, ""},
+        {"a", true, ""},
+        {"", false, ""},
+        {"ab=1", false, ""},
+        {"a=x+y%20z", true, "x y z"},
+        {"a=%E2%82%ac", true, "€"},
+        {"a=%2", false, ""},
+        {"a=%", false, ""},
+        {"a=%GG", false, ""},
+        {"a=%ff", false, ""},
+        {"&&a=1&", true, "1"},
+        {"a=b=c", true, "b=c"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct buf out;
+        buf_init(&out, 64);
+        assert_int_equal(query_find(str_from(rows[i].query), STR("a"), &out), rows[i].found);
+        assert_str(buf_str(&out), rows[i].value);
+        buf_done(&out);
+    }
+}
+
+static void a_value_that_does_not_fit_is_not_found(void **state) {
+    (void)state;
+    for (size_t limit = 0; limit <= 5; limit++) {
+        struct buf out;
+        buf_init(&out, limit);
+        assert_int_equal(query_find(STR("a=12345"), STR("a"), &out), limit == 5);
+        assert_int_equal(out.len, limit == 5 ? 5 : 0);
+        buf_done(&out);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_pattern_takes_one_full_segment_for_each_hole),
+        cmocka_unit_test(a_query_is_read_as_forms_write_it),
+        cmocka_unit_test(a_value_that_does_not_fit_is_not_found),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
