@@ -2,7 +2,7 @@
 # run: measure weir beside gRPC C++ and beside the floor, and show it beside what was kept.
 #
 #   make bench                          about four minutes
-#   BENCH_RUNS=9 BENCH_SECONDS=10 BENCH_PACED_SECONDS=30 make bench    the kept figures
+#   BENCH_SECONDS=5 BENCH_PACED_SECONDS=30 make bench    about twenty
 #
 # Servers run on core 0, the driver on core 1, all on loopback, one server at a time, in turn
 # within each round. Every process is stopped by its own id. docs/performance.md explains the
@@ -17,8 +17,10 @@ SECONDS_EACH=${BENCH_SECONDS:-2}            # of turns
 PACED_SECONDS=${BENCH_PACED_SECONDS:-3}     # length of a paced turn
 SERVERS=${BENCH_SERVERS:-"floor peer weir weir-off"}
 WEIR=${BENCH_WEIR:-$BUILD/weir}             # another build, to compare
+TRIES=${BENCH_TRIES:-3}                     # for a run in which nobody else used the cores
 CHUNKS=$((PACED_SECONDS * 50))
 MEMORY_CHUNKS=200
+QUIET=200                                   # thousandths of a core
 KEY=bench-key
 LIMIT=$((PACED_SECONDS + SECONDS_EACH + 90)) # after which the driver gives up
 mkdir -p "$OUT"
@@ -97,20 +99,38 @@ start() { # server
 
 # One line of the results: server, round, what the driver said, or why there is nothing.
 keep() { # server, round, mode, driver arguments...
-    local server=$1 round=$2 mode=$3 said
+    local server=$1 round=$2 mode=$3 said=
     shift 3
-    if said=$("$OUT/driver" "$mode" --limit "$LIMIT" "$@" 2>"$OUT/driver.log"); then
-        printf '{"server": "%s", "round": %d, "result": %s}\n' "$server" "$round" "$said"
+    said=$("$OUT/driver" "$mode" --limit "$LIMIT" "$@" 2>"$OUT/driver.log") || said=
+    keep_line "$server" "$round" "$mode" "$said"
+}
+
+keep_line() { # server, round, mode, what the driver said
+    if [ -n "$4" ]; then
+        printf '{"server": "%s", "round": %d, "result": %s}\n' "$1" "$2" "$4"
     else
-        say "$server: $(cat "$OUT/driver.log")"
-        printf '{"server": "%s", "round": %d, "failed": "%s"}\n' "$server" "$round" "$mode"
+        say "$1: $(cat "$OUT/driver.log")"
+        printf '{"server": "%s", "round": %d, "failed": "%s"}\n' "$1" "$2" "$3"
     fi >>"$RESULTS"
 }
 
+# How much of the cores somebody else used, in thousandths.
+others() { # what the driver said
+    sed -n 's/.*"others_cpu": \([0-9]*\)\.\([0-9]*\).*/\1\2/p' <<<"$1" | sed 's/^0*//;s/^$/0/'
+}
+
+# Measure the running server. A run that others disturbed is made again, and of several the
+# least disturbed one counts, whatever its figure; a wrong byte counts as it is.
 ask() { # server, round, mode, driver arguments...
-    local server=$1 round=$2 mode=$3
+    local server=$1 round=$2 mode=$3 best= said
     shift 3
-    keep "$server" "$round" "$mode" --port "$PORT" --pid "$PID" --key "$KEY" "$@"
+    for _ in $(seq "$TRIES"); do
+        said=$("$OUT/driver" "$mode" --limit "$LIMIT" --port "$PORT" --pid "$PID" --key "$KEY" \
+            "$@" 2>"$OUT/driver.log") || { best= && break; }
+        [ -n "$best" ] && [ "$(others "$best")" -le "$(others "$said")" ] || best=$said
+        [[ $mode != memory && $(others "$best") -gt $QUIET ]] || break
+    done
+    keep_line "$server" "$round" "$mode" "$best"
 }
 
 measure_rounds() {
