@@ -25,6 +25,15 @@ weir_library(sqlite3 sqlite3.h libsqlite3.a sqlite3)
 weir_library(zlib zlib.h libz.a z)
 target_link_libraries(weir_libraries INTERFACE Threads::Threads m ${CMAKE_DL_LIBS})
 
+# OpenSSL is loaded by name when TLS is configured (server/openssl.c): only its headers are
+# needed here.
+find_path(OPENSSL_INCLUDE openssl/ssl.h)
+if(NOT OPENSSL_INCLUDE)
+    message(FATAL_ERROR "openssl: <openssl/ssl.h> is missing; `make` installs it, or see scripts/setup")
+endif()
+mark_as_advanced(OPENSSL_INCLUDE)
+target_include_directories(weir_libraries SYSTEM INTERFACE ${OPENSSL_INCLUDE})
+
 # llhttp comes as C sources (package node-llhttp): compiled here, in strict mode, as it is.
 find_path(LLHTTP_INCLUDE llhttp.h PATHS /usr/share/include/llhttp)
 find_path(LLHTTP_SOURCES llhttp.c PATHS /usr/share/llhttp)

@@ -112,7 +112,8 @@ static void on_ready(const struct daemon *daemon, void *ctx) {
     fprintf(stderr, "  model    demo (built in: a script, not an AI)\n");
     fprintf(stderr, "  agents   " STR_FMT "\n", STR_ARG(buf_str(&agents)));
     if (http)
-        fprintf(stderr, "  http     http://127.0.0.1:%d   /health /invoke /stream\n", http);
+        fprintf(stderr, "  http     %s://127.0.0.1:%d   /health /invoke /stream\n",
+                config->tls.cert.len ? "https" : "http", http);
     if (grpc) {
         fprintf(stderr,
                 "  grpc     127.0.0.1:%d   crawbl.agentruntime.v1.AgentRuntime/Converse\n",
@@ -121,9 +122,9 @@ static void on_ready(const struct daemon *daemon, void *ctx) {
     }
     if (http) {
         fprintf(stderr,
-                "  try      curl -N 127.0.0.1:%d/stream --json '{\"input\":\"plan two days in "
+                "  try      curl -N %s127.0.0.1:%d/stream --json '{\"input\":\"plan two days in "
                 "Kyoto\"}'\n",
-                http);
+                config->tls.cert.len ? "-k https://" : "", http);
     }
     fprintf(stderr, "  stop     Ctrl-C\n");
     buf_done(&agents);

@@ -58,6 +58,9 @@ struct config {
         /* host:port, [v6]:port, :port (every address) or unix:/path; empty = off */
         struct str http, grpc, nimi_grpc, nimi_http, admin;
     } listen;
+    struct {
+        struct str cert, key, ca; /* files; empty = none. Without any, no TLS */
+    } tls;
     struct str data;       /* folder of the store */
     struct str ports_file; /* empty = none */
     struct str script;     /* file; empty = the built-in demo */

@@ -11,7 +11,10 @@ static bool read_all(const struct reload_options *options, struct edition **ret,
                                      .owns_config = true,
                                      .grpc_key = options->grpc_key,
                                      .sessions = options->sessions};
-    return edition_new(&wanted, ret, e);
+    if (!edition_new(&wanted, ret, e)) return false;
+    if (server_reload_tls(options->server, e)) return true;
+    edition_unref(*ret);
+    return false;
 }
 
 static void on_done(void *ctx) {

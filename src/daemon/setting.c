@@ -46,6 +46,12 @@ const struct setting settings[] = {
      "taken, but not served by this version: their health", NULL, FIXED},
     {NULL, "listen.admin", "admin", {"WEIR_ADMIN"}, SETTING_ADDRESS, AT(listen.admin),
      "off", NULL, "taken, but not served by this version: metrics", NULL, FIXED},
+    {NULL, "tls.cert", "tls-cert", {"WEIR_TLS_CERT", "CRAWBL_TLS_CERT"}, SETTING_PATH, AT(tls.cert),
+     NULL, "none: no TLS", "the certificate chain of the HTTP and gRPC listeners, PEM; read again on SIGHUP", NULL, FIXED},
+    {NULL, "tls.key", "tls-key", {"WEIR_TLS_KEY", "CRAWBL_TLS_KEY"}, SETTING_PATH, AT(tls.key),
+     NULL, "none", "its private key, PEM, without a password", NULL, FIXED},
+    {NULL, "tls.ca", "tls-ca", {"WEIR_TLS_CA", "CRAWBL_TLS_CA"}, SETTING_PATH, AT(tls.ca),
+     NULL, "none: callers need no certificate", "whose certificates callers must show, PEM", NULL, FIXED},
     {NULL, "ports_file", "ports-file", {"WEIR_PORTS_FILE"}, SETTING_PATH, AT(ports_file),
      NULL, "none", "write the ports that were really taken here, as JSON, once ready", NULL, FIXED},
 

@@ -32,6 +32,8 @@ void home_init(struct home *home, struct loop *loop) {
     list_init(&home->conns);
     home->read_bytes = mem_alloc(HOME_READ_BYTES);
     home->gather_bytes = mem_alloc(HOME_GATHER_ROOM);
+    buf_init(&home->tls_plain, HOME_READ_BYTES + HOME_TLS_ROOM);
+    buf_init(&home->tls_out, HOME_GATHER_ROOM + HOME_TLS_ROOM);
 }
 
 void home_done(struct home *home) {
@@ -39,6 +41,8 @@ void home_done(struct home *home) {
     for (size_t i = 0; i < HOME_SPARES; i++) free(home->spares[i].at);
     nghttp2_session_callbacks_del(home->callbacks);
     nghttp2_option_del(home->options);
+    buf_done(&home->tls_plain);
+    buf_done(&home->tls_out);
     free(home->read_bytes);
     free(home->gather_bytes);
 }
@@ -179,7 +183,7 @@ void conn_watch(struct conn *conn) {
     bool wanted =
         conn->state != CONN_OPEN || !conn->protocol || conn->protocol->wants_bytes(conn);
     bool reading = wanted && !conn->peer_ended;
-    bool writing = conn->unsent.len > 0 || conn->yields;
+    bool writing = conn_unsent_bytes(conn) > 0 || conn->yields;
     conn->transport->kind->watch(conn->transport, reading, writing);
 }
 
@@ -224,7 +228,7 @@ void conn_receive(struct conn *conn, struct str bytes) {
 void conn_peer_ended(struct conn *conn) {
     /* Half of a connection is not used by HTTP clients; who closes it gives up (an exchange
      * that is running is cancelled). What is complete still leaves. */
-    bool answered = conn->exchange_count == 0 && conn->unsent.len > 0;
+    bool answered = conn->exchange_count == 0 && conn_unsent_bytes(conn) > 0;
     conn->peer_ended = true;
     if (conn->state == CONN_OPEN && answered) conn_finish(conn);
     if (conn->state == CONN_FINISHING)
@@ -260,21 +264,22 @@ void conn_writable(struct conn *conn) {
 
 /* How many of the bytes left now; on a broken transport the connection is cut. */
 static size_t send_some(struct conn *conn, struct str bytes) {
+    size_t held = conn->transport->held;
     ptrdiff_t sent = conn->transport->kind->send(conn->transport, bytes);
     if (sent < 0) {
         conn_cut(conn, EXCHANGE_PEER_LEFT);
         return 0;
     }
-    if (sent > 0) conn->progress_ms = now_ms(conn);
+    if (sent > 0 || conn->transport->held < held) conn->progress_ms = now_ms(conn);
     return (size_t)sent;
 }
 
 static bool send_unsent(struct conn *conn) {
-    if (conn->unsent.len == 0) return true;
+    if (conn_unsent_bytes(conn) == 0) return true;
     buf_drop(&conn->unsent, send_some(conn, buf_str(&conn->unsent)));
-    if (conn->unsent.len) return false;
+    if (conn->state == CONN_CUT || conn_unsent_bytes(conn) > 0) return false;
     buf_release(&conn->unsent);
-    return conn->state != CONN_CUT;
+    return true;
 }
 
 /* One gathered write. False when there was nothing to say, or not all of it was taken. */
@@ -285,9 +290,9 @@ static bool send_gathered(struct conn *conn, size_t *ret_sent) {
     if (conn->state == CONN_CUT || gather.len == 0) return false;
     struct str bytes = str_of(gather.at, gather.len);
     *ret_sent = send_some(conn, bytes);
-    if (conn->state == CONN_CUT || *ret_sent == bytes.len) return conn->state != CONN_CUT;
+    if (conn->state == CONN_CUT) return false;
     buf_append(&conn->unsent, str_skip(bytes, *ret_sent));
-    return false;
+    return conn_unsent_bytes(conn) == 0;
 }
 
 static void pump(struct conn *conn) {
@@ -297,7 +302,7 @@ static void pump(struct conn *conn) {
         if (!send_gathered(conn, &sent)) break;
     if (conn->state == CONN_CUT) return;
     conn->yields = left >= TURN_BYTES;
-    bool all_left = !conn->yields && conn->unsent.len == 0;
+    bool all_left = !conn->yields && conn_unsent_bytes(conn) == 0;
     if (all_left && conn->state == CONN_FINISHING) linger(conn);
 }
 
@@ -338,12 +343,13 @@ static void scan_for_stalled(struct conn *conn) {
 }
 
 static uint64_t idle_due_ms(const struct conn *conn) {
-    bool idle = conn->exchange_count == 0 && conn->unsent.len == 0;
+    bool idle = conn->exchange_count == 0 && conn_unsent_bytes(conn) == 0;
     return idle ? conn->idle_ms + conn->limits->idle_timeout_ms : CONN_NEVER;
 }
 
 static uint64_t stalled_due_ms(const struct conn *conn) {
-    return conn->unsent.len ? conn->progress_ms + conn->limits->write_stall_ms : CONN_NEVER;
+    return conn_unsent_bytes(conn) ? conn->progress_ms + conn->limits->write_stall_ms
+                                   : CONN_NEVER;
 }
 
 static uint64_t protocol_due_ms(const struct conn *conn) {

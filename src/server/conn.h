@@ -1,6 +1,6 @@
 /* conn: one connection, between a transport and a protocol.
  *
- * The transport moves bytes (a socket, later TLS, in tests a pair of buffers); the protocol
+ * The transport moves bytes (a socket, TLS on one, in tests a pair of buffers); the protocol
  * knows what they mean (HTTP/1 or HTTP/2, told apart by the first bytes). The connection
  * stands between them: it gathers what a loop turn produced into one write, keeps the unsent
  * rest while the peer does not read, and watches the clock.
@@ -39,10 +39,12 @@ struct nghttp2_option;
 struct transport {
     const struct transport_kind *kind;
     struct conn *conn;
+    size_t held; /* bytes it took and could not pass on yet */
 };
 
 struct transport_kind {
-    /* How many of the bytes were taken, 0 when none can be now, -1 when it is broken. */
+    /* How many of the bytes were taken, 0 when none can be now, -1 when it is broken. No
+     * bytes at all: pass on what is held. */
     ptrdiff_t (*send)(struct transport *transport, struct str bytes);
     /* What to watch for. A transport that does not read still notices that the peer left. */
     void (*watch)(struct transport *transport, bool reading, bool writing);
@@ -57,6 +59,7 @@ struct transport_kind {
 #define HOME_READ_BYTES (64 * KIB)
 #define HOME_GATHER_BYTES (64 * KIB)
 #define HOME_GATHER_ROOM (HOME_GATHER_BYTES + 96 * KIB)
+#define HOME_TLS_ROOM (128 * KIB) /* for a record in part, a handshake, and their framing */
 #define HOME_SPARES 4
 
 struct home {
@@ -64,6 +67,9 @@ struct home {
     struct list conns;
     char *read_bytes;   /* HOME_READ_BYTES, lent while reading */
     char *gather_bytes; /* HOME_GATHER_ROOM, lent while writing */
+
+    /* The same for TLS: decrypted, and encrypted. Without memory until there is a need. */
+    struct buf tls_plain, tls_out;
 
     /* Big blocks that queues gave back, for the next queue that grows. */
     struct {
@@ -197,6 +203,11 @@ struct conn_options {
 };
 
 struct conn *conn_new(const struct conn_options *options);
+
+/* Bytes on their way that the peer did not take yet. */
+static inline size_t conn_unsent_bytes(const struct conn *conn) {
+    return conn->unsent.len + conn->transport->held;
+}
 
 /* From the transport. */
 void conn_receive(struct conn *conn, struct str bytes);

@@ -246,7 +246,7 @@ static void count_queued(struct exchange *exchange) {
 
 static bool over_limit(const struct exchange *exchange) {
     const struct conn *conn = exchange->conn;
-    return conn->queued_bytes + conn->unsent.len > conn->limits->connection_max_bytes &&
+    return conn->queued_bytes + conn_unsent_bytes(conn) > conn->limits->connection_max_bytes &&
            now_ms(exchange) - conn->progress_ms > OVER_LIMIT_GRACE_MS;
 }
 
@@ -258,7 +258,7 @@ void exchange_touch(struct exchange *exchange) {
     assert(!exchange->ended || exchange_queued(exchange) == exchange->counted);
     struct conn *conn = exchange->conn;
     bool waited = exchange->counted > 0;
-    bool conn_waited = conn->queued_bytes > 0 || conn->unsent.len > 0;
+    bool conn_waited = conn->queued_bytes > 0 || conn_unsent_bytes(conn) > 0;
     count_queued(exchange);
     if (exchange->counted == 0) return;
     if (!waited) exchange->progress_ms = now_ms(exchange);

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "server/tls.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -87,6 +88,31 @@ static void stop_back_off(void *ctx) {
     watch(ctx);
 }
 
+static struct str keep(struct str text) {
+    return str_from(str_dup(text));
+}
+
+static void copy_options(struct listener *listener, const struct listener_options *options) {
+    listener->options = *options;
+    listener->options.name = keep(options->name);
+    listener->options.address = keep(options->address);
+    listener->limits = options->limits ? *options->limits : server_limits_default;
+    listener->options.limits = &listener->limits;
+    if (!options->tls) return;
+    listener->tls_files = (struct tls_options){keep(options->tls->cert),
+                                               keep(options->tls->key), keep(options->tls->ca)};
+    listener->options.tls = &listener->tls_files;
+}
+
+static bool bind_to(struct listener *listener, const struct address *address, struct err *e) {
+    listener->fd = open_anywhere(address);
+    if (listener->fd < 0) return explain(listener, errno, e);
+    if (address_is_local(address))
+        listener->path = str_dup(str_skip(listener->options.address, 5));
+    listener->port = port_of(listener->fd);
+    return true;
+}
+
 bool listener_open(struct loop *loop, const struct listener_options *options,
                    listener_accept_fn *on_accept, void *ctx, struct listener **ret,
                    struct err *e) {
@@ -95,25 +121,18 @@ bool listener_open(struct loop *loop, const struct listener_options *options,
         return err_add(e, STR_FMT, STR_ARG(options->name));
 
     struct listener *listener = MEM_NEW(struct listener);
-    listener->options = *options;
-    listener->options.name = str_from(str_dup(options->name));
-    listener->options.address = str_from(str_dup(options->address));
-    listener->limits = options->limits ? *options->limits : server_limits_default;
-    listener->options.limits = &listener->limits;
+    copy_options(listener, options);
+    pthread_mutex_init(&listener->tls.lock, NULL);
     listener->loop = loop;
     listener->on_accept = on_accept;
     listener->ctx = ctx;
     list_init(&listener->link);
     timer_init(&listener->back_off, loop, stop_back_off, listener);
-
-    listener->fd = open_anywhere(&address);
-    if (listener->fd < 0) {
-        explain(listener, errno, e);
+    if (!listener_read_tls(listener, e) || !bind_to(listener, &address, e)) {
         listener_free(listener);
         return false;
     }
-    if (address_is_local(&address)) listener->path = str_dup(str_skip(options->address, 5));
-    listener->port = port_of(listener->fd);
+    listener_show_tls(listener);
     int failed = uv_poll_init(loop_uv(loop), &listener->poll, listener->fd);
     assert(failed == 0);
     (void)failed;
@@ -123,10 +142,22 @@ bool listener_open(struct loop *loop, const struct listener_options *options,
     return true;
 }
 
+static void drop_text(struct str text) {
+    free((char *)(uintptr_t)text.at);
+}
+
 void listener_free(struct listener *listener) {
     if (!listener) return;
-    free((char *)(uintptr_t)listener->options.name.at);
-    free((char *)(uintptr_t)listener->options.address.at);
+    drop_text(listener->options.name);
+    drop_text(listener->options.address);
+    if (listener->options.tls) {
+        drop_text(listener->tls_files.cert);
+        drop_text(listener->tls_files.key);
+        drop_text(listener->tls_files.ca);
+    }
+    tls_unref(listener->tls.now);
+    tls_unref(listener->tls.next);
+    pthread_mutex_destroy(&listener->tls.lock);
     free(listener->path);
     free(listener);
 }
@@ -144,6 +175,35 @@ void listener_close(struct listener *listener, void (*on_closed)(void *ctx)) {
     listener->fd = -1;
     if (listener->path) unlink(listener->path);
     uv_close((uv_handle_t *)&listener->poll, closed);
+}
+
+/* --- certificates ------------------------------------------------------------------------ */
+
+bool listener_read_tls(struct listener *listener, struct err *e) {
+    if (!listener->options.tls) return true;
+    return tls_load(listener->options.tls, &listener->tls.next, e) ||
+           err_add(e, STR_FMT, STR_ARG(listener->options.name));
+}
+
+void listener_drop_tls(struct listener *listener) {
+    tls_unref(listener->tls.next);
+    listener->tls.next = NULL;
+}
+
+void listener_show_tls(struct listener *listener) {
+    pthread_mutex_lock(&listener->tls.lock);
+    struct tls *before = listener->tls.now;
+    listener->tls.now = listener->tls.next;
+    pthread_mutex_unlock(&listener->tls.lock);
+    listener->tls.next = NULL;
+    tls_unref(before);
+}
+
+struct tls *listener_tls(struct listener *listener) {
+    pthread_mutex_lock(&listener->tls.lock);
+    struct tls *tls = listener->tls.now ? tls_ref(listener->tls.now) : NULL;
+    pthread_mutex_unlock(&listener->tls.lock);
+    return tls;
 }
 
 /* --- accepting ------------------------------------------------------------------------------

@@ -11,17 +11,20 @@
 #include "server/address.h"
 #include "server/conn.h"
 
+#include <pthread.h>
 #include <uv.h>
 
 struct listener;
+struct tls;
 
 /* A connected socket that wants a home. Takes `fd`. */
 typedef void listener_accept_fn(struct listener *listener, int fd, const struct address *peer,
                                 void *ctx);
 
 struct listener {
-    struct listener_options options; /* name, address and limits are copies */
+    struct listener_options options; /* name, address, limits and tls are copies */
     struct server_limits limits;
+    struct tls_options tls_files;
     struct list link; /* in the server's list */
     struct loop *loop;
     listener_accept_fn *on_accept;
@@ -31,6 +34,12 @@ struct listener {
     struct timer back_off;
     char *path; /* of a unix socket, to be removed at the end */
     void (*on_closed)(void *ctx);
+
+    /* What peers are shown; exchanged by whoever reloads. `next` is read and not shown yet. */
+    struct {
+        pthread_mutex_t lock;
+        struct tls *now, *next;
+    } tls;
 
     /* Touched by the loops of the connections. */
     atomic_size_t conn_count;
@@ -45,6 +54,15 @@ MUST_CHECK bool listener_open(struct loop *loop, const struct listener_options *
 /* Stop accepting; on_closed(ctx) later, then listener_free() is allowed. */
 void listener_close(struct listener *listener, void (*on_closed)(void *ctx));
 void listener_free(struct listener *listener);
+
+/* Any thread. A reference to what a new connection shows; NULL: it speaks no TLS. */
+struct tls *listener_tls(struct listener *listener);
+
+/* Any thread, one at a time. Read the files of a listener with TLS; then either show what was
+ * read, or drop it. */
+MUST_CHECK bool listener_read_tls(struct listener *listener, struct err *e);
+void listener_show_tls(struct listener *listener);
+void listener_drop_tls(struct listener *listener);
 
 /* Any thread: one of its connections is gone. Says whether it waited for that; then the
  * caller posts listener->room with listener_resume() to its loop. */

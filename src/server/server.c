@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "server/listener.h"
 #include "server/socket.h"
+#include "server/tls.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -111,6 +112,7 @@ struct arrival {
     struct listener *listener;
     struct address peer;
     int fd;
+    struct tls *tls; /* NULL: none */
 };
 
 static void lose_one(struct side *side, struct listener *listener) {
@@ -136,13 +138,15 @@ static void settle_in(void *ctx) {
     } else {
         char peer[CONN_PEER_BYTES];
         address_print(&arrival->peer, peer, sizeof(peer));
-        socket_serve(arrival->fd, (struct conn_options){
-                                      .home = &side->home,
-                                      .listener = &arrival->listener->options,
-                                      .peer = str_from(peer),
-                                      .peer_is_loopback = address_is_loopback(&arrival->peer),
-                                  });
+        const struct conn_options options = {
+            .home = &side->home,
+            .listener = &arrival->listener->options,
+            .peer = str_from(peer),
+            .peer_is_loopback = address_is_loopback(&arrival->peer),
+        };
+        socket_serve(arrival->fd, arrival->tls, &options);
     }
+    tls_unref(arrival->tls);
     free(arrival);
 }
 
@@ -166,6 +170,7 @@ static void on_accept(struct listener *listener, int fd, const struct address *p
     arrival->listener = listener;
     arrival->peer = *peer;
     arrival->fd = fd;
+    arrival->tls = listener_tls(listener);
     if (side == &server->sides[0])
         settle_in(arrival);
     else
@@ -179,6 +184,22 @@ bool server_listen(struct server *server, const struct listener_options *options
         return false;
     list_append(&server->listeners, &listener->link);
     return true;
+}
+
+/* Read all before any is shown, so that a mistake in one leaves every one as it was. */
+bool server_reload_tls(struct server *server, struct err *e) {
+    bool good = true;
+    LIST_EACH(&server->listeners, link) {
+        if (good) good = listener_read_tls(CONTAINER_OF(link, struct listener, link), e);
+    }
+    LIST_EACH(&server->listeners, link) {
+        struct listener *listener = CONTAINER_OF(link, struct listener, link);
+        if (!good)
+            listener_drop_tls(listener);
+        else if (listener->options.tls)
+            listener_show_tls(listener);
+    }
+    return good;
 }
 
 int server_port(const struct server *server, struct str name) {

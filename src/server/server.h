@@ -2,7 +2,8 @@
  *
  * One libuv loop per core. Each address has one listening socket, on the first loop; an
  * accepted socket goes to the loop with the fewest connections and stays there. HTTP/1.1 and
- * HTTP/2 by prior knowledge share every socket: the HTTP/2 preface tells them apart.
+ * HTTP/2 by prior knowledge share every socket: the HTTP/2 preface tells them apart. A
+ * listener with certificates speaks TLS only; OpenSSL is loaded with the first of these.
  *
  * Memory   server_new() borrows `loops` until server_free().
  * Threads  server_* belong to the thread of loops[0], unless said otherwise. The start
@@ -34,12 +35,20 @@ struct server_limits {
 
 extern const struct server_limits server_limits_default;
 
+/* Files in PEM form. */
+struct tls_options {
+    struct str cert; /* the certificate, and behind it those between it and a root */
+    struct str key;
+    struct str ca; /* who must have signed a peer's certificate; empty = peers show none */
+};
+
 struct listener_options {
     struct str name;                    /* "http", "grpc": for logs and the ports file */
     struct str address;                 /* host:port, port 0 allowed; unix:/path */
     const struct server_limits *limits; /* borrowed; NULL = defaults */
     exchange_start_fn *on_request;
-    void *ctx; /* for on_request */
+    void *ctx;                     /* for on_request */
+    const struct tls_options *tls; /* borrowed during the call; NULL = none */
 };
 
 struct server *server_new(struct loop **loops, size_t loop_count);
@@ -47,9 +56,15 @@ struct server *server_new(struct loop **loops, size_t loop_count);
 void server_free(struct server *server);
 
 /* Bind and listen. The text of an error names the address, who may hold it and the fix.
- * errors  ERR_INVALID_ARGUMENT not an address; ERR_UNAVAILABLE taken or not ours */
+ * Blocks while certificates are read.
+ * errors  ERR_INVALID_ARGUMENT not an address, or bad certificates; ERR_UNAVAILABLE taken,
+ *         not ours, or no OpenSSL */
 MUST_CHECK bool server_listen(struct server *server, const struct listener_options *options,
                               struct err *e);
+
+/* Read certificates and keys again; connections that come from now on meet them. After any
+ * mistake every listener keeps what it has. Any thread, one at a time; blocks. */
+MUST_CHECK bool server_reload_tls(struct server *server, struct err *e);
 
 /* The port a listener really has (0 for unix sockets and unknown names). */
 int server_port(const struct server *server, struct str name);

@@ -1,6 +1,7 @@
 #include "server/socket.h"
 
 #include "base/mem.h"
+#include "server/tls.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -14,20 +15,26 @@ struct socket {
     struct transport transport;
     uv_poll_t poll;
     int fd;
-    int events;      /* what the loop watches now */
-    bool peer_ended; /* no more bytes will come: do not be woken for that again */
+    int events;              /* what the loop watches now */
+    bool peer_ended;         /* no more bytes will come: do not be woken for that again */
+    struct tls_session *tls; /* NULL: plain */
+    struct buf held;         /* encrypted, and not taken by the peer yet */
 };
 
 static void on_ready(uv_poll_t *poll, int status, int events);
 
-static ptrdiff_t socket_send(struct transport *transport, struct str bytes) {
-    struct socket *socket = CONTAINER_OF(transport, struct socket, transport);
+static ptrdiff_t send_now(struct socket *socket, struct str bytes) {
     ssize_t sent;
     do {
         sent = send(socket->fd, bytes.at, bytes.len, MSG_NOSIGNAL);
     } while (sent < 0 && errno == EINTR);
     if (sent >= 0) return sent;
     return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
+}
+
+static ptrdiff_t socket_send(struct transport *transport, struct str bytes) {
+    struct socket *socket = CONTAINER_OF(transport, struct socket, transport);
+    return send_now(socket, bytes);
 }
 
 /* Not reading, the end of the peer's side is all there is to notice; it stays true once it
@@ -55,6 +62,8 @@ static void socket_end(struct transport *transport) {
 static void on_closed(uv_handle_t *handle) {
     struct socket *socket = handle->data;
     conn_closed(socket->transport.conn);
+    tls_session_free(socket->tls);
+    buf_done(&socket->held);
     free(socket);
 }
 
@@ -66,12 +75,80 @@ static void socket_close(struct transport *transport) {
     uv_close((uv_handle_t *)&socket->poll, on_closed);
 }
 
-static const struct transport_kind kind = {
+static const struct transport_kind plain = {
     .send = socket_send,
     .watch = socket_watch,
     .end = socket_end,
     .close = socket_close,
 };
+
+/* --- TLS ---------------------------------------------------------------------------------- */
+
+/* Records leave in the order they were made, so once some are held all others queue behind
+ * them, and no more are made until they have left. */
+static bool send_records(struct socket *socket, struct str records) {
+    ptrdiff_t sent = 0;
+    if (socket->held.len) {
+        sent = send_now(socket, buf_str(&socket->held));
+        if (sent < 0) return false;
+        buf_drop(&socket->held, (size_t)sent);
+        sent = 0;
+    }
+    if (socket->held.len == 0 && records.len) sent = send_now(socket, records);
+    if (sent < 0 || !buf_append(&socket->held, str_skip(records, (size_t)sent))) return false;
+    if (socket->held.len == 0) buf_release(&socket->held);
+    socket->transport.held = socket->held.len;
+    return true;
+}
+
+static ptrdiff_t secure_send(struct transport *transport, struct str bytes) {
+    struct socket *socket = CONTAINER_OF(transport, struct socket, transport);
+    struct buf *out = &transport->conn->home->tls_out;
+    if (!send_records(socket, STR_EMPTY)) return -1;
+    if (bytes.len == 0 || socket->held.len) return 0;
+    buf_clear(out);
+    bool good = tls_seal(socket->tls, bytes, out) && send_records(socket, buf_str(out));
+    return good ? (ptrdiff_t)bytes.len : -1;
+}
+
+static void secure_end(struct transport *transport) {
+    struct socket *socket = CONTAINER_OF(transport, struct socket, transport);
+    struct buf *out = &transport->conn->home->tls_out;
+    buf_clear(out);
+    tls_end(socket->tls, out);
+    if (send_records(socket, buf_str(out))) socket_end(transport);
+}
+
+static const struct transport_kind secure = {
+    .send = secure_send,
+    .watch = socket_watch,
+    .end = secure_end,
+    .close = socket_close,
+};
+
+/* What the handshake has to say leaves at once: nobody gathers for it. */
+static void receive_records(struct socket *socket, struct str records) {
+    struct conn *conn = socket->transport.conn;
+    struct buf *plain_bytes = &conn->home->tls_plain, *out = &conn->home->tls_out;
+    buf_clear(plain_bytes);
+    buf_clear(out);
+    enum tls_verdict verdict = tls_receive(socket->tls, records, plain_bytes, out);
+    bool sent = send_records(socket, buf_str(out));
+    if (verdict == TLS_BROKEN || !sent) {
+        conn_broken(conn);
+        return;
+    }
+    if (plain_bytes->len)
+        conn_receive(conn, buf_str(plain_bytes));
+    else
+        conn_watch(conn); /* something may be held now */
+    if (verdict == TLS_ENDED && conn->state != CONN_CUT) {
+        socket->peer_ended = true;
+        conn_peer_ended(conn);
+    }
+}
+
+/* --- reading ------------------------------------------------------------------------------ */
 
 /* One read per wake: whoever has more to say is woken again, and the others are not late. */
 static void read_some(struct socket *socket) {
@@ -79,7 +156,9 @@ static void read_some(struct socket *socket) {
     char *bytes = conn->home->read_bytes;
     ssize_t len = recv(socket->fd, bytes, HOME_READ_BYTES, 0);
     if (len == 0) socket->peer_ended = true;
-    if (len > 0)
+    if (len > 0 && socket->tls)
+        receive_records(socket, str_of(bytes, (size_t)len));
+    else if (len > 0)
         conn_receive(conn, str_of(bytes, (size_t)len));
     else if (len == 0)
         conn_peer_ended(conn);
@@ -113,16 +192,19 @@ static void set_options(int fd, const struct server_limits *limits) {
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience_ms, sizeof(patience_ms));
 }
 
-struct conn *socket_serve(int fd, struct conn_options options) {
+struct conn *socket_serve(int fd, struct tls *tls, const struct conn_options *options) {
     struct socket *socket = MEM_NEW(struct socket);
-    socket->transport.kind = &kind;
+    struct conn_options whole = *options;
+    socket->transport.kind = tls ? &secure : &plain;
+    if (tls) socket->tls = tls_session_new(tls);
+    buf_init(&socket->held, HOME_GATHER_ROOM + HOME_TLS_ROOM);
     socket->fd = fd;
     socket->poll.data = socket;
-    int failed = uv_poll_init(loop_uv(options.home->loop), &socket->poll, fd);
+    int failed = uv_poll_init(loop_uv(options->home->loop), &socket->poll, fd);
     assert(failed == 0); /* a fresh, nonblocking descriptor */
     (void)failed;
-    const struct server_limits *limits = options.listener->limits;
+    const struct server_limits *limits = options->listener->limits;
     set_options(fd, limits ? limits : &server_limits_default);
-    options.transport = &socket->transport;
-    return conn_new(&options);
+    whole.transport = &socket->transport;
+    return conn_new(&whole);
 }

@@ -1,4 +1,4 @@
-/* socket: the plain transport, a connected stream socket on a real loop.
+/* socket: the transports on a real loop: a connected stream socket, plain or with TLS.
  *
  * Private to server/.
  *
@@ -9,7 +9,10 @@
 
 #include "server/conn.h"
 
-/* Takes `fd`, which is nonblocking, and begins a connection on it. */
-struct conn *socket_serve(int fd, struct conn_options options);
+struct tls;
+
+/* Takes `fd`, which is nonblocking, and begins a connection on it; with `tls` (or NULL) it
+ * begins with a handshake. The options lack the transport. */
+struct conn *socket_serve(int fd, struct tls *tls, const struct conn_options *options);
 
 #endif

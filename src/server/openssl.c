@@ -1,0 +1,68 @@
+#include "server/openssl.h"
+
+#include "base/mem.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+/* The names carry the ABI: a library with another number has other functions. */
+#define LIBSSL "libssl.so.3"
+#define LIBCRYPTO "libcrypto.so.3"
+
+static struct openssl table;
+static struct err failed;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static bool open_library(const char *name, void **ret) {
+    *ret = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    return *ret || err_set(&failed, ERR_UNAVAILABLE,
+                           "TLS needs OpenSSL 3, and it cannot be loaded (%s): install the "
+                           "package libssl3",
+                           dlerror());
+}
+
+/* dlsym() answers with an object pointer for what is a function; POSIX promises that copying
+ * the bits is right. */
+static bool find(void *library, const char *name, void *ret) {
+    void *found = dlsym(library, name);
+    if (!found)
+        return err_set(&failed, ERR_UNAVAILABLE,
+                       "the installed OpenSSL has no %s(); weir is "
+                       "built for OpenSSL 3.0 and later",
+                       name);
+    memcpy(ret, &found, sizeof(found));
+    return true;
+}
+
+static bool find_all(void *ssl, void *crypto) {
+#define FIND_SSL(name)                                                                         \
+    if (!find(ssl, #name, &table.name)) return false;
+#define FIND_CRYPTO(name)                                                                      \
+    if (!find(crypto, #name, &table.name)) return false;
+    OPENSSL_SSL_FUNCTIONS(FIND_SSL)
+    OPENSSL_CRYPTO_FUNCTIONS(FIND_CRYPTO)
+#undef FIND_SSL
+#undef FIND_CRYPTO
+    return true;
+}
+
+static void load(void) {
+    void *ssl, *crypto;
+    bool good =
+        open_library(LIBCRYPTO, &crypto) && open_library(LIBSSL, &ssl) && find_all(ssl, crypto);
+    (void)good; /* `failed` says it */
+}
+
+bool openssl_load(const struct openssl **ret, struct err *e) {
+    pthread_once(&once, load);
+    if (failed.code != ERR_NONE) {
+        *e = failed;
+        return false;
+    }
+    *ret = &table;
+    return true;
+}
+
+const struct openssl *openssl_loaded(void) {
+    return &table;
+}

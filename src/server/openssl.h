@@ -1,0 +1,54 @@
+/* openssl: libssl, loaded when somebody asks for TLS.
+ *
+ * It costs megabytes and milliseconds, so a daemon without certificates never maps it. Its
+ * functions are found by name once and called through this table, under their own names.
+ *
+ * Private to server/.
+ *
+ * Memory   stays for the life of the process: a library that other threads may have state in
+ *          is not unloaded.
+ * Threads  openssl_load() any, it blocks (files are read); the table is constant afterwards.
+ */
+#ifndef WEIR_SERVER_OPENSSL_H
+#define WEIR_SERVER_OPENSSL_H
+
+#include "base/err.h"
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+/* clang-format off */
+#define OPENSSL_SSL_FUNCTIONS(USE)                                                             \
+    USE(TLS_server_method) USE(SSL_CTX_new) USE(SSL_CTX_free) USE(SSL_CTX_ctrl)                \
+    USE(SSL_CTX_set_options) USE(SSL_CTX_set_cipher_list) USE(SSL_CTX_set_alpn_select_cb)      \
+    USE(SSL_CTX_use_certificate_chain_file) USE(SSL_CTX_use_PrivateKey_file)                   \
+    USE(SSL_CTX_check_private_key) USE(SSL_CTX_set_default_passwd_cb)                          \
+    USE(SSL_CTX_load_verify_file) USE(SSL_load_client_CA_file)                                 \
+    USE(SSL_CTX_set_client_CA_list) USE(SSL_CTX_set_verify)                                    \
+    USE(SSL_CTX_set_session_id_context) USE(SSL_new) USE(SSL_free) USE(SSL_set_bio)            \
+    USE(SSL_set_accept_state) USE(SSL_is_init_finished) USE(SSL_read) USE(SSL_write)           \
+    USE(SSL_shutdown) USE(SSL_get_error)
+
+#define OPENSSL_CRYPTO_FUNCTIONS(USE)                                                          \
+    USE(ERR_clear_error) USE(ERR_peek_error) USE(ERR_reason_error_string)                      \
+    USE(BIO_get_new_index) USE(BIO_meth_new) USE(BIO_meth_set_read) USE(BIO_meth_set_write)    \
+    USE(BIO_meth_set_ctrl) USE(BIO_new) USE(BIO_set_data) USE(BIO_get_data) USE(BIO_set_init)  \
+    USE(BIO_set_flags) USE(BIO_clear_flags)
+/* clang-format on */
+
+struct openssl {
+#define MEMBER(name) __typeof__(name) *name;
+    OPENSSL_SSL_FUNCTIONS(MEMBER)
+    OPENSSL_CRYPTO_FUNCTIONS(MEMBER)
+#undef MEMBER
+};
+
+/* The table; the same one each time.
+ * errors  ERR_UNAVAILABLE the library is not installed, or not the one we were built for */
+MUST_CHECK bool openssl_load(const struct openssl **ret, struct err *e);
+
+/* The table, where it has been loaded before. */
+const struct openssl *openssl_loaded(void);
+
+#endif

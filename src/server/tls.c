@@ -1,0 +1,280 @@
+#include "server/tls.h"
+
+#include "base/mem.h"
+#include "server/openssl.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* TLS 1.2 only; those of 1.3 are all sound. */
+#define CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
+
+/* One ticket is enough for a client that comes back; the default of two is for browsers. */
+#define TICKETS 1
+
+/* What a peer may send after the handshake without saying anything: key updates and the like
+ * cost us more than it. */
+#define SILENT_MAX_BYTES (16 * 1024)
+
+struct tls {
+    const struct openssl *ssl;
+    SSL_CTX *context;
+    atomic_uint refs;
+};
+
+struct tls_session {
+    const struct openssl *ssl;
+    SSL *state;
+    struct str in;       /* not yet read by OpenSSL; only during tls_receive() */
+    struct buf *out;     /* only during a call */
+    size_t silent_bytes; /* came since the last byte that meant something */
+};
+
+/* --- certificates ------------------------------------------------------------------------- */
+
+/* The peer's list is length-prefixed names, in its order; we prefer ours. */
+static int choose_protocol(SSL *state, const unsigned char **ret, unsigned char *ret_len,
+                           const unsigned char *names, unsigned len, void *ctx) {
+    static const struct str ours[] = {STR_INIT("h2"), STR_INIT("http/1.1")};
+    (void)state;
+    (void)ctx;
+    for (size_t i = 0; i < ARRAY_LEN(ours); i++) {
+        for (unsigned at = 0; at < len; at += 1u + names[at]) {
+            if (!str_equal(str_of(names + at + 1, names[at]), ours[i])) continue;
+            *ret = names + at + 1;
+            *ret_len = names[at];
+            return SSL_TLSEXT_ERR_OK;
+        }
+    }
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
+}
+
+/* OpenSSL would ask on the terminal. */
+static int no_password(char *text, int size, int writing, void *ctx) {
+    (void)text;
+    (void)size;
+    (void)writing;
+    (void)ctx;
+    return 0;
+}
+
+static bool refuse(const struct tls *tls, struct str path, const char *what, struct err *e) {
+    const char *reason = tls->ssl->ERR_reason_error_string(tls->ssl->ERR_peek_error());
+    return err_set(e, ERR_INVALID_ARGUMENT, "'" STR_FMT "' %s%s%s%s", STR_ARG(path), what,
+                   reason ? " (" : "", reason ? reason : "", reason ? ")" : "");
+}
+
+static bool use_certificate(struct tls *tls, const char *path, struct err *e) {
+    return tls->ssl->SSL_CTX_use_certificate_chain_file(tls->context, path) == 1 ||
+           refuse(tls, str_from(path), "holds no certificate chain in PEM form", e);
+}
+
+static bool use_key(struct tls *tls, const char *path, struct err *e) {
+    if (tls->ssl->SSL_CTX_use_PrivateKey_file(tls->context, path, SSL_FILETYPE_PEM) == 1)
+        return tls->ssl->SSL_CTX_check_private_key(tls->context) == 1 ||
+               refuse(tls, str_from(path), "is the key of another certificate", e);
+    return refuse(tls, str_from(path),
+                  "holds no private key in PEM form that fits the certificate and has no "
+                  "password",
+                  e);
+}
+
+/* From now on a peer must show a certificate that one of these has signed. */
+static bool use_authorities(struct tls *tls, const char *path, struct err *e) {
+    if (tls->ssl->SSL_CTX_load_verify_file(tls->context, path) != 1)
+        return refuse(tls, str_from(path), "holds no certificates in PEM form", e);
+    tls->ssl->SSL_CTX_set_client_CA_list(tls->context, tls->ssl->SSL_load_client_CA_file(path));
+    tls->ssl->SSL_CTX_set_verify(tls->context,
+                                 SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    return true;
+}
+
+static bool use_file(struct tls *tls, struct str path,
+                     bool use(struct tls *tls, const char *path, struct err *e),
+                     struct err *e) {
+    char name[4096];
+    if (path.len >= sizeof(name))
+        return err_set(e, ERR_INVALID_ARGUMENT, "a path of %zu bytes is too long", path.len);
+    memcpy(name, path.at, path.len);
+    name[path.len] = '\0';
+    if (access(name, R_OK) != 0)
+        return err_set(e, ERR_INVALID_ARGUMENT, "cannot read '%s': %s", name,
+                       strerrordesc_np(errno));
+    tls->ssl->ERR_clear_error();
+    bool good = use(tls, name, e);
+    tls->ssl->ERR_clear_error();
+    return good;
+}
+
+static bool make_context(struct tls *tls, struct err *e) {
+    const struct openssl *ssl = tls->ssl;
+    SSL_CTX *context = tls->context = ssl->SSL_CTX_new(ssl->TLS_server_method());
+    if (!context) return err_set(e, ERR_UNAVAILABLE, "OpenSSL does not start");
+    ssl->SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+                                          SSL_OP_CIPHER_SERVER_PREFERENCE |
+                                          SSL_OP_PRIORITIZE_CHACHA);
+    bool good =
+        ssl->SSL_CTX_ctrl(context, SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, NULL) == 1 &&
+        ssl->SSL_CTX_set_cipher_list(context, CIPHERS) == 1 &&
+        ssl->SSL_CTX_set_session_id_context(context, (const unsigned char *)"weir", 4) == 1;
+    if (!good) return err_set(e, ERR_UNAVAILABLE, "this OpenSSL lacks what TLS 1.2 needs");
+    ssl->SSL_CTX_ctrl(context, SSL_CTRL_MODE, SSL_MODE_RELEASE_BUFFERS, NULL);
+    ssl->SSL_CTX_ctrl(context, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, NULL);
+    ssl->SSL_CTX_set_default_passwd_cb(context, no_password);
+    ssl->SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
+    return true;
+}
+
+static bool check_options(const struct tls_options *options, struct err *e) {
+    if (options->cert.len && options->key.len) return true;
+    return err_set(e, ERR_INVALID_ARGUMENT,
+                   "TLS needs a certificate and its key; the %s is not named",
+                   options->cert.len ? "key" : "certificate");
+}
+
+bool tls_load(const struct tls_options *options, struct tls **ret, struct err *e) {
+    const struct openssl *ssl;
+    if (!check_options(options, e) || !openssl_load(&ssl, e)) return false;
+
+    struct tls *tls = MEM_NEW(struct tls);
+    tls->ssl = ssl;
+    atomic_init(&tls->refs, 1);
+    bool good = make_context(tls, e) && use_file(tls, options->cert, use_certificate, e) &&
+                use_file(tls, options->key, use_key, e) &&
+                (options->ca.len == 0 || use_file(tls, options->ca, use_authorities, e));
+    if (!good) {
+        tls_unref(tls);
+        return err_add(e, "tls");
+    }
+    *ret = tls;
+    return true;
+}
+
+struct tls *tls_ref(struct tls *tls) {
+    atomic_fetch_add(&tls->refs, 1);
+    return tls;
+}
+
+void tls_unref(struct tls *tls) {
+    if (!tls || atomic_fetch_sub(&tls->refs, 1) != 1) return;
+    tls->ssl->SSL_CTX_free(tls->context);
+    free(tls);
+}
+
+/* --- between OpenSSL and the session's bytes ---------------------------------------------- */
+
+static int bio_read(BIO *bio, char *ret, int size) {
+    const struct openssl *ssl = openssl_loaded();
+    struct tls_session *session = ssl->BIO_get_data(bio);
+    struct str part = str_head(session->in, (size_t)size);
+    ssl->BIO_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
+    if (part.len == 0) {
+        ssl->BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY);
+        return -1;
+    }
+    memcpy(ret, part.at, part.len);
+    session->in = str_skip(session->in, part.len);
+    return (int)part.len;
+}
+
+static int bio_write(BIO *bio, const char *bytes, int len) {
+    struct tls_session *session = openssl_loaded()->BIO_get_data(bio);
+    if (!session->out || !buf_append(session->out, str_of(bytes, (size_t)len))) return -1;
+    return len;
+}
+
+static long bio_ctrl(BIO *bio, int what, long number, void *at) {
+    (void)bio;
+    (void)number;
+    (void)at;
+    return what == BIO_CTRL_FLUSH; /* it all lies in memory */
+}
+
+static BIO_METHOD *method;
+static pthread_once_t method_once = PTHREAD_ONCE_INIT;
+
+static void make_method(void) {
+    const struct openssl *ssl = openssl_loaded();
+    method = ssl->BIO_meth_new(ssl->BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "weir");
+    ssl->BIO_meth_set_read(method, bio_read);
+    ssl->BIO_meth_set_write(method, bio_write);
+    ssl->BIO_meth_set_ctrl(method, bio_ctrl);
+}
+
+/* --- sessions ----------------------------------------------------------------------------- */
+
+struct tls_session *tls_session_new(struct tls *tls) {
+    pthread_once(&method_once, make_method);
+    struct tls_session *session = MEM_NEW(struct tls_session);
+    const struct openssl *ssl = session->ssl = tls->ssl;
+    session->state = ssl->SSL_new(tls->context);
+    BIO *bio = ssl->BIO_new(method);
+    assert(session->state && bio); /* only an exhausted machine has none */
+    ssl->BIO_set_data(bio, session);
+    ssl->BIO_set_init(bio, 1);
+    ssl->SSL_set_bio(session->state, bio, bio);
+    ssl->SSL_set_accept_state(session->state);
+    return session;
+}
+
+void tls_session_free(struct tls_session *session) {
+    if (!session) return;
+    session->ssl->SSL_free(session->state);
+    free(session);
+}
+
+static enum tls_verdict verdict_of(const struct tls_session *session, int result) {
+    switch (session->ssl->SSL_get_error(session->state, result)) {
+    case SSL_ERROR_WANT_READ: return TLS_FINE;
+    case SSL_ERROR_ZERO_RETURN: return TLS_ENDED;
+    default: return TLS_BROKEN;
+    }
+}
+
+/* Everything that is there, until OpenSSL wants more. It performs the handshake on the way. */
+static enum tls_verdict read_all(struct tls_session *session, struct buf *plain) {
+    for (;;) {
+        char *room = buf_room(plain, TLS_RECORD_BYTES);
+        if (!room) return TLS_BROKEN;
+        session->ssl->ERR_clear_error();
+        int len = session->ssl->SSL_read(session->state, room, TLS_RECORD_BYTES);
+        if (len <= 0) return verdict_of(session, len);
+        buf_grew(plain, (size_t)len);
+    }
+}
+
+enum tls_verdict tls_receive(struct tls_session *session, struct str bytes, struct buf *plain,
+                             struct buf *out) {
+    size_t before = plain->len;
+    bool was_open = session->ssl->SSL_is_init_finished(session->state) == 1;
+    session->in = bytes;
+    session->out = out;
+    enum tls_verdict verdict = read_all(session, plain);
+    session->in = STR_EMPTY;
+    session->out = NULL;
+    if (plain->len > before || !was_open)
+        session->silent_bytes = 0;
+    else
+        session->silent_bytes += bytes.len;
+    return session->silent_bytes > SILENT_MAX_BYTES + TLS_RECORD_BYTES ? TLS_BROKEN : verdict;
+}
+
+bool tls_seal(struct tls_session *session, struct str plain, struct buf *out) {
+    session->out = out;
+    session->ssl->ERR_clear_error();
+    int len = session->ssl->SSL_write(session->state, plain.at, (int)plain.len);
+    session->out = NULL;
+    return len == (int)plain.len;
+}
+
+void tls_end(struct tls_session *session, struct buf *out) {
+    if (session->ssl->SSL_is_init_finished(session->state) != 1) return;
+    session->out = out;
+    session->ssl->ERR_clear_error();
+    session->ssl->SSL_shutdown(session->state);
+    session->out = NULL;
+}
