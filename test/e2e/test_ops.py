@@ -1,0 +1,532 @@
+"""What an operator meets: reloads, signals, settings that count, logs, doctor, a manager."""
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import crawbl
+import grpc
+import harness
+import pytest
+
+sys.path.insert(0, str(harness.ROOT / "test/proof"))
+import shutdowns  # noqa: E402
+
+KEY = harness.SIGNING_KEY
+NEW_KEY = "the-key-after-the-rotation-is-32!"
+PATIENCE = 30
+
+SCRIPT = """\
+script: 1
+model: ops-script
+pace: {{every: 0, chunk: 0}}
+agents:
+  - slug: manager
+tools:
+  - name: wait
+    after: 700ms
+    result: {{long: "{long}"}}
+scenes:
+  - match: tool
+    replies:
+      - - tool_call: {{tool: wait, args: {{}}}}
+      - "{word}: the tool is back"
+  - match: slow
+    reply: [begin, {{wait: 1500ms}}, end]
+  - match: silence
+    reply: [begin, {{wait: 600ms}}, end]
+  - reply: "{word} heard: {{input}}"
+"""
+
+
+def script(word="old"):
+    return SCRIPT.format(word=word, long="äöü" * 40)
+
+
+@pytest.fixture
+def start(tmp_path, start_weir):
+    """Start a daemon whose script is tmp_path/play.yaml."""
+    (tmp_path / "play.yaml").write_text(script())
+
+    def begin(config="", **options):
+        return start_weir(config=f"script: {tmp_path}/play.yaml\n{config}", **options)
+
+    return begin
+
+
+def wait_for(check, what):
+    give_up = time.monotonic() + PATIENCE
+    while time.monotonic() < give_up:
+        if result := check():
+            return result
+        time.sleep(0.005)
+    raise AssertionError(f"{what} did not happen")
+
+
+def wait_for_log(weir, part, count=1):
+    def seen():
+        return weir.log().count(part) >= count
+
+    try:
+        wait_for(seen, part)
+    except AssertionError:
+        raise AssertionError(f"no '{part}' in the log:\n{weir.log()}") from None
+
+
+def reload(weir, expect="the configuration was read again"):
+    before = weir.log().count(expect)
+    weir.signal(signal.SIGHUP)
+    wait_for_log(weir, expect, before + 1)
+
+
+def invoke(weir, message, session="s"):
+    with weir.http() as http:
+        return http.post("/invoke", json={"input": message, "session_id": session})
+
+
+def run(*args, env=None):
+    return subprocess.run(
+        [str(harness.BINARY), *map(str, args)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env=harness.clean_environment(env or {}),
+        check=False,
+    )
+
+
+# --- reading the configuration again --------------------------------------------------
+
+
+def test_after_sighup_new_turns_follow_the_new_script_and_running_ones_keep_theirs(
+    start, tmp_path
+):
+    weir = start()
+    with crawbl.open_stream(weir) as stream:
+        stream.send("a tool please")
+        assert stream.next().WhichOneof("event") == "usage"
+        (tmp_path / "play.yaml").write_text(script("new"))
+        reload(weir)
+        assert crawbl.one_turn(weir, "hello").text == "new heard: hello"
+        assert stream.turn().text == "old: the tool is back"
+        assert stream.ask("hello").text == "new heard: hello"
+
+
+def test_a_mistake_in_what_is_read_again_changes_nothing_and_is_told(start, tmp_path):
+    weir = start()
+    (tmp_path / "play.yaml").write_text("script: 1\nscenes: [\n")
+    reload(weir, "the one before stays")
+    assert re.search(r"play\.yaml:\d+:\d+: ", weir.log())
+    config = weir.folder / "weir.yaml"
+    good = config.read_text()
+    config.write_text(good + "listn: {}\n")
+    reload(weir, "did you mean 'listen'?")
+    assert "weir.yaml:2:1: " in weir.log()
+    assert crawbl.one_turn(weir, "hello").text == "old heard: hello"
+    (tmp_path / "play.yaml").write_text(script("new"))
+    config.write_text(good)
+    reload(weir)
+    assert crawbl.one_turn(weir, "hello").text == "new heard: hello"
+
+
+def test_what_cannot_change_without_a_restart_is_named(start):
+    weir = start()
+    config = weir.folder / "weir.yaml"
+    config.write_text(config.read_text() + "limits: {idle: 1m, turn: 1m}\nthreads: 7\n")
+    reload(weir)
+    assert "wait for a restart: threads, limits.idle" in weir.log()
+
+
+def test_many_reloads_in_a_row_under_load_are_survived(start, tmp_path):
+    weir = start()
+    stop = threading.Event()
+
+    def load():
+        turns = 0
+        with crawbl.open_stream(weir) as stream:
+            while not stop.is_set() or turns == 0:
+                assert stream.ask("hello").error is None
+                turns += 1
+        return turns
+
+    loads = [crawbl.in_background(load) for _ in range(4)]
+    for number in range(40):
+        (tmp_path / "play.yaml").write_text(script(f"v{number}"))
+        weir.signal(signal.SIGHUP)
+        time.sleep(0.01)
+    wait_for(lambda: crawbl.one_turn(weir, "hello").text == "v39 heard: hello", "the last one")
+    stop.set()
+    assert all(get() for get in loads)
+
+
+def test_sighup_while_it_starts_or_stops_ends_nothing(start):
+    weir = start()
+    with crawbl.open_stream(weir) as stream:
+        stream.send("a tool please")
+        stream.next()
+        weir.signal(signal.SIGTERM)
+        weir.signal(signal.SIGHUP)
+        assert stream.turn().text == "old: the tool is back"
+    assert weir.wait() == 0
+
+
+def test_keys_rotate_without_a_restart_of_open_streams(start, tmp_path):
+    """A10"""
+    current, previous = tmp_path / "key", tmp_path / "previous"
+    current.write_text(KEY + "\n")
+    files = f"tokens:\n  key_file: {current}\n"
+    weir = start(config=files, env={"CRAWBL_MCP_SIGNING_KEY": None})
+    config = weir.folder / "weir.yaml"
+
+    def code(key):
+        token = harness.token(crawbl.USER, crawbl.WORKSPACE, key=key)
+        metadata = (("authorization", "Bearer " + token),)
+        with crawbl.open_stream(weir, metadata=metadata) as stream:
+            stream.send("hello")
+            stream.half_close()
+            return stream.status()
+
+    with crawbl.open_stream(weir) as stream:
+        assert stream.ask("hello").error is None
+        assert code(NEW_KEY) == grpc.StatusCode.UNAUTHENTICATED
+        previous.write_text(KEY)
+        current.write_text(NEW_KEY)
+        config.write_text(config.read_text() + f"  previous_key_file: {previous}\n")
+        reload(weir)
+        assert code(NEW_KEY) == code(KEY) == grpc.StatusCode.OK
+        config.write_text(config.read_text().replace(f"  previous_key_file: {previous}\n", ""))
+        reload(weir)
+        assert code(NEW_KEY) == grpc.StatusCode.OK
+        assert code(KEY) == grpc.StatusCode.UNAUTHENTICATED
+        assert stream.ask("still here").text == "old heard: still here"
+    assert "a token is refused: it is forged; peer 127.0.0.1:" in weir.log()
+
+
+# --- settings that count --------------------------------------------------------------
+
+
+def test_a_busy_session_refuses_a_second_turn_where_that_is_the_policy(start):
+    weir = start(config="session: {busy: reject}\n")
+    with crawbl.open_stream(weir) as first, crawbl.open_stream(weir) as second:
+        first.send("slow", session_id="one")
+        first.next()
+        assert second.ask("hello", session_id="one").code == "ABORTED"
+        assert first.turn().error is None
+    body = {"input": "slow", "session_id": "s"}
+    with weir.http() as http, http.stream("POST", "/stream", json=body) as slow:
+        text = slow.iter_text()
+        assert "begin" in next(text)
+        answer = invoke(weir, "hello")
+        assert answer.status_code == 409
+        assert answer.json()["error"]["code"] == "SESSION_BUSY"
+        assert "".join(text).endswith("data: [DONE]\n\n")
+
+
+def test_with_sticky_the_one_who_spoke_last_takes_the_next_turn(start_weir):
+    weir = start_weir(script="test/e2e/scripts/contract.yaml", config="converse: {sticky: true}\n")
+    with crawbl.open_stream(weir) as stream:
+        assert stream.ask("hello").text == "manager heard: hello"
+        assert stream.ask("hand over").error is None
+        assert stream.ask("who?").text == "wally heard: who?"
+        assert stream.ask("who?", agent_id="manager").text == "wally heard: who?"
+        assert stream.ask("who?", session_id="other").text == "manager heard: who?"
+    with weir.http() as http:
+        body = {"input": "who?", "session_id": "third"}
+        assert "manager heard" in http.post("/invoke", json=body).text
+
+
+def test_a_pinned_daemon_refuses_other_identities(start):
+    pins = {"CRAWBL_WORKSPACE_ID": "ws-1", "CRAWBL_USER_ID": "user-1"}
+    weir = start(env=pins)
+    assert crawbl.one_turn(weir, "hello").error is None
+    for user, workspace in (("user-1", "ws-2"), ("user-2", "ws-1")):
+        with crawbl.open_stream(weir, metadata=weir.metadata(user, workspace)) as stream:
+            stream.send("hello")
+            assert stream.status() == grpc.StatusCode.PERMISSION_DENIED
+    believing = start(env={**pins, "CRAWBL_MCP_SIGNING_KEY": None})
+    with crawbl.open_stream(believing, metadata=()) as stream:
+        turn = stream.ask("hello", user_id="user-2")
+        assert turn.code == "PERMISSION_DENIED"
+        assert stream.ask("hello", user_id="user-1", workspace_id="ws-1").error is None
+
+
+def test_a_message_above_its_limit_is_resource_exhausted(start):
+    weir = start(config="limits: {message: 1KiB}\n")
+    assert crawbl.one_turn(weir, "x" * 500).error is None
+    with crawbl.open_stream(weir) as stream:
+        stream.send("x" * 1100)
+        assert stream.status() == grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+def test_a_body_that_drips_is_answered_408_and_others_are_served(start):
+    """P8"""
+    weir = start(config="limits: {body_grace: 300ms}\n")
+    head = b"POST /invoke HTTP/1.1\r\nHost: weir\r\nContent-Length: 100\r\n\r\n{"
+    with socket.create_connection(("127.0.0.1", weir.port("http")), PATIENCE) as peer:
+        peer.sendall(head)
+        assert invoke(weir, "hello").status_code == 200
+        answer = b""
+        while part := peer.recv(65536):
+            answer += part
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b'"REQUEST_TIMEOUT"' in answer and b"x-runtime-contract-version: 1" in answer.lower()
+
+
+def test_a_silent_stream_has_a_heartbeat_as_often_as_configured(start):
+    """S5"""
+    weir = start(config="limits: {heartbeat: 50ms}\n")
+    with weir.http() as http:
+        text = http.post("/stream", json={"input": "silence"}).text
+    assert text.count(": keep-alive\n\n") >= 3
+    assert text.endswith("data: [DONE]\n\n")
+
+
+def test_a_long_result_of_a_tool_is_cut_between_characters(start):
+    """U10"""
+    weir = start(config="limits: {tool_output: 30B}\n")
+    turn = crawbl.one_turn(weir, "a tool please")
+    (result,) = turn.of("tool_result")
+    value = json.loads(result.result_json)
+    assert set(value) == {"cut", "bytes_in_all"}
+    assert 27 <= len(value["cut"].encode()) <= 30 and value["cut"].startswith('{"long":"äöü')
+    assert turn.error is None
+
+
+# --- signals --------------------------------------------------------------------------
+
+
+def test_a_signal_during_the_start_is_a_clean_exit(start, tmp_path):
+    """D3"""
+    daemon = harness.Daemon(tmp_path, config=f"script: {tmp_path}/play.yaml\n")
+    (tmp_path / "play.yaml").write_text(script())
+    for delay in (0, 0, 0.001, 0.002, 0.005, 0.01):
+        process = subprocess.Popen(
+            daemon.command(),
+            stderr=subprocess.PIPE,
+            env=harness.clean_environment({}),
+            cwd=tmp_path,
+            text=True,
+        )
+        while not shutdowns.listens_for_signals(process.pid):
+            pass
+        time.sleep(delay)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0, said
+
+
+def test_a_second_sigterm_ends_it_at_once(start):
+    """D3"""
+    weir = start()
+    with crawbl.open_stream(weir) as stream:
+        stream.send("slow")
+        stream.next()
+        weir.signal(signal.SIGTERM)
+        wait_for_log(weir, "stopping; turns have 10 s to end")
+        time.sleep(0.1)  # less would be one wish told twice
+        weir.signal(signal.SIGTERM)
+        assert weir.wait() == 1
+
+
+def test_twenty_shutdowns_at_random_moments_are_in_time_and_lose_nothing(tmp_path, monkeypatch):
+    """D4, a share of test/proof/shutdowns.py"""
+    monkeypatch.setattr(shutdowns, "BINARY", str(harness.BINARY))
+    monkeypatch.setattr(shutdowns, "SLACK_S", 15 if crawbl.is_sanitized() else 3)
+    acknowledged, _ = shutdowns.prove(tmp_path, 20, 20)
+    assert acknowledged > 0
+
+
+# --- a service manager ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("abstract", [False, True])
+def test_a_service_manager_hears_how_it_is(start, tmp_path, abstract):
+    name = f"@weir-test-{os.getpid()}" if abstract else str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind("\0" + name[1:] if abstract else name)
+        manager.settimeout(PATIENCE)
+        weir = start(env={"NOTIFY_SOCKET": name})
+        assert manager.recv(4096) == b"READY=1\nSTATUS=serving 1 agent"
+        weir.signal(signal.SIGHUP)
+        told = manager.recv(4096).decode()
+        assert re.fullmatch(r"RELOADING=1\nMONOTONIC_USEC=\d+\nSTATUS=reading .*", told)
+        assert manager.recv(4096).startswith(b"READY=1\n")
+        weir.signal(signal.SIGTERM)
+        assert manager.recv(4096).startswith(b"STOPPING=1\n")
+        assert weir.wait() == 0
+
+
+# --- the log --------------------------------------------------------------------------
+
+
+def test_a_flood_of_wrong_tokens_is_a_few_lines_with_a_count(start):
+    """A12"""
+    weir = start(env={"AGENT_AUTH_TOKEN": "right"})
+    began = time.monotonic()
+    with weir.http(headers={"authorization": "Bearer wrong"}) as http:
+        for _ in range(300):
+            assert http.post("/invoke", json={"input": "x"}).status_code == 403
+    seconds = int(time.monotonic() - began) + 2
+    weir.stop()
+    log = weir.log()
+    lines = log.count("a token is refused: it is not ours; peer 127.0.0.1:")
+    left_out = sum(map(int, re.findall(r"(\d+) lines like the one before were left out", log)))
+    assert 1 <= lines <= 9 * seconds
+    assert lines + left_out == 300
+
+
+def test_no_secret_is_ever_in_the_log(start, tmp_path):
+    secrets = {
+        "CRAWBL_MCP_SIGNING_KEY": "hush-signing-key-of-32-bytes-abc",
+        "CRAWBL_MCP_SIGNING_KEY_PREVIOUS": "hush-previous-key-of-32-bytes-ab",
+        "AGENT_AUTH_TOKEN": "hush-bearer-token",
+    }
+    weir = start(env=secrets, args=["-v"])
+    tokens = [
+        harness.token(crawbl.USER, crawbl.WORKSPACE, key=secrets["CRAWBL_MCP_SIGNING_KEY"]),
+        harness.token(crawbl.USER, crawbl.WORKSPACE, key="hush-wrong"),
+        harness.token(crawbl.USER, crawbl.WORKSPACE, at=1, key=secrets["CRAWBL_MCP_SIGNING_KEY"]),
+    ]
+    for token in tokens:
+        with crawbl.open_stream(weir, metadata=(("authorization", "Bearer " + token),)) as stream:
+            stream.send("hello")
+            stream.half_close()
+            stream.status()
+    for bearer in (secrets["AGENT_AUTH_TOKEN"], "hush-wrong-bearer"):
+        with weir.http(headers={"authorization": f"Bearer {bearer}"}) as http:
+            http.post("/invoke", json={"input": "x"})
+            http.get("/health")
+    reload(weir)
+    (tmp_path / "play.yaml").write_text("hush")
+    reload(weir, "the one before stays")
+    weir.stop()
+    log = weir.log()
+    assert "used by 127.0.0.1:" in log and "it is expired" in log and "it is forged" in log
+    log = log.replace(str(tmp_path), "")
+    assert "hush" not in log
+    for token in tokens:
+        assert token not in log and token.partition(".")[2] not in log
+
+
+# --- weir config, weir doctor ---------------------------------------------------------
+
+
+def test_config_check_names_every_mistake_with_its_place(tmp_path):
+    file = tmp_path / "weir.yaml"
+    file.write_text("listn: {}\nlimits: {idle: 30}\nscript: play.yaml\n")
+    checked = run("config", "check", file)
+    assert checked.returncode == 2 and checked.stdout == ""
+    assert f"{file}:1:1: no setting is called 'listn'; did you mean 'listen'?" in checked.stderr
+    assert f"{file}:2:16: limits.idle: '30' has no unit" in checked.stderr
+
+    file.write_text("script: play.yaml\n")
+    (tmp_path / "play.yaml").write_text("script: 1\nscnes: []\n")
+    checked = run("config", "check", file)
+    assert checked.returncode == 2
+    assert f"{tmp_path}/play.yaml:2:1: " in checked.stderr
+
+    (tmp_path / "play.yaml").write_text(script())
+    checked = run("config", "check", file)
+    assert (checked.returncode, checked.stderr) == (0, "")
+    assert checked.stdout == f"{file}: good; 1 agent, 1 tool\n"
+    assert run("config").returncode == run("config", "chek").returncode == 2
+
+
+def test_config_print_shows_what_counts_and_where_from_and_no_secret(tmp_path):
+    file = tmp_path / "weir.yaml"
+    file.write_text("limits: {idle: 1m}\n")
+    env = {"CRAWBL_MCP_SIGNING_KEY": "hush", "WEIR_THREADS": "3"}
+    printed = run("config", "print", "-c", file, "--http", "off", env=env)
+    assert printed.returncode == 0 and "hush" not in printed.stdout + printed.stderr
+    for line in (
+        "listen.http = off (--http)",
+        "threads = 3 (WEIR_THREADS)",
+        f"limits.idle = 1m ({file})",
+        "tokens.key_file = set (CRAWBL_MCP_SIGNING_KEY)",
+        "limits.body = 8MiB (default)",
+    ):
+        assert line + "\n" in printed.stdout
+
+
+def doctor(*args, **options):
+    looked = run("doctor", "--json", *args, **options)
+    report = json.loads(looked.stdout)
+    assert report["good"] == (looked.returncode == 0)
+    for found in report["findings"]:
+        assert found["finding"] in ("good", "note", "bad")
+        assert found["finding"] != "bad" or found["fix"], found
+    return looked.returncode, report["findings"]
+
+
+def of(findings, what, finding=None):
+    return " | ".join(
+        f["text"] for f in findings if f["what"] == what and finding in (None, f["finding"])
+    )
+
+
+def calm(tmp_path):
+    return ("--data", tmp_path / "data", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0")
+
+
+def test_doctor_is_content_with_a_good_machine(tmp_path):
+    env = {"CRAWBL_MCP_SIGNING_KEY": "k" * 32, "AGENT_AUTH_TOKEN": "hush"}
+    code, findings = doctor(*calm(tmp_path), "--strict-tokens", env=env)
+    assert code == 0, findings
+    whats = {f["what"] for f in findings}
+    assert whats == {
+        "settings", "agents", "tokens", "ports", "files", "memory", "clock", "store", "disk",
+    }
+    assert not (tmp_path / "data").exists(), "it changes nothing"
+    assert "hush" not in json.dumps(findings)
+    plain = run("doctor", *calm(tmp_path), env=env)
+    assert plain.returncode == 0 and "good  clock " in plain.stdout
+
+
+def test_doctor_names_who_holds_a_port_and_a_command(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        port = holder.getsockname()[1]
+        code, findings = doctor(*calm(tmp_path), "--http", f"127.0.0.1:{port}")
+    assert code == 1
+    assert f"is taken by process {os.getpid()} (" in of(findings, "ports", "bad")
+
+
+def test_doctor_sees_bad_settings_scripts_keys_and_folders(tmp_path):
+    file = tmp_path / "weir.yaml"
+    (tmp_path / "play.yaml").write_text("script: 2\n")
+    (tmp_path / "file").write_text("")
+    file.write_text("listn: {}\nscript: play.yaml\ndata: file\n")
+    code, findings = doctor(
+        "-c", file, "--http", "off", "--grpc", "127.0.0.1:0", env={"CRAWBL_MCP_SIGNING_KEY": "k"}
+    )
+    assert code == 1
+    assert "weir.yaml:1:1: " in of(findings, "settings", "bad")
+    assert "play.yaml:" in of(findings, "agents", "bad")
+    assert "1 bytes and can be guessed" in of(findings, "tokens", "bad")
+    assert "is no folder" in of(findings, "store", "bad")
+
+
+def test_doctor_looks_at_the_store_of_a_weir_that_runs_and_of_one_that_does_not(start):
+    weir = start()
+    assert crawbl.one_turn(weir, "hello").error is None
+    ports = ("--http", f"127.0.0.1:{weir.port('http')}", "--grpc", "off", "--data", weir.data)
+    code, findings = doctor(*ports)
+    assert code == 0, findings
+    assert f"process {weir.pid} has it open" in of(findings, "store", "note")
+    assert f"the weir that runs has it (process {weir.pid})" in of(findings, "ports", "note")
+    weir.stop()
+    code, findings = doctor(*ports)
+    assert code == 0 and "weir.db is whole" in of(findings, "store", "good")
+
+    database = pathlib.Path(weir.data) / "weir.db"
+    content = bytearray(database.read_bytes())
+    content[4096:8192] = b"\xff" * 4096
+    database.write_bytes(content)
+    code, findings = doctor(*ports)
+    assert code == 1 and "is damaged: " in of(findings, "store", "bad")
+    database.unlink()
