@@ -11,6 +11,7 @@
 
 #include "daemon/edition.h"
 #include "loop/loop.h"
+#include "server/server.h"
 
 #include <pthread.h>
 
@@ -21,6 +22,7 @@ struct reload_options {
     const struct config_input *input; /* borrowed until it is done */
     struct str grpc_key;
     struct session_table *sessions;
+    struct server *server; /* its certificates are read again, too */
     struct loop *loop;
     reload_done_fn *on_done; /* once, never before reload_start() has returned */
     void *ctx;
