@@ -262,7 +262,7 @@ def test_reasoning_is_sent_where_the_agent_s_settings_ask_for_it(weir):
 
 def test_a_message_of_one_mebibyte_is_taken(weir):
     """2.5"""
-    turn = crawbl.one_turn(weir, "x" * (1 << 20), agent_id="eve")
+    turn = crawbl.one_turn(weir, "blank text" + "x" * (1 << 20))
     assert turn.error is None
 
 
@@ -545,6 +545,17 @@ def test_a_cancelled_turn_in_the_queue_is_not_played(weir):
         assert time.monotonic() - started < 3
 
 
+@pytest.mark.weir(config="session:\n  busy: reject\n")
+def test_a_second_turn_of_a_busy_session_is_aborted_where_the_settings_say_reject(weir):
+    """design: `ERROR: ABORTED`"""
+    with crawbl.open_stream(weir) as one, crawbl.open_stream(weir) as other:
+        one.send("short while", session_id="busy")
+        assert one.next().chunk.text == "begin"
+        assert other.ask("hello", session_id="busy").code == "ABORTED"
+        assert one.turn().error is None
+        assert other.ask("hello", session_id="busy").error is None
+
+
 # --- nested turns ---------------------------------------------------------------------
 
 
@@ -746,15 +757,16 @@ def test_a_watcher_of_an_unknown_service_is_told_so_and_stays(weir):
     watch.cancel()
 
 
-def test_a_compressed_message_is_unimplemented_and_the_connection_stays(weir):
-    """G2"""
+def test_a_client_that_compresses_is_served_on_the_connection_of_one_that_does_not(weir):
+    """G2: a real client's gzip"""
     channel = weir.channel()
-    with crawbl.open_stream(weir, channel) as neighbour:
-        assert neighbour.ask("hello").error is None
-        with crawbl.open_stream(weir, channel, compression=grpc.Compression.Gzip) as stream:
-            stream.send("hello")
-            assert stream.status() in (grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.OK)
-        assert neighbour.ask("hello").error is None
+    with (
+        crawbl.open_stream(weir, channel) as plain,
+        crawbl.open_stream(weir, channel, compression=grpc.Compression.Gzip) as squeezed,
+    ):
+        for stream in (plain, squeezed, plain):
+            turn = stream.ask("hello " * 200)
+            assert turn.text == "manager heard: " + "hello " * 200
 
 
 def test_more_than_32_streams_stand_on_one_connection(weir):

@@ -780,3 +780,19 @@ def test_curl_streams_over_both_versions_of_http(weir):
             check=True,
         ).stdout
         assert Events(answer).delta == "manager heard: hello"
+
+
+@pytest.mark.weir(config="limits:\n  heartbeat: 50ms\n")
+def test_a_silent_stream_is_kept_alive_by_comments(weir):
+    """S5"""
+    events = stream(weir, {"input": "short while"})
+    assert events.delta == "beginend"
+    assert 'begin"}\n\n:' in events.text, "no comment in 300 ms of silence"
+
+
+def test_pipelined_requests_are_answered_up_to_the_first_bad_one(weir):
+    """P6: valid, invalid, valid: the third is never executed"""
+    good = [post("/invoke", {"input": f"n{n}"}) for n in range(3)]
+    answer = raw(weir, good[0] + good[1] + b"BAD\r\n\r\n" + good[2])
+    assert answer.index(b"heard: n0") < answer.index(b"heard: n1") < answer.index(b" 400 ")
+    assert b"n2" not in answer

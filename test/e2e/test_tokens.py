@@ -379,3 +379,33 @@ def test_an_empty_bearer_token_means_open(weir):
     """HTTP sheet 1.4"""
     with weir.http() as http:
         assert http.post("/invoke", json={"input": "hello"}).status_code == 200
+
+
+@pytest.mark.weir(config="converse:\n  workspace: ws-1\n  user: user-1\n")
+def test_a_daemon_of_one_workspace_and_user_serves_no_others(weir):
+    """3.3: a shared key does not open every pod"""
+    assert crawbl.one_turn(weir, "hello").error is None
+    for user, workspace in (("user-2", "ws-1"), ("user-1", "ws-2")):
+        metadata = weir.metadata(user, workspace)
+        with crawbl.open_stream(weir, metadata=metadata) as stream:
+            stream.send("hello", user_id=user, workspace_id=workspace)
+            stream.half_close()
+            try:
+                refused = stream.turn().code in ("PERMISSION_DENIED", "UNAUTHENTICATED")
+            except grpc.RpcError as failure:
+                refused = failure.code() in (
+                    grpc.StatusCode.PERMISSION_DENIED,
+                    grpc.StatusCode.UNAUTHENTICATED,
+                )
+            assert refused
+
+
+def test_a_public_address_without_a_token_serves_and_warns_once_with_the_fix(start_weir):
+    """K6, A7"""
+    public = start_weir(args=["--http", "0.0.0.0:0"], config="log:\n  form: json\n")
+    with public.http() as http:
+        assert http.post("/invoke", json={"input": "hello"}).status_code == 200
+    warnings = [line for line in public.log().splitlines() if "AGENT_AUTH_TOKEN" in line]
+    assert len(warnings) == 1 and "warning" in warnings[0], public.log()
+    loopback = start_weir(config="log:\n  form: json\n")
+    assert "AGENT_AUTH_TOKEN" not in loopback.log()
