@@ -58,7 +58,8 @@ void config_help_markdown(struct buf *out) {
         if (setting->flag) buf_printf(out, "`--%s`", setting->flag);
         buf_append(out, STR(" | `"));
         append_names(setting, "` `", out);
-        buf_printf(out, "` | %s | %s |\n", shown_default(setting), setting->help);
+        buf_printf(out, "` | %s | %s%s |\n", shown_default(setting), setting->help,
+                   setting->fixed ? " (*start*)" : "");
     }
 }
 
