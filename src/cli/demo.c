@@ -121,10 +121,11 @@ static void on_ready(const struct daemon *daemon, void *ctx) {
         print_token(demo);
     }
     if (http) {
-        fprintf(stderr,
-                "  try      curl -N %s127.0.0.1:%d/stream --json '{\"input\":\"plan two days in "
-                "Kyoto\"}'\n",
-                config->tls.cert.len ? "-k https://" : "", http);
+        fprintf(
+            stderr,
+            "  try      curl -N %s127.0.0.1:%d/stream --json '{\"input\":\"plan two days in "
+            "Kyoto\"}'\n",
+            config->tls.cert.len ? "-k https://" : "", http);
     }
     fprintf(stderr, "  stop     Ctrl-C\n");
     buf_done(&agents);
