@@ -23,7 +23,7 @@ struct session {
     struct history *history; /* of finished turns */
     struct list stack;       /* leases, the deepest child last */
     struct list waiters;     /* leases, the oldest first */
-    struct list parked;      /* runs that wait for a human, the oldest first */
+    size_t parked;           /* runs that wait for a human: it stays in memory */
     struct list idle;        /* in the stripe's list, the longest unused first */
 };
 
@@ -38,6 +38,7 @@ struct stripe {
 struct session_table {
     struct store *store;
     struct directory *directory;
+    struct parking *parking;
     _Atomic uint64_t last_run;
     struct history *empty;
     struct stripe stripes[STRIPE_COUNT];
@@ -57,6 +58,7 @@ struct session_table *session_table_new(struct store *store) {
     table->store = store;
     table->empty = history_new();
     table->directory = directory_new();
+    table->parking = parking_new();
     for (size_t i = 0; i < STRIPE_COUNT; i++) {
         struct stripe *stripe = &table->stripes[i];
         pthread_mutex_init(&stripe->lock, NULL);
@@ -69,7 +71,7 @@ struct session_table *session_table_new(struct store *store) {
 
 static void free_session(struct session *session) {
     assert(list_empty(&session->stack) && list_empty(&session->waiters));
-    assert(list_empty(&session->parked));
+    assert(session->parked == 0);
     list_remove(&session->idle);
     history_unref(session->history);
     free((char *)session->key.at);
@@ -89,6 +91,7 @@ void session_table_free(struct session_table *table) {
     }
     history_unref(table->empty);
     directory_free(table->directory);
+    parking_free(table->parking);
     free(table);
 }
 
@@ -127,7 +130,7 @@ static void touch(struct session *session) {
 static void rest(struct session *session) {
     struct stripe *stripe = session->stripe;
     if (!list_empty(&session->stack) || !list_empty(&session->waiters)) return;
-    if (!list_empty(&session->parked)) return;
+    if (session->parked) return;
     touch(session);
     list_append(&stripe->idle, &session->idle);
     stripe->idle_count++;
@@ -151,7 +154,6 @@ static struct session *find_or_add(struct stripe *stripe, struct str key) {
     session->history = history_ref(stripe->table->empty);
     list_init(&session->stack);
     list_init(&session->waiters);
-    list_init(&session->parked);
     list_init(&session->idle);
     map_put(stripe->sessions, key, session);
     return session;
@@ -484,72 +486,55 @@ void session_release(struct lease *lease, struct turn_record *record) {
 struct answer {
     struct mail mail;
     struct parked *parked;
-    char *text;
+    struct str text;
 };
 
 static void deliver_answer(void *ctx) {
     struct answer *answer = ctx;
     answer->parked->answer(answer->text, answer->parked->ctx);
+    free((char *)answer->text.at);
     free(answer);
 }
 
 void session_park(struct lease *lease, struct parked *parked) {
     struct session *session = lease->session;
     pthread_mutex_lock(&session->stripe->lock);
-    list_append(&session->parked, &parked->link);
+    session->parked++;
     pthread_mutex_unlock(&session->stripe->lock);
+    parked->session = session;
+    parking_add(session->stripe->table->parking, parked);
 }
 
-/* The session with this name, its stripe locked; NULL and nothing locked when there is none. */
-static struct session *lock_named(struct session_table *table,
-                                  const struct session_name *name) {
-    struct buf key;
-    buf_init(&key, KEY_MAX_BYTES);
-    append_key(&key, name);
-    struct stripe *stripe = stripe_of(table, buf_str(&key));
+/* One run less waits in this session. */
+static void leave_parking(struct session *session) {
+    struct stripe *stripe = session->stripe;
     pthread_mutex_lock(&stripe->lock);
-    struct session *session = buf_ok(&key) ? map_find(stripe->sessions, buf_str(&key)) : NULL;
-    if (!session) pthread_mutex_unlock(&stripe->lock);
-    buf_done(&key);
-    return session;
+    session->parked--;
+    rest(session);
+    pthread_mutex_unlock(&stripe->lock);
 }
 
 bool session_answer_parked(struct session_table *table, const struct session_name *name,
                            struct str text, struct journal **ret_journal, uint64_t *ret_seq) {
-    struct session *session = lock_named(table, name);
-    if (!session) return false;
-    struct list *first = list_pop(&session->parked);
-    if (first) {
-        struct parked *parked = CONTAINER_OF(first, struct parked, link);
-        *ret_journal = journal_ref(parked->journal);
-        *ret_seq = parked->seq;
-        struct answer *answer = MEM_NEW(struct answer);
-        answer->parked = parked;
-        answer->text = str_dup(text);
-        loop_post(parked->loop, &answer->mail, deliver_answer, answer);
-        rest(session);
-    }
-    pthread_mutex_unlock(&session->stripe->lock);
-    return first != NULL;
+    struct parked *parked = parking_take(table->parking, name);
+    if (!parked) return false;
+    struct session *session = parked->session;
+    struct answer *answer = MEM_NEW(struct answer);
+    answer->parked = parked;
+    answer->text = str_of(str_dup(text), text.len);
+    *ret_journal = journal_ref(parked->journal);
+    *ret_seq = parked->seq;
+    loop_post(parked->loop, &answer->mail, deliver_answer, answer); /* it may go from now on */
+    leave_parking(session);
+    return true;
 }
 
 bool session_is_parked(struct session_table *table, const struct session_name *name) {
-    struct session *session = lock_named(table, name);
-    if (!session) return false;
-    bool parked = !list_empty(&session->parked);
-    pthread_mutex_unlock(&session->stripe->lock);
-    return parked;
+    return parking_has(table->parking, name);
 }
 
-bool session_unpark(struct session_table *table, const struct session_name *name,
-                    struct parked *parked) {
-    struct session *session = lock_named(table, name);
-    if (!session) return false;
-    bool here = list_linked(&parked->link);
-    if (here) {
-        list_remove(&parked->link);
-        rest(session);
-    }
-    pthread_mutex_unlock(&session->stripe->lock);
-    return here;
+bool session_unpark(struct session_table *table, struct parked *parked) {
+    if (!parking_remove(table->parking, parked)) return false;
+    leave_parking(parked->session);
+    return true;
 }

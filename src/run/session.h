@@ -22,6 +22,7 @@
 #define WEIR_RUN_SESSION_H
 
 #include "run/history.h"
+#include "run/parking.h"
 #include "store/store.h"
 
 struct session_table;
@@ -34,10 +35,6 @@ struct directory;
 
 #define SESSION_DEPTH_MAX 3
 #define SESSIONS_RESIDENT_MAX 10240 /* idle ones in memory, all stripes together */
-
-struct session_name {
-    struct str workspace, user, session;
-};
 
 /* A second turn on a session that is held: wait, or be refused (ERR_ABORTED). */
 enum session_policy { SESSION_QUEUE, SESSION_REJECT };
@@ -118,23 +115,14 @@ void session_release(struct lease *lease, struct turn_record *record);
 
 /* --- a run that waits for a human --------------------------------------------------------- */
 
-/* How a parked run is found and answered; embedded in the run. */
-struct parked {
-    struct loop *loop;       /* the run's */
-    struct journal *journal; /* a later listener reads on here, after `seq` */
-    uint64_t seq;            /* of the approval */
-    /* On the run's loop: the human's words (owned by the callee, free() them). */
-    void (*answer)(char *text, void *ctx);
-    void *ctx;
-    struct list link; /* the table's: several runs may wait, the oldest is answered first */
-};
-
 /* Leave `parked` (borrowed until it is taken or withdrawn) for the session's next message.
  * Call before session_release(). */
 void session_park(struct lease *lease, struct parked *parked);
 
 /* Take the longest parked run of a session, if there is one, and send it `text`. *ret_journal
- * is a reference for the caller, *ret_seq where to read on. */
+ * is a reference for the caller (journal_run() is whom it would cancel), *ret_seq where to
+ * read on. A name whose user is ANY_USER stands for every session of that id in its
+ * workspace. */
 bool session_answer_parked(struct session_table *table, const struct session_name *name,
                            struct str text, struct journal **ret_journal, uint64_t *ret_seq);
 
@@ -142,7 +130,6 @@ bool session_answer_parked(struct session_table *table, const struct session_nam
 bool session_is_parked(struct session_table *table, const struct session_name *name);
 
 /* The run goes away. False: it was taken, its answer is on the way. */
-bool session_unpark(struct session_table *table, const struct session_name *name,
-                    struct parked *parked);
+bool session_unpark(struct session_table *table, struct parked *parked);
 
 #endif

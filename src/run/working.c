@@ -198,11 +198,10 @@ void run_work_children_done(struct run *run) {
 
 /* --- a human ------------------------------------------------------------------------------ */
 
-static void on_answer(char *text, void *ctx) {
+static void on_answer(struct str text, void *ctx) {
     struct run *run = ctx;
     struct err e;
-    bool kept = !run->ending_seq && run_keep(run, str_from(text), &run->answer);
-    free(text);
+    bool kept = !run->ending_seq && run_keep(run, text, &run->answer);
     if (!kept) {
         run_unref(run);
         return;
@@ -222,7 +221,8 @@ static void on_answer(char *text, void *ctx) {
 static void park(struct run *run) {
     run_move(run, RUN_WAITING);
     timer_stop(&run->limit); /* a human may take his time */
-    run->parked = (struct parked){.loop = run->host->loop,
+    run->parked = (struct parked){.name = run->name,
+                                  .loop = run->host->loop,
                                   .journal = run->journal,
                                   .seq = run->calls_seq,
                                   .answer = on_answer,
@@ -309,8 +309,7 @@ void run_stop_working(struct run *run) {
         call->state = CALL_ANSWERED;
     }
     run->calls_out = 0;
-    if (run->state == RUN_WAITING &&
-        session_unpark(run->engine->sessions, &run->name, &run->parked)) {
+    if (run->state == RUN_WAITING && session_unpark(run->engine->sessions, &run->parked)) {
         run_unref(run);
     }
 }

@@ -534,13 +534,27 @@ static void nobody_may_be_left_when_the_store_answers(void **state) {
 
 struct waiting {
     struct parked parked;
-    char *text;
+    char text[16];
 };
 
-static void take_answer(char *text, void *ctx) {
+static void take_answer(struct str text, void *ctx) {
     struct waiting *waiting = ctx;
-    assert_null(waiting->text);
-    waiting->text = text;
+    assert_true(text.len > 0 && text.len < sizeof(waiting->text));
+    assert_string_equal(waiting->text, "");
+    memcpy(waiting->text, text.at, text.len);
+}
+
+static void park(struct fixture *f, size_t i, struct waiting *waiting,
+                 struct journal *journal) {
+    assert_int_equal(ask(&f->t[i]), SESSION_GRANTED);
+    waiting->parked = (struct parked){.name = name_of(f->t[i].session),
+                                      .loop = f->loop,
+                                      .journal = journal,
+                                      .seq = i + 10,
+                                      .answer = take_answer,
+                                      .ctx = waiting};
+    session_park(&f->t[i].lease, &waiting->parked);
+    release(&f->t[i], NULL);
 }
 
 static void parked_runs_are_answered_the_oldest_first(void **state) {
@@ -551,26 +565,17 @@ static void parked_runs_are_answered_the_oldest_first(void **state) {
     struct journal *journal = journal_new(&(struct journal_options){.loop = f.loop});
     struct waiting waiting[3] = {0};
     assert_false(session_is_parked(f.table, &name));
-    for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(ask(&f.t[i]), SESSION_GRANTED);
-        waiting[i].parked = (struct parked){.loop = f.loop,
-                                            .journal = journal,
-                                            .seq = i + 10,
-                                            .answer = take_answer,
-                                            .ctx = &waiting[i]};
-        session_park(&f.t[i].lease, &waiting[i].parked);
-        release(&f.t[i], NULL);
-    }
+    for (size_t i = 0; i < 3; i++) park(&f, i, &waiting[i], journal);
     assert_true(session_is_parked(f.table, &name));
-    assert_true(session_unpark(f.table, &name, &waiting[1].parked));
+    assert_true(session_unpark(f.table, &waiting[1].parked));
     struct journal *found;
     uint64_t seq;
     assert_true(session_answer_parked(f.table, &name, STR("yes"), &found, &seq));
     assert_int_equal(seq, 10);
     assert_ptr_equal(found, journal);
     journal_unref(found);
-    assert_false(session_unpark(f.table, &name, &waiting[0].parked)); /* on its way */
-    assert_null(waiting[0].text);
+    assert_false(session_unpark(f.table, &waiting[0].parked)); /* on its way */
+    assert_string_equal(waiting[0].text, "");
     loop_turn(f.loop);
     assert_string_equal(waiting[0].text, "yes");
     assert_true(session_answer_parked(f.table, &name, STR("no"), &found, &seq));
@@ -580,8 +585,56 @@ static void parked_runs_are_answered_the_oldest_first(void **state) {
     assert_string_equal(waiting[2].text, "no");
     assert_false(session_answer_parked(f.table, &name, STR("no"), &found, &seq));
     assert_false(session_is_parked(f.table, &name));
-    free(waiting[0].text);
-    free(waiting[2].text);
+    journal_unref(journal);
+    fixture_done(&f);
+}
+
+static void who_knows_only_the_session_answers_whoever_waits_in_it(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, NULL);
+    struct journal *journal = journal_new(&(struct journal_options){.loop = f.loop, .run = 77});
+    struct waiting waiting = {0};
+    park(&f, 0, &waiting, journal);
+    struct session_name someone = {STR("w"), ANY_USER, STR("s")};
+    struct session_name elsewhere = {STR("x"), ANY_USER, STR("s")};
+    struct session_name stranger = {STR("w"), STR("v"), STR("s")};
+    struct journal *found;
+    uint64_t seq;
+    assert_false(session_answer_parked(f.table, &elsewhere, STR("no"), &found, &seq));
+    assert_false(session_answer_parked(f.table, &stranger, STR("no"), &found, &seq));
+    assert_true(session_answer_parked(f.table, &someone, STR("yes"), &found, &seq));
+    assert_int_equal(journal_run(found), 77);
+    journal_unref(found);
+    assert_false(
+        session_answer_parked(f.table, &someone, STR("no"), &found, &seq)); /* one wins */
+    loop_turn(f.loop);
+    assert_string_equal(waiting.text, "yes");
+    journal_unref(journal);
+    fixture_done(&f);
+}
+
+static void a_session_whose_run_waits_for_a_human_is_not_forgotten(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, NULL);
+    struct journal *journal = journal_new(&(struct journal_options){.loop = f.loop});
+    struct waiting waiting = {0};
+    f.t[0].session = "asked";
+    assert_int_equal(ask(&f.t[0]), SESSION_GRANTED);
+    release(&f.t[0], "kept");
+    park(&f, 0, &waiting, journal);
+    char session[32];
+    for (size_t i = 0; i < 3 * SESSIONS_RESIDENT_MAX; i++) {
+        snprintf(session, sizeof(session), "s%zu", i);
+        f.t[1].session = session;
+        assert_int_equal(ask(&f.t[1]), SESSION_GRANTED);
+        release(&f.t[1], NULL);
+    }
+    assert_int_equal(ask(&f.t[0]), SESSION_GRANTED);
+    assert_history(f.t[0].lease.history, "kept");
+    release(&f.t[0], NULL);
+    assert_true(session_unpark(f.table, &waiting.parked));
     journal_unref(journal);
     fixture_done(&f);
 }
@@ -759,6 +812,8 @@ int main(void) {
         cmocka_unit_test(a_load_that_fails_refuses_who_waits_and_the_next_tries_again),
         cmocka_unit_test(nobody_may_be_left_when_the_store_answers),
         cmocka_unit_test(parked_runs_are_answered_the_oldest_first),
+        cmocka_unit_test(who_knows_only_the_session_answers_whoever_waits_in_it),
+        cmocka_unit_test(a_session_whose_run_waits_for_a_human_is_not_forgotten),
         cmocka_unit_test(each_is_told_on_its_own_loop),
         cmocka_unit_test(loops_on_threads_share_a_session_one_at_a_time),
     };
