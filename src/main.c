@@ -3,6 +3,6 @@
 int main(int arg_count, char **args) {
     sigset_t held;
     cli_held_signals(&held);
-    sigprocmask(SIG_BLOCK, &held, NULL);
+    pthread_sigmask(SIG_BLOCK, &held, NULL);
     return cli_main(arg_count, (const char *const *)args);
 }

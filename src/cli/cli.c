@@ -40,7 +40,7 @@ static void help(FILE *to) {
 static void let_signals_end_it(void) {
     sigset_t held;
     cli_held_signals(&held);
-    sigprocmask(SIG_UNBLOCK, &held, NULL);
+    pthread_sigmask(SIG_UNBLOCK, &held, NULL);
 }
 
 void cli_held_signals(sigset_t *ret) {

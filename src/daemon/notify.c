@@ -11,7 +11,10 @@
 
 /* "/run/systemd/notify", or "@name" in the abstract namespace. */
 static bool find_manager(struct sockaddr_un *ret, socklen_t *ret_len) {
-    struct str path = str_from(getenv("NOTIFY_SOCKET") ? getenv("NOTIFY_SOCKET") : "");
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment */
+    const char *name = getenv("NOTIFY_SOCKET");
+    if (!name) return false;
+    struct str path = str_from(name);
     if (path.len < 2 || path.len >= sizeof(ret->sun_path)) return false;
     if (path.at[0] != '/' && path.at[0] != '@') return false;
     *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
