@@ -803,3 +803,20 @@ def test_a_call_with_this_content_type_is_answered(weir, headers, status):
             content=bytes.fromhex(GOLDEN_REQUEST),
         )
     assert answer.status_code == status
+
+
+@pytest.mark.weir(config="converse:\n  sticky: true\n")
+def test_history_holds_a_dropped_turn_whole_or_not_at_all(weir):
+    """O5: seen through the sticky setting, which looks at who spoke last in the history"""
+    whole = len(crawbl.one_turn(weir, "hand over").events)
+    for index in range(whole):
+        session = f"sticky-{index}"
+        stream = crawbl.open_stream(weir)
+        stream.send("hand over", session_id=session)
+        for _ in range(index):
+            stream.next()
+        stream.call.cancel()
+        speaker = crawbl.one_turn(weir, "who?", session_id=session).done.turns[0].agent_id
+        assert speaker in ("manager", "wally")
+    crawbl.one_turn(weir, "hand over", session_id="whole")
+    assert crawbl.one_turn(weir, "who?", session_id="whole").text == "wally heard: who?"

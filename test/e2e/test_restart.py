@@ -226,3 +226,13 @@ def test_a_damaged_store_is_refused_by_name_and_left_as_it_is(weir):
     with pytest.raises(AssertionError, match="weir.db"):
         weir.start()
     assert store.read_bytes() == damaged
+
+
+@pytest.mark.weir(config="converse:\n  sticky: true\n")
+@pytest.mark.parametrize("death", ["stop", "kill"])
+def test_who_spoke_last_is_remembered_across(weir, death):
+    """R-1, 2.6: history, seen from outside through the sticky setting"""
+    assert crawbl.one_turn(weir, "hand over", session_id="s").error is None
+    getattr(weir, death)()
+    weir.start()
+    assert crawbl.one_turn(weir, "who?", session_id="s").text == "wally heard: who?"

@@ -409,3 +409,13 @@ def test_a_public_address_without_a_token_serves_and_warns_once_with_the_fix(sta
     assert len(warnings) == 1 and "warning" in warnings[0], public.log()
     loopback = start_weir(config="log:\n  form: json\n")
     assert "AGENT_AUTH_TOKEN" not in loopback.log()
+
+
+def test_reflection_needs_no_token_and_names_the_services(weir):
+    """3.3, K17"""
+    from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
+        ProtoReflectionDescriptorDatabase,
+    )
+
+    services = ProtoReflectionDescriptorDatabase(weir.channel()).get_services()
+    assert "crawbl.agentruntime.v1.AgentRuntime" in services
