@@ -2,11 +2,13 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "server/holder.h"
 #include "server/tls.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,18 +25,29 @@
 /* --- opening -------------------------------------------------------------------------------
  */
 
-static bool explain(const struct listener *listener, int reason, struct err *e) {
-    struct str name = listener->options.name, address = listener->options.address;
+/* "it is taken by pid 4121 (node). ..." */
+static const char *explain_taken(const struct listener *listener, const struct address *address,
+                                 char *text, size_t size) {
+    char who[64] = "another process";
+    bool known = holder_find(address, who, sizeof(who));
+    snprintf(text, size, "it is taken by %s. Use --" STR_FMT " with another %s%s", who,
+             STR_ARG(listener->options.name), address_is_local(address) ? "path" : "port",
+             known ? ", or stop that one" : ", or see `ss -lxtnp` for who it is");
+    return text;
+}
+
+static bool explain(const struct listener *listener, const struct address *address, int reason,
+                    struct err *e) {
+    struct str name = listener->options.name, where = listener->options.address;
     const char *why = uv_strerror(-reason);
-    if (reason == EADDRINUSE)
-        why = "it is taken, perhaps by another weir: stop that one (`ss -lxtnp` shows who "
-              "it is) or choose another address";
+    char text[256];
+    if (reason == EADDRINUSE) why = explain_taken(listener, address, text, sizeof(text));
     if (reason == EADDRNOTAVAIL) why = "no interface of this machine has that address";
     if (reason == EACCES)
         why = "not allowed: ports below 1024 need a privilege, and a socket's folder must "
               "be writable; choose another address";
     return err_set(e, ERR_UNAVAILABLE, STR_FMT ": cannot listen on " STR_FMT ": %s",
-                   STR_ARG(name), STR_ARG(address), why);
+                   STR_ARG(name), STR_ARG(where), why);
 }
 
 /* A socket file whose owner is gone stays behind and would block its name for ever. */
@@ -106,7 +119,7 @@ static void copy_options(struct listener *listener, const struct listener_option
 
 static bool bind_to(struct listener *listener, const struct address *address, struct err *e) {
     listener->fd = open_anywhere(address);
-    if (listener->fd < 0) return explain(listener, errno, e);
+    if (listener->fd < 0) return explain(listener, address, errno, e);
     if (address_is_local(address))
         listener->path = str_dup(str_skip(listener->options.address, 5));
     listener->port = port_of(listener->fd);
