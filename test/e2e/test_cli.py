@@ -420,3 +420,26 @@ def test_the_log_is_lines_of_json_off_a_terminal(weir):
     weir.stop()
     lines = weir.log().splitlines()
     assert lines and all({"time", "level", "message"} <= set(json.loads(x)) for x in lines)
+
+
+@pytest.mark.parametrize(
+    "args, hint",
+    [
+        (["serv"], "serve"),
+        (["tokn", "new"], "token"),
+        (["verson"], "version"),
+        (["run", "x", "--jsn"], "--json"),
+        (["token", "nwe"], "new"),
+        (["token", "chekc", "x"], "check"),
+    ],
+    ids=str,
+)
+def test_a_slip_in_a_command_is_refused_with_the_nearest_name(cli, args, hint):
+    """b9: what, why, fix"""
+    expect_hint(cli(*args), hint)
+
+
+def test_run_says_which_agent_was_probably_meant(cli):
+    """b9"""
+    answer = cli("run", "hello", "--agent", "ev", "--script", SCRIPT)
+    assert answer.returncode != OK and "eve" in answer.stderr and answer.stdout == ""

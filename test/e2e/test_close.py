@@ -263,3 +263,16 @@ def test_sigpipe_and_sighup_do_not_end_it(weir):
         weir.signal(number)
         time.sleep(0.05)
         assert crawbl.one_turn(weir, "hello").error is None
+
+
+@pytest.mark.parametrize("kind", ["silent", "kept alive"])
+def test_an_idle_daemon_with_a_connection_of_this_kind_is_gone_within_a_second(weir, kind):
+    """D1"""
+    silent = socket.create_connection(("127.0.0.1", weir.port("http")), 10)
+    with weir.http() as http, silent:
+        if kind == "kept alive":
+            silent.close()
+            assert http.get("/health").status_code == 200
+        started = sigterm(weir)
+        assert weir.wait() == 0
+        assert time.monotonic() - started < 1 * SLACK

@@ -820,3 +820,9 @@ def test_history_holds_a_dropped_turn_whole_or_not_at_all(weir):
         assert speaker in ("manager", "wally")
     crawbl.one_turn(weir, "hand over", session_id="whole")
     assert crawbl.one_turn(weir, "who?", session_id="whole").text == "wally heard: who?"
+
+
+def test_all_text_stands_in_the_turns_too_also_beside_a_tool_call(weir):
+    """9.3, 2.3: a client that reads only done.turns must not miss any text"""
+    turn = crawbl.one_turn(weir, "three tools")
+    assert turn.text == "".join(t.text for t in turn.done.turns) == "First.Then: short."

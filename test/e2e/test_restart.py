@@ -236,3 +236,14 @@ def test_who_spoke_last_is_remembered_across(weir, death):
     getattr(weir, death)()
     weir.start()
     assert crawbl.one_turn(weir, "who?", session_id="s").text == "wally heard: who?"
+
+
+@pytest.mark.parametrize("death", ["stop", "kill"])
+def test_a_question_to_a_person_waits_across(weir, death):
+    """K26: waiting runs go on; the next message answers it"""
+    asked = crawbl.one_turn(weir, "ask me", session_id="hitl")
+    assert asked.error is None
+    getattr(weir, death)()
+    weir.start()
+    assert crawbl.one_turn(weir, "yes", session_id="hitl").text.endswith("Booked.")
+    assert crawbl.one_turn(weir, "hello", session_id="hitl").text == "manager heard: hello"

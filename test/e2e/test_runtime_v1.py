@@ -796,3 +796,18 @@ def test_pipelined_requests_are_answered_up_to_the_first_bad_one(weir):
     answer = raw(weir, good[0] + good[1] + b"BAD\r\n\r\n" + good[2])
     assert answer.index(b"heard: n0") < answer.index(b"heard: n1") < answer.index(b" 400 ")
     assert b"n2" not in answer
+
+
+@pytest.mark.parametrize("wanted", WRONG_VERSIONS)
+def test_a_refused_version_is_told_beside_those_that_are_served(weir, wanted):
+    """1.5: details"""
+    details = invoke(weir, BODY, **{VERSION: wanted}).json()["error"]["details"]
+    assert details == {"supported": ["1"], "requested": wanted}
+
+
+def test_the_version_header_stands_even_where_the_request_was_no_http(weir):
+    """1.3: every response"""
+    for broken in (b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n"):
+        answer = raw(weir, broken)
+        assert re.match(rb"HTTP/1\.1 (400|505) ", answer), answer
+        assert b"x-runtime-contract-version: 1\r\n" in answer.lower()

@@ -419,3 +419,10 @@ def test_reflection_needs_no_token_and_names_the_services(weir):
 
     services = ProtoReflectionDescriptorDatabase(weir.channel()).get_services()
     assert "crawbl.agentruntime.v1.AgentRuntime" in services
+
+
+@pytest.mark.parametrize("value", ["Bearer ", "Bearer " + harness.token() + " "])
+def test_a_header_that_ends_in_a_space_is_unauthenticated(weir, value):
+    """A1"""
+    code, _, events = attempt(weir, value)
+    assert code == grpc.StatusCode.UNAUTHENTICATED and events == []
