@@ -1,10 +1,8 @@
 /* doctor: ports, open files, memory and the clock of this machine. */
 #include "base/clock.h"
 #include "cli/doctor.h"
-#include "server/address.h"
+#include "server/holder.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -12,68 +10,6 @@
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
-
-/* --- who holds a port --------------------------------------------------------------------- */
-
-#define TCP_LISTEN 0x0A
-
-/* The inode of a socket that listens on `port`, or 0. */
-static unsigned long find_inode(const char *table, int port) {
-    FILE *file = fopen(table, "re");
-    char line[512];
-    unsigned long found = 0;
-    while (file && !found && fgets(line, sizeof(line), file)) {
-        unsigned local_port, socket_state;
-        unsigned long inode;
-        /* sl: local:port remote:port state queues timer retransmits uid timeout inode
-         * NOLINTNEXTLINE(cert-err34-c): the kernel writes numbers that fit */
-        if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*s %*s %lu",
-                   &local_port, &socket_state, &inode) != 3)
-            continue;
-        if (socket_state == TCP_LISTEN && (int)local_port == port) found = inode;
-    }
-    if (file) fclose(file);
-    return found;
-}
-
-/* NOLINTBEGIN(concurrency-mt-unsafe): readdir() is safe on a stream that nobody else reads */
-static bool has_socket(const char *pid, unsigned long inode) {
-    char path[300], wanted[64], target[64];
-    snprintf(wanted, sizeof(wanted), "socket:[%lu]", inode);
-    snprintf(path, sizeof(path), "/proc/%s/fd", pid);
-    DIR *folder = opendir(path);
-    bool found = false;
-    for (struct dirent *entry; folder && !found && (entry = readdir(folder));) {
-        ssize_t len = readlinkat(dirfd(folder), entry->d_name, target, sizeof(target) - 1);
-        if (len <= 0) continue;
-        target[len] = '\0';
-        found = strcmp(target, wanted) == 0;
-    }
-    if (folder) closedir(folder);
-    return found;
-}
-
-/* Only processes of this user show their descriptors, unless we are root. */
-static long find_holder(int port, char name[static 32]) {
-    unsigned long inode = find_inode("/proc/net/tcp", port);
-    if (!inode) inode = find_inode("/proc/net/tcp6", port);
-    DIR *processes = inode ? opendir("/proc") : NULL;
-    long pid = 0;
-    for (struct dirent *entry; processes && !pid && (entry = readdir(processes));) {
-        uint64_t number;
-        if (!str_to_u64(str_from(entry->d_name), &number)) continue;
-        if (has_socket(entry->d_name, inode)) pid = (long)number;
-    }
-    if (processes) closedir(processes);
-    snprintf(name, 32, "?");
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/%ld/comm", pid);
-    FILE *file = pid ? fopen(path, "re") : NULL;
-    if (file && fgets(name, 32, file)) name[strcspn(name, "\n")] = '\0';
-    if (file) fclose(file);
-    return pid;
-}
-/* NOLINTEND(concurrency-mt-unsafe) */
 
 /* --- ports -------------------------------------------------------------------------------- */
 
@@ -93,26 +29,21 @@ static int try_address(const struct address *address) {
     return reason;
 }
 
-static void say_taken(struct doctor *doctor, const char *name, struct str text, int port) {
-    char holder[32], fix[128];
-    long pid = port ? find_holder(port, holder) : 0;
-    long ours = doctor_store_owner(doctor->config);
-    if (ours && (pid == ours || !pid)) {
+static void say_taken(struct doctor *doctor, const char *name, struct str text,
+                      const struct address *address) {
+    char holder[64] = "somebody, perhaps of another user", ours[32], fix[64];
+    bool known = holder_find(address, holder, sizeof(holder));
+    long owner = doctor_store_owner(doctor->config);
+    snprintf(ours, sizeof(ours), "pid %ld ", owner);
+    if (owner && (!known || str_starts(str_from(holder), str_from(ours)))) {
         doctor_say(doctor, FINDING_NOTE, "ports", NULL,
-                   "%s " STR_FMT ": the weir that runs has it (process %ld)", name,
-                   STR_ARG(text), ours);
+                   "%s " STR_FMT ": the weir that runs has it (pid %ld)", name, STR_ARG(text),
+                   owner);
         return;
     }
     snprintf(fix, sizeof(fix), "weir serve --%s 127.0.0.1:0", name);
-    if (pid) {
-        doctor_say(doctor, FINDING_BAD, "ports", fix,
-                   "%s " STR_FMT " is taken by process %ld (%s)", name, STR_ARG(text), pid,
-                   holder);
-    } else {
-        snprintf(fix, sizeof(fix), "sudo ss -ltnp 'sport = :%d'", port);
-        doctor_say(doctor, FINDING_BAD, "ports", fix,
-                   "%s " STR_FMT " is taken by a process of another user", name, STR_ARG(text));
-    }
+    doctor_say(doctor, FINDING_BAD, "ports", fix, "%s " STR_FMT " is taken by %s", name,
+               STR_ARG(text), holder);
 }
 
 static void check_port(struct doctor *doctor, const char *name, struct str text) {
@@ -130,7 +61,7 @@ static void check_port(struct doctor *doctor, const char *name, struct str text)
     }
     int reason = try_address(&address);
     if (reason == EADDRINUSE) {
-        say_taken(doctor, name, text, address_port(&address));
+        say_taken(doctor, name, text, &address);
     } else if (reason) {
         doctor_say(doctor, FINDING_BAD, "ports", fix, "%s " STR_FMT ": %s", name, STR_ARG(text),
                    strerrordesc_np(reason));

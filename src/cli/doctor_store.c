@@ -77,7 +77,7 @@ static void check_database(struct doctor *doctor) {
     long owner = doctor_store_owner(doctor->config);
     if (owner) {
         doctor_say(doctor, FINDING_NOTE, "store", NULL,
-                   "%s: process %ld has it open; it looked at its start", path, owner);
+                   "%s: pid %ld has it open; it looked at its start", path, owner);
     } else if (stat(path, &info) != 0) {
         doctor_say(doctor, FINDING_GOOD, "store", NULL, "%s will be made at the first start",
                    path);

@@ -3,8 +3,6 @@
  * The kernel lists sockets with their inodes and processes with their descriptors; where both
  * can be read, the process has a name. Best effort: other users' processes stay in the dark.
  *
- * Private to server/.
- *
  * Threads  any; reads much of /proc, so only where something has gone wrong.
  */
 #ifndef WEIR_SERVER_HOLDER_H

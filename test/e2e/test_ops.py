@@ -493,7 +493,7 @@ def test_doctor_names_who_holds_a_port_and_a_command(tmp_path):
         port = holder.getsockname()[1]
         code, findings = doctor(*calm(tmp_path), "--http", f"127.0.0.1:{port}")
     assert code == 1
-    assert f"is taken by process {os.getpid()} (" in of(findings, "ports", "bad")
+    assert f"is taken by pid {os.getpid()} (" in of(findings, "ports", "bad")
 
 
 def test_doctor_sees_bad_settings_scripts_keys_and_folders(tmp_path):
@@ -517,8 +517,8 @@ def test_doctor_looks_at_the_store_of_a_weir_that_runs_and_of_one_that_does_not(
     ports = ("--http", f"127.0.0.1:{weir.port('http')}", "--grpc", "off", "--data", weir.data)
     code, findings = doctor(*ports)
     assert code == 0, findings
-    assert f"process {weir.pid} has it open" in of(findings, "store", "note")
-    assert f"the weir that runs has it (process {weir.pid})" in of(findings, "ports", "note")
+    assert f"pid {weir.pid} has it open" in of(findings, "store", "note")
+    assert f"the weir that runs has it (pid {weir.pid})" in of(findings, "ports", "note")
     weir.stop()
     code, findings = doctor(*ports)
     assert code == 0 and "weir.db is whole" in of(findings, "store", "good")
