@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "server/conn.h"
+#include "server/frames.h"
 
 #include <assert.h>
 #include <nghttp2/nghttp2.h>
@@ -66,6 +67,8 @@ struct http2 {
     /* The streams that we reset last: the peer may not know that yet. */
     int32_t resets[RESETS_KEPT], resets_lost; /* resets_lost: the highest that fell out */
     uint32_t resets_at;
+    int32_t peer_reset; /* the stream that the peer itself reset last */
+    struct frames ahead;
     bool settings_came;
     bool ending; /* the last GOAWAY is made: nothing else matters */
 };
@@ -286,25 +289,49 @@ static bool may_not_know(const struct http2 *http2, int32_t stream_id) {
 /* Nothing may come on a stream that the peer itself knows to be closed, nor on one whose
  * number it has passed over (RFC 9113 5.1 and 5.1.1): nghttp2 keeps no closed streams here
  * and would not notice. */
-static bool is_closed(const struct http2 *http2, const nghttp2_frame_hd *head) {
-    bool may_not_come = head->type == NGHTTP2_DATA || head->type == NGHTTP2_HEADERS;
-    bool past = head->stream_id % 2 == 1 &&
-                head->stream_id <= nghttp2_session_get_last_proc_stream_id(http2->session);
-    return may_not_come && past &&
-           !nghttp2_session_find_stream(http2->session, head->stream_id) &&
-           !may_not_know(http2, head->stream_id);
+static bool is_closed(const struct http2 *http2, int32_t stream_id) {
+    bool past = stream_id % 2 == 1 &&
+                stream_id <= nghttp2_session_get_last_proc_stream_id(http2->session);
+    return past && !nghttp2_session_find_stream(http2->session, stream_id) &&
+           !may_not_know(http2, stream_id);
 }
 
-/* PRIORITY means nothing any more and nghttp2 drops it in silence. */
+static void refuse_closed(struct http2 *http2) {
+    end_session(http2, NGHTTP2_STREAM_CLOSED, STR("stream_is_closed"));
+}
+
+/* Of header sections nghttp2 tells at the right moment, between the frames around them. */
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head, void *ctx) {
     (void)session;
     struct http2 *http2 = ctx;
-    if (head->type == NGHTTP2_PRIORITY && head->stream_id == 0)
-        end_session(http2, NGHTTP2_PROTOCOL_ERROR, STR("priority_of_no_stream"));
-    if (head->type == NGHTTP2_PRIORITY) count_chore(http2);
-    if (is_closed(http2, head))
-        end_session(http2, NGHTTP2_STREAM_CLOSED, STR("stream_is_closed"));
+    if (head->type == NGHTTP2_HEADERS && is_closed(http2, head->stream_id))
+        refuse_closed(http2);
     return 0;
+}
+
+/* PRIORITY means nothing any more and nghttp2 drops it in silence. */
+static void judge_priority(struct http2 *http2, const struct frame_head *head) {
+    bool on_itself = (head->first4 & 0x7fffffff) == (uint32_t)head->stream;
+    if (head->stream == 0 || on_itself)
+        end_session(http2, NGHTTP2_PROTOCOL_ERROR, STR("bad_priority"));
+    count_chore(http2);
+}
+
+/* What nghttp2 lets pass without a word, seen in the heads of the frames it is about to read.
+ */
+static void look_ahead(struct http2 *http2, struct str bytes) {
+    struct frame_head head;
+    while (!http2->ending && frames_next(&http2->ahead, &bytes, &head)) {
+        bool again = head.stream != 0 && head.stream == http2->peer_reset;
+        switch (head.type) {
+        case NGHTTP2_DATA:
+            if (again || is_closed(http2, head.stream)) refuse_closed(http2);
+            break;
+        case NGHTTP2_PRIORITY: judge_priority(http2, &head); break;
+        case NGHTTP2_RST_STREAM: http2->peer_reset = head.stream; break;
+        default: break;
+        }
+    }
 }
 
 /* --- pings -------------------------------------------------------------------------------- */
@@ -603,6 +630,7 @@ static void http2_settle(struct conn *conn) {
 
 static void http2_receive(struct conn *conn, struct str bytes) {
     struct http2 *http2 = conn->protocol_state;
+    look_ahead(http2, bytes);
     ssize_t used =
         nghttp2_session_mem_recv(http2->session, (const uint8_t *)bytes.at, bytes.len);
     if (used == NGHTTP2_ERR_BAD_CLIENT_MAGIC) {
@@ -728,6 +756,7 @@ static void http2_start(struct conn *conn) {
     struct http2 *http2 = MEM_NEW(struct http2);
     conn->protocol_state = http2;
     http2->conn = conn;
+    frames_init(&http2->ahead);
     http2->faults = faults_allowed;
     http2->chores = chores_allowed;
     http2->head_ms = http2->ping_ms = CONN_NEVER;

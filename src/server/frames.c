@@ -1,0 +1,44 @@
+#include "server/frames.h"
+
+#define PRIORITY 2
+
+void frames_init(struct frames *frames) {
+    *frames = (struct frames){.left = FRAMES_PREFACE_BYTES};
+}
+
+static uint32_t u32(const uint8_t *at) {
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+static void pass_over(struct frames *frames, struct str *bytes) {
+    size_t len = frames->left < bytes->len ? frames->left : bytes->len;
+    frames->left -= (uint32_t)len;
+    *bytes = str_skip(*bytes, len);
+}
+
+/* Whether `want` bytes of head are here. */
+static bool gather(struct frames *frames, size_t want, struct str *bytes) {
+    if (frames->have >= want) return true;
+    struct str part = str_head(*bytes, want - frames->have);
+    if (part.len) memcpy(frames->head + frames->have, part.at, part.len);
+    frames->have += (uint8_t)part.len;
+    *bytes = str_skip(*bytes, part.len);
+    return frames->have == want;
+}
+
+bool frames_next(struct frames *frames, struct str *bytes, struct frame_head *ret) {
+    const uint8_t *head = frames->head;
+    pass_over(frames, bytes);
+    if (!gather(frames, FRAMES_HEAD_BYTES, bytes)) return false;
+    uint32_t len = u32(head) >> 8;
+    size_t more = head[3] == PRIORITY && len >= 4 ? 4 : 0;
+    if (!gather(frames, FRAMES_HEAD_BYTES + more, bytes)) return false;
+    *ret = (struct frame_head){
+        .type = head[3],
+        .stream = (int32_t)(u32(head + 5) & 0x7fffffff),
+        .first4 = more ? u32(head + FRAMES_HEAD_BYTES) : 0,
+    };
+    frames->left = len - (uint32_t)more;
+    frames->have = 0;
+    return true;
+}
