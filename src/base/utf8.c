@@ -37,7 +37,15 @@ static size_t measure(struct str s, bool *ret_whole) {
     return tail + 1;
 }
 
+/* Whether no byte of the 32 at `at` has its high bit set. */
+static inline bool is_ascii(const char *at) {
+    uint64_t words[4];
+    memcpy(words, at, sizeof(words));
+    return !((words[0] | words[1] | words[2] | words[3]) & 0x8080808080808080u);
+}
+
 static size_t skip_ascii(struct str s, size_t at) {
+    while (at + 32 <= s.len && is_ascii(s.at + at)) at += 32;
     while (at + 8 <= s.len) {
         uint64_t eight;
         memcpy(&eight, s.at + at, 8);
@@ -82,6 +90,7 @@ size_t utf8_cut(struct str s, size_t max_bytes) {
 
 size_t utf8_head(struct str s, uint64_t count) {
     size_t at = 0;
+    for (; at + 32 <= s.len && count >= 32 && is_ascii(s.at + at); at += 32) count -= 32;
     /* Eight bytes at once: those of the form 10xxxxxx begin no character. */
     for (uint64_t eight; at + 8 <= s.len; at += 8) {
         memcpy(&eight, s.at + at, 8);

@@ -3,16 +3,20 @@
  * Each row carries a checksum of its bytes, so a page that the disk changed behind SQLite's
  * back is an error when it is read, never a wrong answer.
  *
+ * A row that says its text twice is kept shortened, and read back as it was.
+ *
  * Memory   a row that was read is borrowed until the next read or row_release().
  * Threads  the store's.
  */
 #ifndef WEIR_STORE_ROW_H
 #define WEIR_STORE_ROW_H
 
+#include "base/buf.h"
 #include "store/database.h"
 
 struct rows {
     struct database *db;
+    struct buf scratch; /* a row shortened, or made whole again */
     sqlite3_stmt *append, *read, *range, *from;
     int64_t newest; /* id of the newest committed row, or 0 */
 };
@@ -26,7 +30,7 @@ struct row {
 MUST_CHECK bool row_open(struct rows *rows, struct database *db, struct err *e);
 void row_close(struct rows *rows);
 
-/* Append within the caller's transaction. The bytes are not copied before it is written. */
+/* Append within the caller's transaction. */
 MUST_CHECK bool row_append(struct rows *rows, uint64_t run, struct str bytes, struct err *e);
 
 /* ERR_DATA_LOSS: the row is gone or is not what was written. */

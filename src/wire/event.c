@@ -124,7 +124,7 @@ static char *put_text(char *at, struct str text) {
     return at + text.len;
 }
 
-static bool take_long_varint(struct str *bytes, uint64_t *ret) {
+static __attribute__((noinline)) bool take_long_varint(struct str *bytes, uint64_t *ret) {
     uint64_t number = 0;
     for (size_t i = 0; i < bytes->len && i < 10; i++) {
         uint64_t seven = (unsigned char)bytes->at[i] & 0x7F;
@@ -151,11 +151,11 @@ static inline bool take_varint(struct str *bytes, uint64_t *ret) {
 }
 
 static inline bool take_text(struct str *bytes, struct str *ret) {
+    struct str rest = *bytes;
     uint64_t len;
-    if (!take_varint(bytes, &len) || len > bytes->len) return false;
-    *ret = str_of(bytes->at, (size_t)len);
-    bytes->at += len;
-    bytes->len -= (size_t)len;
+    if (!take_varint(&rest, &len) || len > rest.len) return false;
+    *bytes = str_of(rest.at + len, rest.len - (size_t)len);
+    *ret = str_of(rest.at, (size_t)len);
     return true;
 }
 
@@ -255,7 +255,36 @@ static void set_missing(struct event *event, const struct field_row *row) {
     if (row->type == FIELD_TOKENS) *(int64_t *)at = TOKENS_UNKNOWN;
 }
 
-bool event_decode(struct str *bytes, struct event *ret, struct err *e) {
+/* Most of all events: no walk through the table, and no more of *ret written than it needs.
+ * Nothing changed when something is missing, or a number is longer than is usual. */
+static bool decode_text(struct str *bytes, struct event *ret) {
+    const unsigned char *at = (const unsigned char *)bytes->at, *end = at + bytes->len;
+    if (end - at < 5) return false;
+    at++;
+    size_t body = *at++;
+    if (body >= 0x80) {
+        if (*at >= 0x80) return false;
+        body = (body & 0x7F) | (size_t)*at++ << 7;
+    }
+    if (body < 3 || body > (size_t)(end - at)) return false;
+    end = at + body;
+    size_t agent_len = *at++;
+    if (agent_len >= 0x80 || (size_t)(end - at) < agent_len + 2) return false;
+    const unsigned char *agent = at;
+    at += agent_len;
+    struct str rest = str_of(at, (size_t)(end - at)), text;
+    uint64_t at_ms;
+    if (!take_varint(&rest, &at_ms) || !take_text(&rest, &text)) return false;
+    ret->kind = EVENT_TEXT;
+    ret->at_ms = unzigzag(at_ms);
+    ret->agent = str_of(agent, agent_len);
+    ret->text.text = text;
+    *bytes = str_skip(*bytes, (size_t)((const char *)end - bytes->at));
+    return true;
+}
+
+static __attribute__((noinline)) bool decode(struct str *bytes, struct event *ret,
+                                             struct err *e) {
     if (bytes->len == 0) return err_set(e, ERR_DATA_LOSS, "no event where one should begin");
     unsigned kind = (unsigned char)bytes->at[0];
     if (!is_kind(kind)) return err_set(e, ERR_DATA_LOSS, "no event has kind %u", kind);
@@ -265,11 +294,6 @@ bool event_decode(struct str *bytes, struct event *ret, struct err *e) {
     uint64_t at_ms;
     if (!take_text(&body, &event.agent) || !take_varint(&body, &at_ms)) goto cut;
     event.at_ms = unzigzag(at_ms);
-    if (kind == EVENT_TEXT && take_text(&body, &event.text.text)) {
-        *bytes = rest;
-        *ret = event;
-        return true;
-    }
     for (const struct field_row *row = fields[kind]; row->type != FIELD_END; row++) {
         if (body.len == 0) {
             set_missing(&event, row);
@@ -285,6 +309,11 @@ cut:
     return err_set(e, ERR_DATA_LOSS, "a %s event is cut short", kinds[kind].name);
 }
 
+bool event_decode(struct str *bytes, struct event *ret, struct err *e) {
+    bool text = bytes->len && (unsigned char)bytes->at[0] == EVENT_TEXT;
+    return (text && decode_text(bytes, ret)) || decode(bytes, ret, e);
+}
+
 size_t event_skip_texts(struct str *bytes) {
     size_t count = 0;
     struct str rest = *bytes, body;
@@ -296,6 +325,19 @@ size_t event_skip_texts(struct str *bytes) {
         count++;
     }
     return count;
+}
+
+bool event_take_text(struct str *bytes, struct str *ret_text) {
+    struct str rest = *bytes, body, agent, text;
+    uint64_t at_ms;
+    if (rest.len == 0 || (unsigned char)rest.at[0] != EVENT_TEXT) return false;
+    rest.at++;
+    rest.len--;
+    if (!take_text(&rest, &body) || !take_text(&body, &agent)) return false;
+    if (!take_varint(&body, &at_ms) || !take_text(&body, &text) || body.len) return false;
+    *bytes = rest;
+    *ret_text = text;
+    return true;
 }
 
 /* --- turns -------------------------------------------------------------------------------- */

@@ -124,6 +124,10 @@ void event_put(const struct event *event, size_t len, char *at);
  * at one that is cut short. Returns how many those were. */
 size_t event_skip_texts(struct str *bytes);
 
+/* Move *bytes behind its first event if that is a text with nothing behind its known fields:
+ * *ret_text is the event's end then. False, and nothing moved, for any other. */
+bool event_take_text(struct str *bytes, struct str *ret_text);
+
 /* Read the first event of *bytes and move *bytes behind it. seq is left as it is.
  * errors  ERR_DATA_LOSS cut short, or a kind nobody knows */
 MUST_CHECK bool event_decode(struct str *bytes, struct event *ret, struct err *e);

@@ -327,6 +327,50 @@ static void a_run_longer_than_its_list_of_places_is_read_whole(void **state) {
     }
 }
 
+/* A row that says its text twice is shorter on disk, and nobody who asks sees that. */
+static void a_row_that_says_its_text_twice_takes_half_the_room(void **state) {
+    struct fixture *f = *state;
+    static const char piece[] = "and the water goes on over the weir ";
+    struct row_text row;
+    struct buf replies, reply, bytes;
+    struct event end = done();
+    buf_init(&reply, MIB);
+    buf_init(&replies, MIB);
+    buf_init(&bytes, MIB);
+    row_begin(&row);
+    row_section(&row, 1, 1);
+    row_event(&row, started("s"));
+    for (int i = 0; i < 60; i++) {
+        row_event(&row, text(piece));
+        buf_append(&reply, str_from(piece));
+    }
+    event_turn_append(&replies, STR("manager"), buf_str(&reply));
+    end.done.turns = buf_str(&replies);
+    row_event(&row, end);
+    buf_append(&bytes, buf_str(&row.events));
+    fixture_open(f);
+    fixture_write(f, row_end(&row, 1));
+    for (int life = 0; life < 2; life++) {
+        struct store_load load = fixture_load(f, session_load("s"));
+        assert_int_equal(load.section_count, 1);
+        assert_true(str_equal(load.sections[0].events, buf_str(&bytes)));
+        arena_free(load.arena);
+        load = fixture_load(f, run_load(1, 60));
+        assert_int_equal(load.section_count, 1);
+        assert_int_equal(load.sections[0].first_seq, 61);
+        assert_true(str_ends(buf_str(&bytes), load.sections[0].events));
+        arena_free(load.arena);
+        fixture_close(f);
+        fixture_open(f);
+    }
+    fixture_close(f);
+    assert_true(bytes.len > 5000);
+    assert_sql(f, "SELECT count(*) FROM log WHERE length(bytes) < 2800", "1 ");
+    buf_done(&reply);
+    buf_done(&replies);
+    buf_done(&bytes);
+}
+
 static void unfinished_runs_are_listed_with_their_last_number(void **state) {
     struct fixture *f = *state;
     fixture_open(f);
@@ -636,6 +680,7 @@ int main(void) {
         TEST(a_session_is_cut_at_whole_runs_newest_kept),
         TEST(a_run_can_be_read_in_pages_of_any_size),
         TEST(a_run_longer_than_its_list_of_places_is_read_whole),
+        TEST(a_row_that_says_its_text_twice_takes_half_the_room),
         TEST(unfinished_runs_are_listed_with_their_last_number),
         TEST(usage_is_summed_by_day_and_unknown_counts_apart),
         TEST(tables_that_were_emptied_are_filled_again_from_the_log),

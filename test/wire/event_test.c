@@ -296,6 +296,29 @@ static void skipping_stops_at_the_first_event_that_is_no_text(void **state) {
     buf_done(&room);
 }
 
+static void only_a_text_that_ends_its_event_is_taken(void **state) {
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(events); i++) {
+        struct buf room;
+        struct str bytes = encoded(&events[i], &room), text;
+        for (size_t cut = 0; cut <= bytes.len; cut++) {
+            struct str rest = str_head(bytes, cut);
+            bool taken = event_take_text(&rest, &text);
+            assert_int_equal(taken, events[i].kind == EVENT_TEXT && cut == bytes.len);
+            assert_int_equal(rest.len, taken ? 0 : cut);
+            if (taken) assert_true(str_equal(text, events[i].text.text));
+        }
+        buf_done(&room);
+    }
+    /* One byte more than the fields we know: read all the same, but not taken. */
+    struct str longer = STR("\x02\x05\x01m\x02\x00!"), text;
+    struct event event = {0};
+    struct err e;
+    assert_false(event_take_text(&longer, &text));
+    assert_int_equal(longer.len, 7);
+    assert_true(event_decode(&longer, &event, &e));
+}
+
 static void lengths_around_a_longer_prefix_are_written_right(void **state) {
     (void)state;
     static char letters[70000];
@@ -333,6 +356,7 @@ int main(void) {
         cmocka_unit_test(turns_are_walked_as_they_were_appended),
         cmocka_unit_test(what_ends_a_run_and_what_waits_for_the_disk),
         cmocka_unit_test(texts_are_skipped_as_they_are_read_and_nothing_else_is),
+        cmocka_unit_test(only_a_text_that_ends_its_event_is_taken),
         cmocka_unit_test(skipping_stops_at_the_first_event_that_is_no_text),
         cmocka_unit_test(lengths_around_a_longer_prefix_are_written_right),
     };

@@ -1,0 +1,181 @@
+#include "store/shorten.h"
+
+#include "store/store.h"
+#include "store/varint.h"
+
+/* --- the end of a row --------------------------------------------------------------------- */
+
+/* The replies that the row's last event lists, if that is an EVENT_DONE; *ret_tail is where
+ * that event begins. */
+static bool find_replies(struct str row, struct str *ret_turns, size_t *ret_tail) {
+    struct str rest = row;
+    struct store_section section, last = {.events = STR_EMPTY};
+    struct event event = {0};
+    struct err e;
+    bool bad = false;
+    *ret_tail = 0;
+    while (store_section_next(&rest, &section, &bad)) last = section;
+    while (!bad && last.events.len) {
+        event_skip_texts(&last.events);
+        *ret_tail = (size_t)(last.events.at - row.at);
+        if (!last.events.len || !event_decode(&last.events, &event, &e)) return false;
+    }
+    *ret_turns = event.done.turns;
+    return event.kind == EVENT_DONE && event.done.turns.len;
+}
+
+/* --- shortening --------------------------------------------------------------------------- */
+
+struct shortening {
+    char *at, *end;   /* where the next step is written; as long as the row, or it is no use */
+    struct str turns; /* those that were not begun */
+    struct str reply; /* what is left of the one that was */
+    struct str literal;
+    const char *from;   /* in the row: what no step has covered */
+    const char *copied; /* in the tail: behind what was copied */
+    struct str head;    /* of the text event before, up to its text ... */
+    size_t text_len;    /* ... which is so long */
+};
+
+static void put_number(struct shortening *all, uint64_t number) {
+    all->at += varint_put(all->at, number);
+}
+
+static void put_bytes(struct shortening *all, struct str bytes) {
+    if (bytes.len) memcpy(all->at, bytes.at, bytes.len);
+    all->at += bytes.len;
+}
+
+/* One step; false when there is no room for it. */
+static bool put_step(struct shortening *all, struct str literal, size_t copied,
+                     size_t skipped) {
+    if ((size_t)(all->end - all->at) < literal.len + 3 * VARINT_MAX_BYTES) return false;
+    if (str_equal(literal, all->literal)) {
+        put_number(all, 0);
+    } else {
+        put_number(all, literal.len);
+        put_bytes(all, literal);
+    }
+    all->literal = literal;
+    put_number(all, (uint64_t)copied << 1 | (skipped != 0));
+    if (skipped) put_number(all, skipped);
+    return true;
+}
+
+/* Copy a text of the row from the tail, if it is what the replies say next. */
+static void try_text(struct shortening *all, struct str text) {
+    struct event_turn turn;
+    while (!all->reply.len && event_turn_next(&all->turns, &turn)) all->reply = turn.text;
+    if (text.len == 0 || text.len > all->reply.len ||
+        memcmp(text.at, all->reply.at, text.len) != 0) {
+        return;
+    }
+    struct str literal = str_of(all->from, (size_t)(text.at - all->from));
+    if (!put_step(all, literal, text.len, (size_t)(all->reply.at - all->copied))) return;
+    all->from = text.at + text.len;
+    all->reply = str_skip(all->reply, text.len);
+    all->copied = all->reply.at;
+}
+
+/* The events of one reply mostly differ in their texts alone: then nothing is read again. */
+static bool next_text(struct shortening *all, struct str *events, struct str *ret) {
+    struct str head = all->head;
+    if (head.len && events->len >= head.len + all->text_len &&
+        memcmp(events->at, head.at, head.len) == 0) {
+        *ret = str_of(events->at + head.len, all->text_len);
+        *events = str_skip(*events, head.len + all->text_len);
+        return true;
+    }
+    const char *begin = events->at;
+    if (!event_take_text(events, ret)) return false;
+    all->head = str_of(begin, (size_t)(ret->at - begin));
+    all->text_len = ret->len;
+    return true;
+}
+
+static void shorten_section(struct shortening *all, struct str events) {
+    struct str text;
+    struct event event = {0};
+    struct err e;
+    while (events.len) {
+        if (next_text(all, &events, &text)) {
+            try_text(all, text);
+        } else if (!event_decode(&events, &event, &e)) {
+            return;
+        }
+    }
+}
+
+bool shorten_row(struct str row, struct buf *out) {
+    struct str turns, rest = row;
+    size_t tail;
+    if (!find_replies(row, &turns, &tail)) return false;
+    char *at = buf_room(out, row.len);
+    if (!at || row.len < 3 * VARINT_MAX_BYTES) return false;
+    struct shortening all = {.at = at,
+                             .end = at + row.len,
+                             .turns = turns,
+                             .reply = STR_EMPTY,
+                             .literal = STR_EMPTY,
+                             .from = row.at,
+                             .copied = row.at + tail,
+                             .head = STR_EMPTY};
+    put_number(&all, 0);
+    put_number(&all, row.len);
+    put_number(&all, row.len - tail);
+    struct store_section section;
+    bool bad = false;
+    while (store_section_next(&rest, &section, &bad)) shorten_section(&all, section.events);
+    if (all.from == row.at) return false;
+    struct str between = str_of(all.from, (size_t)(row.at + tail - all.from));
+    if (between.len && !put_step(&all, between, 0, 0)) return false;
+    if ((size_t)(all.end - all.at) <= row.len - tail) return false;
+    put_bytes(&all, str_skip(row, tail));
+    buf_grew(out, (size_t)(all.at - at));
+    return true;
+}
+
+/* --- undoing it --------------------------------------------------------------------------- */
+
+/* A step: false when it is none, or longer than what is missing. */
+static bool undo_step(struct str *steps, struct str *tail, struct str *literal, struct buf *out,
+                      size_t missing) {
+    uint64_t len, copied, skipped = 0;
+    if (!varint_take(steps, &len) || len > steps->len) return false;
+    if (len) {
+        *literal = str_head(*steps, (size_t)len);
+        *steps = str_skip(*steps, (size_t)len);
+    }
+    if (!varint_take(steps, &copied)) return false;
+    if ((copied & 1) && !varint_take(steps, &skipped)) return false;
+    copied >>= 1;
+    if (skipped > tail->len || copied > tail->len - skipped) return false;
+    if (literal->len > missing || copied > missing - literal->len) return false;
+    *tail = str_skip(*tail, (size_t)skipped);
+    buf_append(out, *literal);
+    buf_append(out, str_head(*tail, (size_t)copied));
+    *tail = str_skip(*tail, (size_t)copied);
+    return literal->len || copied; /* each brings it nearer to the end */
+}
+
+bool shorten_undo(struct str shortened, struct buf *out, struct err *e) {
+    struct str rest = str_skip(shortened, 1), literal = STR_EMPTY;
+    uint64_t len, tail_len;
+    if (!shorten_did(shortened)) goto bad;
+    if (!varint_take(&rest, &len) || !varint_take(&rest, &tail_len)) goto bad;
+    if (tail_len > rest.len || tail_len > len) goto bad;
+    if (len > out->max_bytes - out->len || !buf_room(out, (size_t)len)) goto bad;
+    struct str steps = str_head(rest, rest.len - (size_t)tail_len);
+    struct str tail = str_skip(rest, steps.len), whole_tail = tail;
+    size_t missing = (size_t)(len - tail_len), begun = out->len;
+    while (steps.len) {
+        size_t done = out->len - begun;
+        if (!undo_step(&steps, &tail, &literal, out, missing - done)) goto bad;
+    }
+    if (out->len - begun != missing) goto bad;
+    buf_append(out, whole_tail);
+    return true;
+
+bad:
+    return err_set(e, ERR_DATA_LOSS, "a shortened row that cannot be made whole");
+}
