@@ -1005,6 +1005,69 @@ static void unknown_frames_are_ignored(void **state) {
     assert_false(fake_is_over(&raw->fake));
 }
 
+/* --- frames on closed streams (RFC 9113 5.1) ------------------------------------------------
+ */
+
+static void a_stream_that_the_peer_reset_is_closed_to_it(void **state) {
+    static const struct {
+        size_t len;
+        uint8_t type;
+        struct str payload;
+    } rows[] = {
+        {4, NGHTTP2_DATA, STR_INIT("late")},
+        {6, NGHTTP2_HEADERS, STR_INIT(HEAD_BLOCK)},
+    };
+    struct raw *raw = *state;
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        put_frame(&raw->out, 6, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, STR(HEAD_BLOCK));
+        put_frame(&raw->out, 4, NGHTTP2_RST_STREAM, 0, 1, STR("\0\0\0\x08"));
+        put_frame(&raw->out, rows[i].len, rows[i].type, NGHTTP2_FLAG_END_HEADERS, 1,
+                  rows[i].payload);
+        send_raw(raw);
+        assert_int_equal(goaway_code(raw), NGHTTP2_STREAM_CLOSED);
+        assert_true(fake_is_over(&raw->fake));
+        shut_raw(state);
+        open_raw(state);
+        raw = *state;
+    }
+}
+
+static void a_number_that_was_passed_over_cannot_be_used(void **state) {
+    struct raw *raw = *state;
+    put_frame(&raw->out, 6, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 5, STR(HEAD_BLOCK));
+    put_frame(&raw->out, 6, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 3, STR(HEAD_BLOCK));
+    send_raw(raw);
+    assert_int_equal(goaway_code(raw), NGHTTP2_STREAM_CLOSED);
+}
+
+static void data_on_a_stream_that_we_reset_is_only_late(void **state) {
+    struct raw *raw = *state;
+    put_frame(&raw->out, 6, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, STR(HEAD_BLOCK));
+    send_raw(raw);
+    exchange_abort(raw->app->calls[0].exchange, ABORT_CANCEL);
+    put_frame(&raw->out, 0, NGHTTP2_SETTINGS, 0, 0, STR_EMPTY);
+    send_raw(raw);
+    assert_true(raw->app->calls[0].closed);
+    for (size_t i = 0; i < 100; i++) put_frame(&raw->out, 4, NGHTTP2_DATA, 0, 1, STR("late"));
+    put_frame(&raw->out, 6, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, STR(HEAD_BLOCK));
+    send_raw(raw);
+    assert_int_equal(goaway_code(raw), -1);
+    assert_false(fake_is_over(&raw->fake));
+}
+
+static void a_priority_of_nothing_or_of_itself_closes(void **state) {
+    struct raw *raw = *state;
+    static const uint32_t ids[] = {0, 3};
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+        put_frame(&raw->out, 5, NGHTTP2_PRIORITY, 0, ids[i], STR("\x80\0\0\3\x10"));
+        send_raw(raw);
+        assert_int_equal(goaway_code(raw), NGHTTP2_PROTOCOL_ERROR);
+        shut_raw(state);
+        open_raw(state);
+        raw = *state;
+    }
+}
+
 static void three_quick_pings_are_too_many(void **state) { /* G15 */
     struct scene *scene = *state;
     for (size_t i = 0; i < 3; i++) {
@@ -1226,6 +1289,10 @@ int main(void) {
         RAW(settings_with_too_many_entries_close),
         RAW(a_window_that_overflows_closes),
         RAW(unknown_frames_are_ignored),
+        RAW(a_stream_that_the_peer_reset_is_closed_to_it),
+        RAW(a_number_that_was_passed_over_cannot_be_used),
+        RAW(data_on_a_stream_that_we_reset_is_only_late),
+        RAW(a_priority_of_nothing_or_of_itself_closes),
         SCENE(three_quick_pings_are_too_many),
         SCENE(patient_pings_are_answered_for_ever),
         SCENE(without_that_rule_pings_come_as_they_like),
