@@ -45,7 +45,7 @@ static struct block *add_block(struct arena *arena, size_t at_least) {
     return block;
 }
 
-void *arena_alloc(struct arena *arena, size_t size) {
+static void *take(struct arena *arena, size_t size) {
     if (size > arena->max_bytes - arena->used_bytes) return NULL;
     size_t need = (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
     struct block *block = arena->newest;
@@ -53,13 +53,19 @@ void *arena_alloc(struct arena *arena, size_t size) {
     void *at = block->bytes + block->used;
     block->used += need;
     arena->used_bytes += size;
-    return memset(at, 0, size);
+    return at;
+}
+
+void *arena_alloc(struct arena *arena, size_t size) {
+    void *at = take(arena, size);
+    return at ? memset(at, 0, size) : NULL;
 }
 
 bool arena_str(struct arena *arena, struct str s, struct str *ret) {
-    char *copy = arena_alloc(arena, s.len + 1);
+    char *copy = take(arena, s.len + 1);
     if (!copy) return false;
     if (s.len) memcpy(copy, s.at, s.len);
+    copy[s.len] = '\0';
     *ret = str_of(copy, s.len);
     return true;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #define BUF_FIRST_BYTES 64
+#define BUF_SMALL_BYTES (4 * KIB) /* so far it grows in few steps */
 
 void buf_init(struct buf *buf, size_t max_bytes) {
     *buf = (struct buf){.max_bytes = max_bytes};
@@ -34,13 +35,13 @@ static bool refuse(struct buf *buf) {
 
 static void grow(struct buf *buf, size_t need) {
     size_t room = buf->room ? buf->room : BUF_FIRST_BYTES;
-    while (room < need) room *= 2;
+    while (room < need) room *= room < BUF_SMALL_BYTES ? 4 : 2;
     if (room > buf->max_bytes) room = buf->max_bytes;
     buf->at = mem_resize(buf->at, room);
     buf->room = room;
 }
 
-char *buf_room(struct buf *buf, size_t len) {
+char *buf_more_room(struct buf *buf, size_t len) {
     if (buf->full || len > buf->max_bytes - buf->len) {
         refuse(buf);
         return NULL;
@@ -48,15 +49,6 @@ char *buf_room(struct buf *buf, size_t len) {
     if (buf->len + len > buf->room) grow(buf, buf->len + len);
     if (!buf->at) grow(buf, 1 < buf->max_bytes ? 1 : buf->max_bytes);
     return buf->at + buf->len;
-}
-
-bool buf_append(struct buf *buf, struct str bytes) {
-    if (bytes.len == 0) return !buf->full;
-    char *room = buf_room(buf, bytes.len);
-    if (!room) return false;
-    memcpy(room, bytes.at, bytes.len);
-    buf->len += bytes.len;
-    return true;
 }
 
 bool buf_append_byte(struct buf *buf, char byte) {

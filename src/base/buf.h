@@ -41,16 +41,30 @@ static inline struct str buf_str(const struct buf *buf) {
     return (struct str){buf->len ? buf->at : "", buf->len};
 }
 
+/* buf_room() when there is not enough allocated. */
+char *buf_more_room(struct buf *buf, size_t len);
+
 /* Room for `len` more bytes at the end, or NULL (and full) past the limit. The caller fills
  * some of it and calls buf_grew() with how much. */
-char *buf_room(struct buf *buf, size_t len);
+static inline char *buf_room(struct buf *buf, size_t len) {
+    bool enough = !buf->full && buf->at && len <= buf->room - buf->len;
+    return enough ? buf->at + buf->len : buf_more_room(buf, len);
+}
 
 static inline void buf_grew(struct buf *buf, size_t len) {
     buf->len += len;
 }
 
 /* False, and full, when the limit would be passed. */
-bool buf_append(struct buf *buf, struct str bytes);
+static inline bool buf_append(struct buf *buf, struct str bytes) {
+    if (bytes.len == 0) return !buf->full;
+    char *room = buf_room(buf, bytes.len);
+    if (!room) return false;
+    memcpy(room, bytes.at, bytes.len);
+    buf_grew(buf, bytes.len);
+    return true;
+}
+
 bool buf_append_byte(struct buf *buf, char byte);
 bool buf_append_u64(struct buf *buf, uint64_t number); /* decimal */
 bool buf_append_i64(struct buf *buf, int64_t number);  /* decimal */

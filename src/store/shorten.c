@@ -50,12 +50,9 @@ static void put_bytes(struct shortening *all, struct str bytes) {
 static bool put_step(struct shortening *all, struct str literal, size_t copied,
                      size_t skipped) {
     if ((size_t)(all->end - all->at) < literal.len + 3 * VARINT_MAX_BYTES) return false;
-    if (str_equal(literal, all->literal)) {
-        put_number(all, 0);
-    } else {
-        put_number(all, literal.len);
-        put_bytes(all, literal);
-    }
+    bool again = str_equal(literal, all->literal);
+    put_number(all, again ? 0 : literal.len);
+    if (!again) put_bytes(all, literal);
     all->literal = literal;
     put_number(all, (uint64_t)copied << 1 | (skipped != 0));
     if (skipped) put_number(all, skipped);
@@ -77,15 +74,26 @@ static void try_text(struct shortening *all, struct str text) {
     all->copied = all->reply.at;
 }
 
-/* The events of one reply mostly differ in their texts alone: then nothing is read again. */
-static bool next_text(struct shortening *all, struct str *events, struct str *ret) {
+/* The events of one reply mostly differ in their texts alone. Behind such a one that was
+ * copied: take those that follow, each a step of two numbers. */
+static void repeat(struct shortening *all, struct str *events) {
     struct str head = all->head;
-    if (head.len && events->len >= head.len + all->text_len &&
-        memcmp(events->at, head.at, head.len) == 0) {
-        *ret = str_of(events->at + head.len, all->text_len);
-        *events = str_skip(*events, head.len + all->text_len);
-        return true;
+    size_t len = head.len + all->text_len;
+    if (all->from != events->at || all->literal.len != head.len) return; /* not its head */
+    while (events->len >= len && all->reply.len >= all->text_len &&
+           all->end - all->at >= 2 * VARINT_MAX_BYTES &&
+           memcmp(events->at, head.at, head.len) == 0 &&
+           memcmp(events->at + head.len, all->reply.at, all->text_len) == 0) {
+        put_number(all, 0);
+        put_number(all, (uint64_t)all->text_len << 1);
+        *events = str_skip(*events, len);
+        all->reply = str_skip(all->reply, all->text_len);
     }
+    all->from = events->at;
+    all->copied = all->reply.at;
+}
+
+static bool next_text(struct shortening *all, struct str *events, struct str *ret) {
     const char *begin = events->at;
     if (!event_take_text(events, ret)) return false;
     all->head = str_of(begin, (size_t)(ret->at - begin));
@@ -100,6 +108,7 @@ static void shorten_section(struct shortening *all, struct str events) {
     while (events.len) {
         if (next_text(all, &events, &text)) {
             try_text(all, text);
+            repeat(all, &events);
         } else if (!event_decode(&events, &event, &e)) {
             return;
         }

@@ -105,11 +105,12 @@ static int64_t unzigzag(uint64_t bits) {
     return (int64_t)(bits >> 1) ^ -(int64_t)(bits & 1);
 }
 
-static size_t varint_len(uint64_t number) {
-    return number == 0 ? 1 : (size_t)(63 - __builtin_clzll(number)) / 7 + 1;
+static inline size_t varint_len(uint64_t number) {
+    if (number < 0x80) return 1;
+    return (size_t)(63 - __builtin_clzll(number)) / 7 + 1;
 }
 
-static char *put_varint(char *at, uint64_t number) {
+static inline char *put_varint(char *at, uint64_t number) {
     while (number >= 0x80) {
         *at++ = (char)(number | 0x80);
         number >>= 7;
@@ -118,7 +119,7 @@ static char *put_varint(char *at, uint64_t number) {
     return at;
 }
 
-static char *put_text(char *at, struct str text) {
+static inline char *put_text(char *at, struct str text) {
     at = put_varint(at, text.len);
     if (text.len) memcpy(at, text.at, text.len);
     return at + text.len;

@@ -1,6 +1,7 @@
 #include "wire/grpc.h"
 
 #include <assert.h>
+#include <endian.h>
 
 /* ---- Reading messages ---- */
 
@@ -100,7 +101,8 @@ void grpc_end_message(struct buf *out, size_t begin) {
     size_t len = out->len - begin - GRPC_PREFIX_BYTES;
     assert(len <= UINT32_MAX);
     char *at = out->at + begin + 1;
-    for (unsigned shift = 24, i = 0; i < 4; i++, shift -= 8) at[i] = (char)(len >> shift);
+    uint32_t big_endian = htobe32((uint32_t)len);
+    memcpy(at, &big_endian, sizeof(big_endian));
 }
 
 bool grpc_append_message(struct buf *out, struct str message) {
