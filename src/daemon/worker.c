@@ -1,6 +1,7 @@
 #include "daemon/worker.h"
 
 #include "base/log.h"
+#include "daemon/caller.h"
 #include "proto/health.pb.h"
 #include "proto/runtime.pb.h"
 
@@ -22,6 +23,20 @@ static size_t reflect(struct worker *worker) {
     return REFLECTION_SERVICES;
 }
 
+static void furnish_api(struct worker *worker, const struct worker_options *options) {
+    const struct edition *edition = options->edition;
+    worker->api = (struct api_desk){
+        .loop = worker->loop,
+        .directory = session_table_directory(edition->engine.sessions),
+        .store = options->store,
+        .stall_ms = edition->runtime.stall_ms,
+        .heartbeat_ms = edition->runtime.heartbeat_ms,
+        .identify = caller_identify,
+        .identify_ctx = &worker->edition,
+    };
+    api_table(&worker->api, &worker->api_table);
+}
+
 void worker_furnish(struct worker *worker, const struct worker_options *options) {
     worker->keeper = keeper_new(worker->loop, options->store);
     worker->edition = edition_ref(options->edition);
@@ -38,7 +53,9 @@ void worker_furnish(struct worker *worker, const struct worker_options *options)
     worker->grpc = rpc_site_new(worker->loop, worker->services, service_count);
     rpc_site_stall_limit(worker->grpc, options->edition->converse.stall_ms);
     runtime_table(&worker->runtime, &worker->table);
-    worker->tables[0] = &worker->table;
+    furnish_api(worker, options);
+    worker->tables[0] = &worker->api_table;
+    worker->tables[1] = &worker->table;
     worker->http = route_site_new(worker->loop, worker->tables, ARRAY_LEN(worker->tables));
 }
 
@@ -87,12 +104,12 @@ void worker_use(struct worker *worker, struct edition *edition) {
 }
 
 void worker_serving(struct worker *worker) {
-    worker->runtime.loaded = true;
+    worker->runtime.loaded = worker->api.loaded = true;
     health_set_all(worker->health, HEALTH_SERVING);
 }
 
 void worker_stopping(struct worker *worker) {
-    worker->runtime.loaded = false;
+    worker->runtime.loaded = worker->api.loaded = false;
     health_set_all(worker->health, HEALTH_NOT_SERVING);
     rpc_site_stop(worker->grpc);
     route_site_stop(worker->http);

@@ -7,6 +7,7 @@
 #ifndef WEIR_DAEMON_WORKER_H
 #define WEIR_DAEMON_WORKER_H
 
+#include "contract/weir/api.h"
 #include "daemon/edition.h"
 #include "rpc/health.h"
 #include "rpc/reflection.h"
@@ -26,8 +27,9 @@ struct worker {
     struct reflection *reflection; /* NULL: switched off */
     struct rpc_service services[2 + REFLECTION_SERVICES];
     struct rpc_site *grpc;
-    struct route_table table;
-    const struct route_table *tables[1];
+    struct api_desk api;
+    struct route_table api_table, table;
+    const struct route_table *tables[2]; /* the contract's own comes last: it answers 404 */
     struct route_site *http;
     pthread_t thread;
     bool has_thread;

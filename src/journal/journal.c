@@ -41,9 +41,12 @@ struct journal *journal_new(const struct journal_options *options) {
     atomic_init(&journal->refs, 1);
     journal->options = *options;
     journal->in_memory = options->keeper == NULL;
-    journal->oldest = journal->tail = chunk_new(1, 0, CHUNK_FIRST_BYTES);
+    journal->oldest = journal->tail = chunk_new(options->after_seq + 1, 0, CHUNK_FIRST_BYTES);
+    journal->appended = options->after_seq;
+    atomic_init(&journal->visible, options->after_seq);
+    atomic_init(&journal->durable, options->after_seq);
     journal->window_bytes = journal->tail->room;
-    journal->kept = (struct place){.chunk = journal->tail};
+    journal->kept = (struct place){.chunk = journal->tail, .seq = options->after_seq};
     list_init(&journal->link);
     list_init(&journal->wakers);
     pthread_mutex_init(&journal->lock, NULL);

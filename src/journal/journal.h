@@ -35,6 +35,7 @@ struct journal_options {
     struct loop *loop;
     struct keeper *keeper;   /* who writes it to the store; NULL: kept in memory only */
     uint64_t run;            /* its id in the store */
+    uint64_t after_seq;      /* its first event is the one after this; 0: the first of all */
     size_t window_max_bytes; /* kept for late readers; more only while a reader holds it */
     size_t pace_max_bytes;   /* lag of the pacing cursor that stops the source */
     /* All on `loop`, never from inside a call to this header; each may be NULL. */

@@ -101,6 +101,34 @@ void live_view_done(struct live_view *view) {
     *view = (struct live_view){0};
 }
 
+static bool is_of(const struct live *live, struct str workspace, struct str user,
+                  struct str session) {
+    return str_equal(live->session, session) && str_equal(live->user, user) &&
+           str_equal(live->workspace, workspace);
+}
+
+/* Keep the row sorted; ids rise with time. */
+static void insert(struct session_runs *runs, uint64_t run) {
+    if (runs->count == SESSION_RUNS_MAX) return;
+    size_t at = runs->count++;
+    for (; at > 0 && runs->runs[at - 1] > run; at--) runs->runs[at] = runs->runs[at - 1];
+    runs->runs[at] = run;
+}
+
+void directory_of_session(struct directory *directory, struct str workspace, struct str user,
+                          struct str session, struct session_runs *ret) {
+    ret->count = 0;
+    for (size_t i = 0; i < STRIPE_COUNT; i++) {
+        struct stripe *stripe = &directory->stripes[i];
+        pthread_mutex_lock(&stripe->lock);
+        LIST_EACH(&stripe->runs, link) {
+            const struct live *live = CONTAINER_OF(link, struct live, link);
+            if (is_of(live, workspace, user, session)) insert(ret, live->run);
+        }
+        pthread_mutex_unlock(&stripe->lock);
+    }
+}
+
 /* On the run's loop, where it also leaves the directory: what is found stays. */
 static void obey(void *ctx) {
     struct cancel_order *order = ctx;

@@ -45,6 +45,15 @@ MUST_CHECK bool directory_find(struct directory *directory, uint64_t run,
                                struct live_view *ret);
 void live_view_done(struct live_view *view);
 
+/* The live runs of one session, oldest first: at most SESSION_RUNS_MAX of them. */
+#define SESSION_RUNS_MAX 64
+struct session_runs {
+    size_t count;
+    uint64_t runs[SESSION_RUNS_MAX];
+};
+void directory_of_session(struct directory *directory, struct str workspace, struct str user,
+                          struct str session, struct session_runs *ret);
+
 /* Have a run cancelled, if it is alive. `why` is a constant. False: it is not. */
 bool directory_cancel(struct directory *directory, uint64_t run, struct str why);
 

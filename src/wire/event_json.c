@@ -30,6 +30,14 @@ static void write_bytes(struct json_writer *json, const char *key, struct str by
     buf_done(&text);
 }
 
+/* An id does not fit the numbers of every reader of JSON. */
+static void write_id(struct json_writer *json, const char *key, uint64_t id) {
+    char room[24];
+    struct buf text = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
+    buf_append_u64(&text, id);
+    json_member_str(json, key, buf_str(&text));
+}
+
 static void write_usage(struct json_writer *json, const struct event_usage *usage) {
     json_member_str(json, "model", usage->model);
     write_tokens(json, "prompt_tokens", usage->prompt);
@@ -61,7 +69,7 @@ static void write_fields(struct json_writer *json, const struct event *event) {
         json_member_str(json, "session", event->started.session);
         json_member_str(json, "text", event->started.text);
         json_member_str(json, "contract", event->started.contract);
-        if (event->started.parent) json_member_u64(json, "parent", event->started.parent);
+        if (event->started.parent) write_id(json, "parent", event->started.parent);
         json_member_i64(json, "unix_ms", event->started.unix_ms);
         break;
     case EVENT_TEXT: json_member_str(json, "text", event->text.text); break;

@@ -1,0 +1,74 @@
+#include "contract/weir/api.h"
+
+#include "contract/weir/inner.h"
+#include "run/run.h"
+
+#include <stdarg.h>
+
+bool api_identify(struct route_call *call, struct api_desk *desk, struct api_caller *ret) {
+    struct route_failure failure;
+    if (!desk->loaded) {
+        route_field(call, STR("retry-after"), STR("1"));
+        api_refuse(call, 503, STR("LOADING"), "the store is being opened; try again");
+        return false;
+    }
+    if (desk->identify(call, desk->identify_ctx, ret, &failure)) return true;
+    route_fail(call, &failure);
+    return false;
+}
+
+bool api_caller_set(struct api_caller *caller, struct str workspace, struct str user) {
+    *caller = (struct api_caller){.all_users = user.len == 0};
+    if (workspace.len + user.len > sizeof(caller->names)) return false;
+    memcpy(caller->names, workspace.at, workspace.len);
+    if (user.len) memcpy(caller->names + workspace.len, user.at, user.len);
+    caller->workspace_len = workspace.len;
+    caller->user_len = user.len;
+    return true;
+}
+
+struct str api_workspace(const struct api_caller *caller) {
+    return str_of(caller->names, caller->workspace_len);
+}
+
+struct str api_user(const struct api_caller *caller) {
+    return str_of(caller->names + caller->workspace_len, caller->user_len);
+}
+
+bool api_may_see(const struct api_caller *caller, struct str workspace, struct str user) {
+    return (caller->all_workspaces || str_equal(api_workspace(caller), workspace)) &&
+           (caller->all_users || str_equal(api_user(caller), user));
+}
+
+void api_refuse(struct route_call *call, int status, struct str code, const char *format, ...) {
+    struct buf message;
+    va_list values;
+    buf_init(&message, 2 * KIB);
+    va_start(values, format);
+    buf_vprintf(&message, format, values);
+    va_end(values);
+    route_fail(call, &(struct route_failure){status, code, buf_str(&message), STR_EMPTY});
+    buf_done(&message);
+}
+
+void api_refuse_unknown_run(struct route_call *call) {
+    api_refuse(call, 404, STR("RUN_NOT_FOUND"), "there is no such run");
+}
+
+bool api_run_id(struct route_call *call, uint64_t *ret) {
+    if (str_to_u64(route_parameter(call, STR("id")), ret) && *ret > 0) return true;
+    api_refuse_unknown_run(call);
+    return false;
+}
+
+static const struct route rows[] = {
+    /* clang-format off */
+    {STR_INIT("GET"), STR_INIT("/weir/v1/runs"),             api_list_runs,  ROUTE_HEAD},
+    {STR_INIT("GET"), STR_INIT("/weir/v1/runs/{id}"),        api_get_run,    ROUTE_HEAD},
+    {STR_INIT("GET"), STR_INIT("/weir/v1/runs/{id}/events"), api_run_events, ROUTE_PLAIN},
+    /* clang-format on */
+};
+
+void api_table(struct api_desk *desk, struct route_table *ret) {
+    *ret = (struct route_table){.rows = rows, .row_count = ARRAY_LEN(rows), .ctx = desk};
+}

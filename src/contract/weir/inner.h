@@ -1,0 +1,62 @@
+/* inner: what the files of these routes share. Private to this contract. */
+#ifndef WEIR_CONTRACT_WEIR_INNER_H
+#define WEIR_CONTRACT_WEIR_INNER_H
+
+#include "contract/weir/api.h"
+
+/* Who calls; false: the refusal has been sent. */
+MUST_CHECK bool api_identify(struct route_call *call, struct api_desk *desk,
+                             struct api_caller *ret);
+
+/* Of a caller who may not see all. */
+struct str api_workspace(const struct api_caller *caller);
+struct str api_user(const struct api_caller *caller);
+
+bool api_may_see(const struct api_caller *caller, struct str workspace, struct str user);
+
+/* Answer `status` with {"error":{"code","message"}}. */
+PRINTF_LIKE(4, 5)
+void api_refuse(struct route_call *call, int status, struct str code, const char *format, ...);
+
+/* No such run, or none that this caller may know of: the same answer. */
+void api_refuse_unknown_run(struct route_call *call);
+
+/* The run id in the path. False: it is none, and the refusal has been sent. */
+MUST_CHECK bool api_run_id(struct route_call *call, uint64_t *ret);
+
+/* What is known of one run, from its events. */
+struct run_summary {
+    bool known;   /* false: nothing is */
+    bool started; /* false: it waits for its session */
+    uint64_t run, last_seq, parent;
+    int64_t started_ms, ended_ms; /* Unix time; ended 0: not yet */
+    enum event_kind last_kind;
+    bool interrupted; /* ended because its process died */
+    struct buf names; /* owns the text below */
+    struct str workspace, user, session, agent, text, contract, model;
+    struct event_usage usage; /* sums; an unknown count stays unknown */
+};
+/* "running", "waiting", "done" ... */
+struct str run_summary_state(const struct run_summary *summary);
+
+void run_summary_init(struct run_summary *summary, uint64_t run);
+void run_summary_done(struct run_summary *summary);
+void run_summary_add(struct run_summary *summary, const struct event *event, uint64_t seq);
+
+/* What a live run that has no events yet is called. */
+void run_summary_queued(struct run_summary *summary, const struct live_view *view);
+
+/* Add all events of a store's section. */
+void run_summary_add_section(struct run_summary *summary, const struct store_section *section);
+
+/* Read a whole run from the store, piece by piece; `done` comes once, later. The summary is
+ * the caller's until then and after. Cancel by run_scan_cancel(): `done` will not come. */
+struct run_scan;
+typedef void run_scanned_fn(const struct err *failed, void *ctx);
+struct run_scan *run_scan_start(struct api_desk *desk, struct run_summary *summary,
+                                run_scanned_fn *done, void *ctx);
+void run_scan_cancel(struct run_scan *scan); /* NULL is fine */
+
+route_fn api_list_runs, api_get_run, api_run_events;
+
+#endif

@@ -1,0 +1,264 @@
+/* runs: one run, and the runs of a session, as JSON. */
+#include "base/mem.h"
+#include "contract/weir/inner.h"
+#include "wire/json.h"
+
+#include <stdlib.h>
+
+#define LIST_RUNS_MAX 100
+#define LIST_MAX_BYTES (4 * MIB)
+#define NAME_MAX_BYTES (4 * KIB)
+#define BODY_MAX_BYTES (32 * MIB)
+
+/* --- a run as JSON ------------------------------------------------------------------------ */
+
+/* Ids do not fit the numbers of every reader of JSON, so they are strings. */
+static void write_id(struct json_writer *json, const char *key, uint64_t id) {
+    char room[24];
+    struct buf text = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
+    buf_append_u64(&text, id);
+    json_member_str(json, key, buf_str(&text));
+}
+
+static void write_count(struct json_writer *json, const char *key, int64_t count) {
+    if (count == TOKENS_UNKNOWN) {
+        json_member_null(json, key);
+    } else {
+        json_member_i64(json, key, count);
+    }
+}
+
+static void write_run(struct json_writer *json, const struct run_summary *summary) {
+    json_open_object(json);
+    write_id(json, "id", summary->run);
+    json_member_str(json, "state", run_summary_state(summary));
+    json_member_bool(json, "interrupted", summary->interrupted);
+    json_member_str(json, "workspace", summary->workspace);
+    json_member_str(json, "user", summary->user);
+    json_member_str(json, "session_id", summary->session);
+    json_member_str(json, "agent", summary->agent);
+    json_member_str(json, "contract", summary->contract);
+    json_member_str(json, "text", summary->text);
+    if (summary->parent) write_id(json, "parent", summary->parent);
+    json_member_i64(json, "started_unix_ms", summary->started_ms);
+    if (summary->ended_ms) json_member_i64(json, "ended_unix_ms", summary->ended_ms);
+    json_member_u64(json, "last_seq", summary->last_seq);
+    json_member_object(json, "usage");
+    json_member_i64(json, "model_calls", summary->usage.call_sequence);
+    write_count(json, "prompt_tokens", summary->usage.prompt);
+    write_count(json, "completion_tokens", summary->usage.completion);
+    write_count(json, "total_tokens", summary->usage.total);
+    json_close(json);
+    json_close(json);
+}
+
+static void nobody_waits(void *ctx) {
+    (void)ctx;
+}
+
+/* What a live run's journal holds; false when its beginning has left the window. */
+static bool add_live(struct run_summary *summary, const struct live_view *view,
+                     struct loop *loop) {
+    struct cursor *cursor;
+    struct event event;
+    struct err e;
+    if (!cursor_open(view->journal, 0, loop, nobody_waits, NULL, &cursor, &e)) return false;
+    while (cursor_next(cursor, &event)) run_summary_add(summary, &event, event.seq);
+    cursor_close(cursor);
+    if (!summary->known) run_summary_queued(summary, view);
+    return true;
+}
+
+/* --- GET /weir/v1/runs/{id} --------------------------------------------------------------- */
+
+struct get {
+    struct route_call *call;
+    struct api_caller caller;
+    struct run_summary summary;
+    struct run_scan *scan;
+};
+
+static void get_over(void *ctx) {
+    struct get *get = ctx;
+    run_scan_cancel(get->scan);
+    run_summary_done(&get->summary);
+    free(get);
+}
+
+static const struct route_watch get_watch = {.left = get_over, .closed = get_over};
+
+static void get_answer(const struct err *failed, void *ctx) {
+    struct get *get = ctx;
+    const struct run_summary *summary = &get->summary;
+    get->scan = NULL;
+    if (failed) {
+        api_refuse(get->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
+        return;
+    }
+    if (!summary->known || !api_may_see(&get->caller, summary->workspace, summary->user)) {
+        api_refuse_unknown_run(get->call);
+        return;
+    }
+    struct buf body;
+    buf_init(&body, BODY_MAX_BYTES);
+    struct json_writer json = json_writer(&body);
+    write_run(&json, summary);
+    route_reply(get->call, 200, STR("application/json"), buf_str(&body));
+    buf_done(&body);
+}
+
+void api_get_run(struct route_call *call, void *ctx) {
+    struct api_desk *desk = ctx;
+    struct api_caller caller;
+    struct live_view view;
+    uint64_t run;
+    if (!api_identify(call, desk, &caller) || !api_run_id(call, &run)) return;
+    struct get *get = MEM_NEW(struct get);
+    get->call = call;
+    get->caller = caller;
+    run_summary_init(&get->summary, run);
+    route_watch(call, &get_watch, get);
+    bool whole = false;
+    if (directory_find(desk->directory, run, &view)) {
+        whole = add_live(&get->summary, &view, desk->loop);
+        live_view_done(&view);
+    }
+    if (whole) {
+        get_answer(NULL, get);
+    } else {
+        get->scan = run_scan_start(desk, &get->summary, get_answer, get);
+    }
+}
+
+/* --- GET /weir/v1/runs?session_id= -------------------------------------------------------- */
+
+struct list_call {
+    struct api_desk *desk;
+    struct route_call *call; /* NULL once it is gone */
+    struct buf names;        /* owns the three below */
+    struct str workspace, user, session;
+    struct store_load load;
+};
+
+static void list_over(void *ctx) {
+    ((struct list_call *)ctx)->call = NULL;
+}
+
+static const struct route_watch list_watch = {.left = list_over, .closed = list_over};
+
+/* Consecutive sections of one run become one entry. Runs that live now come last. */
+static void write_stored(struct json_writer *json, const struct store_load *load) {
+    for (size_t i = 0; i < load->section_count;) {
+        struct run_summary summary;
+        run_summary_init(&summary, load->sections[i].run);
+        for (; i < load->section_count && load->sections[i].run == summary.run; i++) {
+            run_summary_add_section(&summary, &load->sections[i]);
+        }
+        write_run(json, &summary);
+        run_summary_done(&summary);
+    }
+}
+
+static bool was_stored(const struct store_load *load, uint64_t run) {
+    for (size_t i = 0; i < load->section_count; i++) {
+        if (load->sections[i].run == run) return true;
+    }
+    return false;
+}
+
+static void write_live(struct json_writer *json, struct list_call *list) {
+    struct session_runs live;
+    directory_of_session(list->desk->directory, list->workspace, list->user, list->session,
+                         &live);
+    for (size_t i = 0; i < live.count; i++) {
+        struct run_summary summary;
+        struct live_view view;
+        if (was_stored(&list->load, live.runs[i])) continue;
+        if (!directory_find(list->desk->directory, live.runs[i], &view)) continue;
+        run_summary_init(&summary, live.runs[i]);
+        if (add_live(&summary, &view, list->desk->loop)) write_run(json, &summary);
+        run_summary_done(&summary);
+        live_view_done(&view);
+    }
+}
+
+static void list_answer(struct list_call *list, const struct err *failed) {
+    if (failed) {
+        api_refuse(list->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
+        return;
+    }
+    struct buf body;
+    buf_init(&body, BODY_MAX_BYTES);
+    struct json_writer json = json_writer(&body);
+    json_open_object(&json);
+    json_member_array(&json, "runs");
+    write_stored(&json, &list->load);
+    write_live(&json, list);
+    json_close(&json);
+    json_member_bool(&json, "more", list->load.more);
+    json_close(&json);
+    route_reply(list->call, 200, STR("application/json"), buf_str(&body));
+    buf_done(&body);
+}
+
+static void list_loaded(struct store_load *load, const struct err *failed, void *ctx) {
+    struct list_call *list = ctx;
+    if (list->call) {
+        struct route_call *call = list->call;
+        list_answer(list, failed);
+        route_watch(call, NULL, NULL);
+    }
+    arena_free(load->arena);
+    buf_done(&list->names);
+    free(list);
+}
+
+/* A name of the query, or what the caller is bound to. */
+static struct str take_name(struct list_call *list, struct str name, struct str otherwise) {
+    size_t at = list->names.len;
+    if (!route_query(list->call, name, &list->names)) buf_append(&list->names, otherwise);
+    return str_of(list->names.at + at, list->names.len - at);
+}
+
+void api_list_runs(struct route_call *call, void *ctx) {
+    struct api_desk *desk = ctx;
+    struct api_caller caller;
+    if (!api_identify(call, desk, &caller)) return;
+    struct list_call *list = MEM_NEW(struct list_call);
+    *list = (struct list_call){.desk = desk, .call = call};
+    buf_init(&list->names, 4 * NAME_MAX_BYTES);
+    char *room = buf_room(&list->names, 3 * NAME_MAX_BYTES); /* so that the views do not move */
+    (void)room;
+    list->workspace =
+        take_name(list, STR("workspace"),
+                  caller.all_workspaces ? STR("default") : api_workspace(&caller));
+    list->user =
+        take_name(list, STR("user"), caller.all_users ? STR("anonymous") : api_user(&caller));
+    list->session = take_name(list, STR("session_id"), STR_EMPTY);
+    bool allowed = api_may_see(&caller, list->workspace, list->user);
+    if (list->session.len == 0 || !allowed) {
+        if (allowed) {
+            api_refuse(
+                call, 400, STR("INVALID_INPUT"),
+                "say whose runs: ?session_id=... (and user=, workspace= where the caller "
+                "may see several)");
+        } else {
+            api_refuse(call, 403, STR("FORBIDDEN"),
+                       "these runs belong to another workspace or user");
+        }
+        buf_done(&list->names);
+        free(list);
+        return;
+    }
+    route_watch(call, &list_watch, list);
+    list->load = (struct store_load){.question = STORE_SESSION,
+                                     .workspace = list->workspace,
+                                     .user = list->user,
+                                     .session = list->session,
+                                     .runs_max = LIST_RUNS_MAX,
+                                     .max_bytes = LIST_MAX_BYTES,
+                                     .home = desk->loop,
+                                     .on_loaded = list_loaded,
+                                     .ctx = list};
+    store_load(desk->store, &list->load);
+}

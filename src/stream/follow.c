@@ -1,0 +1,224 @@
+#include "stream/follow.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define PIECE_MAX_BYTES (1 * MIB)
+
+struct follow {
+    struct follow_options options;
+    uint64_t seq;           /* of the last event that the wire has seen */
+    struct stream *stream;  /* on a live journal or on a piece */
+    struct journal *piece;  /* what the store gave, while it is read */
+    struct task go_on;      /* look for what comes next */
+    struct store_load load; /* while `loading` */
+    bool begun, loading, freed;
+};
+
+static void look(void *ctx);
+
+/* --- the wire in between ------------------------------------------------------------------ */
+
+static enum stream_verdict judge(const struct event *event, void *ctx) {
+    struct follow *follow = ctx;
+    const struct stream_wire *wire = follow->options.wire;
+    return wire->judge ? wire->judge(event, follow->options.ctx) : stream_judge(event);
+}
+
+static void project(const struct event *event, enum close_frame frame, void *ctx) {
+    struct follow *follow = ctx;
+    follow->seq = event->seq;
+    if (follow->piece && follow->seq == journal_appended(follow->piece)) {
+        loop_defer(follow->options.loop, &follow->go_on);
+    }
+    follow->options.wire->project(event, frame, follow->options.ctx);
+}
+
+static size_t queued(void *ctx) {
+    struct follow *follow = ctx;
+    return follow->options.wire->queued(follow->options.ctx);
+}
+
+static void wake_at(size_t low, void *ctx) {
+    struct follow *follow = ctx;
+    follow->options.wire->wake_at(low, follow->options.ctx);
+}
+
+static uint64_t stalled_ms(void *ctx) {
+    struct follow *follow = ctx;
+    return follow->options.wire->stalled_ms(follow->options.ctx);
+}
+
+static void heartbeat(void *ctx) {
+    struct follow *follow = ctx;
+    if (follow->options.wire->heartbeat) follow->options.wire->heartbeat(follow->options.ctx);
+}
+
+static void ended(struct close_ending ending, enum close_cause cause, const struct event *last,
+                  void *ctx) {
+    struct follow *follow = ctx;
+    task_cancel(&follow->go_on);
+    follow->options.wire->ended(ending, cause, last, follow->options.ctx);
+}
+
+static const struct stream_wire between = {
+    .judge = judge,
+    .project = project,
+    .queued = queued,
+    .wake_at = wake_at,
+    .stalled_ms = stalled_ms,
+    .heartbeat = heartbeat,
+    .ended = ended,
+};
+
+/* --- streams ------------------------------------------------------------------------------ */
+
+static void begin(struct follow *follow) {
+    if (follow->begun) return;
+    follow->begun = true;
+    follow->options.begun(follow->options.ctx);
+}
+
+/* Read `journal` (borrowed) from where the wire stands. */
+static bool read_on(struct follow *follow, struct journal *journal, struct err *e) {
+    const struct follow_options *options = &follow->options;
+    return stream_open(&(struct stream_options){.loop = options->loop,
+                                                .journal = journal,
+                                                .after_seq = follow->seq,
+                                                .mode = options->mode,
+                                                .stall_ms = options->stall_ms,
+                                                .heartbeat_ms = options->heartbeat_ms,
+                                                .wire = &between,
+                                                .ctx = follow},
+                       &follow->stream, e);
+}
+
+/* False when the run is not alive, or its journal does not reach back that far. */
+static bool read_live(struct follow *follow) {
+    struct live_view view;
+    struct err e;
+    if (!directory_find(follow->options.directory, follow->options.run, &view)) return false;
+    bool opened = read_on(follow, view.journal, &e);
+    live_view_done(&view);
+    if (opened) begin(follow);
+    return opened;
+}
+
+/* --- pieces ------------------------------------------------------------------------------- */
+
+/* The events of the answer as a journal of their own; what does not follow on is left out. */
+static struct journal *piece_of(const struct follow *follow) {
+    struct journal *piece =
+        journal_new(&(struct journal_options){.loop = follow->options.loop,
+                                              .run = follow->options.run,
+                                              .after_seq = follow->seq,
+                                              .window_max_bytes = SIZE_MAX});
+    for (size_t i = 0; i < follow->load.section_count; i++) {
+        struct str rest = follow->load.sections[i].events;
+        uint64_t seq = follow->load.sections[i].first_seq;
+        struct event event = {0};
+        struct err e;
+        for (; rest.len && event_decode(&rest, &event, &e); seq++) {
+            if (seq == journal_appended(piece) + 1) journal_append(piece, &event);
+        }
+    }
+    return piece;
+}
+
+static void tell_missing(struct follow *follow, const struct err *failed) {
+    if (follow->begun) {
+        /* It was there a moment ago: nothing better can be said than that it broke off. */
+        follow->options.wire->ended((struct close_ending){FRAME_NONE, ERR_UNAVAILABLE},
+                                    CAUSE_FAILED, NULL, follow->options.ctx);
+    } else {
+        follow->options.missing(failed, follow->options.ctx);
+    }
+}
+
+static void on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
+    struct follow *follow = ctx;
+    struct err e;
+    follow->loading = false;
+    if (follow->freed) {
+        arena_free(load->arena);
+        free(follow);
+        return;
+    }
+    struct journal *piece = failed ? NULL : piece_of(follow);
+    arena_free(load->arena);
+    bool more = piece && journal_appended(piece) > follow->seq;
+    if (more && read_on(follow, piece, &e)) {
+        follow->piece = piece;
+        begin(follow);
+        return;
+    }
+    journal_unref(piece);
+    tell_missing(follow, failed);
+}
+
+static void read_store(struct follow *follow) {
+    if (!follow->options.store) {
+        tell_missing(follow, NULL);
+        return;
+    }
+    follow->loading = true;
+    follow->load = (struct store_load){.question = STORE_RUN,
+                                       .run = follow->options.run,
+                                       .after_seq = follow->seq,
+                                       .max_bytes = PIECE_MAX_BYTES,
+                                       .home = follow->options.loop,
+                                       .on_loaded = on_loaded,
+                                       .ctx = follow};
+    store_load(follow->options.store, &follow->load);
+}
+
+static void drop_stream(struct follow *follow) {
+    stream_free(follow->stream);
+    follow->stream = NULL;
+    journal_unref(follow->piece);
+    follow->piece = NULL;
+}
+
+static void look(void *ctx) {
+    struct follow *follow = ctx;
+    drop_stream(follow);
+    if (!read_live(follow)) read_store(follow);
+}
+
+/* --- life --------------------------------------------------------------------------------- */
+
+struct follow *follow_new(const struct follow_options *options) {
+    struct follow *follow = MEM_NEW(struct follow);
+    follow->options = *options;
+    follow->seq = options->after_seq;
+    task_init(&follow->go_on, look, follow);
+    loop_defer(options->loop, &follow->go_on);
+    return follow;
+}
+
+void follow_free(struct follow *follow) {
+    if (!follow) return;
+    task_cancel(&follow->go_on);
+    drop_stream(follow);
+    follow->freed = true;
+    if (!follow->loading) free(follow);
+}
+
+void follow_end(struct follow *follow, enum close_cause cause) {
+    if (follow->stream) {
+        stream_end(follow->stream, cause);
+        return;
+    }
+    enum err_code status = cause == CAUSE_DEADLINE  ? ERR_DEADLINE_EXCEEDED
+                           : cause == CAUSE_STALLED ? ERR_RESOURCE_EXHAUSTED
+                                                    : ERR_CANCELLED;
+    task_cancel(&follow->go_on);
+    follow->options.wire->ended((struct close_ending){FRAME_NONE, status}, cause, NULL,
+                                follow->options.ctx);
+}
+
+void follow_drained(struct follow *follow) {
+    if (follow->stream) stream_drained(follow->stream);
+}

@@ -1,0 +1,48 @@
+/* follow: read a run wherever its events are.
+ *
+ * A live run is read from its journal; what has left the journal's window, and what ended long
+ * ago, from the store, piece by piece. The wire sees one stream of events without gaps.
+ *
+ *     after_seq ─▶ live journal reaches back that far? ─▶ stream on it
+ *                     │ no                                  ▲
+ *                     ▼                                     │ piece is read: look again
+ *                  a piece from the store ─▶ stream on the piece
+ *
+ * Memory   opaque; follow_free() at any time, also from inside a callback.
+ * Threads  belongs to one loop.
+ * Source   design.md "The journal" and "Slow readers": observers never pace.
+ */
+#ifndef WEIR_STREAM_FOLLOW_H
+#define WEIR_STREAM_FOLLOW_H
+
+#include "run/directory.h"
+#include "store/store.h"
+#include "stream/stream.h"
+
+struct follow;
+
+struct follow_options {
+    struct loop *loop;
+    struct directory *directory;
+    struct store *store; /* NULL: only live runs are found */
+    uint64_t run, after_seq;
+    enum close_mode mode;
+    uint64_t stall_ms, heartbeat_ms; /* as struct stream_options has them */
+    const struct stream_wire *wire;  /* `ended` is the last call, as ever */
+    /* Once, before the wire hears anything: there is something to read (or will be). */
+    void (*begun)(void *ctx);
+    /* Instead of `begun`: no live run, and nothing after `after_seq` in the store; `failed`
+     * says what kept the store from answering, or is NULL. The last call of all. */
+    void (*missing)(const struct err *failed, void *ctx);
+    void *ctx;
+};
+
+/* No callback before it returns. */
+struct follow *follow_new(const struct follow_options *options);
+void follow_free(struct follow *follow); /* no callback afterwards; NULL is fine */
+
+/* As the functions of a stream with the same names. */
+void follow_end(struct follow *follow, enum close_cause cause);
+void follow_drained(struct follow *follow);
+
+#endif
