@@ -36,7 +36,7 @@ static z_stream stream_over(struct str bytes) {
 /* Inflate one piece to the end of `out`. At its limit the piece is empty: zlib can then still
  * say that this was the end, or show that it was not. */
 static int inflate_piece(z_stream *stream, struct buf *out) {
-    Bytef nowhere;
+    Bytef nowhere = 0; /* zlib wants a place, even for nothing */
     size_t left = out->max_bytes - out->len;
     size_t len = left < PIECE_BYTES ? left : PIECE_BYTES;
     stream->next_out = len ? (Bytef *)buf_room(out, len) : &nowhere;

@@ -200,9 +200,9 @@ static void say_error(struct asked *asked, enum err_code code, const char *text)
     asked->response.error_response = error;
 }
 
-static bool among(const struct file **list, size_t count, const struct file *file) {
+static bool among(const size_t *list, size_t count, size_t index) {
     for (size_t i = 0; i < count; i++) {
-        if (list[i] == file) return true;
+        if (list[i] == index) return true;
     }
     return false;
 }
@@ -213,18 +213,20 @@ static void say_file(struct asked *asked, const struct file *file) {
         say_error(asked, ERR_NOT_FOUND, "not known here");
         return;
     }
-    const struct file **list = room_for(asked, asked->files.count, sizeof(*list));
+    const struct file *all = asked->files.at;
+    size_t *list = room_for(asked, asked->files.count, sizeof(*list)); /* places in `all` */
     size_t count = 0;
-    list[count++] = file;
+    list[count++] = (size_t)(file - all);
     for (size_t i = 0; i < count; i++) {
-        const struct pb_file_descriptor *from = list[i]->descriptor;
+        const struct pb_file_descriptor *from = all[list[i]].descriptor;
         for (size_t j = 0; j < from->dependency_count; j++) {
             const struct file *needed = file_named(&asked->files, from->dependency[j]);
-            if (needed && !among(list, count, needed)) list[count++] = needed;
+            if (needed && !among(list, count, (size_t)(needed - all)))
+                list[count++] = (size_t)(needed - all);
         }
     }
     struct str *bytes = room_for(asked, count, sizeof(*bytes));
-    for (size_t i = 0; i < count; i++) bytes[i] = list[i]->bytes;
+    for (size_t i = 0; i < count; i++) bytes[i] = all[list[i]].bytes;
     struct grpc_file_descriptor_response *said = room_for(asked, 1, sizeof(*said));
     said->file_descriptor_proto = bytes;
     said->file_descriptor_proto_count = count;
