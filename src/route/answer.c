@@ -172,13 +172,16 @@ static struct str copy(struct route_call *call, struct str text) {
 
 void route_field(struct route_call *call, struct str name, struct str value) {
     assert(call->state == ANSWER_COLLECTING || call->state == ANSWER_HANDLING);
-    if (!call->extra) {
-        call->arena = arena_new(EXTRA_MAX_BYTES);
-        call->extra = ARENA_NEW(call->arena, struct extra);
-    }
+    if (!call->arena) call->arena = arena_new(EXTRA_MAX_BYTES);
+    if (!call->extra) call->extra = ARENA_NEW(call->arena, struct extra);
     assert(call->extra->count < EXTRA_MAX);
     call->extra->fields[call->extra->count++] =
         (struct field){copy(call, name), copy(call, value)};
+}
+
+struct str route_keep(struct route_call *call, struct str text) {
+    if (!call->arena) call->arena = arena_new(EXTRA_MAX_BYTES);
+    return copy(call, text);
 }
 
 struct section {
@@ -290,6 +293,9 @@ void route_sse_begin(struct route_call *call) {
     if (exchange_http(call->exchange) == EXCHANGE_HTTP_1_1)
         add(&head, STR("connection"), STR("keep-alive"));
     exchange_head(call->exchange, 200, head.fields, head.count);
+    arena_free(call->arena); /* the head is out, and a stream may stay for long */
+    call->arena = NULL;
+    call->extra = NULL;
 }
 
 /* An event that does not fit is not sent in part: the reader is cut off before it. */

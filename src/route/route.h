@@ -101,6 +101,10 @@ struct str route_header(const struct route_call *call, struct str lower_case_nam
 /* One more field for the response head (copied), 16 at most; before the reply begins. */
 void route_field(struct route_call *call, struct str name, struct str value);
 
+/* A copy of a few bytes (64 KiB a call with all its fields) for this answer's head and body:
+ * valid until it begins. */
+struct str route_keep(struct route_call *call, struct str text);
+
 /* Answer with one body and end. */
 void route_reply(struct route_call *call, int status, struct str content_type, struct str body);
 

@@ -8,6 +8,10 @@
 
 #define UUID_LEN 36
 
+static bool too_large(struct err *e) {
+    return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
+}
+
 /* --- session ids -------------------------------------------------------------------------- */
 
 static bool new_uuid(struct arena *arena, struct str *ret) {
@@ -57,7 +61,7 @@ static bool take_session(struct json body, struct str header, struct arena *aren
                            json_kind_name(value.kind));
         }
         struct str session;
-        if (!json_str(value, arena, &session)) goto too_large;
+        if (!json_str(value, arena, &session)) return too_large(e);
         if (session.len == 0) continue;
         ret->session = session;
         ret->used_thread_id = session_places[i].is_thread;
@@ -67,9 +71,7 @@ static bool take_session(struct json body, struct str header, struct arena *aren
         ret->session = header;
         return true;
     }
-    if (new_uuid(arena, &ret->session)) return true;
-too_large:
-    return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
+    return new_uuid(arena, &ret->session) || too_large(e);
 }
 
 /* --- input -------------------------------------------------------------------------------- */
@@ -100,7 +102,7 @@ static struct json words_of(struct json input) {
     if (input.kind == JSON_ARRAY) return last_message(input);
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         struct json value = json_find(input, str_from(keys[i]));
-        if (value.kind == JSON_STRING) return value;
+        if (value.kind == JSON_STRING && !json_is(value, STR(""))) return value;
     }
     struct json messages = json_find(input, STR("messages"));
     return messages.kind == JSON_ARRAY ? last_message(messages) : (struct json){0};
@@ -114,10 +116,11 @@ static bool compact(struct json value, struct arena *arena, struct str *ret) {
     return fits;
 }
 
-static bool take_text(struct json input, struct arena *arena, struct runtime_request *ret) {
+static bool take_text(struct json input, struct arena *arena, struct str *ret) {
     struct json words = input.kind == JSON_STRING ? input : words_of(input);
-    if (words.kind == JSON_STRING) return json_str(words, arena, &ret->text);
-    return compact(input, arena, &ret->text);
+    bool empty = input.kind != JSON_STRING && json_is(words, STR(""));
+    if (words.kind == JSON_STRING && !empty) return json_str(words, arena, ret);
+    return compact(input, arena, ret);
 }
 
 /* `input`, or one of the names that callers outside the contract give it. */
@@ -152,36 +155,63 @@ static bool take_user(struct json body, struct arena *arena, struct runtime_requ
     return true;
 }
 
+/* Every body here is one object; `example` is what it should hold. */
+static bool read_body(struct str text, const char *example, struct json *ret, struct err *e) {
+    if (text.len == 0) {
+        return err_set(e, ERR_MALFORMED, "the body is empty; send a JSON object with %s",
+                       example);
+    }
+    if (!json_read(text, ret, e)) return false;
+    if (ret->kind == JSON_OBJECT) return true;
+    return err_set(e, ERR_INVALID_ARGUMENT, "the body must be a JSON object, not %s",
+                   json_kind_name(ret->kind));
+}
+
+static bool check_input(struct json input, struct err *e) {
+    if (input.kind == JSON_NONE) {
+        return err_set(e, ERR_MALFORMED, "the required field \"input\" is missing");
+    }
+    if (input.kind != JSON_STRING && input.kind != JSON_OBJECT && input.kind != JSON_ARRAY) {
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "input must be a string, an object or an array, not %s",
+                       json_kind_name(input.kind));
+    }
+    if (!json_is(input, STR(""))) return true;
+    return err_set(e, ERR_INVALID_ARGUMENT, "input must not be empty");
+}
+
 bool runtime_request_parse(struct str text, struct str header_session, struct arena *arena,
                            struct runtime_request *ret, struct err *e) {
     struct json body;
     *ret = (struct runtime_request){0};
-    if (text.len == 0) {
-        return err_set(e, ERR_MALFORMED,
-                       "the body is empty; send a JSON object with \"input\"");
-    }
-    if (!json_read(text, &body, e)) return false;
-    if (body.kind != JSON_OBJECT) {
-        return err_set(e, ERR_INVALID_ARGUMENT, "the body must be a JSON object, not %s",
-                       json_kind_name(body.kind));
-    }
-    ret->input = input_of(body);
-    if (ret->input.kind == JSON_NONE) {
-        return err_set(e, ERR_MALFORMED, "the required field \"input\" is missing");
-    }
-    ret->wants_text = ret->input.kind == JSON_STRING;
-    if (!ret->wants_text && ret->input.kind != JSON_OBJECT && ret->input.kind != JSON_ARRAY) {
-        return err_set(e, ERR_INVALID_ARGUMENT,
-                       "input must be a string, an object or an array, not %s",
-                       json_kind_name(ret->input.kind));
-    }
-    if (!check_types(body, e)) return false;
+    if (!read_body(text, "\"input\"", &body, e)) return false;
+    struct json input = input_of(body);
+    if (!check_input(input, e) || !check_types(body, e)) return false;
     if (!take_session(body, header_session, arena, ret, e)) return false;
-    if (!take_text(ret->input, arena, ret) || !take_user(body, arena, ret)) {
-        return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
+    ret->wants_text = input.kind == JSON_STRING;
+    if (take_text(input, arena, &ret->text) && take_user(body, arena, ret)) return true;
+    return too_large(e);
+}
+
+/* --- /resume ------------------------------------------------------------------------------ */
+
+bool resume_request_parse(struct str text, struct arena *arena, struct resume_request *ret,
+                          struct err *e) {
+    struct json body;
+    *ret = (struct resume_request){0};
+    if (!read_body(text, "\"thread_id\" and \"human_input\"", &body, e)) return false;
+    struct json thread = json_find(body, STR("thread_id"));
+    struct json words = json_find(body, STR("human_input"));
+    if (thread.kind != JSON_STRING) {
+        return err_set(e, ERR_INVALID_ARGUMENT, "thread_id must be a string, not %s",
+                       json_kind_name(thread.kind));
     }
-    if (ret->text.len == 0) {
-        return err_set(e, ERR_INVALID_ARGUMENT, "input must not be empty");
+    if (words.kind == JSON_NONE) {
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "human_input is missing; any JSON value will do, null too");
     }
-    return true;
+    ret->wants_text = words.kind == JSON_STRING;
+    bool fits = ret->wants_text ? json_str(words, arena, &ret->text)
+                                : compact(words, arena, &ret->text);
+    return fits && json_str(thread, arena, &ret->thread) ? true : too_large(e);
 }

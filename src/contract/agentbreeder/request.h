@@ -1,4 +1,5 @@
-/* request: what /invoke and /stream are asked, in all the spellings that real callers use.
+/* request: what /invoke, /stream and /resume are asked, in all the spellings that real callers
+ * use.
  *
  * Memory   views into the body, or in the arena that parsing was given.
  * Threads  none.
@@ -13,7 +14,6 @@
 
 struct runtime_request {
     struct str text;     /* what the turn is about */
-    struct json input;   /* as it came */
     bool wants_text;     /* input was a string: so must the output be */
     struct str session;  /* the caller's, or a new UUID */
     bool used_thread_id; /* the caller says thread_id: he is answered with it too */
@@ -26,5 +26,16 @@ struct runtime_request {
 MUST_CHECK bool runtime_request_parse(struct str body, struct str header_session,
                                       struct arena *arena, struct runtime_request *ret,
                                       struct err *e);
+
+struct resume_request {
+    struct str thread; /* may be empty: then it is nobody's */
+    struct str text;   /* the human's words; what is no string, as compact JSON */
+    bool wants_text;   /* they were a string */
+};
+
+/* errors  ERR_MALFORMED no JSON (400); ERR_INVALID_ARGUMENT a field that is missing or of the
+ *         wrong type (422); ERR_RESOURCE_EXHAUSTED the arena's limit */
+MUST_CHECK bool resume_request_parse(struct str body, struct arena *arena,
+                                     struct resume_request *ret, struct err *e);
 
 #endif

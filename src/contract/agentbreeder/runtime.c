@@ -1,30 +1,15 @@
 #include "contract/agentbreeder/runtime.h"
 
 #include "base/log.h"
+#include "base/same.h"
+#include "contract/agentbreeder/describe.h"
 #include "contract/agentbreeder/turn.h"
-
-#include <nettle/memops.h>
+#include "wire/json.h"
 
 #define VERSION_HEADER STR_INIT("x-runtime-contract-version")
+#define VERSION "1"
 #define RETRY_AFTER_S STR("5")
-
-/* --- /health ------------------------------------------------------------------------------ */
-
-static void health(struct route_call *call, void *ctx) {
-    const struct runtime_desk *desk = ctx;
-    const struct runtime_settings *settings = desk->settings;
-    struct buf body;
-    buf_init(&body, 8 * KIB);
-    struct json_writer json = json_writer(&body);
-    json_open_object(&json);
-    json_member_str(&json, "status", desk->loaded ? STR("healthy") : STR("loading"));
-    json_member_str(&json, "agent_name", settings->agent_name);
-    json_member_str(&json, "version", settings->agent_version);
-    if (settings->framework.len) json_member_str(&json, "framework", settings->framework);
-    json_close(&json);
-    route_reply(call, 200, STR("application/json"), buf_str(&body));
-    buf_done(&body);
-}
+#define QUOTED_MAX_BYTES 200 /* of what a peer sent */
 
 /* --- who may come in ---------------------------------------------------------------------- */
 
@@ -39,11 +24,6 @@ static void note_refusal(struct route_call *call, const char *why) {
               STR_ARG(exchange_peer(route_exchange(call))));
 }
 
-/* Constant time in the token's content; its length is no secret. */
-static bool is_token(struct str given, struct str token) {
-    return given.len == token.len && memeql_sec(given.at, token.at, token.len);
-}
-
 static bool may_enter(struct route_call *call, const struct runtime_settings *settings,
                       struct route_failure *ret) {
     if (settings->token.len == 0) return true;
@@ -56,7 +36,7 @@ static bool may_enter(struct route_call *call, const struct runtime_settings *se
         route_field(call, STR("www-authenticate"), STR("Bearer realm=\"weir\""));
         return refuse(ret, 401, STR("UNAUTHORIZED"), STR("Missing bearer token"));
     }
-    if (!is_token(given, settings->token)) {
+    if (!same_secret(given, settings->token)) {
         note_refusal(call, "not ours");
         return refuse(ret, 403, STR("FORBIDDEN"), STR("Invalid bearer token"));
     }
@@ -65,18 +45,38 @@ static bool may_enter(struct route_call *call, const struct runtime_settings *se
     return true;
 }
 
-static bool speaks_version(struct route_call *call, struct route_failure *ret) {
-    struct str asked = route_header(call, (struct str)VERSION_HEADER);
-    if (!asked.at || str_equal(asked, STR("1"))) return true;
-    return refuse(ret, 400, STR("UNSUPPORTED_CONTRACT_VERSION"),
-                  STR("this agent speaks Runtime Contract version 1; leave the header out or "
-                      "send 1"));
+/* {"supported":["1"],"requested":"2"} */
+static struct str version_details(struct route_call *call, struct str asked) {
+    struct buf details;
+    buf_init(&details, 2 * KIB);
+    struct json_writer json = json_writer(&details);
+    json_open_object(&json);
+    json_member_array(&json, "supported");
+    json_write_str(&json, STR(VERSION));
+    json_close(&json);
+    json_member_str(&json, "requested", str_head(asked, QUOTED_MAX_BYTES));
+    json_close(&json);
+    struct str kept = route_keep(call, buf_str(&details));
+    buf_done(&details);
+    return kept;
 }
 
+static bool speaks_version(struct route_call *call, struct route_failure *ret) {
+    struct str asked = route_header(call, (struct str)VERSION_HEADER);
+    if (!asked.at || str_equal(asked, STR(VERSION))) return true;
+    refuse(ret, 400, STR("UNSUPPORTED_CONTRACT_VERSION"),
+           STR("this agent speaks Runtime Contract version " VERSION
+               "; leave the header out or send " VERSION));
+    ret->details = version_details(call, asked);
+    return false;
+}
+
+/* Everything after path and method and before the body, in the order of 1.13. What is in this
+ * table is implemented: there is no 501. */
 static bool guard(struct route_call *call, const struct route *row, void *ctx,
                   struct route_failure *ret) {
     const struct runtime_desk *desk = ctx;
-    if (!(row->needs & ROUTE_AUTH)) return true;
+    (void)row;
     if (!may_enter(call, desk->settings, ret) || !speaks_version(call, ret)) return false;
     if (desk->loaded) return true;
     route_field(call, STR("retry-after"), RETRY_AFTER_S);
@@ -100,17 +100,72 @@ static void failure_body(const struct route_failure *failure, struct buf *out) {
     json_close(&json);
 }
 
+/* --- what is open to everybody ------------------------------------------------------------ */
+
+static void reply(struct route_call *call, const struct buf *body) {
+    route_reply(call, 200, STR("application/json"), buf_str(body));
+}
+
+/* A probe never fails: not for its version, not for its token. */
+static void health(struct route_call *call, void *ctx) {
+    const struct runtime_desk *desk = ctx;
+    const struct runtime_settings *settings = desk->settings;
+    struct buf body;
+    buf_init(&body, 8 * KIB);
+    struct json_writer json = json_writer(&body);
+    json_open_object(&json);
+    json_member_str(&json, "status", desk->loaded ? STR("healthy") : STR("loading"));
+    json_member_str(&json, "agent_name", settings->agent_name);
+    json_member_str(&json, "version", settings->agent_version);
+    if (settings->framework.len) json_member_str(&json, "framework", settings->framework);
+    json_close(&json);
+    reply(call, &body);
+    buf_done(&body);
+}
+
+static void document(struct route_call *call, void *ctx) {
+    const struct runtime_desk *desk = ctx;
+    struct route_failure failure;
+    if (!speaks_version(call, &failure)) {
+        route_fail(call, &failure);
+        return;
+    }
+    struct buf body;
+    buf_init(&body, DESCRIPTION_MAX_BYTES);
+    describe_openapi(desk->table, &body);
+    reply(call, &body);
+    buf_done(&body);
+}
+
+static void card(struct route_call *call, void *ctx) {
+    const struct runtime_desk *desk = ctx;
+    struct route_failure failure;
+    if (!speaks_version(call, &failure)) {
+        route_fail(call, &failure);
+        return;
+    }
+    struct buf body;
+    buf_init(&body, DESCRIPTION_MAX_BYTES);
+    describe_card(desk->table, desk->settings, &body);
+    reply(call, &body);
+    buf_done(&body);
+}
+
 /* --- the table ---------------------------------------------------------------------------- */
 
+/* describe.c has a paragraph for each of them. */
 static const struct route rows[] = {
     /* clang-format off */
-    {STR_INIT("GET"),  STR_INIT("/health"), health,      ROUTE_HEAD},
-    {STR_INIT("POST"), STR_INIT("/invoke"), turn_invoke, ROUTE_AUTH | ROUTE_JSON},
-    {STR_INIT("POST"), STR_INIT("/stream"), turn_stream, ROUTE_AUTH | ROUTE_JSON},
+    {STR_INIT("GET"),  STR_INIT("/health"),                 health,      ROUTE_HEAD},
+    {STR_INIT("POST"), STR_INIT("/invoke"),                 turn_invoke, ROUTE_AUTH | ROUTE_JSON},
+    {STR_INIT("POST"), STR_INIT("/stream"),                 turn_stream, ROUTE_AUTH | ROUTE_JSON},
+    {STR_INIT("POST"), STR_INIT("/resume"),                 turn_resume, ROUTE_AUTH | ROUTE_JSON},
+    {STR_INIT("GET"),  STR_INIT("/openapi.json"),           document,    ROUTE_HEAD},
+    {STR_INIT("GET"),  STR_INIT("/.well-known/agent.json"), card,        ROUTE_HEAD},
     /* clang-format on */
 };
 
-static const struct field always[] = {{VERSION_HEADER, STR_INIT("1")}};
+static const struct field always[] = {{VERSION_HEADER, STR_INIT(VERSION)}};
 
 void runtime_desk_init(struct runtime_desk *desk, const struct runtime_settings *settings,
                        struct run_host *host) {
@@ -129,11 +184,9 @@ void runtime_table(struct runtime_desk *desk, struct route_table *ret) {
                                 .guard = guard,
                                 .failure_body = failure_body,
                                 .ctx = desk};
+    desk->table = ret;
 }
 
 void runtime_desk_cut(struct runtime_desk *desk) {
-    LIST_EACH(&desk->calls, link) {
-        struct turn *turn = CONTAINER_OF(link, struct turn, link);
-        stream_end(turn->stream, CAUSE_STOPPING);
-    }
+    turn_cut_all(desk);
 }

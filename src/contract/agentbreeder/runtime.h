@@ -1,8 +1,9 @@
 /* runtime: AgentBreeder's Runtime Contract v1 over HTTP.
  *
  * /invoke is a run read by a stream of mode SINGLE, /stream the same run read by one of mode
- * DONE whose transport close is `data: [DONE]`. Both end the run when their caller leaves:
- * closing the connection is this contract's cancel.
+ * DONE whose transport close is `data: [DONE]`; /resume answers a run that waits for a human
+ * and reads on as /invoke does. All end the run when their caller leaves: closing the
+ * connection is this contract's cancel. /health, /openapi.json and the agent card are open.
  *
  * Memory   settings and hosts are borrowed for the life of the table.
  * Threads  a desk and its calls belong to one loop.
@@ -29,14 +30,16 @@ struct runtime_settings {
 struct runtime_desk {
     const struct runtime_settings *settings;
     struct run_host *host;
-    bool loaded;       /* false: /health says loading, turns are refused 503 */
-    struct list calls; /* that wait for their run */
+    bool loaded;                     /* false: /health says loading, turns are refused 503 */
+    struct list calls;               /* that wait for their run */
+    const struct route_table *table; /* that serves, and is told at /openapi.json */
 };
 
 void runtime_desk_init(struct runtime_desk *desk, const struct runtime_settings *settings,
                        struct run_host *host);
 
-/* The table of this contract; it borrows `desk`. Again when the desk has other settings. */
+/* The table of this contract; it borrows `desk`, and the desk keeps it. Again when the desk has
+ * other settings. */
 void runtime_table(struct runtime_desk *desk, struct route_table *ret);
 
 /* The shutdown deadline passed: end every open turn CANCELLED, as far as its reader can be

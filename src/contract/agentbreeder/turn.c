@@ -1,19 +1,26 @@
 #include "contract/agentbreeder/turn.h"
 
 #include "base/mem.h"
+#include "contract/agentbreeder/outcome.h"
+#include "contract/agentbreeder/request.h"
+#include "run/directory.h"
+#include "stream/stream.h"
 
-#include <assert.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define ARENA_MAX_BYTES (32 * MIB)
 #define RESULT_MAX_BYTES (64 * MIB)
-#define HISTORY_MAX_BYTES_OUT (4 * MIB)
 
-/* A tool call that has not been answered yet. */
-struct open_call {
-    struct str call_id, tool, args;
-    int64_t at_ms;
+/* One /invoke, /stream or /resume, from the checked request to the last byte. */
+struct turn {
+    struct list link; /* in desk->calls */
+    struct route_call *call;
+    struct runtime_desk *desk;
+    struct stream *stream;
+    struct run *run;  /* that this call started; NULL: it goes on with another one's */
+    uint64_t resumed; /* that run's id */
+    bool gone;        /* the peer left: nothing more is sent */
+    struct outcome outcome;
 };
 
 /* --- failures ----------------------------------------------------------------------------- */
@@ -36,7 +43,8 @@ static void refuse_run(struct route_call *call, enum err_code code, struct str r
     buf_done(&details);
 }
 
-void turn_refuse(struct route_call *call, const struct err *why) {
+/* Answer a failure that came before the turn was established. */
+static void refuse(struct route_call *call, const struct err *why) {
     static const struct {
         enum err_code code;
         int status;
@@ -44,6 +52,7 @@ void turn_refuse(struct route_call *call, const struct err *why) {
     } known[] = {
         {ERR_MALFORMED, 400, STR_INIT("INVALID_INPUT")},
         {ERR_INVALID_ARGUMENT, 422, STR_INIT("INVALID_INPUT")},
+        {ERR_NOT_FOUND, 404, STR_INIT("THREAD_NOT_FOUND")},
         {ERR_ABORTED, 409, STR_INIT("SESSION_BUSY")},
         {ERR_FAILED_PRECONDITION, 409, STR_INIT("SESSION_WAITING")},
     };
@@ -56,125 +65,27 @@ void turn_refuse(struct route_call *call, const struct err *why) {
     refuse_run(call, why->code, err_name(why->code), err_text(why));
 }
 
-/* --- the tools of a run, for `history` ---------------------------------------------------- */
-
-static void open_call(struct turn *turn, const struct event *event) {
-    size_t size = (turn->open_call_count + 1) * sizeof(struct open_call);
-    struct open_call opened = {.at_ms = event->at_ms};
-    if (!arena_str(turn->arena, event->tool_call.call_id, &opened.call_id)) return;
-    if (!arena_str(turn->arena, event->tool_call.tool, &opened.tool)) return;
-    if (!arena_str(turn->arena, event->tool_call.args, &opened.args)) return;
-    turn->open_calls = mem_resize(turn->open_calls, size);
-    turn->open_calls[turn->open_call_count++] = opened;
-}
-
-/* 2026-11-21T15:58:00.123Z */
-static void write_time(struct json_writer *json, const char *key, int64_t unix_ms) {
-    time_t seconds = (time_t)(unix_ms / 1000);
-    struct tm utc;
-    gmtime_r(&seconds, &utc);
-    char text[32];
-    size_t len = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
-    struct buf out;
-    buf_init(&out, 64);
-    buf_append(&out, str_of(text, len));
-    buf_printf(&out, ".%03dZ", (int)(unix_ms % 1000));
-    json_member_str(json, key, buf_str(&out));
-    buf_done(&out);
-}
-
-static void close_call(struct turn *turn, const struct event *event) {
-    for (size_t i = 0; i < turn->open_call_count; i++) {
-        struct open_call *opened = &turn->open_calls[i];
-        if (!str_equal(opened->call_id, event->tool_result.call_id)) continue;
-        if (turn->history.len) buf_append_byte(&turn->history, ',');
-        struct json_writer json = json_writer(&turn->history);
-        json_open_object(&json);
-        json_member_str(&json, "name", opened->tool);
-        json_member_raw(&json, "args", opened->args);
-        json_member_str(&json, "result", event->tool_result.result);
-        json_member_i64(&json, "duration_ms", event->at_ms - opened->at_ms);
-        write_time(&json, "started_at", turn->started_unix_ms + opened->at_ms);
-        json_close(&json);
-        *opened = turn->open_calls[--turn->open_call_count];
-        return;
-    }
-}
-
-void turn_note(struct turn *turn, const struct event *event) {
-    if (event->kind == EVENT_STARTED) turn->started_unix_ms = event->started.unix_ms;
-    if (event->kind == EVENT_TOOL_CALL) open_call(turn, event);
-    if (event->kind == EVENT_TOOL_RESULT) close_call(turn, event);
-}
-
-/* --- results ------------------------------------------------------------------------------ */
-
-/* The final replies, in order, a blank line between two agents. */
-static void join_turns(struct str turns, struct buf *out) {
-    struct event_turn turn;
-    while (event_turn_next(&turns, &turn)) {
-        if (out->len) buf_append(out, STR("\n\n"));
-        buf_append(out, turn.text);
-    }
-}
-
-static void write_pause(struct turn *turn, const struct event *event,
-                        struct json_writer *json) {
-    struct str awaiting = event->approval.tool.len ? event->approval.tool : event->agent;
-    if (turn->request.wants_text) {
-        json_member_str(json, "output", event->approval.question);
-    } else {
-        json_member_object(json, "output");
-        json_member_str(json, "status", STR("interrupted"));
-        json_member_str(json, "thread_id", turn->request.session);
-        json_member_array(json, "awaiting");
-        json_write_str(json, awaiting);
-        json_close(json);
-        json_member_str(json, "question", event->approval.question);
-        json_close(json);
-    }
-    json_member_object(json, "metadata");
-    json_member_bool(json, "interrupted", true);
-    json_member_array(json, "awaiting");
-    json_write_str(json, awaiting);
-    json_close(json);
-    json_close(json);
-}
-
-void turn_write_result(struct turn *turn, const struct event *event, struct buf *out) {
-    bool paused = event->kind == EVENT_APPROVAL;
-    struct json_writer json = json_writer(out);
-    json_open_object(&json);
-    if (paused) {
-        write_pause(turn, event, &json);
-    } else {
-        struct buf text;
-        buf_init(&text, RESULT_MAX_BYTES);
-        join_turns(event->done.turns, &text);
-        json_member_str(&json, "output", buf_str(&text));
-        buf_done(&text);
-    }
-    json_member_str(&json, "session_id", turn->request.session);
-    if (paused || turn->request.used_thread_id) {
-        json_member_str(&json, "thread_id", turn->request.session);
-    }
-    json_key(&json, STR("history"));
-    json_open_array(&json);
-    if (turn->history.len) json_write_raw(&json, buf_str(&turn->history));
-    json_close(&json);
-    json_close(&json);
-}
-
 /* --- life --------------------------------------------------------------------------------- */
+
+static struct turn *turn_new(struct route_call *call, struct runtime_desk *desk) {
+    struct turn *turn = MEM_NEW(struct turn);
+    list_init(&turn->link);
+    turn->call = call;
+    turn->desk = desk;
+    outcome_init(&turn->outcome);
+    return turn;
+}
 
 static void turn_free(struct turn *turn) {
     list_remove(&turn->link);
     stream_free(turn->stream);
     run_unref(turn->run);
-    free(turn->open_calls);
-    buf_done(&turn->history);
-    arena_free(turn->arena);
+    outcome_done(&turn->outcome);
     free(turn);
+}
+
+static struct session_table *sessions_of(const struct turn *turn) {
+    return turn->desk->host->engine->sessions;
 }
 
 static enum stream_verdict judge(const struct event *event, void *ctx) {
@@ -196,8 +107,13 @@ static uint64_t stalled_ms(void *ctx) {
 
 /* The stream is over before its time: so is the run. */
 static void cancel_run(struct turn *turn, enum close_cause cause) {
-    run_cancel(turn->run,
-               cause == CAUSE_LEFT ? STR("the caller left") : STR("the call was cut short"));
+    struct str why =
+        cause == CAUSE_LEFT ? STR("the caller left") : STR("the call was cut short");
+    if (turn->run) {
+        run_cancel(turn->run, why);
+    } else {
+        directory_cancel(session_table_directory(sessions_of(turn)), turn->resumed, why);
+    }
 }
 
 static void on_left(void *ctx) {
@@ -221,15 +137,15 @@ static const struct route_watch watch = {
     .closed = on_closed,
 };
 
-/* --- /invoke ------------------------------------------------------------------------------ */
+/* --- /invoke and /resume ------------------------------------------------------------------ */
 
 static void invoke_project(const struct event *event, enum close_frame frame, void *ctx) {
     struct turn *turn = ctx;
-    turn_note(turn, event);
+    outcome_note(&turn->outcome, event);
     if (frame != FRAME_REPLY) return;
     struct buf body;
     buf_init(&body, RESULT_MAX_BYTES);
-    turn_write_result(turn, event, &body);
+    outcome_write(&turn->outcome, event, &body);
     route_reply(turn->call, 200, STR("application/json"), buf_str(&body));
     buf_done(&body);
 }
@@ -308,7 +224,7 @@ static void send_step(struct turn *turn, struct str agent, struct str descriptio
 static void send_result(struct turn *turn, const struct event *event) {
     struct buf data;
     buf_init(&data, RESULT_MAX_BYTES);
-    turn_write_result(turn, event, &data);
+    outcome_write(&turn->outcome, event, &data);
     route_sse_event(turn->call, STR("result"), STR_EMPTY, buf_str(&data));
     buf_done(&data);
 }
@@ -316,7 +232,7 @@ static void send_result(struct turn *turn, const struct event *event) {
 static void stream_project(const struct event *event, enum close_frame frame, void *ctx) {
     struct turn *turn = ctx;
     (void)frame;
-    turn_note(turn, event);
+    outcome_note(&turn->outcome, event);
     switch (event->kind) {
     case EVENT_TEXT: send_object(turn, STR_EMPTY, "delta", event->text.text); break;
     case EVENT_TOOL_CALL: send_tool_call(turn, event); break;
@@ -375,52 +291,69 @@ static const struct stream_wire stream_wire = {
 
 /* --- the way in --------------------------------------------------------------------------- */
 
-static bool start(struct turn *turn, enum close_mode mode, const struct stream_wire *wire,
-                  struct err *e) {
-    struct run_host *host = turn->desk->host;
-    struct run_request request = {
-        .name = {turn->desk->settings->workspace, turn->request.user, turn->request.session},
-        .text = turn->request.text,
-        .contract = STR("agentbreeder"),
-        .policy = turn->desk->settings->busy,
-    };
-    if (session_is_parked(host->engine->sessions, &request.name)) {
-        return err_set(e, ERR_FAILED_PRECONDITION,
-                       "this session waits for a human's answer; resume it first");
-    }
-    if (!run_start(host, &request, &turn->run, e)) return false;
+/* Read the journal (borrowed) for the caller, and tell him whose it is. */
+static bool follow(struct turn *turn, struct journal *journal, uint64_t after_seq,
+                   enum close_mode mode, const struct stream_wire *wire, struct err *e) {
+    char digits[24];
+    struct buf id = {.at = digits, .room = sizeof(digits), .max_bytes = sizeof(digits)};
+    buf_append_u64(&id, journal_run(journal));
+    route_field(turn->call, STR("x-weir-run-id"), buf_str(&id));
     struct stream_options options = {.loop = route_loop(turn->call),
-                                     .journal = run_journal(turn->run),
+                                     .journal = journal,
+                                     .after_seq = after_seq,
                                      .mode = mode,
-                                     .paces = true,
+                                     .paces = turn->run != NULL,
                                      .stall_ms = turn->desk->settings->stall_ms,
                                      .heartbeat_ms = turn->desk->settings->heartbeat_ms,
                                      .wire = wire,
                                      .ctx = turn};
     if (stream_open(&options, &turn->stream, e)) return true;
-    run_cancel(turn->run, STR("the turn could not be followed"));
+    cancel_run(turn, CAUSE_STOPPING);
     return false;
+}
+
+/* Heads and body of the request are not needed any more: what of them is, was copied. */
+static void established(struct turn *turn, enum close_mode mode) {
+    list_append(&turn->desk->calls, &turn->link);
+    if (mode == CLOSE_DONE) route_sse_begin(turn->call);
+    route_forget(turn->call);
+    route_watch(turn->call, &watch, turn);
+}
+
+static bool start(struct turn *turn, const struct runtime_request *request,
+                  enum close_mode mode, const struct stream_wire *wire, struct err *e) {
+    struct run_host *host = turn->desk->host;
+    struct run_request asked = {
+        .name = {turn->desk->settings->workspace, request->user, request->session},
+        .text = request->text,
+        .contract = STR("agentbreeder"),
+        .policy = turn->desk->settings->busy,
+    };
+    if (session_is_parked(sessions_of(turn), &asked.name)) {
+        return err_set(e, ERR_FAILED_PRECONDITION,
+                       "this session waits for a human's answer; resume it first");
+    }
+    outcome_address(&turn->outcome, request->session, request->wants_text,
+                    request->used_thread_id);
+    return run_start(host, &asked, &turn->run, e) &&
+           follow(turn, run_journal(turn->run), 0, mode, wire, e);
 }
 
 static void begin(struct route_call *call, struct runtime_desk *desk, enum close_mode mode,
                   const struct stream_wire *wire) {
-    struct turn *turn = MEM_NEW(struct turn);
-    list_init(&turn->link);
-    turn->call = call;
-    turn->desk = desk;
-    turn->arena = arena_new(ARENA_MAX_BYTES);
-    buf_init(&turn->history, HISTORY_MAX_BYTES_OUT);
+    struct turn *turn = turn_new(call, desk);
+    struct arena *arena = arena_new(ARENA_MAX_BYTES);
+    struct runtime_request request;
     struct err e;
-    if (!runtime_request_parse(route_body(call), route_header(call, STR("x-session-id")),
-                               turn->arena, &turn->request, &e) ||
-        !start(turn, mode, wire, &e)) {
-        turn_refuse(call, &e);
+    if (runtime_request_parse(route_body(call), route_header(call, STR("x-session-id")), arena,
+                              &request, &e) &&
+        start(turn, &request, mode, wire, &e)) {
+        established(turn, mode);
+    } else {
+        refuse(call, &e);
         turn_free(turn);
-        return;
     }
-    list_append(&desk->calls, &turn->link);
-    if (mode == CLOSE_DONE) route_sse_begin(call);
-    route_watch(call, &watch, turn);
+    arena_free(arena);
 }
 
 void turn_invoke(struct route_call *call, void *ctx) {
@@ -429,4 +362,43 @@ void turn_invoke(struct route_call *call, void *ctx) {
 
 void turn_stream(struct route_call *call, void *ctx) {
     begin(call, ctx, CLOSE_DONE, &stream_wire);
+}
+
+/* The thread's run goes on with the human's words, and its caller is now this one. */
+static bool resume(struct turn *turn, const struct resume_request *request, struct err *e) {
+    struct session_name name = {turn->desk->settings->workspace, ANY_USER, request->thread};
+    struct journal *journal;
+    uint64_t seq;
+    if (!session_answer_parked(sessions_of(turn), &name, request->text, &journal, &seq)) {
+        return err_set(e, ERR_NOT_FOUND,
+                       "no run of this thread waits for a human: it is unknown here, done, or "
+                       "has been answered");
+    }
+    outcome_address(&turn->outcome, request->thread, request->wants_text, true);
+    turn->resumed = journal_run(journal);
+    bool followed = follow(turn, journal, seq, CLOSE_SINGLE, &invoke_wire, e);
+    journal_unref(journal);
+    return followed;
+}
+
+void turn_resume(struct route_call *call, void *ctx) {
+    struct turn *turn = turn_new(call, ctx);
+    struct arena *arena = arena_new(ARENA_MAX_BYTES);
+    struct resume_request request;
+    struct err e;
+    if (resume_request_parse(route_body(call), arena, &request, &e) &&
+        resume(turn, &request, &e)) {
+        established(turn, CLOSE_SINGLE);
+    } else {
+        refuse(call, &e);
+        turn_free(turn);
+    }
+    arena_free(arena);
+}
+
+void turn_cut_all(struct runtime_desk *desk) {
+    LIST_EACH(&desk->calls, link) {
+        struct turn *turn = CONTAINER_OF(link, struct turn, link);
+        stream_end(turn->stream, CAUSE_STOPPING);
+    }
 }

@@ -1,0 +1,331 @@
+#include "contract/agentbreeder/describe.h"
+
+#include "contract/agentbreeder/schema.h"
+#include "wire/json.h"
+
+#include <assert.h>
+
+/* --- what a row cannot know --------------------------------------------------------------- */
+
+struct about {
+    const char *path;
+    const char *id;       /* operationId; the card's name for it, where it has one */
+    const char *request;  /* schema of the body, or NULL */
+    const char *response; /* schema of the 200, or NULL: an event stream */
+    int refuses[4];       /* beside what the row's checks do; ends with 0 */
+    const char *summary, *description;
+    bool on_card, runs, takes_session, any_version;
+};
+
+/* clang-format off */
+static const struct about abouts[] = {
+    {.path = "/health", .id = "health", .response = "Health", .on_card = true,
+     .any_version = true,
+     .summary = "Whether the agent can work",
+     .description = "Answers 200 as long as the process lives; `status` says whether turns are "
+                    "taken. Asks for no token and looks at no version."},
+    {.path = "/invoke", .id = "invoke", .request = "InvokeRequest",
+     .response = "InvokeResponse", .refuses = {409, 422, 500}, .on_card = true, .runs = true,
+     .takes_session = true,
+     .summary = "One turn, answered when it is done",
+     .description = "Closing the connection cancels the turn. A turn that waits for a human is "
+                    "answered with `metadata.interrupted` true and goes on with /resume. Callers "
+                    "may also say `input_message` or `messages` for `input`, and `thread_id` for "
+                    "`session_id`."},
+    {.path = "/stream", .id = "stream", .request = "InvokeRequest",
+     .refuses = {409, 422, 500}, .on_card = true, .runs = true, .takes_session = true,
+     .summary = "One turn, told while it happens",
+     .description = "Server-sent events: unnamed ones carry `delta`, a piece of the answer; "
+                    "`tool_call`, `step`, `result` and `error` are named. The last event is "
+                    "`data: [DONE]`, after success and after failure. Lines that begin with a "
+                    "colon only keep the connection alive."},
+    {.path = "/resume", .id = "resume", .request = "ResumeRequest",
+     .response = "InvokeResponse", .refuses = {404, 422, 500}, .on_card = true, .runs = true,
+     .summary = "A human's answer to a turn that waits for it",
+     .description = "Of two answers to one thread the first wins; the other is answered 404, as "
+                    "is a thread that is unknown or done. The turn may wait again."},
+    {.path = "/openapi.json", .id = "openapi", .response = "Document",
+     .summary = "This document"},
+    {.path = "/.well-known/agent.json", .id = "card", .response = "AgentCard",
+     .summary = "The agent's card, for other agents"},
+};
+
+/* Why an answer has this status, and what comes with it. */
+static const struct {
+    int status;
+    const char *why, *header;
+} refusals[] = {
+    {400, "No JSON, no input, a content type that is not JSON, or another contract version", NULL},
+    {401, "A token is needed and none was given", "www-authenticate"},
+    {403, "The token is not the agent's", NULL},
+    {404, "No run of this thread waits for a human", NULL},
+    {408, "The body came too slowly", NULL},
+    {409, "The session is busy, or waits for a human's answer", NULL},
+    {413, "The body is too large", NULL},
+    {422, "A field of the wrong type, or out of its range", NULL},
+    {500, "The turn failed", NULL},
+    {503, "The agent is loading or stopping, or what it needs is away: try again", "retry-after"},
+};
+/* clang-format on */
+
+static const struct about *about_of(const struct route *row) {
+    for (size_t i = 0; i < ARRAY_LEN(abouts); i++) {
+        if (str_equal(row->path, str_from(abouts[i].path))) return &abouts[i];
+    }
+    assert(!"a row of the table has no paragraph");
+    return NULL;
+}
+
+/* --- responses ---------------------------------------------------------------------------- */
+
+static void write_text(struct json_writer *json, const char *key, const char *text) {
+    json_member_str(json, key, str_from(text));
+}
+
+static void write_ref(struct json_writer *json, const char *key, const char *folder,
+                      const char *name) {
+    char room[96];
+    struct buf ref = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
+    buf_printf(&ref, "#/components/%s/%s", folder, name);
+    json_member_object(json, key);
+    json_member_str(json, "$ref", buf_str(&ref));
+    json_close(json);
+}
+
+/* A header of a response: with `value` always exactly that. */
+static void write_header(struct json_writer *json, const char *name, const char *value) {
+    json_member_object(json, name);
+    json_member_object(json, "schema");
+    write_text(json, "type", "string");
+    if (value) write_text(json, "const", value);
+    json_close(json);
+    if (value) json_member_bool(json, "required", true);
+    json_close(json);
+}
+
+static void open_response(struct json_writer *json, int status, const char *why) {
+    char digits[16];
+    struct buf key = {.at = digits, .room = sizeof(digits), .max_bytes = sizeof(digits)};
+    buf_append_u64(&key, (uint64_t)status);
+    json_key(json, buf_str(&key));
+    json_open_object(json);
+    write_text(json, "description", why);
+    json_member_object(json, "headers");
+    write_header(json, "x-runtime-contract-version", "1");
+}
+
+static void write_json_content(struct json_writer *json, const char *schema) {
+    json_member_object(json, "content");
+    json_member_object(json, "application/json");
+    write_ref(json, "schema", "schemas", schema);
+    json_close(json);
+    json_close(json);
+}
+
+static void write_stream_content(struct json_writer *json) {
+    json_member_object(json, "content");
+    json_member_object(json, "text/event-stream");
+    json_member_object(json, "schema");
+    write_text(json, "type", "string");
+    json_close(json);
+    json_close(json);
+    json_close(json);
+}
+
+static void write_success(struct json_writer *json, const struct about *about, bool has_body) {
+    open_response(json, 200, about->summary);
+    if (about->runs) write_header(json, "x-weir-run-id", NULL);
+    if (!about->response) {
+        write_header(json, "cache-control", "no-cache");
+        write_header(json, "x-accel-buffering", "no");
+    }
+    json_close(json);
+    if (has_body && about->response) write_json_content(json, about->response);
+    if (has_body && !about->response) write_stream_content(json);
+    json_close(json);
+}
+
+/* What the checks before the handler may answer, and what the handler itself may. */
+static bool may_refuse(const struct route *row, const struct about *about, int status) {
+    static const struct {
+        unsigned needs;
+        int status;
+    } checks[] = {
+        {ROUTE_AUTH, 401}, {ROUTE_AUTH, 403}, {ROUTE_AUTH, 503},
+        {ROUTE_JSON, 408}, {ROUTE_JSON, 413},
+    };
+    if (status == 400) return !about->any_version;
+    for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
+        if (checks[i].status == status && row->needs & checks[i].needs) return true;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(about->refuses); i++) {
+        if (about->refuses[i] == status) return true;
+    }
+    return false;
+}
+
+static void write_responses(struct json_writer *json, const struct route *row,
+                            const struct about *about, bool has_body) {
+    json_member_object(json, "responses");
+    write_success(json, about, has_body);
+    for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
+        if (!may_refuse(row, about, refusals[i].status)) continue;
+        open_response(json, refusals[i].status, refusals[i].why);
+        if (refusals[i].header) write_header(json, refusals[i].header, NULL);
+        json_close(json);
+        if (has_body) write_json_content(json, "Failure");
+        json_close(json);
+    }
+    json_close(json);
+}
+
+/* --- operations --------------------------------------------------------------------------- */
+
+static void write_parameter(struct json_writer *json, const char *name, const char *only,
+                            const char *description) {
+    json_open_object(json);
+    write_text(json, "name", name);
+    write_text(json, "in", "header");
+    write_text(json, "description", description);
+    json_member_object(json, "schema");
+    write_text(json, "type", "string");
+    if (only) {
+        json_member_array(json, "enum");
+        json_write_str(json, str_from(only));
+        json_close(json);
+    }
+    json_close(json);
+    json_close(json);
+}
+
+static void write_parameters(struct json_writer *json, const struct about *about) {
+    json_member_array(json, "parameters");
+    if (!about->any_version) {
+        write_parameter(json, "x-runtime-contract-version", "1",
+                        "The version that the caller speaks");
+    }
+    if (about->takes_session) {
+        write_parameter(json, "x-session-id", NULL, "The session, for bodies that name none");
+    }
+    json_close(json);
+}
+
+static void write_operation(struct json_writer *json, const struct route *row, bool as_head) {
+    const struct about *about = about_of(row);
+    char room[48];
+    struct buf text = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
+    for (size_t i = 0; i < row->method.len; i++) {
+        buf_append_byte(&text, (char)(row->method.at[i] | 0x20)); /* to lower case */
+    }
+    json_key(json, as_head ? STR("head") : buf_str(&text));
+    json_open_object(json);
+    buf_clear(&text);
+    buf_printf(&text, "%s%s", about->id, as_head ? "Head" : "");
+    json_member_str(json, "operationId", buf_str(&text));
+    write_text(json, "summary", about->summary);
+    if (about->description) write_text(json, "description", about->description);
+    write_parameters(json, about);
+    if (about->request) {
+        json_member_object(json, "requestBody");
+        json_member_bool(json, "required", true);
+        write_json_content(json, about->request);
+        json_close(json);
+    }
+    write_responses(json, row, about, !as_head);
+    if (!(row->needs & ROUTE_AUTH)) {
+        json_member_array(json, "security"); /* none */
+        json_close(json);
+    }
+    json_close(json);
+}
+
+static bool is_first_of_path(const struct route_table *table, size_t at) {
+    for (size_t i = 0; i < at; i++) {
+        if (str_equal(table->rows[i].path, table->rows[at].path)) return false;
+    }
+    return true;
+}
+
+static void write_paths(struct json_writer *json, const struct route_table *table) {
+    json_member_object(json, "paths");
+    for (size_t i = 0; i < table->row_count; i++) {
+        if (!is_first_of_path(table, i)) continue;
+        json_key(json, table->rows[i].path);
+        json_open_object(json);
+        for (size_t k = i; k < table->row_count; k++) {
+            const struct route *row = &table->rows[k];
+            if (!str_equal(row->path, table->rows[i].path)) continue;
+            write_operation(json, row, false);
+            if (row->needs & ROUTE_HEAD) write_operation(json, row, true);
+        }
+        json_close(json);
+    }
+    json_close(json);
+}
+
+/* --- the document ------------------------------------------------------------------------- */
+
+static void write_info(struct json_writer *json) {
+    json_member_object(json, "info");
+    write_text(json, "title", "Agent runtime, contract version 1");
+    write_text(json, "version", "1");
+    write_text(json, "description",
+               "What an agent answers to its platform. The contract in words stands in "
+               "engine/schema/runtime_contract_v1.md.");
+    write_text(json, "x-agentbreeder-runtime-contract", "1");
+    json_close(json);
+}
+
+/* In force when the agent was given a token; without one everybody is let in. */
+static void write_security(struct json_writer *json) {
+    json_member_array(json, "security");
+    json_open_object(json);
+    json_member_array(json, "bearerAuth");
+    json_close(json);
+    json_close(json);
+    json_close(json);
+}
+
+static void write_scheme(struct json_writer *json) {
+    json_member_object(json, "securitySchemes");
+    json_member_object(json, "bearerAuth");
+    write_text(json, "type", "http");
+    write_text(json, "scheme", "bearer");
+    write_text(json, "bearerFormat", "opaque");
+    json_close(json);
+    json_close(json);
+}
+
+void describe_openapi(const struct route_table *table, struct buf *out) {
+    struct json_writer json = json_writer(out);
+    json_open_object(&json);
+    write_text(&json, "openapi", "3.1.0");
+    write_info(&json);
+    write_security(&json);
+    write_paths(&json, table);
+    json_member_object(&json, "components");
+    write_scheme(&json);
+    schema_write(&json);
+    json_close(&json);
+    json_close(&json);
+    assert(buf_ok(out));
+}
+
+/* --- the card ----------------------------------------------------------------------------- */
+
+void describe_card(const struct route_table *table, const struct runtime_settings *settings,
+                   struct buf *out) {
+    struct json_writer json = json_writer(out);
+    json_open_object(&json);
+    json_member_str(&json, "name", settings->agent_name);
+    json_member_str(&json, "version", settings->agent_version);
+    if (settings->framework.len) json_member_str(&json, "framework", settings->framework);
+    write_text(&json, "protocol", "a2a-v1");
+    json_member_object(&json, "endpoints");
+    for (size_t i = 0; i < table->row_count; i++) {
+        const struct about *about = about_of(&table->rows[i]);
+        if (about->on_card) json_member_str(&json, about->id, table->rows[i].path);
+    }
+    json_close(&json);
+    json_close(&json);
+}

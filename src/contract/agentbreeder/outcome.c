@@ -1,0 +1,172 @@
+#include "contract/agentbreeder/outcome.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#define HISTORY_MAX_BYTES (4 * MIB)
+#define OUTPUT_MAX_BYTES (64 * MIB)
+
+/* A tool call that has not been answered yet. */
+struct open_call {
+    char *room; /* holds the three texts */
+    struct str call_id, tool, args;
+    int64_t at_ms;
+};
+
+void outcome_init(struct outcome *outcome) {
+    *outcome = (struct outcome){.session = STR_EMPTY};
+    buf_init(&outcome->history, HISTORY_MAX_BYTES);
+}
+
+void outcome_done(struct outcome *outcome) {
+    for (size_t i = 0; i < outcome->open_call_count; i++) free(outcome->open_calls[i].room);
+    free(outcome->open_calls);
+    if (outcome->session.len) free((char *)outcome->session.at);
+    buf_done(&outcome->history);
+}
+
+void outcome_address(struct outcome *outcome, struct str session, bool wants_text,
+                     bool names_thread) {
+    outcome->session = session.len ? str_of(str_dup(session), session.len) : STR_EMPTY;
+    outcome->wants_text = wants_text;
+    outcome->names_thread = names_thread;
+}
+
+/* --- the tools of a run, for `history` ---------------------------------------------------- */
+
+static struct str put(char **at, struct str text) {
+    char *here = *at;
+    memcpy(here, text.at, text.len);
+    *at += text.len;
+    return str_of(here, text.len);
+}
+
+static void open_call(struct outcome *outcome, const struct event *event) {
+    struct str call_id = event->tool_call.call_id;
+    struct str tool = event->tool_call.tool, args = event->tool_call.args;
+    struct open_call opened = {.room = mem_alloc(call_id.len + tool.len + args.len),
+                               .at_ms = event->at_ms};
+    char *at = opened.room;
+    opened.call_id = put(&at, call_id);
+    opened.tool = put(&at, tool);
+    opened.args = put(&at, args);
+    size_t size = (outcome->open_call_count + 1) * sizeof(struct open_call);
+    outcome->open_calls = mem_resize(outcome->open_calls, size);
+    outcome->open_calls[outcome->open_call_count++] = opened;
+}
+
+/* 2026-11-21T15:58:00.123Z */
+static void write_time(struct json_writer *json, const char *key, int64_t unix_ms) {
+    time_t seconds = (time_t)(unix_ms / 1000);
+    struct tm utc;
+    gmtime_r(&seconds, &utc);
+    char text[32];
+    size_t len = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
+    struct buf out;
+    buf_init(&out, 64);
+    buf_append(&out, str_of(text, len));
+    buf_printf(&out, ".%03dZ", (int)(unix_ms % 1000));
+    json_member_str(json, key, buf_str(&out));
+    buf_done(&out);
+}
+
+static void write_call(struct outcome *outcome, const struct open_call *opened,
+                       const struct event *event, struct buf *out) {
+    struct json_writer json = json_writer(out);
+    json_open_object(&json);
+    json_member_str(&json, "name", opened->tool);
+    json_member_raw(&json, "args", opened->args);
+    json_member_str(&json, "result", event->tool_result.result);
+    json_member_i64(&json, "duration_ms", event->at_ms - opened->at_ms);
+    write_time(&json, "started_at", outcome->started_unix_ms + opened->at_ms);
+    json_close(&json);
+}
+
+/* An entry that does not fit any more is left out whole: half of one would be no JSON. */
+static void close_call(struct outcome *outcome, const struct event *event) {
+    for (size_t i = 0; i < outcome->open_call_count; i++) {
+        struct open_call *opened = &outcome->open_calls[i];
+        if (!str_equal(opened->call_id, event->tool_result.call_id)) continue;
+        size_t len = outcome->history.len;
+        if (len) buf_append_byte(&outcome->history, ',');
+        write_call(outcome, opened, event, &outcome->history);
+        if (!buf_ok(&outcome->history)) outcome->history.len = len;
+        free(opened->room);
+        *opened = outcome->open_calls[--outcome->open_call_count];
+        return;
+    }
+}
+
+void outcome_note(struct outcome *outcome, const struct event *event) {
+    /* An answer that joins a run in the middle has not seen it start. */
+    if (event->kind == EVENT_STARTED) {
+        outcome->started_unix_ms = event->started.unix_ms;
+    } else if (!outcome->started_unix_ms) {
+        outcome->started_unix_ms = clock_unix_ms() - event->at_ms;
+    }
+    if (event->kind == EVENT_TOOL_CALL) open_call(outcome, event);
+    if (event->kind == EVENT_TOOL_RESULT) close_call(outcome, event);
+}
+
+/* --- the response object ------------------------------------------------------------------ */
+
+/* The final replies, in order, a blank line between two agents. */
+static void write_output(struct str turns, struct json_writer *json) {
+    struct buf text;
+    buf_init(&text, OUTPUT_MAX_BYTES);
+    struct event_turn turn;
+    while (event_turn_next(&turns, &turn)) {
+        if (text.len) buf_append(&text, STR("\n\n"));
+        buf_append(&text, turn.text);
+    }
+    json_member_str(json, "output", buf_str(&text));
+    buf_done(&text);
+}
+
+static void write_awaiting(const struct event *event, struct json_writer *json) {
+    json_member_array(json, "awaiting");
+    json_write_str(json, event->approval.tool.len ? event->approval.tool : event->agent);
+    json_close(json);
+}
+
+/* Text for who sent text: the dashboard takes nothing else. Others get LangGraph's object. */
+static void write_question(const struct outcome *outcome, const struct event *event,
+                           struct json_writer *json) {
+    if (outcome->wants_text) {
+        json_member_str(json, "output", event->approval.question);
+        return;
+    }
+    json_member_object(json, "output");
+    json_member_str(json, "status", STR("interrupted"));
+    json_member_str(json, "thread_id", outcome->session);
+    write_awaiting(event, json);
+    json_member_str(json, "question", event->approval.question);
+    json_close(json);
+}
+
+void outcome_write(const struct outcome *outcome, const struct event *event, struct buf *out) {
+    bool paused = event->kind == EVENT_APPROVAL;
+    struct json_writer json = json_writer(out);
+    json_open_object(&json);
+    if (paused) {
+        write_question(outcome, event, &json);
+    } else {
+        write_output(event->done.turns, &json);
+    }
+    json_member_str(&json, "session_id", outcome->session);
+    if (paused || outcome->names_thread) {
+        json_member_str(&json, "thread_id", outcome->session);
+    }
+    json_member_object(&json, "metadata");
+    json_member_bool(&json, "interrupted", paused);
+    if (paused) write_awaiting(event, &json);
+    json_close(&json);
+    json_key(&json, STR("history"));
+    json_open_array(&json);
+    if (outcome->history.len) json_write_raw(&json, buf_str(&outcome->history));
+    json_close(&json);
+    json_close(&json);
+}

@@ -1,0 +1,163 @@
+#include "contract/agentbreeder/schema.h"
+
+#include <string.h>
+
+/* What a field's `type` says:
+ *
+ *     string|null          any of these JSON types; string+ is one that is not empty
+ *     =healthy|loading     one of these strings
+ *     Entry                an object of that schema
+ *     [string], [Entry]    an array of them
+ *     {string}             an object whose members are all of that type
+ *     any                  any JSON
+ */
+struct field_schema {
+    const char *schema, *name;
+    enum { OPTIONAL, REQUIRED } presence;
+    const char *type, *description;
+};
+
+/* Rows of one schema stand together. */
+static const struct field_schema fields[] = {
+    /* clang-format off */
+    {"Health", "status",     REQUIRED, "=healthy|loading", "loading: turns are answered 503"},
+    {"Health", "agent_name", REQUIRED, "string", NULL},
+    {"Health", "version",    REQUIRED, "string", "the agent's own"},
+    {"Health", "framework",  OPTIONAL, "string", NULL},
+
+    {"InvokeRequest", "input",      REQUIRED, "string+|object|array", "what the turn is about"},
+    {"InvokeRequest", "session_id", OPTIONAL, "string|null", "the conversation; a new one when it is missing"},
+    {"InvokeRequest", "config",     OPTIONAL, "object|null", "config.configurable.user_id names the user"},
+    {"InvokeRequest", "metadata",   OPTIONAL, "object|null", "the caller's own"},
+
+    {"ResumeRequest", "thread_id",   REQUIRED, "string", "the session of the turn that waits"},
+    {"ResumeRequest", "human_input", REQUIRED, "any", "a string is taken as it is, all else as JSON"},
+
+    {"InvokeResponse", "output",     REQUIRED, "string|object|array", "text when the input was text"},
+    {"InvokeResponse", "session_id", REQUIRED, "string", NULL},
+    {"InvokeResponse", "thread_id",  OPTIONAL, "string", "the same, for callers that say thread_id, and of a turn that waits"},
+    {"InvokeResponse", "metadata",   REQUIRED, "Metadata", NULL},
+    {"InvokeResponse", "history",    REQUIRED, "[HistoryEntry]", "the tools that were used"},
+
+    {"Metadata", "interrupted", REQUIRED, "boolean", "the turn waits for a human"},
+    {"Metadata", "awaiting",    OPTIONAL, "[string]", "for whose sake"},
+
+    {"HistoryEntry", "name",        REQUIRED, "string", "the tool"},
+    {"HistoryEntry", "args",        REQUIRED, "object", NULL},
+    {"HistoryEntry", "result",      REQUIRED, "string", "JSON as text"},
+    {"HistoryEntry", "duration_ms", REQUIRED, "integer", NULL},
+    {"HistoryEntry", "started_at",  REQUIRED, "string", "RFC 3339, UTC"},
+
+    {"AgentCard", "name",      REQUIRED, "string", NULL},
+    {"AgentCard", "version",   REQUIRED, "string", NULL},
+    {"AgentCard", "framework", OPTIONAL, "string", NULL},
+    {"AgentCard", "protocol",  OPTIONAL, "string", NULL},
+    {"AgentCard", "endpoints", REQUIRED, "{string}", "paths by name"},
+
+    {"Document", "openapi",    REQUIRED, "string", NULL},
+    {"Document", "info",       REQUIRED, "object", NULL},
+    {"Document", "paths",      REQUIRED, "object", NULL},
+    {"Document", "components", OPTIONAL, "object", NULL},
+
+    {"Failure", "error",  REQUIRED, "FailureBody", NULL},
+    {"Failure", "detail", OPTIONAL, "string", "the message once more, with 401 and 403"},
+
+    {"FailureBody", "code",    REQUIRED, "string", "stable, in capitals"},
+    {"FailureBody", "message", REQUIRED, "string", "for people"},
+    {"FailureBody", "details", OPTIONAL, "any", NULL},
+    /* clang-format on */
+};
+
+static void write_ref(struct json_writer *json, struct str schema) {
+    char room[96];
+    struct buf ref = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
+    buf_printf(&ref, "#/components/schemas/" STR_FMT, STR_ARG(schema));
+    json_member_str(json, "$ref", buf_str(&ref));
+}
+
+static void write_enum(struct json_writer *json, struct str names) {
+    json_member_str(json, "type", STR("string"));
+    json_member_array(json, "enum");
+    while (names.len) json_write_str(json, str_split(names, '|', &names));
+    json_close(json);
+}
+
+static void write_types(struct json_writer *json, struct str types) {
+    bool several = str_find_byte(types, '|') < types.len, filled = false;
+    json_key(json, STR("type"));
+    if (several) json_open_array(json);
+    while (types.len) {
+        struct str type = str_split(types, '|', &types);
+        bool plus = type.at[type.len - 1] == '+';
+        filled = filled || plus;
+        json_write_str(json, str_head(type, type.len - plus));
+    }
+    if (several) json_close(json);
+    if (filled) json_member_i64(json, "minLength", 1);
+}
+
+static void write_type(struct json_writer *json, struct str type);
+
+static void write_inner(struct json_writer *json, const char *key, struct str type) {
+    json_member_object(json, key);
+    write_type(json, str_head(str_skip(type, 1), type.len - 2));
+    json_close(json);
+}
+
+static void write_type(struct json_writer *json, struct str type) {
+    if (str_equal(type, STR("any"))) return;
+    switch (type.at[0]) {
+    case '=': write_enum(json, str_skip(type, 1)); return;
+    case '[':
+        json_member_str(json, "type", STR("array"));
+        write_inner(json, "items", type);
+        return;
+    case '{':
+        json_member_str(json, "type", STR("object"));
+        write_inner(json, "additionalProperties", type);
+        return;
+    default: break;
+    }
+    if (type.at[0] >= 'A' && type.at[0] <= 'Z') {
+        write_ref(json, type);
+    } else {
+        write_types(json, type);
+    }
+}
+
+static bool same_schema(const struct field_schema *a, const struct field_schema *b) {
+    return strcmp(a->schema, b->schema) == 0;
+}
+
+static void write_schema(struct json_writer *json, const struct field_schema *rows,
+                         size_t count) {
+    json_member_object(json, rows[0].schema);
+    json_member_str(json, "type", STR("object"));
+    json_member_array(json, "required");
+    for (size_t i = 0; i < count; i++) {
+        if (rows[i].presence == REQUIRED) json_write_str(json, str_from(rows[i].name));
+    }
+    json_close(json);
+    json_member_object(json, "properties");
+    for (size_t i = 0; i < count; i++) {
+        json_member_object(json, rows[i].name);
+        write_type(json, str_from(rows[i].type));
+        if (rows[i].description) {
+            json_member_str(json, "description", str_from(rows[i].description));
+        }
+        json_close(json);
+    }
+    json_close(json);
+    json_close(json);
+}
+
+void schema_write(struct json_writer *json) {
+    json_member_object(json, "schemas");
+    for (size_t at = 0, count; at < ARRAY_LEN(fields); at += count) {
+        for (count = 1; at + count < ARRAY_LEN(fields); count++) {
+            if (!same_schema(&fields[at], &fields[at + count])) break;
+        }
+        write_schema(json, &fields[at], count);
+    }
+    json_close(json);
+}

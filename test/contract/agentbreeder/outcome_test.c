@@ -1,0 +1,147 @@
+/* What a run comes to: output by the kind of input, the question to a human, the tools. */
+#include "contract/agentbreeder/outcome.h"
+
+#include "helper/assert_str.h"
+
+static void assert_written(struct outcome *outcome, const struct event *event,
+                           const char *expected) {
+    struct buf out;
+    buf_init(&out, MIB);
+    outcome_write(outcome, event, &out);
+    assert_str(buf_str(&out), expected);
+    buf_done(&out);
+}
+
+static const struct event question = {
+    .kind = EVENT_APPROVAL,
+    .agent = STR_INIT("ann"),
+    .approval = {.call_id = STR_INIT("c"),
+                 .question = STR_INIT("Pay?"),
+                 .tool = STR_INIT("pay")},
+};
+
+static void a_question_is_text_for_text_and_an_object_for_the_rest(void **state) {
+    (void)state;
+    struct outcome outcome;
+    outcome_init(&outcome);
+    outcome_address(&outcome, STR("s"), true, false);
+    assert_written(
+        &outcome, &question,
+        "{\"output\":\"Pay?\",\"session_id\":\"s\",\"thread_id\":\"s\","
+        "\"metadata\":{\"interrupted\":true,\"awaiting\":[\"pay\"]},\"history\":[]}");
+    outcome_done(&outcome);
+
+    struct event nobody = question;
+    nobody.approval.tool = STR_EMPTY;
+    outcome_init(&outcome);
+    outcome_address(&outcome, STR("s"), false, false);
+    assert_written(
+        &outcome, &nobody,
+        "{\"output\":{\"status\":\"interrupted\",\"thread_id\":\"s\","
+        "\"awaiting\":[\"ann\"],\"question\":\"Pay?\"},"
+        "\"session_id\":\"s\",\"thread_id\":\"s\","
+        "\"metadata\":{\"interrupted\":true,\"awaiting\":[\"ann\"]},\"history\":[]}");
+    outcome_done(&outcome);
+}
+
+static void a_run_without_words_has_an_empty_output(void **state) {
+    (void)state;
+    struct outcome outcome;
+    outcome_init(&outcome);
+    outcome_address(&outcome, STR("s"), true, true);
+    assert_written(&outcome, &(struct event){.kind = EVENT_DONE},
+                   "{\"output\":\"\",\"session_id\":\"s\",\"thread_id\":\"s\","
+                   "\"metadata\":{\"interrupted\":false},\"history\":[]}");
+    outcome_done(&outcome);
+}
+
+/* --- tools -------------------------------------------------------------------------------- */
+
+static void call(struct outcome *outcome, const char *id, const char *tool, int64_t at_ms) {
+    outcome_note(outcome,
+                 &(struct event){.kind = EVENT_TOOL_CALL,
+                                 .at_ms = at_ms,
+                                 .tool_call = {.call_id = str_from(id),
+                                               .tool = str_from(tool),
+                                               .args = STR("{\"n\":18446744073709551616}")}});
+}
+
+static void result(struct outcome *outcome, const char *id, struct str text, int64_t at_ms) {
+    outcome_note(outcome,
+                 &(struct event){.kind = EVENT_TOOL_RESULT,
+                                 .at_ms = at_ms,
+                                 .tool_result = {.call_id = str_from(id), .result = text}});
+}
+
+static void tools_are_listed_in_the_order_of_their_answers(void **state) {
+    (void)state;
+    struct outcome outcome;
+    outcome_init(&outcome);
+    outcome_address(&outcome, STR("s"), true, false);
+    outcome_note(&outcome,
+                 &(struct event){.kind = EVENT_STARTED, .started = {.unix_ms = 1763740680000}});
+    call(&outcome, "1", "slow", 5);
+    call(&outcome, "2", "quick", 6);
+    call(&outcome, "3", "never", 6);
+    result(&outcome, "2", STR("{}"), 8);
+    result(&outcome, "?", STR("{}"), 8); /* a human's answer: no call of the history */
+    result(&outcome, "1", STR("{\"a\":\"b\"}"), 105);
+    assert_written(
+        &outcome, &(struct event){.kind = EVENT_DONE},
+        "{\"output\":\"\",\"session_id\":\"s\",\"metadata\":{\"interrupted\":false},"
+        "\"history\":["
+        "{\"name\":\"quick\",\"args\":{\"n\":18446744073709551616},\"result\":\"{}\","
+        "\"duration_ms\":2,\"started_at\":\"2025-11-21T15:58:00.006Z\"},"
+        "{\"name\":\"slow\",\"args\":{\"n\":18446744073709551616},"
+        "\"result\":\"{\\\"a\\\":\\\"b\\\"}\","
+        "\"duration_ms\":100,\"started_at\":\"2025-11-21T15:58:00.005Z\"}]}");
+    outcome_done(&outcome);
+}
+
+static void who_joins_a_run_in_the_middle_still_knows_the_time(void **state) {
+    (void)state;
+    struct outcome outcome;
+    outcome_init(&outcome);
+    outcome_address(&outcome, STR("s"), true, false);
+    call(&outcome, "1", "t", 5000);
+    assert_true(outcome.started_unix_ms > 1763740680000);
+    int64_t first = outcome.started_unix_ms;
+    result(&outcome, "1", STR("{}"), 6000);
+    assert_int_equal(outcome.started_unix_ms, first);
+    outcome_done(&outcome);
+}
+
+/* What no longer fits is left out whole, so that the list stays JSON. */
+static void a_history_that_is_full_stays_a_list(void **state) {
+    (void)state;
+    struct outcome outcome;
+    outcome_init(&outcome);
+    outcome_address(&outcome, STR("s"), true, false);
+    char *large = calloc(1, MIB);
+    memset(large, 'x', MIB);
+    for (size_t i = 0; i < 6; i++) {
+        call(&outcome, "1", "t", 1);
+        result(&outcome, "1", str_of(large, MIB), 2);
+    }
+    struct buf out;
+    buf_init(&out, 8 * MIB);
+    outcome_write(&outcome, &(struct event){.kind = EVENT_DONE}, &out);
+    struct json whole;
+    struct err e;
+    assert_true(json_read(buf_str(&out), &whole, &e));
+    assert_int_equal(json_count(json_find(whole, STR("history"))), 3);
+    buf_done(&out);
+    free(large);
+    outcome_done(&outcome);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_question_is_text_for_text_and_an_object_for_the_rest),
+        cmocka_unit_test(a_run_without_words_has_an_empty_output),
+        cmocka_unit_test(tools_are_listed_in_the_order_of_their_answers),
+        cmocka_unit_test(who_joins_a_run_in_the_middle_still_knows_the_time),
+        cmocka_unit_test(a_history_that_is_full_stays_a_list),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
