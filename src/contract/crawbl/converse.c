@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "contract/crawbl/project.h"
 #include "proto/runtime.pb.h"
+#include "run/directory.h"
 #include "stream/stream.h"
 
 #include <assert.h>
@@ -16,11 +17,12 @@
 struct converse {
     struct rpc_call *call;
     struct converse_desk *desk;
-    struct stream *stream; /* of the turn that runs, or NULL: idle */
-    struct run *run; /* that this call started, or NULL (idle, or answering a parked one) */
-    bool stopping;   /* the daemon stops: no further turn */
-    bool over;       /* the call has its status; nothing more is sent */
-    bool greeted;    /* a first request with its ids has come */
+    struct stream *stream;      /* of the turn that runs, or NULL: idle */
+    struct run *run;            /* that this call started, or NULL */
+    uint64_t answered;          /* the id of the one that waited for this call's words, or 0 */
+    bool stopping;              /* the daemon stops: no further turn */
+    bool over;                  /* the call has its status; nothing more is sent */
+    bool greeted;               /* a first request with its ids has come */
     struct str user, workspace; /* of the token, or of the first request */
 };
 
@@ -31,6 +33,7 @@ static void drop_turn(struct converse *converse) {
     converse->stream = NULL;
     run_unref(converse->run);
     converse->run = NULL;
+    converse->answered = 0;
 }
 
 static void end_call(struct converse *converse, enum err_code code, struct str message) {
@@ -47,15 +50,22 @@ static void go_on(struct converse *converse) {
     }
 }
 
+/* The caller of a run may also be who answered its question. */
+static void cancel_run(struct converse *converse, enum close_cause cause) {
+    struct session_table *sessions = converse->desk->host->engine->sessions;
+    struct str why =
+        cause == CAUSE_LEFT ? STR("the caller left") : STR("the call was cut short");
+    if (converse->run) run_cancel(converse->run, why);
+    if (converse->answered)
+        directory_cancel(session_table_directory(sessions), converse->answered, why);
+}
+
 static void on_ended(struct close_ending ending, enum close_cause cause,
                      const struct event *last, void *ctx) {
     struct converse *converse = ctx;
     (void)last;
     bool preempted = ending.status != ERR_NONE;
-    if (preempted && converse->run) {
-        run_cancel(converse->run, cause == CAUSE_LEFT ? STR("the caller left")
-                                                      : STR("the call was cut short"));
-    }
+    if (preempted) cancel_run(converse, cause);
     drop_turn(converse);
     if (converse->over) return;
     if (preempted) {
@@ -210,8 +220,12 @@ static bool answer_parked(struct converse *converse, const struct session_name *
     uint64_t seq;
     struct session_table *sessions = converse->desk->host->engine->sessions;
     if (!session_answer_parked(sessions, name, text, &journal, &seq)) return false;
+    converse->answered = journal_run(journal);
     *ret_followed = follow(converse, journal, seq, false, e);
     journal_unref(journal);
+    if (*ret_followed) return true;
+    cancel_run(converse, CAUSE_STOPPING);
+    drop_turn(converse);
     return true;
 }
 
