@@ -49,17 +49,49 @@ void turn_record_unref(struct turn_record *record) {
     if (atomic_fetch_sub_explicit(&record->refs, 1, memory_order_acq_rel) == 1) free(record);
 }
 
-/* --- histories ---------------------------------------------------------------------------- */
+/* --- shelves ------------------------------------------------------------------------------ */
 
-static struct history *with_room(size_t record_count) {
-    struct history *history =
-        mem_zero(1, sizeof(*history) + record_count * sizeof(struct turn_record *));
-    atomic_init(&history->refs, 1);
-    return history;
+struct shelf {
+    atomic_uint refs;
+    atomic_size_t count; /* places taken; whoever raises it fills the place */
+    size_t room;
+    struct turn_record *records[];
+};
+
+static struct shelf *shelf_new(size_t room) {
+    struct shelf *shelf = mem_alloc(sizeof(*shelf) + room * sizeof(struct turn_record *));
+    atomic_init(&shelf->refs, 1);
+    atomic_init(&shelf->count, 0);
+    shelf->room = room;
+    return shelf;
 }
 
+static void shelf_unref(struct shelf *shelf) {
+    if (!shelf) return;
+    if (atomic_fetch_sub_explicit(&shelf->refs, 1, memory_order_acq_rel) != 1) return;
+    size_t count = atomic_load_explicit(&shelf->count, memory_order_relaxed);
+    for (size_t i = 0; i < count; i++) turn_record_unref(shelf->records[i]);
+    free(shelf);
+}
+
+/* Put `record` on the place behind the history's last one. False when that is taken. */
+static bool shelf_take(const struct history *history, struct turn_record *record) {
+    struct shelf *shelf = history->shelf;
+    if (!shelf) return false;
+    size_t place = (size_t)(history->records - shelf->records) + history->record_count;
+    size_t expected = place;
+    if (place == shelf->room) return false;
+    if (!atomic_compare_exchange_strong(&shelf->count, &expected, place + 1)) return false;
+    shelf->records[place] = record;
+    return true;
+}
+
+/* --- histories ---------------------------------------------------------------------------- */
+
 struct history *history_new(void) {
-    return with_room(0);
+    struct history *history = MEM_NEW(struct history);
+    atomic_init(&history->refs, 1);
+    return history;
 }
 
 struct history *history_ref(struct history *history) {
@@ -70,14 +102,8 @@ struct history *history_ref(struct history *history) {
 void history_unref(struct history *history) {
     if (!history) return;
     if (atomic_fetch_sub_explicit(&history->refs, 1, memory_order_acq_rel) != 1) return;
-    for (size_t i = 0; i < history->record_count; i++) turn_record_unref(history->records[i]);
+    shelf_unref(history->shelf);
     free(history);
-}
-
-static void add(struct history *history, struct turn_record *record) {
-    history->records[history->record_count++] = record;
-    history->text_bytes += record->text_bytes;
-    history->message_count += record->message_count;
 }
 
 /* The first record that stays when one of `new_bytes` joins. */
@@ -90,13 +116,40 @@ static size_t first_to_stay(const struct history *history, size_t new_bytes) {
     return first;
 }
 
+/* A shelf with what stays and the new record, and some room for those to come. */
+static struct shelf *move(const struct history *history, size_t first,
+                          struct turn_record *record) {
+    size_t count = history->record_count - first;
+    struct shelf *shelf = shelf_new(count + 1 + (count + 3) / 4);
+    for (size_t i = 0; i < count; i++) {
+        shelf->records[i] = turn_record_ref(history->records[first + i]);
+    }
+    shelf->records[count] = record;
+    atomic_init(&shelf->count, count + 1);
+    return shelf;
+}
+
 struct history *history_with(const struct history *history, struct turn_record *record) {
     size_t first = first_to_stay(history, record->text_bytes);
-    struct history *longer = with_room(history->record_count - first + 1);
-    for (size_t i = first; i < history->record_count; i++) {
-        add(longer, turn_record_ref(history->records[i]));
+    struct history *longer = history_new();
+    longer->text_bytes = history->text_bytes + record->text_bytes;
+    longer->message_count = history->message_count + record->message_count;
+    longer->record_count = history->record_count - first + 1;
+    size_t fell_out = history->left_bytes;
+    for (size_t i = 0; i < first; i++) {
+        fell_out += history->records[i]->text_bytes;
+        longer->text_bytes -= history->records[i]->text_bytes;
+        longer->message_count -= history->records[i]->message_count;
     }
-    add(longer, record);
+    if (fell_out <= HISTORY_LEFT_BYTES && shelf_take(history, record)) {
+        longer->left_bytes = fell_out;
+        longer->shelf = history->shelf;
+        atomic_fetch_add_explicit(&longer->shelf->refs, 1, memory_order_relaxed);
+        longer->records = history->records + first;
+    } else {
+        longer->shelf = move(history, first, record);
+        longer->records = longer->shelf->records;
+    }
     return longer;
 }
 

@@ -5,7 +5,12 @@
  * it waited for a tool. A history is an immutable row of records, oldest first; a turn reads
  * the snapshot it started with, whatever others append meanwhile.
  *
- * Memory   both are reference-counted; a record owns its text in one block.
+ *     shelf   r1 r2 r3 r4 r5 r6 .. ..      histories of one session share a shelf: a longer one
+ *     older      └─────────┘               takes the next place on it, and only when there is
+ *     newer         └─────────┘            none, or somebody else took it, begins a new shelf
+ *
+ * Memory   all are reference-counted; a record owns its text in one block. A shelf keeps its
+ *          records to its end: up to a quarter more than the newest history shows.
  * Threads  any; immutable once made.
  * Source   design.md "The run"; contracts/crawbl.md 2.7.
  */
@@ -18,6 +23,7 @@
 
 #define HISTORY_TURNS_MAX 64
 #define HISTORY_MAX_BYTES (256 * KIB) /* of text; the newest turn is kept whatever its size */
+#define HISTORY_LEFT_BYTES (HISTORY_MAX_BYTES / 4) /* of turns that fell out, on the shelf */
 
 struct turn_record {
     atomic_uint refs;
@@ -31,8 +37,10 @@ struct history {
     atomic_uint refs;
     size_t text_bytes;
     size_t record_count;
-    size_t message_count; /* of all records */
-    struct turn_record *records[];
+    size_t message_count;               /* of all records */
+    struct turn_record *const *records; /* on the shelf */
+    struct shelf *shelf;                /* NULL without records */
+    size_t left_bytes;                  /* of text before them on the shelf */
 };
 
 /* A record with copies of `messages`. */
