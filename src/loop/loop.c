@@ -11,6 +11,12 @@
 #define HEAP_FIRST_ROOM 64
 #define NEVER UINT64_MAX
 
+/* A timer's turn stands beside the pointer, so that sorting does not touch the timers. */
+struct slot {
+    uint64_t due_ms, order;
+    struct timer *timer;
+};
+
 struct loop {
     bool fake;
     uint64_t fake_now_ms;
@@ -18,9 +24,11 @@ struct loop {
 
     struct list deferred;
 
-    /* A binary heap of the waiting timers, the next one first. */
-    struct timer **heap;
+    /* A heap of the waiting timers, the next one first. While one is told, its slot stays as a
+     * hole that the next one to start may fill: mostly it is the same one. */
+    struct slot *heap;
     size_t heap_count, heap_room;
+    bool hole;
     uint64_t next_order;
 
     /* The newest mail first; whoever puts the first one in rings the bell. */
@@ -69,59 +77,89 @@ static void run_deferred(struct loop *loop) {
 
 /* --- timers: the heap -------------------------------------------------------------------- */
 
-static bool is_before(const struct timer *a, const struct timer *b) {
+static bool is_before(const struct slot *a, const struct slot *b) {
     if (a->due_ms != b->due_ms) return a->due_ms < b->due_ms;
     return a->order < b->order;
 }
 
-/* Places count from 1, so the parent of `place` is place / 2. */
-static struct timer *timer_at(const struct loop *loop, size_t place) {
-    return loop->heap[place - 1];
+/* Places count from 1, and each has four children: half the depth of two, and the four lie
+ * side by side. */
+enum { CHILDREN = 4 };
+
+static size_t parent_of(size_t place) {
+    return (place - 2) / CHILDREN + 1;
 }
 
-static void put_at(struct loop *loop, size_t place, struct timer *timer) {
-    loop->heap[place - 1] = timer;
-    timer->place = place;
+static struct slot *slot_at(const struct loop *loop, size_t place) {
+    return &loop->heap[place - 1];
 }
 
-static void sift_up(struct loop *loop, struct timer *timer) {
-    size_t place = timer->place;
-    for (; place > 1 && is_before(timer, timer_at(loop, place / 2)); place /= 2)
-        put_at(loop, place, timer_at(loop, place / 2));
-    put_at(loop, place, timer);
+static void put_at(struct loop *loop, size_t place, struct slot slot) {
+    *slot_at(loop, place) = slot;
+    if (slot.timer) slot.timer->place = place;
 }
 
-static void sift_down(struct loop *loop, struct timer *timer) {
-    size_t place = timer->place;
-    for (size_t child; (child = place * 2) <= loop->heap_count; place = child) {
-        if (child < loop->heap_count &&
-            is_before(timer_at(loop, child + 1), timer_at(loop, child)))
-            child++;
-        if (!is_before(timer_at(loop, child), timer)) break;
-        put_at(loop, place, timer_at(loop, child));
+static void sift_up(struct loop *loop, size_t place, struct slot slot) {
+    while (place > 1 && is_before(&slot, slot_at(loop, parent_of(place)))) {
+        put_at(loop, place, *slot_at(loop, parent_of(place)));
+        place = parent_of(place);
     }
-    put_at(loop, place, timer);
+    put_at(loop, place, slot);
 }
 
-static void heap_add(struct loop *loop, struct timer *timer) {
+/* The child of `place` that is first, or 0 without children. */
+static size_t first_child(const struct loop *loop, size_t place) {
+    size_t child = (place - 1) * CHILDREN + 2, end = child + CHILDREN;
+    if (child > loop->heap_count) return 0;
+    if (end > loop->heap_count + 1) end = loop->heap_count + 1;
+    size_t first = child;
+    while (++child < end) {
+        if (is_before(slot_at(loop, child), slot_at(loop, first))) first = child;
+    }
+    return first;
+}
+
+static void sift_down(struct loop *loop, size_t place, struct slot slot) {
+    size_t child;
+    while ((child = first_child(loop, place)) && is_before(slot_at(loop, child), &slot)) {
+        put_at(loop, place, *slot_at(loop, child));
+        place = child;
+    }
+    put_at(loop, place, slot);
+}
+
+static void sift(struct loop *loop, size_t place, struct slot slot) {
+    if (place > 1 && is_before(&slot, slot_at(loop, parent_of(place)))) {
+        sift_up(loop, place, slot);
+    } else {
+        sift_down(loop, place, slot);
+    }
+}
+
+static void heap_add(struct loop *loop, struct slot slot) {
+    if (loop->hole) {
+        loop->hole = false;
+        sift_down(loop, 1, slot);
+        return;
+    }
     if (loop->heap_count == loop->heap_room) {
         loop->heap_room = loop->heap_room ? loop->heap_room * 2 : HEAP_FIRST_ROOM;
-        loop->heap = mem_resize(loop->heap, loop->heap_room * sizeof(struct timer *));
+        loop->heap = mem_resize(loop->heap, loop->heap_room * sizeof(struct slot));
     }
     loop->heap_count++;
-    put_at(loop, loop->heap_count, timer);
-    sift_up(loop, timer);
+    sift_up(loop, loop->heap_count, slot);
 }
 
-static void heap_remove(struct loop *loop, struct timer *timer) {
-    size_t place = timer->place;
-    struct timer *last = timer_at(loop, loop->heap_count);
+static void heap_remove(struct loop *loop, size_t place) {
+    struct slot last = *slot_at(loop, loop->heap_count);
     loop->heap_count--;
-    timer->place = 0;
-    if (last == timer) return;
-    put_at(loop, place, last);
-    sift_up(loop, last);
-    sift_down(loop, last);
+    if (place <= loop->heap_count) sift(loop, place, last);
+}
+
+static void close_hole(struct loop *loop) {
+    if (!loop->hole) return;
+    loop->hole = false;
+    heap_remove(loop, 1);
 }
 
 /* --- timers: the public story ------------------------------------------------------------ */
@@ -134,21 +172,22 @@ void timer_start(struct timer *timer, uint64_t in_ms) {
     struct loop *loop = timer->loop;
     uint64_t now_ms = loop_now_ms(loop);
     timer->due_ms = in_ms < NEVER - now_ms ? now_ms + in_ms : NEVER;
-    timer->order = loop->next_order++;
+    struct slot slot = {timer->due_ms, loop->next_order++, timer};
     if (timer->place == 0) {
-        heap_add(loop, timer);
+        heap_add(loop, slot);
     } else {
-        sift_up(loop, timer);
-        sift_down(loop, timer);
+        sift(loop, timer->place, slot);
     }
 }
 
 void timer_stop(struct timer *timer) {
-    if (timer->place != 0) heap_remove(timer->loop, timer);
+    size_t place = timer->place;
+    timer->place = 0;
+    if (place) heap_remove(timer->loop, place);
 }
 
 static uint64_t next_due_ms(const struct loop *loop) {
-    return loop->heap_count ? loop->heap[0]->due_ms : NEVER;
+    return loop->heap_count ? loop->heap[0].due_ms : NEVER;
 }
 
 /* A timer that one of these callbacks starts waits for a later turn, also when it is due at
@@ -156,10 +195,13 @@ static uint64_t next_due_ms(const struct loop *loop) {
 static void fire_due(struct loop *loop) {
     uint64_t now_ms = loop_now_ms(loop);
     uint64_t end = loop->next_order;
-    while (next_due_ms(loop) <= now_ms && loop->heap[0]->order < end) {
-        struct timer *timer = loop->heap[0];
-        heap_remove(loop, timer);
+    while (next_due_ms(loop) <= now_ms && loop->heap[0].order < end) {
+        struct timer *timer = loop->heap[0].timer;
+        timer->place = 0;
+        loop->heap[0].timer = NULL;
+        loop->hole = true;
         timer->fn(timer->ctx);
+        close_hole(loop);
     }
 }
 

@@ -77,7 +77,7 @@ void task_cancel(struct task *task); /* harmless when it does not wait */
 struct timer {
     struct loop *loop;
     size_t place; /* in the loop's heap, counted from 1; 0 = not waiting */
-    uint64_t due_ms, order;
+    uint64_t due_ms;
     task_fn *fn;
     void *ctx;
 };

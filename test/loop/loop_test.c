@@ -262,6 +262,67 @@ static void many_timers_started_moved_and_stopped_at_random_fire_when_due(void *
     loop_free(loop);
 }
 
+/* What its callback does to itself and to others, chosen at random. */
+struct restless {
+    struct timer timer;
+    struct restless *all;
+    unsigned *seed;
+    uint64_t due_ms; /* 0: it does not wait */
+    size_t fired;
+};
+
+static void start_restless(struct restless *one) {
+    uint64_t in_ms = (uint64_t)rand_r(one->seed) % 50;
+    one->due_ms = loop_now_ms(one->timer.loop) + in_ms;
+    timer_start(&one->timer, in_ms);
+}
+
+static void be_restless(void *ctx) {
+    struct restless *one = ctx;
+    struct restless *other = &one->all[(size_t)rand_r(one->seed) % MANY];
+    assert_int_equal(one->due_ms, loop_now_ms(one->timer.loop));
+    assert_false(timer_waits(&one->timer));
+    one->due_ms = 0;
+    one->fired++;
+    int choice = rand_r(one->seed) % 8;
+    if (choice == 0) {
+        timer_stop(&other->timer);
+        other->due_ms = 0;
+    }
+    if (choice == 1) start_restless(other);
+    if (choice != 2) start_restless(one);
+    if (choice == 3) timer_stop(&one->timer);
+    if (choice == 3) one->due_ms = 0;
+    if (choice == 4) start_restless(other);
+}
+
+static void timers_that_restart_and_stop_each_other_fire_when_due(void **state) {
+    (void)state;
+    struct loop *loop = loop_new_fake();
+    struct restless *all = mem_zero(MANY, sizeof(struct restless));
+    unsigned seed = 11;
+    for (size_t i = 0; i < MANY; i++) {
+        all[i] = (struct restless){.all = all, .seed = &seed};
+        timer_init(&all[i].timer, loop, be_restless, &all[i]);
+    }
+    size_t fired = 0;
+    for (int round = 0; round < 20; round++) {
+        for (size_t i = 0; i < MANY; i++) start_restless(&all[i]);
+        loop_advance(loop, 20);
+        for (size_t i = 0; i < MANY; i++) {
+            assert_int_equal(timer_waits(&all[i].timer), all[i].due_ms != 0);
+            assert_true(!all[i].due_ms || all[i].due_ms > loop_now_ms(loop));
+        }
+    }
+    for (size_t i = 0; i < MANY; i++) {
+        fired += all[i].fired;
+        timer_stop(&all[i].timer);
+    }
+    assert_true(fired > MANY);
+    free(all);
+    loop_free(loop);
+}
+
 /* --- mail -------------------------------------------------------------------------------- */
 
 struct echo {
@@ -431,6 +492,8 @@ int main(void) {
                                         teardown),
         cmocka_unit_test_setup_teardown(
             many_timers_started_moved_and_stopped_at_random_fire_when_due, setup, teardown),
+        cmocka_unit_test_setup_teardown(timers_that_restart_and_stop_each_other_fire_when_due,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(mail_is_read_in_a_later_turn_in_the_order_posted, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(a_real_loop_runs_timers_tasks_and_mail_and_then_stops,
