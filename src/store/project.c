@@ -360,13 +360,13 @@ static bool add_row(struct batch *batch, const struct row *row, struct err *e) {
         log_warning("store %s: row %" PRId64 " of the log holds bytes that are no section",
                     batch->project->db->path, row->id);
     batch->reached = row->id;
+    batch->bytes += row->bytes.len;
     return true;
 }
 
 static bool add_from_log(const struct row *row, void *ctx, struct err *e) {
     struct batch *batch = ctx;
     if (!add_row(batch, row, e)) return false;
-    batch->bytes += row->bytes.len;
     batch->enough = batch->bytes >= BATCH_BYTES;
     return !batch->enough;
 }
@@ -382,6 +382,10 @@ void project_see(struct project *project, const struct row *row) {
     if (add_row(project->seen, row, &e)) return;
     log_debug("the tables will be filled from the log: %s", e.text);
     project_forget(project);
+}
+
+size_t project_pending_bytes(const struct project *project) {
+    return project->seen ? project->seen->bytes : 0;
 }
 
 void project_forget(struct project *project) {

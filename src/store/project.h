@@ -46,6 +46,9 @@ void project_watch(struct project *project);
 void project_see(struct project *project, const struct row *row);
 void project_forget(struct project *project);
 
+/* Of the rows that were seen and are pending. */
+size_t project_pending_bytes(const struct project *project);
+
 /* Bring pending rows into the tables: all that were seen, or at most `count` of them, within
  * the caller's transaction. After it call project_keep(), or project_drop() when it was rolled
  * back. */

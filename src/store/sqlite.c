@@ -14,7 +14,8 @@
 #define BATCH_ROWS 2048          /* of one commit */
 #define BATCH_BYTES (2 * MIB)    /* of one commit; a larger write goes alone */
 #define BACKLOG_ROWS 512         /* projected although more is waiting to be written */
-#define IDLE_MS 20               /* so long nothing came: project what is pending */
+#define BACKLOG_BYTES (16 * MIB) /* and so many: what a start after a crash reads again */
+#define IDLE_MS 1000             /* so long nothing came: project what is pending */
 #define TROUBLE_MS 1000          /* projecting failed: try again then */
 #define ROW_MAX_BYTES (64 * MIB) /* of a row */
 
@@ -261,7 +262,9 @@ static bool learn(struct store *store) {
 /* What can wait: the tables, and what `known` still lacks. Says how long to sleep after it. */
 static int64_t tidy(struct store *store, bool idle, bool *learned) {
     struct err e;
-    bool catch_up = idle || !*learned || core_pending(&store->core) >= BACKLOG_ROWS;
+    bool much = core_pending(&store->core) >= BACKLOG_ROWS ||
+                project_pending_bytes(&store->core.project) >= BACKLOG_BYTES;
+    bool catch_up = idle || !*learned || much;
     if (catch_up && !core_project(&store->core, &e)) {
         log_debug("the tables stay behind: %s", e.text);
         return TROUBLE_MS;
