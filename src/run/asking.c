@@ -142,18 +142,35 @@ static bool is_blank(struct str text) {
 }
 
 static void keep_reply(struct run *run) {
-    if (is_blank(buf_str(&run->reply))) return;
+    struct str reply = str_skip(buf_str(&run->reply), run->reply_from);
+    if (is_blank(reply)) return;
     struct message message = {.role = MESSAGE_AGENT, .agent = run->agent->slug};
-    if (run_keep(run, buf_str(&run->reply), &message.text)) run_add_message(run, message);
+    if (run_keep(run, reply, &message.text)) run_add_message(run, message);
 }
 
-/* Whether this reply is all that its agent will say: it asks for nothing, or only hands the
- * turn over. What it said is then a Turn of its own. */
+/* Whether this reply is the last of its agent's part: it asks for nothing, or only hands the
+ * turn over. */
 static bool ends_part(const struct run *run) {
     for (size_t i = 0; i < run->call_count; i++) {
         if (run->asks_human || !str_equal(run->calls[i].tool, STR(TRANSFER_TOOL))) return false;
     }
     return true;
+}
+
+/* The agent's part is over: what it said, before its tools and after them, is one Turn. */
+static void end_part(struct run *run) {
+    struct str part = buf_str(&run->reply);
+    if (is_blank(part)) return;
+    if (!event_turn_append(&run->turns, run->agent->slug, part)) {
+        run_fail_memory(run);
+        return;
+    }
+    bool added = !is_blank(str_skip(part, run->reply_from));
+    if (run->reply_from == 0 || !added) return;
+    struct said said = {.index = run->message_count - 1};
+    if (!run_keep(run, part, &said.text)) return;
+    run->said = mem_resize(run->said, (run->said_count + 1) * sizeof(struct said));
+    run->said[run->said_count++] = said;
 }
 
 static void on_done(struct str model, void *ctx) {
@@ -170,11 +187,11 @@ static void on_done(struct str model, void *ctx) {
     }
     keep_reply(run);
     if (run->ending_seq) return;
-    if (ends_part(run) && !is_blank(buf_str(&run->reply)) &&
-        !event_turn_append(&run->turns, run->agent->slug, buf_str(&run->reply))) {
-        run_fail_memory(run);
-        return;
-    }
+    bool part_ends = ends_part(run);
+    if (part_ends) end_part(run);
+    if (run->ending_seq) return;
+    /* A question to a human shows what was said before it; the answer begins anew. */
+    if (part_ends || run->asks_human) buf_clear(&run->reply);
     if (run->call_count) {
         run_work(run);
     } else {
@@ -210,7 +227,7 @@ void run_ask(struct run *run) {
     }
     run->model_calls++;
     run_move(run, RUN_ASKING);
-    buf_clear(&run->reply);
+    run->reply_from = run->reply.len;
     run->usage_seen = run->asks_human = false;
     run->call_count = 0;
     const struct agent *agent = run->agent;

@@ -15,6 +15,12 @@ struct call {
     struct tool *kind;
 };
 
+/* What an agent said in all its replies of one part, where `index` has only the last. */
+struct said {
+    size_t index; /* of a message */
+    struct str text;
+};
+
 /* Text that arrives in pieces which may cut a character: up to three bytes are held back. */
 struct tail {
     char bytes[4];
@@ -53,7 +59,10 @@ struct run {
     struct provider_call *provider_call;
     struct provider_request asked;
     struct tail text_tail, thinking_tail;
-    struct buf reply; /* its text so far */
+    struct buf reply;  /* what its agent has said since its part began, this reply last */
+    size_t reply_from; /* where in `reply` this one begins */
+    struct said *said; /* parts of several replies, for what is remembered */
+    size_t said_count;
     struct str model; /* who answered last */
     bool usage_seen;
     bool held; /* the listener lags: the provider is paused */

@@ -63,6 +63,7 @@ void run_unref(struct run *run) {
     history_unref(run->seen);
     free(run->messages);
     free(run->calls);
+    free(run->said);
     buf_done(&run->reply);
     buf_done(&run->turns);
     arena_free(run->arena);
@@ -124,18 +125,28 @@ void run_add_message(struct run *run, struct message message) {
 
 /* --- ending ------------------------------------------------------------------------------- */
 
-/* What the session should remember: the user's words, final replies, calls and results. The
- * prose before a tool call is in the journal, not in the prompt of later turns; recall.c does
+static struct str said_at(const struct run *run, size_t index) {
+    for (size_t i = 0; i < run->said_count; i++) {
+        if (run->said[i].index == index) return run->said[i].text;
+    }
+    return run->messages[index].text;
+}
+
+/* What the session should remember: the user's words, what each agent said in its part, calls
+ * and results. The prose before a tool call stands with what was said after it; recall.c does
  * the same from the log. */
 static struct turn_record *make_record(const struct run *run) {
-    const struct message *turn = run->messages + run->turn_start;
-    size_t count = run->message_count - run->turn_start, kept = 0;
-    struct message *messages = mem_zero(count, sizeof(struct message));
-    for (size_t i = 0; i < count; i++) {
-        bool before_call = turn[i].role == MESSAGE_AGENT && i + 1 < count &&
-                           turn[i + 1].role == MESSAGE_TOOL_CALL &&
-                           !str_equal(turn[i + 1].tool, STR(TRANSFER_TOOL));
-        if (!before_call) messages[kept++] = turn[i];
+    const struct message *all = run->messages;
+    size_t kept = 0;
+    struct message *messages =
+        mem_zero(run->message_count - run->turn_start, sizeof(struct message));
+    for (size_t i = run->turn_start; i < run->message_count; i++) {
+        bool before_call = all[i].role == MESSAGE_AGENT && i + 1 < run->message_count &&
+                           all[i + 1].role == MESSAGE_TOOL_CALL &&
+                           !str_equal(all[i + 1].tool, STR(TRANSFER_TOOL));
+        if (before_call) continue;
+        messages[kept] = all[i];
+        messages[kept++].text = said_at(run, i);
     }
     struct turn_record *record = turn_record_new(run->id, messages, kept);
     free(messages);

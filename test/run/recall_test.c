@@ -69,12 +69,12 @@ static void calls_come_back_with_their_results(void **state) {
     }
     fake_done(asked(&f), "m");
     end(&turn);
-    assert_recalled(&f,
-                    "user=look call/search={\"q\":1} call/write={} call/none={} "
-                    "result={\"error\":\"tool 'none' not found\"}! "
-                    "result={\"error\":\"the fake tool failed\"}! result={\"s\":1} "
-                    "call/search={} result={} agent/manager=bit bit bit bit bit bit bit bit "
-                    "bit bit bit bit bit bit bit bit bit bit bit bit ");
+    assert_recalled(
+        &f, "user=look call/search={\"q\":1} call/write={} call/none={} "
+            "result={\"error\":\"tool 'none' not found\"}! "
+            "result={\"error\":\"the fake tool failed\"}! result={\"s\":1} "
+            "call/search={} result={} agent/manager=let me seebit bit bit bit bit bit bit bit "
+            "bit bit bit bit bit bit bit bit bit bit bit bit ");
     fixture_done(&f);
 }
 

@@ -41,7 +41,8 @@ static void tools_of_one_reply_run_side_by_side(void **state) {
         assert_in_range(id, 8, 40);
         struct str seen = buf_str(&turn.seen);
         assert_true(str_find(seen, str_from(expected)) < seen.len);
-        assert_true(str_ends(seen, STR("text(found) usage(1 -1) done(m-1 manager=found)")));
+        assert_true(
+            str_ends(seen, STR("text(found) usage(1 -1) done(m-1 manager=let me seefound)")));
         assert_true(str_starts(
             seen, STR("started(look) text(let me see) usage(0 -1) call(c1 search {\"q\":1}) "
                       "call(c2 write {})")));
@@ -377,7 +378,7 @@ static void a_turn_inside_a_turn_sees_all_but_the_open_call(void **state) {
         end(&parent);
         assert_history(&f, "user=hi agent/manager=hello user=ask wally call/search={} "
                            "result={\"a\":1} user=what now? agent/wally=nothing "
-                           "agent/manager=he says nothing");
+                           "agent/manager=askinghe says nothing");
         fixture_done(&f);
     }
 }
