@@ -6,10 +6,11 @@
  *
  * Source   RFC 9113; checks.md groups G and H for what counts as abuse.
  */
-#include "base/arena.h"
 #include "base/mem.h"
+#include "server/abuse.h"
 #include "server/conn.h"
 #include "server/frames.h"
+#include "server/http2_head.h"
 
 #include <assert.h>
 #include <nghttp2/nghttp2.h>
@@ -20,19 +21,9 @@
 
 #define ACKS_MAX 1000
 #define SETTINGS_ENTRIES_MAX 32
-#define RESETS_KEPT 32
 #define CONTINUATIONS_MAX 8
 #define RESETS_BURST 1000
 #define RESETS_PER_S 33
-#define SECTION_FIELDS_MAX 64
-#define FIELD_EXTRA_BYTES 32
-
-/* A header section so far past the limit is an attack on the decoder, not a mistake. */
-#define BOMB_FACTOR 8
-
-/* A ping may come this much too early: clients' clocks and the net shake a little. */
-#define PING_EARLY_MS 1000
-#define PING_STRIKES_MAX 2
 
 /* After the first GOAWAY, requests that were already on their way still come in. */
 #define SHUT_DOWN_GRACE_MS 1000
@@ -42,31 +33,14 @@
  * told this number and the peer, in put_frame(), the real one. */
 #define STREAMS_TOLD_NGHTTP2 0x7fffffffu
 
-/* A budget that refills with time: what is cheap once and abuse in thousands. */
-struct budget {
-    uint64_t left, most, per_s, since_ms;
-};
-
-/* Faults: resets that we send because of what the peer did, refusals among them; its own
- * resets are counted by nghttp2. Chores: frames that ask for nothing (SETTINGS, PRIORITY,
- * empty DATA). */
-static const struct budget faults_allowed = {.left = 1000, .most = 1000, .per_s = 33};
-static const struct budget chores_allowed = {.left = 1000, .most = 1000, .per_s = 100};
-
 struct http2 {
     struct conn *conn;
     nghttp2_session *session;
     struct gather *gather; /* during http2_gather() */
-    struct budget faults, chores;
+    struct abuse abuse;
     uint64_t head_ms;   /* a header block is open since, or CONN_NEVER */
-    uint64_t ping_ms;   /* of the peer's last ping without traffic since, or CONN_NEVER */
     uint64_t asked_ms;  /* our own ping waits for its answer since, or CONN_NEVER */
     uint64_t notice_ms; /* the first GOAWAY is out since, or CONN_NEVER */
-    size_t bomb_bytes;  /* of the header section that is coming */
-    int ping_strikes;
-    /* The streams that we reset last: the peer may not know that yet. */
-    int32_t resets[RESETS_KEPT], resets_lost; /* resets_lost: the highest that fell out */
-    uint32_t resets_at;
     int32_t peer_reset; /* the stream that the peer itself reset last */
     struct frames ahead;
     bool settings_came;
@@ -85,18 +59,6 @@ static void must(int result) {
 
 /* --- abuse -------------------------------------------------------------------------------- */
 
-static bool spend(struct budget *budget, uint64_t now) {
-    uint64_t refill = (now - budget->since_ms) * budget->per_s / 1000;
-    if (refill) {
-        budget->left =
-            budget->left + refill < budget->most ? budget->left + refill : budget->most;
-        budget->since_ms = now;
-    }
-    if (budget->left == 0) return false;
-    budget->left--;
-    return true;
-}
-
 /* A last GOAWAY with `why` for the peer's log; what is running is cut. */
 static void end_session(struct http2 *http2, uint32_t code, struct str why) {
     if (http2->ending) return;
@@ -107,12 +69,12 @@ static void end_session(struct http2 *http2, uint32_t code, struct str why) {
 }
 
 static void count_fault(struct http2 *http2) {
-    if (!spend(&http2->faults, now_ms(http2)))
+    if (!abuse_fault(&http2->abuse, now_ms(http2)))
         end_session(http2, NGHTTP2_ENHANCE_YOUR_CALM, STR("too_many_resets"));
 }
 
 static void count_chore(struct http2 *http2) {
-    if (!spend(&http2->chores, now_ms(http2)))
+    if (!abuse_chore(&http2->abuse, now_ms(http2)))
         end_session(http2, NGHTTP2_ENHANCE_YOUR_CALM, STR("too_many_empty_frames"));
 }
 
@@ -131,7 +93,7 @@ static size_t streams_max(const struct conn *conn) {
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
     struct http2 *http2 = ctx;
     http2->head_ms = now_ms(http2);
-    http2->bomb_bytes = 0;
+    abuse_section(&http2->abuse);
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST || http2->ending) return 0;
     if (http2->conn->exchange_count >= streams_max(http2->conn)) {
         reset(http2, frame->hd.stream_id, NGHTTP2_REFUSED_STREAM);
@@ -150,40 +112,6 @@ static struct exchange *find(struct http2 *http2, int32_t stream_id) {
     return nghttp2_session_get_stream_user_data(http2->session, stream_id);
 }
 
-/* One field goes into the arena, or the section is too large. */
-static void keep_field(struct exchange *exchange, struct str name, struct str value) {
-    struct request *request = exchange->request;
-    const struct server_limits *limits = exchange->conn->limits;
-    static const struct {
-        struct str name;
-        size_t offset;
-    } pseudo[] = {
-        {STR_INIT(":method"), offsetof(struct request, method)},
-        {STR_INIT(":path"), offsetof(struct request, path)},
-        {STR_INIT(":authority"), offsetof(struct request, authority)},
-    };
-    struct str copy;
-    if (name.len && name.at[0] == ':') {
-        for (size_t i = 0; i < ARRAY_LEN(pseudo); i++) {
-            if (!str_equal(name, pseudo[i].name)) continue;
-            struct str *place = (struct str *)(void *)((char *)request + pseudo[i].offset);
-            if (!arena_str(request->arena, value, place)) exchange->too_large = true;
-        }
-        return;
-    }
-    struct field *field =
-        request->field_count < limits->fields_max ? request_add(request) : NULL;
-    if (!field) {
-        exchange->too_large = true;
-        return;
-    }
-    *field = (struct field){STR_EMPTY, STR_EMPTY};
-    if (arena_str(request->arena, name, &copy)) field->name = copy;
-    if (arena_str(request->arena, value, &copy)) field->value = copy;
-    if (field->name.len != name.len || field->value.len != value.len)
-        exchange->too_large = true;
-}
-
 static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const uint8_t *name,
                      size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
                      void *ctx) {
@@ -191,69 +119,28 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     (void)flags;
     struct http2 *http2 = ctx;
     const struct server_limits *limits = http2->conn->limits;
-    struct str name_text = str_of(name, name_len);
-    bool pseudo = name_len > 0 && name[0] == ':';
-    http2->bomb_bytes += name_len + value_len + FIELD_EXTRA_BYTES;
-    if (http2->bomb_bytes > BOMB_FACTOR * (limits->fields_max_bytes + limits->target_max_bytes))
+    if (!abuse_field(&http2->abuse, name_len + value_len + HTTP2_FIELD_EXTRA_BYTES,
+                     limits->fields_max_bytes + limits->target_max_bytes))
         end_session(http2, NGHTTP2_ENHANCE_YOUR_CALM, STR("header_list_too_large"));
 
     struct exchange *exchange = find(http2, frame->hd.stream_id);
-    if (!exchange || !exchange->request || frame->headers.cat != NGHTTP2_HCAT_REQUEST) return 0;
-    exchange->head_bytes += pseudo ? 0 : name_len + value_len + FIELD_EXTRA_BYTES;
-    if (exchange->head_bytes > limits->fields_max_bytes) exchange->too_large = true;
-    if (!exchange->too_large) keep_field(exchange, name_text, str_of(value, value_len));
-    return 0;
-}
-
-/* :authority and Host must agree, or two servers in a row route the request differently. */
-static bool read_authority(struct request *request) {
-    const struct field *host = request_find(request, STR("host"));
-    if (request->authority.len == 0 && host) request->authority = host->value;
-    if (host && !str_equal_nocase(host->value, request->authority)) return false;
-    return request_authority_ok(request->authority);
-}
-
-static void read_wishes(struct exchange *exchange) {
-    struct request *request = exchange->request;
-    const struct field *length = request_find(request, STR("content-length"));
-    const struct field *expect = request_find(request, STR("expect"));
-    uint64_t number;
-    if (length && str_to_u64(length->value, &number) && number <= INT64_MAX)
-        request->content_length = (int64_t)number;
-    exchange->wants_trailers = true;
-    exchange->is_head = str_equal(request->method, STR("HEAD"));
-    exchange->expects_continue = expect && !exchange->request_ended &&
-                                 str_equal_nocase(expect->value, STR("100-continue"));
-}
-
-/* 0, or the status that refuses the request. */
-static int check(const struct exchange *exchange, struct str target) {
-    if (exchange->too_large) return 431;
-    if (target.len > exchange->conn->limits->target_max_bytes) return 414;
-    if (str_equal(exchange->request->method, STR("CONNECT"))) return 501;
-    if (str_find_byte(target, '#') < target.len) return 400;
+    if (exchange && exchange->request && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+        http2_head_field(exchange, str_of(name, name_len), str_of(value, value_len));
     return 0;
 }
 
 static void on_request_head(struct http2 *http2, struct exchange *exchange, bool ends) {
-    struct request *request = exchange->request;
-    struct str target = request->path;
-    exchange->request_ended = ends;
-    int status = check(exchange, target);
-    if (status) {
-        exchange_refuse(exchange, status);
-        return;
-    }
-    if (!read_authority(request)) {
+    int refusal = http2_head_end(exchange, ends);
+    if (refusal == HTTP2_HEAD_MALFORMED) {
         exchange->reset = true;
         reset(http2, exchange->stream_id, NGHTTP2_PROTOCOL_ERROR);
         count_fault(http2);
-        return;
+    } else if (refusal) {
+        exchange_refuse(exchange, refusal);
+    } else {
+        exchange_begin(exchange);
+        if (ends) exchange_give_end(exchange);
     }
-    request_set_target(request, target);
-    read_wishes(exchange);
-    exchange_begin(exchange);
-    if (ends) exchange_give_end(exchange);
 }
 
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id,
@@ -261,7 +148,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id,
     (void)flags;
     struct http2 *http2 = ctx;
     struct exchange *exchange = find(http2, stream_id);
-    http2->ping_ms = CONN_NEVER;
+    abuse_heard(&http2->abuse);
     if (!exchange || exchange->reset) {
         nghttp2_session_consume(session, stream_id, len);
         return 0;
@@ -272,20 +159,6 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id,
 
 /* --- frames on closed streams --------------------------------------------------------- */
 
-static void keep_reset(struct http2 *http2, int32_t stream_id) {
-    int32_t *place = &http2->resets[http2->resets_at++ % RESETS_KEPT];
-    if (*place > http2->resets_lost) http2->resets_lost = *place;
-    *place = stream_id;
-}
-
-static bool may_not_know(const struct http2 *http2, int32_t stream_id) {
-    if (stream_id <= http2->resets_lost) return true;
-    for (size_t i = 0; i < RESETS_KEPT; i++) {
-        if (http2->resets[i] == stream_id) return true;
-    }
-    return false;
-}
-
 /* Nothing may come on a stream that the peer itself knows to be closed, nor on one whose
  * number it has passed over (RFC 9113 5.1 and 5.1.1): nghttp2 keeps no closed streams here
  * and would not notice. */
@@ -293,7 +166,7 @@ static bool is_closed(const struct http2 *http2, int32_t stream_id) {
     bool past = stream_id % 2 == 1 &&
                 stream_id <= nghttp2_session_get_last_proc_stream_id(http2->session);
     return past && !nghttp2_session_find_stream(http2->session, stream_id) &&
-           !may_not_know(http2, stream_id);
+           !abuse_was_reset(&http2->abuse, stream_id);
 }
 
 static void refuse_closed(struct http2 *http2) {
@@ -336,20 +209,9 @@ static void look_ahead(struct http2 *http2, struct str bytes) {
 
 /* --- pings -------------------------------------------------------------------------------- */
 
-/* Pings closer than limits->ping_apart_ms, with no traffic between them, are only heat. */
 static void on_ping(struct http2 *http2) {
-    uint64_t now = now_ms(http2);
-    uint64_t apart_ms = http2->conn->limits->ping_apart_ms;
-    bool too_soon =
-        http2->ping_ms != CONN_NEVER && now - http2->ping_ms + PING_EARLY_MS < apart_ms;
-    http2->ping_ms = now;
-    if (too_soon && ++http2->ping_strikes >= PING_STRIKES_MAX)
+    if (!abuse_ping(&http2->abuse, now_ms(http2), http2->conn->limits->ping_apart_ms))
         end_session(http2, NGHTTP2_ENHANCE_YOUR_CALM, STR("too_many_pings"));
-}
-
-static void forgive_pings(struct http2 *http2) {
-    http2->ping_ms = CONN_NEVER;
-    http2->ping_strikes = 0;
 }
 
 static void last_goaway(struct http2 *http2) {
@@ -431,12 +293,12 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
     if (type != NGHTTP2_HEADERS && type != NGHTTP2_DATA && type != NGHTTP2_RST_STREAM) return 0;
     struct exchange *exchange = find(http2, frame->hd.stream_id);
     if (type == NGHTTP2_RST_STREAM) {
-        keep_reset(http2, frame->hd.stream_id);
+        abuse_reset(&http2->abuse, frame->hd.stream_id);
         /* Not asked for by us: nghttp2 found a fault with the stream. */
         if (exchange && !exchange->reset) count_fault(http2);
         return 0;
     }
-    forgive_pings(http2);
+    abuse_said(&http2->abuse);
     if (!exchange || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) return 0;
     exchange->response_sent = true;
     if (exchange->request_ended) return 0;
@@ -447,35 +309,10 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
 
 /* --- answers: bytes ----------------------------------------------------------------------- */
 
-static size_t to_nv(const struct section *section, nghttp2_nv *nv, char status[3]) {
-    static const struct str not_in_http2[] = {
-        STR_INIT("connection"), STR_INIT("keep-alive"), STR_INIT("transfer-encoding"),
-        STR_INIT("upgrade"), STR_INIT("proxy-connection")};
-    size_t count = 0;
-    if (section->status) {
-        for (int i = 2, rest = section->status; i >= 0; i--, rest /= 10)
-            status[i] = (char)('0' + rest % 10);
-        nv[count++] = (nghttp2_nv){(uint8_t *)(uintptr_t) ":status", (uint8_t *)status, 7, 3,
-                                   NGHTTP2_NV_FLAG_NONE};
-    }
-    for (size_t i = 0; i < section->count; i++) {
-        struct str name = section->fields[i].name, value = section->fields[i].value;
-        bool skip = false;
-        for (size_t j = 0; j < ARRAY_LEN(not_in_http2); j++)
-            skip = skip || str_equal(name, not_in_http2[j]);
-        if (skip) continue;
-        nv[count++] =
-            (nghttp2_nv){(uint8_t *)(uintptr_t)name.at, (uint8_t *)(uintptr_t)value.at,
-                         name.len, value.len, NGHTTP2_NV_FLAG_NONE};
-    }
-    return count;
-}
-
 static void submit_trailers(struct http2 *http2, struct exchange *exchange) {
-    nghttp2_nv nv[SECTION_FIELDS_MAX + 1];
-    char status[3];
-    size_t count = to_nv(exchange->trailers, nv, status);
-    nghttp2_submit_trailer(http2->session, exchange->stream_id, nv, count);
+    struct http2_section out;
+    http2_head_write(exchange->trailers, &out);
+    nghttp2_submit_trailer(http2->session, exchange->stream_id, out.nv, out.count);
     free(exchange->trailers);
     exchange->trailers = NULL;
 }
@@ -562,13 +399,12 @@ static void http2_gather(struct conn *conn, struct gather *gather) {
 /* --- answers: once a turn ----------------------------------------------------------------- */
 
 static void submit_head(struct http2 *http2, struct exchange *exchange) {
-    nghttp2_nv nv[SECTION_FIELDS_MAX + 1];
-    char status[3];
-    size_t count = to_nv(exchange->head, nv, status);
+    struct http2_section out;
+    http2_head_write(exchange->head, &out);
     bool whole = exchange->ended && !exchange->trailers &&
                  (exchange->is_head || exchange_queued(exchange) == 0);
     nghttp2_data_provider body = {{.ptr = NULL}, on_read};
-    nghttp2_submit_response(http2->session, exchange->stream_id, nv, count,
+    nghttp2_submit_response(http2->session, exchange->stream_id, out.nv, out.count,
                             whole ? NULL : &body);
     free(exchange->head);
     exchange->head = NULL;
@@ -576,11 +412,10 @@ static void submit_head(struct http2 *http2, struct exchange *exchange) {
 
 static void submit_continue(struct http2 *http2, struct exchange *exchange) {
     const struct section interim = {.status = 100};
-    nghttp2_nv nv[1];
-    char status[3];
-    size_t count = to_nv(&interim, nv, status);
-    nghttp2_submit_headers(http2->session, NGHTTP2_FLAG_NONE, exchange->stream_id, NULL, nv,
-                           count, NULL);
+    struct http2_section out;
+    http2_head_write(&interim, &out);
+    nghttp2_submit_headers(http2->session, NGHTTP2_FLAG_NONE, exchange->stream_id, NULL, out.nv,
+                           out.count, NULL);
 }
 
 static const uint32_t code_of[] = {
@@ -757,10 +592,8 @@ static void http2_start(struct conn *conn) {
     conn->protocol_state = http2;
     http2->conn = conn;
     frames_init(&http2->ahead);
-    http2->faults = faults_allowed;
-    http2->chores = chores_allowed;
-    http2->head_ms = http2->ping_ms = CONN_NEVER;
-    http2->asked_ms = http2->notice_ms = CONN_NEVER;
+    abuse_init(&http2->abuse);
+    http2->head_ms = http2->asked_ms = http2->notice_ms = CONN_NEVER;
     must(nghttp2_session_server_new2(&http2->session, home->callbacks, http2, home->options));
 
     const nghttp2_settings_entry settings[] = {
