@@ -1,5 +1,6 @@
 #include "base/mem.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -28,4 +29,10 @@ void *mem_resize(void *at, size_t size) {
     void *moved = realloc(at, size ? size : 1);
     if (!moved) exhausted(size);
     return moved;
+}
+
+void mem_give_back(void) {
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
 }

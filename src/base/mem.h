@@ -22,6 +22,10 @@ void *mem_zero(size_t count, size_t size);
 /* As realloc(). */
 void *mem_resize(void *at, size_t size);
 
+/* Return to the system what was freed and is only kept for later. Takes a millisecond or some:
+ * for times when there is nothing to do. */
+void mem_give_back(void);
+
 /* One zeroed object of a type. */
 #define MEM_NEW(type) ((type *)mem_zero(1, sizeof(type)))
 

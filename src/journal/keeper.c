@@ -8,6 +8,8 @@
 
 #define ROW_MAX_BYTES (256 * MIB)  /* a row holds at least one whole stretch */
 #define SHARED_MAX_BYTES (1 * MIB) /* a shared row that has so much takes no more */
+#define REST_MS 3000               /* so long nothing was written: give memory back */
+#define REST_BYTES (1 * MIB)       /* if so much was written before */
 
 struct keeper {
     struct loop *loop;
@@ -17,7 +19,9 @@ struct keeper {
     size_t dirty_bytes; /* since the last tick */
     struct timer tick;
     struct task send;
-    bool send_all; /* the next send takes the dirty ones too */
+    struct timer rest;    /* nothing was written for a while */
+    size_t written_bytes; /* since then */
+    bool send_all;        /* the next send takes the dirty ones too */
     size_t on_their_way;
     task_fn *on_kept;
     void *on_kept_ctx;
@@ -38,6 +42,7 @@ struct batch {
 
 static void send(void *ctx);
 static void on_tick(void *ctx);
+static void on_rest(void *ctx);
 
 struct keeper *keeper_new(struct loop *loop, struct store *store) {
     struct keeper *keeper = MEM_NEW(struct keeper);
@@ -46,6 +51,7 @@ struct keeper *keeper_new(struct loop *loop, struct store *store) {
     list_init(&keeper->urgent);
     list_init(&keeper->dirty);
     timer_init(&keeper->tick, loop, on_tick, keeper);
+    timer_init(&keeper->rest, loop, on_rest, keeper);
     task_init(&keeper->send, send, keeper);
     return keeper;
 }
@@ -55,6 +61,7 @@ void keeper_free(struct keeper *keeper) {
     assert(keeper->on_their_way == 0 && list_empty(&keeper->urgent));
     assert(list_empty(&keeper->dirty));
     timer_stop(&keeper->tick);
+    timer_stop(&keeper->rest);
     task_cancel(&keeper->send);
     free(keeper);
 }
@@ -167,10 +174,21 @@ static void free_batch(struct batch *batch) {
     free(batch);
 }
 
+static bool at_rest(const struct keeper *keeper) {
+    return !keeper->on_their_way && list_empty(&keeper->urgent) && list_empty(&keeper->dirty);
+}
+
+/* After a busy time the allocator sits on what the runs needed: give it back, once. */
+static void on_rest(void *ctx) {
+    struct keeper *keeper = ctx;
+    if (!at_rest(keeper)) return;
+    keeper->written_bytes = 0;
+    mem_give_back();
+}
+
 static void settle(struct keeper *keeper) {
-    if (keeper->on_their_way || !list_empty(&keeper->urgent) || !list_empty(&keeper->dirty)) {
-        return;
-    }
+    if (!at_rest(keeper)) return;
+    if (keeper->written_bytes >= REST_BYTES) timer_start(&keeper->rest, REST_MS);
     task_fn *on_kept = keeper->on_kept;
     keeper->on_kept = NULL;
     if (on_kept) on_kept(keeper->on_kept_ctx);
@@ -226,6 +244,9 @@ static void send(void *ctx) {
         free_batch(batch);
         settle(keeper);
         return;
+    }
+    for (size_t i = 0; i < batch->write.row_count; i++) {
+        keeper->written_bytes += batch->write.rows[i].bytes.len;
     }
     keeper->on_their_way++;
     store_write(keeper->store, &batch->write);

@@ -87,6 +87,24 @@ static void the_first_row_is_its_own_and_text_waits_for_the_tick(void **state) {
     fixture_done(&f);
 }
 
+/* What it does then is the allocator's business; that it goes on, or ends, is ours. */
+static void a_keeper_rests_after_much_work_and_goes_on(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    char *much = mem_zero(2 * MIB, 1);
+    for (int busy = 0; busy < 3; busy++) {
+        say_to(f.journal, EVENT_TEXT, str_of(much, 2 * MIB));
+        say(&f, EVENT_TOOL_CALL, "a");
+        loop_turn(f.loop);
+        commit_all(&f);
+        assert_int_equal(journal_durable(f.journal), 2 * busy + 2);
+        loop_advance(f.loop, busy == 2 ? 10 : 60000); /* the last one does not live to see it */
+    }
+    free(much);
+    fixture_done(&f);
+}
+
 static void text_of_all_live_runs_shares_a_row(void **state) {
     (void)state;
     struct fixture f;
@@ -310,6 +328,7 @@ int main(void) {
         cmocka_unit_test(text_that_is_lost_is_written_again_at_the_next_tick),
         cmocka_unit_test(text_that_is_lost_before_an_effect_rides_with_it),
         cmocka_unit_test(writes_of_different_journals_may_end_in_any_order),
+        cmocka_unit_test(a_keeper_rests_after_much_work_and_goes_on),
         cmocka_unit_test(a_flush_writes_what_waits_and_says_when),
         cmocka_unit_test(a_flush_with_nothing_to_write_says_so),
         cmocka_unit_test(a_flush_does_not_wait_for_a_store_that_is_gone),
