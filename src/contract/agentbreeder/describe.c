@@ -122,12 +122,10 @@ static void write_json_content(struct json_writer *json, const char *schema) {
     json_close(json);
 }
 
+/* Without a schema: some readers take one for the whole text, others for each event. */
 static void write_stream_content(struct json_writer *json) {
     json_member_object(json, "content");
     json_member_object(json, "text/event-stream");
-    json_member_object(json, "schema");
-    write_text(json, "type", "string");
-    json_close(json);
     json_close(json);
     json_close(json);
 }
