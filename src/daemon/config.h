@@ -79,7 +79,7 @@ struct config {
         struct str workspace; /* of callers of the Runtime Contract (K23) */
     } http;
     struct {
-        struct str name, version; /* as /health reports them */
+        struct str name, version, framework; /* as /health reports them */
     } agent;
     struct {
         enum config_busy busy;

@@ -77,7 +77,7 @@ static void fill_runtime(struct edition *edition) {
         .workspace = config->http.workspace,
         .agent_name = config->agent.name,
         .agent_version = config->agent.version,
-        .framework = STR_EMPTY,
+        .framework = config->agent.framework,
         .body_max_bytes = limits->body_bytes,
         .body_stretch_ms = limits->body_grace_ms,
         .body_stretch_bytes = limits->body_bytes_per_s * limits->body_grace_ms / 1000,

@@ -61,6 +61,8 @@ const struct setting settings[] = {
      "weir", NULL, "the name that /health reports", NULL, LIVE},
     {NULL, "agent.version", "agent-version", {"WEIR_AGENT_VERSION", "AGENT_VERSION"}, SETTING_TEXT,
      AT(agent.version), "0.1.0", NULL, "the version that /health reports", NULL, LIVE},
+    {NULL, "agent.framework", "agent-framework", {"WEIR_AGENT_FRAMEWORK", "AGENT_FRAMEWORK"}, SETTING_TEXT,
+     AT(agent.framework), NULL, "none", "the framework that /health reports", NULL, LIVE},
     {NULL, "session.busy", "busy", {"WEIR_BUSY"}, SETTING_CHOICE, AT(session.busy),
      "queue", NULL, "queue or reject a second turn of a session; interrupt is not built yet", busy_policies, LIVE},
 
