@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "base/nearest.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -50,6 +51,17 @@ void cli_held_signals(sigset_t *ret) {
     sigaddset(ret, SIGHUP);
 }
 
+static int refuse_command(const char *name) {
+    char hint[NEAREST_HINT_BYTES];
+    struct nearest nearest;
+    nearest_init(&nearest, str_from(name));
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+        nearest_offer(&nearest, str_from(commands[i].name));
+    fprintf(stderr, "weir: error: no command '%s'%s\nweir --help lists them.\n", name,
+            nearest_hint(&nearest, hint));
+    return EXIT_USAGE;
+}
+
 int cli_main(int arg_count, const char *const *args) {
     if (arg_count < 2 || (args[1][0] == '-' && strcmp(args[1], "--help") != 0 &&
                           strcmp(args[1], "-h") != 0 && strcmp(args[1], "--version") != 0)) {
@@ -63,9 +75,9 @@ int cli_main(int arg_count, const char *const *args) {
         }
     }
     bool asked = args[1][0] == '-' || strcmp(args[1], "help") == 0;
-    if (!asked) fprintf(stderr, "weir: error: no command '%s'\n\n", args[1]);
-    help(asked ? stdout : stderr);
-    return asked ? EXIT_DONE : EXIT_USAGE;
+    if (!asked) return refuse_command(args[1]);
+    help(stdout);
+    return EXIT_DONE;
 }
 
 /* --- configuration ------------------------------------------------------------------------ */

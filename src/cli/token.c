@@ -1,6 +1,7 @@
 #include "contract/crawbl/token.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/nearest.h"
 #include "cli/cli.h"
 #include "wire/json.h"
 
@@ -109,7 +110,17 @@ static int act(const struct config *config, const struct token_arguments *argume
     bool is_new = config->operand_count == 1 && str_equal(operands[0], STR("new"));
     bool is_check = config->operand_count == 2 && str_equal(operands[0], STR("check"));
     if (!is_new && !is_check) {
-        fprintf(stderr, "%s", usage);
+        static const char *const known[] = {"new", "check", NULL};
+        struct str meant =
+            operands && config->operand_count ? nearest_name(operands[0], known) : STR_EMPTY;
+        if (meant.len && !str_equal(meant, operands[0])) {
+            fprintf(stderr,
+                    "weir: error: weir token " STR_FMT " is not right; did you mean "
+                    "'weir token " STR_FMT "'? See weir token --help\n",
+                    STR_ARG(operands[0]), STR_ARG(meant));
+        } else {
+            fprintf(stderr, "%s", usage);
+        }
         return EXIT_USAGE;
     }
     struct token_keys *keys;
