@@ -1,9 +1,17 @@
 #include "server/abuse.h"
 
+#include <nghttp2/nghttp2.h>
+
 #define NEVER UINT64_MAX
 
-/* The peer's own resets are counted by nghttp2, by the same measure. */
-static const struct budget faults_allowed = {.left = 1000, .most = 1000, .per_s = 33};
+#define RESETS_BURST 1000
+#define RESETS_PER_S 33
+#define CONTINUATIONS_MAX 8
+#define SETTINGS_ENTRIES_MAX 32
+#define ACKS_MAX 1000
+
+static const struct budget faults_allowed = {
+    .left = RESETS_BURST, .most = RESETS_BURST, .per_s = RESETS_PER_S};
 static const struct budget chores_allowed = {.left = 1000, .most = 1000, .per_s = 100};
 
 /* A ping may come this much too early: clients' clocks and the net shake a little. */
@@ -15,6 +23,13 @@ static const struct budget chores_allowed = {.left = 1000, .most = 1000, .per_s 
 void abuse_init(struct abuse *abuse) {
     *abuse =
         (struct abuse){.faults = faults_allowed, .chores = chores_allowed, .ping_ms = NEVER};
+}
+
+void abuse_limit(nghttp2_option *options) {
+    nghttp2_option_set_max_outbound_ack(options, ACKS_MAX);
+    nghttp2_option_set_max_settings(options, SETTINGS_ENTRIES_MAX);
+    nghttp2_option_set_max_continuations(options, CONTINUATIONS_MAX);
+    nghttp2_option_set_stream_reset_rate_limit(options, RESETS_BURST, RESETS_PER_S);
 }
 
 static bool spend(struct budget *budget, uint64_t now_ms) {

@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct nghttp2_option;
+
 /* Refills with time. */
 struct budget {
     uint64_t left, most, per_s, since_ms;
@@ -36,6 +38,10 @@ struct abuse {
 };
 
 void abuse_init(struct abuse *abuse);
+
+/* What nghttp2 counts better than we could: the peer's own resets, CONTINUATION frames,
+ * settings in one frame, acknowledgements that nobody reads. */
+void abuse_limit(struct nghttp2_option *options);
 
 /* Each of these counts one and says whether it is still fine. */
 

@@ -42,3 +42,13 @@ bool frames_next(struct frames *frames, struct str *bytes, struct frame_head *re
     frames->have = 0;
     return true;
 }
+
+/* Pairs of a 16-bit name and a 32-bit value behind the head. */
+void frames_set(char *frame, size_t len, uint16_t setting, uint32_t value) {
+    if (len < FRAMES_HEAD_BYTES || frame[3] != FRAMES_SETTINGS) return;
+    for (size_t at = FRAMES_HEAD_BYTES; at + 6 <= len; at += 6) {
+        const uint8_t *name = (const uint8_t *)frame + at;
+        if ((name[0] << 8 | name[1]) != setting) continue;
+        for (size_t i = 0; i < 4; i++) frame[at + 2 + i] = (char)(value >> (24 - 8 * i));
+    }
+}

@@ -18,6 +18,7 @@
 
 #define FRAMES_HEAD_BYTES 9
 #define FRAMES_PREFACE_BYTES 24
+#define FRAMES_SETTINGS 4 /* the type */
 
 struct frame_head {
     uint8_t type;
@@ -36,5 +37,8 @@ void frames_init(struct frames *frames);
 
 /* Take from the front of *bytes up to the next head. False when all was taken before that. */
 bool frames_next(struct frames *frames, struct str *bytes, struct frame_head *ret);
+
+/* Where `frame` is a SETTINGS frame that names `setting`, give it another value. */
+void frames_set(char *frame, size_t len, uint16_t setting, uint32_t value);
 
 #endif

@@ -19,12 +19,6 @@
 #define STREAM_WINDOW_BYTES (256 * KIB)
 #define CONNECTION_WINDOW_BYTES (1 * MIB)
 
-#define ACKS_MAX 1000
-#define SETTINGS_ENTRIES_MAX 32
-#define CONTINUATIONS_MAX 8
-#define RESETS_BURST 1000
-#define RESETS_PER_S 33
-
 /* After the first GOAWAY, requests that were already on their way still come in. */
 #define SHUT_DOWN_GRACE_MS 1000
 
@@ -357,28 +351,11 @@ static int put_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_
     return 0;
 }
 
-static void put_u32(char *at, uint32_t number) {
-    at[0] = (char)(number >> 24);
-    at[1] = (char)(number >> 16);
-    at[2] = (char)(number >> 8);
-    at[3] = (char)number;
-}
-
-/* See STREAMS_TOLD_NGHTTP2. A SETTINGS frame is pairs of a 16-bit name and a 32-bit value
- * behind the frame's 9 bytes. */
-static void correct_settings(const struct http2 *http2, char *frame, size_t len) {
-    for (size_t at = 9; at + 6 <= len; at += 6) {
-        bool streams =
-            frame[at] == 0 && frame[at + 1] == NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS;
-        if (streams) put_u32(frame + at + 2, (uint32_t)streams_max(http2->conn));
-    }
-}
-
 static void put_frame(struct http2 *http2, struct gather *gather, struct str frame) {
     char *at = gather->at + gather->len;
     gather_append(gather, frame);
-    if (frame.len >= 9 && frame.at[3] == NGHTTP2_SETTINGS)
-        correct_settings(http2, at, frame.len);
+    frames_set(at, frame.len, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS,
+               (uint32_t)streams_max(http2->conn)); /* see STREAMS_TOLD_NGHTTP2 */
 }
 
 static void http2_gather(struct conn *conn, struct gather *gather) {
@@ -576,10 +553,9 @@ static void make_options(struct home *home) {
     must(nghttp2_option_new(&options));
     nghttp2_option_set_no_auto_window_update(options, 1);
     nghttp2_option_set_no_closed_streams(options, 1);
-    nghttp2_option_set_max_outbound_ack(options, ACKS_MAX);
-    nghttp2_option_set_max_settings(options, SETTINGS_ENTRIES_MAX);
-    nghttp2_option_set_max_continuations(options, CONTINUATIONS_MAX);
-    nghttp2_option_set_stream_reset_rate_limit(options, RESETS_BURST, RESETS_PER_S);
+    /* A token with a space behind it is answered by who reads tokens, with words. */
+    nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(options, 1);
+    abuse_limit(options);
     home->options = options;
 }
 

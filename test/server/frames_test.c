@@ -52,10 +52,22 @@ static void a_head_is_told_before_its_payload_comes(void **state) {
     assert_int_equal(frames.left, 0xffffff);
 }
 
+static void a_setting_is_given_another_value_in_place(void **state) {
+    (void)state;
+    char frame[] = "\0\0\x0c\x04\0\0\0\0\0\0\x03\x7f\xff\xff\xff\0\x04\0\0\0\x01";
+    frames_set(frame, sizeof(frame) - 1, 3, 0x01020304);
+    assert_memory_equal(frame + 9, "\0\x03\x01\x02\x03\x04\0\x04\0\0\0\x01", 12);
+    char ping[] = "\0\0\x08\x06\0\0\0\0\0\0\x03\x7f\xff\xff\xff\0\x04";
+    frames_set(ping, sizeof(ping) - 1, 3, 0);
+    assert_memory_equal(ping + 9, "\0\x03\x7f\xff\xff\xff\0\x04", 8);
+    for (size_t len = 0; len < sizeof(frame); len++) frames_set(frame, len, 3, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads_are_the_same_however_the_bytes_are_cut),
         cmocka_unit_test(a_head_is_told_before_its_payload_comes),
+        cmocka_unit_test(a_setting_is_given_another_value_in_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
