@@ -320,19 +320,15 @@ static struct server_limits limits_of(const struct config_limits *from, bool nee
     };
 }
 
-static bool listen_on(struct daemon *daemon, struct str name, struct str address,
-                      const struct server_limits *limits, exchange_start_fn *on_request,
+static bool listen_on(struct daemon *daemon, const struct listener_options *listener,
                       struct err *e) {
-    if (address.len == 0) return true;
+    if (listener->address.len == 0) return true;
     const struct config *config = daemon->config;
     const struct tls_options tls = {config->tls.cert, config->tls.key, config->tls.ca};
     bool wants_tls = tls.cert.len || tls.key.len || tls.ca.len;
-    const struct listener_options options = {.name = name,
-                                             .address = address,
-                                             .limits = limits,
-                                             .on_request = on_request,
-                                             .ctx = daemon,
-                                             .tls = wants_tls ? &tls : NULL};
+    struct listener_options options = *listener;
+    options.ctx = daemon;
+    options.tls = wants_tls ? &tls : NULL;
     return server_listen(daemon->server, &options, e);
 }
 
@@ -340,10 +336,16 @@ static bool listen_on_all(struct daemon *daemon, struct err *e) {
     const struct config *config = daemon->config;
     daemon->http_limits = limits_of(&config->limits, false);
     daemon->grpc_limits = limits_of(&config->limits, daemon->edition->keys != NULL);
-    return listen_on(daemon, STR("http"), config->listen.http, &daemon->http_limits, on_http,
-                     e) &&
-           listen_on(daemon, STR("grpc"), config->listen.grpc, &daemon->grpc_limits, on_grpc,
-                     e);
+    const struct listener_options http = {.name = STR("http"),
+                                          .address = config->listen.http,
+                                          .limits = &daemon->http_limits,
+                                          .on_request = on_http,
+                                          .refusal = &runtime_refusal};
+    const struct listener_options grpc = {.name = STR("grpc"),
+                                          .address = config->listen.grpc,
+                                          .limits = &daemon->grpc_limits,
+                                          .on_request = on_grpc};
+    return listen_on(daemon, &http, e) && listen_on(daemon, &grpc, e);
 }
 
 static void make_workers(struct daemon *daemon) {

@@ -163,7 +163,7 @@ void conn_shut_down(struct conn *conn) {
     if (conn->protocol)
         conn->protocol->shut_down(conn);
     else
-        conn_finish(conn);
+        conn_cut(conn, EXCHANGE_ABORTED);
 }
 
 /* All that was to be said has left: wait for the peer to close, so that a reset for bytes we

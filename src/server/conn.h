@@ -56,6 +56,7 @@ struct transport_kind {
 
 /* --- the home of connections: one a loop ------------------------------------------------- */
 
+#define REFUSAL_MAX_BYTES (4 * KIB)
 #define HOME_READ_BYTES (64 * KIB)
 #define HOME_GATHER_BYTES (64 * KIB)
 #define HOME_GATHER_ROOM (HOME_GATHER_BYTES + 96 * KIB)

@@ -204,7 +204,27 @@ void exchange_end(struct exchange *exchange, const struct field *trailers, size_
     exchange_mark(exchange);
 }
 
+#define REFUSAL_FIELDS_MAX 8
+
+static void refuse_in_form(struct exchange *exchange, int status,
+                           const struct refusal_form *form) {
+    struct field fields[REFUSAL_FIELDS_MAX] = {{STR("content-type"), form->content_type}};
+    assert(form->always_count < REFUSAL_FIELDS_MAX);
+    memcpy(fields + 1, form->always, form->always_count * sizeof(struct field));
+    struct buf body;
+    buf_init(&body, REFUSAL_MAX_BYTES);
+    form->body(status, str_from(status_text(status)), &body);
+    exchange_head(exchange, status, fields, form->always_count + 1);
+    exchange_send(exchange, buf_str(&body));
+    exchange_end(exchange, NULL, 0);
+    buf_done(&body);
+}
+
 void exchange_refuse(struct exchange *exchange, int status) {
+    if (exchange->conn->listener->refusal) {
+        refuse_in_form(exchange, status, exchange->conn->listener->refusal);
+        return;
+    }
     const struct field type = {STR("content-type"), STR("text/plain; charset=utf-8")};
     exchange_head(exchange, status, &type, 1);
     exchange_send(exchange, str_from(status_text(status)));

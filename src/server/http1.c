@@ -52,6 +52,33 @@ static uint64_t now_ms(const struct http1 *http1) {
 
 /* --- refusing ----------------------------------------------------------------------------- */
 
+/* There is no exchange to carry the answer: bytes that never became a request. */
+static void write_refusal(struct http1 *http1, int status) {
+    static const struct refusal_form plain = {.content_type =
+                                                  STR_INIT("text/plain; charset=utf-8")};
+    const struct conn *conn = http1->conn;
+    const struct refusal_form *form =
+        conn->listener->refusal ? conn->listener->refusal : &plain;
+    const char *text = status_text(status);
+    struct buf body;
+    buf_init(&body, REFUSAL_MAX_BYTES);
+    if (form->body)
+        form->body(status, str_from(text), &body);
+    else
+        buf_printf(&body, "%s\n", text);
+    buf_printf(&http1->own, "HTTP/1.1 %d %s\r\ncontent-type: " STR_FMT "\r\n", status, text,
+               STR_ARG(form->content_type));
+    for (size_t i = 0; i < form->always_count; i++) {
+        buf_printf(&http1->own, STR_FMT ": " STR_FMT "\r\n", STR_ARG(form->always[i].name),
+                   STR_ARG(form->always[i].value));
+    }
+    buf_printf(&http1->own, "content-length: %zu\r\nconnection: close\r\ndate: ", body.len);
+    buf_append(&http1->own, home_date(conn->home));
+    buf_append(&http1->own, STR("\r\n\r\n"));
+    buf_append(&http1->own, buf_str(&body));
+    buf_done(&body);
+}
+
 /* Answer with `status` and close: after such a request nobody knows where the next begins. */
 static void refuse(struct http1 *http1, int status) {
     struct conn *conn = http1->conn;
@@ -60,13 +87,7 @@ static void refuse(struct http1 *http1, int status) {
         conn_cut(conn, EXCHANGE_ABORTED);
         return;
     }
-    const char *text = status_text(status);
-    buf_printf(&http1->own,
-               "HTTP/1.1 %d %s\r\ncontent-type: text/plain; charset=utf-8\r\n"
-               "content-length: %zu\r\nconnection: close\r\ndate: ",
-               status, text, strlen(text) + 1);
-    buf_append(&http1->own, home_date(conn->home));
-    buf_printf(&http1->own, "\r\n\r\n%s\n", text);
+    write_refusal(http1, status);
     conn_finish(conn);
 }
 
@@ -455,7 +476,12 @@ static void http1_settle(struct conn *conn) {
 static void http1_shut_down(struct conn *conn) {
     struct http1 *http1 = conn->protocol_state;
     http1->keeps_alive = false;
-    if (http1->step == HEAD && !guard_began(&http1->guard)) conn_finish(conn);
+    if (http1->step != HEAD || guard_began(&http1->guard)) return;
+    /* Between two requests there is nothing a reset could overtake: no need to linger. */
+    if (conn_unsent_bytes(conn))
+        conn_finish(conn);
+    else
+        conn_cut(conn, EXCHANGE_ABORTED);
 }
 
 static uint64_t http1_due_ms(const struct conn *conn) {

@@ -42,13 +42,23 @@ struct tls_options {
     struct str ca; /* who must have signed a peer's certificate; empty = peers show none */
 };
 
+/* How a listener answers what never became a request: bytes that are no HTTP, limits. */
+struct refusal_form {
+    struct str content_type;
+    /* Append the body; `text` is the status in words. */
+    void (*body)(int status, struct str text, struct buf *out);
+    const struct field *always; /* more fields; constant */
+    size_t always_count;
+};
+
 struct listener_options {
     struct str name;                    /* "http", "grpc": for logs and the ports file */
     struct str address;                 /* host:port, port 0 allowed; unix:/path */
     const struct server_limits *limits; /* borrowed; NULL = defaults */
     exchange_start_fn *on_request;
-    void *ctx;                     /* for on_request */
-    const struct tls_options *tls; /* borrowed during the call; NULL = none */
+    void *ctx;                          /* for on_request */
+    const struct tls_options *tls;      /* borrowed during the call; NULL = none */
+    const struct refusal_form *refusal; /* constant; NULL = a line of text */
 };
 
 struct server *server_new(struct loop **loops, size_t loop_count);

@@ -167,6 +167,26 @@ static const struct route rows[] = {
 
 static const struct field always[] = {{VERSION_HEADER, STR_INIT(VERSION)}};
 
+static void refusal_body(int status, struct str text, struct buf *out) {
+    static const struct {
+        int status;
+        struct str code;
+    } codes[] = {{408, STR_INIT("REQUEST_TIMEOUT")},
+                 {413, STR_INIT("PAYLOAD_TOO_LARGE")},
+                 {500, STR_INIT("INTERNAL_ERROR")},
+                 {501, STR_INIT("NOT_IMPLEMENTED")}};
+    struct route_failure failure = {status, STR("INVALID_INPUT"), text, STR_EMPTY};
+    for (size_t i = 0; i < ARRAY_LEN(codes); i++) {
+        if (codes[i].status == status) failure.code = codes[i].code;
+    }
+    failure_body(&failure, out);
+}
+
+const struct refusal_form runtime_refusal = {.content_type = STR_INIT("application/json"),
+                                             .body = refusal_body,
+                                             .always = always,
+                                             .always_count = ARRAY_LEN(always)};
+
 void runtime_desk_init(struct runtime_desk *desk, const struct runtime_settings *settings,
                        struct run_host *host) {
     *desk = (struct runtime_desk){.settings = settings, .host = host};

@@ -14,6 +14,7 @@
 
 #include "route/route.h"
 #include "run/run.h"
+#include "server/server.h"
 
 struct runtime_settings {
     struct str token;     /* AGENT_AUTH_TOKEN, trimmed; empty: everybody is let in */
@@ -41,6 +42,9 @@ void runtime_desk_init(struct runtime_desk *desk, const struct runtime_settings 
 /* The table of this contract; it borrows `desk`, and the desk keeps it. Again when the desk has
  * other settings. */
 void runtime_table(struct runtime_desk *desk, struct route_table *ret);
+
+/* How the listener that carries this contract refuses what never became a request. */
+extern const struct refusal_form runtime_refusal;
 
 /* The shutdown deadline passed: end every open turn CANCELLED, as far as its reader can be
  * told (on /stream an error event and [DONE], on /invoke 503). */
