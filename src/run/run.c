@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/nearest.h"
 #include "run/inner.h"
 
 #include <assert.h>
@@ -373,8 +374,14 @@ bool run_start(struct run_host *host, const struct run_request *request, struct 
     const struct agent *agent =
         request->agent.len ? engine_agent(engine, request->agent) : &engine->agents[0];
     if (!agent) {
-        return err_set(e, ERR_NOT_FOUND, "no agent named '" STR_FMT "'",
-                       STR_ARG(str_head(request->agent, 80)));
+        struct nearest nearest;
+        char hint[NEAREST_HINT_BYTES];
+        nearest_init(&nearest, request->agent);
+        for (size_t i = 0; i < engine->agent_count; i++) {
+            nearest_offer(&nearest, engine->agents[i].slug);
+        }
+        return err_set(e, ERR_NOT_FOUND, "no agent named '" STR_FMT "'%s",
+                       STR_ARG(str_head(request->agent, 80)), nearest_hint(&nearest, hint));
     }
     struct run *run = new_run(host, agent);
     run->sticky = request->sticky;
