@@ -55,8 +55,8 @@ static size_t skip_ascii(struct str s, size_t at) {
     return at;
 }
 
-size_t utf8_valid_prefix(struct str s) {
-    size_t at = 0;
+/* From `at` on, where something else than ASCII may begin. */
+static __attribute__((noinline)) size_t valid_from(struct str s, size_t at) {
     while ((at = skip_ascii(s, at)) < s.len) {
         bool whole;
         size_t len = measure(str_skip(s, at), &whole);
@@ -64,6 +64,11 @@ size_t utf8_valid_prefix(struct str s) {
         at += len;
     }
     return at;
+}
+
+size_t utf8_valid_prefix(struct str s) {
+    size_t at = skip_ascii(s, 0);
+    return at == s.len ? at : valid_from(s, at);
 }
 
 bool utf8_valid(struct str s) {
@@ -88,9 +93,12 @@ size_t utf8_cut(struct str s, size_t max_bytes) {
     return head.len == s.len ? s.len - utf8_pending(s) : head.len - utf8_pending(head);
 }
 
-size_t utf8_head(struct str s, uint64_t count) {
-    size_t at = 0;
-    for (; at + 32 <= s.len && count >= 32 && is_ascii(s.at + at); at += 32) count -= 32;
+static bool begins_character(char byte) {
+    return ((unsigned char)byte & 0xC0) != 0x80;
+}
+
+/* Behind `count` more characters from `at` on. */
+static __attribute__((noinline)) size_t head_from(struct str s, size_t at, uint64_t count) {
     /* Eight bytes at once: those of the form 10xxxxxx begin no character. */
     for (uint64_t eight; at + 8 <= s.len; at += 8) {
         memcpy(&eight, s.at + at, 8);
@@ -100,10 +108,16 @@ size_t utf8_head(struct str s, uint64_t count) {
         count -= begun;
     }
     for (; at < s.len; at++) {
-        bool begins = ((unsigned char)s.at[at] & 0xC0) != 0x80;
-        if (begins && count-- == 0) break;
+        if (begins_character(s.at[at]) && count-- == 0) break;
     }
     return at;
+}
+
+size_t utf8_head(struct str s, uint64_t count) {
+    size_t at = 0;
+    for (; at + 32 <= s.len && count >= 32 && is_ascii(s.at + at); at += 32) count -= 32;
+    bool there = at == s.len || (count == 0 && begins_character(s.at[at]));
+    return there ? at : head_from(s, at, count);
 }
 
 bool utf8_append_repaired(struct buf *buf, struct str s) {
