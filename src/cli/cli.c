@@ -99,8 +99,9 @@ struct config_input cli_input(int arg_count, const char *const *args, bool demo)
 }
 
 bool cli_config(int arg_count, const char *const *args, bool demo, const char *usage,
-                struct config **ret, int *ret_code) {
+                const char *const *own_flags, struct config **ret, int *ret_code) {
     struct config_input input = cli_input(arg_count, args, demo);
+    input.own_flags = own_flags;
     struct config *config;
     struct err e;
     if (!config_load(&input, &config, &e)) {

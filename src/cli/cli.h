@@ -42,9 +42,10 @@ struct config_input cli_input(int arg_count, const char *const *args, bool demo)
 
 /* Load the configuration from these arguments and this process's environment, set up the log
  * and print its warnings. On failure, or when help was asked for (`usage` and all settings
- * are printed), false: end with *ret_code. */
+ * are printed), false: end with *ret_code. own_flags: those that the command has taken out
+ * already, for hints; ends with NULL, or is NULL. */
 MUST_CHECK bool cli_config(int arg_count, const char *const *args, bool demo, const char *usage,
-                           struct config **ret, int *ret_code);
+                           const char *const *own_flags, struct config **ret, int *ret_code);
 
 /* The demo's signing key: kept in the data folder, made the first time. */
 MUST_CHECK bool demo_key(struct str data_folder, struct buf *out, struct err *e);

@@ -167,6 +167,8 @@ static bool play(struct once *once, const struct run_request *request, struct er
 /* --- the command
  * ------------------------------------------------------------------------------------ */
 
+static const char *const own_flags[] = {"json", "agent", NULL};
+
 struct run_arguments {
     struct str agent;
     bool json;
@@ -235,7 +237,8 @@ int command_run(int arg_count, const char *const *args) {
     int code = EXIT_USAGE;
     if (!take_flags(arg_count, args, &arguments)) {
         fprintf(stderr, "%s", usage);
-    } else if (cli_config(arguments.rest_count, arguments.rest, true, usage, &config, &code)) {
+    } else if (cli_config(arguments.rest_count, arguments.rest, true, usage, own_flags, &config,
+                          &code)) {
         if (config->operand_count == 1 && config->operands[0].len) {
             code = run_once(config, &arguments);
         } else {

@@ -29,7 +29,7 @@ static void on_ready(const struct daemon *daemon, void *ctx) {
 int command_serve(int arg_count, const char *const *args) {
     struct config *config;
     int code;
-    if (!cli_config(arg_count, args, false, usage, &config, &code)) return code;
+    if (!cli_config(arg_count, args, false, usage, NULL, &config, &code)) return code;
     struct err e;
     if (config->operand_count) {
         err_set(&e, ERR_INVALID_ARGUMENT,

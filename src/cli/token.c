@@ -15,6 +15,8 @@ static const char usage[] =
     "Make a caller's token, or say whose one is. The key is CRAWBL_MCP_SIGNING_KEY or\n"
     "tokens.key_file; without either, the demo's own in the data folder.\n";
 
+static const char *const own_flags[] = {"json", "user", "workspace", NULL};
+
 struct token_arguments {
     struct str user, workspace;
     bool json;
@@ -137,7 +139,8 @@ int command_token(int arg_count, const char *const *args) {
     int code = EXIT_USAGE;
     if (!take_flags(arg_count, args, &arguments)) {
         fprintf(stderr, "%s", usage);
-    } else if (cli_config(arguments.rest_count, arguments.rest, true, usage, &config, &code)) {
+    } else if (cli_config(arguments.rest_count, arguments.rest, true, usage, own_flags, &config,
+                          &code)) {
         code = act(config, &arguments);
         config_free(config);
     }

@@ -110,7 +110,7 @@ struct flags {
     struct str file;
 };
 
-static bool refuse_flag(struct str flag, struct err *e) {
+static bool refuse_flag(const struct config_input *input, struct str flag, struct err *e) {
     struct nearest nearest;
     nearest_init(&nearest, flag);
     for (size_t i = 0; i < setting_count; i++) {
@@ -118,6 +118,9 @@ static bool refuse_flag(struct str flag, struct err *e) {
     }
     nearest_offer(&nearest, STR("config"));
     nearest_offer(&nearest, STR("help"));
+    for (const char *const *own = input->own_flags; own && *own; own++) {
+        nearest_offer(&nearest, str_from(*own));
+    }
     if (nearest.found.len == 0)
         return err_set(e, ERR_INVALID_ARGUMENT, "no flag is called --" STR_FMT "; see --help",
                        STR_ARG(str_head(flag, 40)));
@@ -148,7 +151,7 @@ static bool take_long(const struct config_input *input, size_t *i, struct flags 
         return take_flag_value(input, i, flag, attached, &flags->file, e);
 
     const struct setting *setting = setting_by_flag(flag);
-    if (!setting) return refuse_flag(flag, e);
+    if (!setting) return refuse_flag(input, flag, e);
     struct given *given = &flags->given[flags->count++];
     given->setting = setting;
     if (setting->kind == SETTING_BOOL && !attached.at) {

@@ -110,6 +110,7 @@ struct config_input {
     const char *const *args; /* what follows the command's name */
     size_t arg_count;
     const char *const *environment; /* "NAME=value"; ends with NULL; may be NULL */
+    const char *const *own_flags;   /* of the command, for hints; ends with NULL; may be NULL */
     bool collect;  /* go on after a mistake, to find the others; see config.problems */
     bool demo;     /* the bare command: loopback only, also with a key (K17) */
     uint64_t cpus; /* for `threads`; 0 = those this process may use */
