@@ -269,7 +269,7 @@ static void fail(struct daemon *daemon, const struct err *why) {
     if (daemon->phase != PHASE_STOPPING) stop(daemon, 0);
 }
 
-static void on_recovered(size_t count, const struct err *failed, void *ctx) {
+static void on_recovered(const struct recovered *found, const struct err *failed, void *ctx) {
     struct daemon *daemon = ctx;
     struct err e;
     if (failed) {
@@ -277,7 +277,11 @@ static void on_recovered(size_t count, const struct err *failed, void *ctx) {
         return;
     }
     if (daemon->phase == PHASE_STOPPING) return;
-    if (count) log_warning("%zu turns were interrupted when the last process ended", count);
+    if (found->interrupted) {
+        log_warning("%zu turns were interrupted when the last process ended",
+                    found->interrupted);
+    }
+    if (found->waiting) log_info("%zu turns wait for a person's answer", found->waiting);
     if (!ports_write(daemon->config->ports_file, daemon->server, &e)) {
         fail(daemon, &e);
         return;
@@ -298,7 +302,7 @@ static void on_open(const struct err *failed, void *ctx) {
     if (failed) {
         fail(daemon, failed);
     } else {
-        recover_start(daemon->store, home(daemon), on_recovered, daemon);
+        recover_start(daemon->store, &daemon->workers[0].host, on_recovered, daemon);
     }
 }
 

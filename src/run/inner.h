@@ -38,8 +38,9 @@ struct run {
     struct arena *arena;
     struct journal *journal;
     struct lease lease;
-    bool leased; /* held or lent */
-    bool waits;  /* for the session; the answer, or whoever withdraws, drops a reference */
+    bool leased;   /* held or lent */
+    bool reviving; /* it waited for a human in an earlier process, and will again */
+    bool waits;    /* for the session; the answer, or whoever withdraws, drops a reference */
     struct history *seen; /* the snapshot that `messages` borrows from */
     uint64_t started_ms;
     struct timer limit; /* turn_max_ms */
@@ -91,7 +92,16 @@ struct run {
 
 /* --- run.c -------------------------------------------------------------------------------- */
 
-/* The only function that writes run->state. */
+/* A run whose journal goes on after `last_seq`; it holds itself. */
+struct run *run_new(struct run_host *host, const struct agent *agent, uint64_t id,
+                    uint64_t last_seq);
+
+/* One that never was, as far as anybody has seen. */
+void run_discard(struct run *run);
+
+void run_enter_directory(struct run *run);
+
+/* The only function that writes run->state, but for a run that begins as it was left. */
 void run_move(struct run *run, enum run_state next);
 
 /* Append `event` with its time and, unless it names one, its agent. */
@@ -125,6 +135,12 @@ void run_work_durable(struct run *run, uint64_t seq);
 
 /* The children are done (session_reclaim said false before). */
 void run_work_children_done(struct run *run);
+
+/* Leave the run where the session's next message finds it. */
+void run_wait_for_human(struct run *run);
+
+/* --- revive.c: the session of a run from an earlier process is ours */
+void run_revive_granted(struct run *run);
 
 /* The session is ours again and the human has answered. */
 void run_work_answered(struct run *run);

@@ -1,43 +1,54 @@
 #include "run/recover.h"
 
 #include "base/mem.h"
+#include "run/revive.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
+#define RUN_MAX_BYTES (16 * MIB) /* of a run that is made anew */
+
 struct recovery {
     struct store *store;
-    struct loop *loop;
+    struct run_host *host;
     recovered_fn *done;
     void *ctx;
-    struct store_load load;
-    struct store_write write;
+    struct recovered found;
+    struct store_load unfinished; /* its answer: one section a run */
+    size_t next;                  /* index of the run that is looked at */
+    struct store_load load;       /* that run */
+    struct store_write write;     /* the interrupted ones */
 };
 
 static void finish(struct recovery *recovery, const struct err *failed) {
-    size_t count = recovery->write.row_count;
     struct err why;
     if (failed) why = *failed;
-    for (size_t i = 0; i < count; i++) buf_done(&recovery->write.rows[i].bytes);
+    for (size_t i = 0; i < recovery->write.row_count; i++) {
+        buf_done(&recovery->write.rows[i].bytes);
+    }
     free(recovery->write.rows);
-    arena_free(recovery->load.arena);
+    arena_free(recovery->unfinished.arena);
+    struct recovered found = recovery->found;
     recovered_fn *done = recovery->done;
     void *ctx = recovery->ctx;
     free(recovery);
-    done(failed ? 0 : count, failed ? &why : NULL, ctx);
+    done(&found, failed ? &why : NULL, ctx);
 }
+
+/* --- runs that were cut short ------------------------------------------------------------- */
 
 static void on_written(struct store_write *write, const struct err *failed, void *ctx) {
     (void)write;
     finish(ctx, failed);
 }
 
-static void append_interrupted(struct store_row *row, uint64_t run, uint64_t seq) {
+static void add_interrupted(struct recovery *recovery, uint64_t run, uint64_t seq) {
     struct event event = {
         .kind = EVENT_FAILED,
         .agent = STR_EMPTY,
         .failed = {ERR_ABORTED, STR_INIT("INTERRUPTED"),
                    STR_INIT("the server stopped while this turn was running; ask again")}};
+    struct store_row *row = &recovery->write.rows[recovery->write.row_count++];
     struct buf bytes;
     buf_init(&bytes, 4 * KIB);
     buf_init(&row->bytes, 8 * KIB);
@@ -47,36 +58,70 @@ static void append_interrupted(struct store_row *row, uint64_t run, uint64_t seq
     assert(fits);
     (void)fits;
     buf_done(&bytes);
+    recovery->found.interrupted++;
 }
 
-static void on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
-    struct recovery *recovery = ctx;
-    if (failed || load->section_count == 0) {
-        finish(recovery, failed);
+static void write_interrupted(struct recovery *recovery) {
+    struct store_write *write = &recovery->write;
+    if (write->row_count == 0) {
+        finish(recovery, NULL);
         return;
     }
-    struct store_write *write = &recovery->write;
-    *write = (struct store_write){
-        .rows = mem_zero(load->section_count, sizeof(struct store_row)),
-        .row_count = load->section_count,
-        .home = recovery->loop,
-        .on_written = on_written,
-        .ctx = recovery,
-    };
-    for (size_t i = 0; i < load->section_count; i++) {
-        append_interrupted(&write->rows[i], load->sections[i].run,
-                           load->sections[i].first_seq + 1);
-    }
+    write->home = recovery->host->loop;
+    write->on_written = on_written;
+    write->ctx = recovery;
     store_write(recovery->store, write);
 }
 
-void recover_start(struct store *store, struct loop *loop, recovered_fn *done, void *ctx) {
+/* --- one run after the other -------------------------------------------------------------- */
+
+static void look_at_next(struct recovery *recovery);
+
+static void on_run(struct store_load *load, const struct err *failed, void *ctx) {
+    struct recovery *recovery = ctx;
+    const struct store_section *left = &recovery->unfinished.sections[recovery->next++];
+    bool waits = !failed && !load->more && revive_waits(load->sections, load->section_count);
+    if (waits && run_revive(recovery->host, left->run, load->sections, load->section_count)) {
+        recovery->found.waiting++;
+    } else {
+        add_interrupted(recovery, left->run, left->first_seq + 1);
+    }
+    arena_free(load->arena);
+    look_at_next(recovery);
+}
+
+static void look_at_next(struct recovery *recovery) {
+    if (recovery->next == recovery->unfinished.section_count) {
+        write_interrupted(recovery);
+        return;
+    }
+    recovery->load =
+        (struct store_load){.question = STORE_RUN,
+                            .run = recovery->unfinished.sections[recovery->next].run,
+                            .max_bytes = RUN_MAX_BYTES,
+                            .home = recovery->host->loop,
+                            .on_loaded = on_run,
+                            .ctx = recovery};
+    store_load(recovery->store, &recovery->load);
+}
+
+static void on_unfinished(struct store_load *load, const struct err *failed, void *ctx) {
+    struct recovery *recovery = ctx;
+    if (failed) {
+        finish(recovery, failed);
+        return;
+    }
+    recovery->write.rows = mem_zero(load->section_count + 1, sizeof(struct store_row));
+    look_at_next(recovery);
+}
+
+void recover_start(struct store *store, struct run_host *host, recovered_fn *done, void *ctx) {
     struct recovery *recovery = MEM_NEW(struct recovery);
-    *recovery = (struct recovery){.store = store, .loop = loop, .done = done, .ctx = ctx};
-    recovery->load = (struct store_load){.question = STORE_UNFINISHED,
-                                         .max_bytes = SIZE_MAX,
-                                         .home = loop,
-                                         .on_loaded = on_loaded,
-                                         .ctx = recovery};
-    store_load(store, &recovery->load);
+    *recovery = (struct recovery){.store = store, .host = host, .done = done, .ctx = ctx};
+    recovery->unfinished = (struct store_load){.question = STORE_UNFINISHED,
+                                               .max_bytes = SIZE_MAX,
+                                               .home = host->loop,
+                                               .on_loaded = on_unfinished,
+                                               .ctx = recovery};
+    store_load(store, &recovery->unfinished);
 }

@@ -1,17 +1,25 @@
-/* recover: say of every run that a dead process left running that it was interrupted.
+/* recover: take up what a dead process left behind.
+ *
+ * A run that waited for a human waits again; every other run that was not over is told to have
+ * been interrupted.
  *
  * Memory   owns what it needs until `done`.
- * Threads  the loop it is given.
+ * Threads  the host's loop.
  * Source   checks.md K26.
  */
 #ifndef WEIR_RUN_RECOVER_H
 #define WEIR_RUN_RECOVER_H
 
-#include "store/store.h"
+#include "run/run.h"
 
-/* Once: how many runs were ended, or what kept them from it. */
-typedef void recovered_fn(size_t count, const struct err *failed, void *ctx);
+struct recovered {
+    size_t interrupted, waiting; /* runs */
+};
 
-void recover_start(struct store *store, struct loop *loop, recovered_fn *done, void *ctx);
+/* Once: what was found, or what kept it from being taken up. */
+typedef void recovered_fn(const struct recovered *found, const struct err *failed, void *ctx);
+
+/* Runs that wait belong to `host` from now on. */
+void recover_start(struct store *store, struct run_host *host, recovered_fn *done, void *ctx);
 
 #endif

@@ -278,6 +278,9 @@ static void on_granted(void *ctx) {
     if (run->ending_seq) { /* cancelled while the answer was on its way */
         session_release(&run->lease, NULL);
         run_unref(run);
+    } else if (run->reviving) {
+        run_revive_granted(run);
+        run_unref(run);
     } else if (run->state == RUN_QUEUED) {
         begin(run);
         run_unref(run);
@@ -304,12 +307,13 @@ static const struct lease_events lease_events = {on_granted, on_refused, on_chil
 
 /* --- start and stop ----------------------------------------------------------------------- */
 
-static struct run *new_run(struct run_host *host, const struct agent *agent) {
+struct run *run_new(struct run_host *host, const struct agent *agent, uint64_t id,
+                    uint64_t last_seq) {
     struct run *run = MEM_NEW(struct run);
     run->refs = 1;
     run->host = host;
     run->engine = engine_ref(host->engine);
-    run->id = next_id(run->engine);
+    run->id = id;
     run->agent = agent;
     run->arena = arena_new(run->engine->limits.memory_max_bytes);
     run->started_ms = loop_now_ms(host->loop);
@@ -323,6 +327,7 @@ static struct run *new_run(struct run_host *host, const struct agent *agent) {
         &(struct journal_options){.loop = host->loop,
                                   .keeper = host->keeper,
                                   .run = run->id,
+                                  .after_seq = last_seq,
                                   .window_max_bytes = JOURNAL_WINDOW_BYTES,
                                   .pace_max_bytes = run->engine->limits.pace_max_bytes,
                                   .on_durable = on_durable,
@@ -348,7 +353,7 @@ static void cancel_live(struct str why, void *ctx) {
     run_cancel(ctx, why);
 }
 
-static void enter_directory(struct run *run) {
+void run_enter_directory(struct run *run) {
     run->live = (struct live){.run = run->id,
                               .journal = run->journal,
                               .loop = run->host->loop,
@@ -363,7 +368,7 @@ static void enter_directory(struct run *run) {
 }
 
 /* A run that never was: nobody has seen it. */
-static void discard(struct run *run) {
+void run_discard(struct run *run) {
     run->state = RUN_CANCELLED;
     run_unref(run);
 }
@@ -383,21 +388,21 @@ bool run_start(struct run_host *host, const struct run_request *request, struct 
         return err_set(e, ERR_NOT_FOUND, "no agent named '" STR_FMT "'%s",
                        STR_ARG(str_head(request->agent, 80)), nearest_hint(&nearest, hint));
     }
-    struct run *run = new_run(host, agent);
+    struct run *run = run_new(host, agent, next_id(host->engine), 0);
     run->sticky = request->sticky;
     if (!copy_request(run, request)) {
-        discard(run);
+        run_discard(run);
         return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
     }
     switch (session_acquire(engine->sessions, &run->name, request->policy, &run->lease, e)) {
-    case SESSION_REFUSED: discard(run); return false;
+    case SESSION_REFUSED: run_discard(run); return false;
     case SESSION_WAITS:
-        enter_directory(run);
+        run_enter_directory(run);
         run->waits = true;
         run_ref(run); /* for the answer that will come */
         break;
     case SESSION_GRANTED:
-        enter_directory(run);
+        run_enter_directory(run);
         begin(run);
         break;
     }
@@ -411,8 +416,19 @@ void run_cancel(struct run *run, struct str why) {
     end_with(run, RUN_CANCELLED, &event);
 }
 
+/* A run that waits for a human is in the store as it is: the next process takes it up. */
+static bool leave_waiting(struct run *run) {
+    if (run->state != RUN_WAITING || !run->host->keeper) return false;
+    if (!session_unpark(run->engine->sessions, &run->parked)) return false;
+    directory_remove(session_table_directory(run->engine->sessions), &run->live);
+    run_unref(run); /* what was parked */
+    run_discard(run);
+    return true;
+}
+
 void run_host_cancel(struct run_host *host, struct str why) {
     LIST_EACH(&host->runs, link) {
-        run_cancel(CONTAINER_OF(link, struct run, link), why);
+        struct run *run = CONTAINER_OF(link, struct run, link);
+        if (!leave_waiting(run)) run_cancel(run, why);
     }
 }

@@ -65,7 +65,8 @@ struct journal *run_journal(const struct run *run);
 /* Stop it as soon as possible; `why` is a sentence. Harmless once it has begun to end. */
 void run_cancel(struct run *run, struct str why);
 
-/* Cancel every run of a host. */
+/* Cancel every run of a host. One that waits for a human and is stored is left as it is: the
+ * next process takes it up. */
 void run_host_cancel(struct run_host *host, struct str why);
 
 struct str run_state_name(enum run_state state);

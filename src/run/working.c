@@ -218,9 +218,7 @@ static void on_answer(struct str text, void *ctx) {
     run_unref(run);
 }
 
-static void park(struct run *run) {
-    run_move(run, RUN_WAITING);
-    timer_stop(&run->limit); /* a human may take his time */
+void run_wait_for_human(struct run *run) {
     run->parked = (struct parked){.name = run->name,
                                   .loop = run->host->loop,
                                   .journal = run->journal,
@@ -230,6 +228,12 @@ static void park(struct run *run) {
     session_park(&run->lease, &run->parked);
     run->leased = false;
     session_release(&run->lease, NULL);
+}
+
+static void park(struct run *run) {
+    run_move(run, RUN_WAITING);
+    timer_stop(&run->limit); /* a human may take his time */
+    run_wait_for_human(run);
 }
 
 void run_work_answered(struct run *run) {

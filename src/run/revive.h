@@ -1,0 +1,20 @@
+/* revive: a run that waited for a human when its process ended waits again.
+ *
+ * Memory   the run holds itself, as one that was started does.
+ * Threads  the host's loop.
+ * Source   checks.md K26.
+ */
+#ifndef WEIR_RUN_REVIVE_H
+#define WEIR_RUN_REVIVE_H
+
+#include "run/run.h"
+
+/* Whether these sections, all that the store has of one run, end with a question to a human. */
+bool revive_waits(const struct store_section *sections, size_t count);
+
+/* Make the run anew from its events and park it in its session, once the session has been
+ * read. False: it cannot be, its agent is gone or its events are not whole. */
+MUST_CHECK bool run_revive(struct run_host *host, uint64_t run,
+                           const struct store_section *sections, size_t count);
+
+#endif
