@@ -21,6 +21,7 @@
 
 /* Without descriptors the socket stays readable: looking again at once would only burn. */
 #define BACK_OFF_MS 100
+#define WARN_EVERY_MS 10000
 
 /* --- opening -------------------------------------------------------------------------------
  */
@@ -235,8 +236,12 @@ static bool has_room(struct listener *listener) {
 }
 
 static void back_off(struct listener *listener, int reason) {
-    log_warning(STR_FMT ": cannot accept: %s; trying again in %d ms",
-                STR_ARG(listener->options.name), uv_strerror(-reason), BACK_OFF_MS);
+    uint64_t now_ms = loop_now_ms(listener->loop);
+    if (listener->warned_ms == 0 || now_ms - listener->warned_ms >= WARN_EVERY_MS) {
+        listener->warned_ms = now_ms;
+        log_warning(STR_FMT ": cannot accept: %s; trying again every %d ms",
+                    STR_ARG(listener->options.name), uv_strerror(-reason), BACK_OFF_MS);
+    }
     uv_poll_stop(&listener->poll);
     timer_start(&listener->back_off, BACK_OFF_MS);
 }

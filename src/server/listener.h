@@ -32,7 +32,8 @@ struct listener {
     int fd, port;
     uv_poll_t poll;
     struct timer back_off;
-    char *path; /* of a unix socket, to be removed at the end */
+    uint64_t warned_ms; /* of that, last */
+    char *path;         /* of a unix socket, to be removed at the end */
     void (*on_closed)(void *ctx);
 
     /* What peers are shown; exchanged by whoever reloads. `next` is read and not shown yet. */

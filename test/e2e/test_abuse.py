@@ -12,6 +12,8 @@ import attack
 import crawbl
 import pytest
 
+pytestmark = pytest.mark.weir(script="test/e2e/scripts/quick.yaml")
+
 BOTH = pytest.mark.parametrize("listener", ["http", "grpc"])
 BLOCK = {
     "http": attack.request(path="/invoke", method="POST"),

@@ -52,7 +52,7 @@ def secure(root, start_weir, tmp_path):
 
     def start(ca=None, **options):
         env = {"CRAWBL_TLS_CERT": cert, "CRAWBL_TLS_KEY": key, "CRAWBL_TLS_CA": ca}
-        return start_weir(env=env, **options)
+        return start_weir(env=env, script="test/e2e/scripts/quick.yaml", **options)
 
     return start
 

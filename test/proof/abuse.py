@@ -12,6 +12,7 @@ import os
 import pathlib
 import resource
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -50,6 +51,7 @@ def held(what, good):
 @contextlib.contextmanager
 def daemon(limits="", **options):
     config = "limits:\n" + limits if limits else ""
+    options.setdefault("script", "test/e2e/scripts/quick.yaml")
     with tempfile.TemporaryDirectory() as folder:
         weir = harness.Daemon(folder, config=config, **options).start()
         try:
@@ -107,14 +109,14 @@ def rapid_reset():
         endings = []
 
         def work():
-            left = 100_000
-            while left > 0:
-                endings.append(
-                    attack.attack(weir.port("http"), attack.rapid_resets(left, block))
-                )
-                left -= max(1, (endings[-1].goaway or [2 * left])[0] // 2)
+            done = 0
+            while done < 100_000:
+                pieces = attack.rapid_resets(5000, block)
+                endings.append(attack.attack(weir.port("http"), pieces))
+                done += endings[-1].goaway[0] // 2
 
         calm, busy = beside(weir, work)
+        told("seconds it took", sum(e.seconds for e in endings), 10 * SLACK, "s")
         told("resets until GOAWAY, at most", max(e.goaway[0] // 2 for e in endings), 1200)
         told("healthy p99 beside it", 1000 * busy, 1000 * max(2 * calm, 0.005) * SLACK, "ms")
 
@@ -271,6 +273,38 @@ def idle():
                 peer.close()
 
 
+def idle_with_tls():
+    """L5: the same of 1,000 connections with TLS."""
+    count = 1000
+    with tempfile.TemporaryDirectory() as folder:
+        curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+        command = ["openssl", "req", "-x509", *curve, "-subj", "/CN=a", "-days", "2"]
+        subprocess.run([*command, "-keyout", "k", "-out", "c"], cwd=folder, check=True,
+                       capture_output=True)  # fmt: skip
+        env = {"CRAWBL_TLS_CERT": f"{folder}/c", "CRAWBL_TLS_KEY": f"{folder}/k"}
+        context = ssl.create_default_context(cafile=f"{folder}/c")
+        context.check_hostname = False
+        script = "test/e2e/scripts/quick.yaml"
+        weir = harness.Daemon(folder, script=script, env=env).start()
+        try:
+            talk_tls(context, weir)
+            cost = Cost(weir.pid)
+            peers = [talk_tls(context, weir) for _ in range(count)]
+            told("memory of an idle connection with TLS", cost.kib / count, 40, "KiB")
+            told("CPU of a handshake", 1000 * cost.cpu_s / count, 5 * SLACK, "ms")
+            for peer in peers:
+                peer.close()
+        finally:
+            weir.stop()
+
+
+def talk_tls(context, weir):
+    tls = context.wrap_socket(attack.dial(weir.port("http")))
+    tls.sendall(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert tls.recv(4096).startswith(b"HTTP/1.1 200")
+    return tls
+
+
 def dial_from_many(port, number):
     return socket.create_connection(("127.0.0.1", port), 30, (f"127.0.1.{1 + number % 100}", 0))
 
@@ -279,6 +313,7 @@ PARTS = {
     part.__name__: part
     for part in (
         rapid_reset, continuation, hpack, floods, silent, window_zero, slow, few_descriptors, idle,
+        idle_with_tls,
     )  # fmt: skip
 }
 
