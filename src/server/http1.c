@@ -142,6 +142,15 @@ static void take_head(struct http1 *http1, struct exchange *exchange,
     http1->parser.settings = &body_settings;
 }
 
+/* Three words without a slash open somebody else's protocol: a request line has a target and
+ * a version. Who speaks it is told by the close; an answer in HTTP would mean nothing to him. */
+static bool is_foreign(struct str section) {
+    struct str line = str_head(section, str_find_byte(section, '\r'));
+    size_t spaces = 0;
+    for (size_t i = 0; i < line.len; i++) spaces += line.at[i] == ' ';
+    return spaces == 2 && str_find_byte(line, '/') == line.len;
+}
+
 static void begin(struct http1 *http1, struct str section) {
     struct conn *conn = http1->conn;
     struct exchange *exchange = exchange_new(conn, EXCHANGE_HTTP_1_1);
@@ -149,7 +158,10 @@ static void begin(struct http1 *http1, struct str section) {
     int status = http1_head_read(&head, &http1->parser, section, conn->limits);
     if (status) {
         exchange_close(exchange, EXCHANGE_ABORTED);
-        refuse(http1, status);
+        if (is_foreign(section))
+            conn_cut(conn, EXCHANGE_ABORTED);
+        else
+            refuse(http1, status);
         return;
     }
     take_head(http1, exchange, &head);
