@@ -21,6 +21,7 @@ static uint64_t tcp_line(const char *line, const struct address *address) {
     unsigned port, state;
     uint64_t inode;
     int parts =
+        /* NOLINTNEXTLINE(cert-err34-c): the kernel writes numbers that fit */
         sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*s %*s %*s %*u %*u %" SCNu64,
                &port, &state, &inode);
     bool ours = parts == 3 && state == TCP_LISTENING && (int)port == address_port(address);
@@ -32,6 +33,7 @@ static uint64_t unix_line(const char *line, const struct address *address) {
     unsigned flags;
     uint64_t inode;
     int path_at = 0;
+    /* NOLINTNEXTLINE(cert-err34-c): the kernel writes numbers that fit */
     int parts = sscanf(line, "%*s %*x %*x %x %*x %*x %" SCNu64 " %n", &flags, &inode, &path_at);
     if (parts < 2 || path_at == 0 || !(flags & UNIX_ACCEPTING)) return 0;
     struct str path = str_trim(str_from(line + path_at));
@@ -64,6 +66,7 @@ static bool holds(int fds, uint64_t inode) {
     bool found = false;
     const struct dirent *entry;
     snprintf(wanted, sizeof(wanted), "socket:[%" PRIu64 "]", inode);
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): the folder is ours alone */
     while (!found && folder && (entry = readdir(folder))) {
         ssize_t len = readlinkat(fds, entry->d_name, seen, sizeof(seen) - 1);
         if (len <= 0) continue;
@@ -109,6 +112,7 @@ bool holder_find(const struct address *address, char *ret, size_t size) {
     if (!folder) return false;
     bool found = false;
     const struct dirent *entry;
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): the folder is ours alone */
     while (!found && (entry = readdir(folder))) {
         bool is_pid = entry->d_name[0] >= '1' && entry->d_name[0] <= '9';
         found = is_pid && process_holds(entry->d_name, inode);

@@ -15,10 +15,12 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static bool open_library(const char *name, void **ret) {
     *ret = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    return *ret || err_set(&failed, ERR_UNAVAILABLE,
-                           "TLS needs OpenSSL 3, and it cannot be loaded (%s): install the "
-                           "package libssl3",
-                           dlerror());
+    if (*ret) return true;
+    const char *why = dlerror(); /* NOLINT(concurrency-mt-unsafe): glibc keeps one a thread */
+    return err_set(&failed, ERR_UNAVAILABLE,
+                   "TLS needs OpenSSL 3, and it cannot be loaded (%s): install the package "
+                   "libssl3",
+                   why);
 }
 
 /* dlsym() answers with an object pointer for what is a function; POSIX promises that copying

@@ -207,7 +207,9 @@ def window_zero():
                     peer.send(attack.frame(attack.WINDOW_UPDATE, 0, 0, b"\0\0\0\1"))
                     time.sleep(0.1)
         told("until all are dropped", time.monotonic() - started, 36 + 2 * SLACK, "s")
-        told("memory of a connection with 100 turns", most / len(peers), 4096, "KiB")
+        # A turn may lag 256 KiB behind its model, in the journal; write buffers are counted in
+        # test/server (1 MiB a connection).
+        told("memory of each of the 400 turns", most / len(peers) / 100, 640, "KiB")
 
 
 def slow():
