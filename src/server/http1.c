@@ -143,7 +143,8 @@ static void take_head(struct http1 *http1, struct exchange *exchange,
 }
 
 /* Three words without a slash open somebody else's protocol: a request line has a target and
- * a version. Who speaks it is told by the close; an answer in HTTP would mean nothing to him. */
+ * a version. Who speaks it is told by the close; an answer in HTTP would mean nothing to him.
+ */
 static bool is_foreign(struct str section) {
     struct str line = str_head(section, str_find_byte(section, '\r'));
     size_t spaces = 0;
