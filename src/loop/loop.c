@@ -197,6 +197,7 @@ static void fire_due(struct loop *loop) {
     uint64_t end = loop->next_order;
     while (next_due_ms(loop) <= now_ms && loop->heap[0].order < end) {
         struct timer *timer = loop->heap[0].timer;
+        assert(timer); /* a hole is closed before the next one fires */
         timer->place = 0;
         loop->heap[0].timer = NULL;
         loop->hole = true;

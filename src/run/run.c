@@ -376,6 +376,7 @@ void run_discard(struct run *run) {
 bool run_start(struct run_host *host, const struct run_request *request, struct run **ret,
                struct err *e) {
     const struct engine *engine = host->engine;
+    assert(engine->agents);
     const struct agent *agent =
         request->agent.len ? engine_agent(engine, request->agent) : &engine->agents[0];
     if (!agent) {
@@ -421,7 +422,8 @@ static bool leave_waiting(struct run *run) {
     if (run->state != RUN_WAITING || !run->host->keeper) return false;
     if (!session_unpark(run->engine->sessions, &run->parked)) return false;
     directory_remove(session_table_directory(run->engine->sessions), &run->live);
-    run_unref(run); /* what was parked */
+    assert(run->refs > 1);
+    run->refs--; /* what was parked held one */
     run_discard(run);
     return true;
 }
