@@ -15,6 +15,7 @@ struct follow {
     struct task go_on;      /* look for what comes next */
     struct store_load load; /* while `loading` */
     bool begun, loading, freed;
+    bool over; /* the last call of all has been made */
 };
 
 static void look(void *ctx);
@@ -59,6 +60,7 @@ static void heartbeat(void *ctx) {
 static void ended(struct close_ending ending, enum close_cause cause, const struct event *last,
                   void *ctx) {
     struct follow *follow = ctx;
+    follow->over = true;
     task_cancel(&follow->go_on);
     follow->options.wire->ended(ending, cause, last, follow->options.ctx);
 }
@@ -128,6 +130,7 @@ static struct journal *piece_of(const struct follow *follow) {
 }
 
 static void tell_missing(struct follow *follow, const struct err *failed) {
+    follow->over = true;
     if (follow->begun) {
         /* It was there a moment ago: nothing better can be said than that it broke off. */
         follow->options.wire->ended((struct close_ending){FRAME_NONE, ERR_UNAVAILABLE},
@@ -141,9 +144,9 @@ static void on_loaded(struct store_load *load, const struct err *failed, void *c
     struct follow *follow = ctx;
     struct err e;
     follow->loading = false;
-    if (follow->freed) {
+    if (follow->freed || follow->over) {
         arena_free(load->arena);
-        free(follow);
+        if (follow->freed) free(follow);
         return;
     }
     struct journal *piece = failed ? NULL : piece_of(follow);
@@ -211,6 +214,8 @@ void follow_end(struct follow *follow, enum close_cause cause) {
         stream_end(follow->stream, cause);
         return;
     }
+    if (follow->over) return;
+    follow->over = true;
     enum err_code status = cause == CAUSE_DEADLINE  ? ERR_DEADLINE_EXCEEDED
                            : cause == CAUSE_STALLED ? ERR_RESOURCE_EXHAUSTED
                                                     : ERR_CANCELLED;

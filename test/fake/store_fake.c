@@ -114,7 +114,7 @@ void fake_store_ask_me(struct store *store) {
 /* --- loads -------------------------------------------------------------------------------- */
 
 void store_load(struct store *store, struct store_load *load) {
-    assert(load->question == STORE_SESSION && store->load_count < WAITING_MAX);
+    assert(store->load_count < WAITING_MAX);
     store->loads[store->load_count++] = load;
 }
 
@@ -174,11 +174,7 @@ static void add_run(const struct store *store, struct store_load *load, uint64_t
     }
 }
 
-void fake_store_answer(struct store *store, size_t index) {
-    struct store_load *load = take_load(store, index);
-    load->arena = arena_new(16 * MIB);
-    load->sections = arena_alloc(load->arena, ROWS_MAX * sizeof(struct store_section));
-    assert(load->sections);
+static void answer_session(const struct store *store, struct store_load *load) {
     /* A run's first row is its own: in their order the runs began. */
     for (size_t i = 0; i < store->row_count; i++) {
         struct str row = buf_str(&store->rows[i].bytes);
@@ -189,6 +185,81 @@ void fake_store_answer(struct store *store, size_t index) {
         look_at(store, load, section.run, &here, &over);
         if (here && over) add_run(store, load, section.run);
     }
+}
+
+/* Leave out what is not behind after_seq and what does not fit; one event always does. */
+static void cut_section(struct store_load *load, size_t *used, struct store_section section) {
+    struct str rest = section.events;
+    struct event event = {0};
+    struct err e;
+    while (section.first_seq <= load->after_seq && rest.len &&
+           event_decode(&rest, &event, &e)) {
+        section.events = rest;
+        section.first_seq++;
+    }
+    size_t kept = 0;
+    for (rest = section.events; rest.len && event_decode(&rest, &event, &e);) {
+        size_t len = section.events.len - rest.len;
+        load->more = *used + len > load->max_bytes && *used + kept > 0;
+        if (load->more) break;
+        kept = len;
+    }
+    section.events = str_head(section.events, kept);
+    *used += kept;
+    if (kept) load->sections[load->section_count++] = section;
+}
+
+static void answer_run(const struct store *store, struct store_load *load) {
+    size_t used = 0;
+    for (size_t i = 0; i < store->row_count && !load->more; i++) {
+        struct str row = buf_str(&store->rows[i].bytes);
+        struct store_section section;
+        bool bad = false;
+        while (!load->more && store_section_next(&row, &section, &bad)) {
+            if (section.run == load->run) cut_section(load, &used, section);
+        }
+    }
+}
+
+static void note_unfinished(struct store_load *load, const struct store_section *section) {
+    struct str rest = section->events;
+    struct event event = {0};
+    struct err e;
+    size_t at = 0, last = 0;
+    while (rest.len && event_decode(&rest, &event, &e)) last++;
+    while (at < load->section_count && load->sections[at].run != section->run) at++;
+    if (event_is_terminal(event.kind)) {
+        if (at < load->section_count)
+            load->sections[at] = load->sections[--load->section_count];
+        return;
+    }
+    if (at == load->section_count) load->section_count++;
+    load->sections[at] =
+        (struct store_section){.run = section->run, .first_seq = section->first_seq + last - 1};
+}
+
+static void answer_unfinished(const struct store *store, struct store_load *load) {
+    for (size_t i = 0; i < store->row_count; i++) {
+        struct str row = buf_str(&store->rows[i].bytes);
+        struct store_section section;
+        bool bad = false;
+        while (store_section_next(&row, &section, &bad)) note_unfinished(load, &section);
+    }
+}
+
+void fake_store_answer(struct store *store, size_t index) {
+    static void (*const answers[])(const struct store *store, struct store_load *load) = {
+        [STORE_SESSION] = answer_session,
+        [STORE_RUN] = answer_run,
+        [STORE_UNFINISHED] = answer_unfinished,
+    };
+    struct store_load *load = take_load(store, index);
+    load->arena = arena_new(16 * MIB);
+    load->sections = arena_alloc(load->arena, ROWS_MAX * sizeof(struct store_section));
+    assert(load->sections);
+    load->section_count = 0;
+    load->more = false;
+    answers[load->question](store, load);
     loop_post(load->home, &load->mail, tell_loaded, load);
 }
 
