@@ -23,6 +23,7 @@ struct watching {
     struct run_scan *scan; /* while the end of a stored run is looked for */
     struct run_summary summary;
     bool streaming;
+    bool looked_again; /* behind the end of a run that nobody ended */
     bool gone;
 };
 
@@ -197,7 +198,12 @@ static void on_end_known(const struct err *failed, void *ctx) {
     } else if (watching->from.seq == summary->last_seq && summary->ended_ms) {
         /* 204 tells an EventSource that it need not come back. */
         route_reply(watching->call, 204, STR_EMPTY, STR_EMPTY);
+    } else if (watching->looked_again) {
+        /* Its end could not be stored: the next start will say what became of it. */
+        begin_stream(watching);
+        route_sse_end(watching->call);
     } else {
+        watching->looked_again = true;
         follow(watching, watching->from.seq);
     }
 }
