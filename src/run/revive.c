@@ -38,6 +38,15 @@ bool revive_waits(const struct store_section *sections, size_t count) {
 
 /* --- the run from its events -------------------------------------------------------------- */
 
+struct revival {
+    struct run *run;
+    size_t reply_from;   /* where in run->reply the newest reply begins */
+    size_t reply_at;     /* index of its message; SIZE_MAX: it said nothing */
+    struct str speaker;  /* who replied, while `calling` */
+    bool calling;        /* its calls are read, none of their results yet */
+    bool only_transfers; /* so its part is over */
+};
+
 static bool take_started(struct run *run, const struct event *event) {
     int64_t age_ms = clock_unix_ms() - event->started.unix_ms;
     run->started_ms = loop_now_ms(run->host->loop) - (uint64_t)age_ms;
@@ -52,25 +61,46 @@ static bool take_started(struct run *run, const struct event *event) {
     return true;
 }
 
-/* A reply is over when its usage is told: what was said becomes a message. */
-static bool take_usage(struct run *run, const struct event *event) {
-    struct str reply = str_skip(buf_str(&run->reply), run->reply_from);
+/* The first call that a reply asks for: the reply is complete, and becomes a message. */
+static bool end_reply(struct revival *revival, struct str agent) {
+    struct run *run = revival->run;
+    struct str reply = str_skip(buf_str(&run->reply), revival->reply_from);
     struct message message = {.role = MESSAGE_AGENT};
-    run->model_calls++;
-    run->reply_from = run->reply.len;
+    revival->calling = revival->only_transfers = true;
+    revival->reply_at = SIZE_MAX;
+    if (!run_keep(run, agent, &revival->speaker)) return false;
     if (str_trim(reply).len == 0) return true;
-    if (!run_keep(run, event->agent, &message.agent)) return false;
+    message.agent = revival->speaker;
     if (!run_keep(run, reply, &message.text)) return false;
+    revival->reply_at = run->message_count;
     run_add_message(run, message);
     return true;
 }
 
-static void end_part(struct run *run, struct str agent) {
-    if (str_trim(buf_str(&run->reply)).len) {
-        event_turn_append(&run->turns, agent, buf_str(&run->reply));
+/* As the run did when the reply came: see end_part() in asking.c. */
+static bool end_part(struct revival *revival) {
+    struct run *run = revival->run;
+    struct str part = buf_str(&run->reply);
+    if (str_trim(part).len) {
+        struct said said = {.index = revival->reply_at};
+        if (!event_turn_append(&run->turns, revival->speaker, part)) return false;
+        if (revival->reply_from > 0 && said.index != SIZE_MAX) {
+            if (!run_keep(run, part, &said.text)) return false;
+            run->said = mem_resize(run->said, (run->said_count + 1) * sizeof(struct said));
+            run->said[run->said_count++] = said;
+        }
     }
     buf_clear(&run->reply);
-    run->reply_from = 0;
+    return true;
+}
+
+/* The first result: all calls of the reply are known. */
+static bool end_calls(struct revival *revival) {
+    if (!revival->calling) return true;
+    revival->calling = false;
+    if (revival->only_transfers && !end_part(revival)) return false;
+    revival->reply_from = revival->run->reply.len;
+    return true;
 }
 
 static bool add_call(struct run *run, struct str agent, struct str call_id, struct str tool,
@@ -95,7 +125,16 @@ static struct str tool_of(const struct run *run, struct str call_id) {
     return STR_EMPTY;
 }
 
-static bool take_result(struct run *run, const struct event *event) {
+static bool take_tool_call(struct revival *revival, const struct event *event) {
+    if (!revival->calling && !end_reply(revival, event->agent)) return false;
+    if (!str_equal(event->tool_call.tool, STR(TRANSFER_TOOL))) revival->only_transfers = false;
+    return add_call(revival->run, event->agent, event->tool_call.call_id, event->tool_call.tool,
+                    event->tool_call.args);
+}
+
+static bool take_result(struct revival *revival, const struct event *event) {
+    struct run *run = revival->run;
+    if (!end_calls(revival)) return false;
     struct message message = {.role = MESSAGE_TOOL_RESULT, .error = event->tool_result.error};
     struct message words = {.role = MESSAGE_USER};
     message.tool = tool_of(run, event->tool_result.call_id);
@@ -115,9 +154,10 @@ static bool take_result(struct run *run, const struct event *event) {
     return true;
 }
 
-static bool take_approval(struct run *run, const struct event *event) {
+static bool take_approval(struct revival *revival, const struct event *event) {
+    struct run *run = revival->run;
     const struct agent *agent = engine_agent(run->engine, event->agent);
-    if (!agent) return false;
+    if (!agent || !end_reply(revival, event->agent)) return false;
     run->agent = agent;
     free(run->calls);
     run->calls = MEM_NEW(struct call);
@@ -126,7 +166,8 @@ static bool take_approval(struct run *run, const struct event *event) {
     run->asks_human = true;
     run->calls_seq = event->seq;
     buf_clear(&run->reply);
-    run->reply_from = 0;
+    revival->reply_from = 0;
+    revival->calling = false;
     return run_keep(run, event->approval.question, &run->question) &&
            run_keep(run, event->approval.call_id, &run->calls[0].call_id) &&
            run_keep(run, event->approval.tool, &run->calls[0].tool) &&
@@ -136,17 +177,15 @@ static bool take_approval(struct run *run, const struct event *event) {
 }
 
 static bool take(const struct event *event, void *ctx) {
-    struct run *run = ctx;
+    struct revival *revival = ctx;
+    struct run *run = revival->run;
     switch (event->kind) {
     case EVENT_STARTED: return take_started(run, event);
     case EVENT_TEXT: return buf_append(&run->reply, event->text.text);
-    case EVENT_USAGE: return take_usage(run, event);
-    case EVENT_TOOL_CALL:
-        if (str_equal(event->tool_call.tool, STR(TRANSFER_TOOL))) end_part(run, event->agent);
-        return add_call(run, event->agent, event->tool_call.call_id, event->tool_call.tool,
-                        event->tool_call.args);
-    case EVENT_TOOL_RESULT: return take_result(run, event);
-    case EVENT_APPROVAL: return take_approval(run, event);
+    case EVENT_USAGE: run->model_calls++; return true;
+    case EVENT_TOOL_CALL: return take_tool_call(revival, event);
+    case EVENT_TOOL_RESULT: return take_result(revival, event);
+    case EVENT_APPROVAL: return take_approval(revival, event);
     default: return true;
     }
 }
@@ -164,6 +203,7 @@ static void put_history_first(struct run *run) {
     history_messages(history, run->messages);
     run->message_count += before;
     run->turn_start = before;
+    for (size_t i = 0; i < run->said_count; i++) run->said[i].index += before;
 }
 
 void run_revive_granted(struct run *run) {
@@ -180,7 +220,8 @@ bool run_revive(struct run_host *host, uint64_t id, const struct store_section *
     struct run *run = run_new(host, &host->engine->agents[0], id, last_seq);
     run->state = RUN_WAITING; /* as it was left */
     run->reviving = run->calls_made = true;
-    if (!walk(sections, count, take, run) || run->ending_seq || !run->asks_human) {
+    struct revival revival = {.run = run};
+    if (!walk(sections, count, take, &revival) || run->ending_seq || !run->asks_human) {
         run_discard(run);
         return false;
     }

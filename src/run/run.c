@@ -420,7 +420,12 @@ void run_cancel(struct run *run, struct str why) {
 /* A run that waits for a human is in the store as it is: the next process takes it up. */
 static bool leave_waiting(struct run *run) {
     if (run->state != RUN_WAITING || !run->host->keeper) return false;
-    if (!session_unpark(run->engine->sessions, &run->parked)) return false;
+    if (run->waits) { /* not even back in its session yet */
+        if (!run->reviving || !session_withdraw(&run->lease)) return false;
+        run->waits = false;
+    } else if (!session_unpark(run->engine->sessions, &run->parked)) {
+        return false;
+    }
     directory_remove(session_table_directory(run->engine->sessions), &run->live);
     assert(run->refs > 1);
     run->refs--; /* what was parked held one */

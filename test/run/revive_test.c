@@ -1,0 +1,396 @@
+#include "run/revive.h"
+
+#include "fake/provider_fake.h" /* named here: the build links them */
+#include "fake/store_fake.h"
+#include "fixture.h"
+#include "run/directory.h"
+#include "run/recover.h"
+
+/* --- a process that ends and begins again --------------------------------------------------
+ */
+
+/* Ask a human whether he may. */
+static void ask_human(struct fixture *f, const char *id, const char *words) {
+    if (*words) assert_true(fake_text(asked(f), str_from(words)));
+    assert_true(fake_approval(asked(f), id, "May I?"));
+    fake_done(asked(f), "m");
+    loop_advance(f->loop, 1000);
+    turns(f);
+}
+
+/* All is on disk; what waits for a human stays as it is, and all memory of it goes. */
+static void restart(struct fixture *f) {
+    bool kept = false;
+    run_host_cancel(&f->host, STR("the server stops"));
+    keeper_flush(f->keeper, fixture_kept, &kept);
+    turns(f);
+    assert_true(kept);
+    assert_int_equal(f->host.run_count, 0);
+    run_host_done(&f->host);
+    session_table_free(f->engine.sessions);
+    f->engine.sessions = session_table_new(f->store);
+    run_host_init(&f->host, &f->engine, f->loop, f->keeper);
+}
+
+struct recovery_seen {
+    size_t times;
+    struct recovered found;
+    bool failed;
+};
+
+static void on_recovered(const struct recovered *found, const struct err *failed, void *ctx) {
+    struct recovery_seen *seen = ctx;
+    seen->times++;
+    seen->found = *found;
+    seen->failed = failed != NULL;
+}
+
+static void recover(struct fixture *f, size_t waiting, size_t interrupted) {
+    struct recovery_seen seen = {0};
+    recover_start(f->store, &f->host, on_recovered, &seen);
+    turns(f);
+    assert_int_equal(seen.times, 1);
+    assert_false(seen.failed);
+    assert_int_equal(seen.found.waiting, waiting);
+    assert_int_equal(seen.found.interrupted, interrupted);
+    assert_int_equal(f->host.run_count, waiting);
+}
+
+static void restart_and_recover(struct fixture *f) {
+    restart(f);
+    recover(f, 1, 0);
+}
+
+/* --- a script, told twice: in one process, and with a restart at the question ---------------
+ */
+
+typedef void script_fn(struct fixture *f);
+
+static void write_asked(struct fixture *f, struct buf *out) {
+    const struct provider_request *request = fake_request(asked(f));
+    buf_printf(out, "[" STR_FMT "] %zu:", STR_ARG(request->agent), request->turn_start);
+    for (size_t i = 0; i < request->message_count; i++) {
+        write_message(out, &request->messages[i]);
+    }
+}
+
+/* What the model is asked behind the answer, what is seen, and what is remembered. */
+static void play(script_fn *script, bool restarts, struct buf *ret) {
+    struct fixture f;
+    struct turn turn, later;
+    fixture_init(&f, true);
+    say(&turn, &f, "before");
+    reply(&f, "long ago");
+    end(&turn);
+    say(&turn, &f, "x");
+    script(&f);
+    end(&turn);
+    if (restarts) restart_and_recover(&f);
+    answer_as_human(&later, &f, "yes");
+    buf_init(ret, MIB);
+    write_asked(&f, ret);
+    reply(&f, "fine");
+    turns(&f);
+    buf_append(ret, buf_str(&later.seen));
+    end(&later);
+    say(&turn, &f, "?");
+    write_asked(&f, ret);
+    run_cancel(turn.run, STR("enough"));
+    end(&turn);
+    fixture_done(&f);
+}
+
+static void assert_same(script_fn *script, const char *begins) {
+    struct buf once, twice;
+    play(script, false, &once);
+    play(script, true, &twice);
+    buf_append_byte(&once, '\0');
+    once.len--;
+    assert_str(buf_str(&twice), once.at);
+    assert_str(str_head(buf_str(&once), strlen(begins)), begins);
+    buf_done(&once);
+    buf_done(&twice);
+}
+
+static void only_asks(struct fixture *f) {
+    ask_human(f, "a1", "");
+}
+
+static void says_and_asks(struct fixture *f) {
+    ask_human(f, "a1", "I must ask");
+}
+
+static void hand_to(struct fixture *f, const char *id, const char *to, const char *words) {
+    char args[80];
+    snprintf(args, sizeof(args), "{\"agent_name\":\"%s\"}", to);
+    if (*words) assert_true(fake_text(asked(f), str_from(words)));
+    assert_true(fake_tool_call(asked(f), id, "transfer_to_agent", args));
+    fake_done(asked(f), "m");
+    loop_advance(f->loop, 1000);
+    turns(f);
+}
+
+static void use_search(struct fixture *f, const char *id, const char *words) {
+    if (*words) assert_true(fake_text(asked(f), str_from(words)));
+    assert_true(fake_tool_call(asked(f), id, "search", "{}"));
+    fake_done(asked(f), "m");
+    loop_advance(f->loop, 1000);
+    turns(f);
+    fake_tool_answer(f->search, fake_tool_calls(f->search) - 1, "{\"r\":1}");
+    loop_advance(f->loop, 1000);
+    turns(f);
+}
+
+static void asks_after_a_transfer(struct fixture *f) {
+    hand_to(f, "t1", "wally", "wally?");
+    ask_human(f, "a1", "hm");
+}
+
+static void asks_after_a_transfer_without_a_word(struct fixture *f) {
+    hand_to(f, "t1", "wally", " ");
+    ask_human(f, "a1", "");
+}
+
+static void asks_after_a_transfer_to_nobody(struct fixture *f) {
+    hand_to(f, "t1", "nobody", "nobody?");
+    ask_human(f, "a1", "");
+}
+
+static void asks_after_tools(struct fixture *f) {
+    use_search(f, "c1", "let me see");
+    use_search(f, "c2", "");
+    ask_human(f, "a1", "seen");
+}
+
+/* One part of several replies: one Turn, and one memory. */
+static void asks_after_tools_and_a_transfer(struct fixture *f) {
+    use_search(f, "c1", "let me see, ");
+    hand_to(f, "t1", "wally", "wally?");
+    use_search(f, "c2", "and I ");
+    hand_to(f, "t2", "manager", "say yes");
+    ask_human(f, "a1", "so?");
+}
+
+/* A transfer beside a tool does not end a part. */
+static void asks_after_a_transfer_beside_a_tool(struct fixture *f) {
+    assert_true(fake_text(asked(f), STR("both ")));
+    assert_true(
+        fake_tool_call(asked(f), "t1", "transfer_to_agent", "{\"agent_name\":\"wally\"}"));
+    assert_true(fake_tool_call(asked(f), "c1", "search", "{}"));
+    fake_done(asked(f), "m");
+    loop_advance(f->loop, 1000);
+    turns(f);
+    if (fake_tool_calls(f->search)) fake_tool_answer(f->search, 0, "{\"r\":1}");
+    loop_advance(f->loop, 1000);
+    turns(f);
+    hand_to(f, "t2", "manager", "done");
+    ask_human(f, "a1", "so?");
+}
+
+/* Some models count before they have said everything. */
+static void counts_before_it_has_spoken(struct fixture *f) {
+    assert_true(fake_text(asked(f), STR("I ")));
+    assert_true(fake_usage(asked(f), 3, 4));
+    ask_human(f, "a1", "must ask");
+}
+
+static void asks_again(struct fixture *f) {
+    struct turn later;
+    ask_human(f, "a1", "first");
+    answer_as_human(&later, f, "no \"you\"");
+    hand_to(f, "t1", "wally", "he says no");
+    ask_human(f, "a2", "second");
+    end(&later);
+}
+
+static void it_goes_on_after_a_restart_as_it_would_have_without_one(void **state) {
+    (void)state;
+    assert_same(only_asks, "[manager] 2: user=before agent/manager=long ago user=x "
+                           "call/request_approval={} result={\"answer\":\"yes\"} user=yes");
+    assert_same(says_and_asks,
+                "[manager] 2: user=before agent/manager=long ago user=x agent/manager=I must "
+                "ask call/request_approval={}");
+}
+
+static void it_goes_on_with_the_agent_that_asked(void **state) {
+    (void)state;
+    assert_same(asks_after_a_transfer, "[wally] 2:");
+    assert_same(asks_after_a_transfer_without_a_word, "[wally] 2:");
+    assert_same(asks_after_a_transfer_to_nobody, "[manager] 2:");
+}
+
+static void its_parts_are_what_they_were(void **state) {
+    (void)state;
+    assert_same(asks_after_tools, "[manager] 2:");
+    assert_same(asks_after_tools_and_a_transfer, "[manager] 2:");
+    assert_same(asks_after_a_transfer_beside_a_tool, "");
+    assert_same(counts_before_it_has_spoken, "[manager] 2:");
+}
+
+static void an_answer_before_stays_answered(void **state) {
+    (void)state;
+    assert_same(asks_again, "[wally] 2:");
+}
+
+static void it_is_done_with_the_turns_of_all_parts(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn, later;
+    fixture_init(&f, true);
+    say(&turn, &f, "x");
+    asks_after_tools_and_a_transfer(&f);
+    end(&turn);
+    restart_and_recover(&f);
+    answer_as_human(&later, &f, "yes");
+    reply(&f, "fine");
+    loop_advance(f.loop, 1000);
+    assert_seen(&later, "result(a1 {\"answer\":\"yes\"}) text(fine) usage(5 -1) done(m-1 "
+                        "manager=let me see, wally? wally=and I say yes manager=fine)");
+    end(&later);
+    fixture_done(&f);
+}
+
+/* --- how often, and when not ---------------------------------------------------------------
+ */
+
+static void it_waits_through_any_number_of_restarts(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn, later;
+    fixture_init(&f, true);
+    say(&turn, &f, "x");
+    ask_human(&f, "a1", "I must ask");
+    end(&turn);
+    size_t sent = fake_store_sent(f.store);
+    for (size_t i = 0; i < 5; i++) restart_and_recover(&f);
+    assert_int_equal(fake_store_sent(f.store), sent); /* and leaves no trace */
+    answer_as_human(&later, &f, "yes");
+    reply(&f, "fine");
+    loop_advance(f.loop, 1000);
+    end(&later);
+    restart(&f);
+    recover(&f, 0, 0);
+    fixture_done(&f);
+}
+
+/* The process may stop before the session of the run was even read. */
+static void it_waits_on_when_it_was_not_yet_back_in_its_session(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    struct recovery_seen seen = {0};
+    fixture_init(&f, true);
+    say(&turn, &f, "x");
+    ask_human(&f, "a1", "");
+    end(&turn);
+    restart(&f);
+    recover_start(f.store, &f.host, on_recovered, &seen);
+    while (!seen.times) { /* answer what recovery asks, not what the session asks */
+        if (fake_store_loads(f.store)) fake_store_answer(f.store, 0);
+        loop_turn(f.loop);
+    }
+    assert_int_equal(seen.found.waiting, 1);
+    assert_int_equal(fake_store_loads(f.store), 1);
+    restart_and_recover(&f);
+    restart(&f);
+    fixture_done(&f);
+}
+
+static void without_its_agent_it_was_interrupted(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    fixture_init(&f, true);
+    say(&turn, &f, "x");
+    asks_after_a_transfer(&f);
+    end(&turn);
+    restart(&f);
+    f.engine.agent_count = 1; /* wally has left */
+    recover(&f, 0, 1);
+    restart(&f);
+    recover(&f, 0, 0); /* told once */
+    fixture_done(&f);
+}
+
+/* An agent that left but does not ask is not needed. */
+static void without_an_agent_that_spoke_before_it_goes_on(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    fixture_init(&f, true);
+    say(&turn, &f, "x");
+    asks_after_tools_and_a_transfer(&f);
+    end(&turn);
+    restart(&f);
+    f.engine.agent_count = 1;
+    recover(&f, 1, 0);
+    restart(&f);
+    fixture_done(&f);
+}
+
+static void a_run_that_is_cancelled_stays_cancelled(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    struct live_view view;
+    fixture_init(&f, true);
+    say(&turn, &f, "x");
+    ask_human(&f, "a1", "");
+    uint64_t run = run_id(turn.run);
+    end(&turn);
+    restart_and_recover(&f);
+    struct directory *directory = session_table_directory(f.engine.sessions);
+    assert_true(directory_find(directory, run, &view));
+    assert_int_equal(view.state, RUN_WAITING);
+    assert_str(view.session, "s");
+    live_view_done(&view);
+    assert_true(directory_cancel(directory, run, STR("enough")));
+    loop_advance(f.loop, 1000);
+    turns(&f);
+    assert_int_equal(f.host.run_count, 0);
+    assert_false(directory_find(directory, run, &view));
+    restart(&f);
+    recover(&f, 0, 0);
+    fixture_done(&f);
+}
+
+static void only_a_question_at_the_very_end_waits(void **state) {
+    (void)state;
+    struct buf events;
+    buf_init(&events, KIB);
+    struct event event = {.kind = EVENT_APPROVAL, .agent = STR("manager")};
+    assert_true(event_encode(&event, &events));
+    struct store_section sections[] = {{1, 1, buf_str(&events)}, {1, 2, STR_EMPTY}};
+    assert_true(revive_waits(sections, 2));
+    event = (struct event){.kind = EVENT_TOOL_RESULT, .agent = STR("manager")};
+    assert_true(event_encode(&event, &events));
+    sections[0].events = buf_str(&events);
+    assert_false(revive_waits(sections, 2));
+    assert_false(revive_waits(sections, 0));
+    size_t whole = events.len; /* a question, cut short behind another */
+    assert_true(event_encode(&(struct event){.kind = EVENT_APPROVAL}, &events));
+    for (size_t len = whole + 1; len <= events.len; len++) {
+        struct str bytes = exact_copy(str_head(buf_str(&events), len));
+        sections[0].events = bytes;
+        assert_int_equal(revive_waits(sections, 1), len == events.len);
+        free((char *)(uintptr_t)bytes.at);
+    }
+    buf_done(&events);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_goes_on_after_a_restart_as_it_would_have_without_one),
+        cmocka_unit_test(it_goes_on_with_the_agent_that_asked),
+        cmocka_unit_test(its_parts_are_what_they_were),
+        cmocka_unit_test(an_answer_before_stays_answered),
+        cmocka_unit_test(it_is_done_with_the_turns_of_all_parts),
+        cmocka_unit_test(it_waits_through_any_number_of_restarts),
+        cmocka_unit_test(it_waits_on_when_it_was_not_yet_back_in_its_session),
+        cmocka_unit_test(without_its_agent_it_was_interrupted),
+        cmocka_unit_test(without_an_agent_that_spoke_before_it_goes_on),
+        cmocka_unit_test(a_run_that_is_cancelled_stays_cancelled),
+        cmocka_unit_test(only_a_question_at_the_very_end_waits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
