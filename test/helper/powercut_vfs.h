@@ -1,0 +1,48 @@
+/* powercut_vfs: a disk that loses its power, underneath SQLite.
+ *
+ * A file system of SQLite's that hands everything on to the real one, and keeps for each file
+ * what the disk would surely hold: its content at its last sync. Each write and each cut of its
+ * length since then is kept beside that. Every call that changes something, and every
+ * powercut_tick(), counts; at the one that was chosen the power goes:
+ *
+ *     file = content at its last sync
+ *          + an arbitrary subset of the writes since, in an arbitrary order,
+ *            one of them torn at a sector's boundary
+ *
+ * A file that was made and never synced may be gone, one that was deleted may be back. Then
+ * the process is ended; what it left is found under the files' own names.
+ *
+ * Shared memory (-shm) is handed on as it is: SQLite makes it anew when nobody has it open.
+ *
+ * Memory   the files' contents, until the process ends.
+ * Threads  any.
+ */
+#ifndef WEIR_TEST_HELPER_POWERCUT_VFS_H
+#define WEIR_TEST_HELPER_POWERCUT_VFS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct powercut {
+    uint64_t seed;
+    size_t at; /* the power goes at this operation, counted from 1 */
+    /* Told when the files are as the cut leaves them, right before _exit(0). May be NULL. */
+    void (*on_cut)(void *ctx);
+    void *ctx;
+};
+
+/* Become the default of this process, before it opens a database. */
+void powercut_begin(const struct powercut *powercut);
+
+/* One more operation, in which the caller did something beside SQLite. */
+void powercut_tick(void);
+
+/* The caller synced or renamed a file by itself. */
+void powercut_synced(const char *path);
+void powercut_renamed(const char *from, const char *to);
+
+/* A number below `limit`, from the seed. */
+size_t powercut_draw(size_t limit);
+
+#endif
