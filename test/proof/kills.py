@@ -52,7 +52,7 @@ agents:
   - slug: manager
 tools:
   - name: look_up
-    after: 1ms
+    after: 20ms
     result: {found: "it"}
 scenes:
   - match: with a tool
@@ -64,12 +64,12 @@ scenes:
 
 
 def question(session, number):
-    return f"{session} {number}" + (" with a tool" if number % 5 == 0 else "")
+    return f"{session} {number}" + (" with a tool" if number % 2 == 0 else "")
 
 
 def whole_answer(session, number):
     said = question(session, number)
-    if number % 5 == 0:
+    if number % 2 == 0:
         return f"You said: {said}. It found it."
     return f"You said: {said}. That was all there is to say, and it is said in pieces."
 
