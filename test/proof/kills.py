@@ -42,6 +42,7 @@ CONNECTIONS = 5  # the clients' streams share them
 ROUNDS_OF_A_SESSION = 4
 LISTED_RUNS = 100  # of a session, at most
 READY_S = float(os.environ.get("WEIR_SLACK", 1))  # more for a machine that is busy otherwise
+ENOUGH_TO_COMPARE = 50  # starts
 WAL_MAX_BYTES = 12 << 20  # it is folded at 8 MiB
 LONGEST_LIFE_S = 0.4
 
@@ -237,7 +238,8 @@ class Proof:
         tenth = max(len(self.starts) // 10, 1)
         first = statistics.median(self.starts[:tenth])
         last = statistics.median(self.starts[-tenth:])
-        assert last < 2 * first + 0.1, f"a start took {first:.3f} s at first, now {last:.3f} s"
+        few = self.kills < ENOUGH_TO_COMPARE
+        assert few or last < 2 * first + 0.1, f"a start took {first:.3f} s at first, now {last:.3f} s"
         uri = f"file:{self.weir.data}/weir.db?mode=ro"
         with contextlib.closing(sqlite3.connect(uri, uri=True)) as store:
             assert store.execute("pragma integrity_check").fetchall() == [("ok",)]
