@@ -137,11 +137,29 @@ struct list_call {
     struct route_call *call; /* NULL once it is gone */
     struct buf names;        /* owns the three below */
     struct str workspace, user, session;
-    struct store_load load;
+    struct store_load load; /* the runs that are over */
+    bool loading;
+    struct session_runs live; /* those that were alive when it was asked */
+    size_t next;              /* index of the one that is looked at */
+    struct run_summary summary;
+    struct run_scan *scan; /* while its beginning is read from the store */
+    struct buf body;
+    struct json_writer json;
 };
 
+static void list_free(struct list_call *list) {
+    run_scan_cancel(list->scan);
+    run_summary_done(&list->summary);
+    arena_free(list->load.arena);
+    buf_done(&list->body);
+    buf_done(&list->names);
+    free(list);
+}
+
 static void list_over(void *ctx) {
-    ((struct list_call *)ctx)->call = NULL;
+    struct list_call *list = ctx;
+    list->call = NULL;
+    if (!list->loading) list_free(list);
 }
 
 static const struct route_watch list_watch = {.left = list_over, .closed = list_over};
@@ -166,51 +184,73 @@ static bool was_stored(const struct store_load *load, uint64_t run) {
     return false;
 }
 
-static void write_live(struct json_writer *json, struct list_call *list) {
-    struct session_runs live;
-    directory_of_session(list->desk->directory, list->workspace, list->user, list->session,
-                         &live);
-    for (size_t i = 0; i < live.count; i++) {
-        struct run_summary summary;
-        struct live_view view;
-        if (was_stored(&list->load, live.runs[i])) continue;
-        if (!directory_find(list->desk->directory, live.runs[i], &view)) continue;
-        run_summary_init(&summary, live.runs[i]);
-        if (add_live(&summary, &view, list->desk->loop)) write_run(json, &summary);
-        run_summary_done(&summary);
-        live_view_done(&view);
-    }
+static void list_end(struct list_call *list) {
+    struct route_call *call = list->call;
+    json_close(&list->json);
+    json_member_bool(&list->json, "more", list->load.more);
+    json_close(&list->json);
+    route_watch(call, NULL, NULL);
+    route_reply(call, 200, STR("application/json"), buf_str(&list->body));
+    list_free(list);
 }
 
-static void list_answer(struct list_call *list, const struct err *failed) {
+static void list_refuse(struct list_call *list, const struct err *failed) {
+    route_watch(list->call, NULL, NULL);
+    api_refuse(list->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
+    list_free(list);
+}
+
+static void list_go_on(struct list_call *list);
+
+static void list_scanned(const struct err *failed, void *ctx) {
+    struct list_call *list = ctx;
+    list->scan = NULL;
     if (failed) {
-        api_refuse(list->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
+        list_refuse(list, failed);
         return;
     }
-    struct buf body;
-    buf_init(&body, BODY_MAX_BYTES);
-    struct json_writer json = json_writer(&body);
-    json_open_object(&json);
-    json_member_array(&json, "runs");
-    write_stored(&json, &list->load);
-    write_live(&json, list);
-    json_close(&json);
-    json_member_bool(&json, "more", list->load.more);
-    json_close(&json);
-    route_reply(list->call, 200, STR("application/json"), buf_str(&body));
-    buf_done(&body);
+    if (list->summary.known) write_run(&list->json, &list->summary);
+    list_go_on(list);
+}
+
+/* One live run after the other; what a journal no longer has, the store tells. */
+static void list_go_on(struct list_call *list) {
+    while (list->next < list->live.count) {
+        struct live_view view;
+        uint64_t run = list->live.runs[list->next++];
+        if (was_stored(&list->load, run)) continue;
+        run_summary_done(&list->summary);
+        run_summary_init(&list->summary, run);
+        bool whole = false;
+        if (directory_find(list->desk->directory, run, &view)) {
+            whole = add_live(&list->summary, &view, list->desk->loop);
+            live_view_done(&view);
+        }
+        if (!whole) {
+            list->scan = run_scan_start(list->desk, &list->summary, list_scanned, list);
+            return;
+        }
+        write_run(&list->json, &list->summary);
+    }
+    list_end(list);
 }
 
 static void list_loaded(struct store_load *load, const struct err *failed, void *ctx) {
     struct list_call *list = ctx;
-    if (list->call) {
-        struct route_call *call = list->call;
-        list_answer(list, failed);
-        route_watch(call, NULL, NULL);
+    list->loading = false;
+    if (!list->call) {
+        list_free(list);
+        return;
     }
-    arena_free(load->arena);
-    buf_done(&list->names);
-    free(list);
+    if (failed) {
+        list_refuse(list, failed);
+        return;
+    }
+    list->json = json_writer(&list->body);
+    json_open_object(&list->json);
+    json_member_array(&list->json, "runs");
+    write_stored(&list->json, load);
+    list_go_on(list);
 }
 
 /* A name of the query, or what the caller is bound to. */
@@ -227,6 +267,8 @@ void api_list_runs(struct route_call *call, void *ctx) {
     struct list_call *list = MEM_NEW(struct list_call);
     *list = (struct list_call){.desk = desk, .call = call};
     buf_init(&list->names, 4 * NAME_MAX_BYTES);
+    buf_init(&list->body, BODY_MAX_BYTES);
+    run_summary_init(&list->summary, 0);
     char *room = buf_room(&list->names, 3 * NAME_MAX_BYTES); /* so that the views do not move */
     (void)room;
     list->workspace =
@@ -246,10 +288,13 @@ void api_list_runs(struct route_call *call, void *ctx) {
             api_refuse(call, 403, STR("FORBIDDEN"),
                        "these runs belong to another workspace or user");
         }
-        buf_done(&list->names);
-        free(list);
+        list_free(list);
         return;
     }
+    /* Before the store is asked: what ends meanwhile is in one of the two. */
+    directory_of_session(desk->directory, list->workspace, list->user, list->session,
+                         &list->live);
+    list->loading = true;
     route_watch(call, &list_watch, list);
     list->load = (struct store_load){.question = STORE_SESSION,
                                      .workspace = list->workspace,
