@@ -24,6 +24,7 @@ struct scene {
     size_t events, begun, missing, ended;
     uint64_t last_seq;
     bool missing_failed, frees;
+    bool ends_at_once; /* from inside begun() */
     struct close_ending ending;
     enum close_cause cause;
 };
@@ -79,6 +80,7 @@ static void begun(void *ctx) {
     struct scene *scene = ctx;
     assert_int_equal(scene->events + scene->ended + scene->missing, 0);
     scene->begun++;
+    if (scene->ends_at_once) follow_end(scene->follow, CAUSE_STOPPING);
 }
 
 static void missing(const struct err *failed, void *ctx) {
@@ -466,6 +468,27 @@ static void a_live_stream_is_ended_by_its_cause_and_may_free_itself(void **state
     }
 }
 
+static void it_may_be_ended_and_freed_from_inside_its_first_call(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        struct scene scene;
+        scene_init(&scene);
+        scene.ends_at_once = true;
+        scene.frees = i % 2;
+        if (i < 2) {
+            enter(&scene, 0, MIB);
+        } else {
+            store(&scene, 1, 3, EVENT_DONE, 10);
+        }
+        read_from(&scene, 0, CLOSE_DONE);
+        settle(&scene);
+        assert_int_equal(scene.ended, 1);
+        assert_int_equal(scene.events, 0);
+        assert_int_equal(scene.cause, CAUSE_STOPPING);
+        scene_done(&scene);
+    }
+}
+
 /* The run may end and leave the directory while a reader is behind: its journal is held. */
 static void a_run_that_ends_is_still_read_to_its_end(void **state) {
     (void)state;
@@ -508,6 +531,7 @@ int main(void) {
         cmocka_unit_test(a_reader_that_goes_while_the_store_is_asked_hears_nothing),
         cmocka_unit_test(a_reader_that_is_ended_is_ended_once_wherever_it_stands),
         cmocka_unit_test(a_live_stream_is_ended_by_its_cause_and_may_free_itself),
+        cmocka_unit_test(it_may_be_ended_and_freed_from_inside_its_first_call),
         cmocka_unit_test(a_run_that_ends_is_still_read_to_its_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

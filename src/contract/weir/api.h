@@ -1,6 +1,7 @@
 /* api: our own routes, under /weir/v1/: the runs of this daemon, whatever wire they came by.
  *
- *     GET /weir/v1/runs?session_id=S         the runs of a session, newest last
+ *     GET /weir/v1/runs?session_id=S         the runs of a session, newest last;
+ *                                            of those that are over what fits 4 MiB
  *     GET /weir/v1/runs/{id}                 one run
  *     GET /weir/v1/runs/{id}/events          its events, as server-sent events
  *

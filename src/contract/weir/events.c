@@ -24,6 +24,7 @@ struct watching {
     struct run_summary summary;
     bool streaming;
     bool looked_again; /* behind the end of a run that nobody ended */
+    bool stopping;     /* the daemon is */
     bool gone;
 };
 
@@ -130,7 +131,9 @@ static const struct stream_wire wire = {
 static void look_for_end(struct watching *watching);
 
 static void on_begun(void *ctx) {
-    begin_stream(ctx);
+    struct watching *watching = ctx;
+    begin_stream(watching);
+    if (watching->stopping) follow_end(watching->follow, CAUSE_STOPPING);
 }
 
 /* Nothing follows what the client has: the run is over, or nobody knows it. */
@@ -237,6 +240,7 @@ static void on_drained(void *ctx) {
 /* The daemon stops: what the client has not seen it will ask for again. */
 static void on_stopping(void *ctx) {
     struct watching *watching = ctx;
+    watching->stopping = true; /* what is still looked for ends when it is found */
     if (watching->follow && watching->streaming) follow_end(watching->follow, CAUSE_STOPPING);
 }
 
