@@ -26,7 +26,7 @@ static size_t cut_words(char *text, const char **words) {
 static bool names_a_file(char where, const char *text) {
     if (where == 'f') return strstr(text, "_file") != NULL;
     return strstr(text, "_FILE") || strstr(text, "WEIR_CONFIG") || strstr(text, "-c") ||
-           strstr(text, "--config");
+           strstr(text, "--config") || strstr(text, "CREDENTIALS_DIRECTORY");
 }
 
 static void load(const struct config_input *input) {

@@ -13,6 +13,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct buf out;
     buf_init(&out, 64);
     if (!query_find(query, STR("after"), &out)) assert(out.len == 0);
+    buf_clear(&out);
+    if (!segment_decode(id, &out)) assert(out.len == 0);
     buf_done(&out);
     return 0;
 }

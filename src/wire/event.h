@@ -43,10 +43,23 @@ enum event_kind {
 
 struct event_usage {
     struct str model;
-    int64_t prompt, completion, total, tool_use, thoughts,
-        cached;            /* tokens, or TOKENS_UNKNOWN */
+    /* Tokens, or TOKENS_UNKNOWN. tool_use and cached are parts of prompt, thoughts of
+     * completion. */
+    int64_t prompt, completion, total, tool_use, thoughts, cached;
     int64_t call_sequence; /* model calls of this run, counted from 0 */
+    int64_t cost_nano;     /* billionths of a dollar, or TOKENS_UNKNOWN: no price is known */
 };
+
+/* A model call of which nothing was counted. */
+#define USAGE_UNKNOWN                                                                          \
+    ((struct event_usage){.model = STR_EMPTY,                                                  \
+                          .prompt = TOKENS_UNKNOWN,                                            \
+                          .completion = TOKENS_UNKNOWN,                                        \
+                          .total = TOKENS_UNKNOWN,                                             \
+                          .tool_use = TOKENS_UNKNOWN,                                          \
+                          .thoughts = TOKENS_UNKNOWN,                                          \
+                          .cached = TOKENS_UNKNOWN,                                            \
+                          .cost_nano = TOKENS_UNKNOWN})
 
 struct event {
     uint64_t seq; /* 1, 2, 3 ... in its journal */
@@ -60,12 +73,15 @@ struct event {
             struct str contract; /* which wire it came in by: "crawbl", "agentbreeder", "cli" */
             uint64_t parent;     /* run that lent its session, or 0 */
             int64_t unix_ms;     /* when */
+            struct str key;      /* the caller's idempotency key, or empty */
+            struct str print;    /* with a key: the fingerprint of what was asked */
         } started;
         struct {
             struct str text; /* never empty, valid UTF-8, no character cut */
         } text, thinking;
         struct {
             struct str call_id, tool, args; /* args: one JSON object */
+            bool held;                      /* not made before a human allows it */
         } tool_call;
         struct {
             struct str call_id, result; /* result: one JSON object */
@@ -81,6 +97,8 @@ struct event {
         } audio, item;
         struct {
             struct str call_id, question, tool, args; /* tool may be empty: a plain question */
+            struct str
+                guards; /* id of the tool call that waits for it; empty: the model asks */
         } approval;
         struct {
             struct str model;

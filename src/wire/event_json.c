@@ -47,6 +47,7 @@ static void write_usage(struct json_writer *json, const struct event_usage *usag
     write_tokens(json, "thoughts_tokens", usage->thoughts);
     write_tokens(json, "cached_tokens", usage->cached);
     json_member_i64(json, "call_sequence", usage->call_sequence);
+    write_tokens(json, "cost_nano_usd", usage->cost_nano);
 }
 
 static void write_turns(struct json_writer *json, struct str turns) {
@@ -78,6 +79,7 @@ static void write_fields(struct json_writer *json, const struct event *event) {
         json_member_str(json, "call_id", event->tool_call.call_id);
         json_member_str(json, "tool", event->tool_call.tool);
         write_document(json, "args", event->tool_call.args);
+        if (event->tool_call.held) json_member_bool(json, "held", true);
         break;
     case EVENT_TOOL_RESULT:
         json_member_str(json, "call_id", event->tool_result.call_id);
@@ -101,6 +103,7 @@ static void write_fields(struct json_writer *json, const struct event *event) {
         json_member_str(json, "question", event->approval.question);
         json_member_str(json, "tool", event->approval.tool);
         write_document(json, "args", event->approval.args);
+        if (event->approval.guards.len) json_member_str(json, "guards", event->approval.guards);
         break;
     case EVENT_DONE:
         json_member_str(json, "model", event->done.model);

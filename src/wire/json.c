@@ -3,6 +3,7 @@
 #include "base/utf8.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <stdio.h>
 
 /* ---- Places in the text ---- */
@@ -19,15 +20,15 @@ static const char *skip_space(const char *at, const char *end) {
 #define EACH_BYTE(value) (UINT64_C(0x0101010101010101) * (value))
 #define HIGH_BITS EACH_BYTE(0x80)
 
-/* Whether one of the eight bytes is below 0x20, a quote or a backslash. Exact for the
- * question; which byte it is, is for the caller to find. */
-static bool any_special(uint64_t eight) {
+/* A bit in each of the eight bytes that is below 0x20, a quote or a backslash. The lowest one
+ * is exact; those above it may be a borrow's. */
+static uint64_t special_bits(uint64_t eight) {
     uint64_t quote = eight ^ EACH_BYTE('"');
     uint64_t backslash = eight ^ EACH_BYTE('\\');
     uint64_t below = (eight - EACH_BYTE(0x20)) & ~eight;
     below |= (quote - EACH_BYTE(1)) & ~quote;
     below |= (backslash - EACH_BYTE(1)) & ~backslash;
-    return (below & HIGH_BITS) != 0;
+    return below & HIGH_BITS;
 }
 
 /* The first byte that is no ordinary part of a string. *seen collects the bits of those that
@@ -36,7 +37,12 @@ static const char *skip_ordinary(const char *at, const char *end, uint64_t *seen
     for (; end - at >= 8; at += 8) {
         uint64_t eight;
         memcpy(&eight, at, 8);
-        if (any_special(eight)) break;
+        eight = le64toh(eight); /* the first byte is the lowest */
+        uint64_t special = special_bits(eight);
+        if (special) {
+            *seen |= eight & ((special & -special) - 1); /* and a bit of ASCII */
+            return at + __builtin_ctzll(special) / 8;
+        }
         *seen |= eight;
     }
     for (; at < end; at++) {
@@ -424,13 +430,28 @@ bool json_next_item(struct json_reader *reader, struct json *ret_item) {
     return true;
 }
 
-struct json json_find(struct json object, struct str key) {
-    struct json found = {.kind = JSON_NONE, .raw = STR_EMPTY};
+/* Keys are hardly ever escaped, and then comparing bytes is enough. */
+static bool is_key(struct json name, bool escaped, struct str key) {
+    if (escaped) return json_is(name, key);
+    return name.raw.len == key.len + 2 && memcmp(name.raw.at + 1, key.at, key.len) == 0;
+}
+
+void json_find_each(struct json object, const struct str *keys, size_t count,
+                    struct json *ret) {
     struct json_reader reader = json_enter(object);
     struct json name, value;
+    for (size_t i = 0; i < count; i++)
+        ret[i] = (struct json){.kind = JSON_NONE, .raw = STR_EMPTY};
     while (json_next_member(&reader, &name, &value)) {
-        if (json_is(name, key)) found = value;
+        bool escaped = str_find_byte(name.raw, '\\') < name.raw.len;
+        for (size_t i = 0; i < count; i++)
+            if (is_key(name, escaped, keys[i])) ret[i] = value;
     }
+}
+
+struct json json_find(struct json object, struct str key) {
+    struct json found;
+    json_find_each(object, &key, 1, &found);
     return found;
 }
 

@@ -155,10 +155,6 @@ const struct script_scene *script_scene_find(const struct script *script, struct
 const struct script_steps *script_reply_get(const struct script_scene *scene, size_t index,
                                             bool approved);
 
-/* Whether a person's answer to an approval is a yes. Words count, not their order, and one no
- * wins: "yes please" and {"approved":true} are, "no" and "do not approve" are not. */
-bool script_answer_is_yes(struct str answer);
-
 /* Whether there is no hole in it; *ret is then the text, ready to lend. */
 bool script_text_literal(const struct script_text *text, struct str *ret);
 

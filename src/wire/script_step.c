@@ -176,10 +176,6 @@ static int64_t tokens(uint64_t count) {
     return count == NOT_GIVEN ? TOKENS_UNKNOWN : (int64_t)count;
 }
 
-static uint64_t known(uint64_t count) {
-    return count == NOT_GIVEN ? 0 : count;
-}
-
 static bool read_usage(const struct context *context, const struct yaml *node,
                        struct script_step *step, struct err *e) {
     (void)context;
@@ -193,15 +189,15 @@ static bool read_usage(const struct context *context, const struct yaml *node,
             return yaml_err(e, count, "no model counts that many tokens");
     }
     if (nodes.total == NOT_GIVEN && nodes.prompt != NOT_GIVEN && nodes.completion != NOT_GIVEN)
-        nodes.total =
-            nodes.prompt + nodes.completion + known(nodes.tool_use) + known(nodes.thoughts);
+        nodes.total = nodes.prompt + nodes.completion;
     step->usage = (struct event_usage){.model = STR_EMPTY,
                                        .prompt = tokens(nodes.prompt),
                                        .completion = tokens(nodes.completion),
                                        .total = tokens(nodes.total),
                                        .tool_use = tokens(nodes.tool_use),
                                        .thoughts = tokens(nodes.thoughts),
-                                       .cached = tokens(nodes.cached)};
+                                       .cached = tokens(nodes.cached),
+                                       .cost_nano = TOKENS_UNKNOWN};
     return true;
 }
 

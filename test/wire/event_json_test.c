@@ -103,13 +103,17 @@ static void a_result_has_a_message_only_when_it_is_an_error(void **state) {
 static void tokens_that_nobody_counted_are_null_and_none_is_nought(void **state) {
     (void)state;
     struct event event = event_of(EVENT_USAGE);
-    event.usage = (struct event_usage){
-        STR("m-1"), 3, TOKENS_UNKNOWN, 0, TOKENS_UNKNOWN, TOKENS_UNKNOWN, 1, 2};
+    event.usage = USAGE_UNKNOWN;
+    event.usage.model = STR("m-1");
+    event.usage.prompt = 3;
+    event.usage.total = 0;
+    event.usage.cached = 1;
+    event.usage.call_sequence = 2;
     assert_json(&event, HEAD("usage") ",\"model\":\"m-1\",\"prompt_tokens\":3,"
                                       "\"completion_tokens\":null,\"total_tokens\":0,"
                                       "\"tool_use_prompt_tokens\":null,"
                                       "\"thoughts_tokens\":null,\"cached_tokens\":1,"
-                                      "\"call_sequence\":2}");
+                                      "\"call_sequence\":2,\"cost_nano_usd\":null}");
 }
 
 static void a_step_has_a_result_once_there_is_one(void **state) {

@@ -8,26 +8,28 @@ static const struct event events[] = {
     {.kind = EVENT_STARTED,
      .agent = STR_INIT("manager"),
      .started = {STR_INIT("w"), STR_INIT("u"), STR_INIT("s"), STR_INIT("hello"),
-                 STR_INIT("crawbl"), UINT64_C(0xFFFFFFFFFFFFFFFF), INT64_C(1767225600000)}},
+                 STR_INIT("crawbl"), UINT64_C(0xFFFFFFFFFFFFFFFF), INT64_C(1767225600000),
+                 STR_INIT("k-1"), STR_INIT("\0\xFFp")}},
     {.kind = EVENT_TEXT, .at_ms = 1, .agent = STR_INIT("a"), .text = {STR_INIT("text")}},
     {.kind = EVENT_THINKING, .at_ms = 200, .agent = STR_INIT("a"), .thinking = {STR_INIT("t")}},
     {.kind = EVENT_TOOL_CALL,
      .at_ms = 70000,
      .agent = STR_INIT("a"),
-     .tool_call = {STR_INIT("id"), STR_INIT("search"), STR_INIT("{\"q\":1}")}},
+     .tool_call = {STR_INIT("id"), STR_INIT("search"), STR_INIT("{\"q\":1}"), true}},
     {.kind = EVENT_TOOL_RESULT,
      .agent = STR_INIT(""),
      .tool_result = {STR_INIT("id"), STR_INIT("{}"), true, STR_INIT("broken")}},
     {.kind = EVENT_USAGE,
      .agent = STR_INIT("a"),
-     .usage = {STR_INIT("m"), 1, INT64_MAX, 3, TOKENS_UNKNOWN, 0, INT64_MIN, 7}},
+     .usage = {STR_INIT("m"), 1, INT64_MAX, 3, TOKENS_UNKNOWN, 0, INT64_MIN, 7, 12}},
     {.kind = EVENT_STEP, .agent = STR_INIT("a"), .step = {STR_INIT("d"), STR_INIT("r")}},
     {.kind = EVENT_AUDIO,
      .agent = STR_INIT("a"),
      .audio = {STR_INIT("audio/x"), STR_INIT("b")}},
     {.kind = EVENT_APPROVAL,
      .agent = STR_INIT("a"),
-     .approval = {STR_INIT("i"), STR_INIT("may I?"), STR_INIT("t"), STR_INIT("{}")}},
+     .approval = {STR_INIT("i"), STR_INIT("may I?"), STR_INIT("t"), STR_INIT("{}"),
+                  STR_INIT("c")}},
     {.kind = EVENT_ITEM, .agent = STR_INIT("a"), .item = {STR_INIT("x.Y"), STR_INIT("\0\1")}},
     {.kind = EVENT_DONE, .agent = STR_INIT("a"), .done = {STR_INIT("m"), STR_INIT("\1a\1b")}},
     {.kind = EVENT_FAILED,
@@ -80,6 +82,8 @@ static void the_fields_of_a_read_event_are_where_they_belong(void **state) {
     assert_str(event.started.session, "s");
     assert_true(event.started.parent == UINT64_MAX);
     assert_int_equal(event.started.unix_ms, INT64_C(1767225600000));
+    assert_str(event.started.key, "k-1");
+    assert_int_equal(event.started.print.len, 3);
     buf_done(&room);
     bytes = encoded(&events[EVENT_USAGE - 1], &room);
     assert_true(event_decode(&bytes, &event, &e));

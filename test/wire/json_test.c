@@ -210,6 +210,38 @@ static void the_last_of_two_equal_keys_wins(void **state) {
     assert_int_equal(json_find(object, STR("")).kind, JSON_NONE);
 }
 
+static void many_keys_are_found_in_one_walk_as_each_alone(void **state) {
+    (void)state;
+    static const struct str keys[] = {STR_INIT("a"), STR_INIT(""), STR_INIT("b"),
+                                      STR_INIT("none"), STR_INIT("a")};
+    struct json found[ARRAY_LEN(keys)];
+    struct json object =
+        read_ok(STR("{\"a\":1,\"b\":{\"a\":2},\"\\u0061\":3,\"\":[\"a\"],\"ab\":4}"));
+    json_find_each(object, keys, ARRAY_LEN(keys), found);
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        struct json alone = json_find(object, keys[i]);
+        assert_int_equal(found[i].kind, alone.kind);
+        assert_true(str_equal(found[i].raw, alone.raw));
+    }
+    assert_str(found[0].raw, "3");
+    assert_str(found[1].raw, "[\"a\"]");
+    json_find_each(found[1], keys, ARRAY_LEN(keys), found);
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) assert_int_equal(found[i].kind, JSON_NONE);
+}
+
+static void a_string_ends_at_its_quote_wherever_that_stands(void **state) {
+    (void)state;
+    for (size_t len = 0; len < 40; len++) {
+        char text[64] = "[\"";
+        memset(text + 2, 'x', len);
+        memcpy(text + 2 + len, "\",\"\\\"!\"]", 9);
+        struct json array = read_ok(str_from(text));
+        assert_int_equal(json_count(array), 2);
+        assert_int_equal(json_at(array, 0).raw.len, len + 2);
+        assert_true(json_is(json_at(array, 1), STR("\"!")));
+    }
+}
+
 static void finding_in_nothing_finds_nothing(void **state) {
     (void)state;
     struct json chunk =
@@ -257,6 +289,8 @@ int main(void) {
         cmocka_unit_test(members_come_in_order_with_their_raw_slices),
         cmocka_unit_test(items_come_in_order_with_their_kinds),
         cmocka_unit_test(the_last_of_two_equal_keys_wins),
+        cmocka_unit_test(many_keys_are_found_in_one_walk_as_each_alone),
+        cmocka_unit_test(a_string_ends_at_its_quote_wherever_that_stands),
         cmocka_unit_test(finding_in_nothing_finds_nothing),
         cmocka_unit_test(a_kept_slice_becomes_a_value_again),
         cmocka_unit_test(each_kind_has_a_name_for_messages),

@@ -1,0 +1,52 @@
+/* jsonrpc: the envelope of JSON-RPC 2.0, read and written.
+ *
+ *     {"jsonrpc":"2.0","id":7,"method":"tools/list","params":{...}}     a request
+ *     {"jsonrpc":"2.0","method":"notifications/cancelled"}              a notification
+ *     {"jsonrpc":"2.0","id":7,"result":{...}}                           an answer
+ *     {"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"..."}}  a refusal
+ *
+ * What is inside (params, result, data) is whoever asks' business. An id is a string or a whole
+ * number; it is kept as it came and sent back the same. A refusal may have the id null: its
+ * sender could not read what was asked.
+ *
+ * Memory   what is read borrows the text; writing appends to the caller's buffer.
+ * Threads  none; values only.
+ * Source   JSON-RPC 2.0 specification; Model Context Protocol 2025-11-25, "Messages" (an id is
+ *          never null in a request, params are an object).
+ */
+#ifndef WEIR_WIRE_JSONRPC_H
+#define WEIR_WIRE_JSONRPC_H
+
+#include "wire/json.h"
+
+#define JSONRPC_METHOD_NOT_FOUND (-32601)
+
+enum jsonrpc_kind { JSONRPC_REQUEST, JSONRPC_NOTIFICATION, JSONRPC_RESULT, JSONRPC_ERROR };
+
+struct jsonrpc {
+    enum jsonrpc_kind kind;
+    struct json id;      /* JSON_NONE for a notification; may be JSON_NULL for an error */
+    struct json method;  /* a string; of a request or a notification */
+    struct json params;  /* an object, or JSON_NONE */
+    struct json result;  /* any value */
+    int64_t code;        /* of an error */
+    struct json message; /* a string; of an error */
+};
+
+/* One message. An array of them (a batch) is walked by the caller.
+ * errors  ERR_MALFORMED what is wrong with it */
+MUST_CHECK bool jsonrpc_read(struct json value, struct jsonrpc *ret, struct err *e);
+
+/* Whether this answers what was asked under the number `id`. */
+bool jsonrpc_answers(const struct jsonrpc *message, uint64_t id);
+
+/* Append one message. `params` and `result` are accepted JSON; empty params are left out. Ask
+ * buf_ok() in the end. */
+void jsonrpc_write_request(struct buf *out, uint64_t id, const char *method, struct str params);
+void jsonrpc_write_notification(struct buf *out, const char *method, struct str params);
+
+/* `id` as it came. */
+void jsonrpc_write_result(struct buf *out, struct str id, struct str result);
+void jsonrpc_write_error(struct buf *out, struct str id, int64_t code, struct str message);
+
+#endif

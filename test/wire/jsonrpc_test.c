@@ -1,0 +1,126 @@
+#include "wire/jsonrpc.h"
+
+#include "helper/assert_str.h"
+
+static bool read(const char *text, struct jsonrpc *ret, struct err *e) {
+    struct json value;
+    assert_true(json_read(str_from(text), &value, e));
+    return jsonrpc_read(value, ret, e);
+}
+
+static void each_kind_of_message_is_told_by_what_it_has(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        enum jsonrpc_kind kind;
+    } cases[] = {
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}", JSONRPC_REQUEST},
+        {"{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"method\":\"m\",\"params\":{}}", JSONRPC_REQUEST},
+        {"{\"jsonrpc\":\"2.0\",\"method\":\"m\"}", JSONRPC_NOTIFICATION},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":null}", JSONRPC_RESULT},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-1,\"message\":\"\"}}",
+         JSONRPC_ERROR},
+        {"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":1,\"message\":\"x\"}}",
+         JSONRPC_ERROR},
+        {"{\"jsonrpc\":\"2.0\",\"error\":{\"code\":1,\"message\":\"x\"}}", JSONRPC_ERROR},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct jsonrpc message;
+        struct err e;
+        if (!read(cases[i].text, &message, &e)) fail_msg("%s: %s", cases[i].text, e.text);
+        assert_int_equal(message.kind, cases[i].kind);
+    }
+}
+
+static void what_is_no_message_is_refused_with_the_reason(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"[]", "JSON-RPC: expected an object, got an array"},
+        {"{}", "JSON-RPC: a message does not say \"jsonrpc\":\"2.0\""},
+        {"{\"jsonrpc\":2.0,\"method\":\"m\"}",
+         "JSON-RPC: a message does not say \"jsonrpc\":\"2.0\""},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1}",
+         "JSON-RPC: a message has one of method, result and error"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\",\"result\":1}",
+         "JSON-RPC: a message has one of method, result and error"},
+        {"{\"jsonrpc\":\"2.0\",\"method\":5}",
+         "JSON-RPC: the method is a number, not a string"},
+        {"{\"jsonrpc\":\"2.0\",\"method\":\"m\",\"params\":[]}",
+         "JSON-RPC: the params are an array, not an object"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"m\"}",
+         "JSON-RPC: the id of a request is null"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1.5,\"result\":1}",
+         "JSON-RPC: the id of a result is a number"},
+        {"{\"jsonrpc\":\"2.0\",\"result\":1}", "JSON-RPC: the id of a result is nothing"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":{},\"error\":{\"code\":1,\"message\":\"\"}}",
+         "JSON-RPC: the id of an error is an object"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"message\":\"\"}}",
+         "JSON-RPC: an error without a whole number as code"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":1}}",
+         "JSON-RPC: an error without a message"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":\"no\"}",
+         "JSON-RPC: an error without a whole number as code"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct jsonrpc message;
+        struct err e;
+        assert_false(read(cases[i].text, &message, &e));
+        assert_int_equal(e.code, ERR_MALFORMED);
+        assert_str(err_text(&e), cases[i].why);
+    }
+}
+
+static void an_answer_is_known_by_its_number(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        bool answers;
+    } cases[] = {
+        {"{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":1}", true},
+        {"{\"jsonrpc\":\"2.0\",\"id\":7.0,\"result\":1}", true},
+        {"{\"jsonrpc\":\"2.0\",\"id\":7,\"error\":{\"code\":1,\"message\":\"\"}}", true},
+        {"{\"jsonrpc\":\"2.0\",\"id\":8,\"result\":1}", false},
+        {"{\"jsonrpc\":\"2.0\",\"id\":-7,\"result\":1}", false},
+        {"{\"jsonrpc\":\"2.0\",\"id\":\"7\",\"result\":1}", false},
+        {"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}", false},
+        {"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":1,\"message\":\"\"}}", false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct jsonrpc message;
+        struct err e;
+        assert_true(read(cases[i].text, &message, &e));
+        assert_int_equal(jsonrpc_answers(&message, 7), cases[i].answers);
+    }
+}
+
+static void messages_are_written_as_they_are_read(void **state) {
+    (void)state;
+    struct buf out;
+    buf_init(&out, KIB);
+    jsonrpc_write_request(&out, 7, "tools/list", STR("{\"cursor\":\"a\"}"));
+    assert_str(buf_str(&out), "{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/list\","
+                              "\"params\":{\"cursor\":\"a\"}}");
+    buf_clear(&out);
+    jsonrpc_write_notification(&out, "notifications/initialized", STR_EMPTY);
+    assert_str(buf_str(&out), "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}");
+    buf_clear(&out);
+    jsonrpc_write_result(&out, STR("\"a\""), STR("{}"));
+    assert_str(buf_str(&out), "{\"jsonrpc\":\"2.0\",\"id\":\"a\",\"result\":{}}");
+    buf_clear(&out);
+    jsonrpc_write_error(&out, STR("1"), JSONRPC_METHOD_NOT_FOUND, STR("no \"x\""));
+    assert_str(buf_str(&out), "{\"jsonrpc\":\"2.0\",\"id\":1,\"error\":{\"code\":-32601,"
+                              "\"message\":\"no \\\"x\\\"\"}}");
+    buf_done(&out);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_kind_of_message_is_told_by_what_it_has),
+        cmocka_unit_test(what_is_no_message_is_refused_with_the_reason),
+        cmocka_unit_test(an_answer_is_known_by_its_number),
+        cmocka_unit_test(messages_are_written_as_they_are_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
