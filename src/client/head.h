@@ -1,0 +1,44 @@
+/* head: gather the head of a response from its lines.
+ *
+ * Only what callers ask for is kept: the status, the content type, how long to wait before
+ * asking again, a session of MCP, whether the body is compressed and whether it points
+ * elsewhere. No socket and
+ * no clock.
+ *
+ * Private to client/.
+ *
+ * Memory   a plain value; longer values than fit are taken as not said.
+ * Threads  none.
+ * Source   RFC 9112 4 and 5, RFC 9110 10.2.3 (Retry-After), 5.6.7 (dates), 8.4.
+ */
+#ifndef WEIR_CLIENT_HEAD_H
+#define WEIR_CLIENT_HEAD_H
+
+#include "base/str.h"
+
+enum coding { CODING_NONE, CODING_GZIP, CODING_UNKNOWN };
+
+struct head {
+    unsigned status;
+    char content_type[256];
+    size_t content_type_len;
+    char session[256];
+    size_t session_len;
+    int64_t retry_after_ms; /* -1: not said */
+    enum coding coding;
+    bool location; /* not empty */
+};
+
+/* One line, with or without its end. A status line forgets the head before it. True: this was
+ * the empty line, the head is complete. */
+bool head_line(struct head *head, struct str line, int64_t now_unix_ms);
+
+static inline struct str head_session(const struct head *head) {
+    return str_of(head->session, head->session_len);
+}
+
+static inline struct str head_content_type(const struct head *head) {
+    return str_of(head->content_type, head->content_type_len);
+}
+
+#endif

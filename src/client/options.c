@@ -1,0 +1,228 @@
+#include "client/call.h"
+
+#include "base/buf.h"
+
+#include <assert.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define CONNECT_MS 10000
+#define LINE_MAX_BYTES (64 * KIB)
+
+/* For the request's body: the least that libcurl takes. It keeps it while the answer streams,
+ * and 64 KiB of it unless told. */
+#define UPLOAD_BYTES (16L * 1024)
+
+/* libcurl takes whatever it is given for what the option's number says: so each kind has a
+ * function that looks. */
+static void set_long(const struct http_call *call, CURLoption option, long value) {
+    assert(option / 10000 * 10000 == CURLOPTTYPE_LONG);
+    call->lane->curl->curl_easy_setopt(call->transfer.easy, option, value);
+}
+
+static void set_object(const struct http_call *call, CURLoption option, const void *value) {
+    assert(option / 10000 * 10000 == CURLOPTTYPE_OBJECTPOINT);
+    call->lane->curl->curl_easy_setopt(call->transfer.easy, option, value);
+}
+
+static void set_text(const struct http_call *call, CURLoption option, struct str value) {
+    char *text = str_dup(value);
+    set_object(call, option, text); /* copied */
+    free(text);
+}
+
+static long to_long(uint64_t number) {
+    return number < LONG_MAX ? (long)number : LONG_MAX;
+}
+
+/* --- addresses ---------------------------------------------------------------------------- */
+
+static bool is_public(const struct curl_sockaddr *address) {
+    const void *at = &address->addr;
+    if (address->family == AF_INET) {
+        struct sockaddr_in four;
+        memcpy(&four, at, sizeof(four));
+        return http_address_is_public((const unsigned char *)&four.sin_addr, 4);
+    }
+    if (address->family == AF_INET6) {
+        struct sockaddr_in6 six;
+        memcpy(&six, at, sizeof(six));
+        return http_address_is_public((const unsigned char *)&six.sin6_addr, 16);
+    }
+    return false;
+}
+
+/* Here stands the very address that is connected to next, wherever it came from: what a name
+ * meant a moment ago, and how a URL spelled it, does not count. */
+static curl_socket_t open_socket(void *ctx, curlsocktype purpose,
+                                 struct curl_sockaddr *address) {
+    struct http_call *call = ctx;
+    (void)purpose;
+    if (call->public_only && !is_public(address)) {
+        call->sockets_refused++;
+        return CURL_SOCKET_BAD;
+    }
+    call->sockets++;
+    int type = address->socktype | SOCK_CLOEXEC;
+    return socket(address->family, type, address->protocol);
+}
+
+static void set_public_only(struct http_call *call) {
+    /* No proxy, which would connect for us, and no user name. */
+    set_object(call, CURLOPT_PROXY, "");
+    set_long(call, CURLOPT_DISALLOW_USERNAME_IN_URL, 1);
+    /* No connection that another call judged by other rules. */
+    set_long(call, CURLOPT_FRESH_CONNECT, 1);
+    set_long(call, CURLOPT_FORBID_REUSE, 1);
+}
+
+/* --- headers ------------------------------------------------------------------------------ */
+
+static bool is_line(struct str text) {
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.at[i] == '\r' || text.at[i] == '\n' || text.at[i] == '\0') return false;
+    }
+    return true;
+}
+
+static void add_line(struct http_call *call, const char *line) {
+    struct curl_slist *more = call->lane->curl->curl_slist_append(call->headers, line);
+    assert(more); /* an exhausted machine */
+    call->headers = more;
+}
+
+static bool is_asked(const struct http_request *request, struct str name) {
+    for (size_t i = 0; i < request->header_count; i++) {
+        if (str_equal_nocase(request->headers[i].name, name)) return true;
+    }
+    return false;
+}
+
+static bool add_header(struct http_call *call, const struct http_header *header,
+                       struct err *e) {
+    bool good = header->name.len && is_line(header->name) && is_line(header->value) &&
+                str_find_byte(header->name, ':') == header->name.len;
+    if (!good)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "a header of the request has no name, or a line break in it");
+    struct buf line;
+    buf_init(&line, LINE_MAX_BYTES);
+    buf_append(&line, header->name);
+    /* That is how libcurl wants to be told of an empty one. */
+    buf_append(&line, header->value.len ? STR(": ") : STR(";"));
+    buf_append(&line, header->value);
+    buf_append_byte(&line, '\0');
+    good = buf_ok(&line);
+    if (good) add_line(call, line.at);
+    buf_done(&line);
+    return good || err_set(e, ERR_INVALID_ARGUMENT, "a header of the request is too long");
+}
+
+static bool set_headers(struct http_call *call, const struct http_request *request,
+                        struct err *e) {
+    for (size_t i = 0; i < request->header_count; i++) {
+        if (!add_header(call, &request->headers[i], e)) return false;
+    }
+    if (!is_asked(request, STR("accept-encoding"))) add_line(call, "Accept-Encoding: gzip");
+    /* Not what libcurl would add on its own: a type that we do not know, and a wait of a second
+     * for a permission that servers do not send. */
+    if (!is_asked(request, STR("content-type"))) add_line(call, "Content-Type:");
+    if (!is_asked(request, STR("expect"))) add_line(call, "Expect:");
+    set_object(call, CURLOPT_HTTPHEADER, call->headers);
+    return true;
+}
+
+/* --- the request -------------------------------------------------------------------------- */
+
+/* libcurl asks for the body piece by piece and never has it itself: whoever cancels may let go
+ * of it at once, also where libcurl is on the stack. */
+static size_t read_body(char *room, size_t size, size_t count, void *ctx) {
+    struct http_call *call = ctx;
+    if (call->over) return CURL_READFUNC_ABORT;
+    struct str piece = str_head(str_skip(call->body, call->body_sent), size * count);
+    if (piece.len) memcpy(room, piece.at, piece.len);
+    call->body_sent += piece.len;
+    return piece.len;
+}
+
+/* Once more from there: a redirect that keeps the body, an idle connection that was dead. */
+static int seek_body(void *ctx, curl_off_t offset, int origin) {
+    struct http_call *call = ctx;
+    if (call->over || origin != SEEK_SET || offset < 0 || (size_t)offset > call->body.len)
+        return CURL_SEEKFUNC_FAIL;
+    call->body_sent = (size_t)offset;
+    return CURL_SEEKFUNC_OK;
+}
+
+static void set_body(struct http_call *call, struct str body) {
+    const struct curl *curl = call->lane->curl;
+    call->body = body;
+    curl->curl_easy_setopt(call->transfer.easy, CURLOPT_READFUNCTION, read_body);
+    curl->curl_easy_setopt(call->transfer.easy, CURLOPT_SEEKFUNCTION, seek_body);
+    set_object(call, CURLOPT_READDATA, call);
+    set_object(call, CURLOPT_SEEKDATA, call);
+    set_long(call, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BYTES);
+    curl->curl_easy_setopt(call->transfer.easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                           (curl_off_t)body.len);
+}
+
+/* With CUSTOMREQUEST a method stays what it is over a redirect; without it a POST that is sent
+ * elsewhere becomes a GET, as with browsers. */
+static void set_method(struct http_call *call, const struct http_request *request) {
+    bool is_post = str_equal(request->method, STR("POST"));
+    if (is_post || request->body.len) {
+        set_long(call, CURLOPT_POST, 1);
+        set_body(call, request->body);
+    }
+    if (str_equal(request->method, STR("HEAD"))) {
+        set_long(call, CURLOPT_NOBODY, 1);
+    } else if (!is_post && !(str_equal(request->method, STR("GET")) && !request->body.len)) {
+        set_text(call, CURLOPT_CUSTOMREQUEST, request->method);
+    }
+}
+
+static void set_callbacks(struct http_call *call) {
+    const struct curl *curl = call->lane->curl;
+    CURL *easy = call->transfer.easy;
+    curl->curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, http_call_on_header);
+    curl->curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, http_call_on_body);
+    curl->curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    set_object(call, CURLOPT_HEADERDATA, call);
+    set_object(call, CURLOPT_WRITEDATA, call);
+    set_object(call, CURLOPT_OPENSOCKETDATA, call);
+    set_object(call, CURLOPT_ERRORBUFFER, call->detail);
+}
+
+static void set_connection(struct http_call *call, const struct http_request *request) {
+    set_object(call, CURLOPT_PROTOCOLS_STR, "http,https");
+    set_object(call, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    set_long(call, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS);
+    set_long(call, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1);
+    set_long(call, CURLOPT_NOSIGNAL, 1);
+    set_long(call, CURLOPT_QUICK_EXIT, 1); /* a cancel does not wait for a name server */
+    set_long(call, CURLOPT_TCP_NODELAY, 1);
+    set_long(call, CURLOPT_TCP_KEEPALIVE, 1);
+    set_long(call, CURLOPT_CONNECTTIMEOUT_MS,
+             request->connect_ms ? to_long(request->connect_ms) : CONNECT_MS);
+    if (call->lane->curl->ca_file) set_object(call, CURLOPT_CAINFO, call->lane->curl->ca_file);
+    if (!call->follows) return;
+    set_long(call, CURLOPT_FOLLOWLOCATION, 1);
+    set_long(call, CURLOPT_MAXREDIRS, (long)request->redirects_max);
+}
+
+bool http_call_set_options(struct http_call *call, const struct http_request *request,
+                           struct err *e) {
+    if (!request->method.len || !is_line(request->method))
+        return err_set(e, ERR_INVALID_ARGUMENT, "the request has no method");
+    if (!request->url.len || !is_line(request->url))
+        return err_set(e, ERR_INVALID_ARGUMENT, "the URL is empty, or has a line break in it");
+    set_text(call, CURLOPT_URL, request->url);
+    set_callbacks(call);
+    set_connection(call, request);
+    set_method(call, request);
+    if (call->public_only) set_public_only(call);
+    return set_headers(call, request, e);
+}

@@ -1,0 +1,153 @@
+/* Which addresses a stranger may name (checks.md X1). */
+#include "client/http.h"
+
+#include <arpa/inet.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+/* Both ends of every range that is refused, and its neighbours outside. */
+static const struct {
+    const char *address;
+    bool is_public;
+} cases[] = {
+    {"0.0.0.0", false},
+    {"0.255.255.255", false},
+    {"1.0.0.0", true},
+    {"9.255.255.255", true},
+    {"10.0.0.0", false},
+    {"10.255.255.255", false},
+    {"11.0.0.0", true},
+    {"100.63.255.255", true},
+    {"100.64.0.0", false},
+    {"100.127.255.255", false},
+    {"100.128.0.0", true},
+    {"126.255.255.255", true},
+    {"127.0.0.0", false},
+    {"127.0.0.1", false},
+    {"127.255.255.255", false},
+    {"128.0.0.0", true},
+    {"169.253.255.255", true},
+    {"169.254.0.0", false},
+    {"169.254.169.254", false},
+    {"169.254.255.255", false},
+    {"169.255.0.0", true},
+    {"172.15.255.255", true},
+    {"172.16.0.0", false},
+    {"172.31.255.255", false},
+    {"172.32.0.0", true},
+    {"191.255.255.255", true},
+    {"192.0.0.0", false},
+    {"192.0.0.255", false},
+    {"192.0.1.0", true},
+    {"192.0.1.255", true},
+    {"192.0.2.0", false},
+    {"192.0.2.255", false},
+    {"192.0.3.0", true},
+    {"192.88.98.255", true},
+    {"192.88.99.0", false},
+    {"192.88.99.255", false},
+    {"192.88.100.0", true},
+    {"192.167.255.255", true},
+    {"192.168.0.0", false},
+    {"192.168.255.255", false},
+    {"192.169.0.0", true},
+    {"198.17.255.255", true},
+    {"198.18.0.0", false},
+    {"198.19.255.255", false},
+    {"198.20.0.0", true},
+    {"198.51.99.255", true},
+    {"198.51.100.0", false},
+    {"198.51.100.255", false},
+    {"198.51.101.0", true},
+    {"203.0.112.255", true},
+    {"203.0.113.0", false},
+    {"203.0.113.255", false},
+    {"203.0.114.0", true},
+    {"223.255.255.255", true},
+    {"224.0.0.0", false},
+    {"239.255.255.255", false},
+    {"240.0.0.0", false},
+    {"255.255.255.255", false},
+    {"8.8.8.8", true},
+
+    {"::", false},
+    {"::1", false},
+    {"::7f00:1", false},
+    {"::808:808", false},
+    {"::ffff:127.0.0.1", false},
+    {"::ffff:10.0.0.1", false},
+    {"::ffff:8.8.8.8", false},
+    {"::ffff:0:127.0.0.1", false},
+    {"64:ff9b::7f00:1", false},
+    {"64:ff9b::808:808", false},
+    {"64:ff9b:1::1", false},
+    {"100::1", false},
+    {"1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", false},
+    {"2000::", true},
+    {"2000:ffff::", true},
+    {"2001::", false},
+    {"2001:0:4136:e378:8000:63bf:3fff:fdd2", false},
+    {"2001:2::1", false},
+    {"2001:10::1", false},
+    {"2001:20::1", false},
+    {"2001:1ff:ffff::", false},
+    {"2001:200::", true},
+    {"2001:db7:ffff::", true},
+    {"2001:db8::", false},
+    {"2001:db8:ffff:ffff:ffff:ffff:ffff:ffff", false},
+    {"2001:db9::", true},
+    {"2001:ffff::", true},
+    {"2002::", false},
+    {"2002:7f00:1::", false},
+    {"2002:808:808::", false},
+    {"2002:ffff::", false},
+    {"2003::", true},
+    {"2001:4860:4860::8888", true},
+    {"2606:4700::6810:84e5", true},
+    {"3ffe:ffff::", true},
+    {"3fff::", false},
+    {"3fff:fff:ffff::", false},
+    {"3fff:1000::", true},
+    {"3fff:ffff::", true},
+    {"4000::", false},
+    {"5f00::1", false},
+    {"fbff::", false},
+    {"fc00::", false},
+    {"fd00::1", false},
+    {"fdff:ffff::", false},
+    {"fe80::1", false},
+    {"febf::1", false},
+    {"fec0::1", false},
+    {"ff02::1", false},
+    {"ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", false},
+};
+
+static void only_addresses_of_the_internet_itself_are_public(void **state) {
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        unsigned char bytes[16];
+        bool six = strchr(cases[i].address, ':') != NULL;
+        assert_int_equal(inet_pton(six ? AF_INET6 : AF_INET, cases[i].address, bytes), 1);
+        if (http_address_is_public(bytes, six ? 16 : 4) != cases[i].is_public)
+            fail_msg("%s is judged wrongly", cases[i].address);
+    }
+}
+
+static void bytes_that_are_no_address_are_not_public(void **state) {
+    (void)state;
+    static const unsigned char bytes[32] = {8, 8, 8, 8, 8, 8, 8, 8};
+    for (size_t len = 0; len <= sizeof(bytes); len++) {
+        if (len != 4) assert_false(http_address_is_public(bytes, len));
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_addresses_of_the_internet_itself_are_public),
+        cmocka_unit_test(bytes_that_are_no_address_are_not_public),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
