@@ -20,6 +20,11 @@ enum message_role {
     MESSAGE_AGENT,       /* text: what `agent` answered */
     MESSAGE_TOOL_CALL,   /* agent asked: call_id, tool, text = arguments (JSON object) */
     MESSAGE_TOOL_RESULT, /* call_id, text = result (JSON object), error */
+    /* text: the next reply as its provider sent it, byte for byte, with what only that provider
+     * understands (signatures of its reasoning); tool = the dialect that reads it. That dialect
+     * sends it back in place of the reply's own messages, which follow: MESSAGE_AGENT and
+     * MESSAGE_TOOL_CALL up to the next result or user. All others pass over it. */
+    MESSAGE_OPAQUE,
 };
 
 /* One entry of a conversation, oldest first. */
@@ -35,6 +40,16 @@ struct tool_offer {
     struct str parameters; /* JSON Schema of the arguments */
 };
 
+/* How a model should answer. What is not set is left to the provider. */
+struct model_options {
+    int64_t output_tokens_max; /* 0: not set */
+    double temperature, top_p; /* below 0: not set */
+    struct str effort;         /* of reasoning: "low", "medium", "high"; empty: not set */
+    int64_t thinking_tokens;   /* budget of reasoning; 0: not set */
+};
+
+#define MODEL_OPTIONS_NONE ((struct model_options){.temperature = -1, .top_p = -1})
+
 struct provider_request {
     struct str agent;  /* slug of the agent that asks */
     struct str model;  /* as configured; the provider may answer under a longer name */
@@ -44,6 +59,8 @@ struct provider_request {
     size_t turn_start; /* index in messages of the user message that this turn answers */
     const struct tool_offer *tools;
     size_t tool_count;
+    const struct model_options *options; /* NULL: nothing is set */
+    struct str schema; /* JSON Schema that the reply's text must follow, or empty */
 };
 
 /* Callbacks, on the loop of the call, never before provider_call_start() has returned. After
@@ -54,6 +71,10 @@ struct provider_sink {
     void (*on_thinking)(struct str text, void *ctx);
     void (*on_tool_call)(struct str call_id, struct str tool, struct str args, void *ctx);
     void (*on_usage)(const struct event_usage *usage, void *ctx);
+    /* Once at most, before on_done: the text of a MESSAGE_OPAQUE for this reply. */
+    void (*on_opaque)(struct str dialect, struct str bytes, void *ctx);
+    /* Something that whoever watches should know: "gpt-4o did not answer (...), asking ..." */
+    void (*on_note)(struct str text, void *ctx);
     /* A question to a human that this reply ends with; tool may be empty. */
     void (*on_approval)(struct str call_id, struct str question, struct str tool,
                         struct str args, void *ctx);

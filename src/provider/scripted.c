@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "wire/consent.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -87,7 +88,7 @@ static const struct message *newest_result(const struct provider_request *reques
 
 /* A person answers an approval in words, or by letting the tool run. */
 static bool was_approved(const struct message *answer, const struct message *result) {
-    if (answer) return script_answer_is_yes(answer->text);
+    if (answer) return consent_given(answer->text);
     return result && !result->error;
 }
 

@@ -1,0 +1,418 @@
+/* The Messages API of Anthropic, and of others that speak it: what is asked. */
+#include "provider/anthropic_reply.h"
+
+#include "provider/body.h"
+#include "provider/prompt.h"
+#include "wire/json.h"
+
+/* This API wants to be told how long an answer may be. */
+#define OUTPUT_TOKENS 8192
+
+#define BUDGET_TOKENS_MIN 1024 /* of thinking */
+#define THINKING_TOP_P_MIN 0.95
+
+/* Nobody says nothing here, an assistant does not begin, and none of the newer models goes on
+ * with what it has begun to say. */
+#define BLANK STR("(no text)")
+#define OPENING STR("(earlier messages are left out)")
+#define GO_ON STR("(go on)")
+
+/* --- how it thinks ------------------------------------------------------------------------ */
+
+/* Models that are given a budget of tokens to think with. Those after them decide for
+ * themselves, guided by an effort, and refuse a budget. */
+static const struct str budget_models[] = {
+    STR_INIT("claude-2"),          STR_INIT("claude-instant"),    STR_INIT("claude-3"),
+    STR_INIT("claude-opus-4-0"),   STR_INIT("claude-opus-4-1"),   STR_INIT("claude-opus-4-2"),
+    STR_INIT("claude-opus-4-5"),   STR_INIT("claude-sonnet-4-0"), STR_INIT("claude-sonnet-4-2"),
+    STR_INIT("claude-sonnet-4-5"), STR_INIT("claude-haiku-4"),
+};
+
+/* What an effort is worth in tokens, for models that want a number, and how much longer an
+ * answer may be that thinks first, for all. */
+static const struct {
+    struct str effort;
+    int64_t tokens;
+} budgets[] = {
+    {STR_INIT("low"), 2048},
+    {STR_INIT("medium"), 8192},
+    {STR_INIT("high"), 16384},
+};
+
+struct thinking {
+    enum { THINKING_OFF, THINKING_BUDGET, THINKING_ADAPTIVE } kind;
+    int64_t budget;
+    struct str effort;
+    int64_t output_tokens; /* with what is thought */
+};
+
+/* Gateways write "claude-sonnet-4.5" and "claude-sonnet-4@20250514". */
+static bool is_of(struct str model, struct str family) {
+    for (size_t i = 0; i < family.len; i++) {
+        if (i == model.len) return false;
+        bool divides = model.at[i] == '.' || model.at[i] == '@';
+        if ((divides ? '-' : model.at[i]) != family.at[i]) return false;
+    }
+    return true;
+}
+
+static bool adapts(struct str model) {
+    model = str_skip(model, str_find(model, STR("claude-"))); /* behind "anthropic/" or not */
+    if (model.len == 0) return false; /* another vendor's model: as all knew it first */
+    if (str_equal(model, STR("claude-opus-4")) || str_equal(model, STR("claude-sonnet-4")))
+        return false;
+    for (size_t i = 0; i < ARRAY_LEN(budget_models); i++) {
+        if (is_of(model, budget_models[i])) return false;
+    }
+    return true;
+}
+
+static bool budget_of(struct str effort, int64_t *ret, struct err *e) {
+    for (size_t i = 0; i < ARRAY_LEN(budgets); i++) {
+        if (!str_equal(effort, budgets[i].effort)) continue;
+        *ret = budgets[i].tokens;
+        return true;
+    }
+    return err_set(e, ERR_INVALID_ARGUMENT,
+                   "effort '" STR_FMT "' is none that Anthropic's models know; say low, medium "
+                   "or high",
+                   STR_ARG(effort));
+}
+
+/* With a budget, a round of tool calls that is not over must have begun with a thought: one
+ * that was begun without, by another model perhaps, is finished without. What others said in
+ * between, and what a person said to it, does not end the round. */
+static bool may_think(const struct prompt *prompt) {
+    const struct prompt_turn *turns = prompt->turns, *first = NULL;
+    size_t i = prompt->turn_count;
+    while (i > 0 && turns[i - 1].role == PROMPT_USER) i--;
+    for (; i > 0 && (turns[i - 1].role == PROMPT_AGENT || turns[i - 1].foreign); i--) {
+        if (turns[i - 1].role != PROMPT_AGENT) continue;
+        if (turns[i - 1].call_count == 0) break;
+        first = &turns[i - 1];
+    }
+    return !first || first->opaque.len > 0;
+}
+
+/* A number that somebody chose is sent, and an answer that cannot hold it is refused here; what
+ * an effort stands for gives way to the length of the answer. */
+static bool decide_budget(const struct model_options *options, struct thinking *thinking,
+                          struct err *e) {
+    int64_t output = options->output_tokens_max;
+    bool chosen = options->thinking_tokens > 0;
+    if (chosen) {
+        thinking->budget = options->thinking_tokens;
+    } else if (!budget_of(options->effort, &thinking->budget, e)) {
+        return false;
+    }
+    if (chosen && thinking->budget < BUDGET_TOKENS_MIN)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "Anthropic's models think with %d tokens or more, not %lld",
+                       BUDGET_TOKENS_MIN, (long long)thinking->budget);
+    if (chosen && output > 0 && output <= thinking->budget)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "an answer of %lld tokens has no room to think with %lld; Anthropic "
+                       "counts both together",
+                       (long long)output, (long long)thinking->budget);
+    if (output > 0 && thinking->budget > output / 2 && !chosen) thinking->budget = output / 2;
+    if (thinking->budget < BUDGET_TOKENS_MIN) return true; /* no room: it stays off */
+
+    thinking->kind = THINKING_BUDGET;
+    if (output == 0) thinking->output_tokens += thinking->budget;
+    return true;
+}
+
+static bool decide_thinking(struct str model, const struct prompt *prompt,
+                            const struct model_options *options, struct thinking *thinking,
+                            struct err *e) {
+    int64_t output = options->output_tokens_max;
+    *thinking = (struct thinking){.kind = THINKING_OFF,
+                                  .effort = STR_EMPTY,
+                                  .output_tokens = output > 0 ? output : OUTPUT_TOKENS};
+    if (options->thinking_tokens == 0 && options->effort.len == 0) return true;
+    if (options->thinking_tokens > 0 || !adapts(model))
+        return !may_think(prompt) || decide_budget(options, thinking, e);
+
+    thinking->kind = THINKING_ADAPTIVE;
+    thinking->effort = options->effort;
+    if (!budget_of(options->effort, &thinking->budget, e)) return false;
+    if (output == 0) thinking->output_tokens += thinking->budget;
+    return true;
+}
+
+static void write_thinking(struct json_writer *w, const struct thinking *thinking) {
+    if (thinking->kind == THINKING_OFF) return;
+    json_member_object(w, "thinking");
+    if (thinking->kind == THINKING_BUDGET) {
+        json_member_str(w, "type", STR("enabled"));
+        json_member_i64(w, "budget_tokens", thinking->budget);
+    } else {
+        json_member_str(w, "type", STR("adaptive"));
+        json_member_str(w, "display", STR("summarized")); /* else nothing of it is told */
+    }
+    json_close(w);
+}
+
+/* --- blocks ------------------------------------------------------------------------------- */
+
+/* What stands up to here need not be read again by the next request: the end of the tools, of
+ * the instructions and of the conversation, three of the four marks that are allowed. */
+static void write_mark(struct json_writer *w, bool mark) {
+    if (!mark) return;
+    json_member_object(w, "cache_control");
+    json_member_str(w, "type", STR("ephemeral"));
+    json_close(w);
+}
+
+static bool is_blank(struct str text) {
+    return str_trim(text).len == 0;
+}
+
+static void write_text(struct json_writer *w, struct str text, bool mark) {
+    json_open_object(w);
+    json_member_str(w, "type", STR("text"));
+    json_member_str(w, "text", text);
+    write_mark(w, mark);
+    json_close(w);
+}
+
+/* Ids of other vendors may hold what this API does not take in one. Its own, in what is sent
+ * back as it came, stay as they are. */
+static void write_id(struct json_writer *w, const char *key, struct str id) {
+    struct buf tame;
+    buf_init(&tame, id.len);
+    for (size_t i = 0; i < id.len; i++) {
+        char c = id.at[i];
+        bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                    (c >= '0' && c <= '9') || c == '_' || c == '-';
+        buf_append_byte(&tame, fine ? c : '_');
+    }
+    body_call_id(w, key, buf_str(&tame), CALL_ID_LONG_MAX_BYTES);
+    buf_done(&tame);
+}
+
+/* Arguments that were no JSON object cannot be told; their result says what was wrong. */
+static struct str input_of(const struct message *call) {
+    struct err ignored;
+    struct json args;
+    bool object = json_read(call->text, &args, &ignored) && args.kind == JSON_OBJECT;
+    return object ? args.raw : STR("{}");
+}
+
+static void write_call(struct json_writer *w, const struct message *call) {
+    json_open_object(w);
+    json_member_str(w, "type", STR("tool_use"));
+    write_id(w, "id", call->call_id);
+    json_member_str(w, "name", call->tool);
+    json_member_raw(w, "input", input_of(call));
+    json_close(w);
+}
+
+static void write_result(struct json_writer *w, const struct prompt_call *call, bool own_id,
+                         bool mark) {
+    json_open_object(w);
+    json_member_str(w, "type", STR("tool_result"));
+    if (own_id) {
+        json_member_str(w, "tool_use_id", call->call->call_id);
+    } else {
+        write_id(w, "tool_use_id", call->call->call_id);
+    }
+    json_member_str(w, "content", call->result->text);
+    if (call->result->error) json_member_bool(w, "is_error", true);
+    write_mark(w, mark);
+    json_close(w);
+}
+
+/* --- messages ----------------------------------------------------------------------------- */
+
+/* Turns of the same side that follow each other are one message. */
+struct messages {
+    struct json_writer *w;
+    struct str side; /* whose message is open; empty: none is */
+};
+
+static void open_message(struct messages *messages, struct str side) {
+    if (str_equal(messages->side, side)) return;
+    if (messages->side.len) {
+        json_close(messages->w);
+        json_close(messages->w);
+    }
+    messages->side = side;
+    if (side.len == 0) return;
+    json_open_object(messages->w);
+    json_member_str(messages->w, "role", side);
+    json_member_array(messages->w, "content");
+}
+
+static void write_user(struct messages *messages, struct str text, bool mark) {
+    open_message(messages, STR("user"));
+    write_text(messages->w, is_blank(text) ? BLANK : text, mark);
+}
+
+static void open_agent(struct messages *messages) {
+    if (messages->side.len == 0) write_user(messages, OPENING, false);
+    open_message(messages, STR("assistant"));
+}
+
+/* The blocks of an opaque message as they came, or false. */
+static bool write_opaque(struct messages *messages, struct str opaque) {
+    struct err ignored;
+    struct json blocks, block;
+    if (opaque.len == 0 || !json_read(opaque, &blocks, &ignored)) return false;
+    if (blocks.kind != JSON_ARRAY || json_count(blocks) == 0) return false;
+    open_agent(messages);
+    for (struct json_reader at = json_enter(blocks); json_next_item(&at, &block);)
+        json_write_raw(messages->w, block.raw);
+    return true;
+}
+
+static void write_reply(struct messages *messages, const struct prompt_turn *turn) {
+    bool blank = is_blank(turn->text);
+    if (blank && turn->call_count == 0) return;
+    open_agent(messages);
+    if (!blank) write_text(messages->w, turn->text, false);
+    for (size_t i = 0; i < turn->call_count; i++) write_call(messages->w, turn->calls[i].call);
+}
+
+static void write_agent(struct messages *messages, const struct prompt_turn *turn, bool last) {
+    bool as_it_came = write_opaque(messages, turn->opaque);
+    if (!as_it_came) write_reply(messages, turn);
+    for (size_t i = 0; i < turn->call_count; i++) {
+        bool mark = last && i + 1 == turn->call_count;
+        open_message(messages, STR("user"));
+        write_result(messages->w, &turn->calls[i], as_it_came, mark);
+    }
+}
+
+static void write_messages(struct json_writer *w, const struct prompt *prompt) {
+    struct messages messages = {.w = w, .side = STR_EMPTY};
+    json_member_array(w, "messages");
+    for (size_t i = 0; i < prompt->turn_count; i++) {
+        const struct prompt_turn *turn = &prompt->turns[i];
+        bool last = i + 1 == prompt->turn_count;
+        if (turn->role == PROMPT_USER) {
+            write_user(&messages, turn->text, last);
+        } else {
+            write_agent(&messages, turn, last);
+        }
+    }
+    if (!str_equal(messages.side, STR("user"))) write_user(&messages, GO_ON, false);
+    open_message(&messages, STR_EMPTY);
+    json_close(w);
+}
+
+/* --- the rest of the request -------------------------------------------------------------- */
+
+static void write_system(struct json_writer *w, struct str system) {
+    if (is_blank(system)) return;
+    json_member_array(w, "system");
+    write_text(w, system, true);
+    json_close(w);
+}
+
+static bool write_tools(struct json_writer *w, const struct provider_request *request,
+                        struct err *e) {
+    if (request->tool_count == 0) return true;
+    json_member_array(w, "tools");
+    for (size_t i = 0; i < request->tool_count; i++) {
+        const struct tool_offer *tool = &request->tools[i];
+        json_open_object(w);
+        json_member_str(w, "name", tool->name);
+        if (tool->description.len) json_member_str(w, "description", tool->description);
+        if (!body_schema(w, "input_schema", tool->parameters, tool->name, e)) return false;
+        write_mark(w, i + 1 == request->tool_count);
+        json_close(w);
+    }
+    json_close(w);
+    return true;
+}
+
+/* Where it thinks, it takes no temperature and hardly a top_p; and never both of them. */
+static void write_sampling(struct json_writer *w, const struct model_options *options,
+                           const struct thinking *thinking) {
+    bool thinks = thinking->kind != THINKING_OFF;
+    bool warm = options->temperature >= 0 && !thinks;
+    if (warm) body_double(w, "temperature", options->temperature);
+    if (!warm && (!thinks || options->top_p >= THINKING_TOP_P_MIN))
+        body_double(w, "top_p", options->top_p);
+}
+
+static bool write_output(struct json_writer *w, struct str effort, struct str schema,
+                         struct err *e) {
+    if (effort.len == 0 && schema.len == 0) return true;
+    json_member_object(w, "output_config");
+    if (effort.len) json_member_str(w, "effort", effort);
+    if (schema.len) {
+        json_member_object(w, "format");
+        json_member_str(w, "type", STR("json_schema"));
+        if (!body_schema(w, "schema", schema, STR("the answer"), e)) return false;
+        json_close(w);
+    }
+    json_close(w);
+    return true;
+}
+
+static bool write_body(struct str model, const struct provider_request *request,
+                       const struct prompt *prompt, struct buf *out, struct err *e) {
+    static const struct model_options none = MODEL_OPTIONS_NONE;
+    const struct model_options *options = request->options ? request->options : &none;
+    struct thinking thinking;
+    if (!decide_thinking(model, prompt, options, &thinking, e)) return false;
+
+    struct json_writer w = json_writer(out);
+    json_open_object(&w);
+    json_member_str(&w, "model", model);
+    json_member_i64(&w, "max_tokens", thinking.output_tokens);
+    json_member_bool(&w, "stream", true);
+    write_sampling(&w, options, &thinking);
+    write_thinking(&w, &thinking);
+    if (!write_output(&w, thinking.effort, request->schema, e)) return false;
+    if (!write_tools(&w, request, e)) return false;
+    write_system(&w, request->system);
+    write_messages(&w, prompt);
+    json_close(&w);
+    return body_complete(out, e);
+}
+
+static bool anthropic_body(const struct dialect_settings *settings,
+                           const struct provider_request *request, struct buf *out,
+                           struct err *e) {
+    struct prompt prompt;
+    struct str model = body_model(settings, request);
+    if (model.len == 0)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "no model is named; set one, 'claude-sonnet-4-5' for example");
+    if (!prompt_init(&prompt, request, STR("anthropic"), e)) return false;
+    bool fine = write_body(model, request, &prompt, out, e);
+    prompt_done(&prompt);
+    return fine;
+}
+
+/* Vendors' pages name the base with the version and without. */
+static void anthropic_url(const struct dialect_settings *settings,
+                          const struct provider_request *request, struct buf *out) {
+    (void)request;
+    bool versioned = str_ends(settings->base_url, STR("/v1"));
+    body_url(settings, versioned ? "/messages" : "/v1/messages", out);
+}
+
+static const struct http_header headers[] = {
+    {STR_INIT("anthropic-version"), STR_INIT("2023-06-01")},
+};
+
+const struct dialect anthropic_dialect = {
+    .name = "anthropic",
+    .title = "Anthropic",
+    .base_url = "https://api.anthropic.com",
+    .key_env = {"ANTHROPIC_API_KEY"},
+    .url = anthropic_url,
+    .key_header = "x-api-key",
+    .key_prefix = "",
+    .headers = headers,
+    .header_count = ARRAY_LEN(headers),
+    .body = anthropic_body,
+    .reply_new = anthropic_reply_new,
+    .feed = anthropic_reply_feed,
+    .end = anthropic_reply_end,
+    .reply_free = anthropic_reply_free,
+};

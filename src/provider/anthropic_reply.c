@@ -1,0 +1,454 @@
+#include "provider/anthropic_reply.h"
+
+#include "base/mem.h"
+#include "wire/json.h"
+
+#include <stdlib.h>
+
+/* What is gathered of one reply, each part for itself. */
+#define REPLY_MAX_BYTES (16 * MIB)
+
+/* More than this is no count of tokens; sums of a few cannot overflow. */
+#define TOKENS_MAX (INT64_C(1) << 50)
+
+enum block {
+    BLOCK_NONE, /* none is open, or one that we pass over */
+    BLOCK_TEXT,
+    BLOCK_THINKING,
+    BLOCK_REDACTED,
+    BLOCK_CALL,
+};
+
+struct stop_reason {
+    struct str name;
+    enum reply_outcome outcome;
+};
+
+static const struct stop_reason stop_reasons[] = {
+    /* clang-format off */
+    {STR_INIT("end_turn"),                      REPLY_DONE},
+    {STR_INIT("tool_use"),                      REPLY_DONE},
+    {STR_INIT("stop_sequence"),                 REPLY_DONE},
+    {STR_INIT("max_tokens"),                    REPLY_CUT},
+    {STR_INIT("model_context_window_exceeded"), REPLY_CUT},
+    {STR_INIT("pause_turn"),                    REPLY_CUT}, /* of tools that run over there */
+    {STR_INIT("refusal"),                       REPLY_FAILED},
+    /* clang-format on */
+};
+
+struct anthropic_reply {
+    struct reply base;
+    struct buf model;
+
+    enum block open;
+    struct buf text;           /* of the open block: text or thinking */
+    struct buf signature;      /* of thinking */
+    struct buf id, name, args; /* of a call */
+    bool call_waits;           /* its block has ended and it was not told yet */
+    struct buf content;        /* the blocks so far, as they are sent back: "{...},{...}" */
+    bool thought, called;      /* whether `content` has thinking, and calls */
+
+    bool stopping; /* a reason to stop came */
+    const struct stop_reason *stop;
+    struct buf stop_name, stop_why; /* as it came; what a refusal adds to it */
+
+    int64_t input, created, read, output, thoughts; /* tokens, or TOKENS_UNKNOWN */
+};
+
+/* --- beginning and end of its life -------------------------------------------------------- */
+
+struct reply *anthropic_reply_new(const struct provider_sink *sink, void *ctx) {
+    struct anthropic_reply *reply = MEM_NEW(struct anthropic_reply);
+    reply->base.sink = sink;
+    reply->base.ctx = ctx;
+    reply->input = reply->created = reply->read = TOKENS_UNKNOWN;
+    reply->output = reply->thoughts = TOKENS_UNKNOWN;
+    buf_init(&reply->model, REPLY_MAX_BYTES);
+    buf_init(&reply->text, REPLY_MAX_BYTES);
+    buf_init(&reply->signature, REPLY_MAX_BYTES);
+    buf_init(&reply->id, REPLY_MAX_BYTES);
+    buf_init(&reply->name, REPLY_MAX_BYTES);
+    buf_init(&reply->args, REPLY_MAX_BYTES);
+    buf_init(&reply->content, REPLY_MAX_BYTES);
+    buf_init(&reply->stop_name, REPLY_MAX_BYTES);
+    buf_init(&reply->stop_why, REPLY_MAX_BYTES);
+    return &reply->base;
+}
+
+void anthropic_reply_free(struct reply *base) {
+    struct anthropic_reply *reply = (struct anthropic_reply *)base;
+    if (!reply) return;
+    buf_done(&reply->model);
+    buf_done(&reply->text);
+    buf_done(&reply->signature);
+    buf_done(&reply->id);
+    buf_done(&reply->name);
+    buf_done(&reply->args);
+    buf_done(&reply->content);
+    buf_done(&reply->stop_name);
+    buf_done(&reply->stop_why);
+    free(reply);
+}
+
+static bool in_limits(const struct anthropic_reply *reply) {
+    return buf_ok(&reply->model) && buf_ok(&reply->text) && buf_ok(&reply->signature) &&
+           buf_ok(&reply->id) && buf_ok(&reply->name) && buf_ok(&reply->args) &&
+           buf_ok(&reply->content) && buf_ok(&reply->stop_name) && buf_ok(&reply->stop_why);
+}
+
+static void set(struct buf *buf, struct json string) {
+    buf_clear(buf);
+    json_text(string, buf);
+}
+
+/* --- what is sent back -------------------------------------------------------------------- */
+
+static struct json_writer add_block(struct anthropic_reply *reply, struct str type) {
+    if (reply->content.len) buf_append_byte(&reply->content, ',');
+    struct json_writer w = json_writer(&reply->content);
+    json_open_object(&w);
+    json_member_str(&w, "type", type);
+    return w;
+}
+
+/* A text without any is refused when it comes back. */
+static void keep_text(struct anthropic_reply *reply) {
+    if (reply->text.len == 0) return;
+    struct json_writer w = add_block(reply, STR("text"));
+    json_member_str(&w, "text", buf_str(&reply->text));
+    json_close(&w);
+}
+
+static void keep_thinking(struct anthropic_reply *reply) {
+    struct json_writer w = add_block(reply, STR("thinking"));
+    json_member_str(&w, "thinking", buf_str(&reply->text));
+    json_member_str(&w, "signature", buf_str(&reply->signature));
+    json_close(&w);
+    reply->thought = true;
+}
+
+static void keep_call(struct anthropic_reply *reply, bool object) {
+    struct json_writer w = add_block(reply, STR("tool_use"));
+    json_member_str(&w, "id", buf_str(&reply->id));
+    json_member_str(&w, "name", buf_str(&reply->name));
+    json_member_raw(&w, "input", object ? buf_str(&reply->args) : STR("{}"));
+    json_close(&w);
+    reply->called = true;
+}
+
+/* --- what is told ------------------------------------------------------------------------- */
+
+/* Gather the text and tell what is new of it. */
+static void tell(struct anthropic_reply *reply, struct json text,
+                 void (*on_text)(struct str text, void *ctx)) {
+    size_t before = reply->text.len;
+    if (!json_text(text, &reply->text)) return;
+    struct str news = str_skip(buf_str(&reply->text), before);
+    if (news.len && !reply->base.stopped) on_text(news, reply->base.ctx);
+}
+
+/* The call whose block ended last. Arguments that never came are an object with nothing in it,
+ * unless the reply was cut there: then only a whole object will do. */
+static bool tell_call(struct anthropic_reply *reply) {
+    if (!reply->call_waits) return true;
+    reply->call_waits = false;
+    bool cut = reply->stopping && reply->stop && reply->stop->outcome == REPLY_CUT;
+    if (!cut && str_trim(buf_str(&reply->args)).len == 0) {
+        buf_clear(&reply->args);
+        buf_append(&reply->args, STR("{}"));
+    }
+    struct err ignored;
+    struct json args;
+    bool object = json_read(buf_str(&reply->args), &args, &ignored) && args.kind == JSON_OBJECT;
+    if (cut && !object) return true;
+    if (reply->name.len == 0)
+        return reply_fail(&reply->base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
+                          "Anthropic sent a tool call without a name");
+    keep_call(reply, object);
+    if (reply->base.stopped) return true;
+    reply->base.sink->on_tool_call(buf_str(&reply->id), buf_str(&reply->name),
+                                   buf_str(&reply->args), reply->base.ctx);
+    return true;
+}
+
+/* --- blocks ------------------------------------------------------------------------------- */
+
+static void end_block(struct anthropic_reply *reply) {
+    switch (reply->open) {
+    case BLOCK_TEXT: keep_text(reply); break;
+    case BLOCK_THINKING: keep_thinking(reply); break;
+    case BLOCK_CALL: reply->call_waits = true; break;
+    case BLOCK_NONE:
+    case BLOCK_REDACTED: break; /* kept when it came: it comes whole */
+    }
+    reply->open = BLOCK_NONE;
+}
+
+static void begin_text(struct anthropic_reply *reply, struct json block) {
+    buf_clear(&reply->text);
+    tell(reply, json_find(block, STR("text")), reply->base.sink->on_text);
+}
+
+static void begin_thinking(struct anthropic_reply *reply, struct json block) {
+    buf_clear(&reply->text);
+    set(&reply->signature, json_find(block, STR("signature")));
+    tell(reply, json_find(block, STR("thinking")), reply->base.sink->on_thinking);
+}
+
+static void begin_redacted(struct anthropic_reply *reply, struct json block) {
+    struct json_writer w = add_block(reply, STR("redacted_thinking"));
+    struct json data = json_find(block, STR("data"));
+    json_member_raw(&w, "data", data.kind == JSON_STRING ? data.raw : STR("\"\""));
+    json_close(&w);
+    reply->thought = true;
+}
+
+static void begin_call(struct anthropic_reply *reply, struct json block) {
+    set(&reply->id, json_find(block, STR("id")));
+    set(&reply->name, json_find(block, STR("name")));
+    buf_clear(&reply->args);
+    struct json input = json_find(block, STR("input"));
+    if (json_count(input)) json_compact(input.raw, &reply->args);
+}
+
+/* Blocks of other types (tools that run over there, and what they found) are passed over. */
+static const struct {
+    struct str type;
+    enum block kind;
+    void (*begin)(struct anthropic_reply *reply, struct json block);
+} blocks[] = {
+    {STR_INIT("text"), BLOCK_TEXT, begin_text},
+    {STR_INIT("thinking"), BLOCK_THINKING, begin_thinking},
+    {STR_INIT("redacted_thinking"), BLOCK_REDACTED, begin_redacted},
+    {STR_INIT("tool_use"), BLOCK_CALL, begin_call},
+};
+
+static bool on_block_start(struct anthropic_reply *reply, struct json event) {
+    end_block(reply);
+    if (!tell_call(reply)) return false;
+    struct json block = json_find(event, STR("content_block"));
+    struct json type = json_find(block, STR("type"));
+    for (size_t i = 0; i < ARRAY_LEN(blocks); i++) {
+        if (!json_is(type, blocks[i].type)) continue;
+        reply->open = blocks[i].kind;
+        blocks[i].begin(reply, block);
+    }
+    return true;
+}
+
+static bool on_block_stop(struct anthropic_reply *reply, struct json event) {
+    (void)event;
+    end_block(reply);
+    return true;
+}
+
+static void add_text(struct anthropic_reply *reply, struct json delta) {
+    tell(reply, json_find(delta, STR("text")), reply->base.sink->on_text);
+}
+
+static void add_thinking(struct anthropic_reply *reply, struct json delta) {
+    tell(reply, json_find(delta, STR("thinking")), reply->base.sink->on_thinking);
+}
+
+static void add_signature(struct anthropic_reply *reply, struct json delta) {
+    json_text(json_find(delta, STR("signature")), &reply->signature);
+}
+
+static void add_args(struct anthropic_reply *reply, struct json delta) {
+    json_text(json_find(delta, STR("partial_json")), &reply->args);
+}
+
+/* A delta counts only in a block of its kind. Others (citations) are passed over. */
+static const struct {
+    struct str type;
+    enum block kind;
+    void (*add)(struct anthropic_reply *reply, struct json delta);
+} deltas[] = {
+    {STR_INIT("text_delta"), BLOCK_TEXT, add_text},
+    {STR_INIT("thinking_delta"), BLOCK_THINKING, add_thinking},
+    {STR_INIT("signature_delta"), BLOCK_THINKING, add_signature},
+    {STR_INIT("input_json_delta"), BLOCK_CALL, add_args},
+};
+
+static bool on_block_delta(struct anthropic_reply *reply, struct json event) {
+    struct json delta = json_find(event, STR("delta"));
+    struct json type = json_find(delta, STR("type"));
+    for (size_t i = 0; i < ARRAY_LEN(deltas); i++) {
+        if (reply->open == deltas[i].kind && json_is(type, deltas[i].type))
+            deltas[i].add(reply, delta);
+    }
+    return true;
+}
+
+/* --- the message around them -------------------------------------------------------------- */
+
+/* What the newest event says counts: the numbers are of the whole reply so far. */
+static void take_tokens(struct json usage, struct str name, int64_t *ret) {
+    int64_t tokens;
+    if (json_i64(json_find(usage, name), &tokens) && tokens >= 0 && tokens <= TOKENS_MAX)
+        *ret = tokens;
+}
+
+static void take_prompt_tokens(struct anthropic_reply *reply, struct json usage) {
+    take_tokens(usage, STR("input_tokens"), &reply->input);
+    take_tokens(usage, STR("cache_creation_input_tokens"), &reply->created);
+    take_tokens(usage, STR("cache_read_input_tokens"), &reply->read);
+}
+
+/* Its output_tokens are those of the first moment and say nothing. */
+static bool on_message_start(struct anthropic_reply *reply, struct json event) {
+    struct json message = json_find(event, STR("message"));
+    set(&reply->model, json_find(message, STR("model")));
+    take_prompt_tokens(reply, json_find(message, STR("usage")));
+    return true;
+}
+
+static bool on_message_delta(struct anthropic_reply *reply, struct json event) {
+    struct json usage = json_find(event, STR("usage"));
+    take_prompt_tokens(reply, usage);
+    take_tokens(usage, STR("output_tokens"), &reply->output);
+    take_tokens(json_find(usage, STR("output_tokens_details")), STR("thinking_tokens"),
+                &reply->thoughts);
+
+    struct json delta = json_find(event, STR("delta"));
+    struct json reason = json_find(delta, STR("stop_reason"));
+    if (reason.kind != JSON_STRING) return true;
+    reply->stopping = true;
+    reply->stop = NULL;
+    set(&reply->stop_name, reason);
+    set(&reply->stop_why, json_find(json_find(delta, STR("stop_details")), STR("explanation")));
+    for (size_t i = 0; i < ARRAY_LEN(stop_reasons); i++) {
+        if (json_is(reason, stop_reasons[i].name)) reply->stop = &stop_reasons[i];
+    }
+    end_block(reply);
+    return tell_call(reply);
+}
+
+static bool on_error(struct anthropic_reply *reply, struct json event) {
+    reply_failure_of("Anthropic", 0, event, &reply->base.failure);
+    return false;
+}
+
+static const struct {
+    struct str type;
+    bool (*take)(struct anthropic_reply *reply, struct json event);
+} events[] = {
+    {STR_INIT("message_start"), on_message_start},
+    {STR_INIT("content_block_start"), on_block_start},
+    {STR_INIT("content_block_delta"), on_block_delta},
+    {STR_INIT("content_block_stop"), on_block_stop},
+    {STR_INIT("message_delta"), on_message_delta},
+    {STR_INIT("error"), on_error},
+};
+
+/* An event that has a name which says nothing to us is not even read. */
+static bool is_for_us(struct str type) {
+    if (str_equal(type, STR("message"))) return true;
+    for (size_t i = 0; i < ARRAY_LEN(events); i++) {
+        if (str_equal(type, events[i].type)) return true;
+    }
+    return false;
+}
+
+static bool take_event(struct anthropic_reply *reply, struct json event) {
+    struct json type = json_find(event, STR("type"));
+    for (size_t i = 0; i < ARRAY_LEN(events); i++) {
+        if (json_is(type, events[i].type)) return events[i].take(reply, event);
+    }
+    return true;
+}
+
+bool anthropic_reply_feed(struct reply *base, const struct sse_event *event) {
+    struct anthropic_reply *reply = (struct anthropic_reply *)base;
+    struct err e;
+    struct json json;
+    if (base->stopped || !is_for_us(event->type)) return true;
+    if (str_equal(event->data, STR("[DONE]"))) return true; /* what some gateways add */
+    if (!json_read(event->data, &json, &e))
+        return reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
+                          "Anthropic sent an event that is no JSON: %s", e.text);
+    if (!take_event(reply, json)) return false;
+    return in_limits(reply) ||
+           reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
+                      "Anthropic sent an answer larger than %d MiB; ask for a shorter one",
+                      (int)(REPLY_MAX_BYTES / MIB));
+}
+
+/* --- the end ------------------------------------------------------------------------------ */
+
+static int64_t known(int64_t tokens) {
+    return tokens == TOKENS_UNKNOWN ? 0 : tokens;
+}
+
+/* What was read from a cache or written to one is not in input_tokens. */
+static void tell_usage(struct anthropic_reply *reply) {
+    struct event_usage usage = {
+        .model = buf_str(&reply->model),
+        .prompt = reply->input,
+        .completion = reply->output,
+        .total = TOKENS_UNKNOWN,
+        .tool_use = TOKENS_UNKNOWN,
+        .thoughts = reply->thoughts,
+        .cached = reply->read,
+    };
+    if (reply->input != TOKENS_UNKNOWN)
+        usage.prompt += known(reply->created) + known(reply->read);
+    if (reply->input != TOKENS_UNKNOWN && reply->output != TOKENS_UNKNOWN)
+        usage.total = usage.prompt + usage.completion;
+    if (!reply->base.stopped) reply->base.sink->on_usage(&usage, reply->base.ctx);
+}
+
+/* Signatures are asked for only while tools are called. */
+static void tell_opaque(struct anthropic_reply *reply) {
+    if (!reply->thought || !reply->called || reply->base.stopped) return;
+    struct buf whole;
+    buf_init(&whole, REPLY_MAX_BYTES + 2);
+    buf_append_byte(&whole, '[');
+    buf_append(&whole, buf_str(&reply->content));
+    buf_append_byte(&whole, ']');
+    reply->base.sink->on_opaque(STR("anthropic"), buf_str(&whole), reply->base.ctx);
+    buf_done(&whole);
+}
+
+static void fail_refused(struct anthropic_reply *reply) {
+    struct buf why;
+    buf_init(&why, ERR_TEXT_BYTES);
+    if (reply->stop_why.len) buf_append(&why, STR(": "));
+    reply_append_safe(&why, buf_str(&reply->stop_why), 300);
+    reply_fail(&reply->base, ERR_PERMISSION_DENIED, MODEL_REFUSED,
+               "the model refused to answer" STR_FMT, STR_ARG(buf_str(&why)));
+    buf_done(&why);
+}
+
+static void fail_unknown_stop(struct anthropic_reply *reply) {
+    struct buf name;
+    buf_init(&name, ERR_TEXT_BYTES);
+    reply_append_safe(&name, buf_str(&reply->stop_name), 60);
+    reply_fail(&reply->base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
+               "Anthropic stopped for a reason that is not known here: '" STR_FMT "'",
+               STR_ARG(buf_str(&name)));
+    buf_done(&name);
+}
+
+enum reply_outcome anthropic_reply_end(struct reply *base, struct str *ret_model) {
+    struct anthropic_reply *reply = (struct anthropic_reply *)base;
+    *ret_model = buf_str(&reply->model);
+    bool fails = !reply->stop || reply->stop->outcome == REPLY_FAILED;
+    bool counted = reply->input != TOKENS_UNKNOWN || reply->output != TOKENS_UNKNOWN;
+    if (counted || !fails) tell_usage(reply);
+    if (!reply->stopping) {
+        reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
+                   "Anthropic's answer broke off before its end; ask again");
+        return REPLY_FAILED;
+    }
+    if (!reply->stop) {
+        fail_unknown_stop(reply);
+        return REPLY_FAILED;
+    }
+    if (reply->stop->outcome == REPLY_FAILED) {
+        fail_refused(reply);
+        return REPLY_FAILED;
+    }
+    tell_opaque(reply);
+    return reply->stop->outcome;
+}

@@ -1,0 +1,80 @@
+#include "provider/body.h"
+
+#include <nettle/sha2.h>
+
+#define HASHED_ID_DIGITS 37 /* with "tc_" in front, 40 in all */
+
+bool body_schema(struct json_writer *writer, const char *key, struct str schema,
+                 struct str what, struct err *e) {
+    struct json value;
+    struct str text = schema.len ? schema : STR("{\"type\":\"object\",\"properties\":{}}");
+    if (!json_read(text, &value, e)) {
+        e->code = ERR_INVALID_ARGUMENT;
+        return err_add(e, "the schema of '" STR_FMT "'", STR_ARG(what));
+    }
+    if (value.kind != JSON_OBJECT)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "the schema of '" STR_FMT "' is %s; write an object", STR_ARG(what),
+                       json_kind_name(value.kind));
+    json_member_raw(writer, key, value.raw);
+    return true;
+}
+
+void body_double(struct json_writer *writer, const char *key, double number) {
+    if (number < 0) return;
+    json_key(writer, str_from(key));
+    json_write_double(writer, number);
+}
+
+void body_call_id(struct json_writer *writer, const char *key, struct str call_id,
+                  size_t max_bytes) {
+    if (call_id.len <= max_bytes) {
+        json_member_str(writer, key, call_id);
+        return;
+    }
+    struct sha256_ctx sum;
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    sha256_init(&sum);
+    sha256_update(&sum, call_id.len, (const uint8_t *)call_id.at);
+    sha256_digest(&sum, sizeof digest, digest);
+    char id[3 + HASHED_ID_DIGITS] = "tc_";
+    for (size_t i = 0; i < HASHED_ID_DIGITS; i++)
+        id[3 + i] = "0123456789abcdef"[digest[i / 2] >> (i % 2 ? 0 : 4) & 15];
+    json_member_str(writer, key, str_of(id, sizeof id));
+}
+
+void body_url(const struct dialect_settings *settings, const char *path, struct buf *out) {
+    buf_append(out, settings->base_url);
+    buf_append(out, str_from(path));
+    if (settings->query.len == 0) return;
+    buf_append_byte(out, '?');
+    buf_append(out, settings->query);
+}
+
+struct str body_model(const struct dialect_settings *settings,
+                      const struct provider_request *request) {
+    return request->model.len ? request->model : settings->model;
+}
+
+static struct str host_of(struct str url) {
+    size_t scheme = str_find(url, STR("://"));
+    struct str rest = str_skip(url, scheme < url.len ? scheme + 3 : 0);
+    size_t end = 0;
+    while (end < rest.len && rest.at[end] != '/' && rest.at[end] != ':') end++;
+    return str_head(rest, end);
+}
+
+bool body_host_is(const struct dialect_settings *settings, const char *host) {
+    struct str name = host_of(settings->base_url), wanted = str_from(host);
+    if (host[0] != '.') return str_equal_nocase(name, wanted);
+    return name.len > wanted.len &&
+           str_equal_nocase(str_skip(name, name.len - wanted.len), wanted);
+}
+
+bool body_complete(const struct buf *out, struct err *e) {
+    if (buf_ok(out)) return true;
+    return err_set(e, ERR_TOO_LARGE,
+                   "the conversation does not fit into a request of %zu bytes; begin a new "
+                   "session",
+                   out->max_bytes);
+}

@@ -1,0 +1,252 @@
+#include "provider/dialect.h"
+
+#include <stdio.h>
+
+/* --- which there are ---------------------------------------------------------------------- */
+
+const struct dialect *const dialects[] = {
+    &openai_dialect, &responses_dialect, &anthropic_dialect, &gemini_dialect, NULL,
+};
+
+const struct dialect *dialect_find(struct str name) {
+    for (size_t i = 0; dialects[i]; i++) {
+        if (str_equal(name, str_from(dialects[i]->name))) return dialects[i];
+    }
+    return NULL;
+}
+
+/* --- failures ----------------------------------------------------------------------------- */
+
+bool reply_fail(struct reply *reply, enum err_code code, const char *reason, const char *format,
+                ...) {
+    char text[ERR_TEXT_BYTES +
+              4]; /* more than fits, so that err_set() cuts between characters */
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof(text), format, values);
+    va_end(values);
+    reply->failure.reason = reason;
+    return err_set(&reply->failure.why, code, "%s", text);
+}
+
+/* What a reason is to our caller. A wrong key or an empty account is our operator's to mend and
+ * never the caller's: nothing he can do or repeat helps, and he is not told that he is
+ * unauthenticated or over a quota of his. */
+static const struct {
+    const char *reason;
+    enum err_code code;
+} reasons[] = {
+    {PROVIDER_UNREACHABLE, ERR_UNAVAILABLE},   {PROVIDER_TIMEOUT, ERR_DEADLINE_EXCEEDED},
+    {PROVIDER_AUTH, ERR_FAILED_PRECONDITION},  {PROVIDER_RATE_LIMITED, ERR_RESOURCE_EXHAUSTED},
+    {PROVIDER_QUOTA, ERR_FAILED_PRECONDITION}, {PROVIDER_OVERLOADED, ERR_UNAVAILABLE},
+    {PROVIDER_ERROR, ERR_UNAVAILABLE},         {PROVIDER_REJECTED, ERR_INVALID_ARGUMENT},
+    {PROVIDER_BROKEN, ERR_UNAVAILABLE},        {MODEL_CONTEXT, ERR_INVALID_ARGUMENT},
+    {MODEL_REFUSED, ERR_PERMISSION_DENIED},
+};
+
+static enum err_code code_of(const char *reason, unsigned status) {
+    bool rejected = strcmp(reason, PROVIDER_REJECTED) == 0;
+    if (rejected && status == 404) return ERR_NOT_FOUND; /* the model, or a wrong base URL */
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
+        if (strcmp(reasons[i].reason, reason) == 0) return reasons[i].code;
+    }
+    return ERR_UNAVAILABLE;
+}
+
+/* --- what a vendor's error means ---------------------------------------------------------- */
+
+static const struct {
+    unsigned status;
+    const char *reason;
+} statuses[] = {
+    {401, PROVIDER_AUTH},         {402, PROVIDER_QUOTA},      {403, PROVIDER_AUTH},
+    {408, PROVIDER_TIMEOUT},      {409, PROVIDER_ERROR},      {413, MODEL_CONTEXT},
+    {429, PROVIDER_RATE_LIMITED}, {503, PROVIDER_OVERLOADED}, {529, PROVIDER_OVERLOADED},
+};
+
+static const char *reason_of_status(unsigned status) {
+    for (size_t i = 0; i < ARRAY_LEN(statuses); i++) {
+        if (statuses[i].status == status) return statuses[i].reason;
+    }
+    if (status >= 400 && status < 500) return PROVIDER_REJECTED;
+    if (status >= 200 && status < 400) return PROVIDER_BROKEN; /* no stream, no error either */
+    return PROVIDER_ERROR;
+}
+
+/* What stands under "code", "type", "status" or "reason". A word that says more than its HTTP
+ * status counts before it (429 with insufficient_quota, 400 with API_KEY_INVALID); the general
+ * ones only where there is no status, inside a stream. */
+enum weight { GENERAL, SPECIAL };
+
+static const struct {
+    struct str word;
+    const char *reason;
+    enum weight weight;
+} words[] = {
+    /* clang-format off */
+    {STR_INIT("insufficient_quota"),           PROVIDER_QUOTA,        SPECIAL},
+    {STR_INIT("insufficient_balance"),         PROVIDER_QUOTA,        SPECIAL},
+    {STR_INIT("insufficient_credits"),         PROVIDER_QUOTA,        SPECIAL},
+    {STR_INIT("billing_error"),                PROVIDER_QUOTA,        SPECIAL},
+    {STR_INIT("billing_hard_limit_reached"),   PROVIDER_QUOTA,        SPECIAL},
+    {STR_INIT("billing_not_active"),           PROVIDER_QUOTA,        SPECIAL},
+    {STR_INIT("context_length_exceeded"),      MODEL_CONTEXT,         SPECIAL},
+    {STR_INIT("exceed_context_size_error"),    MODEL_CONTEXT,         SPECIAL},
+    {STR_INIT("request_too_large"),            MODEL_CONTEXT,         SPECIAL},
+    {STR_INIT("content_filter"),               MODEL_REFUSED,         SPECIAL},
+    {STR_INIT("content_policy_violation"),     MODEL_REFUSED,         SPECIAL},
+    {STR_INIT("ResponsibleAIPolicyViolation"), MODEL_REFUSED,         SPECIAL},
+    {STR_INIT("invalid_api_key"),              PROVIDER_AUTH,         SPECIAL},
+    {STR_INIT("API_KEY_INVALID"),              PROVIDER_AUTH,         SPECIAL},
+    {STR_INIT("account_deactivated"),          PROVIDER_AUTH,         SPECIAL},
+    {STR_INIT("authentication_error"),         PROVIDER_AUTH,         SPECIAL},
+    {STR_INIT("permission_error"),             PROVIDER_AUTH,         SPECIAL},
+    {STR_INIT("UNAUTHENTICATED"),              PROVIDER_AUTH,         SPECIAL},
+    {STR_INIT("PERMISSION_DENIED"),            PROVIDER_AUTH,         SPECIAL},
+    {STR_INIT("overloaded_error"),             PROVIDER_OVERLOADED,   SPECIAL},
+    {STR_INIT("engine_overloaded_error"),      PROVIDER_OVERLOADED,   SPECIAL},
+    {STR_INIT("server_is_overloaded"),         PROVIDER_OVERLOADED,   SPECIAL},
+    {STR_INIT("rate_limit_error"),             PROVIDER_RATE_LIMITED, SPECIAL},
+    {STR_INIT("rate_limit_exceeded"),          PROVIDER_RATE_LIMITED, SPECIAL},
+    {STR_INIT("too_many_requests"),            PROVIDER_RATE_LIMITED, GENERAL},
+    {STR_INIT("RESOURCE_EXHAUSTED"),           PROVIDER_RATE_LIMITED, GENERAL},
+    {STR_INIT("slow_down"),                    PROVIDER_OVERLOADED,   GENERAL},
+    {STR_INIT("service_unavailable"),          PROVIDER_OVERLOADED,   GENERAL},
+    {STR_INIT("UNAVAILABLE"),                  PROVIDER_OVERLOADED,   GENERAL},
+    {STR_INIT("timeout_error"),                PROVIDER_TIMEOUT,      GENERAL},
+    {STR_INIT("DEADLINE_EXCEEDED"),            PROVIDER_TIMEOUT,      GENERAL},
+    {STR_INIT("model_not_found"),              PROVIDER_REJECTED,     GENERAL},
+    {STR_INIT("not_found_error"),              PROVIDER_REJECTED,     GENERAL},
+    {STR_INIT("NOT_FOUND"),                    PROVIDER_REJECTED,     GENERAL},
+    {STR_INIT("INVALID_ARGUMENT"),             PROVIDER_REJECTED,     GENERAL},
+    {STR_INIT("FAILED_PRECONDITION"),          PROVIDER_REJECTED,     GENERAL},
+    {STR_INIT("invalid_request_error"),        PROVIDER_REJECTED,     GENERAL},
+    {STR_INIT("invalid_prompt"),               PROVIDER_REJECTED,     GENERAL},
+    /* clang-format on */
+};
+
+#define WORD_MAX_BYTES 64
+
+/* What the vendors write when no word tells it apart from other bad requests. */
+static const struct {
+    struct str phrase;
+    const char *reason;
+} phrases[] = {
+    {STR_INIT("context length"), MODEL_CONTEXT},
+    {STR_INIT("context window"), MODEL_CONTEXT},
+    {STR_INIT("context size"), MODEL_CONTEXT},
+    {STR_INIT("maximum context"), MODEL_CONTEXT},
+    {STR_INIT("maximum number of tokens"), MODEL_CONTEXT},
+    {STR_INIT("maximum prompt length"), MODEL_CONTEXT},
+    {STR_INIT("too many tokens"), MODEL_CONTEXT},
+    {STR_INIT("is too long"), MODEL_CONTEXT}, /* the prompt; "string too long" is a field */
+    {STR_INIT("are too long"), MODEL_CONTEXT},
+    {STR_INIT("credit balance is too low"), PROVIDER_QUOTA},
+    {STR_INIT("API key not valid"), PROVIDER_AUTH},
+};
+
+/* An error in parts, wherever the vendor put them; JSON_NONE what is not there. */
+struct told {
+    struct json object, message;
+};
+
+/* {"error":{...}}, [{"error":{...}}], {"error":"..."}, {"message":...}, {"detail":...}, "..."
+ */
+static struct told told_in(struct json body) {
+    if (body.kind == JSON_ARRAY) body = json_at(body, 0);
+    if (body.kind == JSON_STRING) return (struct told){.message = body};
+    struct json error = json_find(body, STR("error"));
+    if (error.kind == JSON_STRING) return (struct told){body, error};
+    struct told told = {.object = error.kind == JSON_OBJECT ? error : body};
+    told.message = json_find(told.object, STR("message"));
+    if (told.message.kind != JSON_STRING) told.message = json_find(body, STR("detail"));
+    return told;
+}
+
+/* The reason that `word` stands for, or NULL. */
+static const char *reason_of_word(struct json word, enum weight least) {
+    struct buf text;
+    buf_init(&text, WORD_MAX_BYTES);
+    const char *reason = NULL;
+    bool read = json_text(word, &text);
+    for (size_t i = 0; read && i < ARRAY_LEN(words) && !reason; i++) {
+        if (words[i].weight >= least && str_equal_nocase(words[i].word, buf_str(&text)))
+            reason = words[i].reason;
+    }
+    buf_done(&text);
+    return reason;
+}
+
+static const char *reason_of_words(struct json object, enum weight least) {
+    static const struct str keys[] = {STR_INIT("code"), STR_INIT("type"), STR_INIT("status"),
+                                      STR_INIT("reason")};
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const char *reason = reason_of_word(json_find(object, keys[i]), least);
+        if (reason) return reason;
+    }
+    /* google.rpc.ErrorInfo */
+    struct json_reader details = json_enter(json_find(object, STR("details")));
+    for (struct json detail; json_next_item(&details, &detail);) {
+        const char *reason = reason_of_word(json_find(detail, STR("reason")), least);
+        if (reason) return reason;
+    }
+    return NULL;
+}
+
+static const char *reason_of_text(struct str message) {
+    for (size_t i = 0; i < ARRAY_LEN(phrases); i++) {
+        if (str_find_nocase(message, phrases[i].phrase) < message.len) return phrases[i].reason;
+    }
+    return NULL;
+}
+
+/* Inside a stream a number stands for the HTTP status that came too late. */
+static unsigned status_of(struct json object) {
+    int64_t number;
+    struct json code = json_find(object, STR("code"));
+    if (json_i64(code, &number) && number >= 400 && number < 600) return (unsigned)number;
+    return 0;
+}
+
+static const char *reason_of(unsigned status, struct json object, struct str message) {
+    const char *reason = reason_of_words(object, SPECIAL);
+    if (reason) return reason;
+    bool about_request = status < 401 || status == 404 || status == 422 || status == 413;
+    if (about_request) reason = reason_of_text(message);
+    if (reason) return reason;
+    if (!status) reason = reason_of_words(object, GENERAL);
+    if (reason) return reason;
+    if (!status) status = status_of(object);
+    return status ? reason_of_status(status) : PROVIDER_ERROR;
+}
+
+/* --- saying it ---------------------------------------------------------------------------- */
+
+/* Of a vendor's message, so that our own words before and after it are never cut. */
+#define MESSAGE_SHOWN_BYTES 240
+
+/* Whatever comes in a message beyond this is not looked at. */
+#define MESSAGE_MAX_BYTES (256 * KIB)
+
+void reply_failure_of(const char *title, unsigned status, struct json body,
+                      struct reply_failure *ret) {
+    struct told told = told_in(body);
+    struct buf message, shown;
+    buf_init(&message, MESSAGE_MAX_BYTES);
+    buf_init(&shown, 2 * MESSAGE_SHOWN_BYTES);
+    json_text(told.message, &message);
+    reply_append_safe(&shown, buf_str(&message), MESSAGE_SHOWN_BYTES);
+
+    ret->reason = reason_of(status, told.object, buf_str(&message));
+    enum err_code code = code_of(ret->reason, status);
+    struct str why = buf_str(&shown);
+    if (status) {
+        err_set(&ret->why, code, "%s answered %u%s" STR_FMT, title, status,
+                why.len ? ": " : " and did not say why", STR_ARG(why));
+    } else {
+        err_set(&ret->why, code, "%s sent an error%s" STR_FMT, title,
+                why.len ? ": " : " and did not say which", STR_ARG(why));
+    }
+    buf_done(&message);
+    buf_done(&shown);
+}

@@ -1,0 +1,127 @@
+/* dialect: how one vendor's model API is asked, and how its answer reads.
+ *
+ * A dialect turns a request into one JSON body and the server-sent events of the answer into
+ * what a provider_sink hears. It has no socket and no clock, so a test drives it with a string
+ * and the fuzzer with noise; provider/remote.c does the rest for all of them: connections,
+ * retries, time limits, errors in place of a stream.
+ *
+ *     reply_new ─▶ feed, feed, ... ─▶ end ─▶ reply_free
+ *                     │ sink: on_text, on_thinking, on_tool_call, on_usage, on_opaque
+ *                     └─ never on_done or on_failed: the outcome of end() says which it is
+ *
+ * Rules for every dialect: a tool call is told when it is complete, in the order of the reply;
+ * arguments that are no JSON object are told as they came; usage once, at the end, unknown
+ * counts TOKENS_UNKNOWN; event.call_sequence is not the dialect's; a stream that ends without
+ * saying why is a failure; an error object inside a stream is a failure; unknown events and
+ * fields are passed over.
+ *
+ * Memory   a reply owns what it gathers. Requests and settings are borrowed during the call.
+ * Threads  a reply belongs to one loop; a dialect is constant.
+ */
+#ifndef WEIR_PROVIDER_DIALECT_H
+#define WEIR_PROVIDER_DIALECT_H
+
+#include "client/http.h"
+#include "provider/provider.h"
+#include "wire/json.h"
+#include "wire/sse.h"
+
+/* What one configured provider adds to every request in its dialect. */
+struct dialect_settings {
+    struct str base_url; /* "https://api.openai.com/v1", no slash at its end */
+    struct str model;    /* asked when a request names none */
+    struct str query;    /* "api-version=2024-10-21", or empty */
+    struct str key;      /* the secret, or empty: none is sent */
+    /* Carries the key as it is, in place of the dialect's own header (Azure: "api-key"); or
+     * empty. */
+    struct str key_header;
+};
+
+/* What a failed call says. The reasons are stable; the table is in dialect.c. */
+struct reply_failure {
+    struct err why;     /* for people; holds no key */
+    const char *reason; /* PROVIDER_... below */
+};
+
+#define PROVIDER_UNREACHABLE "PROVIDER_UNREACHABLE"   /* refused, DNS, TLS, reset */
+#define PROVIDER_TIMEOUT "PROVIDER_TIMEOUT"           /* first byte, stall or total */
+#define PROVIDER_AUTH "PROVIDER_AUTH"                 /* 401, 403 */
+#define PROVIDER_RATE_LIMITED "PROVIDER_RATE_LIMITED" /* 429 */
+#define PROVIDER_QUOTA "PROVIDER_QUOTA"           /* 402, or 429 that says no money is left */
+#define PROVIDER_OVERLOADED "PROVIDER_OVERLOADED" /* 503, 529 */
+#define PROVIDER_ERROR "PROVIDER_ERROR"           /* 5xx, error in the stream */
+#define PROVIDER_REJECTED "PROVIDER_REJECTED"     /* 400, 404, 422: the request */
+#define PROVIDER_BROKEN "PROVIDER_BROKEN"         /* no stream, cut short, malformed */
+#define MODEL_CONTEXT "MODEL_CONTEXT"             /* the conversation is too long for it */
+#define MODEL_REFUSED "MODEL_REFUSED"             /* refusal, content filter, safety */
+
+enum reply_outcome {
+    REPLY_DONE,   /* it said that it is complete */
+    REPLY_CUT,    /* complete, but ended by its token limit */
+    REPLY_FAILED, /* `failure` says why */
+};
+
+/* What each dialect's own reply begins with. */
+struct reply {
+    const struct provider_sink *sink;
+    void *ctx;
+    bool stopped; /* cancelled from inside a callback: no further callback */
+    struct reply_failure failure;
+};
+
+struct dialect {
+    const char *name;       /* "openai": of MESSAGE_OPAQUE, and of `kind:` in the settings */
+    const char *title;      /* "OpenAI": in sentences */
+    const char *base_url;   /* where it is unless configured; NULL: must be configured */
+    const char *key_env[3]; /* variables that hold its key, the first one set counts */
+
+    /* Append the URL that is asked. */
+    void (*url)(const struct dialect_settings *settings, const struct provider_request *request,
+                struct buf *out);
+
+    /* The header that carries the key ("authorization", "Bearer " before it), and those that
+     * every request carries besides content-type and accept. */
+    const char *key_header, *key_prefix;
+    const struct http_header *headers;
+    size_t header_count;
+
+    /* Append the body.
+     * errors  ERR_INVALID_ARGUMENT what this API cannot be asked */
+    bool (*body)(const struct dialect_settings *settings,
+                 const struct provider_request *request, struct buf *out, struct err *e);
+
+    struct reply *(*reply_new)(const struct provider_sink *sink, void *ctx);
+    /* False: it is over before its end, failure is set. */
+    bool (*feed)(struct reply *reply, const struct sse_event *event);
+    /* The stream ended in order; *ret_model is who answered, borrowed from the reply. */
+    enum reply_outcome (*end)(struct reply *reply, struct str *ret_model);
+    void (*reply_free)(struct reply *reply);
+};
+
+extern const struct dialect openai_dialect, responses_dialect, anthropic_dialect,
+    gemini_dialect;
+
+/* By its name, or NULL. */
+const struct dialect *dialect_find(struct str name);
+
+/* All of them; ends with NULL. */
+extern const struct dialect *const dialects[];
+
+/* --- for the dialects --------------------------------------------------------------------- */
+
+/* Fail a reply. Returns false. */
+PRINTF_LIKE(4, 5)
+bool reply_fail(struct reply *reply, enum err_code code, const char *reason, const char *format,
+                ...);
+
+/* An error as the vendors write it, {"error":{"message","type","code","status"}}, the same in
+ * an array, or a bare string; status is the HTTP status, or 0 inside a stream. Whatever stands
+ * there, `ret` is set. No key and no URL with one gets into it. */
+void reply_failure_of(const char *title, unsigned status, struct json body,
+                      struct reply_failure *ret);
+
+/* Append `text` as part of a sentence: at most max_bytes, control characters as spaces, what
+ * looks like a key ("sk-...", "AIza...", "Bearer ...") as "***". */
+void reply_append_safe(struct buf *out, struct str text, size_t max_bytes);
+
+#endif

@@ -1,0 +1,130 @@
+#include "provider/gather.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+
+#define REFUSAL_SHOWN_BYTES 300
+
+void gather_init(struct gather *gather) {
+    *gather = (struct gather){.usage = {.prompt = TOKENS_UNKNOWN,
+                                        .completion = TOKENS_UNKNOWN,
+                                        .total = TOKENS_UNKNOWN,
+                                        .tool_use = TOKENS_UNKNOWN,
+                                        .thoughts = TOKENS_UNKNOWN,
+                                        .cached = TOKENS_UNKNOWN}};
+    struct buf *const bufs[] = {&gather->model, &gather->refusal, &gather->opaque,
+                                &gather->text};
+    for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_init(bufs[i], GATHER_MAX_BYTES);
+}
+
+void gather_done(struct gather *gather) {
+    for (size_t i = 0; i < gather->call_count; i++) {
+        struct gathered_call *call = &gather->calls[i];
+        buf_done(&call->item);
+        buf_done(&call->id);
+        buf_done(&call->tool);
+        buf_done(&call->args);
+    }
+    free(gather->calls);
+    buf_done(&gather->model);
+    buf_done(&gather->refusal);
+    buf_done(&gather->opaque);
+    buf_done(&gather->text);
+}
+
+struct gathered_call *gather_call(struct gather *gather, int64_t index) {
+    if (gather->call_count == GATHER_CALLS_MAX) return NULL;
+    size_t count = ++gather->call_count;
+    gather->calls = mem_resize(gather->calls, count * sizeof *gather->calls);
+    struct gathered_call *call = &gather->calls[count - 1];
+    call->index = index;
+    buf_init(&call->item, GATHER_MAX_BYTES);
+    buf_init(&call->id, GATHER_MAX_BYTES);
+    buf_init(&call->tool, GATHER_MAX_BYTES);
+    buf_init(&call->args, GATHER_MAX_BYTES);
+    return call;
+}
+
+/* --- values ---------------------------------------------------------------------------------
+ */
+
+void gather_replace(struct buf *out, struct json string) {
+    if (string.kind != JSON_STRING || json_is(string, STR_EMPTY)) return;
+    buf_clear(out);
+    json_text(string, out);
+}
+
+void gather_lend(struct gather *gather, struct reply *reply, struct json string,
+                 void (*on_text)(struct str text, void *ctx)) {
+    buf_clear(&gather->text);
+    if (reply->stopped || !json_text(string, &gather->text) || !gather->text.len) return;
+    on_text(buf_str(&gather->text), reply->ctx);
+}
+
+int64_t gather_count(struct json object, const char *key) {
+    int64_t count;
+    if (!json_i64(json_find(object, str_from(key)), &count)) return TOKENS_UNKNOWN;
+    return count < 0 ? TOKENS_UNKNOWN : count;
+}
+
+/* --- the end --------------------------------------------------------------------------------
+ */
+
+static bool is_object(struct str text) {
+    struct json value;
+    struct err e;
+    return json_read(text, &value, &e) && value.kind == JSON_OBJECT;
+}
+
+/* An id that a later call could not be told from this one by is none. */
+static struct str own_id(const struct gather *gather, size_t index) {
+    struct str id = buf_str(&gather->calls[index].id);
+    for (size_t i = 0; i < index; i++) {
+        if (str_equal(buf_str(&gather->calls[i].id), id)) return STR_EMPTY;
+    }
+    return id;
+}
+
+static bool tell_calls(struct gather *gather, struct reply *reply, enum reply_outcome outcome) {
+    for (size_t i = 0; i < gather->call_count && !reply->stopped; i++) {
+        const struct gathered_call *call = &gather->calls[i];
+        if (outcome == REPLY_CUT && !is_object(buf_str(&call->args))) continue;
+        if (call->tool.len == 0)
+            return reply_fail(reply, ERR_UNAVAILABLE, PROVIDER_BROKEN,
+                              "the model asked for a tool without naming one");
+        reply->sink->on_tool_call(own_id(gather, i), buf_str(&call->tool), buf_str(&call->args),
+                                  reply->ctx);
+    }
+    return true;
+}
+
+static void tell_usage(struct gather *gather, struct reply *reply) {
+    gather->usage.model = buf_str(&gather->model);
+    if (!reply->stopped) reply->sink->on_usage(&gather->usage, reply->ctx);
+}
+
+bool gather_tell(struct gather *gather, struct reply *reply, struct str dialect,
+                 enum reply_outcome outcome) {
+    if (!tell_calls(gather, reply, outcome)) return false;
+    if (gather->opaque.len && !reply->stopped)
+        reply->sink->on_opaque(dialect, buf_str(&gather->opaque), reply->ctx);
+    tell_usage(gather, reply);
+    return true;
+}
+
+void gather_tell_usage(struct gather *gather, struct reply *reply) {
+    if (gather->usage_seen) tell_usage(gather, reply);
+}
+
+bool gather_refused(struct gather *gather, struct reply *reply, const char *otherwise) {
+    if (gather->refusal.len == 0)
+        return reply_fail(reply, ERR_PERMISSION_DENIED, MODEL_REFUSED, "%s", otherwise);
+    struct buf said;
+    buf_init(&said, KIB);
+    reply_append_safe(&said, buf_str(&gather->refusal), REFUSAL_SHOWN_BYTES);
+    reply_fail(reply, ERR_PERMISSION_DENIED, MODEL_REFUSED,
+               "the model refused to answer: " STR_FMT, STR_ARG(buf_str(&said)));
+    buf_done(&said);
+    return false;
+}

@@ -1,0 +1,384 @@
+/* Google's generateContent, for Gemini: what is asked. */
+#include "provider/gemini_reply.h"
+
+#include "provider/body.h"
+#include "provider/prompt.h"
+#include "wire/json.h"
+
+/* No turn may be empty here, and a model does not begin. */
+#define BLANK STR("(no text)")
+#define OPENING STR("(earlier messages are left out)")
+#define GO_ON STR("(go on)")
+
+/* Newer models refuse a call of this turn that has lost its signature; this one, which the
+ * documentation names for calls of other models, is taken for any. */
+#define ANY_SIGNATURE STR("skip_thought_signature_validator")
+
+/* --- models ------------------------------------------------------------------------------- */
+
+/* Models that think by a budget of tokens, do not miss signatures, and cannot follow a schema
+ * while they have tools. Those after them think by a level and can. */
+static const struct str older_models[] = {
+    STR_INIT("gemini-1"),   STR_INIT("gemini-2"), STR_INIT("gemini-robotics"),
+    STR_INIT("gemini-exp"), STR_INIT("gemma"),    STR_INIT("learnlm"),
+};
+
+/* What an effort is worth in tokens, for older models. */
+static const struct {
+    struct str effort;
+    int64_t tokens;
+} budgets[] = {
+    {STR_INIT("low"), 1024},
+    {STR_INIT("medium"), 8192},
+    {STR_INIT("high"), 24576},
+};
+
+/* Without "models/" or "publishers/google/models/". */
+static struct str name_of(struct str model) {
+    for (;;) {
+        size_t slash = str_find_byte(model, '/');
+        if (slash == model.len) return model;
+        model = str_skip(model, slash + 1);
+    }
+}
+
+static bool is_older(struct str model) {
+    struct str name = name_of(model);
+    for (size_t i = 0; i < ARRAY_LEN(older_models); i++) {
+        if (str_starts(name, older_models[i])) return true;
+    }
+    return false;
+}
+
+/* --- parts -------------------------------------------------------------------------------- */
+
+static bool is_blank(struct str text) {
+    return str_trim(text).len == 0;
+}
+
+static void write_text(struct json_writer *w, struct str text) {
+    json_open_object(w);
+    json_member_str(w, "text", text);
+    json_close(w);
+}
+
+/* Whether `text` is a JSON object; *ret reads it then. */
+static bool read_object(struct str text, struct json *ret) {
+    struct err ignored;
+    struct json json;
+    if (!json_read(text, &json, &ignored) || json.kind != JSON_OBJECT) return false;
+    *ret = json;
+    return true;
+}
+
+static void write_call(struct json_writer *w, const struct message *call, bool sign) {
+    struct json args;
+    bool object = read_object(call->text, &args);
+    json_open_object(w);
+    json_member_object(w, "functionCall");
+    json_member_str(w, "name", call->tool);
+    json_member_raw(w, "args", object ? args.raw : STR("{}"));
+    json_close(w);
+    if (sign) json_member_str(w, "thoughtSignature", ANY_SIGNATURE);
+    json_close(w);
+}
+
+/* Whether the model itself gave its call this id; it wants it back then. */
+static bool has_call_id(struct json parts, struct str call_id) {
+    struct json part;
+    for (struct json_reader at = json_enter(parts); json_next_item(&at, &part);) {
+        if (json_is(json_find(json_find(part, STR("functionCall")), STR("id")), call_id))
+            return true;
+    }
+    return false;
+}
+
+/* An object in any case: what failed has a member "error", and what is no object becomes one.
+ */
+static void write_response(struct json_writer *w, const struct message *result) {
+    struct json object = {0};
+    bool is_object = read_object(result->text, &object);
+    bool says_error = json_find(object, STR("error")).kind != JSON_NONE;
+    json_key(w, STR("response"));
+    if (is_object && (says_error || !result->error)) {
+        json_write_raw(w, object.raw);
+        return;
+    }
+    json_open_object(w);
+    const char *key = result->error ? "error" : "output";
+    if (is_object) {
+        json_member_raw(w, key, object.raw);
+    } else {
+        json_member_str(w, key, result->text);
+    }
+    json_close(w);
+}
+
+static void write_result(struct json_writer *w, const struct prompt_call *call,
+                         struct json parts) {
+    json_open_object(w);
+    json_member_object(w, "functionResponse");
+    if (has_call_id(parts, call->call->call_id)) json_member_str(w, "id", call->call->call_id);
+    json_member_str(w, "name", call->call->tool);
+    write_response(w, call->result);
+    json_close(w);
+    json_close(w);
+}
+
+/* --- contents ----------------------------------------------------------------------------- */
+
+/* Turns of a kind that follow each other are one content; results stand for themselves, as
+ * many as there were calls. */
+enum content { CONTENT_NONE, CONTENT_USER, CONTENT_RESULTS, CONTENT_MODEL };
+
+struct contents {
+    struct json_writer *w;
+    bool sign; /* calls that we write ourselves */
+    enum content open;
+};
+
+static void close_content(struct contents *contents) {
+    if (contents->open == CONTENT_NONE) return;
+    json_close(contents->w);
+    json_close(contents->w);
+    contents->open = CONTENT_NONE;
+}
+
+static void open_content(struct contents *contents, enum content kind) {
+    if (contents->open == kind) return;
+    close_content(contents);
+    json_open_object(contents->w);
+    json_member_str(contents->w, "role", kind == CONTENT_MODEL ? STR("model") : STR("user"));
+    json_member_array(contents->w, "parts");
+    contents->open = kind;
+}
+
+static void write_user(struct contents *contents, struct str text) {
+    open_content(contents, CONTENT_USER);
+    write_text(contents->w, is_blank(text) ? BLANK : text);
+}
+
+static void open_model(struct contents *contents) {
+    if (contents->open == CONTENT_NONE) write_user(contents, OPENING);
+    open_content(contents, CONTENT_MODEL);
+}
+
+/* The parts of an opaque message, or nothing. */
+static struct json read_parts(struct str opaque) {
+    struct err ignored;
+    struct json parts;
+    bool fine = opaque.len && json_read(opaque, &parts, &ignored) && parts.kind == JSON_ARRAY &&
+                json_count(parts) > 0;
+    return fine ? parts : (struct json){0};
+}
+
+static void write_parts(struct contents *contents, struct json parts) {
+    struct json part;
+    open_model(contents);
+    for (struct json_reader at = json_enter(parts); json_next_item(&at, &part);)
+        json_write_raw(contents->w, part.raw);
+}
+
+static void write_reply(struct contents *contents, const struct prompt_turn *turn) {
+    bool blank = is_blank(turn->text);
+    if (blank && turn->call_count == 0) return;
+    open_model(contents);
+    if (!blank) write_text(contents->w, turn->text);
+    for (size_t i = 0; i < turn->call_count; i++)
+        write_call(contents->w, turn->calls[i].call, contents->sign && i == 0);
+}
+
+static void write_model(struct contents *contents, const struct prompt_turn *turn) {
+    struct json parts = read_parts(turn->opaque);
+    if (parts.kind == JSON_ARRAY) {
+        write_parts(contents, parts);
+    } else {
+        write_reply(contents, turn);
+    }
+    for (size_t i = 0; i < turn->call_count; i++) {
+        open_content(contents, CONTENT_RESULTS);
+        write_result(contents->w, &turn->calls[i], parts);
+    }
+}
+
+static void write_contents(struct json_writer *w, const struct prompt *prompt, bool sign) {
+    struct contents contents = {.w = w, .sign = sign, .open = CONTENT_NONE};
+    json_member_array(w, "contents");
+    for (size_t i = 0; i < prompt->turn_count; i++) {
+        const struct prompt_turn *turn = &prompt->turns[i];
+        if (turn->role == PROMPT_USER) {
+            write_user(&contents, turn->text);
+        } else {
+            write_model(&contents, turn);
+        }
+    }
+    bool ends = contents.open == CONTENT_USER || contents.open == CONTENT_RESULTS;
+    if (!ends) write_user(&contents, GO_ON);
+    close_content(&contents);
+    json_close(w);
+}
+
+/* --- the rest of the request -------------------------------------------------------------- */
+
+/* An older model that has tools is told the schema in words. */
+static void write_system(struct json_writer *w, struct str system, struct str schema) {
+    if (is_blank(system) && schema.len == 0) return;
+    json_member_object(w, "systemInstruction");
+    json_member_array(w, "parts");
+    if (!is_blank(system)) write_text(w, system);
+    if (schema.len) {
+        struct buf told;
+        buf_init(&told, schema.len + KIB);
+        buf_append(&told, STR("Your final answer is JSON alone, without any other text or "
+                              "markup, and follows this JSON Schema: "));
+        buf_append(&told, schema);
+        write_text(w, buf_str(&told));
+        buf_done(&told);
+    }
+    json_close(w);
+    json_close(w);
+}
+
+/* A tool without parameters has no schema of them here. */
+static bool write_parameters(struct json_writer *w, const struct tool_offer *tool,
+                             struct err *e) {
+    struct json schema;
+    bool object = read_object(tool->parameters, &schema);
+    bool none = object && json_count(json_find(schema, STR("properties"))) == 0;
+    return none || tool->parameters.len == 0 ||
+           body_schema(w, "parametersJsonSchema", tool->parameters, tool->name, e);
+}
+
+static bool write_tools(struct json_writer *w, const struct provider_request *request,
+                        struct err *e) {
+    if (request->tool_count == 0) return true;
+    json_member_array(w, "tools");
+    json_open_object(w);
+    json_member_array(w, "functionDeclarations");
+    for (size_t i = 0; i < request->tool_count; i++) {
+        const struct tool_offer *tool = &request->tools[i];
+        json_open_object(w);
+        json_member_str(w, "name", tool->name);
+        json_member_str(w, "description", tool->description);
+        if (!write_parameters(w, tool, e)) return false;
+        json_close(w);
+    }
+    json_close(w);
+    json_close(w);
+    json_close(w);
+    return true;
+}
+
+static bool write_thinking(struct json_writer *w, struct str model,
+                           const struct model_options *options, struct err *e) {
+    if (options->thinking_tokens == 0 && options->effort.len == 0) return true;
+    json_member_object(w, "thinkingConfig");
+    json_member_bool(w, "includeThoughts", true);
+    bool known = options->thinking_tokens > 0;
+    if (known) {
+        json_member_i64(w, "thinkingBudget", options->thinking_tokens);
+    } else if (!is_older(model)) {
+        known = true;
+        json_member_str(w, "thinkingLevel", options->effort);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(budgets) && !known; i++) {
+        if (!str_equal(options->effort, budgets[i].effort)) continue;
+        known = true;
+        json_member_i64(w, "thinkingBudget", budgets[i].tokens);
+    }
+    json_close(w);
+    return known || err_set(e, ERR_INVALID_ARGUMENT,
+                            "effort '" STR_FMT "' is none that this model of Gemini knows; "
+                            "say low, medium or high",
+                            STR_ARG(options->effort));
+}
+
+static bool write_config(struct json_writer *w, struct str model,
+                         const struct model_options *options, struct str schema,
+                         struct err *e) {
+    json_member_object(w, "generationConfig");
+    if (options->output_tokens_max > 0)
+        json_member_i64(w, "maxOutputTokens", options->output_tokens_max);
+    body_double(w, "temperature", options->temperature);
+    body_double(w, "topP", options->top_p);
+    if (!write_thinking(w, model, options, e)) return false;
+    if (schema.len) {
+        json_member_str(w, "responseMimeType", STR("application/json"));
+        if (!body_schema(w, "responseJsonSchema", schema, STR("the answer"), e)) return false;
+    }
+    json_close(w);
+    return true;
+}
+
+static bool write_body(struct str model, const struct provider_request *request,
+                       const struct prompt *prompt, struct buf *out, struct err *e) {
+    static const struct model_options none = MODEL_OPTIONS_NONE;
+    const struct model_options *options = request->options ? request->options : &none;
+    bool in_words = request->schema.len && request->tool_count && is_older(model);
+
+    struct json_writer w = json_writer(out);
+    json_open_object(&w);
+    write_system(&w, request->system, in_words ? request->schema : STR_EMPTY);
+    if (!write_tools(&w, request, e)) return false;
+    if (!write_config(&w, model, options, in_words ? STR_EMPTY : request->schema, e))
+        return false;
+    write_contents(&w, prompt, !is_older(model));
+    json_close(&w);
+    return body_complete(out, e);
+}
+
+static bool gemini_body(const struct dialect_settings *settings,
+                        const struct provider_request *request, struct buf *out,
+                        struct err *e) {
+    struct prompt prompt;
+    struct str model = body_model(settings, request);
+    if (model.len == 0)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "no model is named; set one, 'gemini-2.5-flash' for example");
+    if (!prompt_init(&prompt, request, STR("gemini"), e)) return false;
+    bool fine = write_body(model, request, &prompt, out, e);
+    prompt_done(&prompt);
+    return fine;
+}
+
+/* --- where it is -------------------------------------------------------------------------- */
+
+/* What has a meaning in a URL loses it. */
+static void append_path(struct buf *out, struct str path) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789-_./@";
+    for (size_t i = 0; i < path.len; i++) {
+        char c = path.at[i];
+        if (c != '\0' && strchr(plain, c)) {
+            buf_append_byte(out, c);
+        } else {
+            buf_printf(out, "%%%02X", (unsigned char)c);
+        }
+    }
+}
+
+static void gemini_url(const struct dialect_settings *settings,
+                       const struct provider_request *request, struct buf *out) {
+    struct str model = body_model(settings, request);
+    bool whole = str_find_byte(model, '/') < model.len; /* "models/x", "tunedModels/x" */
+    buf_append(out, settings->base_url);
+    buf_append(out, whole ? STR("/") : STR("/models/"));
+    append_path(out, model);
+    buf_append(out, STR(":streamGenerateContent?alt=sse"));
+    if (settings->query.len) buf_printf(out, "&" STR_FMT, STR_ARG(settings->query));
+}
+
+const struct dialect gemini_dialect = {
+    .name = "gemini",
+    .title = "Gemini",
+    .base_url = "https://generativelanguage.googleapis.com/v1beta",
+    .key_env = {"GEMINI_API_KEY", "GOOGLE_API_KEY"},
+    .url = gemini_url,
+    .key_header = "x-goog-api-key",
+    .key_prefix = "",
+    .body = gemini_body,
+    .reply_new = gemini_reply_new,
+    .feed = gemini_reply_feed,
+    .end = gemini_reply_end,
+    .reply_free = gemini_reply_free,
+};

@@ -1,0 +1,300 @@
+#include "provider/gemini_reply.h"
+
+#include "base/mem.h"
+#include "wire/json.h"
+
+#include <stdlib.h>
+
+/* What is gathered of one reply, each part for itself. */
+#define REPLY_MAX_BYTES (16 * MIB)
+
+/* More than this is no count of tokens; sums of a few cannot overflow. */
+#define TOKENS_MAX (INT64_C(1) << 50)
+
+/* The reasons to finish that are no failure, and those that are a refusal. All others, also
+ * those to come, are failures of the model: what it said is not an answer. */
+static const struct finish {
+    struct str name;
+    enum reply_outcome outcome;
+} finishes[] = {
+    /* clang-format off */
+    {STR_INIT("STOP"),                     REPLY_DONE},
+    {STR_INIT("MAX_TOKENS"),               REPLY_CUT},
+    {STR_INIT("SAFETY"),                   REPLY_FAILED},
+    {STR_INIT("RECITATION"),               REPLY_FAILED},
+    {STR_INIT("LANGUAGE"),                 REPLY_FAILED},
+    {STR_INIT("BLOCKLIST"),                REPLY_FAILED},
+    {STR_INIT("PROHIBITED_CONTENT"),       REPLY_FAILED},
+    {STR_INIT("SPII"),                     REPLY_FAILED},
+    {STR_INIT("MODEL_ARMOR"),              REPLY_FAILED},
+    {STR_INIT("IMAGE_SAFETY"),             REPLY_FAILED},
+    {STR_INIT("IMAGE_PROHIBITED_CONTENT"), REPLY_FAILED},
+    {STR_INIT("IMAGE_RECITATION"),         REPLY_FAILED},
+    /* clang-format on */
+};
+
+struct gemini_reply {
+    struct reply base;
+    struct buf model;
+    struct buf text; /* of one part */
+    struct buf call_id, name, args;
+    struct buf parts;       /* as they are sent back: "{...},{...}" */
+    bool is_signed, called; /* whether a part of them is */
+
+    struct buf finish_name, finish_why; /* as they came */
+    struct buf blocked;                 /* why the question itself was */
+
+    struct event_usage usage; /* as this API counts */
+};
+
+/* --- beginning and end of its life -------------------------------------------------------- */
+
+struct reply *gemini_reply_new(const struct provider_sink *sink, void *ctx) {
+    struct gemini_reply *reply = MEM_NEW(struct gemini_reply);
+    reply->base.sink = sink;
+    reply->base.ctx = ctx;
+    reply->usage = (struct event_usage){.prompt = TOKENS_UNKNOWN,
+                                        .completion = TOKENS_UNKNOWN,
+                                        .total = TOKENS_UNKNOWN,
+                                        .tool_use = TOKENS_UNKNOWN,
+                                        .thoughts = TOKENS_UNKNOWN,
+                                        .cached = TOKENS_UNKNOWN};
+    buf_init(&reply->model, REPLY_MAX_BYTES);
+    buf_init(&reply->text, REPLY_MAX_BYTES);
+    buf_init(&reply->call_id, REPLY_MAX_BYTES);
+    buf_init(&reply->name, REPLY_MAX_BYTES);
+    buf_init(&reply->args, REPLY_MAX_BYTES);
+    buf_init(&reply->parts, REPLY_MAX_BYTES);
+    buf_init(&reply->finish_name, REPLY_MAX_BYTES);
+    buf_init(&reply->finish_why, REPLY_MAX_BYTES);
+    buf_init(&reply->blocked, REPLY_MAX_BYTES);
+    return &reply->base;
+}
+
+void gemini_reply_free(struct reply *base) {
+    struct gemini_reply *reply = (struct gemini_reply *)base;
+    if (!reply) return;
+    buf_done(&reply->model);
+    buf_done(&reply->text);
+    buf_done(&reply->call_id);
+    buf_done(&reply->name);
+    buf_done(&reply->args);
+    buf_done(&reply->parts);
+    buf_done(&reply->finish_name);
+    buf_done(&reply->finish_why);
+    buf_done(&reply->blocked);
+    free(reply);
+}
+
+static bool in_limits(const struct gemini_reply *reply) {
+    return buf_ok(&reply->model) && buf_ok(&reply->text) && buf_ok(&reply->call_id) &&
+           buf_ok(&reply->name) && buf_ok(&reply->args) && buf_ok(&reply->parts) &&
+           buf_ok(&reply->finish_name) && buf_ok(&reply->finish_why) && buf_ok(&reply->blocked);
+}
+
+/* Replace what `buf` holds, when there is something to replace it with. */
+static void set(struct buf *buf, struct json string) {
+    if (string.kind != JSON_STRING) return;
+    buf_clear(buf);
+    json_text(string, buf);
+}
+
+/* --- parts -------------------------------------------------------------------------------- */
+
+static void take_text(struct gemini_reply *reply, struct json part) {
+    const struct provider_sink *sink = reply->base.sink;
+    bool thought = json_find(part, STR("thought")).kind == JSON_TRUE;
+    buf_clear(&reply->text);
+    set(&reply->text, json_find(part, STR("text")));
+    if (reply->text.len == 0 || reply->base.stopped) return;
+    (thought ? sink->on_thinking : sink->on_text)(buf_str(&reply->text), reply->base.ctx);
+}
+
+/* A call comes whole, mostly without an id: whoever runs it gives it one. */
+static bool take_call(struct gemini_reply *reply, struct json part) {
+    struct json call = json_find(part, STR("functionCall"));
+    if (call.kind != JSON_OBJECT) return true;
+    struct json args = json_find(call, STR("args"));
+    bool any = args.kind != JSON_NONE && args.kind != JSON_NULL;
+    buf_clear(&reply->call_id);
+    buf_clear(&reply->name);
+    buf_clear(&reply->args);
+    set(&reply->call_id, json_find(call, STR("id")));
+    set(&reply->name, json_find(call, STR("name")));
+    json_compact(any ? args.raw : STR("{}"), &reply->args);
+    reply->called = true;
+    if (reply->name.len == 0)
+        return reply_fail(&reply->base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
+                          "Gemini sent a tool call without a name");
+    if (reply->base.stopped) return true;
+    reply->base.sink->on_tool_call(buf_str(&reply->call_id), buf_str(&reply->name),
+                                   buf_str(&reply->args), reply->base.ctx);
+    return true;
+}
+
+/* Each string as it came, and never two parts made into one: a signature belongs to its part.
+ */
+static void keep_part(struct gemini_reply *reply, struct json part) {
+    if (part.kind != JSON_OBJECT) return;
+    if (reply->parts.len) buf_append_byte(&reply->parts, ',');
+    json_compact(part.raw, &reply->parts);
+    if (json_find(part, STR("thoughtSignature")).kind == JSON_STRING) reply->is_signed = true;
+}
+
+static bool take_candidate(struct gemini_reply *reply, struct json candidate) {
+    struct json parts = json_find(json_find(candidate, STR("content")), STR("parts")), part;
+    for (struct json_reader at = json_enter(parts); json_next_item(&at, &part);) {
+        keep_part(reply, part);
+        take_text(reply, part);
+        if (!take_call(reply, part)) return false;
+    }
+    set(&reply->finish_name, json_find(candidate, STR("finishReason")));
+    set(&reply->finish_why, json_find(candidate, STR("finishMessage")));
+    return true;
+}
+
+/* --- responses ---------------------------------------------------------------------------- */
+
+static void take_tokens(struct json usage, struct str name, int64_t *ret) {
+    int64_t tokens;
+    if (json_i64(json_find(usage, name), &tokens) && tokens >= 0 && tokens <= TOKENS_MAX)
+        *ret = tokens;
+}
+
+/* The counts are of the whole reply so far: the last ones stay. */
+static void take_usage(struct event_usage *into, struct json usage) {
+    take_tokens(usage, STR("promptTokenCount"), &into->prompt);
+    take_tokens(usage, STR("candidatesTokenCount"), &into->completion);
+    take_tokens(usage, STR("totalTokenCount"), &into->total);
+    take_tokens(usage, STR("toolUsePromptTokenCount"), &into->tool_use);
+    take_tokens(usage, STR("thoughtsTokenCount"), &into->thoughts);
+    take_tokens(usage, STR("cachedContentTokenCount"), &into->cached);
+}
+
+static bool take_response(struct gemini_reply *reply, struct json response) {
+    if (json_find(response, STR("error")).kind == JSON_OBJECT) {
+        reply_failure_of("Gemini", 0, response, &reply->base.failure);
+        return false;
+    }
+    set(&reply->model, json_find(response, STR("modelVersion")));
+    take_usage(&reply->usage, json_find(response, STR("usageMetadata")));
+    struct json feedback = json_find(response, STR("promptFeedback"));
+    set(&reply->blocked, json_find(feedback, STR("blockReason")));
+    if (!take_candidate(reply, json_at(json_find(response, STR("candidates")), 0)))
+        return false;
+    return in_limits(reply) ||
+           reply_fail(&reply->base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
+                      "Gemini sent an answer larger than %d MiB; ask for a shorter one",
+                      (int)(REPLY_MAX_BYTES / MIB));
+}
+
+/* An error may come in an array, as it does where nobody asked for events. */
+bool gemini_reply_feed(struct reply *base, const struct sse_event *event) {
+    struct gemini_reply *reply = (struct gemini_reply *)base;
+    struct err e;
+    struct json json, item;
+    if (base->stopped) return true;
+    if (str_equal(event->data, STR("[DONE]"))) return true; /* what some gateways add */
+    if (!json_read(event->data, &json, &e))
+        return reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
+                          "Gemini sent an event that is no JSON: %s", e.text);
+    if (json.kind != JSON_ARRAY) return take_response(reply, json);
+    for (struct json_reader at = json_enter(json); json_next_item(&at, &item);) {
+        if (!take_response(reply, item)) return false;
+    }
+    return true;
+}
+
+/* --- the end ------------------------------------------------------------------------------ */
+
+/* The sum of what is known of two counts: zeros are left out here. */
+static int64_t sum(int64_t a, int64_t b) {
+    if (a == TOKENS_UNKNOWN) return b;
+    return b == TOKENS_UNKNOWN ? a : a + b;
+}
+
+/* This API counts thoughts beside the answer and what tools of its own read beside the prompt;
+ * an event_usage has them as parts of both. */
+static void tell_usage(const struct gemini_reply *reply) {
+    struct event_usage usage = reply->usage;
+    usage.model = buf_str(&reply->model);
+    usage.prompt = sum(usage.prompt, usage.tool_use);
+    usage.completion = sum(usage.completion, usage.thoughts);
+    if (!reply->base.stopped) reply->base.sink->on_usage(&usage, reply->base.ctx);
+}
+
+/* Signatures are asked for only while tools are called. */
+static void tell_opaque(struct gemini_reply *reply) {
+    if (!reply->is_signed || !reply->called || reply->base.stopped) return;
+    struct buf whole;
+    buf_init(&whole, REPLY_MAX_BYTES + 2);
+    buf_append_byte(&whole, '[');
+    buf_append(&whole, buf_str(&reply->parts));
+    buf_append_byte(&whole, ']');
+    reply->base.sink->on_opaque(STR("gemini"), buf_str(&whole), reply->base.ctx);
+    buf_done(&whole);
+}
+
+/* "SAFETY", or "MALFORMED_FUNCTION_CALL: print(...)". */
+static void say(struct buf *out, const struct buf *name, const struct buf *why) {
+    reply_append_safe(out, buf_str(name), 60);
+    if (why->len) buf_append(out, STR(": "));
+    reply_append_safe(out, buf_str(why), 240);
+}
+
+static enum reply_outcome fail_refused(struct gemini_reply *reply) {
+    struct buf why;
+    buf_init(&why, ERR_TEXT_BYTES);
+    say(&why, &reply->finish_name, &reply->finish_why);
+    reply_fail(&reply->base, ERR_PERMISSION_DENIED, MODEL_REFUSED,
+               "the model refused to answer (" STR_FMT ")", STR_ARG(buf_str(&why)));
+    buf_done(&why);
+    return REPLY_FAILED;
+}
+
+static enum reply_outcome fail_blocked(struct gemini_reply *reply) {
+    struct buf why;
+    buf_init(&why, ERR_TEXT_BYTES);
+    reply_append_safe(&why, buf_str(&reply->blocked), 60);
+    reply_fail(&reply->base, ERR_PERMISSION_DENIED, MODEL_REFUSED,
+               "Gemini blocked the question (" STR_FMT ")", STR_ARG(buf_str(&why)));
+    buf_done(&why);
+    return REPLY_FAILED;
+}
+
+static enum reply_outcome fail_unfinished(struct gemini_reply *reply) {
+    struct buf why;
+    buf_init(&why, ERR_TEXT_BYTES);
+    say(&why, &reply->finish_name, &reply->finish_why);
+    reply_fail(&reply->base, ERR_UNAVAILABLE, PROVIDER_ERROR,
+               "the model could not finish its answer (" STR_FMT "); ask again",
+               STR_ARG(buf_str(&why)));
+    buf_done(&why);
+    return REPLY_FAILED;
+}
+
+static const struct finish *find_finish(const struct gemini_reply *reply) {
+    for (size_t i = 0; i < ARRAY_LEN(finishes); i++) {
+        if (str_equal(buf_str(&reply->finish_name), finishes[i].name)) return &finishes[i];
+    }
+    return NULL;
+}
+
+enum reply_outcome gemini_reply_end(struct reply *base, struct str *ret_model) {
+    struct gemini_reply *reply = (struct gemini_reply *)base;
+    const struct finish *finish = find_finish(reply);
+    *ret_model = buf_str(&reply->model);
+    bool fails = !finish || finish->outcome == REPLY_FAILED;
+    if (reply->usage.prompt != TOKENS_UNKNOWN || !fails) tell_usage(reply);
+
+    if (finish && finish->outcome == REPLY_FAILED) return fail_refused(reply);
+    if (!finish && reply->finish_name.len) return fail_unfinished(reply);
+    if (!finish && reply->blocked.len) return fail_blocked(reply);
+    if (!finish) {
+        reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
+                   "Gemini's answer broke off before its end; ask again");
+        return REPLY_FAILED;
+    }
+    tell_opaque(reply);
+    return finish->outcome;
+}

@@ -1,0 +1,431 @@
+#include "provider/openai.h"
+
+#include "base/mem.h"
+#include "provider/gather.h"
+
+#include <stdlib.h>
+
+struct openai_reply {
+    struct reply base;
+    struct gather gather;
+    enum { OPEN, FINISHED, CUT, FILTERED } state; /* what the stream said of its end */
+    struct buf reasoning;                         /* reasoning_content so far */
+    bool reasoning_seen;                          /* it came as a string, be it an empty one */
+    struct buf details; /* reasoning_details so far: items, a comma behind each */
+};
+
+/* --- reasoning ------------------------------------------------------------------------------
+ */
+
+/* Items of reasoning_details that are pieces of one: text grows, the rest comes once. */
+static const char *text_member(struct json detail) {
+    struct json type = json_find(detail, STR("type"));
+    if (json_is(type, STR("reasoning.text"))) return "text";
+    return json_is(type, STR("reasoning.summary")) ? "summary" : NULL;
+}
+
+static bool goes_on(struct json detail, struct json next) {
+    const char *member = text_member(detail), *next_member = text_member(next);
+    struct json index = json_find(detail, STR("index"));
+    return member && member == next_member &&
+           str_equal(index.raw, json_find(next, STR("index")).raw);
+}
+
+/* Write the pieces from `first` on that belong to it as one item; the reader moves behind. */
+static void put_detail(struct json_writer *w, struct json first, struct json_reader *rest) {
+    const char *member = text_member(first);
+    struct json_reader ahead = *rest;
+    struct json next;
+    if (!member || !json_next_item(&ahead, &next) || !goes_on(first, next)) {
+        json_write_raw(w, first.raw);
+        return;
+    }
+    static const char *const once[] = {"id", "format", "index", "signature"};
+    struct str found[ARRAY_LEN(once)] = {{0}};
+    struct buf text;
+    buf_init(&text, GATHER_MAX_BYTES);
+    for (struct json piece = first;;) {
+        json_text(json_find(piece, str_from(member)), &text);
+        for (size_t i = 0; i < ARRAY_LEN(once); i++) {
+            struct json value = json_find(piece, str_from(once[i]));
+            if (value.kind != JSON_NONE && (value.kind != JSON_NULL || !found[i].len))
+                found[i] = value.raw;
+        }
+        ahead = *rest;
+        if (!json_next_item(&ahead, &next) || !goes_on(first, next)) break;
+        *rest = ahead;
+        piece = next;
+    }
+    json_open_object(w);
+    json_member_raw(w, "type", json_find(first, STR("type")).raw);
+    json_member_str(w, member, buf_str(&text));
+    for (size_t i = 0; i < ARRAY_LEN(once); i++) {
+        if (found[i].len) json_member_raw(w, once[i], found[i]);
+    }
+    json_close(w);
+    buf_done(&text);
+}
+
+static void put_details(struct json_writer *w, struct str items) {
+    struct buf list;
+    struct json all, detail;
+    struct err e;
+    buf_init(&list, GATHER_MAX_BYTES + 2);
+    buf_append_byte(&list, '[');
+    buf_append(&list, str_head(items, items.len - 1)); /* without the last comma */
+    buf_append_byte(&list, ']');
+    json_member_array(w, "reasoning_details");
+    if (buf_ok(&list) && json_read(buf_str(&list), &all, &e)) {
+        struct json_reader reader = json_enter(all);
+        while (json_next_item(&reader, &detail)) put_detail(w, detail, &reader);
+    }
+    json_close(w);
+    buf_done(&list);
+}
+
+/* What the next request has to bring back. DeepSeek refuses a message with calls that lacks
+ * its reasoning, an empty one too, and older models of it refuse reasoning anywhere else. */
+static void write_opaque(struct openai_reply *reply) {
+    struct gather *gather = &reply->gather;
+    bool wanted = reply->reasoning_seen && gather->call_count > 0;
+    if (!reply->details.len && !wanted) return;
+    struct json_writer w = json_writer(&gather->opaque);
+    json_open_object(&w);
+    if (reply->details.len) {
+        put_details(&w, buf_str(&reply->details));
+    } else {
+        json_member_str(&w, "reasoning_content", buf_str(&reply->reasoning));
+    }
+    json_close(&w);
+    if (!buf_ok(&gather->opaque)) buf_clear(&gather->opaque);
+}
+
+/* One of them is lent: OpenRouter says the same twice, and vLLM renamed its field. */
+static void take_reasoning(struct openai_reply *reply, struct json plain, struct json content,
+                           struct json details) {
+    struct json detail;
+    bool told = plain.kind == JSON_STRING || content.kind == JSON_STRING;
+    if (content.kind == JSON_STRING) {
+        reply->reasoning_seen = true;
+        json_text(content, &reply->reasoning);
+    }
+    struct json_reader reader = json_enter(details);
+    while (details.kind == JSON_ARRAY && json_next_item(&reader, &detail)) {
+        const char *member = text_member(detail);
+        if (json_compact(detail.raw, &reply->details)) buf_append_byte(&reply->details, ',');
+        if (member && !told)
+            gather_lend(&reply->gather, &reply->base, json_find(detail, str_from(member)),
+                        reply->base.sink->on_thinking);
+    }
+    bool plain_says = plain.kind == JSON_STRING && !json_is(plain, STR_EMPTY);
+    gather_lend(&reply->gather, &reply->base, plain_says ? plain : content,
+                reply->base.sink->on_thinking);
+}
+
+/* --- text ------------------------------------------------------------------------------------
+ */
+
+/* Mistral's reasoning models send content in parts: text, and thinking that holds texts. */
+static void take_parts(struct openai_reply *reply, struct json parts) {
+    const struct provider_sink *sink = reply->base.sink;
+    struct json_reader reader = json_enter(parts), inner;
+    struct json part, piece;
+    while (json_next_item(&reader, &part)) {
+        gather_lend(&reply->gather, &reply->base, json_find(part, STR("text")), sink->on_text);
+        struct json thinking = json_find(part, STR("thinking"));
+        inner = json_enter(thinking);
+        while (thinking.kind == JSON_ARRAY && json_next_item(&inner, &piece))
+            gather_lend(&reply->gather, &reply->base, json_find(piece, STR("text")),
+                        sink->on_thinking);
+    }
+}
+
+static void take_content(struct openai_reply *reply, struct json content) {
+    if (content.kind == JSON_ARRAY) {
+        take_parts(reply, content);
+    } else {
+        gather_lend(&reply->gather, &reply->base, content, reply->base.sink->on_text);
+    }
+}
+
+/* --- calls -----------------------------------------------------------------------------------
+ */
+
+/* What identifies a fragment. */
+struct fragment {
+    int64_t index; /* CALL_INDEX_NONE: not said */
+    struct json id, name, args;
+};
+
+static bool says(struct json string) {
+    return string.kind == JSON_STRING && !json_is(string, STR_EMPTY);
+}
+
+static bool args_are_whole(const struct gathered_call *call) {
+    struct json value;
+    struct err e;
+    return json_read(buf_str(&call->args), &value, &e) && value.kind == JSON_OBJECT;
+}
+
+/* Whether `fragment`, whose index or place says that it goes on with `call`, does. Ollama and
+ * Gemini number whole calls 0, 0, 0, or bring no id: a new id is a new call, and so is a name
+ * behind arguments that are complete. */
+static bool goes_on_with(const struct gathered_call *call, const struct fragment *fragment) {
+    if (says(fragment->id) && call->id.len) return json_is(fragment->id, buf_str(&call->id));
+    return !says(fragment->name) || !args_are_whole(call);
+}
+
+static struct gathered_call *call_of(struct gather *gather, const struct fragment *fragment) {
+    for (size_t i = gather->call_count; i-- > 0;) {
+        struct gathered_call *call = &gather->calls[i];
+        bool counted = fragment->index != CALL_INDEX_NONE;
+        if (counted && call->index != fragment->index) continue;
+        if (goes_on_with(call, fragment)) return call;
+        if (!says(fragment->id)) return NULL; /* only an id reaches behind the newest */
+    }
+    return NULL;
+}
+
+static bool take_call(struct openai_reply *reply, const struct fragment *fragment) {
+    struct gather *gather = &reply->gather;
+    struct gathered_call *call = call_of(gather, fragment);
+    if (!call) {
+        if (!says(fragment->id) && !says(fragment->name)) return true; /* of nothing */
+        call = gather_call(gather, fragment->index);
+    }
+    if (!call)
+        return reply_fail(&reply->base, ERR_RESOURCE_EXHAUSTED, PROVIDER_BROKEN,
+                          "the model asked for more than %d tools at once", GATHER_CALLS_MAX);
+    gather_replace(&call->id, fragment->id);
+    gather_replace(&call->tool, fragment->name);
+    if (fragment->args.kind == JSON_OBJECT) {
+        json_compact(fragment->args.raw, &call->args);
+    } else {
+        json_text(fragment->args, &call->args);
+    }
+    return true;
+}
+
+/* `old` is what calls were before they could be several. */
+static bool take_calls(struct openai_reply *reply, struct json calls, struct json old) {
+    struct json item;
+    struct json_reader reader = json_enter(calls);
+    while (calls.kind == JSON_ARRAY && json_next_item(&reader, &item)) {
+        struct json function = json_find(item, STR("function"));
+        struct fragment fragment = {.index = CALL_INDEX_NONE,
+                                    .id = json_find(item, STR("id")),
+                                    .name = json_find(function, STR("name")),
+                                    .args = json_find(function, STR("arguments"))};
+        int64_t index;
+        if (json_i64(json_find(item, STR("index")), &index) && index >= 0)
+            fragment.index = index;
+        if (!take_call(reply, &fragment)) return false;
+    }
+    if (old.kind != JSON_OBJECT) return true;
+    return take_call(reply, &(struct fragment){.index = CALL_INDEX_NONE,
+                                               .name = json_find(old, STR("name")),
+                                               .args = json_find(old, STR("arguments"))});
+}
+
+/* --- usage -----------------------------------------------------------------------------------
+ */
+
+static void take_usage(struct openai_reply *reply, struct json usage) {
+    struct event_usage *seen = &reply->gather.usage;
+    if (usage.kind != JSON_OBJECT) return;
+    reply->gather.usage_seen = true;
+    seen->prompt = gather_count(usage, "prompt_tokens");
+    seen->completion = gather_count(usage, "completion_tokens");
+    seen->total = gather_count(usage, "total_tokens");
+    if (seen->total == TOKENS_UNKNOWN && seen->prompt >= 0 && seen->completion >= 0 &&
+        seen->prompt <= INT64_MAX - seen->completion)
+        seen->total = seen->prompt + seen->completion;
+    seen->cached =
+        gather_count(json_find(usage, STR("prompt_tokens_details")), "cached_tokens");
+    if (seen->cached == TOKENS_UNKNOWN) /* DeepSeek */
+        seen->cached = gather_count(usage, "prompt_cache_hit_tokens");
+    seen->thoughts =
+        gather_count(json_find(usage, STR("completion_tokens_details")), "reasoning_tokens");
+}
+
+/* --- a chunk ---------------------------------------------------------------------------------
+ */
+
+static void take_finish(struct openai_reply *reply, struct json finish) {
+    if (!says(finish)) return;
+    reply->state = FINISHED;
+    if (json_is(finish, STR("length"))) reply->state = CUT;
+    if (json_is(finish, STR("content_filter"))) reply->state = FILTERED;
+}
+
+/* A chunk comes for every token, so its members are found in one walk. */
+enum {
+    DELTA_CONTENT,
+    DELTA_PLAIN,
+    DELTA_REASONING,
+    DELTA_DETAILS,
+    DELTA_REFUSAL,
+    DELTA_CALLS,
+    DELTA_OLD_CALL,
+    DELTA_KEYS
+};
+static const struct str delta_keys[DELTA_KEYS] = {
+    /* clang-format off */
+    [DELTA_CONTENT]   = STR_INIT("content"),
+    [DELTA_PLAIN]     = STR_INIT("reasoning"),
+    [DELTA_REASONING] = STR_INIT("reasoning_content"),
+    [DELTA_DETAILS]   = STR_INIT("reasoning_details"),
+    [DELTA_REFUSAL]   = STR_INIT("refusal"),
+    [DELTA_CALLS]     = STR_INIT("tool_calls"),
+    [DELTA_OLD_CALL]  = STR_INIT("function_call"),
+    /* clang-format on */
+};
+
+static bool take_delta(struct openai_reply *reply, struct json delta) {
+    struct json at[DELTA_KEYS];
+    json_find_each(delta, delta_keys, DELTA_KEYS, at);
+    take_reasoning(reply, at[DELTA_PLAIN], at[DELTA_REASONING], at[DELTA_DETAILS]);
+    take_content(reply, at[DELTA_CONTENT]);
+    json_text(at[DELTA_REFUSAL], &reply->gather.refusal);
+    return take_calls(reply, at[DELTA_CALLS], at[DELTA_OLD_CALL]);
+}
+
+enum { CHOICE_INDEX, CHOICE_DELTA, CHOICE_MESSAGE, CHOICE_FINISH, CHOICE_USAGE, CHOICE_KEYS };
+static const struct str choice_keys[CHOICE_KEYS] = {
+    /* clang-format off */
+    [CHOICE_INDEX]   = STR_INIT("index"),
+    [CHOICE_DELTA]   = STR_INIT("delta"),
+    [CHOICE_MESSAGE] = STR_INIT("message"),
+    [CHOICE_FINISH]  = STR_INIT("finish_reason"),
+    [CHOICE_USAGE]   = STR_INIT("usage"),
+    /* clang-format on */
+};
+
+static bool take_choice(struct openai_reply *reply, struct json choice) {
+    int64_t index;
+    struct json at[CHOICE_KEYS];
+    json_find_each(choice, choice_keys, CHOICE_KEYS, at);
+    if (json_i64(at[CHOICE_INDEX], &index) && index != 0) return true;
+    bool streamed = at[CHOICE_DELTA].kind == JSON_OBJECT;
+    if (!take_delta(reply, at[streamed ? CHOICE_DELTA : CHOICE_MESSAGE])) return false;
+    take_usage(reply, at[CHOICE_USAGE]); /* Moonshot */
+    struct json finish = at[CHOICE_FINISH];
+    if (json_is(finish, STR("error")))
+        return reply_fail(&reply->base, ERR_UNAVAILABLE, PROVIDER_ERROR,
+                          "the provider ended its answer with an error");
+    if (json_is(finish, STR("insufficient_system_resource"))) /* DeepSeek */
+        return reply_fail(&reply->base, ERR_UNAVAILABLE, PROVIDER_OVERLOADED,
+                          "the provider had no room to finish its answer");
+    take_finish(reply, finish);
+    return true;
+}
+
+enum {
+    CHUNK_ERROR,
+    CHUNK_OBJECT,
+    CHUNK_MODEL,
+    CHUNK_GROQ,
+    CHUNK_USAGE,
+    CHUNK_CHOICES,
+    CHUNK_KEYS
+};
+static const struct str chunk_keys[CHUNK_KEYS] = {
+    /* clang-format off */
+    [CHUNK_ERROR]   = STR_INIT("error"),
+    [CHUNK_OBJECT]  = STR_INIT("object"),
+    [CHUNK_MODEL]   = STR_INIT("model"),
+    [CHUNK_GROQ]    = STR_INIT("x_groq"),
+    [CHUNK_USAGE]   = STR_INIT("usage"),
+    [CHUNK_CHOICES] = STR_INIT("choices"),
+    /* clang-format on */
+};
+
+/* {"error":...}, and vLLM's {"object":"error","message":...}. */
+static bool is_error(const struct sse_event *event, const struct json *at) {
+    struct json error = at[CHUNK_ERROR];
+    return says(error) || error.kind == JSON_OBJECT || str_equal(event->type, STR("error")) ||
+           json_is(at[CHUNK_OBJECT], STR("error"));
+}
+
+static bool take_chunk(struct openai_reply *reply, const struct sse_event *event,
+                       struct json chunk) {
+    struct json at[CHUNK_KEYS], choice;
+    if (chunk.kind == JSON_ARRAY) chunk = json_at(chunk, 0); /* Gemini wraps its errors */
+    json_find_each(chunk, chunk_keys, CHUNK_KEYS, at);
+    if (is_error(event, at)) {
+        reply_failure_of(openai_dialect.title, 0, chunk, &reply->base.failure);
+        return false;
+    }
+    gather_replace(&reply->gather.model, at[CHUNK_MODEL]);
+    take_usage(reply, json_find(at[CHUNK_GROQ], STR("usage")));
+    take_usage(reply, at[CHUNK_USAGE]);
+    struct json_reader reader = json_enter(at[CHUNK_CHOICES]);
+    while (at[CHUNK_CHOICES].kind == JSON_ARRAY && json_next_item(&reader, &choice)) {
+        if (!take_choice(reply, choice)) return false;
+    }
+    return true;
+}
+
+/* --- the dialect's functions
+ * ------------------------------------------------------------------ */
+
+struct reply *openai_reply_new(const struct provider_sink *sink, void *ctx) {
+    struct openai_reply *reply = MEM_NEW(struct openai_reply);
+    reply->base.sink = sink;
+    reply->base.ctx = ctx;
+    gather_init(&reply->gather);
+    buf_init(&reply->reasoning, GATHER_MAX_BYTES);
+    buf_init(&reply->details, GATHER_MAX_BYTES);
+    return &reply->base;
+}
+
+void openai_reply_free(struct reply *base) {
+    struct openai_reply *reply = (struct openai_reply *)base;
+    if (!reply) return;
+    gather_done(&reply->gather);
+    buf_done(&reply->reasoning);
+    buf_done(&reply->details);
+    free(reply);
+}
+
+bool openai_reply_feed(struct reply *base, const struct sse_event *event) {
+    struct openai_reply *reply = (struct openai_reply *)base;
+    struct str data = str_trim(event->data);
+    struct json chunk;
+    struct err e;
+    if (data.len == 0) return true;
+    if (str_equal(data, STR("[DONE]"))) {
+        if (reply->state == OPEN) reply->state = FINISHED;
+        return true;
+    }
+    if (!json_read(data, &chunk, &e))
+        return reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
+                          "the provider sent an event that is no JSON");
+    return take_chunk(reply, event, chunk);
+}
+
+static enum reply_outcome outcome_of(struct openai_reply *reply) {
+    struct gather *gather = &reply->gather;
+    if (reply->state == OPEN) {
+        reply_fail(&reply->base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
+                   "the provider's answer ended before it was complete");
+        return REPLY_FAILED;
+    }
+    if (reply->state == FILTERED || gather->refusal.len) {
+        gather_refused(gather, &reply->base, "the provider's content filter cut the answer");
+        return REPLY_FAILED;
+    }
+    return reply->state == CUT ? REPLY_CUT : REPLY_DONE;
+}
+
+enum reply_outcome openai_reply_end(struct reply *base, struct str *ret_model) {
+    struct openai_reply *reply = (struct openai_reply *)base;
+    enum reply_outcome outcome = outcome_of(reply);
+    if (outcome == REPLY_FAILED) {
+        gather_tell_usage(&reply->gather, base);
+        return REPLY_FAILED;
+    }
+    write_opaque(reply);
+    *ret_model = buf_str(&reply->gather.model);
+    return gather_tell(&reply->gather, base, STR("openai"), outcome) ? outcome : REPLY_FAILED;
+}

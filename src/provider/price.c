@@ -1,0 +1,196 @@
+#include "provider/price.h"
+
+#include "base/mem.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+#define DOLLAR INT64_C(1000000000) /* in nano-dollars */
+#define MILLION 1000000
+
+/* Dollars for a million tokens, as nano-dollars. */
+#define USD(dollars) ((int64_t)((dollars)*1000 + 0.5) * (DOLLAR / 1000))
+
+/* Days since 1970-01-01. No call of this program is older than the first. */
+#define DAY_2026_01_01 20454
+#define DAY_2026_10_07 20733
+
+/* List prices, per million tokens, as the vendors' pages said in November 2026. They serve
+ * until the settings say better ones: `prices:`. A model whose price depends on how long its
+ * prompt is, or of which one part could not be confirmed, is left out: unknown is better than
+ * wrong. A pattern must not take in the variants that cost something else (gpt-4o-audio,
+ * gpt-5-pro). */
+static const struct price built_in[] = {
+    /* clang-format off */
+    {STR_INIT("gpt-4o"),                   DAY_2026_01_01, USD(2.50),  USD(10.00), USD(1.25)},
+    {STR_INIT("gpt-4o-2024-08-06"),        DAY_2026_01_01, USD(2.50),  USD(10.00), USD(1.25)},
+    {STR_INIT("gpt-4o-2024-11-20"),        DAY_2026_01_01, USD(2.50),  USD(10.00), USD(1.25)},
+    {STR_INIT("gpt-4o-mini"),              DAY_2026_01_01, USD(0.15),  USD(0.60),  USD(0.075)},
+    {STR_INIT("gpt-4o-mini-2024-07-18"),   DAY_2026_01_01, USD(0.15),  USD(0.60),  USD(0.075)},
+    {STR_INIT("gpt-4.1"),                  DAY_2026_01_01, USD(2.00),  USD(8.00),  USD(0.50)},
+    {STR_INIT("gpt-4.1-2025*"),            DAY_2026_01_01, USD(2.00),  USD(8.00),  USD(0.50)},
+    {STR_INIT("gpt-4.1-mini*"),            DAY_2026_01_01, USD(0.40),  USD(1.60),  USD(0.10)},
+    {STR_INIT("gpt-4.1-nano*"),            DAY_2026_01_01, USD(0.10),  USD(0.40),  USD(0.025)},
+    {STR_INIT("gpt-5"),                    DAY_2026_01_01, USD(1.25),  USD(10.00), USD(0.125)},
+    {STR_INIT("gpt-5-2025*"),              DAY_2026_01_01, USD(1.25),  USD(10.00), USD(0.125)},
+    {STR_INIT("gpt-5-mini*"),              DAY_2026_01_01, USD(0.25),  USD(2.00),  USD(0.025)},
+    {STR_INIT("gpt-5-nano*"),              DAY_2026_01_01, USD(0.05),  USD(0.40),  USD(0.005)},
+    {STR_INIT("gpt-5.2"),                  DAY_2026_01_01, USD(1.75),  USD(14.00), USD(0.175)},
+    {STR_INIT("gpt-5.2-2025*"),            DAY_2026_01_01, USD(1.75),  USD(14.00), USD(0.175)},
+    {STR_INIT("o3"),                       DAY_2026_01_01, USD(2.00),  USD(8.00),  USD(0.50)},
+    {STR_INIT("o3-2025*"),                 DAY_2026_01_01, USD(2.00),  USD(8.00),  USD(0.50)},
+    {STR_INIT("o3-mini*"),                 DAY_2026_01_01, USD(1.10),  USD(4.40),  USD(0.55)},
+    {STR_INIT("o4-mini"),                  DAY_2026_01_01, USD(1.10),  USD(4.40),  USD(0.275)},
+    {STR_INIT("o4-mini-2025*"),            DAY_2026_01_01, USD(1.10),  USD(4.40),  USD(0.275)},
+    {STR_INIT("claude-3-5-haiku*"),        DAY_2026_01_01, USD(0.80),  USD(4.00),  USD(0.08)},
+    {STR_INIT("claude-haiku-4-5*"),        DAY_2026_01_01, USD(1.00),  USD(5.00),  USD(0.10)},
+    {STR_INIT("claude-3-7-sonnet*"),       DAY_2026_01_01, USD(3.00),  USD(15.00), USD(0.30)},
+    {STR_INIT("claude-sonnet-4-0"),        DAY_2026_01_01, USD(3.00),  USD(15.00), USD(0.30)},
+    {STR_INIT("claude-sonnet-4-2025*"),    DAY_2026_01_01, USD(3.00),  USD(15.00), USD(0.30)},
+    {STR_INIT("claude-sonnet-4-5*"),       DAY_2026_01_01, USD(3.00),  USD(15.00), USD(0.30)},
+    {STR_INIT("claude-sonnet-4-6*"),       DAY_2026_01_01, USD(3.00),  USD(15.00), USD(0.30)},
+    {STR_INIT("claude-sonnet-5"),          DAY_2026_01_01, USD(2.00),  USD(10.00), USD(0.20)},
+    {STR_INIT("claude-sonnet-5-5*"),       DAY_2026_01_01, USD(2.00),  USD(10.00), USD(0.20)},
+    {STR_INIT("claude-sonnet-5-5*"),       DAY_2026_10_07, USD(2.00),  USD(10.00), USD(0.10)},
+    {STR_INIT("claude-opus-4-0"),          DAY_2026_01_01, USD(15.00), USD(75.00), USD(1.50)},
+    {STR_INIT("claude-opus-4-2025*"),      DAY_2026_01_01, USD(15.00), USD(75.00), USD(1.50)},
+    {STR_INIT("claude-opus-4-1*"),         DAY_2026_01_01, USD(15.00), USD(75.00), USD(1.50)},
+    {STR_INIT("claude-opus-4-5*"),         DAY_2026_01_01, USD(5.00),  USD(25.00), USD(0.50)},
+    {STR_INIT("claude-opus-4-6*"),         DAY_2026_01_01, USD(5.00),  USD(25.00), USD(0.50)},
+    {STR_INIT("claude-opus-4-7*"),         DAY_2026_01_01, USD(5.00),  USD(25.00), USD(0.50)},
+    {STR_INIT("claude-opus-4-8*"),         DAY_2026_01_01, USD(5.00),  USD(25.00), USD(0.50)},
+    {STR_INIT("claude-opus-5"),            DAY_2026_01_01, USD(5.00),  USD(25.00), USD(0.50)},
+    /* clang-format on */
+};
+
+struct price_book {
+    size_t count, own; /* the first `own` come from the settings */
+    struct price prices[];
+};
+
+static struct str copy(struct str text) {
+    char *at = mem_alloc(text.len ? text.len : 1);
+    if (text.len) memcpy(at, text.at, text.len);
+    return str_of(at, text.len);
+}
+
+struct price_book *price_book_new(const struct price *own, size_t count) {
+    size_t all = count + ARRAY_LEN(built_in);
+    struct price_book *book = mem_zero(1, sizeof(*book) + all * sizeof(struct price));
+    book->own = count;
+    book->count = all;
+    for (size_t i = 0; i < count; i++) {
+        book->prices[i] = own[i];
+        book->prices[i].model = copy(own[i].model);
+    }
+    memcpy(book->prices + count, built_in, sizeof(built_in));
+    return book;
+}
+
+void price_book_free(struct price_book *book) {
+    if (!book) return;
+    for (size_t i = 0; i < book->own; i++) free((char *)(uintptr_t)book->prices[i].model.at);
+    free(book);
+}
+
+/* --- finding ------------------------------------------------------------------------------ */
+
+static bool matches(struct str pattern, struct str model) {
+    if (!str_ends(pattern, STR("*"))) return str_equal(pattern, model);
+    return str_starts(model, str_head(pattern, pattern.len - 1));
+}
+
+/* A longer pattern says more about a model, and its whole name says most. */
+static size_t weight(const struct price *price) {
+    bool open = str_ends(price->model, STR("*"));
+    return 2 * (price->model.len - open) + !open;
+}
+
+/* Whether `a` is the better entry for a model that both match: by its pattern, then the
+ * younger; of two that say the same the first stands. */
+static bool is_better(const struct price *a, const struct price *b) {
+    if (!b || weight(a) != weight(b)) return !b || weight(a) > weight(b);
+    return a->from_day > b->from_day;
+}
+
+static const struct price *find_among(const struct price *prices, size_t count,
+                                      struct str model, int64_t day) {
+    const struct price *found = NULL;
+    for (size_t i = 0; i < count; i++) {
+        const struct price *price = &prices[i];
+        if (price->from_day > day || !matches(price->model, model)) continue;
+        if (is_better(price, found)) found = price;
+    }
+    return found;
+}
+
+static const struct price *find(const struct price_book *book, struct str model, int64_t day) {
+    const struct price *own = find_among(book->prices, book->own, model, day);
+    return own ? own
+               : find_among(book->prices + book->own, book->count - book->own, model, day);
+}
+
+const struct price *price_find(const struct price_book *book, struct str model,
+                               int64_t unix_ms) {
+    int64_t day = unix_ms / (24 * 60 * 60 * 1000);
+    const struct price *found = find(book, model, day);
+    while (!found && str_find_byte(model, '/') < model.len) {
+        model = str_skip(model, str_find_byte(model, '/') + 1);
+        found = find(book, model, day);
+    }
+    return found;
+}
+
+/* --- money -------------------------------------------------------------------------------- */
+
+int64_t price_of(const struct price *price, const struct event_usage *usage) {
+    if (!price || usage->prompt < 0 || usage->completion < 0) return TOKENS_UNKNOWN;
+    int64_t cached = price->cached == TOKENS_UNKNOWN || usage->cached < 0 ? 0 : usage->cached;
+    if (cached > usage->prompt) cached = usage->prompt;
+    __int128 sum = (__int128)(usage->prompt - cached) * price->input +
+                   (__int128)usage->completion * price->output;
+    if (cached) sum += (__int128)cached * price->cached;
+    sum = (sum + MILLION - 1) / MILLION;
+    return sum > INT64_MAX ? INT64_MAX : (int64_t)sum;
+}
+
+bool price_read_dollars(struct str text, int64_t *ret, struct err *e) {
+    int64_t nano = 0, unit = DOLLAR;
+    bool point = false, digits = false;
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.at[i];
+        if (c == '.' && !point) {
+            point = true;
+            continue;
+        }
+        bool fits = nano <= (INT64_MAX - 9 * DOLLAR) / 10;
+        if (c < '0' || c > '9' || !fits) goto refuse;
+        if (point && unit == 1) {
+            if (c == '0') continue;
+            goto refuse;
+        }
+        digits = true;
+        nano = point ? nano + (c - '0') * (unit /= 10) : nano * 10 + (c - '0') * DOLLAR;
+    }
+    if (!digits) goto refuse;
+    *ret = nano;
+    return true;
+
+refuse:
+    return err_set(e, ERR_INVALID_ARGUMENT,
+                   "'" STR_FMT
+                   "' is no amount of dollars; write 2.50, with at most nine digits "
+                   "behind the point",
+                   STR_ARG(str_head(text, 40)));
+}
+
+void price_append_dollars(struct buf *out, int64_t nano) {
+    char digits[16];
+    int64_t rest = nano % DOLLAR;
+    buf_append_u64(out, (uint64_t)(nano / DOLLAR));
+    size_t len = 9;
+    for (size_t i = 9; i-- > 0; rest /= 10) digits[i] = (char)('0' + rest % 10);
+    while (len > 2 && digits[len - 1] == '0') len--;
+    buf_append_byte(out, '.');
+    buf_append(out, str_of(digits, len));
+}

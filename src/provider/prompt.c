@@ -1,0 +1,193 @@
+#include "provider/prompt.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+
+/* A walk through the messages. */
+struct walk {
+    const struct provider_request *request;
+    struct str dialect;
+    size_t at;
+};
+
+/* One reply of the agent: messages from..end. */
+struct reply_span {
+    size_t from, end;
+    const struct message *opaque, *text; /* or NULL */
+    size_t calls_from;
+};
+
+static bool is_own(const struct provider_request *request, const struct message *message) {
+    return str_equal(message->agent, request->agent);
+}
+
+/* --- calls and their results -------------------------------------------------------------- */
+
+static bool is_call_named(const struct message *message, struct str call_id) {
+    return message->role == MESSAGE_TOOL_CALL && str_equal(message->call_id, call_id);
+}
+
+/* The newest call before `index` that has this id, or NULL. */
+static const struct message *call_before(const struct provider_request *request, size_t index,
+                                         struct str call_id) {
+    for (size_t i = index; i-- > 0;) {
+        if (is_call_named(&request->messages[i], call_id)) return &request->messages[i];
+    }
+    return NULL;
+}
+
+/* The result of the call at `index` of a reply, or NULL. Ids come again in later replies, and
+ * careless servers repeat one within a reply: then results answer in the order of the calls. */
+static const struct message *result_of(const struct provider_request *request,
+                                       const struct reply_span *reply, size_t index) {
+    struct str call_id = request->messages[index].call_id;
+    size_t before = 0;
+    for (size_t i = reply->calls_from; i < index; i++)
+        before += is_call_named(&request->messages[i], call_id);
+    for (size_t i = reply->end; i < request->message_count; i++) {
+        const struct message *message = &request->messages[i];
+        if (is_call_named(message, call_id)) return NULL;
+        if (message->role != MESSAGE_TOOL_RESULT) continue;
+        if (str_equal(message->call_id, call_id) && before-- == 0) return message;
+    }
+    return NULL;
+}
+
+/* --- the agent's own replies -------------------------------------------------------------- */
+
+static struct reply_span span_of(const struct provider_request *request, size_t from) {
+    struct reply_span span = {.from = from, .end = from};
+    const struct message *at = &request->messages[from];
+    const struct message *end = request->messages + request->message_count;
+    if (at->role == MESSAGE_OPAQUE) span.opaque = at++;
+    if (at < end && at->role == MESSAGE_AGENT && is_own(request, at)) span.text = at++;
+    span.calls_from = (size_t)(at - request->messages);
+    while (at < end && at->role == MESSAGE_TOOL_CALL && is_own(request, at)) at++;
+    span.end = (size_t)(at - request->messages);
+    return span;
+}
+
+static void add_reply(struct prompt *prompt, struct walk *walk) {
+    const struct provider_request *request = walk->request;
+    struct reply_span span = span_of(request, walk->at);
+    walk->at = span.end;
+
+    struct prompt_turn turn = {.role = PROMPT_AGENT,
+                               .text = span.text ? span.text->text : STR_EMPTY,
+                               .opaque = STR_EMPTY,
+                               .calls = prompt->calls + prompt->call_count};
+    for (size_t i = span.calls_from; i < span.end; i++) {
+        const struct message *result = result_of(request, &span, i);
+        if (!result) continue;
+        prompt->calls[prompt->call_count++] =
+            (struct prompt_call){&request->messages[i], result};
+        turn.call_count++;
+    }
+    if (turn.text.len == 0 && turn.call_count == 0) return;
+
+    bool whole = turn.call_count == span.end - span.calls_from;
+    if (whole && span.opaque && str_equal(span.opaque->tool, walk->dialect))
+        turn.opaque = span.opaque->text;
+    prompt->turns[prompt->turn_count++] = turn;
+}
+
+/* --- what others did ---------------------------------------------------------------------- */
+
+/* Append the line that tells of `message`; nothing for what is not worth one. */
+static void tell(const struct walk *walk, const struct message *message, struct buf *out) {
+    const struct provider_request *request = walk->request;
+    const struct message *call = message;
+    switch (message->role) {
+    case MESSAGE_AGENT:
+        if (message->text.len == 0) return;
+        buf_printf(out, "\n[" STR_FMT "] said: ", STR_ARG(message->agent));
+        break;
+    case MESSAGE_TOOL_RESULT:
+        call = call_before(request, walk->at, message->call_id);
+        if (!call || is_own(request, call)) return; /* orphaned, or told with its reply */
+        buf_printf(out,
+                   "\n[" STR_FMT "] `" STR_FMT "` tool returned result: ", STR_ARG(call->agent),
+                   STR_ARG(call->tool));
+        break;
+    case MESSAGE_TOOL_CALL:
+        buf_printf(out, "\n[" STR_FMT "] called tool `" STR_FMT "` with parameters: ",
+                   STR_ARG(call->agent), STR_ARG(call->tool));
+        break;
+    default: return; /* MESSAGE_OPAQUE: only its own agent can use it */
+    }
+    buf_append(out, message->text);
+}
+
+static bool begins_reply(const struct walk *walk) {
+    const struct message *message = &walk->request->messages[walk->at];
+    bool can = message->role == MESSAGE_OPAQUE || message->role == MESSAGE_AGENT ||
+               message->role == MESSAGE_TOOL_CALL;
+    return can && is_own(walk->request, message);
+}
+
+static bool is_user(const struct walk *walk) {
+    return walk->request->messages[walk->at].role == MESSAGE_USER;
+}
+
+static bool more(const struct walk *walk) {
+    return walk->at < walk->request->message_count;
+}
+
+/* As many messages as follow each other become one turn. */
+static bool add_context(struct prompt *prompt, struct walk *walk, struct err *e) {
+    struct buf told;
+    struct prompt_turn turn = {.role = PROMPT_USER, .foreign = true, .opaque = STR_EMPTY};
+    buf_init(&told, PROMPT_MAX_BYTES);
+    buf_append(&told, STR("For context:"));
+    size_t heading = told.len;
+    for (; more(walk) && !is_user(walk) && !begins_reply(walk); walk->at++)
+        tell(walk, &walk->request->messages[walk->at], &told);
+
+    bool any = told.len > heading;
+    bool fits = buf_ok(&told) && (!any || arena_str(prompt->arena, buf_str(&told), &turn.text));
+    buf_done(&told);
+    if (!fits)
+        return err_set(e, ERR_TOO_LARGE,
+                       "the conversation holds more than %u MiB of other agents' words",
+                       (unsigned)(PROMPT_MAX_BYTES / MIB));
+    if (any) prompt->turns[prompt->turn_count++] = turn;
+    return true;
+}
+
+/* --- the whole ---------------------------------------------------------------------------- */
+
+static void add_user(struct prompt *prompt, struct walk *walk) {
+    struct str text = walk->request->messages[walk->at++].text;
+    if (text.len == 0) return;
+    prompt->turns[prompt->turn_count++] =
+        (struct prompt_turn){.role = PROMPT_USER, .text = text, .opaque = STR_EMPTY};
+}
+
+bool prompt_init(struct prompt *prompt, const struct provider_request *request,
+                 struct str dialect, struct err *e) {
+    *prompt = (struct prompt){
+        .turns = mem_zero(request->message_count, sizeof(struct prompt_turn)),
+        .calls = mem_zero(request->message_count, sizeof(struct prompt_call)),
+        .arena = arena_new(PROMPT_MAX_BYTES),
+    };
+    struct walk walk = {.request = request, .dialect = dialect};
+    while (more(&walk)) {
+        if (is_user(&walk)) {
+            add_user(prompt, &walk);
+        } else if (begins_reply(&walk)) {
+            add_reply(prompt, &walk);
+        } else if (!add_context(prompt, &walk, e)) {
+            prompt_done(prompt);
+            return false;
+        }
+    }
+    return true;
+}
+
+void prompt_done(struct prompt *prompt) {
+    free(prompt->turns);
+    free(prompt->calls);
+    arena_free(prompt->arena);
+    *prompt = (struct prompt){0};
+}

@@ -1,0 +1,157 @@
+#include "provider/remote.h"
+
+#include "base/mem.h"
+#include "provider/remote_inner.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* With the version of daemon.h; a test compares the two. */
+#define USER_AGENT "weir/0.1.0"
+
+/* Of the copied settings: far more than anybody configures. */
+#define OPTIONS_MAX_BYTES MIB
+
+const struct remote_options remote_defaults = {
+    .connect_ms = 10000,
+    .first_byte_ms = 60000,
+    .stall_ms = 60000,
+    .total_ms = 600000,
+    .retries_max = 2,
+    .pause_ms = 500,
+    .pause_max_ms = 30000,
+    .reply_max_bytes = 16 * MIB,
+};
+
+static void remote_free(struct provider *provider) {
+    struct remote *remote = CONTAINER_OF(provider, struct remote, base);
+    arena_free(remote->arena);
+    free(remote);
+}
+
+/* --- a copy of the settings --------------------------------------------------------------- */
+
+static struct str keep(struct remote *remote, struct str text) {
+    struct str kept = STR_EMPTY;
+    bool fits = arena_str(remote->arena, text, &kept);
+    assert(fits);
+    return kept;
+}
+
+static void keep_settings(struct remote *remote, const struct remote_options *options) {
+    remote->arena = arena_new(OPTIONS_MAX_BYTES);
+    remote->options = *options;
+    remote->options.name = remote->base.name = keep(remote, options->name);
+    remote->options.settings = (struct dialect_settings){
+        .base_url = keep(remote, options->settings.base_url),
+        .model = keep(remote, options->settings.model),
+        .query = keep(remote, options->settings.query),
+        .key = keep(remote, str_trim(options->settings.key)), /* files end with a line break */
+        .key_header = keep(remote, options->settings.key_header),
+    };
+    remote->options.headers = NULL; /* they are among remote->headers */
+    remote->options.header_count = 0;
+}
+
+/* --- headers ------------------------------------------------------------------------------ */
+
+enum shown { SHOWN, SECRET };
+
+/* A later header replaces an earlier one of its name: what is configured has the last word. */
+static void set_header(struct remote *remote, struct str name, struct str value,
+                       enum shown shown) {
+    size_t at = 0;
+    while (at < remote->header_count && !str_equal_nocase(remote->headers[at].name, name)) at++;
+    if (at == remote->header_count) remote->header_count++;
+    remote->headers[at] = (struct http_header){keep(remote, name), keep(remote, value)};
+    remote->secret[at] = shown == SECRET;
+}
+
+static void set_key(struct remote *remote, const struct dialect *dialect) {
+    struct str own = remote->options.settings.key_header; /* Azure's "api-key" */
+    struct buf value;
+    buf_init(&value, OPTIONS_MAX_BYTES);
+    if (own.len == 0) buf_append(&value, str_from(dialect->key_prefix));
+    buf_append(&value, remote->options.settings.key);
+    set_header(remote, own.len ? own : str_from(dialect->key_header), buf_str(&value), SECRET);
+    buf_done(&value);
+}
+
+static void set_headers(struct remote *remote, const struct remote_options *options) {
+    const struct dialect *dialect = options->dialect;
+    size_t max = 4 + dialect->header_count + options->header_count;
+    remote->headers = arena_alloc(remote->arena, max * sizeof(*remote->headers));
+    remote->secret = arena_alloc(remote->arena, max * sizeof(*remote->secret));
+    assert(remote->headers && remote->secret);
+
+    set_header(remote, STR("content-type"), STR("application/json"), SHOWN);
+    set_header(remote, STR("accept"), STR("text/event-stream"), SHOWN);
+    set_header(remote, STR("user-agent"), STR(USER_AGENT), SHOWN);
+    for (size_t i = 0; i < dialect->header_count; i++)
+        set_header(remote, dialect->headers[i].name, dialect->headers[i].value, SHOWN);
+    if (remote->options.settings.key.len) set_key(remote, dialect);
+    /* Gateways take their own keys in headers: nobody is shown what they hold. */
+    for (size_t i = 0; i < options->header_count; i++)
+        set_header(remote, options->headers[i].name, options->headers[i].value, SECRET);
+}
+
+/* --- the provider ------------------------------------------------------------------------- */
+
+static const struct provider_kind remote_kind = {
+    .name = "remote",
+    .start = remote_call_start,
+    .pause = remote_call_pause,
+    .resume = remote_call_resume,
+    .cancel = remote_call_cancel,
+    .free = remote_free,
+};
+
+struct provider *remote_provider_new(const struct remote_options *options) {
+    assert(options->dialect && options->pool);
+    struct remote *remote = MEM_NEW(struct remote);
+    remote->base.kind = &remote_kind;
+    keep_settings(remote, options);
+    set_headers(remote, options);
+    return &remote->base;
+}
+
+/* --- for people --------------------------------------------------------------------------- */
+
+#define DESCRIBED_MAX_BYTES (64 * KIB)
+
+static void describe_headers(const struct remote *remote, struct buf *out) {
+    struct str key = remote->options.settings.key;
+    for (size_t i = 0; i < remote->header_count; i++) {
+        struct str value = remote->headers[i].value;
+        bool prefixed = key.len && str_ends(value, key);
+        if (remote->secret[i]) value = str_head(value, prefixed ? value.len - key.len : 0);
+        buf_printf(out, STR_FMT ": " STR_FMT "%s\n", STR_ARG(remote->headers[i].name),
+                   STR_ARG(value), remote->secret[i] ? "***" : "");
+    }
+}
+
+void remote_describe(const struct provider *provider, struct buf *out) {
+    const struct remote *remote = CONTAINER_OF(provider, const struct remote, base);
+    const struct dialect *dialect = remote->options.dialect;
+    const struct dialect_settings *settings = &remote->options.settings;
+    static const struct message question = {.role = MESSAGE_USER,
+                                            .text = STR_INIT("Say hello in one word.")};
+    struct provider_request request = {
+        .agent = STR("test"), .messages = &question, .message_count = 1};
+    struct err e;
+    struct buf text;
+    buf_init(&text, DESCRIBED_MAX_BYTES);
+
+    dialect->url(settings, &request, &text);
+    buf_append(out, STR("POST "));
+    reply_append_safe(out, buf_str(&text), KIB);
+    buf_append_byte(out, '\n');
+    describe_headers(remote, out);
+    buf_append_byte(out, '\n');
+
+    buf_clear(&text);
+    bool asked = dialect->body(settings, &request, &text, &e);
+    buf_append(out, asked ? buf_str(&text) : err_text(&e));
+    buf_append_byte(out, '\n');
+    buf_done(&text);
+}

@@ -1,0 +1,471 @@
+/* remote_call: one question to a model API, from the request to its ending. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "provider/gate.h"
+#include "provider/remote_inner.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define BODY_MAX_BYTES (64 * MIB) /* a conversation that is longer fits no model */
+#define URL_MAX_BYTES (8 * KIB)
+
+/* Of an answer that is no stream: what it says about its failure stands at its beginning. */
+#define REFUSAL_MAX_BYTES (64 * KIB)
+
+#define TO(state) (1u << (state))
+
+struct provider_call {
+    const struct remote *remote;
+    struct loop *loop;
+    struct gate gate; /* to the sink */
+    enum remote_state state;
+    unsigned inside;  /* callbacks of ours on the stack: the last one to leave frees */
+    struct task task; /* goes on where the start or a pause held it up */
+    uint64_t start_ms;
+
+    struct buf url, body; /* the same for each attempt */
+    struct http_call *http;
+    unsigned retries;
+    uint64_t random;
+    struct timer timer; /* while waiting */
+    bool due;           /* it fired during a pause */
+
+    unsigned status; /* of an answer that is no stream; 0 before its head */
+    int64_t retry_after_ms;
+    struct buf type, refusal; /* its content type, and what it says */
+
+    struct sse *sse; /* of an answer that is a stream */
+    struct reply *reply;
+    bool spoiled; /* the reply failed before its end */
+
+    bool ended; /* all is said but the ending itself */
+    enum reply_outcome outcome;
+    struct str model;
+    struct reply_failure failure;
+};
+
+static const struct remote_options *options_of(const struct provider_call *call) {
+    return &call->remote->options;
+}
+
+/* --- states ------------------------------------------------------------------------------- */
+
+/* clang-format off */
+static const struct {
+    struct str name;
+    unsigned may_become;
+} states[REMOTE_STATE_COUNT] = {
+    [REMOTE_ASKING]    = {STR_INIT("asking"),    TO(REMOTE_WAITING) | TO(REMOTE_STREAMING) |
+                                                 TO(REMOTE_OVER)},
+    [REMOTE_WAITING]   = {STR_INIT("waiting"),   TO(REMOTE_ASKING) | TO(REMOTE_OVER)},
+    [REMOTE_STREAMING] = {STR_INIT("streaming"), TO(REMOTE_OVER)},
+    [REMOTE_OVER]      = {STR_INIT("over"),      0},
+};
+/* clang-format on */
+
+bool remote_may_become(enum remote_state state, enum remote_state next) {
+    return states[state].may_become & TO(next);
+}
+
+struct str remote_state_name(enum remote_state state) {
+    return states[state].name;
+}
+
+/* The only function that writes call->state after the start. */
+static void move(struct provider_call *call, enum remote_state next) {
+    assert(remote_may_become(call->state, next));
+    call->state = next;
+}
+
+static void call_free(struct provider_call *call) {
+    timer_stop(&call->timer);
+    task_cancel(&call->task);
+    if (call->http) http_cancel(call->http);
+    if (call->reply) options_of(call)->dialect->reply_free(call->reply);
+    sse_free(call->sse);
+    gate_done(&call->gate);
+    buf_done(&call->url);
+    buf_done(&call->body);
+    buf_done(&call->type);
+    buf_done(&call->refusal);
+    free(call);
+}
+
+/* Everything that can end in a callback of the sink stands between these two: it may cancel,
+ * and the call must outlive those who are still on the stack. */
+static void enter(struct provider_call *call) {
+    call->inside++;
+}
+
+static void leave(struct provider_call *call) {
+    call->inside--;
+    if (call->state == REMOTE_OVER && !call->inside) call_free(call);
+}
+
+static void stop_http(struct provider_call *call) {
+    struct http_call *http = call->http;
+    call->http = NULL;
+    if (http) http_cancel(http);
+}
+
+/* --- endings ------------------------------------------------------------------------------ */
+
+static void tell_ending(struct provider_call *call) {
+    const struct provider_sink *sink = &call->gate.sink;
+    move(call, REMOTE_OVER);
+    if (call->outcome == REPLY_FAILED) {
+        sink->on_failed(&call->failure.why, str_from(call->failure.reason), call->gate.ctx);
+    } else {
+        sink->on_done(call->model, call->gate.ctx);
+    }
+}
+
+/* All was heard: end, now or behind what is still to be told. */
+static void settle(struct provider_call *call, enum reply_outcome outcome) {
+    call->ended = true;
+    call->outcome = outcome;
+    if (outcome == REPLY_FAILED) failure_word(call->remote, &call->failure);
+    if (outcome == REPLY_CUT)
+        gate_sink.on_note(STR("the reply was cut at its token limit"), &call->gate);
+    bool now = call->state != REMOTE_OVER && !call->gate.closed && gate_is_empty(&call->gate);
+    if (now) tell_ending(call);
+}
+
+/* --- asking, and asking again ------------------------------------------------------------- */
+
+static const struct http_sink http_sink;
+
+static uint64_t elapsed_ms(const struct provider_call *call) {
+    return loop_now_ms(call->loop) - call->start_ms;
+}
+
+static bool is_expired(const struct provider_call *call) {
+    uint64_t total_ms = options_of(call)->total_ms;
+    return total_ms && elapsed_ms(call) >= total_ms;
+}
+
+static void ask(struct provider_call *call) {
+    const struct remote_options *options = options_of(call);
+    struct http_request request = {
+        .method = STR("POST"),
+        .url = buf_str(&call->url),
+        .headers = call->remote->headers,
+        .header_count = call->remote->header_count,
+        .body = buf_str(&call->body),
+        .connect_ms = options->connect_ms,
+        .first_byte_ms = options->first_byte_ms,
+        .stall_ms = options->stall_ms,
+        .total_ms = options->total_ms ? options->total_ms - elapsed_ms(call) : 0,
+        .body_max_bytes = options->reply_max_bytes,
+    };
+    call->status = 0;
+    call->retry_after_ms = -1;
+    buf_clear(&call->refusal);
+    buf_clear(&call->type);
+    call->http = http_start(options->pool, call->loop, &request, &http_sink, call);
+}
+
+static void settle_late(struct provider_call *call, enum http_stage stage) {
+    const struct remote_options *options = options_of(call);
+    failure_timeout(options, stage, is_expired(call), &call->failure);
+    settle(call, REPLY_FAILED);
+}
+
+static void ask_again(struct provider_call *call) {
+    call->due = false;
+    if (is_expired(call)) { /* the pause of a slow listener outlasted it */
+        settle_late(call, HTTP_WAITING);
+        return;
+    }
+    move(call, REMOTE_ASKING);
+    ask(call);
+}
+
+/* Marsaglia's xorshift: nobody's secret depends on it, it only keeps callers from asking again
+ * all at once. */
+static uint64_t roll(uint64_t *random) {
+    *random ^= *random << 13;
+    *random ^= *random >> 7;
+    *random ^= *random << 17;
+    return *random;
+}
+
+uint64_t remote_pause_ms(const struct remote_options *options, unsigned retry,
+                         uint64_t *random) {
+    uint64_t pause = options->pause_ms;
+    for (unsigned i = 0; i < retry && pause < options->pause_max_ms; i++) pause *= 2;
+    if (pause > options->pause_max_ms) pause = options->pause_max_ms;
+    return pause - pause / 4 + roll(random) % (pause / 2 + 1);
+}
+
+/* As long as the peer said, and a little that differs from caller to caller. */
+static uint64_t wait_ms(struct provider_call *call) {
+    uint64_t pause = remote_pause_ms(options_of(call), call->retries, &call->random);
+    if (call->retry_after_ms <= 0) return pause;
+    return (uint64_t)call->retry_after_ms + pause / 4;
+}
+
+/* False: it is not worth waiting. */
+static bool wait_and_ask_again(struct provider_call *call) {
+    const struct remote_options *options = options_of(call);
+    if (call->retries == options->retries_max) return false;
+    if (call->retry_after_ms > 0 && (uint64_t)call->retry_after_ms > options->pause_max_ms)
+        return false;
+    uint64_t wait = wait_ms(call);
+    if (options->total_ms && elapsed_ms(call) + wait >= options->total_ms) return false;
+    call->retries++;
+    log_often(LOG_INFO, "provider '" STR_FMT "' did not answer (%s), asking again in %llu ms",
+              STR_ARG(options->name), call->failure.reason, (unsigned long long)wait);
+    move(call, REMOTE_WAITING);
+    timer_start(&call->timer, wait);
+    return true;
+}
+
+static void on_due(void *ctx) {
+    struct provider_call *call = ctx;
+    call->due = true;
+    enter(call);
+    if (!call->gate.closed) ask_again(call);
+    leave(call);
+}
+
+/* --- no answer ---------------------------------------------------------------------------- */
+
+/* Whoever was connected and then thought for too long would do so again. */
+static void unanswered(struct provider_call *call, const struct err *failed,
+                       enum http_stage stage) {
+    bool late = failed->code == ERR_DEADLINE_EXCEEDED;
+    if (late) {
+        failure_timeout(options_of(call), stage, is_expired(call), &call->failure);
+    } else {
+        failure_unreachable(failed, &call->failure);
+    }
+    bool again = late ? stage == HTTP_CONNECTING : failed->code == ERR_UNAVAILABLE;
+    if (again && wait_and_ask_again(call)) return;
+    settle(call, REPLY_FAILED);
+}
+
+/* --- an answer that is no stream ---------------------------------------------------------- */
+
+static bool worth_asking_again(unsigned status) {
+    return status == 408 || status == 409 || status == 429 || status >= 500;
+}
+
+static void refused(struct provider_call *call) {
+    failure_refused(options_of(call)->dialect, call->status, buf_str(&call->type),
+                    buf_str(&call->refusal), &call->failure);
+    bool broke = strcmp(call->failure.reason, PROVIDER_QUOTA) == 0; /* waiting earns nothing */
+    if (!broke && worth_asking_again(call->status) && wait_and_ask_again(call)) return;
+    settle(call, REPLY_FAILED);
+}
+
+static void take_refusal(struct provider_call *call, struct str bytes) {
+    struct str head = str_head(bytes, REFUSAL_MAX_BYTES - call->refusal.len);
+    buf_append(&call->refusal, head);
+    if (call->refusal.len < REFUSAL_MAX_BYTES) return;
+    stop_http(call);
+    refused(call);
+}
+
+/* --- an answer that is a stream ----------------------------------------------------------- */
+
+static void on_event(const struct sse_event *event, void *ctx) {
+    struct provider_call *call = ctx;
+    if (options_of(call)->dialect->feed(call->reply, event)) return;
+    call->spoiled = true;
+    sse_stop(call->sse);
+}
+
+static bool is_event_stream(struct str type) {
+    struct str rest;
+    return str_equal_nocase(str_trim(str_split(type, ';', &rest)), STR("text/event-stream"));
+}
+
+static void begin_stream(struct provider_call *call) {
+    const struct remote_options *options = options_of(call);
+    size_t limit =
+        options->reply_max_bytes ? options->reply_max_bytes : remote_defaults.reply_max_bytes;
+    move(call, REMOTE_STREAMING);
+    call->sse = sse_new(limit, on_event, call);
+    call->reply = options->dialect->reply_new(&gate_sink, &call->gate);
+}
+
+static void settle_spoiled(struct provider_call *call) {
+    call->failure = call->reply->failure;
+    settle(call, REPLY_FAILED);
+}
+
+static void settle_broken(struct provider_call *call, const struct err *why) {
+    failure_broken(why, &call->failure);
+    settle(call, REPLY_FAILED);
+}
+
+static void take_stream(struct provider_call *call, struct str bytes) {
+    struct err e;
+    bool fits = sse_feed(call->sse, bytes, &e);
+    if (call->state == REMOTE_OVER) return; /* cancelled by what it heard */
+    if (fits && !call->spoiled) return;
+    stop_http(call);
+    if (call->spoiled) {
+        settle_spoiled(call);
+    } else {
+        settle_broken(call, &e);
+    }
+}
+
+/* The connection broke, or its time was up, in the middle of the stream. */
+static void stream_broke(struct provider_call *call, const struct err *failed,
+                         enum http_stage stage) {
+    if (failed->code == ERR_DEADLINE_EXCEEDED) {
+        settle_late(call, stage);
+    } else {
+        settle_broken(call, failed);
+    }
+}
+
+static void stream_ended(struct provider_call *call) {
+    struct str model = STR_EMPTY;
+    enum reply_outcome outcome = options_of(call)->dialect->end(call->reply, &model);
+    if (call->state == REMOTE_OVER) return; /* cancelled by what it heard last */
+    if (outcome == REPLY_FAILED) {
+        settle_spoiled(call);
+        return;
+    }
+    call->model = model.len ? model : call->model;
+    settle(call, outcome);
+}
+
+/* --- what the HTTP side tells ------------------------------------------------------------- */
+
+static void on_head(const struct http_head *head, void *ctx) {
+    struct provider_call *call = ctx;
+    if (head->status == 200 && is_event_stream(head->content_type)) {
+        begin_stream(call);
+        return;
+    }
+    call->status = head->status;
+    call->retry_after_ms = head->retry_after_ms;
+    buf_append(&call->type, str_head(head->content_type, KIB));
+}
+
+static void on_body(struct str bytes, void *ctx) {
+    struct provider_call *call = ctx;
+    enter(call);
+    if (call->state == REMOTE_STREAMING) {
+        take_stream(call, bytes);
+    } else {
+        take_refusal(call, bytes);
+    }
+    leave(call);
+}
+
+static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
+    struct provider_call *call = ctx;
+    call->http = NULL;
+    enter(call);
+    if (call->state == REMOTE_STREAMING) {
+        if (failed) {
+            stream_broke(call, failed, stage);
+        } else {
+            stream_ended(call);
+        }
+    } else if (call->status) {
+        refused(call); /* with what came of it: its status says enough */
+    } else {
+        unanswered(call, failed, stage);
+    }
+    leave(call);
+}
+
+static const struct http_sink http_sink = {on_head, on_body, on_end};
+
+/* --- what the run does with a call -------------------------------------------------------- */
+
+/* Nothing is told before start() has returned, and nothing from inside resume(). */
+static void go_on(void *ctx) {
+    struct provider_call *call = ctx;
+    enter(call);
+    gate_release(&call->gate);
+    if (call->state != REMOTE_OVER && !call->gate.closed) {
+        if (call->ended) {
+            tell_ending(call);
+        } else if (call->due) {
+            ask_again(call);
+        } else if (call->http) {
+            http_resume(call->http);
+        }
+    }
+    leave(call);
+}
+
+/* What cannot be asked ends the call, in the first turn after its start. */
+static bool write_request(struct provider_call *call, const struct provider_request *request) {
+    const struct remote_options *options = options_of(call);
+    struct err e;
+    options->dialect->url(&options->settings, request, &call->url);
+    call->failure.reason = PROVIDER_REJECTED;
+    if (!options->dialect->body(&options->settings, request, &call->body, &e)) {
+        call->failure.why = e;
+        return false;
+    }
+    if (buf_ok(&call->body) && buf_ok(&call->url)) return true;
+    call->failure.reason = MODEL_CONTEXT;
+    return err_set(&call->failure.why, ERR_INVALID_ARGUMENT, "the request is too long to send");
+}
+
+static uint64_t seed(const struct provider_call *call) {
+    return (clock_mono_us() ^ ((uint64_t)(uintptr_t)call << 20)) | 1;
+}
+
+struct provider_call *remote_call_start(struct provider *provider, struct loop *loop,
+                                        const struct provider_request *request,
+                                        const struct provider_sink *sink, void *ctx) {
+    struct provider_call *call = MEM_NEW(struct provider_call);
+    call->remote = CONTAINER_OF(provider, const struct remote, base);
+    call->loop = loop;
+    call->start_ms = loop_now_ms(loop);
+    call->random = seed(call);
+    call->model = request->model.len ? request->model : options_of(call)->settings.model;
+    gate_init(&call->gate, sink, ctx);
+    task_init(&call->task, go_on, call);
+    timer_init(&call->timer, loop, on_due, call);
+    buf_init(&call->url, URL_MAX_BYTES);
+    buf_init(&call->body, BODY_MAX_BYTES);
+    buf_init(&call->type, KIB);
+    buf_init(&call->refusal, REFUSAL_MAX_BYTES);
+    if (write_request(call, request)) {
+        ask(call);
+    } else {
+        call->ended = true;
+        call->outcome = REPLY_FAILED;
+        failure_word(call->remote, &call->failure);
+        loop_defer(loop, &call->task);
+    }
+    return call;
+}
+
+void remote_call_pause(struct provider_call *call) {
+    if (call->gate.closed) return;
+    call->gate.closed = true;
+    task_cancel(&call->task);
+    if (call->http) http_pause(call->http);
+}
+
+void remote_call_resume(struct provider_call *call) {
+    if (!call->gate.closed) return;
+    call->gate.closed = false;
+    loop_defer(call->loop, &call->task);
+}
+
+void remote_call_cancel(struct provider_call *call) {
+    move(call, REMOTE_OVER);
+    call->gate.shut = true;
+    if (call->reply) call->reply->stopped = true;
+    if (call->sse) sse_stop(call->sse);
+    timer_stop(&call->timer);
+    task_cancel(&call->task);
+    stop_http(call);
+    if (!call->inside) call_free(call);
+}

@@ -1,0 +1,139 @@
+/* remote_failure: what a failed call says, to programs and to people. */
+#include "base/units.h"
+#include "provider/remote_inner.h"
+#include "provider/safe.h"
+
+/* Of what others say, so that our own words around it are never cut. */
+#define QUOTED_MAX_BYTES 200
+#define TYPE_MAX_BYTES 60
+#define NAME_MAX_BYTES 60
+
+/* --- time, and nobody there --------------------------------------------------------------- */
+
+void failure_timeout(const struct remote_options *options, enum http_stage stage, bool expired,
+                     struct reply_failure *ret) {
+    const struct {
+        const char *what;
+        uint64_t ms;
+    } limits[] = {
+        [HTTP_CONNECTING] = {"there was no connection within ", options->connect_ms},
+        [HTTP_WAITING] = {"its answer did not begin within ", options->first_byte_ms},
+        [HTTP_READING] = {"its answer stood still for ", options->stall_ms},
+        [HTTP_COMPLETE] = {"its answer was not complete after ", options->total_ms},
+    };
+    enum http_stage limit = expired ? HTTP_COMPLETE : stage;
+    struct buf why;
+    buf_init(&why, ERR_TEXT_BYTES);
+    buf_append(&why, str_from(limits[limit].what));
+    units_append_duration(&why, limits[limit].ms * 1000);
+    ret->reason = PROVIDER_TIMEOUT;
+    err_set(&ret->why, ERR_DEADLINE_EXCEEDED, STR_FMT, STR_ARG(buf_str(&why)));
+    buf_done(&why);
+}
+
+/* "`what`: `why`", with the other side's words made safe. */
+static void set(struct reply_failure *ret, const char *reason, const char *what,
+                const struct err *why) {
+    struct buf text;
+    buf_init(&text, ERR_TEXT_BYTES);
+    reply_append_safe(&text, err_text(why), QUOTED_MAX_BYTES);
+    ret->reason = reason;
+    err_set(&ret->why, ERR_UNAVAILABLE, "%s: " STR_FMT, what, STR_ARG(buf_str(&text)));
+    buf_done(&text);
+}
+
+void failure_unreachable(const struct err *why, struct reply_failure *ret) {
+    set(ret, PROVIDER_UNREACHABLE, "it cannot be reached", why);
+}
+
+void failure_broken(const struct err *why, struct reply_failure *ret) {
+    set(ret, PROVIDER_BROKEN, "its answer was cut off", why);
+}
+
+/* --- an answer that is no stream ---------------------------------------------------------- */
+
+/* Text that is no JSON becomes a JSON string, for the one function that reads what vendors
+ * say. */
+static struct json body_of(struct str text, struct buf *room) {
+    struct json body = {.kind = JSON_NONE};
+    struct err e;
+    if (json_read(text, &body, &e)) return body;
+    struct str words = str_trim(text);
+    if (words.len && json_put_str(room, words) && json_read(buf_str(room), &body, &e))
+        return body;
+    return (struct json){.kind = JSON_NONE};
+}
+
+/* 200, but neither a stream nor an error. */
+static void set_no_stream(const char *title, struct str type, struct str text,
+                          struct reply_failure *ret) {
+    struct buf shown_type, shown;
+    buf_init(&shown_type, ERR_TEXT_BYTES);
+    buf_init(&shown, ERR_TEXT_BYTES);
+    reply_append_safe(&shown_type, type, TYPE_MAX_BYTES);
+    reply_append_safe(&shown, text, QUOTED_MAX_BYTES);
+    err_set(&ret->why, ERR_UNAVAILABLE,
+            "%s answered 200 with '" STR_FMT "' and no event stream (" STR_FMT
+            "); check its base URL",
+            title, STR_ARG(buf_str(&shown_type)), STR_ARG(buf_str(&shown)));
+    buf_done(&shown_type);
+    buf_done(&shown);
+}
+
+void failure_refused(const struct dialect *dialect, unsigned status, struct str type,
+                     struct str text, struct reply_failure *ret) {
+    struct buf room;
+    buf_init(&room, 6 * text.len + 2); /* each byte may need an escape */
+    struct json body = body_of(text, &room);
+    struct json object = body.kind == JSON_ARRAY ? json_at(body, 0) : body;
+    ret->reason = PROVIDER_BROKEN;
+    if (status != 200) {
+        reply_failure_of(dialect->title, status, body, ret);
+    } else if (json_find(object, STR("error")).kind > JSON_NONE &&
+               json_find(object, STR("error")).kind != JSON_NULL) {
+        reply_failure_of(dialect->title, 0, body, ret);
+    } else if (object.kind == JSON_OBJECT) {
+        err_set(&ret->why, ERR_UNAVAILABLE,
+                "%s answered with one whole reply where a stream was asked for: this server "
+                "passes over \"stream\": true and cannot be used",
+                dialect->title);
+    } else {
+        set_no_stream(dialect->title, type, text, ret);
+    }
+    buf_done(&room);
+}
+
+/* --- who it was, and what helps ----------------------------------------------------------- */
+
+/* Each with room for the provider's name. */
+static const struct {
+    const char *reason, *before, *after;
+} advices[] = {
+    {PROVIDER_UNREACHABLE, "check its base URL and the network: weir provider test ", ""},
+    {PROVIDER_AUTH, "check its key: weir provider test ", ""},
+    {PROVIDER_QUOTA, "see to the account behind the key of ", ""},
+    {PROVIDER_RATE_LIMITED, "ask again later, or give ", " a higher limit"},
+    {PROVIDER_OVERLOADED, "ask again later, or put another model behind ", " in a chain"},
+    {MODEL_CONTEXT, "begin a new session, or ask a model of ", " that takes more"},
+};
+
+static void add_advice(struct str name, struct reply_failure *failure) {
+    struct err seen = failure->why;
+    for (size_t i = 0; i < ARRAY_LEN(advices); i++) {
+        if (strcmp(advices[i].reason, failure->reason) != 0) continue;
+        struct str said = err_text(&seen);
+        if (str_ends(said, STR("."))) said = str_head(said, said.len - 1);
+        err_set(&failure->why, seen.code, STR_FMT "; %s" STR_FMT "%s", STR_ARG(said),
+                advices[i].before, STR_ARG(name), advices[i].after);
+    }
+}
+
+void failure_word(const struct remote *remote, struct reply_failure *failure) {
+    struct str name = str_head(remote->options.name, NAME_MAX_BYTES);
+    safe_hide(&failure->why, remote->options.settings.key);
+    for (size_t i = 0; i < remote->header_count; i++) {
+        if (remote->secret[i]) safe_hide(&failure->why, remote->headers[i].value);
+    }
+    err_add(&failure->why, "provider '" STR_FMT "'", STR_ARG(name));
+    add_advice(name, failure);
+}

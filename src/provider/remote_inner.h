@@ -1,0 +1,70 @@
+/* remote_inner: what remote.c and remote_call.c share, and what their test looks at.
+ *
+ * Memory   as remote.h.
+ * Threads  as provider.h.
+ */
+#ifndef WEIR_PROVIDER_REMOTE_INNER_H
+#define WEIR_PROVIDER_REMOTE_INNER_H
+
+#include "base/arena.h"
+#include "provider/remote.h"
+
+/* What a call is doing. */
+enum remote_state {
+    REMOTE_ASKING,    /* a request is out and its answer is not known to be a stream */
+    REMOTE_WAITING,   /* to ask again */
+    REMOTE_STREAMING, /* an event stream has begun: nobody is asked again */
+    REMOTE_OVER,      /* nothing is told any more */
+    REMOTE_STATE_COUNT,
+};
+
+bool remote_may_become(enum remote_state state, enum remote_state next);
+struct str remote_state_name(enum remote_state state);
+
+struct remote {
+    struct provider base;
+    struct remote_options options; /* its text lives in the arena */
+    struct http_header *headers;   /* of every request; the key stands in one of them */
+    bool *secret;                  /* whether a header's value is shown to nobody */
+    size_t header_count;
+    struct arena *arena;
+};
+
+/* As provider.h says it of a kind. */
+struct provider_call *remote_call_start(struct provider *provider, struct loop *loop,
+                                        const struct provider_request *request,
+                                        const struct provider_sink *sink, void *ctx);
+void remote_call_pause(struct provider_call *call);
+void remote_call_resume(struct provider_call *call);
+void remote_call_cancel(struct provider_call *call);
+
+/* --- remote_failure.c: what a failed call says ----------------------------------------------
+ */
+
+/* A limit passed: the whole call's when `expired`, else the one of `stage`. */
+void failure_timeout(const struct remote_options *options, enum http_stage stage, bool expired,
+                     struct reply_failure *ret);
+
+/* Nobody answered, as the HTTP side tells it. */
+void failure_unreachable(const struct err *why, struct reply_failure *ret);
+
+/* An answer that is no stream: `type` its content type, `text` what it says. */
+void failure_refused(const struct dialect *dialect, unsigned status, struct str type,
+                     struct str text, struct reply_failure *ret);
+
+/* A stream that did not come to its end. */
+void failure_broken(const struct err *why, struct reply_failure *ret);
+
+/* Once, at the end: say which provider it was and what its operator can do, and hide what
+ * vendors repeat of a request's secrets. */
+void failure_word(const struct remote *remote, struct reply_failure *failure);
+
+/* --- remote_call.c --------------------------------------------------------------------------
+ */
+
+/* How long to wait before retry number `retry` (counted from 0), between three and five
+ * quarters of the doubled pause; *random is the state of the dice, never 0. */
+uint64_t remote_pause_ms(const struct remote_options *options, unsigned retry,
+                         uint64_t *random);
+
+#endif

@@ -1,0 +1,174 @@
+#include "provider/responses.h"
+
+#include "provider/body.h"
+#include "provider/prompt.h"
+
+/* --- input
+ * ------------------------------------------------------------------------------------ */
+
+static void put_message(struct json_writer *w, const char *role, struct str text) {
+    json_open_object(w);
+    json_member_str(w, "type", STR("message"));
+    json_member_str(w, "role", str_from(role));
+    json_member_str(w, "content", text);
+    json_close(w);
+}
+
+static void put_call(struct json_writer *w, const struct message *call) {
+    json_open_object(w);
+    json_member_str(w, "type", STR("function_call"));
+    body_call_id(w, "call_id", call->call_id, CALL_ID_LONG_MAX_BYTES);
+    json_member_str(w, "name", call->tool);
+    json_member_str(w, "arguments", call->text.len ? call->text : STR("{}"));
+    json_close(w);
+}
+
+/* The output items of the reply, each as it came. False: these are none. */
+static bool put_opaque(struct json_writer *w, struct str opaque) {
+    struct json items, item;
+    struct err e;
+    if (opaque.len == 0 || !json_read(opaque, &items, &e)) return false;
+    if (items.kind != JSON_ARRAY || json_count(items) == 0) return false;
+    struct json_reader reader = json_enter(items);
+    while (json_next_item(&reader, &item)) json_write_raw(w, item.raw);
+    return true;
+}
+
+static void put_reply(struct json_writer *w, const struct prompt_turn *turn) {
+    if (!put_opaque(w, turn->opaque)) {
+        if (turn->text.len) put_message(w, "assistant", turn->text);
+        for (size_t i = 0; i < turn->call_count; i++) put_call(w, turn->calls[i].call);
+    }
+    for (size_t i = 0; i < turn->call_count; i++) {
+        const struct message *result = turn->calls[i].result;
+        json_open_object(w);
+        json_member_str(w, "type", STR("function_call_output"));
+        body_call_id(w, "call_id", result->call_id, CALL_ID_LONG_MAX_BYTES);
+        json_member_str(w, "output", result->text);
+        json_close(w);
+    }
+}
+
+static bool put_input(struct json_writer *w, const struct provider_request *request,
+                      struct err *e) {
+    struct prompt prompt;
+    if (!prompt_init(&prompt, request, STR("openai-responses"), e)) return false;
+    if (request->system.len) json_member_str(w, "instructions", request->system);
+    json_member_array(w, "input");
+    for (size_t i = 0; i < prompt.turn_count; i++) {
+        const struct prompt_turn *turn = &prompt.turns[i];
+        if (turn->role == PROMPT_USER) {
+            put_message(w, "user", turn->text);
+        } else {
+            put_reply(w, turn);
+        }
+    }
+    json_close(w);
+    prompt_done(&prompt);
+    return true;
+}
+
+/* --- tools and options
+ * ------------------------------------------------------------------------ */
+
+static bool put_tools(struct json_writer *w, const struct provider_request *request,
+                      struct err *e) {
+    if (request->tool_count == 0) return true;
+    json_member_array(w, "tools");
+    for (size_t i = 0; i < request->tool_count; i++) {
+        const struct tool_offer *tool = &request->tools[i];
+        json_open_object(w);
+        json_member_str(w, "type", STR("function"));
+        json_member_str(w, "name", tool->name);
+        if (tool->description.len) json_member_str(w, "description", tool->description);
+        if (!body_schema(w, "parameters", tool->parameters, tool->name, e)) return false;
+        json_member_bool(w, "strict", false); /* the API's own default would rewrite schemas */
+        json_close(w);
+    }
+    json_close(w);
+    return true;
+}
+
+/* Models that do not reason refuse a request that asks for encrypted reasoning. */
+static bool reasons(struct str model, const struct model_options *options) {
+    static const struct str families[] = {STR_INIT("o1"), STR_INIT("o3"), STR_INIT("o4"),
+                                          STR_INIT("gpt-5")};
+    if (options && options->effort.len) return true;
+    struct str name = model;
+    for (size_t at; (at = str_find_byte(name, '/')) < name.len;) name = str_skip(name, at + 1);
+    if (str_starts(name, STR("gpt-5-chat"))) return false;
+    for (size_t i = 0; i < ARRAY_LEN(families); i++) {
+        if (str_starts(name, families[i])) return true;
+    }
+    return false;
+}
+
+static void put_reasoning(struct json_writer *w, const struct model_options *options) {
+    json_member_array(w, "include");
+    json_write_str(w, STR("reasoning.encrypted_content"));
+    json_close(w);
+    if (!options || !options->effort.len) return;
+    json_member_object(w, "reasoning");
+    json_member_str(w, "effort", options->effort);
+    json_member_str(w, "summary", STR("auto"));
+    json_close(w);
+}
+
+static void put_options(struct json_writer *w, const struct model_options *options) {
+    if (!options) return;
+    if (options->output_tokens_max > 0)
+        json_member_i64(w, "max_output_tokens", options->output_tokens_max);
+    body_double(w, "temperature", options->temperature);
+    body_double(w, "top_p", options->top_p);
+}
+
+static bool put_schema(struct json_writer *w, struct str schema, struct err *e) {
+    if (schema.len == 0) return true;
+    json_member_object(w, "text");
+    json_member_object(w, "format");
+    json_member_str(w, "type", STR("json_schema"));
+    json_member_str(w, "name", STR("reply"));
+    json_member_bool(w, "strict", true);
+    if (!body_schema(w, "schema", schema, STR("reply"), e)) return false;
+    json_close(w);
+    json_close(w);
+    return true;
+}
+
+static bool write_body(const struct dialect_settings *settings,
+                       const struct provider_request *request, struct buf *out, struct err *e) {
+    struct json_writer w = json_writer(out);
+    struct str model = body_model(settings, request);
+    json_open_object(&w);
+    json_member_str(&w, "model", model);
+    if (!put_input(&w, request, e)) return false;
+    if (!put_tools(&w, request, e)) return false;
+    if (reasons(model, request->options)) put_reasoning(&w, request->options);
+    put_options(&w, request->options);
+    if (!put_schema(&w, request->schema, e)) return false;
+    json_member_bool(&w, "store", false);
+    json_member_bool(&w, "stream", true);
+    json_close(&w);
+    return body_complete(out, e);
+}
+
+static void write_url(const struct dialect_settings *settings,
+                      const struct provider_request *request, struct buf *out) {
+    (void)request;
+    body_url(settings, "/responses", out);
+}
+
+const struct dialect responses_dialect = {
+    .name = "openai-responses",
+    .title = "OpenAI",
+    .base_url = "https://api.openai.com/v1",
+    .key_env = {"OPENAI_API_KEY"},
+    .url = write_url,
+    .key_header = "authorization",
+    .key_prefix = "Bearer ",
+    .body = write_body,
+    .reply_new = responses_reply_new,
+    .feed = responses_reply_feed,
+    .end = responses_reply_end,
+    .reply_free = responses_reply_free,
+};

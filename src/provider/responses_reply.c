@@ -1,0 +1,346 @@
+#include "provider/responses.h"
+
+#include "base/mem.h"
+#include "provider/body.h"
+#include "provider/gather.h"
+
+#include <stdlib.h>
+
+struct responses_reply {
+    struct reply base;
+    struct gather gather;
+    enum { OPEN, FINISHED, CUT, FILTERED } state; /* what the last event said */
+    bool part_said;                               /* a delta came of the part that is open */
+    bool text_said;                               /* one came at all */
+    bool item_done;                               /* a whole item came */
+    bool encrypted;                               /* reasoning came that has to be sent back */
+    struct buf items;                             /* whole items so far, a comma behind each */
+};
+
+/* --- text
+ * ------------------------------------------------------------------------------------- */
+
+static void lend_text(struct responses_reply *reply, struct json text) {
+    if (text.kind != JSON_STRING) return;
+    reply->part_said = reply->text_said = true;
+    gather_lend(&reply->gather, &reply->base, text, reply->base.sink->on_text);
+}
+
+static bool on_text_delta(struct responses_reply *reply, struct json event) {
+    lend_text(reply, json_find(event, STR("delta")));
+    return true;
+}
+
+/* Repeats the text whole, for servers that send no deltas. */
+static bool on_text_done(struct responses_reply *reply, struct json event) {
+    if (!reply->part_said) lend_text(reply, json_find(event, STR("text")));
+    return true;
+}
+
+static bool on_part_added(struct responses_reply *reply, struct json event) {
+    (void)event;
+    reply->part_said = false;
+    return true;
+}
+
+static bool on_refusal_delta(struct responses_reply *reply, struct json event) {
+    json_text(json_find(event, STR("delta")), &reply->gather.refusal);
+    return true;
+}
+
+static bool on_refusal_done(struct responses_reply *reply, struct json event) {
+    gather_replace(&reply->gather.refusal, json_find(event, STR("refusal")));
+    return true;
+}
+
+static bool on_thinking_delta(struct responses_reply *reply, struct json event) {
+    gather_lend(&reply->gather, &reply->base, json_find(event, STR("delta")),
+                reply->base.sink->on_thinking);
+    return true;
+}
+
+/* A summary is a row of paragraphs. */
+static bool on_summary_part(struct responses_reply *reply, struct json event) {
+    int64_t index;
+    bool further = json_i64(json_find(event, STR("summary_index")), &index) && index > 0;
+    if (further && !reply->base.stopped)
+        reply->base.sink->on_thinking(STR("\n\n"), reply->base.ctx);
+    return true;
+}
+
+/* --- items
+ * ------------------------------------------------------------------------------------ */
+
+/* The call that an event is about: by its place in the output, else by its item. */
+static struct gathered_call *call_of(struct gather *gather, int64_t index, struct json item) {
+    for (size_t i = 0; i < gather->call_count; i++) {
+        struct gathered_call *call = &gather->calls[i];
+        if (index != CALL_INDEX_NONE ? call->index == index
+                                     : json_is(item, buf_str(&call->item)))
+            return call;
+    }
+    return NULL;
+}
+
+static int64_t index_of(struct json event) {
+    return gather_count(event, "output_index"); /* below 0: not said */
+}
+
+static bool take_call(struct responses_reply *reply, int64_t index, struct json item) {
+    struct gather *gather = &reply->gather;
+    struct json id = json_find(item, STR("id"));
+    struct gathered_call *call = call_of(gather, index, id);
+    if (!call) call = gather_call(gather, index);
+    if (!call)
+        return reply_fail(&reply->base, ERR_RESOURCE_EXHAUSTED, PROVIDER_BROKEN,
+                          "the model asked for more than %d tools at once", GATHER_CALLS_MAX);
+    gather_replace(&call->item, id);
+    gather_replace(&call->id, json_find(item, STR("call_id")));
+    gather_replace(&call->tool, json_find(item, STR("name")));
+    gather_replace(&call->args, json_find(item, STR("arguments")));
+    return true;
+}
+
+static bool is_call(struct json item) {
+    return json_is(json_find(item, STR("type")), STR("function_call"));
+}
+
+static bool on_item_added(struct responses_reply *reply, struct json event) {
+    struct json item = json_find(event, STR("item"));
+    reply->part_said = false;
+    return !is_call(item) || take_call(reply, index_of(event), item);
+}
+
+/* Keep `item` for the opaque message. Nothing is stored there, so reasoning that is not
+ * encrypted cannot be sent back, and the API would look for it in vain. */
+static void keep_item(struct responses_reply *reply, struct json item) {
+    bool reasoning = json_is(json_find(item, STR("type")), STR("reasoning"));
+    struct json content = json_find(item, STR("encrypted_content"));
+    bool encrypted = content.kind == JSON_STRING && !json_is(content, STR_EMPTY);
+    if (item.kind != JSON_OBJECT || (reasoning && !encrypted)) return;
+    if (reasoning) reply->encrypted = true;
+    if (json_compact(item.raw, &reply->items)) buf_append_byte(&reply->items, ',');
+}
+
+static bool take_item(struct responses_reply *reply, int64_t index, struct json item) {
+    reply->item_done = true;
+    keep_item(reply, item);
+    return !is_call(item) || take_call(reply, index, item);
+}
+
+static bool on_item_done(struct responses_reply *reply, struct json event) {
+    return take_item(reply, index_of(event), json_find(event, STR("item")));
+}
+
+static struct gathered_call *call_in(struct responses_reply *reply, struct json event) {
+    return call_of(&reply->gather, index_of(event), json_find(event, STR("item_id")));
+}
+
+static bool on_args_delta(struct responses_reply *reply, struct json event) {
+    struct gathered_call *call = call_in(reply, event);
+    if (call) json_text(json_find(event, STR("delta")), &call->args);
+    return true;
+}
+
+static bool on_args_done(struct responses_reply *reply, struct json event) {
+    struct gathered_call *call = call_in(reply, event);
+    if (call) gather_replace(&call->args, json_find(event, STR("arguments")));
+    return true;
+}
+
+/* --- the response itself
+ * ---------------------------------------------------------------------- */
+
+static void take_usage(struct responses_reply *reply, struct json usage) {
+    struct event_usage *seen = &reply->gather.usage;
+    if (usage.kind != JSON_OBJECT) return;
+    reply->gather.usage_seen = true;
+    seen->prompt = gather_count(usage, "input_tokens");
+    seen->completion = gather_count(usage, "output_tokens");
+    seen->total = gather_count(usage, "total_tokens");
+    seen->cached = gather_count(json_find(usage, STR("input_tokens_details")), "cached_tokens");
+    seen->thoughts =
+        gather_count(json_find(usage, STR("output_tokens_details")), "reasoning_tokens");
+}
+
+static struct json take_response(struct responses_reply *reply, struct json event) {
+    struct json response = json_find(event, STR("response"));
+    gather_replace(&reply->gather.model, json_find(response, STR("model")));
+    take_usage(reply, json_find(response, STR("usage")));
+    return response;
+}
+
+static bool on_created(struct responses_reply *reply, struct json event) {
+    take_response(reply, event);
+    return true;
+}
+
+/* For servers that send the output only at the end. */
+static bool take_output(struct responses_reply *reply, struct json response) {
+    struct json output = json_find(response, STR("output")), item, part;
+    bool items = !reply->item_done && !reply->gather.call_count, text = !reply->text_said;
+    struct json_reader reader = json_enter(output), parts;
+    for (int64_t i = 0; output.kind == JSON_ARRAY && json_next_item(&reader, &item); i++) {
+        if (items && !take_item(reply, i, item)) return false;
+        bool message = json_is(json_find(item, STR("type")), STR("message"));
+        parts = json_enter(json_find(item, STR("content")));
+        while (message && parts.kind == JSON_ARRAY && json_next_item(&parts, &part)) {
+            if (text) lend_text(reply, json_find(part, STR("text")));
+            gather_replace(&reply->gather.refusal, json_find(part, STR("refusal")));
+        }
+    }
+    return true;
+}
+
+static bool on_completed(struct responses_reply *reply, struct json event) {
+    struct json response = take_response(reply, event);
+    reply->state = FINISHED;
+    return take_output(reply, response);
+}
+
+static bool on_incomplete(struct responses_reply *reply, struct json event) {
+    struct json response = take_response(reply, event);
+    struct json details = json_find(response, STR("incomplete_details"));
+    bool filtered = json_is(json_find(details, STR("reason")), STR("content_filter"));
+    reply->state = filtered ? FILTERED : CUT;
+    return true;
+}
+
+static bool on_failed(struct responses_reply *reply, struct json event) {
+    reply_failure_of(responses_dialect.title, 0, json_find(event, STR("response")),
+                     &reply->base.failure);
+    return false;
+}
+
+static bool on_error(struct responses_reply *reply, struct json event) {
+    reply_failure_of(responses_dialect.title, 0, event, &reply->base.failure);
+    return false;
+}
+
+static const struct {
+    struct str type;
+    bool (*take)(struct responses_reply *reply, struct json event);
+} events[] = {
+    /* clang-format off */
+    {STR_INIT("response.created"),                       on_created},
+    {STR_INIT("response.in_progress"),                   on_created},
+    {STR_INIT("response.output_item.added"),             on_item_added},
+    {STR_INIT("response.output_item.done"),              on_item_done},
+    {STR_INIT("response.content_part.added"),            on_part_added},
+    {STR_INIT("response.output_text.delta"),             on_text_delta},
+    {STR_INIT("response.output_text.done"),              on_text_done},
+    {STR_INIT("response.refusal.delta"),                 on_refusal_delta},
+    {STR_INIT("response.refusal.done"),                  on_refusal_done},
+    {STR_INIT("response.function_call_arguments.delta"), on_args_delta},
+    {STR_INIT("response.function_call_arguments.done"),  on_args_done},
+    {STR_INIT("response.reasoning_summary_part.added"),  on_summary_part},
+    {STR_INIT("response.reasoning_summary_text.delta"),  on_thinking_delta},
+    {STR_INIT("response.reasoning_text.delta"),          on_thinking_delta},
+    {STR_INIT("response.completed"),                     on_completed},
+    {STR_INIT("response.incomplete"),                    on_incomplete},
+    {STR_INIT("response.failed"),                        on_failed},
+    {STR_INIT("error"),                                  on_error},
+    /* clang-format on */
+};
+
+/* --- the dialect's functions
+ * ------------------------------------------------------------------ */
+
+struct reply *responses_reply_new(const struct provider_sink *sink, void *ctx) {
+    struct responses_reply *reply = MEM_NEW(struct responses_reply);
+    reply->base.sink = sink;
+    reply->base.ctx = ctx;
+    gather_init(&reply->gather);
+    buf_init(&reply->items, GATHER_MAX_BYTES);
+    return &reply->base;
+}
+
+void responses_reply_free(struct reply *base) {
+    struct responses_reply *reply = (struct responses_reply *)base;
+    if (!reply) return;
+    gather_done(&reply->gather);
+    buf_done(&reply->items);
+    free(reply);
+}
+
+/* The type stands in the data, and at some servers only in the event's name. */
+static bool take_event(struct responses_reply *reply, struct str name, struct json event) {
+    struct json type = json_find(event, STR("type"));
+    for (size_t i = 0; i < ARRAY_LEN(events); i++) {
+        bool named = type.kind == JSON_STRING ? json_is(type, events[i].type)
+                                              : str_equal(name, events[i].type);
+        if (named) return events[i].take(reply, event);
+    }
+    bool error = type.kind == JSON_NONE && json_find(event, STR("error")).kind == JSON_OBJECT;
+    return !error || on_error(reply, event); /* as a server in between writes it */
+}
+
+bool responses_reply_feed(struct reply *base, const struct sse_event *event) {
+    struct responses_reply *reply = (struct responses_reply *)base;
+    struct str data = str_trim(event->data);
+    struct json value;
+    struct err e;
+    bool over = reply->state != OPEN;
+    if (over || data.len == 0 || str_equal(data, STR("[DONE]"))) return true;
+    if (!json_read(data, &value, &e))
+        return reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
+                          "the provider sent an event that is no JSON");
+    return take_event(reply, event->type, value);
+}
+
+/* Half arguments are refused when they come back. */
+static bool is_object(struct str args) {
+    struct json value;
+    struct err e;
+    return json_read(args, &value, &e) && value.kind == JSON_OBJECT;
+}
+
+/* A call that whoever listens has to name anew, or to mend, is not the one in the items. */
+static bool calls_can_go_back(const struct gather *gather) {
+    for (size_t i = 0; i < gather->call_count; i++) {
+        struct str id = buf_str(&gather->calls[i].id);
+        if (id.len == 0 || id.len > CALL_ID_LONG_MAX_BYTES) return false;
+        if (!is_object(buf_str(&gather->calls[i].args))) return false;
+        for (size_t j = 0; j < i; j++) {
+            if (str_equal(buf_str(&gather->calls[j].id), id)) return false;
+        }
+    }
+    return true;
+}
+
+static void write_opaque(struct responses_reply *reply) {
+    struct buf *out = &reply->gather.opaque;
+    if (!reply->encrypted || !buf_ok(&reply->items)) return;
+    if (!calls_can_go_back(&reply->gather)) return;
+    buf_append_byte(out, '[');
+    buf_append(out, str_head(buf_str(&reply->items), reply->items.len - 1)); /* no last comma */
+    buf_append_byte(out, ']');
+    if (!buf_ok(out)) buf_clear(out);
+}
+
+static enum reply_outcome outcome_of(struct responses_reply *reply) {
+    struct gather *gather = &reply->gather;
+    if (reply->state == OPEN) {
+        reply_fail(&reply->base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
+                   "the provider's answer ended before it was complete");
+        return REPLY_FAILED;
+    }
+    if (reply->state == FILTERED || gather->refusal.len) {
+        gather_refused(gather, &reply->base, "the provider's content filter cut the answer");
+        return REPLY_FAILED;
+    }
+    return reply->state == CUT ? REPLY_CUT : REPLY_DONE;
+}
+
+enum reply_outcome responses_reply_end(struct reply *base, struct str *ret_model) {
+    struct responses_reply *reply = (struct responses_reply *)base;
+    enum reply_outcome outcome = outcome_of(reply);
+    if (outcome == REPLY_FAILED) {
+        gather_tell_usage(&reply->gather, base);
+        return REPLY_FAILED;
+    }
+    if (outcome == REPLY_DONE) write_opaque(reply); /* of a cut one, items may be half */
+    *ret_model = buf_str(&reply->gather.model);
+    bool told = gather_tell(&reply->gather, base, STR("openai-responses"), outcome);
+    return told ? outcome : REPLY_FAILED;
+}

@@ -1,0 +1,210 @@
+/* A provider that is played from a recording. */
+#include "provider/tape.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "loop/job.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* Others live on this loop as well: after so many events they come first. */
+#define EVENTS_AT_ONCE 256
+
+struct player {
+    struct provider base;
+    struct tape *tape;
+};
+
+struct provider_call {
+    struct tape *tape; /* a reference */
+    struct loop *loop;
+    struct provider_sink sink;
+    void *ctx;
+    struct str agent; /* the request's; not after the ending */
+    struct buf request;
+    struct job job; /* finds the recording */
+    const struct tape_call *found;
+    struct err why; /* when there is none */
+    size_t next;    /* event */
+    uint64_t began_ms;
+    struct task task;
+    struct timer timer;
+    bool looked, paused, playing, over;
+};
+
+static void call_free(struct provider_call *call) {
+    timer_stop(&call->timer);
+    task_cancel(&call->task);
+    buf_done(&call->request);
+    tape_unref(call->tape);
+    free(call);
+}
+
+/* --- one event ---------------------------------------------------------------------------- */
+
+typedef void tell_fn(struct provider_call *call, const struct tape_event *event);
+
+static void tell_text(struct provider_call *call, const struct tape_event *event) {
+    call->sink.on_text(event->text, call->ctx);
+}
+
+static void tell_thinking(struct provider_call *call, const struct tape_event *event) {
+    call->sink.on_thinking(event->text, call->ctx);
+}
+
+static void tell_tool_call(struct provider_call *call, const struct tape_event *event) {
+    call->sink.on_tool_call(event->call_id, event->name, event->args, call->ctx);
+}
+
+static void tell_usage(struct provider_call *call, const struct tape_event *event) {
+    call->sink.on_usage(event->usage, call->ctx);
+}
+
+static void tell_opaque(struct provider_call *call, const struct tape_event *event) {
+    call->sink.on_opaque(event->name, event->text, call->ctx);
+}
+
+static void tell_note(struct provider_call *call, const struct tape_event *event) {
+    call->sink.on_note(event->text, call->ctx);
+}
+
+static void tell_approval(struct provider_call *call, const struct tape_event *event) {
+    call->sink.on_approval(event->call_id, event->text, event->name, event->args, call->ctx);
+}
+
+static void tell_done(struct provider_call *call, const struct tape_event *event) {
+    call->over = true;
+    call->sink.on_done(event->name, call->ctx);
+}
+
+static void tell_failed(struct provider_call *call, const struct tape_event *event) {
+    struct err why;
+    err_set(&why, event->code, STR_FMT, STR_ARG(event->text));
+    call->over = true;
+    call->sink.on_failed(&why, event->name, call->ctx);
+}
+
+static tell_fn *const tells[] = {
+    [TAPE_TEXT] = tell_text,           [TAPE_THINKING] = tell_thinking,
+    [TAPE_TOOL_CALL] = tell_tool_call, [TAPE_USAGE] = tell_usage,
+    [TAPE_OPAQUE] = tell_opaque,       [TAPE_NOTE] = tell_note,
+    [TAPE_APPROVAL] = tell_approval,   [TAPE_DONE] = tell_done,
+    [TAPE_FAILED] = tell_failed,
+};
+
+/* --- all of them -------------------------------------------------------------------------- */
+
+static void end_missed(struct provider_call *call) {
+    call->over = true;
+    call->sink.on_failed(&call->why, STR(REPLAY_MISS), call->ctx);
+}
+
+/* If not, the timer plays on. */
+static bool is_due(struct provider_call *call, const struct tape_event *event) {
+    if (tape_pace(call->tape) == TAPE_AT_ONCE) return true;
+    uint64_t passed = loop_now_ms(call->loop) - call->began_ms;
+    if (event->at_ms <= passed) return true;
+    timer_start(&call->timer, event->at_ms - passed);
+    return false;
+}
+
+/* A callback may pause or cancel, so each is looked at before the next. */
+static void play(void *ctx) {
+    struct provider_call *call = ctx;
+    call->playing = true;
+    if (!call->found) end_missed(call);
+    for (size_t told = 0; !call->over && !call->paused; told++) {
+        const struct tape_event *event = &call->found->events[call->next];
+        if (told == EVENTS_AT_ONCE) {
+            timer_start(&call->timer, 0);
+            break;
+        }
+        if (!is_due(call, event)) break;
+        call->next++;
+        tells[event->heard](call, event);
+    }
+    call->playing = false;
+    if (call->over) call_free(call);
+}
+
+/* --- which recording ---------------------------------------------------------------------- */
+
+static void look(void *ctx) {
+    struct provider_call *call = ctx;
+    if (!tape_find(call->tape, TAPE_MODEL, buf_str(&call->request), &call->found, &call->why))
+        call->found = NULL;
+}
+
+static void on_looked(void *ctx) {
+    struct provider_call *call = ctx;
+    if (call->over) {
+        call_free(call);
+        return;
+    }
+    call->looked = true;
+    if (!call->found)
+        log_often(LOG_WARNING, "replay: agent '" STR_FMT "': %s", STR_ARG(call->agent),
+                  call->why.text);
+    if (!call->paused) play(call);
+}
+
+/* --- the provider ------------------------------------------------------------------------- */
+
+static struct provider_call *start(struct provider *provider, struct loop *loop,
+                                   const struct provider_request *request,
+                                   const struct provider_sink *sink, void *ctx) {
+    struct provider_call *call = MEM_NEW(struct provider_call);
+    call->tape = tape_ref(CONTAINER_OF(provider, struct player, base)->tape);
+    call->loop = loop;
+    call->sink = *sink;
+    call->ctx = ctx;
+    call->agent = request->agent;
+    call->began_ms = loop_now_ms(loop);
+    task_init(&call->task, play, call);
+    timer_init(&call->timer, loop, play, call);
+    buf_init(&call->request, TAPE_FILE_MAX_BYTES);
+    tape_put_request(request, &call->request);
+    job_start(&call->job, loop, look, on_looked, call);
+    return call;
+}
+
+static void pause(struct provider_call *call) {
+    call->paused = true;
+    timer_stop(&call->timer);
+    task_cancel(&call->task);
+}
+
+static void resume(struct provider_call *call) {
+    if (!call->paused) return;
+    call->paused = false;
+    if (call->looked && !call->playing) loop_defer(call->loop, &call->task);
+}
+
+static void cancel(struct provider_call *call) {
+    call->over = true;
+    if (!call->playing && job_cancel(&call->job)) call_free(call);
+}
+
+static void free_player(struct provider *provider) {
+    struct player *player = CONTAINER_OF(provider, struct player, base);
+    tape_unref(player->tape);
+    free(player);
+}
+
+static const struct provider_kind playing_kind = {
+    .name = "playing",
+    .start = start,
+    .pause = pause,
+    .resume = resume,
+    .cancel = cancel,
+    .free = free_player,
+};
+
+struct provider *playing_provider_new(struct tape *tape, struct str name) {
+    assert(tape_plays(tape));
+    struct player *player = MEM_NEW(struct player);
+    player->base = (struct provider){&playing_kind, name};
+    player->tape = tape_ref(tape);
+    return &player->base;
+}

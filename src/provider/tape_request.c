@@ -1,0 +1,106 @@
+/* The request of a recording. */
+#include "provider/tape.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+
+/* --- ids of calls ------------------------------------------------------------------------- */
+
+/* Vendors and runs name calls anew each time; what matters is which result is whose. */
+struct ids {
+    struct str *seen;
+    size_t count;
+};
+
+static size_t number_of(struct ids *ids, struct str id) {
+    for (size_t i = 0; i < ids->count; i++) {
+        if (str_equal(ids->seen[i], id)) return i + 1;
+    }
+    ids->seen[ids->count++] = id;
+    return ids->count;
+}
+
+/* --- parts -------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *text; /* what its text is called */
+} roles[] = {
+    [MESSAGE_USER] = {"user", "text"},
+    [MESSAGE_AGENT] = {"agent", "text"},
+    [MESSAGE_TOOL_CALL] = {"tool_call", "args"},
+    [MESSAGE_TOOL_RESULT] = {"tool_result", "result"},
+    [MESSAGE_OPAQUE] = {"opaque", "bytes"},
+};
+
+static void put_message(struct json_writer *writer, const struct message *message,
+                        struct ids *ids) {
+    json_open_object(writer);
+    json_member_str(writer, "role", str_from(roles[message->role].name));
+    if (message->agent.len) json_member_str(writer, "agent", message->agent);
+    if (message->call_id.len) json_member_u64(writer, "call", number_of(ids, message->call_id));
+    if (message->tool.len) json_member_str(writer, "tool", message->tool);
+    if (message->error) json_member_bool(writer, "error", true);
+    if (message->role == MESSAGE_USER || message->role == MESSAGE_AGENT) {
+        json_member_str(writer, roles[message->role].text, message->text);
+    } else {
+        tape_put(writer, roles[message->role].text, message->text);
+    }
+    json_close(writer);
+}
+
+static void put_messages(struct json_writer *writer, const struct provider_request *request) {
+    struct ids ids = {.seen = mem_zero(request->message_count + 1, sizeof(struct str))};
+    json_member_array(writer, "messages");
+    for (size_t i = 0; i < request->message_count; i++)
+        put_message(writer, &request->messages[i], &ids);
+    json_close(writer);
+    free(ids.seen);
+}
+
+static void put_tools(struct json_writer *writer, const struct provider_request *request) {
+    json_member_array(writer, "tools");
+    for (size_t i = 0; i < request->tool_count; i++) {
+        const struct tool_offer *tool = &request->tools[i];
+        json_open_object(writer);
+        json_member_str(writer, "name", tool->name);
+        json_member_str(writer, "description", tool->description);
+        tape_put(writer, "parameters", tool->parameters);
+        json_close(writer);
+    }
+    json_close(writer);
+}
+
+static void put_double(struct json_writer *writer, const char *key, double number) {
+    if (number < 0) return;
+    json_key(writer, str_from(key));
+    json_write_double(writer, number);
+}
+
+static void put_options(struct json_writer *writer, const struct model_options *options) {
+    json_member_object(writer, "options");
+    if (options->output_tokens_max)
+        json_member_i64(writer, "output_tokens_max", options->output_tokens_max);
+    put_double(writer, "temperature", options->temperature);
+    put_double(writer, "top_p", options->top_p);
+    if (options->effort.len) json_member_str(writer, "effort", options->effort);
+    if (options->thinking_tokens)
+        json_member_i64(writer, "thinking_tokens", options->thinking_tokens);
+    json_close(writer);
+}
+
+/* --- the whole ---------------------------------------------------------------------------- */
+
+void tape_put_request(const struct provider_request *request, struct buf *out) {
+    struct json_writer writer = json_writer(out);
+    json_open_object(&writer);
+    json_member_str(&writer, "agent", request->agent);
+    json_member_str(&writer, "model", request->model);
+    json_member_str(&writer, "system", request->system);
+    put_messages(&writer, request);
+    json_member_u64(&writer, "turn_start", request->turn_start);
+    put_tools(&writer, request);
+    if (request->options) put_options(&writer, request->options);
+    if (request->schema.len) tape_put(&writer, "schema", request->schema);
+    json_close(&writer);
+}

@@ -1,0 +1,121 @@
+/* asking: requests for the dialects' tests, and the bodies that they become.
+ *
+ * Expected bodies are written with ' for ", for they are JSON inside C.
+ */
+#ifndef WEIR_TEST_PROVIDER_ASKING_H
+#define WEIR_TEST_PROVIDER_ASKING_H
+
+#include "helper/assert_str.h"
+
+#include "provider/dialect.h"
+
+#define M_USER(said)                                                                           \
+    { .role = MESSAGE_USER, .text = STR_INIT(said) }
+#define M_SAID(who, said)                                                                      \
+    { .role = MESSAGE_AGENT, .agent = STR_INIT(who), .text = STR_INIT(said) }
+#define M_OPAQUE(who, dialect, bytes)                                                          \
+    {                                                                                          \
+        .role = MESSAGE_OPAQUE, .agent = STR_INIT(who), .text = STR_INIT(bytes),               \
+        .tool = STR_INIT(dialect)                                                              \
+    }
+#define M_CALL(who, id, name, args)                                                            \
+    {                                                                                          \
+        .role = MESSAGE_TOOL_CALL, .agent = STR_INIT(who), .text = STR_INIT(args),             \
+        .call_id = STR_INIT(id), .tool = STR_INIT(name)                                        \
+    }
+#define M_RESULT(id, result)                                                                   \
+    { .role = MESSAGE_TOOL_RESULT, .call_id = STR_INIT(id), .text = STR_INIT(result) }
+#define M_ERROR(id, result)                                                                    \
+    {                                                                                          \
+        .role = MESSAGE_TOOL_RESULT, .call_id = STR_INIT(id), .text = STR_INIT(result),        \
+        .error = true                                                                          \
+    }
+
+#define BODY_MAX_BYTES (64 * KIB)
+
+/* A request of agent "ann"; members of struct provider_request may follow the messages. */
+#define ASKING(list, ...)                                                                      \
+    (&(const struct provider_request){.agent = STR("ann"),                                     \
+                                      .messages = (list),                                      \
+                                      .message_count = ARRAY_LEN(list),                        \
+                                      __VA_ARGS__})
+
+static inline void append_json(struct buf *out, const char *text) {
+    for (; *text; text++) buf_append_byte(out, *text == '\'' ? '"' : *text);
+    buf_append_byte(out, '\0');
+    out->len--;
+}
+
+static inline bool write_body_of(const struct dialect *dialect,
+                                 const struct provider_request *request, struct buf *out,
+                                 struct err *e) {
+    const struct dialect_settings settings = {.base_url = str_from(dialect->base_url)};
+    return dialect->body(&settings, request, out, e);
+}
+
+/* The whole body; it must be JSON, and refused at every smaller limit. */
+static inline void assert_body(const struct dialect *dialect,
+                               const struct provider_request *request, const char *expected) {
+    struct buf body, json;
+    struct err e;
+    struct json read;
+    buf_init(&body, BODY_MAX_BYTES);
+    buf_init(&json, BODY_MAX_BYTES);
+    append_json(&json, expected);
+    assert_true(write_body_of(dialect, request, &body, &e));
+    assert_str(buf_str(&body), json.at);
+    assert_true(json_read(buf_str(&body), &read, &e));
+    for (size_t limit = 0; limit < body.len; limit++) {
+        struct buf small;
+        buf_init(&small, limit);
+        assert_false(write_body_of(dialect, request, &small, &e));
+        assert_int_equal(e.code, ERR_TOO_LARGE);
+        buf_done(&small);
+    }
+    buf_done(&body);
+    buf_done(&json);
+}
+
+/* The member `key` of the body alone; "" when there is none. */
+static inline void assert_member(const struct dialect *dialect,
+                                 const struct provider_request *request, const char *key,
+                                 const char *expected) {
+    struct buf body, json;
+    struct err e;
+    struct json read, member;
+    buf_init(&body, BODY_MAX_BYTES);
+    buf_init(&json, BODY_MAX_BYTES);
+    append_json(&json, expected);
+    assert_true(write_body_of(dialect, request, &body, &e));
+    assert_true(json_read(buf_str(&body), &read, &e));
+    member = json_find(read, str_from(key));
+    assert_str(member.kind == JSON_NONE ? STR_EMPTY : member.raw, json.at);
+    buf_done(&body);
+    buf_done(&json);
+}
+
+static inline void assert_refused(const struct dialect *dialect,
+                                  const struct provider_request *request,
+                                  const char *expected) {
+    struct buf body;
+    struct err e;
+    buf_init(&body, BODY_MAX_BYTES);
+    assert_false(write_body_of(dialect, request, &body, &e));
+    assert_int_equal(e.code, ERR_INVALID_ARGUMENT);
+    assert_str(err_text(&e), expected);
+    buf_done(&body);
+}
+
+static inline void assert_url(const struct dialect *dialect, const char *base,
+                              const char *query, const char *model, const char *expected) {
+    struct buf url;
+    buf_init(&url, KIB);
+    const struct dialect_settings settings = {.base_url = str_from(base),
+                                              .query = str_from(query)};
+    const struct provider_request request = {.model = str_from(model)};
+    dialect->url(&settings, &request, &url);
+    assert_str(buf_str(&url), expected);
+    buf_done(&url);
+}
+
+#endif

@@ -1,0 +1,297 @@
+#include "provider/chain.h"
+
+#include "fake/provider_fake.h"
+
+#include "helper/assert_str.h"
+
+#include "provider/dialect.h"
+
+/* Three models in a row, and what the caller of the chain hears of them. */
+struct fixture {
+    struct loop *loop;
+    struct provider *models[3];
+    struct provider *chain;
+    struct provider_call *call; /* NULL once it is gone */
+    struct message message;
+    struct provider_request request;
+    struct buf heard;
+    enum { GO_ON, PAUSE, CANCEL } then; /* what the next callback makes us do */
+};
+
+static void hear(struct fixture *f, const char *what, struct str text) {
+    buf_printf(&f->heard, "%s(" STR_FMT ") ", what, STR_ARG(text));
+    const struct provider_kind *kind = f->chain->kind;
+    if (f->then == PAUSE) kind->pause(f->call);
+    if (f->then == CANCEL) {
+        kind->cancel(f->call);
+        f->call = NULL;
+    }
+    f->then = GO_ON;
+}
+
+static void on_text(struct str text, void *ctx) {
+    hear(ctx, "text", text);
+}
+
+static void on_thinking(struct str text, void *ctx) {
+    hear(ctx, "thinking", text);
+}
+
+static void on_tool_call(struct str call_id, struct str tool, struct str args, void *ctx) {
+    (void)call_id, (void)args;
+    hear(ctx, "call", tool);
+}
+
+static void on_usage(const struct event_usage *usage, void *ctx) {
+    hear(ctx, "usage", usage->model);
+}
+
+static void on_opaque(struct str dialect, struct str bytes, void *ctx) {
+    (void)dialect;
+    hear(ctx, "opaque", bytes);
+}
+
+static void on_note(struct str text, void *ctx) {
+    hear(ctx, "note", text);
+}
+
+static void on_approval(struct str call_id, struct str question, struct str tool,
+                        struct str args, void *ctx) {
+    (void)call_id, (void)tool, (void)args;
+    hear(ctx, "approval", question);
+}
+
+static void on_done(struct str model, void *ctx) {
+    struct fixture *f = ctx;
+    f->call = NULL;
+    hear(f, "done", model);
+}
+
+static void on_failed(const struct err *why, struct str reason, void *ctx) {
+    struct fixture *f = ctx;
+    f->call = NULL;
+    assert_int_not_equal(why->code, ERR_NONE);
+    hear(f, "failed", reason);
+}
+
+static const struct provider_sink sink = {on_text,     on_thinking, on_tool_call,
+                                          on_usage,    on_opaque,   on_note,
+                                          on_approval, on_done,     on_failed};
+
+static void fixture_init(struct fixture *f) {
+    *f = (struct fixture){.loop = loop_new_fake()};
+    for (size_t i = 0; i < ARRAY_LEN(f->models); i++) f->models[i] = fake_provider_new();
+    struct chain_link links[] = {
+        {f->models[0], STR("one")}, {f->models[1], STR_EMPTY}, {f->models[2], STR("three")}};
+    f->chain = chain_provider_new(STR("row"), links, ARRAY_LEN(links));
+    memset(links, 0xEE, sizeof(links)); /* copied */
+    f->message = (struct message){.role = MESSAGE_USER, .text = STR("hi")};
+    f->request = (struct provider_request){.agent = STR("manager"),
+                                           .model = STR("asked"),
+                                           .messages = &f->message,
+                                           .message_count = 1};
+    buf_init(&f->heard, 4 * KIB);
+    f->call = provider_call_start(f->chain, f->loop, &f->request, &sink, f);
+    assert_int_equal(f->heard.len, 0);
+}
+
+static void fixture_done(struct fixture *f) {
+    if (f->call) f->chain->kind->cancel(f->call);
+    for (size_t i = 0; i < ARRAY_LEN(f->models); i++) {
+        assert_int_equal(fake_calls(f->models[i]), 0);
+        provider_free(f->models[i]);
+    }
+    provider_free(f->chain);
+    buf_done(&f->heard);
+    loop_free(f->loop);
+}
+
+static struct provider_call *asked(const struct fixture *f, size_t model) {
+    assert_int_equal(fake_calls(f->models[model]), 1);
+    return fake_call(f->models[model], 0);
+}
+
+static void heard(struct fixture *f, const char *expected) {
+    assert_str(buf_str(&f->heard), expected);
+    buf_clear(&f->heard);
+}
+
+/* --- one answers -------------------------------------------------------------------------- */
+
+static void the_first_is_asked_for_its_own_model_and_all_it_says_is_passed_on(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    assert_str(fake_request(asked(&f, 0))->model, "one");
+    assert_str(fake_request(asked(&f, 0))->agent, "manager");
+    assert_ptr_equal(fake_request(asked(&f, 0))->messages, &f.message);
+    assert_true(fake_thinking(asked(&f, 0), STR("hm")));
+    assert_true(fake_text(asked(&f, 0), STR("Hi")));
+    assert_true(fake_tool_call(asked(&f, 0), "c", "look", "{}"));
+    assert_true(fake_approval(asked(&f, 0), "d", "ok?"));
+    assert_true(fake_usage(asked(&f, 0), 1, 2));
+    fake_done(asked(&f, 0), "one-long");
+    heard(&f, "thinking(hm) text(Hi) call(look) approval(ok?) usage(fake-1) done(one-long) ");
+    assert_null(f.call);
+    assert_int_equal(fake_calls_ever(f.models[1]), 0);
+    fixture_done(&f);
+}
+
+static void the_next_is_asked_when_one_does_not_answer_and_a_note_says_so(void **state) {
+    (void)state;
+    static const char *const reasons[] = {
+        PROVIDER_UNREACHABLE, PROVIDER_TIMEOUT, PROVIDER_RATE_LIMITED, PROVIDER_QUOTA,
+        PROVIDER_OVERLOADED,  PROVIDER_ERROR,   PROVIDER_AUTH,
+    };
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
+        struct fixture f;
+        fixture_init(&f);
+        fake_fail(asked(&f, 0), ERR_UNAVAILABLE, reasons[i]);
+        heard(&f, "note(one did not answer (the fake model failed), asking asked) ");
+        assert_str(fake_request(asked(&f, 1))->model, "asked");
+        fake_fail(asked(&f, 1), ERR_UNAVAILABLE, reasons[i]);
+        heard(&f, "note(asked did not answer (the fake model failed), asking three) ");
+        assert_true(fake_text(asked(&f, 2), STR("Hi")));
+        fake_done(asked(&f, 2), "three");
+        heard(&f, "text(Hi) done(three) ");
+        fixture_done(&f);
+    }
+}
+
+static void the_last_ones_failure_is_the_chains(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    fake_fail(asked(&f, 0), ERR_UNAVAILABLE, PROVIDER_ERROR);
+    fake_fail(asked(&f, 1), ERR_UNAVAILABLE, PROVIDER_ERROR);
+    buf_clear(&f.heard);
+    fake_fail(asked(&f, 2), ERR_UNAVAILABLE, PROVIDER_OVERLOADED);
+    heard(&f, "failed(PROVIDER_OVERLOADED) ");
+    assert_null(f.call);
+    fixture_done(&f);
+}
+
+static void what_another_would_share_or_was_refused_is_not_handed_on(void **state) {
+    (void)state;
+    static const char *const reasons[] = {PROVIDER_REJECTED, PROVIDER_BROKEN, MODEL_CONTEXT,
+                                          MODEL_REFUSED, "SOMETHING_ELSE"};
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
+        struct fixture f;
+        fixture_init(&f);
+        fake_fail(asked(&f, 0), ERR_UNAVAILABLE, reasons[i]);
+        assert_null(f.call);
+        assert_true(str_starts(buf_str(&f.heard), STR("failed(")));
+        assert_int_equal(fake_calls_ever(f.models[1]), 0);
+        fixture_done(&f);
+    }
+}
+
+typedef bool say_fn(struct provider_call *call);
+
+static bool says_text(struct provider_call *call) {
+    return fake_text(call, STR("a"));
+}
+
+static bool says_thinking(struct provider_call *call) {
+    return fake_thinking(call, STR("a"));
+}
+
+static bool says_call(struct provider_call *call) {
+    return fake_tool_call(call, "c", "look", "{}");
+}
+
+static bool says_approval(struct provider_call *call) {
+    return fake_approval(call, "c", "ok?");
+}
+
+static bool says_usage(struct provider_call *call) {
+    return fake_usage(call, 1, 2);
+}
+
+static say_fn *const says[] = {says_text, says_thinking, says_call, says_approval, says_usage};
+
+static void after_its_first_word_nobody_else_is_asked(void **state) {
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(says); i++) {
+        struct fixture f;
+        fixture_init(&f);
+        assert_true(says[i](asked(&f, 0)));
+        buf_clear(&f.heard);
+        fake_fail(asked(&f, 0), ERR_UNAVAILABLE, PROVIDER_OVERLOADED);
+        heard(&f, "failed(PROVIDER_OVERLOADED) ");
+        assert_int_equal(fake_calls_ever(f.models[1]), 0);
+        fixture_done(&f);
+    }
+}
+
+static void the_same_model_of_somebody_else_is_told_by_its_provider(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    struct chain_link links[] = {{f.models[0], STR_EMPTY}, {f.models[1], STR_EMPTY}};
+    f.chain->kind->cancel(f.call);
+    provider_free(f.chain);
+    f.chain = chain_provider_new(STR("row"), links, 2);
+    f.call = provider_call_start(f.chain, f.loop, &f.request, &sink, &f);
+    fake_fail(asked(&f, 0), ERR_UNAVAILABLE, PROVIDER_ERROR);
+    heard(&f, "note(asked did not answer (the fake model failed), asking asked of fake) ");
+    fixture_done(&f);
+}
+
+/* --- pause, resume, cancel ---------------------------------------------------------------- */
+
+static void a_pause_reaches_whoever_is_asked_also_the_next(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    f.chain->kind->pause(f.call);
+    f.chain->kind->pause(f.call); /* harmless */
+    assert_true(fake_paused(asked(&f, 0)));
+    f.chain->kind->resume(f.call);
+    f.chain->kind->resume(f.call);
+    assert_false(fake_paused(asked(&f, 0)));
+
+    f.then = PAUSE; /* from inside the note, when nobody is asked */
+    fake_fail(asked(&f, 0), ERR_UNAVAILABLE, PROVIDER_ERROR);
+    assert_true(fake_paused(asked(&f, 1)));
+    f.chain->kind->resume(f.call);
+    assert_false(fake_paused(asked(&f, 1)));
+    fixture_done(&f);
+}
+
+static void a_cancel_ends_it_from_inside_each_callback(void **state) {
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(says); i++) {
+        struct fixture f;
+        fixture_init(&f);
+        f.then = CANCEL;
+        assert_false(says[i](asked(&f, 0)));
+        fixture_done(&f);
+    }
+    struct fixture f;
+    fixture_init(&f);
+    f.then = CANCEL; /* from inside the note */
+    fake_fail(asked(&f, 0), ERR_UNAVAILABLE, PROVIDER_ERROR);
+    assert_int_equal(fake_calls_ever(f.models[1]), 0);
+    fixture_done(&f);
+
+    fixture_init(&f); /* and from outside, at the second */
+    fake_fail(asked(&f, 0), ERR_UNAVAILABLE, PROVIDER_ERROR);
+    f.chain->kind->cancel(f.call);
+    f.call = NULL;
+    fixture_done(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_is_asked_for_its_own_model_and_all_it_says_is_passed_on),
+        cmocka_unit_test(the_next_is_asked_when_one_does_not_answer_and_a_note_says_so),
+        cmocka_unit_test(the_last_ones_failure_is_the_chains),
+        cmocka_unit_test(what_another_would_share_or_was_refused_is_not_handed_on),
+        cmocka_unit_test(after_its_first_word_nobody_else_is_asked),
+        cmocka_unit_test(the_same_model_of_somebody_else_is_told_by_its_provider),
+        cmocka_unit_test(a_pause_reaches_whoever_is_asked_also_the_next),
+        cmocka_unit_test(a_cancel_ends_it_from_inside_each_callback),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

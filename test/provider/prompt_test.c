@@ -1,0 +1,191 @@
+#include "provider/prompt.h"
+
+#include "helper/assert_str.h"
+
+#define M_USER(said)                                                                           \
+    { .role = MESSAGE_USER, .text = STR_INIT(said) }
+#define M_SAID(who, said)                                                                      \
+    { .role = MESSAGE_AGENT, .agent = STR_INIT(who), .text = STR_INIT(said) }
+#define M_OPAQUE(who, dialect, bytes)                                                          \
+    {                                                                                          \
+        .role = MESSAGE_OPAQUE, .agent = STR_INIT(who), .text = STR_INIT(bytes),               \
+        .tool = STR_INIT(dialect)                                                              \
+    }
+#define M_CALL(who, id, name, args)                                                            \
+    {                                                                                          \
+        .role = MESSAGE_TOOL_CALL, .agent = STR_INIT(who), .text = STR_INIT(args),             \
+        .call_id = STR_INIT(id), .tool = STR_INIT(name)                                        \
+    }
+#define M_RESULT(id, result)                                                                   \
+    { .role = MESSAGE_TOOL_RESULT, .call_id = STR_INIT(id), .text = STR_INIT(result) }
+
+/* Turns as text: U user, F foreign, A agent {opaque} text (tool=result ...). */
+static void write_turns(const struct prompt *prompt, struct buf *out) {
+    for (size_t i = 0; i < prompt->turn_count; i++) {
+        const struct prompt_turn *turn = &prompt->turns[i];
+        buf_printf(out, "%c", turn->role == PROMPT_AGENT ? 'A' : turn->foreign ? 'F' : 'U');
+        if (turn->opaque.len) buf_printf(out, "{" STR_FMT "}", STR_ARG(turn->opaque));
+        if (turn->text.len) buf_printf(out, " " STR_FMT, STR_ARG(turn->text));
+        for (size_t c = 0; c < turn->call_count; c++) {
+            const struct prompt_call *call = &turn->calls[c];
+            buf_printf(out, " (" STR_FMT STR_FMT "=" STR_FMT ")", STR_ARG(call->call->tool),
+                       STR_ARG(call->call->text), STR_ARG(call->result->text));
+        }
+        buf_append(out, STR("|"));
+    }
+}
+
+static void assert_prompt(const struct message *messages, size_t count, const char *expected) {
+    struct provider_request request = {
+        .agent = STR("manager"), .messages = messages, .message_count = count};
+    struct prompt prompt;
+    struct err e;
+    struct buf out;
+    buf_init(&out, 64 * KIB);
+    assert_true(prompt_init(&prompt, &request, STR("openai"), &e));
+    write_turns(&prompt, &out);
+    assert_str(buf_str(&out), expected);
+    buf_done(&out);
+    prompt_done(&prompt);
+}
+
+#define ASSERT_PROMPT(expected, ...)                                                           \
+    do {                                                                                       \
+        const struct message messages[] = {__VA_ARGS__};                                       \
+        assert_prompt(messages, ARRAY_LEN(messages), expected);                                \
+    } while (0)
+
+static void a_conversation_with_one_agent_stays_as_it_is(void **state) {
+    (void)state;
+    assert_prompt(NULL, 0, "");
+    ASSERT_PROMPT("U hello|A hi|U and now|", M_USER("hello"), M_SAID("manager", "hi"),
+                  M_USER("and now"));
+}
+
+static void the_calls_of_a_reply_belong_to_its_text_and_bring_their_results(void **state) {
+    (void)state;
+    ASSERT_PROMPT("U go|A I look (find{\"q\":1}={\"r\":1}) (read{}={\"r\":2})|A done|",
+                  M_USER("go"), M_SAID("manager", "I look"),
+                  M_CALL("manager", "1", "find", "{\"q\":1}"),
+                  M_CALL("manager", "2", "read", "{}"), M_RESULT("1", "{\"r\":1}"),
+                  M_RESULT("2", "{\"r\":2}"), M_SAID("manager", "done"));
+    ASSERT_PROMPT("A (find{}={})|", M_CALL("manager", "1", "find", "{}"), M_RESULT("1", "{}"));
+}
+
+static void results_follow_in_the_order_of_the_calls_whenever_they_came(void **state) {
+    (void)state;
+    ASSERT_PROMPT("A (a{}=1) (b{}=2)|U meanwhile|A later|", M_CALL("manager", "x", "a", "{}"),
+                  M_CALL("manager", "y", "b", "{}"), M_RESULT("y", "2"), M_USER("meanwhile"),
+                  M_SAID("manager", "later"), M_RESULT("x", "1"));
+}
+
+static void an_id_that_comes_again_means_the_nearest_call(void **state) {
+    (void)state;
+    ASSERT_PROMPT("A (a{}=1)|A (a{}=2)|", M_CALL("manager", "x", "a", "{}"), M_RESULT("x", "1"),
+                  M_CALL("manager", "x", "a", "{}"), M_RESULT("x", "2"));
+    ASSERT_PROMPT("A (a{}=2)|", M_CALL("manager", "x", "a", "{}"), M_USER(""),
+                  M_CALL("manager", "x", "a", "{}"), M_RESULT("x", "2"));
+    ASSERT_PROMPT("A (a{}=1) (b{}=2)|", M_CALL("manager", "x", "a", "{}"),
+                  M_CALL("manager", "x", "b", "{}"), M_RESULT("x", "1"), M_RESULT("x", "2"));
+}
+
+static void a_result_whose_call_is_gone_is_left_out(void **state) {
+    (void)state;
+    ASSERT_PROMPT("U hello|", M_RESULT("1", "{}"), M_USER("hello"));
+    ASSERT_PROMPT("", M_RESULT("1", "{}"), M_CALL("manager", "1", "a", "{}"));
+}
+
+static void a_call_without_a_result_is_left_out(void **state) {
+    (void)state;
+    ASSERT_PROMPT("A wait (b{}=2)|", M_SAID("manager", "wait"),
+                  M_CALL("manager", "1", "a", "{}"), M_CALL("manager", "2", "b", "{}"),
+                  M_RESULT("2", "2"));
+    ASSERT_PROMPT("U go|U again|", M_USER("go"), M_CALL("manager", "1", "a", "{}"),
+                  M_USER("again"));
+}
+
+static void what_other_agents_did_is_told_as_context(void **state) {
+    (void)state;
+    ASSERT_PROMPT("U go|A (transfer{}={})|"
+                  "F For context:\n[wally] said: I look\n"
+                  "[wally] called tool `find` with parameters: {\"q\":1}\n"
+                  "[wally] `find` tool returned result: {\"r\":1}\n[wally] said: found|"
+                  "A thanks|F For context:\n[eve] said: also|",
+                  M_USER("go"), M_CALL("manager", "t", "transfer", "{}"), M_RESULT("t", "{}"),
+                  M_OPAQUE("wally", "openai", "secret"), M_SAID("wally", "I look"),
+                  M_CALL("wally", "1", "find", "{\"q\":1}"), M_RESULT("1", "{\"r\":1}"),
+                  M_SAID("wally", "found"), M_SAID("manager", "thanks"), M_SAID("eve", "also"));
+}
+
+static void an_orphan_or_an_empty_word_of_others_makes_no_turn(void **state) {
+    (void)state;
+    ASSERT_PROMPT("U a|U b|", M_USER("a"), M_SAID("wally", ""), M_RESULT("9", "{}"),
+                  M_OPAQUE("wally", "openai", "x"), M_USER("b"));
+}
+
+static void the_same_id_in_two_agents_hands_stays_with_each(void **state) {
+    (void)state;
+    ASSERT_PROMPT("A (a{}=1)|F For context:\n[wally] called tool `b` with parameters: {}\n"
+                  "[wally] `b` tool returned result: 2|",
+                  M_CALL("manager", "x", "a", "{}"), M_RESULT("x", "1"),
+                  M_CALL("wally", "x", "b", "{}"), M_RESULT("x", "2"));
+}
+
+static void an_opaque_message_of_this_dialect_stands_for_its_reply(void **state) {
+    (void)state;
+    ASSERT_PROMPT("A{bytes} hi (a{}=1)|A more|", M_OPAQUE("manager", "openai", "bytes"),
+                  M_SAID("manager", "hi"), M_CALL("manager", "x", "a", "{}"),
+                  M_RESULT("x", "1"), M_SAID("manager", "more"));
+    ASSERT_PROMPT("A{1} a|A{2} b|", M_OPAQUE("manager", "openai", "1"), M_SAID("manager", "a"),
+                  M_OPAQUE("manager", "openai", "2"), M_SAID("manager", "b"));
+}
+
+static void an_opaque_message_of_another_dialect_is_passed_over(void **state) {
+    (void)state;
+    ASSERT_PROMPT("A hi|", M_OPAQUE("manager", "gemini", "bytes"), M_SAID("manager", "hi"));
+}
+
+static void an_opaque_message_counts_only_when_its_reply_is_whole(void **state) {
+    (void)state;
+    ASSERT_PROMPT("A hi|", M_OPAQUE("manager", "openai", "bytes"), M_SAID("manager", "hi"),
+                  M_CALL("manager", "x", "a", "{}"));
+    ASSERT_PROMPT("U b|", M_OPAQUE("manager", "openai", "bytes"), M_USER("b"));
+    ASSERT_PROMPT("", M_OPAQUE("manager", "openai", "bytes"));
+    ASSERT_PROMPT("F For context:\n[wally] said: hi|", M_OPAQUE("manager", "openai", "bytes"),
+                  M_SAID("wally", "hi"));
+}
+
+static void more_words_of_others_than_the_limit_are_refused(void **state) {
+    (void)state;
+    char *text = calloc(1, PROMPT_MAX_BYTES / 2);
+    assert_non_null(text);
+    struct message said = {.role = MESSAGE_AGENT, .agent = STR("wally")};
+    said.text = str_of(text, PROMPT_MAX_BYTES / 2);
+    struct message messages[] = {said, said};
+    struct provider_request request = {
+        .agent = STR("manager"), .messages = messages, .message_count = 2};
+    struct prompt prompt;
+    struct err e;
+    assert_false(prompt_init(&prompt, &request, STR("openai"), &e));
+    assert_int_equal(e.code, ERR_TOO_LARGE);
+    free(text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_conversation_with_one_agent_stays_as_it_is),
+        cmocka_unit_test(the_calls_of_a_reply_belong_to_its_text_and_bring_their_results),
+        cmocka_unit_test(results_follow_in_the_order_of_the_calls_whenever_they_came),
+        cmocka_unit_test(an_id_that_comes_again_means_the_nearest_call),
+        cmocka_unit_test(a_result_whose_call_is_gone_is_left_out),
+        cmocka_unit_test(a_call_without_a_result_is_left_out),
+        cmocka_unit_test(what_other_agents_did_is_told_as_context),
+        cmocka_unit_test(an_orphan_or_an_empty_word_of_others_makes_no_turn),
+        cmocka_unit_test(the_same_id_in_two_agents_hands_stays_with_each),
+        cmocka_unit_test(an_opaque_message_of_this_dialect_stands_for_its_reply),
+        cmocka_unit_test(an_opaque_message_of_another_dialect_is_passed_over),
+        cmocka_unit_test(an_opaque_message_counts_only_when_its_reply_is_whole),
+        cmocka_unit_test(more_words_of_others_than_the_limit_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

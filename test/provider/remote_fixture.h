@@ -1,0 +1,298 @@
+/* remote_fixture: one call of a remote provider, in a dialect of the tests' own, on a fake loop
+ * and with a fake other side; what the sink hears is written down as "text(Hi) done(m) ".
+ */
+#ifndef WEIR_TEST_PROVIDER_REMOTE_FIXTURE_H
+#define WEIR_TEST_PROVIDER_REMOTE_FIXTURE_H
+
+#include "provider/remote.h"
+
+#include "fake/http_fake.h"
+#include "helper/assert_str.h"
+
+#include "base/mem.h"
+
+#define KEY "canary-0815-4711-abcdef"
+#define GATEWAY_KEY "gateway-secret-98765"
+
+/* --- a dialect of the tests --------------------------------------------------------------- */
+
+/* Each word of an event is one thing said:
+ *
+ *     t:TEXT  h:THINKING  c:ID  u  o:BYTES  bad  done  cut  m:MODEL
+ */
+
+struct morse {
+    struct reply base;
+    enum reply_outcome outcome;
+    struct buf model;
+};
+
+static inline void morse_url(const struct dialect_settings *settings,
+                             const struct provider_request *request, struct buf *out) {
+    struct str model = request->model.len ? request->model : settings->model;
+    buf_printf(out, STR_FMT "/morse/" STR_FMT, STR_ARG(settings->base_url), STR_ARG(model));
+    if (settings->query.len) buf_printf(out, "?" STR_FMT, STR_ARG(settings->query));
+}
+
+static inline bool morse_body(const struct dialect_settings *settings,
+                              const struct provider_request *request, struct buf *out,
+                              struct err *e) {
+    (void)settings;
+    if (request->schema.len) return err_set(e, ERR_INVALID_ARGUMENT, "Morse knows no schema");
+    return buf_printf(out, "{\"say\":\"" STR_FMT "\"}", STR_ARG(request->messages[0].text));
+}
+
+static inline struct reply *morse_new(const struct provider_sink *sink, void *ctx) {
+    struct morse *morse = MEM_NEW(struct morse);
+    morse->base = (struct reply){.sink = sink, .ctx = ctx};
+    morse->outcome = REPLY_FAILED;
+    buf_init(&morse->model, 64);
+    return &morse->base;
+}
+
+static inline bool morse_feed(struct reply *reply, const struct sse_event *event) {
+    struct morse *morse = CONTAINER_OF(reply, struct morse, base);
+    struct str rest = event->data;
+    while (rest.len && !reply->stopped) {
+        struct str word = str_split(rest, ' ', &rest), text = str_skip(word, 2);
+        const struct provider_sink *sink = reply->sink;
+        if (str_starts(word, STR("t:"))) sink->on_text(text, reply->ctx);
+        if (str_starts(word, STR("h:"))) sink->on_thinking(text, reply->ctx);
+        if (str_starts(word, STR("c:")))
+            sink->on_tool_call(text, STR("look"), STR("{}"), reply->ctx);
+        if (str_starts(word, STR("o:"))) sink->on_opaque(STR("morse"), text, reply->ctx);
+        if (str_equal(word, STR("u"))) {
+            struct event_usage usage = {.model = STR("m-1"), .prompt = 3, .completion = 4};
+            sink->on_usage(&usage, reply->ctx);
+        }
+        if (str_equal(word, STR("bad")))
+            return reply_fail(reply, ERR_UNAVAILABLE, PROVIDER_ERROR,
+                              "Morse sent an error with " KEY);
+        if (str_starts(word, STR("m:"))) buf_append(&morse->model, text);
+        if (str_equal(word, STR("done"))) morse->outcome = REPLY_DONE;
+        if (str_equal(word, STR("cut"))) morse->outcome = REPLY_CUT;
+    }
+    return true;
+}
+
+static inline enum reply_outcome morse_end(struct reply *reply, struct str *ret_model) {
+    struct morse *morse = CONTAINER_OF(reply, struct morse, base);
+    *ret_model = buf_str(&morse->model);
+    if (morse->outcome == REPLY_FAILED)
+        reply_fail(reply, ERR_UNAVAILABLE, PROVIDER_BROKEN, "the answer stopped half way");
+    if (morse->outcome == REPLY_DONE && morse->model.len)
+        reply->sink->on_opaque(STR("morse"), STR("last"), reply->ctx);
+    return morse->outcome;
+}
+
+static inline void morse_free(struct reply *reply) {
+    struct morse *morse = CONTAINER_OF(reply, struct morse, base);
+    buf_done(&morse->model);
+    free(morse);
+}
+
+static const struct http_header morse_headers[] = {{STR_INIT("morse-version"), STR_INIT("7")}};
+
+static const struct dialect morse = {
+    .name = "morse",
+    .title = "Morse",
+    .url = morse_url,
+    .key_header = "authorization",
+    .key_prefix = "Bearer ",
+    .headers = morse_headers,
+    .header_count = ARRAY_LEN(morse_headers),
+    .body = morse_body,
+    .reply_new = morse_new,
+    .feed = morse_feed,
+    .end = morse_end,
+    .reply_free = morse_free,
+};
+
+/* --- one call and what is heard of it ----------------------------------------------------- */
+
+enum then { GO_ON, PAUSE, PAUSE_AND_RESUME, CANCEL };
+
+struct fixture {
+    struct loop *loop;
+    struct http_pool *pool;
+    struct provider *provider;
+    struct provider_call *call; /* NULL once it is gone */
+    struct message message;
+    struct provider_request request;
+    struct remote_options options;
+    struct buf heard;
+    struct err why; /* of on_failed */
+    enum then then; /* what the callback number `then_at` makes us do */
+    size_t then_at, callbacks;
+    bool paused;
+};
+
+static inline void react(struct fixture *f) {
+    assert_false(f->paused); /* nothing is heard during a pause */
+    if (f->callbacks++ != f->then_at || !f->call) return;
+    const struct provider_kind *kind = f->provider->kind;
+    switch (f->then) {
+    case GO_ON: break;
+    case PAUSE:
+        kind->pause(f->call);
+        f->paused = true;
+        break;
+    case PAUSE_AND_RESUME:
+        kind->pause(f->call);
+        kind->resume(f->call);
+        break;
+    case CANCEL:
+        kind->cancel(f->call);
+        f->call = NULL;
+        break;
+    }
+}
+
+static inline void hear(struct fixture *f, const char *what, struct str text) {
+    buf_printf(&f->heard, "%s(" STR_FMT ") ", what, STR_ARG(text));
+    react(f);
+}
+
+static inline void on_text(struct str text, void *ctx) {
+    hear(ctx, "text", text);
+}
+
+static inline void on_thinking(struct str text, void *ctx) {
+    hear(ctx, "thinking", text);
+}
+
+static inline void on_tool_call(struct str call_id, struct str tool, struct str args,
+                                void *ctx) {
+    assert_str(tool, "look");
+    assert_str(args, "{}");
+    hear(ctx, "call", call_id);
+}
+
+static inline void on_usage(const struct event_usage *usage, void *ctx) {
+    assert_int_equal(usage->prompt, 3);
+    hear(ctx, "usage", usage->model);
+}
+
+static inline void on_opaque(struct str dialect, struct str bytes, void *ctx) {
+    assert_str(dialect, "morse");
+    hear(ctx, "opaque", bytes);
+}
+
+static inline void on_note(struct str text, void *ctx) {
+    hear(ctx, "note", text);
+}
+
+static inline void on_approval(struct str call_id, struct str question, struct str tool,
+                               struct str args, void *ctx) {
+    (void)call_id, (void)tool, (void)args;
+    hear(ctx, "approval", question);
+}
+
+static inline void on_done(struct str model, void *ctx) {
+    struct fixture *f = ctx;
+    f->call = NULL;
+    hear(f, "done", model);
+}
+
+static inline void on_failed(const struct err *why, struct str reason, void *ctx) {
+    struct fixture *f = ctx;
+    f->call = NULL;
+    f->why = *why;
+    hear(f, "failed", reason);
+}
+
+static const struct provider_sink sink = {on_text,     on_thinking, on_tool_call,
+                                          on_usage,    on_opaque,   on_note,
+                                          on_approval, on_done,     on_failed};
+
+static inline void fixture_init(struct fixture *f) {
+    *f = (struct fixture){.loop = loop_new_fake(), .pool = http_pool_new()};
+    static const struct http_header further[] = {
+        {STR_INIT("x-gateway"), STR_INIT(GATEWAY_KEY)},
+        {STR_INIT("Morse-Version"), STR_INIT("8")},
+    };
+    f->options = remote_defaults;
+    f->options.name = STR("acme");
+    f->options.dialect = &morse;
+    f->options.settings = (struct dialect_settings){.base_url = STR("https://acme.test/v1"),
+                                                    .model = STR("default-model"),
+                                                    .key = STR(KEY "\n")};
+    f->options.headers = further;
+    f->options.header_count = ARRAY_LEN(further);
+    f->options.pool = f->pool;
+    f->provider = remote_provider_new(&f->options);
+    f->message = (struct message){.role = MESSAGE_USER, .text = STR("hi")};
+    f->request = (struct provider_request){
+        .agent = STR("manager"), .messages = &f->message, .message_count = 1};
+    buf_init(&f->heard, 4 * KIB);
+}
+
+/* Ask, with the options as the test has changed them. */
+static inline void begin(struct fixture *f) {
+    provider_free(f->provider);
+    f->provider = remote_provider_new(&f->options);
+    f->callbacks = 0;
+    f->call = provider_call_start(f->provider, f->loop, &f->request, &sink, f);
+    assert_int_equal(f->heard.len, 0); /* never before start has returned */
+}
+
+static inline void fixture_done(struct fixture *f) {
+    if (f->call) f->provider->kind->cancel(f->call);
+    assert_int_equal(fake_http_calls(f->pool), 0);
+    provider_free(f->provider);
+    http_pool_free(f->pool);
+    buf_done(&f->heard);
+    loop_free(f->loop);
+}
+
+static inline void heard(struct fixture *f, const char *expected) {
+    assert_str(buf_str(&f->heard), expected);
+    buf_clear(&f->heard);
+}
+
+static inline void resume(struct fixture *f) {
+    f->paused = false;
+    f->provider->kind->resume(f->call);
+}
+
+static inline void pause_call(struct fixture *f) {
+    f->provider->kind->pause(f->call);
+    f->paused = true;
+}
+
+/* The request that is out. */
+static inline struct http_call *asked(const struct fixture *f) {
+    assert_int_equal(fake_http_calls(f->pool), 1);
+    return fake_http_call(f->pool, 0);
+}
+
+static inline void stream(struct fixture *f) {
+    assert_true(fake_http_head(asked(f), 200, "text/event-stream; charset=utf-8"));
+}
+
+static inline bool send(struct fixture *f, const char *bytes) {
+    return fake_http_body(asked(f), str_from(bytes));
+}
+
+/* A whole answer that is no stream. */
+static inline void answer(struct fixture *f, unsigned status, const char *type,
+                          const char *body, int64_t retry_after_ms) {
+    struct http_call *call = asked(f);
+    assert_true(fake_http_head_retry(call, status, type, retry_after_ms));
+    if (*body) assert_true(fake_http_body(call, str_from(body)));
+    fake_http_end(call);
+}
+
+static inline void assert_why(const struct fixture *f, const char *part) {
+    struct str text = err_text(&f->why);
+    if (str_find(text, str_from(part)) == text.len)
+        fail_msg("\"%s\" does not say \"%s\"", f->why.text, part);
+}
+
+/* One reply, and what is heard of it: seven things before the ending. */
+#define REPLY                                                                                  \
+    "data: h:hm t:Hi\n\ndata: t:there c:c1\n\ndata: u\n\ndata: o:x m:m-1\n\ndata: done\n\n"
+#define REPLY_HEARD                                                                            \
+    "thinking(hm) text(Hi) text(there) call(c1) usage(m-1) opaque(x) opaque(last) done(m-1) "
+
+#endif

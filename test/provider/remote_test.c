@@ -1,0 +1,393 @@
+#include "provider/remote.h"
+
+#include "fake/http_fake.h" /* named here: the build links it */
+#include "remote_fixture.h"
+
+#include "daemon/daemon.h"
+#include "provider/remote_inner.h"
+
+/* --- states ------------------------------------------------------------------------------- */
+
+static void only_the_moves_of_the_table_are_allowed(void **state) {
+    (void)state;
+    static const char *const rows[REMOTE_STATE_COUNT] = {
+        /* asking waiting streaming over */
+        [REMOTE_ASKING] = ".###",
+        [REMOTE_WAITING] = "#..#",
+        [REMOTE_STREAMING] = "...#",
+        [REMOTE_OVER] = "....",
+    };
+    for (enum remote_state from = 0; from < REMOTE_STATE_COUNT; from++) {
+        assert_true(remote_state_name(from).len);
+        for (enum remote_state to = 0; to < REMOTE_STATE_COUNT; to++)
+            assert_int_equal(remote_may_become(from, to), rows[from][to] == '#');
+    }
+}
+
+/* --- a question and its answer ------------------------------------------------------------ */
+
+static void the_request_is_built_from_the_dialect_and_the_settings(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    f.options.settings.query = STR("v=1");
+    begin(&f);
+    const struct http_request *request = fake_http_request(asked(&f));
+    assert_str(request->method, "POST");
+    assert_str(request->url, "https://acme.test/v1/morse/default-model?v=1");
+    assert_str(request->body, "{\"say\":\"hi\"}");
+    assert_str(fake_http_header(asked(&f), "content-type"), "application/json");
+    assert_str(fake_http_header(asked(&f), "accept"), "text/event-stream");
+    assert_str(fake_http_header(asked(&f), "user-agent"), "weir/" WEIR_VERSION);
+    assert_str(fake_http_header(asked(&f), "authorization"), "Bearer " KEY);
+    assert_str(fake_http_header(asked(&f), "x-gateway"), GATEWAY_KEY);
+    assert_str(fake_http_header(asked(&f), "morse-version"), "8"); /* the settings' word */
+    assert_int_equal(request->header_count, 6);
+    assert_int_equal(request->connect_ms, 10000);
+    assert_int_equal(request->first_byte_ms, 60000);
+    assert_int_equal(request->stall_ms, 60000);
+    assert_int_equal(request->total_ms, 600000);
+    assert_int_equal(request->body_max_bytes, 16 * MIB);
+    assert_int_equal(request->redirects_max, 0);
+    assert_false(request->public_only);
+    assert_ptr_equal(fake_http_loop(asked(&f)), f.loop);
+    fixture_done(&f);
+}
+
+static void without_a_key_none_is_sent(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    f.options.settings.key = STR_EMPTY;
+    begin(&f);
+    assert_str(fake_http_header(asked(&f), "authorization"), "");
+    fixture_done(&f);
+}
+
+static void the_key_goes_into_the_header_that_the_settings_name(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    f.options.settings.key_header = STR("api-key");
+    begin(&f);
+    assert_str(fake_http_header(asked(&f), "api-key"), KEY);
+    assert_str(fake_http_header(asked(&f), "authorization"), "");
+    struct buf out;
+    buf_init(&out, 4 * KIB);
+    remote_describe(f.provider, &out);
+    assert_true(str_find(buf_str(&out), STR("api-key: ***\n")) < out.len);
+    buf_done(&out);
+    fixture_done(&f);
+}
+
+static void a_stream_is_told_as_it_comes_however_it_is_cut(void **state) {
+    (void)state;
+    struct str reply = STR(REPLY);
+    for (size_t cut = 1; cut < reply.len; cut++) {
+        struct fixture f;
+        fixture_init(&f);
+        begin(&f);
+        stream(&f);
+        assert_true(fake_http_body(asked(&f), str_head(reply, cut)));
+        assert_true(fake_http_body(asked(&f), str_skip(reply, cut)));
+        fake_http_end(asked(&f));
+        heard(&f, REPLY_HEARD);
+        fixture_done(&f);
+    }
+}
+
+static void the_model_is_the_replys_else_the_requests_else_the_settings(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    begin(&f);
+    stream(&f);
+    assert_true(send(&f, "data: done\n\n"));
+    fake_http_end(asked(&f));
+    heard(&f, "done(default-model) ");
+    f.request.model = STR("asked");
+    begin(&f);
+    stream(&f);
+    assert_true(send(&f, "data: done\n\n"));
+    fake_http_end(asked(&f));
+    heard(&f, "done(asked) ");
+    fixture_done(&f);
+}
+
+static void a_reply_cut_at_its_limit_is_done_and_says_so(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    begin(&f);
+    stream(&f);
+    assert_true(send(&f, "data: t:Hi cut\n\n"));
+    heard(&f, "text(Hi) ");
+    fake_http_end(asked(&f));
+    heard(&f, "note(the reply was cut at its token limit) done(default-model) ");
+    fixture_done(&f);
+}
+
+static void what_cannot_be_asked_fails_after_the_start(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    f.request.schema = STR("{}");
+    begin(&f);
+    assert_int_equal(fake_http_calls_ever(f.pool), 0);
+    loop_turn(f.loop);
+    heard(&f, "failed(PROVIDER_REJECTED) ");
+    assert_int_equal(f.why.code, ERR_INVALID_ARGUMENT);
+    assert_str(err_text(&f.why), "provider 'acme': Morse knows no schema");
+
+    begin(&f);
+    pause_call(&f);
+    loop_turn(f.loop);
+    resume(&f);
+    heard(&f, "");
+    loop_turn(f.loop);
+    heard(&f, "failed(PROVIDER_REJECTED) ");
+
+    begin(&f);
+    f.provider->kind->cancel(f.call);
+    f.call = NULL;
+    loop_turn(f.loop);
+    heard(&f, "");
+    fixture_done(&f);
+}
+
+/* --- U2: half an answer ------------------------------------------------------------------- */
+
+static void a_stream_that_does_not_say_that_it_is_done_has_failed(void **state) {
+    (void)state;
+    static const char *const halves[] = {"data: t:Hi\n\n", "data: t:Hi\n\ndata: done",
+                                         "data: t:Hi\n\ndata: do"};
+    for (size_t i = 0; i < ARRAY_LEN(halves); i++) {
+        struct fixture f;
+        fixture_init(&f);
+        begin(&f);
+        stream(&f);
+        assert_true(send(&f, halves[i]));
+        fake_http_end(asked(&f));
+        heard(&f, "text(Hi) failed(PROVIDER_BROKEN) ");
+        assert_str(err_text(&f.why), "provider 'acme': the answer stopped half way");
+        fixture_done(&f);
+    }
+    struct fixture f;
+    fixture_init(&f);
+    begin(&f);
+    stream(&f);
+    fake_http_end(asked(&f)); /* not one byte */
+    heard(&f, "failed(PROVIDER_BROKEN) ");
+    fixture_done(&f);
+}
+
+static void a_reset_in_the_stream_fails_and_is_never_asked_again(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    begin(&f);
+    stream(&f);
+    assert_true(send(&f, "data: t:Hi\n\n"));
+    fake_http_fail(asked(&f), ERR_UNAVAILABLE, HTTP_READING);
+    loop_advance(f.loop, 100000);
+    heard(&f, "text(Hi) failed(PROVIDER_BROKEN) ");
+    assert_int_equal(fake_http_calls_ever(f.pool), 1);
+    begin(&f);
+    stream(&f); /* also when nothing was said yet */
+    fake_http_fail(asked(&f), ERR_UNAVAILABLE, HTTP_READING);
+    heard(&f, "failed(PROVIDER_BROKEN) ");
+    fixture_done(&f);
+}
+
+static void an_answer_that_is_too_large_has_failed(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    f.options.reply_max_bytes = 64;
+    begin(&f);
+    assert_int_equal(fake_http_request(asked(&f))->body_max_bytes, 64);
+    stream(&f);
+    char line[80];
+    memset(line, 'x', sizeof(line));
+    assert_false(fake_http_body(asked(&f), str_of(line, sizeof(line))));
+    heard(&f, "failed(PROVIDER_BROKEN) ");
+
+    begin(&f);
+    stream(&f);
+    fake_http_fail(asked(&f), ERR_TOO_LARGE, HTTP_READING);
+    heard(&f, "failed(PROVIDER_BROKEN) ");
+    fixture_done(&f);
+}
+
+/* --- U3: 200, and yet no answer ---------------------------------------------------------- */
+
+static void an_error_inside_the_stream_ends_it_there(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    begin(&f);
+    stream(&f);
+    assert_false(send(&f, "data: t:Hi\n\ndata: bad\n\ndata: t:no done\n\n"));
+    heard(&f, "text(Hi) failed(PROVIDER_ERROR) ");
+    assert_str(err_text(&f.why), "provider 'acme': Morse sent an error with ***");
+    assert_int_equal(fake_http_cancels(f.pool), 1);
+    fixture_done(&f);
+}
+
+static void a_200_that_is_no_stream_says_what_it_was(void **state) {
+    (void)state;
+    static const struct {
+        const char *type, *body, *heard, *says;
+    } cases[] = {
+        {"text/html", "<html>\n<h1>Welcome</h1>", "failed(PROVIDER_BROKEN) ",
+         "200 with 'text/html' and no event stream (<html> <h1>Welcome</h1>)"},
+        {"text/event-streams", "data: done\n\n", "failed(PROVIDER_BROKEN) ", "event-streams"},
+        {"", "", "failed(PROVIDER_BROKEN) ", "no event stream"},
+        {"application/json", "{\"choices\":[]}", "failed(PROVIDER_BROKEN) ",
+         "one whole reply where a stream was asked for"},
+        {"application/json", "{\"error\":{\"message\":\"busy\",\"type\":\"overloaded_error\"}}",
+         "failed(PROVIDER_OVERLOADED) ", "busy"},
+        {"application/json", "[{\"error\":{\"message\":\"No\",\"code\":401}}]",
+         "failed(PROVIDER_AUTH) ", "No"},
+        {"application/json", "{\"choi", "failed(PROVIDER_BROKEN) ", "{\"choi"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct fixture f;
+        fixture_init(&f);
+        begin(&f);
+        answer(&f, 200, cases[i].type, cases[i].body, -1);
+        heard(&f, cases[i].heard);
+        assert_why(&f, cases[i].says);
+        assert_int_equal(fake_http_calls_ever(f.pool), 1);
+        fixture_done(&f);
+    }
+}
+
+static void any_spelling_of_the_content_type_is_a_stream(void **state) {
+    (void)state;
+    static const char *const types[] = {"text/event-stream", "Text/Event-Stream",
+                                        "text/event-stream ; charset=utf-8"};
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        struct fixture f;
+        fixture_init(&f);
+        begin(&f);
+        assert_true(fake_http_head(asked(&f), 200, types[i]));
+        assert_true(send(&f, "data: done\n\n"));
+        fake_http_end(asked(&f));
+        heard(&f, "done(default-model) ");
+        fixture_done(&f);
+    }
+}
+
+static void a_refusal_is_read_so_far_and_no_further(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    f.options.retries_max = 0;
+    begin(&f);
+    struct http_call *call = asked(&f);
+    assert_true(fake_http_head(call, 500, "text/html"));
+    char page[KIB];
+    memset(page, 'x', sizeof(page));
+    for (int i = 0; i < 63; i++) assert_true(fake_http_body(call, str_of(page, KIB)));
+    assert_true(fake_http_body(call, str_of(page, KIB - 1)));
+    assert_false(fake_http_body(call, str_of(page, KIB)));
+    heard(&f, "failed(PROVIDER_ERROR) ");
+    assert_why(&f, "xxx...");
+    fixture_done(&f);
+}
+
+static void a_refusal_that_breaks_off_counts_with_its_status(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    begin(&f);
+    assert_true(fake_http_head(asked(&f), 401, "application/json"));
+    assert_true(send(&f, "{\"error\":"));
+    fake_http_fail(asked(&f), ERR_UNAVAILABLE, HTTP_READING);
+    heard(&f, "failed(PROVIDER_AUTH) ");
+    fixture_done(&f);
+}
+
+/* --- secrets ------------------------------------------------------------------------------ */
+
+static void assert_no_secret(struct str text) {
+    static const char *const pieces[] = {KEY, GATEWAY_KEY, "0815-4711-ab", "secret-98765"};
+    for (size_t i = 0; i < ARRAY_LEN(pieces); i++) {
+        if (str_find(text, str_from(pieces[i])) < text.len)
+            fail_msg("a secret in: " STR_FMT, STR_ARG(text));
+    }
+}
+
+static void no_secret_is_told_even_when_the_vendor_repeats_it(void **state) {
+    (void)state;
+    static const char *const bodies[] = {
+        "{\"error\":{\"message\":\"Incorrect API key provided: " KEY ".\"}}",
+        "{\"error\":{\"message\":\"Incorrect API key provided: canary-0***bcdef.\"}}",
+        "{\"error\":{\"message\":\"got 'Bearer " KEY "'\"}}",
+        "{\"error\":{\"message\":\"tail 0815-4711-abcdef, " GATEWAY_KEY "\"}}",
+        "<html>" KEY "</html>",
+        KEY,
+    };
+    static const unsigned answers[] = {200, 401, 500};
+    for (size_t i = 0; i < ARRAY_LEN(bodies); i++) {
+        for (size_t a = 0; a < ARRAY_LEN(answers); a++) {
+            struct fixture f;
+            fixture_init(&f);
+            f.options.retries_max = 0;
+            begin(&f);
+            answer(&f, answers[a], KEY, bodies[i], -1);
+            assert_null(f.call);
+            assert_no_secret(err_text(&f.why));
+            assert_int_equal(str_find(err_text(&f.why), STR("canary")), err_text(&f.why).len);
+            fixture_done(&f);
+        }
+    }
+}
+
+static void a_description_shows_the_request_without_its_secrets(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    f.options.settings.base_url = STR("https://me:hunter2@acme.test/v1");
+    f.options.settings.query = STR("key=" KEY "&v=1");
+    begin(&f);
+    struct buf out;
+    buf_init(&out, 4 * KIB);
+    remote_describe(f.provider, &out);
+    assert_str(buf_str(&out), "POST https://***@acme.test/v1/morse/default-model?key=***&v=1\n"
+                              "content-type: application/json\n"
+                              "accept: text/event-stream\n"
+                              "user-agent: weir/" WEIR_VERSION "\n"
+                              "Morse-Version: ***\n"
+                              "authorization: Bearer ***\n"
+                              "x-gateway: ***\n"
+                              "\n"
+                              "{\"say\":\"Say hello in one word.\"}\n");
+    buf_done(&out);
+    fixture_done(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_the_moves_of_the_table_are_allowed),
+        cmocka_unit_test(the_request_is_built_from_the_dialect_and_the_settings),
+        cmocka_unit_test(without_a_key_none_is_sent),
+        cmocka_unit_test(the_key_goes_into_the_header_that_the_settings_name),
+        cmocka_unit_test(a_stream_is_told_as_it_comes_however_it_is_cut),
+        cmocka_unit_test(the_model_is_the_replys_else_the_requests_else_the_settings),
+        cmocka_unit_test(a_reply_cut_at_its_limit_is_done_and_says_so),
+        cmocka_unit_test(what_cannot_be_asked_fails_after_the_start),
+        cmocka_unit_test(a_stream_that_does_not_say_that_it_is_done_has_failed),
+        cmocka_unit_test(a_reset_in_the_stream_fails_and_is_never_asked_again),
+        cmocka_unit_test(an_answer_that_is_too_large_has_failed),
+        cmocka_unit_test(an_error_inside_the_stream_ends_it_there),
+        cmocka_unit_test(a_200_that_is_no_stream_says_what_it_was),
+        cmocka_unit_test(any_spelling_of_the_content_type_is_a_stream),
+        cmocka_unit_test(a_refusal_is_read_so_far_and_no_further),
+        cmocka_unit_test(a_refusal_that_breaks_off_counts_with_its_status),
+        cmocka_unit_test(no_secret_is_told_even_when_the_vendor_repeats_it),
+        cmocka_unit_test(a_description_shows_the_request_without_its_secrets),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,475 @@
+#include "provider/tape.h"
+
+#include "fake/provider_fake.h"
+
+#include "helper/assert_str.h"
+
+#include "provider/dialect.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define KEY "house-key-4711-sings"
+
+/* One folder, a recorder around a fake model, and a player of what was recorded. */
+struct fixture {
+    char folder[64];
+    struct loop *loop;
+    struct provider *model, *recorder, *player;
+    struct tape *recording, *playing;
+    struct provider *asked;     /* one of the two */
+    struct provider_call *call; /* NULL once it is gone */
+    struct message messages[4];
+    struct provider_request request;
+    struct buf heard;
+    enum { GO_ON, PAUSE, CANCEL } then; /* what the next callback makes us do */
+};
+
+static void hear(struct fixture *f, const char *what, struct str text) {
+    buf_printf(&f->heard, "%s(" STR_FMT ") ", what, STR_ARG(text));
+    if (f->then == PAUSE) f->asked->kind->pause(f->call);
+    if (f->then == CANCEL) {
+        f->asked->kind->cancel(f->call);
+        f->call = NULL;
+    }
+    f->then = GO_ON;
+}
+
+static void on_text(struct str text, void *ctx) {
+    hear(ctx, "text", text);
+}
+
+static void on_thinking(struct str text, void *ctx) {
+    hear(ctx, "thinking", text);
+}
+
+static void on_tool_call(struct str call_id, struct str tool, struct str args, void *ctx) {
+    struct buf all;
+    buf_init(&all, KIB);
+    buf_printf(&all, STR_FMT " " STR_FMT " " STR_FMT, STR_ARG(call_id), STR_ARG(tool),
+               STR_ARG(args));
+    hear(ctx, "call", buf_str(&all));
+    buf_done(&all);
+}
+
+static void on_usage(const struct event_usage *usage, void *ctx) {
+    struct buf all;
+    buf_init(&all, KIB);
+    buf_printf(&all, STR_FMT " %lld %lld %lld", STR_ARG(usage->model), (long long)usage->prompt,
+               (long long)usage->completion, (long long)usage->thoughts);
+    hear(ctx, "usage", buf_str(&all));
+    buf_done(&all);
+}
+
+static void on_opaque(struct str dialect, struct str bytes, void *ctx) {
+    (void)dialect;
+    hear(ctx, "opaque", bytes);
+}
+
+static void on_note(struct str text, void *ctx) {
+    hear(ctx, "note", text);
+}
+
+static void on_approval(struct str call_id, struct str question, struct str tool,
+                        struct str args, void *ctx) {
+    (void)call_id, (void)tool, (void)args;
+    hear(ctx, "approval", question);
+}
+
+static void on_done(struct str model, void *ctx) {
+    struct fixture *f = ctx;
+    f->call = NULL;
+    hear(f, "done", model);
+}
+
+static void on_failed(const struct err *why, struct str reason, void *ctx) {
+    struct fixture *f = ctx;
+    f->call = NULL;
+    assert_int_not_equal(why->code, ERR_NONE);
+    hear(f, "failed", reason);
+    if (str_equal(reason, STR(REPLAY_MISS))) hear(f, "why", err_text(why));
+}
+
+static const struct provider_sink sink = {on_text,     on_thinking, on_tool_call,
+                                          on_usage,    on_opaque,   on_note,
+                                          on_approval, on_done,     on_failed};
+
+static void remove_files(const char *folder) {
+    DIR *dir = opendir(folder);
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        if (entry->d_name[0] != '.' || strlen(entry->d_name) > 2)
+            unlinkat(dirfd(dir), entry->d_name, 0);
+    }
+    closedir(dir);
+}
+
+static size_t count_files(const struct fixture *f) {
+    size_t count = 0;
+    DIR *dir = opendir(f->folder);
+    for (struct dirent *entry; (entry = readdir(dir));) count++;
+    closedir(dir);
+    return count - 2;
+}
+
+static const struct str secrets[] = {STR_INIT(KEY)};
+
+static void fixture_init(struct fixture *f) {
+    struct err e;
+    *f = (struct fixture){.loop = loop_new_fake(), .model = fake_provider_new()};
+    snprintf(f->folder, sizeof(f->folder), "/tmp/weir-tape-XXXXXX");
+    assert_non_null(mkdtemp(f->folder));
+    struct tape_options options = {str_from(f->folder), secrets, 1, TAPE_AT_ONCE};
+    assert_true(tape_record(&options, &f->recording, &e));
+    f->recorder = recording_provider_new(f->recording, f->model);
+    f->messages[0] = (struct message){.role = MESSAGE_USER, .text = STR("hi")};
+    f->request = (struct provider_request){.agent = STR("manager"),
+                                           .model = STR("m"),
+                                           .system = STR("You help. " KEY),
+                                           .messages = f->messages,
+                                           .message_count = 1};
+    buf_init(&f->heard, 16 * KIB);
+}
+
+static void play_from_now_on(struct fixture *f, enum tape_pace pace) {
+    struct err e;
+    struct tape_options options = {str_from(f->folder), secrets, 1, pace};
+    if (!tape_play(&options, &f->playing, &e)) fail_msg("%s", e.text);
+    f->player = playing_provider_new(f->playing, STR("fake"));
+}
+
+static void fixture_done(struct fixture *f) {
+    loop_turn(f->loop);
+    assert_int_equal(fake_calls(f->model), 0);
+    provider_free(f->recorder);
+    provider_free(f->player);
+    provider_free(f->model);
+    tape_unref(f->recording);
+    tape_unref(f->playing);
+    remove_files(f->folder);
+    assert_int_equal(rmdir(f->folder), 0);
+    buf_done(&f->heard);
+    loop_free(f->loop);
+}
+
+static struct provider_call *ask(struct fixture *f, struct provider *who) {
+    f->asked = who;
+    f->call = provider_call_start(who, f->loop, &f->request, &sink, f);
+    return who == f->recorder ? fake_call(f->model, 0) : NULL;
+}
+
+static void heard(struct fixture *f, const char *expected) {
+    assert_str(buf_str(&f->heard), expected);
+    buf_clear(&f->heard);
+}
+
+static void record_all_kinds(struct fixture *f) {
+    struct provider_call *model = ask(f, f->recorder);
+    fake_thinking(model, STR("hm"));
+    fake_text(model, STR("Hel"));
+    loop_advance(f->loop, 50);
+    fake_text(model, STR("lo"));
+    fake_tool_call(model, "c-1", "look", "{\"q\":1}");
+    fake_approval(model, "c-2", "May I?");
+    fake_opaque(model, "openai", "[1]");
+    fake_usage(model, 5, 2);
+    fake_done(model, "m-long");
+    loop_turn(f->loop);
+}
+
+#define ALL                                                                                    \
+    "thinking(hm) text(Hel) text(lo) call(c-1 look {\"q\":1}) approval(May I?) opaque([1]) "   \
+    "usage(fake-1 5 2 -1) done(m-long) "
+
+/* --- recorded and played ------------------------------------------------------------------ */
+
+static void what_was_heard_is_heard_again_in_order(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    record_all_kinds(&f);
+    heard(&f, ALL);
+    play_from_now_on(&f, TAPE_AT_ONCE);
+    ask(&f, f.player);
+    assert_int_equal(f.heard.len, 0); /* never before start has returned */
+    loop_turn(f.loop);
+    heard(&f, ALL);
+    assert_null(f.call);
+    fixture_done(&f);
+}
+
+static void the_ending_comes_when_its_file_is_there(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    struct provider_call *model = ask(&f, f.recorder);
+    fake_text(model, STR("a"));
+    fake_done(model, "m");
+    heard(&f, "text(a) ");
+    assert_int_equal(count_files(&f), 0);
+    loop_turn(f.loop);
+    heard(&f, "done(m) ");
+    assert_int_equal(count_files(&f), 1);
+    fixture_done(&f);
+}
+
+static void a_failure_is_played_as_it_failed(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    fake_fail(ask(&f, f.recorder), ERR_UNAVAILABLE, PROVIDER_OVERLOADED);
+    loop_turn(f.loop);
+    heard(&f, "failed(PROVIDER_OVERLOADED) ");
+    play_from_now_on(&f, TAPE_AT_ONCE);
+    ask(&f, f.player);
+    loop_turn(f.loop);
+    heard(&f, "failed(PROVIDER_OVERLOADED) ");
+    fixture_done(&f);
+}
+
+static void the_real_pace_is_as_it_was_timed(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    record_all_kinds(&f);
+    heard(&f, ALL);
+    play_from_now_on(&f, TAPE_REAL);
+    ask(&f, f.player);
+    loop_turn(f.loop);
+    loop_advance(f.loop, 49);
+    heard(&f, "thinking(hm) text(Hel) ");
+    loop_advance(f.loop, 1);
+    assert_null(f.call);
+    fixture_done(&f);
+}
+
+static void
+the_same_request_is_answered_in_the_order_of_recording_then_by_the_last(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    static const char *const answers[] = {"one", "two", "three"};
+    for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+        fake_done(ask(&f, f.recorder), answers[i]);
+        loop_turn(f.loop);
+    }
+    buf_clear(&f.heard);
+    play_from_now_on(&f, TAPE_AT_ONCE);
+    for (size_t i = 0; i < 4; i++) {
+        ask(&f, f.player);
+        loop_turn(f.loop);
+    }
+    heard(&f, "done(one) done(two) done(three) done(three) ");
+    fixture_done(&f);
+}
+
+static void ids_of_calls_may_differ_but_not_whose_result_is_whose(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    f.messages[1] = (struct message){
+        .role = MESSAGE_TOOL_CALL, .call_id = STR("a"), .tool = STR("t"), .text = STR("{}")};
+    f.messages[2] = (struct message){
+        .role = MESSAGE_TOOL_RESULT, .call_id = STR("a"), .tool = STR("t"), .text = STR("{}")};
+    f.request.message_count = 3;
+    fake_done(ask(&f, f.recorder), "m");
+    loop_turn(f.loop);
+    buf_clear(&f.heard);
+    play_from_now_on(&f, TAPE_AT_ONCE);
+    f.messages[1].call_id = f.messages[2].call_id = STR("call-4711-0");
+    ask(&f, f.player);
+    loop_turn(f.loop);
+    heard(&f, "done(m) ");
+    f.messages[2].call_id = STR("another");
+    ask(&f, f.player);
+    loop_turn(f.loop);
+    heard(&f, "failed(REPLAY_MISS) why(no recording answers this; the nearest differs at "
+              "messages[2].call: recorded 1, asked 2; ask as recorded, or record it anew) ");
+    fixture_done(&f);
+}
+
+/* --- misses ------------------------------------------------------------------------------- */
+
+static void a_miss_shows_the_nearest_and_the_first_difference(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    f.messages[0].text = STR("something else entirely, and longer");
+    fake_done(ask(&f, f.recorder), "m");
+    loop_turn(f.loop);
+    f.messages[0].text = STR("plan two days in Kyoto");
+    fake_done(ask(&f, f.recorder), "m");
+    loop_turn(f.loop);
+    buf_clear(&f.heard);
+    play_from_now_on(&f, TAPE_AT_ONCE);
+    f.messages[0].text = STR("plan two days in Osaka " KEY);
+    ask(&f, f.player);
+    loop_turn(f.loop);
+    heard(&f, "failed(REPLAY_MISS) why(no recording answers this; the nearest differs at "
+              "messages[0].text: recorded ...lan two days in Kyoto\", asked ...lan two days in "
+              "Osaka ***\"; ask as recorded, or record it anew) ");
+    assert_null(f.call);
+    fixture_done(&f);
+}
+
+/* --- secrets ------------------------------------------------------------------------------ */
+
+static void no_file_holds_a_secret_and_only_its_owner_reads_it(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    struct provider_call *model = ask(&f, f.recorder);
+    fake_text(model, STR("the key is house-key-"));
+    fake_text(model, STR("4711-sings, or sk-prettysecret"));
+    fake_done(model, "m");
+    loop_turn(f.loop);
+    DIR *dir = opendir(f.folder);
+    for (struct dirent *entry; (entry = readdir(dir));) {
+        if (entry->d_name[0] == '.') continue;
+        static char text[16 * KIB];
+        struct stat found;
+        char path[400];
+        snprintf(path, sizeof(path), "%s/%s", f.folder, entry->d_name);
+        FILE *file = fopen(path, "r");
+        size_t len = fread(text, 1, sizeof(text), file);
+        fclose(file);
+        assert_true(len > 0 && len < sizeof(text));
+        assert_int_equal(str_find(str_of(text, len), STR("4711")), len);
+        assert_int_equal(str_find(str_of(text, len), STR("pretty")), len);
+        assert_int_equal(stat(path, &found), 0);
+        assert_int_equal(found.st_mode & 0777, 0600);
+    }
+    closedir(dir);
+    fixture_done(&f);
+}
+
+/* --- pause, cancel, a full disk ----------------------------------------------------------- */
+
+static void a_pause_holds_the_model_and_the_ending(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    struct provider_call *model = ask(&f, f.recorder);
+    f.recorder->kind->pause(f.call);
+    f.recorder->kind->pause(f.call); /* harmless */
+    assert_true(fake_paused(model));
+    f.recorder->kind->resume(f.call);
+    assert_false(fake_paused(model));
+    fake_done(model, "m");
+    f.recorder->kind->pause(f.call);
+    loop_turn(f.loop);
+    heard(&f, "");
+    f.recorder->kind->resume(f.call);
+    heard(&f, "");
+    loop_turn(f.loop);
+    heard(&f, "done(m) ");
+    fixture_done(&f);
+}
+
+static void a_pause_from_inside_holds_what_is_played(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    record_all_kinds(&f);
+    buf_clear(&f.heard);
+    play_from_now_on(&f, TAPE_AT_ONCE);
+    ask(&f, f.player);
+    f.then = PAUSE;
+    loop_turn(f.loop);
+    heard(&f, "thinking(hm) ");
+    f.player->kind->resume(f.call);
+    f.player->kind->pause(f.call);
+    loop_turn(f.loop);
+    heard(&f, "");
+    f.player->kind->resume(f.call);
+    loop_turn(f.loop);
+    assert_null(f.call);
+    fixture_done(&f);
+}
+
+static void what_is_cancelled_is_not_recorded(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    f.then = CANCEL; /* from inside */
+    assert_false(fake_text(ask(&f, f.recorder), STR("a")));
+    assert_int_equal(fake_calls(f.model), 0);
+    ask(&f, f.recorder); /* from outside */
+    f.recorder->kind->cancel(f.call);
+    fake_done(ask(&f, f.recorder), "m"); /* before it is written */
+    f.recorder->kind->cancel(f.call);
+    f.call = NULL;
+    loop_turn(f.loop);
+    heard(&f, "text(a) ");
+    assert_int_equal(count_files(&f), 0);
+    fixture_done(&f);
+}
+
+static void a_cancel_ends_what_is_played_from_inside_and_outside(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    record_all_kinds(&f);
+    buf_clear(&f.heard);
+    play_from_now_on(&f, TAPE_REAL);
+    ask(&f, f.player); /* before it is looked up */
+    f.player->kind->cancel(f.call);
+    loop_turn(f.loop);
+    ask(&f, f.player); /* while it waits */
+    loop_turn(f.loop);
+    heard(&f, "thinking(hm) text(Hel) ");
+    f.player->kind->cancel(f.call);
+    ask(&f, f.player);
+    f.then = CANCEL;
+    loop_turn(f.loop);
+    heard(&f, "thinking(hm) ");
+    loop_advance(f.loop, 1000);
+    heard(&f, "");
+    fixture_done(&f);
+}
+
+/* Files may not grow: so is a disk that is full, but for the words. */
+static void a_turn_goes_on_when_nothing_can_be_written(void **state) {
+    (void)state;
+    struct fixture f;
+    struct rlimit before, none;
+    fixture_init(&f);
+    struct provider_call *model = ask(&f, f.recorder);
+    fake_text(model, STR("a"));
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    none = (struct rlimit){100, before.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+    fake_done(model, "m");
+    loop_turn(f.loop);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    heard(&f, "text(a) done(m) ");
+    assert_int_equal(count_files(&f), 0); /* nothing half */
+    fake_done(ask(&f, f.recorder), "m");
+    loop_turn(f.loop);
+    assert_int_equal(count_files(&f), 1); /* there is room again */
+    fixture_done(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_heard_is_heard_again_in_order),
+        cmocka_unit_test(the_ending_comes_when_its_file_is_there),
+        cmocka_unit_test(a_failure_is_played_as_it_failed),
+        cmocka_unit_test(the_real_pace_is_as_it_was_timed),
+        cmocka_unit_test(
+            the_same_request_is_answered_in_the_order_of_recording_then_by_the_last),
+        cmocka_unit_test(ids_of_calls_may_differ_but_not_whose_result_is_whose),
+        cmocka_unit_test(a_miss_shows_the_nearest_and_the_first_difference),
+        cmocka_unit_test(no_file_holds_a_secret_and_only_its_owner_reads_it),
+        cmocka_unit_test(a_pause_holds_the_model_and_the_ending),
+        cmocka_unit_test(a_pause_from_inside_holds_what_is_played),
+        cmocka_unit_test(what_is_cancelled_is_not_recorded),
+        cmocka_unit_test(a_cancel_ends_what_is_played_from_inside_and_outside),
+        cmocka_unit_test(a_turn_goes_on_when_nothing_can_be_written),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
