@@ -11,7 +11,8 @@
 struct scripted {
     struct tool base;
     const struct script_tool *script;
-    atomic_size_t calls; /* so far, on all loops */
+    struct schema *schema; /* of its arguments; NULL: anything goes */
+    atomic_size_t calls;   /* so far, on all loops */
 };
 
 struct tool_call {
@@ -70,7 +71,9 @@ static struct tool_call *scripted_start(struct tool *tool, struct loop *loop,
 }
 
 static void scripted_free(struct tool *tool) {
-    free(CONTAINER_OF(tool, struct scripted, base));
+    struct scripted *scripted = CONTAINER_OF(tool, struct scripted, base);
+    schema_free(scripted->schema);
+    free(scripted);
 }
 
 static const struct tool_kind scripted_kind = {
@@ -87,5 +90,9 @@ struct tool *scripted_tool_new(const struct script_tool *script) {
                                    .description = script->description,
                                    .parameters = script->parameters};
     scripted->script = script;
+    struct err e; /* what we cannot check is passed on, as it always was */
+    if (script->parameters.len && !schema_read(script->parameters, &scripted->schema, &e))
+        scripted->schema = NULL;
+    scripted->base.schema = scripted->schema;
     return &scripted->base;
 }

@@ -1,7 +1,8 @@
 /* scripted: a tool whose answers stand in a script.
  *
  * The first call gets the first answer, the next one the next, and after the last it begins
- * again; calls of all runs count together. Each answer comes after its own delay.
+ * again; calls of all runs count together. Each answer comes after its own delay. Arguments are
+ * checked by the script's `parameters`, if they are a schema that we can read.
  *
  * Threads  a call belongs to one loop; the count of calls is shared by all.
  */

@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "loop/loop.h"
+#include "wire/schema.h"
 
 struct tool;
 struct tool_call; /* each kind's own */
@@ -38,7 +39,10 @@ struct tool_kind {
 struct tool {
     const struct tool_kind *kind;
     struct str name, description;
-    struct str parameters; /* JSON Schema of the arguments */
+    struct str parameters;       /* JSON Schema of the arguments */
+    const struct schema *schema; /* the same, read: arguments are checked before a call; NULL:
+                                    anything goes */
+    bool idempotent;             /* may be made again after a crash in the middle of it */
 };
 
 static inline void tool_free(struct tool *tool) {

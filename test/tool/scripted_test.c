@@ -9,6 +9,7 @@
 static const char text[] = "script: 1\n"
                            "tools:\n"
                            "  - {name: look, description: looks, result: {saw: '{args.q}'}}\n"
+                           "  - {name: odd, result: {}, parameters: {type: [unheard of]}}\n"
                            "  - {name: slow, result: {}, after: 150ms}\n"
                            "  - name: moody\n"
                            "    answers: [{error: no luck}, {result: {n: 2}}, {stall: true}]\n"
@@ -77,6 +78,24 @@ static void a_tool_answers_with_its_arguments_filled_in(void **state) {
     stage_done(&stage);
 }
 
+static void arguments_are_checked_by_parameters_that_are_a_schema(void **state) {
+    (void)state;
+    struct stage stage;
+    stage_init(&stage);
+    struct tool *tool = tool_new(&stage, STR("look"));
+    struct json list, object;
+    struct err e;
+    assert_true(json_read(STR("[1]"), &list, &e));
+    assert_true(json_read(STR("{}"), &object, &e));
+    assert_true(schema_check(tool->schema, object, &e));
+    assert_false(schema_check(tool->schema, list, &e));
+    tool_free(tool);
+    tool = tool_new(&stage, STR("odd"));
+    assert_null(tool->schema);
+    tool_free(tool);
+    stage_done(&stage);
+}
+
 static void an_answer_comes_after_its_delay(void **state) {
     (void)state;
     struct stage stage;
@@ -130,6 +149,7 @@ static void a_cancelled_call_answers_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tool_answers_with_its_arguments_filled_in),
+        cmocka_unit_test(arguments_are_checked_by_parameters_that_are_a_schema),
         cmocka_unit_test(an_answer_comes_after_its_delay),
         cmocka_unit_test(answers_come_in_turn_and_begin_again),
         cmocka_unit_test(a_cancelled_call_answers_nothing),

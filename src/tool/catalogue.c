@@ -1,0 +1,153 @@
+#include "tool/catalogue.h"
+
+#include "base/nearest.h"
+#include "tool/calculator.h"
+#include "tool/file_read.h"
+#include "tool/file_write.h"
+#include "tool/memory.h"
+#include "tool/time.h"
+#include "tool/web_fetch.h"
+
+/* ---- One function for each row ---- */
+
+static bool needs_pool(const struct catalogue_options *options, struct err *e) {
+    return options->pool ||
+           err_set(e, ERR_FAILED_PRECONDITION, "this program may not ask other servers");
+}
+
+static bool make_web_fetch(const struct catalogue_options *options, struct tool **ret,
+                           struct err *e) {
+    if (!needs_pool(options, e)) return false;
+    *ret = web_fetch_tool_new(options->pool);
+    return true;
+}
+
+static bool make_web_search(const struct catalogue_options *options, struct tool **ret,
+                            struct err *e) {
+    struct web_search_options search = options->search;
+    search.pool = options->pool;
+    if (!needs_pool(options, e)) return false;
+    if (!search.backend.len)
+        return err_set(e, ERR_FAILED_PRECONDITION,
+                       "no search backend is set; name one (searxng or brave)");
+    if (!web_search_check(&search, e)) return false;
+    *ret = web_search_tool_new(&search);
+    return true;
+}
+
+static bool make_calculator(const struct catalogue_options *options, struct tool **ret,
+                            struct err *e) {
+    (void)options;
+    (void)e;
+    *ret = calculator_tool_new();
+    return true;
+}
+
+static bool make_time(const struct catalogue_options *options, struct tool **ret,
+                      struct err *e) {
+    (void)options;
+    (void)e;
+    *ret = time_tool_new();
+    return true;
+}
+
+static bool needs_files(const struct catalogue_options *options, struct err *e) {
+    return options->file_root.len ||
+           err_set(e, ERR_FAILED_PRECONDITION, "no folder for files is set");
+}
+
+static bool make_file_read(const struct catalogue_options *options, struct tool **ret,
+                           struct err *e) {
+    return needs_files(options, e) && file_read_tool_new(options->file_root, ret, e);
+}
+
+static bool make_file_write(const struct catalogue_options *options, struct tool **ret,
+                            struct err *e) {
+    return needs_files(options, e) && file_write_tool_new(options->file_root, ret, e);
+}
+
+static bool make_memory(const struct catalogue_options *options,
+                        struct tool *(*make)(struct store *store), struct tool **ret,
+                        struct err *e) {
+    if (!options->store && !options->only_looked_at)
+        return err_set(e, ERR_FAILED_PRECONDITION, "there is no store to keep memories in");
+    *ret = make(options->store);
+    return true;
+}
+
+static bool make_memory_search(const struct catalogue_options *options, struct tool **ret,
+                               struct err *e) {
+    return make_memory(options, memory_search_tool_new, ret, e);
+}
+
+static bool make_memory_list(const struct catalogue_options *options, struct tool **ret,
+                             struct err *e) {
+    return make_memory(options, memory_list_tool_new, ret, e);
+}
+
+static bool make_memory_write(const struct catalogue_options *options, struct tool **ret,
+                              struct err *e) {
+    return make_memory(options, memory_write_tool_new, ret, e);
+}
+
+static bool make_memory_delete(const struct catalogue_options *options, struct tool **ret,
+                               struct err *e) {
+    return make_memory(options, memory_delete_tool_new, ret, e);
+}
+
+/* ---- The table ---- */
+
+#define ROW(name, category, summary) STR_INIT(name), STR_INIT(category), STR_INIT(summary)
+
+static const struct catalogue_row rows[] = {
+    /* clang-format off */
+    {ROW("web_fetch", "search", "Reads a public page as text."),
+     true, make_web_fetch, true},
+    {ROW("web_search_tool", "search", "Searches the web through the operator's search backend."),
+     true, make_web_search, true},
+    {ROW("file_read", "files", "Reads a file of the workspace."),
+     true, make_file_read, false},
+    {ROW("file_write", "files", "Writes a file of the workspace, or replaces it."),
+     true, make_file_write, false},
+    {ROW("memory_search", "memory", "Searches what is remembered of the workspace."),
+     true, make_memory_search, false},
+    {ROW("memory_list", "memory", "Lists what is remembered of the workspace."),
+     true, make_memory_list, false},
+    {ROW("memory_write", "memory", "Remembers something, or changes what is remembered."),
+     true, make_memory_write, false},
+    {ROW("memory_delete", "memory", "Forgets what is remembered under a key."),
+     false, make_memory_delete, false},
+    {ROW("calculator", "utility", "Works out an arithmetic expression exactly."),
+     true, make_calculator, false},
+    {ROW("current_time", "utility", "Tells date and time in a time zone, now or at a moment."),
+     true, make_time, false},
+    /* clang-format on */
+};
+
+const struct catalogue_row *catalogue_rows(size_t *ret_count) {
+    *ret_count = ARRAY_LEN(rows);
+    return rows;
+}
+
+const struct catalogue_row *catalogue_find(struct str name) {
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if (str_equal(name, rows[i].name)) return &rows[i];
+    }
+    return NULL;
+}
+
+static bool unknown(struct str name, struct err *e) {
+    struct nearest nearest;
+    char hint[NEAREST_HINT_BYTES];
+    nearest_init(&nearest, name);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) nearest_offer(&nearest, rows[i].name);
+    return err_set(e, ERR_NOT_FOUND, "no tool named '" STR_FMT "'%s",
+                   STR_ARG(str_head(name, 64)), nearest_hint(&nearest, hint));
+}
+
+bool catalogue_make(struct str name, const struct catalogue_options *options, struct tool **ret,
+                    struct err *e) {
+    const struct catalogue_row *row = catalogue_find(name);
+    if (!row) return unknown(name, e);
+    return row->make(options, ret, e) || err_add(e, "tool '" STR_FMT "'", STR_ARG(row->name));
+}

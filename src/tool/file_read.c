@@ -1,0 +1,156 @@
+#include "tool/file_read.h"
+
+#include "base/utf8.h"
+#include "tool/file_tool.h"
+#include "tool/local.h"
+#include "wire/base64.h"
+
+/* ---- What kind of content ---- */
+
+/* clang-format off */
+static const struct content {
+    const char *extension;
+    struct str type;
+    bool text; /* shown as it is when it is UTF-8 */
+} contents[] = {
+    {"txt",   STR_INIT("text/plain; charset=utf-8"),      true},
+    {"log",   STR_INIT("text/plain; charset=utf-8"),      true},
+    {"md",    STR_INIT("text/markdown; charset=utf-8"),   true},
+    {"html",  STR_INIT("text/html; charset=utf-8"),       true},
+    {"htm",   STR_INIT("text/html; charset=utf-8"),       true},
+    {"css",   STR_INIT("text/css; charset=utf-8"),        true},
+    {"csv",   STR_INIT("text/csv; charset=utf-8"),        true},
+    {"tsv",   STR_INIT("text/tab-separated-values"),      true},
+    {"ics",   STR_INIT("text/calendar"),                  true},
+    {"json",  STR_INIT("application/json"),               true},
+    {"jsonl", STR_INIT("application/x-ndjson"),           true},
+    {"ndjson",STR_INIT("application/x-ndjson"),           true},
+    {"xml",   STR_INIT("application/xml"),                true},
+    {"yaml",  STR_INIT("application/yaml"),               true},
+    {"yml",   STR_INIT("application/yaml"),               true},
+    {"js",    STR_INIT("text/javascript; charset=utf-8"), true},
+    {"mjs",   STR_INIT("text/javascript; charset=utf-8"), true},
+    {"svg",   STR_INIT("image/svg+xml"),                  true},
+    {"png",   STR_INIT("image/png"),                      false},
+    {"jpg",   STR_INIT("image/jpeg"),                     false},
+    {"jpeg",  STR_INIT("image/jpeg"),                     false},
+    {"gif",   STR_INIT("image/gif"),                      false},
+    {"webp",  STR_INIT("image/webp"),                     false},
+    {"mp3",   STR_INIT("audio/mpeg"),                     false},
+    {"wav",   STR_INIT("audio/wav"),                      false},
+    {"mp4",   STR_INIT("video/mp4"),                      false},
+    {"pdf",   STR_INIT("application/pdf"),                false},
+    {"zip",   STR_INIT("application/zip"),                false},
+    {"gz",    STR_INIT("application/gzip"),               false},
+};
+/* clang-format on */
+
+/* A name that tells nothing: what the bytes look like. */
+static const struct content unknown_text = {"", STR_INIT("text/plain; charset=utf-8"), true};
+static const struct content unknown_bytes = {"", STR_INIT("application/octet-stream"), false};
+
+static const struct content *content_of(struct str path, bool is_text) {
+    for (size_t i = 0; i < ARRAY_LEN(contents); i++) {
+        struct str extension = str_from(contents[i].extension);
+        if (path.len <= extension.len) continue;
+        struct str tail = str_skip(path, path.len - extension.len - 1);
+        if (tail.at[0] == '.' && str_equal_nocase(str_skip(tail, 1), extension))
+            return &contents[i];
+    }
+    return is_text ? &unknown_text : &unknown_bytes;
+}
+
+/* ---- The result ---- */
+
+/* Whether this beginning of a file is text, and how much of it ends on a character. */
+static bool text_of(struct str bytes, bool is_whole, struct str *ret) {
+    size_t pending = is_whole ? 0 : utf8_pending(bytes);
+    *ret = str_head(bytes, bytes.len - pending);
+    return utf8_valid(*ret) && str_find_byte(*ret, '\0') == ret->len;
+}
+
+/* Of `bytes` what fits into `room` bytes of a JSON string, quotes and all. */
+static bool as_base64(struct str bytes, size_t room, struct arena *arena, struct str *ret) {
+    size_t most = room > 2 ? (room - 2) / 4 * 3 : 0;
+    struct buf text;
+    buf_init(&text, room);
+    bool kept = base64_encode(&text, str_head(bytes, most), BASE64_STANDARD, BASE64_PADDED) &&
+                arena_str(arena, buf_str(&text), ret);
+    buf_done(&text);
+    return kept;
+}
+
+static void write_result(const struct file_request *request, struct buf *out,
+                         const struct content *content, struct str encoding, struct str text,
+                         uint64_t size, bool cut) {
+    struct json_writer writer = json_writer(out);
+    json_open_object(&writer);
+    json_member_str(&writer, "key", request->key);
+    json_member_str(&writer, "content", text);
+    json_member_str(&writer, "content_type", content->type);
+    json_member_str(&writer, "encoding", encoding);
+    json_member_u64(&writer, "size_bytes", size);
+    if (cut) json_member_bool(&writer, "truncated", true);
+    json_close(&writer);
+}
+
+static bool show(const struct file_request *request, struct str bytes, uint64_t size,
+                 struct buf *out, struct err *e) {
+    struct str text, shown;
+    bool whole = bytes.len == size;
+    bool is_text = text_of(bytes, whole, &text);
+    const struct content *content = content_of(request->path, is_text);
+    is_text = is_text && content->text;
+    struct str encoding = is_text ? STR("text") : STR("base64");
+
+    /* All but the content, to know what is left for it. */
+    struct buf frame;
+    buf_init(&frame, out->max_bytes);
+    write_result(request, &frame, content, encoding, STR_EMPTY, size, true);
+    size_t room = buf_ok(&frame) ? out->max_bytes - frame.len + 2 : 0;
+    buf_done(&frame);
+    if (room < 2) return err_set(e, ERR_INVALID_ARGUMENT, "the key is too long");
+
+    if (is_text) {
+        shown = local_fit(text, room);
+    } else if (!as_base64(bytes, room, request->arena, &shown)) {
+        return err_set(e, ERR_TOO_LARGE, "the result is too large");
+    }
+    uint64_t told = is_text ? shown.len : base64_decoded_len(shown.len);
+    if (!is_text) told -= str_ends(shown, STR("==")) ? 2 : str_ends(shown, STR("=")) ? 1 : 0;
+    write_result(request, out, content, encoding, shown, size, told < size);
+    return true;
+}
+
+static bool perform(const struct file_request *request, struct buf *out, struct err *e) {
+    struct buf bytes;
+    uint64_t size = 0;
+    buf_init(&bytes, LOCAL_RESULT_MAX_BYTES); /* no more could be shown */
+    bool done = root_read(request->root, request->path, &bytes, &size, e);
+    if (done) {
+        done = show(request, buf_str(&bytes), size, out, e);
+    } else if (e->code == ERR_NOT_FOUND) {
+        err_set(e, ERR_NOT_FOUND, "no file at key \"" STR_FMT "\" in this workspace",
+                STR_ARG(request->key));
+    } else {
+        err_add(e, "read key \"" STR_FMT "\"", STR_ARG(request->key));
+    }
+    buf_done(&bytes);
+    return done;
+}
+
+static const struct file_tool_kind file_read_kind = {
+    .name = STR_INIT("file_read"),
+    .description = STR_INIT(
+        "Read a file of this workspace by its key, such as \"notes/plan.md\". Text comes as it "
+        "is, other content as base64. Long files are cut; size_bytes tells the whole size."),
+    .parameters = STR_INIT(
+        "{\"type\":\"object\",\"properties\":{\"key\":{\"type\":\"string\",\"description\":"
+        "\"Which file, by its path in the workspace.\"}," LOCAL_DESCRIPTION
+        "},\"required\":[\"key\"],\"additionalProperties\":false}"),
+    .perform = perform,
+};
+
+bool file_read_tool_new(struct str root, struct tool **ret, struct err *e) {
+    return file_tool_new(&file_read_kind, root, ret, e);
+}

@@ -1,0 +1,17 @@
+/* file_write: the tool that writes a file of the workspace, whole.
+ *
+ * {"key":"notes/plan.md","content":"..."} gives {"key","object_key","content_type",
+ * "size_bytes"}. What stood there before is replaced in one moment.
+ *
+ * Source   crawbl.md 2.8
+ */
+#ifndef WEIR_TOOL_FILE_WRITE_H
+#define WEIR_TOOL_FILE_WRITE_H
+
+#include "tool/tool.h"
+
+/* Files below the folder `root`. The caller ends it with tool_free().
+ * errors  as root_open() */
+MUST_CHECK bool file_write_tool_new(struct str root, struct tool **ret, struct err *e);
+
+#endif

@@ -1,0 +1,28 @@
+/* memory: the tools `memory_search`, `memory_list`, `memory_write` and `memory_delete`.
+ *
+ * What agents remember of the workspace that they work for, in the same table that people see
+ * through the Memory service (store/memory.h). The workspace is the run's own; no argument can
+ * name another.
+ *
+ *     memory_search {"query","limit","category"}   {"memories":[...],"more":false}
+ *     memory_list   {"category","limit","offset"}  the same, newest change first
+ *     memory_write  {"key","content","category"}   {"memory":{...}}
+ *     memory_delete {"key"}                        {"deleted":2}
+ *
+ * Memory   the store is borrowed and must outlive the tools and their calls.
+ * Threads  read-only once made; a call belongs to its loop, its question to the store's thread.
+ * Source   checks.md K14, M6.
+ */
+#ifndef WEIR_TOOL_MEMORY_H
+#define WEIR_TOOL_MEMORY_H
+
+#include "store/store.h"
+#include "tool/tool.h"
+
+/* The caller ends each with tool_free(). */
+struct tool *memory_search_tool_new(struct store *store);
+struct tool *memory_list_tool_new(struct store *store);
+struct tool *memory_write_tool_new(struct store *store);
+struct tool *memory_delete_tool_new(struct store *store);
+
+#endif

@@ -1,0 +1,339 @@
+#include "tool/web_fetch.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "loop/job.h"
+#include "tool/get.h"
+#include "tool/local.h"
+#include "wire/charset.h"
+#include "wire/html.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define ADDRESS_MAX_BYTES 2048
+#define BODY_MAX_BYTES (200 * KIB)
+#define REASON_BYTES 256 /* of the body, when the server refuses */
+#define TIMEOUT_S 10
+#define TIMEOUT_MAX_S 60
+#define REDIRECTS_MAX 5
+#define READING_MS 2000 /* for making text of a page that has come */
+
+struct web_fetch {
+    struct tool base;
+    struct http_pool *pool;
+};
+
+struct tool_call {
+    struct http_pool *pool;
+    struct loop *loop;
+    tool_done_fn *done;
+    void *ctx;
+    struct timer refused; /* says what is wrong with the arguments */
+    struct get get;
+    struct err why;
+
+    /* The worker's, between the start of its job and its end; only `abandoned` is shared. */
+    struct job job;
+    bool reading;
+    atomic_bool abandoned;
+    uint64_t give_up_ms;
+    struct buf result;
+    bool succeeded;
+};
+
+static void call_free(struct tool_call *call) {
+    timer_stop(&call->refused);
+    get_end(&call->get);
+    buf_done(&call->result);
+    free(call);
+}
+
+static void tell(struct tool_call *call, bool succeeded) {
+    tool_done_fn *done = call->done;
+    done(buf_str(&call->result), succeeded ? NULL : &call->why, call->ctx);
+    call_free(call);
+}
+
+/* ---- What came, as text. On a worker. ---- */
+
+enum page_kind { PAGE_OTHER, PAGE_TEXT, PAGE_HTML };
+
+/* A type that is none of these is text when it begins with "text/" or ends as +json, +xml. */
+static const struct {
+    struct str type;
+    enum page_kind kind;
+} page_types[] = {
+    {STR_INIT("text/html"), PAGE_HTML},
+    {STR_INIT("application/xhtml+xml"), PAGE_HTML},
+    {STR_INIT("application/json"), PAGE_TEXT},
+    {STR_INIT("application/xml"), PAGE_TEXT},
+    {STR_INIT("application/javascript"), PAGE_TEXT},
+    {STR_INIT("application/x-ndjson"), PAGE_TEXT},
+    {STR_INIT("application/yaml"), PAGE_TEXT},
+};
+
+static struct str media_type(struct str content_type) {
+    return str_trim(str_head(content_type, str_find_byte(content_type, ';')));
+}
+
+static bool ends_nocase(struct str text, struct str tail) {
+    return text.len >= tail.len && str_equal_nocase(str_skip(text, text.len - tail.len), tail);
+}
+
+static enum page_kind kind_of_type(struct str type) {
+    for (size_t i = 0; i < ARRAY_LEN(page_types); i++) {
+        if (str_equal_nocase(type, page_types[i].type)) return page_types[i].kind;
+    }
+    bool text = str_equal_nocase(str_head(type, 5), STR("text/")) ||
+                ends_nocase(type, STR("+json")) || ends_nocase(type, STR("+xml"));
+    return text ? PAGE_TEXT : PAGE_OTHER;
+}
+
+/* Of a server that names no type: no text has a NUL in it. */
+static enum page_kind kind_of_bytes(struct str body) {
+    if (str_find_byte(body, '\0') < body.len) return PAGE_OTHER;
+    return str_starts(str_trim(body), STR("<")) ? PAGE_HTML : PAGE_TEXT;
+}
+
+static bool may_go_on(void *ctx) {
+    const struct tool_call *call = ctx;
+    return !atomic_load_explicit(&call->abandoned, memory_order_relaxed) &&
+           clock_mono_ms() < call->give_up_ms;
+}
+
+static bool to_text(struct tool_call *call, enum page_kind kind, struct buf *out) {
+    struct str body = buf_str(&call->get.body), type = buf_str(&call->get.type);
+    struct str charset = charset_of_type(type);
+    /* No character is cut in two; of other alphabets no more than three are lost. */
+    if (call->get.truncated) body.len -= utf8_pending(body);
+    if (!charset.len && kind == PAGE_HTML) charset = charset_of_page(body);
+    if (kind == PAGE_TEXT) {
+        charset_append(out, charset, body);
+        return true;
+    }
+    struct html_options options = {
+        .url = buf_str(&call->get.url), .go_on = may_go_on, .ctx = call};
+    struct buf page;
+    buf_init(&page, out->max_bytes);
+    charset_append(&page, charset, body);
+    bool read = html_text(buf_str(&page), &options, out, &call->why);
+    if (!buf_ok(&page)) call->get.truncated = true;
+    buf_done(&page);
+    return read;
+}
+
+static void put_result(struct tool_call *call, struct str text) {
+    static const size_t frame = sizeof "{\"url\":,\"body\":,\"truncated\":true}" - 1;
+    struct buf url, quoted;
+    buf_init(&url, SIZE_MAX);
+    buf_init(&quoted, SIZE_MAX);
+    get_put_address(&url, buf_str(&call->get.url));
+    json_put_str(&quoted, local_fit(buf_str(&url), LOCAL_RESULT_MAX_BYTES / 4));
+
+    struct str body = local_fit(text, LOCAL_RESULT_MAX_BYTES - frame - quoted.len);
+    struct json_writer w = json_writer(&call->result);
+    json_open_object(&w);
+    json_member_raw(&w, "url", buf_str(&quoted));
+    json_member_str(&w, "body", body);
+    if (call->get.truncated || body.len < text.len) json_member_bool(&w, "truncated", true);
+    json_close(&w);
+    buf_done(&quoted);
+    buf_done(&url);
+}
+
+static bool read_page(struct tool_call *call) {
+    struct buf text;
+    buf_init(&text, 4 * BODY_MAX_BYTES); /* no charset makes more of a byte */
+    struct str type = media_type(buf_str(&call->get.type));
+    enum page_kind kind =
+        type.len ? kind_of_type(type) : kind_of_bytes(buf_str(&call->get.body));
+    bool read = kind != PAGE_OTHER || err_set(&call->why, ERR_INVALID_ARGUMENT,
+                                              "what is there is no text, and says no type");
+    if (read) read = to_text(call, kind, &text);
+    if (read && !buf_ok(&text)) call->get.truncated = true;
+    if (read) put_result(call, buf_str(&text));
+    buf_done(&text);
+    return read && local_result(&call->result, &call->why);
+}
+
+static void work(void *ctx) {
+    struct tool_call *call = ctx;
+    call->give_up_ms = clock_mono_ms() + READING_MS;
+    call->succeeded = read_page(call);
+}
+
+static void worked(void *ctx) {
+    struct tool_call *call = ctx;
+    if (atomic_load_explicit(&call->abandoned, memory_order_relaxed)) {
+        call_free(call);
+    } else {
+        tell(call, call->succeeded);
+    }
+}
+
+/* ---- Fetching. On the loop. ---- */
+
+static bool on_head(struct get *get, void *ctx) {
+    (void)ctx;
+    struct str type = media_type(buf_str(&get->type));
+    if (get->status >= 400) get->keep_bytes = REASON_BYTES;
+    if (get->status >= 300) return get->status >= 400;
+    return type.len == 0 || kind_of_type(type) != PAGE_OTHER;
+}
+
+static bool refused_status(struct tool_call *call) {
+    struct buf said;
+    buf_init(&said, 4 * REASON_BYTES);
+    struct str body = str_trim(buf_str(&call->get.body));
+    utf8_append_repaired(&said, str_head(body, body.len - utf8_pending(body)));
+    err_set(&call->why, ERR_UNAVAILABLE, "the server answered %u%s" STR_FMT, call->get.status,
+            said.len ? ": " : "", STR_ARG(buf_str(&said)));
+    buf_done(&said);
+    return false;
+}
+
+/* Whether there is something to read. */
+static bool judge(struct tool_call *call, const struct err *failed) {
+    struct str type = media_type(buf_str(&call->get.type));
+    if (failed) {
+        call->why = *failed;
+        return false;
+    }
+    if (call->get.status >= 400) return refused_status(call);
+    if (call->get.status >= 300)
+        return err_set(&call->why, ERR_UNAVAILABLE,
+                       "the server answered %u, a redirect that leads nowhere or too far",
+                       call->get.status);
+    if (type.len && kind_of_type(type) == PAGE_OTHER)
+        return err_set(&call->why, ERR_INVALID_ARGUMENT,
+                       "what is there is no text, it is " STR_FMT, STR_ARG(str_head(type, 80)));
+    return true;
+}
+
+static void fetched(const struct err *failed, void *ctx) {
+    struct tool_call *call = ctx;
+    if (!judge(call, failed)) {
+        tell(call, false);
+        return;
+    }
+    call->reading = true;
+    job_start(&call->job, call->loop, work, worked, call);
+}
+
+static void on_refused(void *ctx) {
+    tell(ctx, false);
+}
+
+/* An address that a request can be made of, and that keeps no secret. */
+static bool check_address(struct str url, struct err *e) {
+    bool web = str_equal_nocase(str_head(url, 7), STR("http://")) ||
+               str_equal_nocase(str_head(url, 8), STR("https://"));
+    if (!web)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "'url' must begin with http:// or https://, nothing else is fetched");
+    if (url.len > ADDRESS_MAX_BYTES)
+        return err_set(e, ERR_INVALID_ARGUMENT, "'url' is longer than %d bytes",
+                       ADDRESS_MAX_BYTES);
+    if (get_has_user(url))
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "'url' names a user or a password; such addresses are not fetched");
+    for (size_t i = 0; i < url.len; i++) {
+        if ((unsigned char)url.at[i] <= ' ' || url.at[i] == 0x7F)
+            return err_set(e, ERR_INVALID_ARGUMENT,
+                           "'url' has a space or a control character in it; write %%20 for a "
+                           "space");
+    }
+    return true;
+}
+
+static void ask(struct tool_call *call, struct json args, struct str url) {
+    static const struct http_header headers[] = {
+        {STR_INIT("user-agent"), STR_INIT("weir (web_fetch; on behalf of a user)")},
+        {STR_INIT("accept"),
+         STR_INIT(
+             "text/html,application/xhtml+xml,text/*;q=0.9,application/json;q=0.9,*/*;q=0.1")},
+    };
+    struct http_request request = {
+        .method = STR("GET"),
+        .url = url,
+        .headers = headers,
+        .header_count = ARRAY_LEN(headers),
+        .total_ms =
+            1000 * local_number(args, STR("timeout_seconds"), 1, TIMEOUT_MAX_S, TIMEOUT_S),
+        .redirects_max = REDIRECTS_MAX,
+        .public_only = true,
+    };
+    size_t keep = local_number(args, STR("max_bytes"), 1, BODY_MAX_BYTES, BODY_MAX_BYTES);
+    get_start(&call->get, call->pool, call->loop, &request, keep, on_head, fetched, call);
+}
+
+/* False: call->why says what is wrong with the arguments. */
+static bool begin(struct tool_call *call, struct str text) {
+    struct json args;
+    struct str url;
+    struct arena *arena = arena_new(2 * text.len + 4 * KIB);
+    bool begun = local_args(text, &args, &call->why) &&
+                 (json_str(json_find(args, STR("url")), arena, &url) ||
+                  err_set(&call->why, ERR_INVALID_ARGUMENT, "'url' must be a string"));
+    if (begun) begun = check_address(str_trim(url), &call->why);
+    if (begun) ask(call, args, str_trim(url));
+    arena_free(arena);
+    return begun;
+}
+
+static struct tool_call *fetch_start(struct tool *tool, struct loop *loop,
+                                     const struct tool_request *request, tool_done_fn *done,
+                                     void *ctx) {
+    struct tool_call *call = MEM_NEW(struct tool_call);
+    call->pool = CONTAINER_OF(tool, struct web_fetch, base)->pool;
+    call->loop = loop;
+    call->done = done;
+    call->ctx = ctx;
+    atomic_init(&call->abandoned, false);
+    buf_init(&call->result, LOCAL_RESULT_MAX_BYTES);
+    timer_init(&call->refused, loop, on_refused, call);
+    if (!begin(call, request->args)) timer_start(&call->refused, 0);
+    return call;
+}
+
+static void fetch_cancel(struct tool_call *call) {
+    atomic_store_explicit(&call->abandoned, true, memory_order_relaxed);
+    if (!call->reading || job_cancel(&call->job)) call_free(call);
+}
+
+static void fetch_free(struct tool *tool) {
+    local_tool_done(tool);
+    free(CONTAINER_OF(tool, struct web_fetch, base));
+}
+
+static const struct tool_kind web_fetch_kind = {
+    .name = "web_fetch",
+    .start = fetch_start,
+    .cancel = fetch_cancel,
+    .free = fetch_free,
+};
+
+static const struct str parameters = STR_INIT(
+    "{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"url\"],\"properties\":"
+    "{"
+    "\"url\":{\"type\":\"string\",\"minLength\":1,"
+    "\"description\":\"A public address that begins with http:// or https://.\"},"
+    "\"max_bytes\":{\"type\":\"integer\",\"minimum\":1,"
+    "\"description\":\"Read no more of the page; at most 204800, which is the default.\"},"
+    "\"timeout_seconds\":{\"type\":\"integer\",\"minimum\":1,"
+    "\"description\":\"Give up after so long; 10 when left out, at most "
+    "60.\"}," LOCAL_DESCRIPTION "}}");
+
+struct tool *web_fetch_tool_new(struct http_pool *pool) {
+    struct web_fetch *tool = MEM_NEW(struct web_fetch);
+    tool->pool = pool;
+    tool->base = (struct tool){.kind = &web_fetch_kind,
+                               .name = STR("web_fetch"),
+                               .description = STR("Read a page of the web as text."),
+                               .parameters = parameters,
+                               .idempotent = true};
+    local_tool_init(&tool->base);
+    return &tool->base;
+}
