@@ -1,0 +1,242 @@
+#include "mcp/post.h"
+
+#define CONNECT_MS 10000
+#define EXCERPT_BYTES 200
+#define SESSION_MAX_BYTES 256
+
+/* --- the answer --------------------------------------------------------------------------- */
+
+static const struct {
+    int64_t code;
+    enum err_code means;
+} refusals[] = {
+    {-32602, ERR_INVALID_ARGUMENT},
+    {-32601, ERR_UNIMPLEMENTED},
+    {-32600, ERR_INTERNAL},
+};
+
+static enum err_code meaning_of(int64_t code) {
+    for (size_t i = 0; i < ARRAY_LEN(refusals); i++) {
+        if (refusals[i].code == code) return refusals[i].means;
+    }
+    return ERR_UNKNOWN;
+}
+
+static void refuse(struct post *post, const struct jsonrpc *message) {
+    struct buf text;
+    buf_init(&text, POST_ANSWER_MAX_BYTES);
+    json_text(message->message, &text);
+    err_set(&post->why, meaning_of(message->code), "the MCP server says: " STR_FMT " (%lld)",
+            STR_ARG(str_head(buf_str(&text), 2 * EXCERPT_BYTES)), (long long)message->code);
+    buf_done(&text);
+    post->broken = true;
+}
+
+static void take_message(struct post *post, struct json value) {
+    struct jsonrpc message;
+    struct err e;
+    if (post->answered || post->broken || !jsonrpc_read(value, &message, &e)) return;
+    bool about_nothing = message.kind == JSONRPC_ERROR &&
+                         (message.id.kind == JSON_NULL || message.id.kind == JSON_NONE);
+    if (message.kind == JSONRPC_REQUEST) {
+        post->sink->asked(&message, post->ctx);
+    } else if (about_nothing || jsonrpc_answers(&message, post->id)) {
+        if (message.kind == JSONRPC_ERROR) {
+            refuse(post, &message);
+        } else {
+            post->answered = true;
+            post->result = message.result;
+        }
+    }
+}
+
+static void take_text(struct post *post, struct str text) {
+    struct json value, item;
+    struct err e;
+    if (!json_read(text, &value, &e)) return;
+    if (value.kind != JSON_ARRAY) {
+        take_message(post, value);
+        return;
+    }
+    struct json_reader reader = json_enter(value);
+    while (json_next_item(&reader, &item)) take_message(post, item);
+}
+
+/* The event's bytes are lent: the answer is kept. */
+static void on_event(const struct sse_event *event, void *ctx) {
+    struct post *post = ctx;
+    if (!str_equal(event->type, STR("message")) || post->answered || post->broken) return;
+    buf_clear(&post->got);
+    buf_append(&post->got, event->data);
+    take_text(post, buf_str(&post->got));
+    if (post->answered || post->broken) sse_stop(post->sse);
+}
+
+/* --- the end ------------------------------------------------------------------------------ */
+
+static void finish(struct post *post, enum post_outcome outcome) {
+    if (post->call) http_cancel(post->call);
+    post->call = NULL;
+    post->sink->done(post, outcome, post->ctx);
+}
+
+static void fail(struct post *post, enum err_code code, const char *what) {
+    err_set(&post->why, code, "the MCP server %s", what);
+    finish(post, POST_FAILED);
+}
+
+/* A few readable bytes of what a refusal says. */
+static struct str excerpt(struct post *post) {
+    struct str text = str_head(str_trim(buf_str(&post->got)), EXCERPT_BYTES);
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char byte = (unsigned char)text.at[i];
+        if (byte < ' ' || byte >= 0x7F) return str_head(text, i);
+    }
+    return text;
+}
+
+static enum err_code code_of(unsigned status) {
+    if (status == 401) return ERR_UNAUTHENTICATED;
+    if (status == 403) return ERR_PERMISSION_DENIED;
+    if (status == 404) return ERR_NOT_FOUND;
+    if (status == 429) return ERR_RESOURCE_EXHAUSTED;
+    return ERR_UNAVAILABLE;
+}
+
+static void fail_status(struct post *post) {
+    struct str text = excerpt(post);
+    err_set(&post->why, code_of(post->status), "the MCP server answered %u%s" STR_FMT,
+            post->status, text.len ? ": " : "", STR_ARG(text));
+    finish(post, POST_FAILED);
+}
+
+static void conclude(struct post *post) {
+    if (post->answered) {
+        finish(post, POST_ANSWERED);
+    } else if (post->broken) {
+        finish(post, POST_FAILED);
+    } else {
+        post->cut = post->sse != NULL;
+        fail(post, ERR_UNAVAILABLE,
+             post->cut ? "ended its stream before the answer came"
+                       : "answered with something that is no answer");
+    }
+}
+
+/* What a failure is called without the client's words, which may know the address. */
+static void fail_call(struct post *post, const struct err *failed, enum http_stage stage) {
+    if (failed->code == ERR_TOO_LARGE) {
+        fail(post, ERR_TOO_LARGE, "answered with more than 4 MiB");
+    } else if (failed->code == ERR_DEADLINE_EXCEEDED) {
+        fail(post, ERR_DEADLINE_EXCEEDED, "did not answer in time");
+    } else {
+        post->cut = failed->code == ERR_UNAVAILABLE;
+        post->unsent = post->cut && stage == HTTP_CONNECTING;
+        fail(post, ERR_UNAVAILABLE,
+             post->unsent ? "cannot be reached" : "closed the connection");
+    }
+}
+
+/* --- the response ------------------------------------------------------------------------- */
+
+static bool is_type(struct str type, struct str wanted) {
+    struct str rest;
+    return str_equal_nocase(str_trim(str_split(type, ';', &rest)), wanted);
+}
+
+static void on_head(const struct http_head *head, void *ctx) {
+    struct post *post = ctx;
+    post->status = head->status;
+    buf_append(&post->session, head->session);
+    if (head->status == 404 && post->had_session) {
+        finish(post, POST_LOST);
+    } else if (head->status < 300 && !post->id) {
+        finish(post, POST_ACCEPTED);
+    } else if (head->status < 300 && is_type(head->content_type, STR("text/event-stream"))) {
+        post->sse = sse_new(POST_ANSWER_MAX_BYTES, on_event, post);
+    } else {
+        post->is_json = is_type(head->content_type, STR("application/json"));
+    }
+}
+
+static void on_body(struct str bytes, void *ctx) {
+    struct post *post = ctx;
+    struct err e;
+    if (!post->sse) {
+        buf_append(&post->got, bytes);
+    } else if (!sse_feed(post->sse, bytes, &e)) {
+        fail(post, ERR_TOO_LARGE, "answered with more than 4 MiB");
+    } else if (post->answered || post->broken) {
+        conclude(post);
+    }
+}
+
+static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
+    struct post *post = ctx;
+    post->call = NULL;
+    if (failed) {
+        fail_call(post, failed, stage);
+    } else if (post->status >= 300) {
+        fail_status(post);
+    } else {
+        if (post->is_json) take_text(post, buf_str(&post->got));
+        conclude(post);
+    }
+}
+
+static const struct http_sink http_sink = {on_head, on_body, on_end};
+
+/* --- the request -------------------------------------------------------------------------- */
+
+/* Nothing that could end a header, or hide in one. */
+static bool is_plain(struct str value) {
+    for (size_t i = 0; i < value.len; i++) {
+        if ((unsigned char)value.at[i] < ' ' || (unsigned char)value.at[i] >= 0x7F)
+            return false;
+    }
+    return value.len > 0;
+}
+
+void post_start(struct post *post, struct http_pool *pool, struct loop *loop,
+                const struct post_request *request, const struct post_sink *sink, void *ctx) {
+    *post = (struct post){
+        .sink = sink, .ctx = ctx, .id = request->id, .had_session = request->session.len > 0};
+    buf_init(&post->sent, SIZE_MAX);
+    buf_init(&post->got, POST_ANSWER_MAX_BYTES);
+    buf_init(&post->session, SESSION_MAX_BYTES);
+    buf_append(&post->sent, request->body);
+    struct http_header headers[7] = {
+        {STR("content-type"), STR("application/json")},
+        {STR("accept"), STR("application/json, text/event-stream")},
+        {STR("user-agent"), STR("weir (mcp)")},
+        {STR("authorization"), request->authorization},
+    };
+    const struct http_header wished[] = {
+        {STR("mcp-session-id"), request->session},
+        {STR("mcp-protocol-version"), request->version},
+        {STR("x-conversation-id"), request->conversation},
+    };
+    size_t count = 4;
+    for (size_t i = 0; i < ARRAY_LEN(wished); i++) {
+        if (is_plain(wished[i].value)) headers[count++] = wished[i];
+    }
+    struct http_request http = {.method = STR("POST"),
+                                .url = request->url,
+                                .headers = headers,
+                                .header_count = count,
+                                .body = buf_str(&post->sent),
+                                .connect_ms = CONNECT_MS,
+                                .total_ms = request->total_ms,
+                                .body_max_bytes = POST_ANSWER_MAX_BYTES};
+    post->call = http_start(pool, loop, &http, &http_sink, post);
+}
+
+void post_stop(struct post *post) {
+    if (post->call) http_cancel(post->call);
+    post->call = NULL;
+    sse_free(post->sse);
+    post->sse = NULL;
+    buf_done(&post->sent);
+    buf_done(&post->got);
+    buf_done(&post->session);
+}

@@ -1,0 +1,155 @@
+#include "mcp/tool.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <stdlib.h>
+
+/* More than the largest answer, with every byte of it escaped. */
+#define RESULT_MAX_BYTES (32 * MIB)
+
+struct mcp_tool {
+    struct tool base;
+    struct mcp_client *client;
+    char *name, *description, *parameters;
+};
+
+struct tool_call {
+    struct mcp_call *asked;
+    tool_done_fn *done;
+    void *ctx;
+};
+
+/* --- the answer --------------------------------------------------------------------------- */
+
+static void join_text(struct json content, struct buf *out) {
+    struct json part;
+    struct json_reader reader = json_enter(content);
+    while (json_next_item(&reader, &part)) {
+        if (json_is(json_find(part, STR("type")), STR("text")))
+            json_text(json_find(part, STR("text")), out);
+    }
+}
+
+static bool is_failure(struct json result) {
+    bool failed = false;
+    return json_bool(json_find(result, STR("isError")), &failed) && failed;
+}
+
+static bool write_output(struct json structured, struct str text, struct buf *out,
+                         struct err *e) {
+    struct json_writer w = json_writer(out);
+    if (structured.kind == JSON_NONE && !text.len)
+        return err_set(e, ERR_UNAVAILABLE, "the tool answered without any text");
+    json_open_object(&w);
+    if (structured.kind != JSON_NONE) {
+        json_member_raw(&w, "output", structured.raw);
+    } else {
+        json_member_str(&w, "output", text);
+    }
+    json_close(&w);
+    return buf_ok(out) || err_set(e, ERR_TOO_LARGE, "the tool's answer is too long");
+}
+
+bool mcp_tool_result(struct json result, struct buf *out, struct err *e) {
+    struct json structured = json_find(result, STR("structuredContent"));
+    struct buf text;
+    bool good;
+    buf_init(&text, RESULT_MAX_BYTES);
+    join_text(json_find(result, STR("content")), &text);
+    if (structured.kind == JSON_NULL) structured.kind = JSON_NONE;
+    if (is_failure(result)) {
+        good = err_set(e, ERR_UNKNOWN, "Tool execution failed.%s" STR_FMT,
+                       text.len ? " Details: " : "", STR_ARG(buf_str(&text)));
+    } else {
+        good = write_output(structured, buf_str(&text), out, e);
+    }
+    buf_done(&text);
+    return good;
+}
+
+/* --- a call ------------------------------------------------------------------------------- */
+
+static void on_answer(struct json result, const struct err *failed, void *ctx) {
+    struct tool_call *call = ctx;
+    struct buf out;
+    struct err e;
+    buf_init(&out, RESULT_MAX_BYTES);
+    if (!failed && !mcp_tool_result(result, &out, &e)) failed = &e;
+    call->done(buf_str(&out), failed, call->ctx);
+    buf_done(&out);
+    free(call);
+}
+
+static void write_params(const struct mcp_tool *tool, struct str args, struct buf *out) {
+    struct json_writer w = json_writer(out);
+    json_open_object(&w);
+    json_member_str(&w, "name", tool->base.name);
+    json_member_raw(&w, "arguments", args);
+    json_close(&w);
+}
+
+static struct tool_call *start(struct tool *base, struct loop *loop,
+                               const struct tool_request *request, tool_done_fn *done,
+                               void *ctx) {
+    struct mcp_tool *tool = CONTAINER_OF(base, struct mcp_tool, base);
+    struct tool_call *call = MEM_NEW(struct tool_call);
+    struct buf params;
+    (void)loop; /* the client's own */
+    *call = (struct tool_call){.done = done, .ctx = ctx};
+    buf_init(&params, SIZE_MAX);
+    write_params(tool, request->args, &params);
+    struct mcp_request asked = {
+        .caller = {request->user, request->workspace, request->session},
+        .method = "tools/call",
+        .params = buf_str(&params),
+        .total_ms = MCP_TOOL_MS,
+        .repeatable = base->idempotent,
+    };
+    call->asked = mcp_call_start(tool->client, &asked, on_answer, call);
+    buf_done(&params);
+    return call;
+}
+
+static void cancel(struct tool_call *call) {
+    mcp_call_cancel(call->asked);
+    free(call);
+}
+
+/* --- the tool ----------------------------------------------------------------------------- */
+
+static void free_tool(struct tool *base) {
+    struct mcp_tool *tool = CONTAINER_OF(base, struct mcp_tool, base);
+    schema_free((struct schema *)(uintptr_t)base->schema);
+    mcp_client_unref(tool->client);
+    free(tool->name);
+    free(tool->description);
+    free(tool->parameters);
+    free(tool);
+}
+
+static const struct tool_kind kind = {
+    .name = "mcp", .start = start, .cancel = cancel, .free = free_tool};
+
+struct tool *mcp_tool_new(struct mcp_client *client, const struct mcp_tool_info *info) {
+    struct mcp_tool *tool = MEM_NEW(struct mcp_tool);
+    struct schema *schema = NULL;
+    struct err e;
+    tool->client = mcp_client_ref(client);
+    tool->name = str_dup(info->name);
+    tool->description = str_dup(info->description);
+    tool->parameters = str_dup(info->schema);
+    tool->base = (struct tool){.kind = &kind,
+                               .name = str_from(tool->name),
+                               .description = str_from(tool->description),
+                               .parameters = str_from(tool->parameters),
+                               .idempotent = info->idempotent};
+    if (!schema_read(tool->base.parameters, &schema, &e))
+        log_often(
+            LOG_WARNING,
+            "the arguments of the MCP tool '%s' are not checked here, its schema asks for "
+            "something unknown: %s",
+            tool->name, e.text);
+    tool->base.schema = schema;
+    return &tool->base;
+}

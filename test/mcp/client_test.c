@@ -1,0 +1,433 @@
+#include "mcp/client.h"
+
+#include "fake/http_fake.h"
+#include "fixture.h"
+
+#include <stdio.h>
+
+static void a_session_is_opened_before_the_first_call(void **state) {
+    (void)state;
+    struct stage stage;
+    stage_init(&stage);
+    struct mcp_request request = stage_request("u");
+    stage_call(&stage, &request);
+    struct http_call *call = out(&stage);
+    assert_str(fake_http_request(call)->method, "POST");
+    assert_str(fake_http_request(call)->url, ENDPOINT);
+    assert_str(fake_http_request(call)->body,
+               "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{"
+               "\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"clientInfo\":{"
+               "\"name\":\"weir\",\"version\":\"0.1.0\"}}}");
+    assert_str(fake_http_header(call, "Content-Type"), "application/json");
+    assert_str(fake_http_header(call, "Accept"), "application/json, text/event-stream");
+    assert_str(fake_http_header(call, "Authorization"), "Bearer u/w/1");
+    assert_str(fake_http_header(call, "X-Conversation-Id"), "s-1");
+    assert_str(fake_http_header(call, "Mcp-Protocol-Version"), "");
+    answer_json(call, "id-7", "\"result\":{\"protocolVersion\":\"2025-11-25\"}");
+    call = out(&stage);
+    assert_str(fake_http_request(call)->body,
+               "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}");
+    assert_str(fake_http_header(call, "Authorization"), "Bearer u/w/2");
+    assert_str(fake_http_header(call, "Mcp-Session-Id"), "id-7");
+    accept_note(call);
+    call = out(&stage);
+    assert_str(
+        fake_http_request(call)->body,
+        "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\",\"params\":{\"name\":\"t\"}}");
+    assert_str(fake_http_header(call, "Authorization"), "Bearer u/w/3");
+    assert_str(fake_http_header(call, "Mcp-Session-Id"), "id-7");
+    assert_str(fake_http_header(call, "Mcp-Protocol-Version"), "2025-11-25");
+    assert_str(fake_http_header(call, "X-Conversation-Id"), "s-1");
+    answer_json(call, "", "\"result\":{\"a\":1}");
+    stage_said(&stage, false, "{\"a\":1}");
+    stage_call(&stage, &request); /* the session is there */
+    assert_method(out(&stage), "tools/call");
+    answer_json(out(&stage), "", "\"result\":2");
+    stage_said(&stage, false, "2");
+    stage_done(&stage);
+}
+
+static void each_user_has_a_session_of_its_own(void **state) {
+    (void)state;
+    struct stage stage;
+    stage_init(&stage);
+    struct mcp_request first = stage_request("u"), second = stage_request("v");
+    stage_call(&stage, &first);
+    greet(&stage, "id-u");
+    answer_json(out(&stage), "", "\"result\":1");
+    stage_call(&stage, &second);
+    greet(&stage, "id-v");
+    assert_str(fake_http_header(out(&stage), "Mcp-Session-Id"), "id-v");
+    assert_true(str_starts(fake_http_header(out(&stage), "Authorization"), STR("Bearer v/w/")));
+    answer_json(out(&stage), "", "\"result\":1");
+    stage_done(&stage);
+}
+
+static void every_version_that_we_know_is_agreed_to(void **state) {
+    (void)state;
+    static const char *const known[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
+    for (size_t i = 0; i <= ARRAY_LEN(known); i++) {
+        struct stage stage;
+        struct buf member;
+        stage_init(&stage);
+        buf_init(&member, KIB);
+        buf_printf(&member, "\"result\":{\"protocolVersion\":\"%s\"}",
+                   i < ARRAY_LEN(known) ? known[i] : "1999-01-01");
+        buf_append_byte(&member, '\0');
+        struct mcp_request request = stage_request("u");
+        stage_call(&stage, &request);
+        answer_json(out(&stage), "", member.at);
+        if (i < ARRAY_LEN(known)) {
+            assert_str(fake_http_header(out(&stage), "Mcp-Protocol-Version"), known[i]);
+            accept_note(out(&stage));
+            answer_json(out(&stage), "", "\"result\":1");
+            stage_said(&stage, false, "1");
+        } else {
+            stage_said(&stage, true,
+                       "the MCP server speaks no protocol version that we know; ours is "
+                       "2025-11-25");
+        }
+        buf_done(&member);
+        stage_done(&stage);
+    }
+}
+
+static void calls_that_wait_for_a_greeting_go_and_fail_together(void **state) {
+    (void)state;
+    struct stage stage;
+    stage_init(&stage);
+    struct mcp_request request = stage_request("u");
+    stage_call(&stage, &request);
+    stage_call(&stage, &request);
+    assert_int_equal(fake_http_calls(stage.pool), 1);
+    greet(&stage, "");
+    assert_int_equal(fake_http_calls(stage.pool), 2);
+    answer_json(out(&stage), "", "\"result\":1");
+    answer_json(out(&stage), "", "\"result\":2");
+    assert_int_equal(stage.answers, 2);
+    stage_done(&stage);
+
+    stage_init(&stage);
+    stage_call(&stage, &request);
+    stage_call(&stage, &request);
+    fake_http_fail(out(&stage), ERR_UNAVAILABLE, HTTP_CONNECTING);
+    assert_int_equal(stage.answers, 2);
+    assert_true(stage.failed);
+    stage_call(&stage, &request); /* and it is tried anew */
+    greet(&stage, "");
+    answer_json(out(&stage), "", "\"result\":1");
+    stage_said(&stage, false, "1");
+    stage_done(&stage);
+}
+
+#define STREAM                                                                                 \
+    ": hi\n\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\"" \
+    ",\"params\":{}}\n\nevent: other\ndata: x\n\ndata: {\"jsonrpc\":\"2.0\",\n"                \
+    "data: \"id\":2,\"result\":{\"a\":[1]}}\n\ndata: junk\n\n"
+
+static void an_answer_in_a_stream_reads_the_same_however_it_is_cut(void **state) {
+    (void)state;
+    struct str stream = STR(STREAM);
+    for (size_t cut = 0; cut <= stream.len; cut++) {
+        struct stage stage;
+        stage_init(&stage);
+        struct mcp_request request = stage_request("u");
+        stage_call(&stage, &request);
+        greet(&stage, "");
+        struct http_call *call = out(&stage);
+        bool alive = fake_http_head(call, 200, "Text/Event-Stream; x=y");
+        if (alive && cut) alive = fake_http_body(call, str_head(stream, cut));
+        if (alive && cut < stream.len) alive = fake_http_body(call, str_skip(stream, cut));
+        assert_false(alive); /* what comes behind the answer is not waited for */
+        stage_said(&stage, false, "{\"a\":[1]}");
+        stage_done(&stage);
+    }
+}
+
+static void a_stream_that_ends_early_has_no_answer(void **state) {
+    (void)state;
+    struct str stream = STR(STREAM);
+    size_t answer = str_find(stream, STR("\n\ndata: junk")) + 2;
+    for (size_t len = 0; len < answer; len++) {
+        struct stage stage;
+        stage_init(&stage);
+        struct mcp_request request = stage_request("u");
+        stage_call(&stage, &request);
+        greet(&stage, "");
+        struct http_call *call = out(&stage);
+        fake_http_head(call, 200, "text/event-stream");
+        if (len) assert_true(fake_http_body(call, str_head(stream, len)));
+        fake_http_end(call);
+        stage_said(&stage, true, "the MCP server ended its stream before the answer came");
+        stage_done(&stage);
+    }
+}
+
+static void what_a_server_asks_meanwhile_is_answered(void **state) {
+    (void)state;
+    struct stage stage;
+    stage_init(&stage);
+    struct mcp_request request = stage_request("u");
+    stage_call(&stage, &request);
+    greet(&stage, "id-1");
+    struct http_call *call = out(&stage);
+    fake_http_head(call, 200, "text/event-stream");
+    fake_http_body(call,
+                   STR("data: {\"jsonrpc\":\"2.0\",\"id\":\"p\",\"method\":\"ping\"}\n\n"
+                       "data: {\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"roots/list\"}\n\n"
+                       "data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":1}\n\n"));
+    stage_said(&stage, false, "1");
+    assert_int_equal(fake_http_calls(stage.pool), 2);
+    assert_str(fake_http_request(out(&stage))->body,
+               "{\"jsonrpc\":\"2.0\",\"id\":\"p\",\"result\":{}}");
+    assert_str(fake_http_header(out(&stage), "Mcp-Session-Id"), "id-1");
+    accept_note(out(&stage));
+    assert_str(fake_http_request(out(&stage))->body,
+               "{\"jsonrpc\":\"2.0\",\"id\":9,\"error\":{\"code\":-32601,\"message\":\"this "
+               "client does not do that\"}}");
+    accept_note(out(&stage));
+    stage_done(&stage);
+}
+
+static void a_batch_is_looked_through_for_the_answer(void **state) {
+    (void)state;
+    struct stage stage;
+    stage_init(&stage);
+    struct mcp_request request = stage_request("u");
+    stage_call(&stage, &request);
+    greet(&stage, "");
+    struct http_call *call = out(&stage);
+    fake_http_head(call, 200, "application/json");
+    fake_http_body(call, STR("[{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":0},"
+                             "{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":1}]"));
+    fake_http_end(call);
+    stage_said(&stage, false, "1");
+    stage_done(&stage);
+}
+
+static void what_is_no_answer_fails_the_call_with_its_reason(void **state) {
+    (void)state;
+    static const struct {
+        unsigned status;
+        const char *type, *body, *why;
+    } cases[] = {
+        {200, "application/json", "",
+         "the MCP server answered with something that is no answer"},
+        {200, "application/json", "{",
+         "the MCP server answered with something that is no answer"},
+        {200, "text/html", "<p>hi", "the MCP server answered with something that is no answer"},
+        {200, "application/json", "{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":1}",
+         "the MCP server answered with something that is no answer"},
+        {200, "application/json",
+         "{\"jsonrpc\":\"2.0\",\"id\":2,\"error\":{\"code\":-32602,\"message\":\"unknown "
+         "tool\"}}",
+         "the MCP server says: unknown tool (-32602)"},
+        {200, "application/json",
+         "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32700,\"message\":\"no\"}}",
+         "the MCP server says: no (-32700)"},
+        {401, "text/plain", "invalid token\n", "the MCP server answered 401: invalid token"},
+        {404, "text/plain", "", "the MCP server answered 404"},
+        {500, "text/plain", "a\x01", "the MCP server answered 500: a"},
+        {307, "", "", "the MCP server answered 307"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct stage stage;
+        stage_init(&stage);
+        struct mcp_request request = stage_request("u");
+        stage_call(&stage, &request);
+        greet(&stage, "");
+        struct http_call *call = out(&stage);
+        fake_http_head(call, cases[i].status, cases[i].type);
+        if (*cases[i].body) fake_http_body(call, str_from(cases[i].body));
+        fake_http_end(call);
+        stage_said(&stage, true, cases[i].why);
+        stage_done(&stage);
+    }
+}
+
+static void a_session_that_is_lost_is_opened_anew_once(void **state) {
+    (void)state;
+    struct stage stage;
+    stage_init(&stage);
+    struct mcp_request request = stage_request("u");
+    stage_call(&stage, &request);
+    greet(&stage, "id-1");
+    fake_http_head(out(&stage), 404, "text/plain");
+    greet(&stage, "id-2");
+    assert_str(fake_http_header(out(&stage), "Mcp-Session-Id"), "id-2");
+    answer_json(out(&stage), "", "\"result\":1");
+    stage_said(&stage, false, "1");
+
+    stage_call(&stage, &request);
+    fake_http_head(out(&stage), 404, "text/plain");
+    greet(&stage, "id-3");
+    fake_http_head(out(&stage), 404, "text/plain");
+    stage_said(&stage, true, "the MCP server keeps losing its session");
+    stage_done(&stage);
+}
+
+static void two_calls_that_lose_one_session_open_one(void **state) {
+    (void)state;
+    struct stage stage;
+    stage_init(&stage);
+    struct mcp_request request = stage_request("u");
+    stage_call(&stage, &request);
+    stage_call(&stage, &request);
+    greet(&stage, "id-1");
+    fake_http_head(out(&stage), 404, "text/plain");
+    fake_http_head(out(&stage), 404, "text/plain");
+    assert_int_equal(fake_http_calls(stage.pool), 1);
+    greet(&stage, "id-2");
+    assert_int_equal(fake_http_calls(stage.pool), 2);
+    answer_json(out(&stage), "", "\"result\":1");
+    answer_json(out(&stage), "", "\"result\":1");
+    assert_int_equal(stage.answers, 2);
+    assert_false(stage.failed);
+    stage_done(&stage);
+}
+
+static void a_lost_connection_is_mended_once_where_it_does_no_harm(void **state) {
+    (void)state;
+    static const struct {
+        bool repeatable;
+        enum err_code code;
+        enum http_stage stage;
+        bool again;
+        const char *why;
+    } cases[] = {
+        {false, ERR_UNAVAILABLE, HTTP_CONNECTING, true, "the MCP server cannot be reached"},
+        {false, ERR_UNAVAILABLE, HTTP_WAITING, false, "the MCP server closed the connection"},
+        {true, ERR_UNAVAILABLE, HTTP_WAITING, true, "the MCP server closed the connection"},
+        {true, ERR_DEADLINE_EXCEEDED, HTTP_WAITING, false,
+         "the MCP server did not answer in time"},
+        {true, ERR_TOO_LARGE, HTTP_WAITING, false,
+         "the MCP server answered with more than 4 MiB"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct stage stage;
+        stage_init(&stage);
+        struct mcp_request request = stage_request("u");
+        request.repeatable = cases[i].repeatable;
+        stage_call(&stage, &request);
+        greet(&stage, "id");
+        fake_http_fail(out(&stage), cases[i].code, cases[i].stage);
+        assert_int_equal(fake_http_calls(stage.pool), cases[i].again ? 1 : 0);
+        if (cases[i].again) {
+            assert_method(out(&stage), "tools/call");
+            fake_http_fail(out(&stage), cases[i].code, cases[i].stage);
+        }
+        stage_said(&stage, true, cases[i].why);
+        stage_done(&stage);
+    }
+}
+
+static void a_call_can_be_cancelled_at_each_moment(void **state) {
+    (void)state;
+    for (int moment = 0; moment < 6; moment++) {
+        struct stage stage;
+        stage_init(&stage);
+        struct mcp_request request = stage_request("u");
+        struct mcp_call *call = stage_call(&stage, &request);
+        if (moment == 1)
+            answer_json(out(&stage), "", "\"result\":{\"protocolVersion\":\"2025-11-25\"}");
+        if (moment > 1) greet(&stage, "id-1");
+        if (moment > 2) fake_http_head(out(&stage), 200, "text/event-stream");
+        if (moment > 3) fake_http_body(out(&stage), STR("data: x\n\nda"));
+        if (moment > 4) fake_http_body(out(&stage), STR("ta: {"));
+        mcp_call_cancel(call);
+        if (moment > 1) { /* the server may have begun: it is told */
+            assert_int_equal(fake_http_calls(stage.pool), 1);
+            assert_str(fake_http_request(out(&stage))->body,
+                       "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":"
+                       "{\"requestId\":2,\"reason\":\"the turn was cancelled\"}}");
+            assert_str(fake_http_header(out(&stage), "Mcp-Session-Id"), "id-1");
+            if (moment > 2) accept_note(out(&stage)); /* else the client goes with it out */
+        }
+        loop_turn(stage.loop);
+        assert_int_equal(stage.answers, 0);
+        stage_done(&stage);
+    }
+}
+
+static void a_call_that_cannot_be_authorized_is_not_sent(void **state) {
+    (void)state;
+    struct stage stage;
+    stage_init(&stage);
+    struct mcp_request request = stage_request("u");
+    stage.refuses = true;
+    stage_call(&stage, &request);
+    assert_int_equal(fake_http_calls_ever(stage.pool), 0);
+    loop_turn(stage.loop);
+    stage_said(&stage, true, "no token");
+
+    stage.refuses = false;
+    stage_call(&stage, &request);
+    greet(&stage, "");
+    answer_json(out(&stage), "", "\"result\":1");
+    stage.refuses = true;
+    stage_call(&stage, &request);
+    loop_turn(stage.loop);
+    stage_said(&stage, true, "no token");
+    stage_call(&stage, &request);
+    mcp_call_cancel(stage_call(&stage, &request));
+    loop_turn(stage.loop);
+    assert_int_equal(stage.answers, 1);
+    stage_done(&stage);
+}
+
+static void a_conversation_that_is_no_header_is_not_sent(void **state) {
+    (void)state;
+    struct stage stage;
+    stage_init(&stage);
+    struct mcp_request request = stage_request("u");
+    request.caller.conversation = STR("a\r\nevil: 1");
+    stage_call(&stage, &request);
+    assert_str(fake_http_header(out(&stage), "X-Conversation-Id"), "");
+    greet(&stage, "");
+    answer_json(out(&stage), "", "\"result\":1");
+    stage_done(&stage);
+}
+
+static void only_so_many_users_are_remembered(void **state) {
+    (void)state;
+    struct stage stage;
+    stage_init(&stage);
+    for (int i = 0; i < 300; i++) {
+        char user[16];
+        snprintf(user, sizeof(user), "u%d", i);
+        struct mcp_request request = stage_request(user);
+        stage_call(&stage, &request);
+        greet(&stage, "");
+        answer_json(out(&stage), "", "\"result\":1");
+    }
+    struct mcp_request last = stage_request("u299"), first = stage_request("u0");
+    stage_call(&stage, &last);
+    assert_method(out(&stage), "tools/call");
+    answer_json(out(&stage), "", "\"result\":1");
+    stage_call(&stage, &first);
+    greet(&stage, "");
+    answer_json(out(&stage), "", "\"result\":1");
+    stage_done(&stage);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_session_is_opened_before_the_first_call),
+        cmocka_unit_test(each_user_has_a_session_of_its_own),
+        cmocka_unit_test(every_version_that_we_know_is_agreed_to),
+        cmocka_unit_test(calls_that_wait_for_a_greeting_go_and_fail_together),
+        cmocka_unit_test(an_answer_in_a_stream_reads_the_same_however_it_is_cut),
+        cmocka_unit_test(a_stream_that_ends_early_has_no_answer),
+        cmocka_unit_test(what_a_server_asks_meanwhile_is_answered),
+        cmocka_unit_test(a_batch_is_looked_through_for_the_answer),
+        cmocka_unit_test(what_is_no_answer_fails_the_call_with_its_reason),
+        cmocka_unit_test(a_session_that_is_lost_is_opened_anew_once),
+        cmocka_unit_test(two_calls_that_lose_one_session_open_one),
+        cmocka_unit_test(a_lost_connection_is_mended_once_where_it_does_no_harm),
+        cmocka_unit_test(a_call_can_be_cancelled_at_each_moment),
+        cmocka_unit_test(a_call_that_cannot_be_authorized_is_not_sent),
+        cmocka_unit_test(a_conversation_that_is_no_header_is_not_sent),
+        cmocka_unit_test(only_so_many_users_are_remembered),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
