@@ -37,6 +37,8 @@ struct journal {
     /* Readers on other loops join and leave under the lock; it guards `oldest` too. */
     pthread_mutex_t lock;
     struct list wakers;
+    size_t readers;   /* cursors that wait for more */
+    uint64_t left_ms; /* when the last one was closed, by its loop's clock */
     struct task publish;
 
     struct cursor *pacer;

@@ -126,12 +126,18 @@ uint64_t journal_append(struct journal *journal, const struct event *event) {
         bool urgent = event_needs_disk(event->kind);
         if (urgent && !journal->gate) journal->gate = seq;
         if (urgent) journal->last_gate = seq;
-        /* A session is read back without the shared rows, and it must find its results. */
-        if (event->kind == EVENT_TOOL_RESULT) journal->last_own = seq;
+        /* A session is read back without the shared rows, and it must find its results and
+         * its summaries. */
+        bool own = event->kind == EVENT_TOOL_RESULT || event->kind == EVENT_ITEM;
+        if (own) journal->last_own = seq;
         keeper_note(journal->options.keeper, journal, urgent, len);
     }
     publish_soon(journal);
     return seq;
+}
+
+void journal_hurry(struct journal *journal) {
+    if (!journal->in_memory) keeper_note(journal->options.keeper, journal, true, 0);
 }
 
 /* --- publishing --------------------------------------------------------------------------- */
@@ -281,7 +287,8 @@ uint64_t journal_retract(struct journal *journal) {
 /* --- cursors ------------------------------------------------------------------------------ */
 
 static void ring(struct waker *waker) {
-    if (waker->cursor) waker->cursor->on_ready(waker->cursor->ctx);
+    struct cursor *cursor = waker->cursor;
+    if (cursor && cursor->on_ready) cursor->on_ready(cursor->ctx);
 }
 
 static void ring_here(void *ctx) {
@@ -333,6 +340,7 @@ bool cursor_open(struct journal *journal, uint64_t after_seq, struct loop *loop,
                               .ctx = ctx,
                               .waker = waker};
     list_append(&journal->wakers, &waker->link);
+    if (on_ready) journal->readers++;
     pthread_mutex_unlock(&journal->lock);
     if (journal_visible(journal) > after_seq) loop_defer(loop, &waker->ring);
     *ret = cursor;
@@ -345,6 +353,10 @@ void cursor_close(struct cursor *cursor) {
     struct waker *waker = cursor->waker;
     pthread_mutex_lock(&journal->lock);
     list_remove(&waker->link);
+    if (cursor->on_ready) {
+        journal->readers--;
+        journal->left_ms = loop_now_ms(waker->loop);
+    }
     bool posted = waker->posted;
     pthread_mutex_unlock(&journal->lock);
     task_cancel(&waker->ring);
@@ -357,6 +369,14 @@ void cursor_close(struct cursor *cursor) {
     chunk_unref(cursor->chunk);
     journal_unref(journal);
     free(cursor);
+}
+
+size_t journal_readers(struct journal *journal, uint64_t *ret_left_ms) {
+    pthread_mutex_lock(&journal->lock);
+    size_t readers = journal->readers;
+    *ret_left_ms = journal->left_ms;
+    pthread_mutex_unlock(&journal->lock);
+    return readers;
 }
 
 /* Read one visible event, also one that is skipped. */

@@ -58,6 +58,10 @@ void journal_leave(struct journal *journal);
 /* Append a copy; returns its seq. Nothing may follow a terminal event. */
 uint64_t journal_append(struct journal *journal, const struct event *event);
 
+/* What was appended goes to the disk at the end of this turn, not with the next tick: somebody
+ * waits for on_durable. */
+void journal_hurry(struct journal *journal);
+
 /* Drop what no reader has seen and stop waiting for the disk: what follows is visible at once
  * and not written. Returns the newest seq that stays. */
 uint64_t journal_retract(struct journal *journal);
@@ -75,7 +79,8 @@ uint64_t journal_run(const struct journal *journal);
 typedef void cursor_ready_fn(void *ctx);
 
 /* Read what comes after `after_seq` (0: from the first event). The first on_ready comes by
- * itself if anything is visible.
+ * itself if anything is visible. Without on_ready it is a glance at what is there now, and
+ * counts as no reader.
  * errors  ERR_OUT_OF_RANGE that far back the journal is only in the store */
 MUST_CHECK bool cursor_open(struct journal *journal, uint64_t after_seq, struct loop *loop,
                             cursor_ready_fn *on_ready, void *ctx, struct cursor **ret,
@@ -87,6 +92,10 @@ bool cursor_next(struct cursor *cursor, struct event *ret);
 
 /* seq of the last event that was read. */
 uint64_t cursor_seq(const struct cursor *cursor);
+
+/* How many cursors wait for what comes, from any thread; *ret_left_ms is when the last one was
+ * closed, by its loop's clock, and 0 when none ever was. */
+size_t journal_readers(struct journal *journal, uint64_t *ret_left_ms);
 
 /* This cursor paces the source: at pace_max_bytes of unread events on_pace(true) is called,
  * and on_pace(false) at half of it. Owner's loop only; one per journal. Closing the cursor

@@ -283,11 +283,58 @@ static bool answer_unfinished(struct answer *answer, struct gather *gather, stru
     return ok;
 }
 
+/* --- STORE_USAGE -------------------------------------------------------------------------- */
+
+static bool too_much(struct err *e) {
+    return err_set(e, ERR_RESOURCE_EXHAUSTED,
+                   "store: the answer is too large; ask for fewer days, or for one workspace");
+}
+
+static bool take_usage(const struct store_usage *usage, void *ctx, struct err *e) {
+    struct gather *gather = ctx;
+    struct store_load *load = gather->load;
+    if (load->usage_count == gather->room) {
+        size_t room = gather->room ? gather->room * 2 : 8;
+        struct store_usage *more = arena_alloc(load->arena, room * sizeof(*more));
+        if (!more) return too_much(e);
+        if (load->usage_count) memcpy(more, load->usages, load->usage_count * sizeof(*more));
+        load->usages = more;
+        gather->room = room;
+    }
+    struct store_usage *kept = &load->usages[load->usage_count];
+    *kept = *usage;
+    gather->bytes += sizeof(*kept) + kept->workspace.len + kept->agent.len + kept->model.len;
+    if (gather->bytes > gather->max_bytes ||
+        !arena_str(load->arena, kept->workspace, &kept->workspace) ||
+        !arena_str(load->arena, kept->agent, &kept->agent) ||
+        !arena_str(load->arena, kept->model, &kept->model))
+        return too_much(e);
+    load->usage_count++;
+    return true;
+}
+
+static bool answer_usage(struct answer *answer, struct gather *gather, struct err *e) {
+    return usage_each(&answer->project->usage, gather->load, take_usage, gather, e);
+}
+
+/* --- STORE_KEY ---------------------------------------------------------------------------- */
+
+static bool answer_key(struct answer *answer, struct gather *gather, struct err *e) {
+    struct store_load *load = gather->load;
+    struct key_entry entry = {
+        .workspace = load->workspace, .user = load->user, .key = load->key};
+    if (!key_find(&answer->project->keys, &entry, load->arena, e)) return false;
+    load->key_means = entry.means;
+    return true;
+}
+
 /* What each question asks. */
 static bool (*const questions[])(struct answer *, struct gather *, struct err *) = {
     [STORE_SESSION] = answer_session,
     [STORE_RUN] = answer_run,
     [STORE_UNFINISHED] = answer_unfinished,
+    [STORE_USAGE] = answer_usage,
+    [STORE_KEY] = answer_key,
 };
 
 bool answer_load(struct answer *answer, struct store_load *load, struct err *e) {
@@ -298,6 +345,8 @@ bool answer_load(struct answer *answer, struct store_load *load, struct err *e) 
     if (questions[load->question](answer, &gather, e)) return true;
     load->sections = NULL;
     load->section_count = 0;
+    load->usages = NULL;
+    load->usage_count = 0;
     load->more = false;
     return false;
 }

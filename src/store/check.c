@@ -143,13 +143,24 @@ static bool check_mark(struct database *db, const struct rows *rows, const struc
                    db->path, rows->newest, epoch, mark->newest, mark->epoch);
 }
 
+/* SQLite says in words, as if the page were bad, that there was no memory to read it. */
+static bool is_out_of_memory(struct str verdict) {
+    struct str words = STR("unable to get the page. error code=7"); /* SQLITE_NOMEM */
+    return str_find(verdict, words) < verdict.len;
+}
+
 /* SQLite's own look at every page. */
 static bool check_pages(struct database *db, struct err *e) {
     sqlite3_stmt *check = NULL;
     bool row = false, ok = database_prepare(db, "PRAGMA integrity_check(1)", &check, e) &&
                            database_row(db, check, &row, e);
-    if (ok && (!row || !str_equal(database_bytes(check, 0), STR("ok"))))
+    struct str verdict = ok && row ? database_bytes(check, 0) : STR_EMPTY;
+    if (ok && is_out_of_memory(verdict)) {
+        ok = err_set(e, ERR_UNAVAILABLE, "store %s: there is no memory to check it; free some",
+                     db->path);
+    } else if (ok && !str_equal(verdict, STR("ok"))) {
         ok = damaged(db->path, "its pages do not fit together", e);
+    }
     sqlite3_finalize(check);
     return ok;
 }

@@ -127,6 +127,19 @@ void checkpoint_look(struct checkpoint *checkpoint, int pages) {
     }
 }
 
+bool checkpoint_cut(struct checkpoint *checkpoint, struct err *e) {
+    state_of(checkpoint, true);
+    int result = sqlite3_wal_checkpoint_v2(checkpoint->db->handle, NULL,
+                                           SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    if (result != SQLITE_OK) return database_fail(checkpoint->db, e);
+    checkpoint->fold_at_pages = CHECKPOINT_PAGES;
+    checkpoint->last_pages = 0;
+    pthread_mutex_lock(&checkpoint->shared.lock);
+    move(checkpoint, RESTING);
+    pthread_mutex_unlock(&checkpoint->shared.lock);
+    return true;
+}
+
 void checkpoint_free(struct checkpoint *checkpoint) {
     if (!checkpoint) return;
     if (checkpoint->started) {

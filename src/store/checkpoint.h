@@ -23,6 +23,10 @@ struct checkpoint *checkpoint_new(struct database *db);
  * for the thread. */
 void checkpoint_look(struct checkpoint *checkpoint, int pages);
 
+/* Fold all and cut the log to nothing, so that no older content of a page is left in it.
+ * errors  ERR_UNAVAILABLE the disk is full or broken, or somebody reads: try again later */
+MUST_CHECK bool checkpoint_cut(struct checkpoint *checkpoint, struct err *e);
+
 /* End the thread, fold all, and empty the log. */
 void checkpoint_free(struct checkpoint *checkpoint);
 

@@ -15,6 +15,7 @@
 
 #define PROJECT_ROWS 512 /* a batch: some milliseconds in which no commit begins */
 #define LEARN_SESSIONS 1000
+#define GROUP_TASKS 64 /* that share a transaction */
 #define PATH_BYTES (PATH_MAX + 64)
 
 /* --- the folder and a new file ------------------------------------------------------------ */
@@ -111,7 +112,7 @@ static bool settle(struct core *core, struct err *e) {
         &core->db,
         "PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -2048;"
         "PRAGMA cache_spill = OFF; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY;"
-        "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON",
+        "PRAGMA secure_delete = ON; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON",
         e);
     /* Setting wal_autocheckpoint takes the hook's place, so the hook comes after it. */
     sqlite3_wal_hook(core->db.handle, saw_commit, core);
@@ -173,6 +174,10 @@ static bool open_folder(struct core *core, const char *folder, struct err *e) {
     database_trust(&core->db);
     if (!schema_migrate(&core->db, version, e)) return false;
     if (!prepare(core, e) || !raise_epoch(core, e)) return false;
+    int64_t purging = 0;
+    if (!database_number(&core->db, "SELECT value FROM meta WHERE name = 'purge'", &purging, e))
+        return false;
+    core->purging = purging != 0;
     core->checkpoint = checkpoint_new(&core->db);
     core->opened_with = core->rows.newest;
     return true;
@@ -242,28 +247,125 @@ static bool append(struct core *core, const struct store_write *write, int64_t *
     return true;
 }
 
-bool core_commit(struct core *core, const struct store_write *first,
-                 const struct store_write *end, struct err *e) {
-    struct database *db = &core->db;
-    database_reached(db, "commit");
-    if (!database_do(db, core->begin, e)) return false;
-    int64_t newest = core->rows.newest;
+static bool begin(struct core *core, struct err *e) {
+    if (!database_do(&core->db, core->begin, e)) return false;
     project_watch(&core->project);
-    for (const struct store_write *write = first; write != end; write = write->next) {
-        if (!append(core, write, &newest, e)) goto fail;
-    }
-    database_reached(db, "rows appended");
-    if (!database_do(db, core->commit, e)) goto fail;
-    database_reached(db, "committed");
+    return true;
+}
+
+/* What was appended up to row `newest` is on disk when this returns. */
+static bool finish(struct core *core, int64_t newest, struct err *e) {
+    if (!database_do(&core->db, core->commit, e)) return false;
+    database_reached(&core->db, "committed");
     core->rows.newest = newest;
     mark_note(&core->mark, newest, core->epoch);
-    database_reached(db, "noted");
+    database_reached(&core->db, "noted");
     return true;
+}
 
-fail:
-    database_rollback(db);
+/* Returns false. */
+static bool undo(struct core *core) {
+    database_rollback(&core->db);
     project_forget(&core->project);
     return false;
+}
+
+bool core_commit(struct core *core, const struct store_write *first,
+                 const struct store_write *end, struct err *e) {
+    int64_t newest = core->rows.newest;
+    database_reached(&core->db, "commit");
+    if (!begin(core, e)) return false;
+    for (const struct store_write *write = first; write != end; write = write->next) {
+        if (!append(core, write, &newest, e)) return undo(core);
+    }
+    database_reached(&core->db, "rows appended");
+    return finish(core, newest, e) || undo(core);
+}
+
+/* --- tasks -------------------------------------------------------------------------------- */
+
+/* The mark counts rows of the log: one that holds no event stands for what the tasks did, so
+ * that its loss would be noticed as well. */
+static bool stamp(struct core *core, int64_t *ret_newest, struct err *e) {
+    struct store_row row = {.run = 0};
+    const struct store_write write = {.rows = &row, .row_count = 1};
+    return append(core, &write, ret_newest, e);
+}
+
+static bool run_together(struct core *core, struct store_task *first,
+                         const struct store_task *end, struct err *e) {
+    int64_t newest = core->rows.newest;
+    bool purges = false;
+    if (!begin(core, e)) return false;
+    for (struct store_task *task = first; task != end; task = task->next) {
+        if (!task->fn(&core->db, task->ctx, e)) return undo(core);
+        purges = purges || task->purges;
+    }
+    if (!stamp(core, &newest, e)) return undo(core);
+    if (purges && !database_run(&core->db, "INSERT OR REPLACE INTO meta VALUES('purge', 1)", e))
+        return undo(core);
+    database_reached(&core->db, "tasks done");
+    if (!finish(core, newest, e)) return undo(core);
+    core->purging = core->purging || purges;
+    return true;
+}
+
+/* One that fails must not take its neighbours with it: then each gets its own transaction. */
+static void run_writers(struct core *core, struct store_task *first, struct store_task *end) {
+    struct err e;
+    if (run_together(core, first, end, &e)) return;
+    if (first->next == end) {
+        first->failed = e;
+        return;
+    }
+    for (struct store_task *task = first; task != end; task = task->next) {
+        if (!run_together(core, task, task->next, &e)) task->failed = e;
+    }
+}
+
+static bool may_join(const struct store_task *task) {
+    return !task->reads_only && !task->needs_tables;
+}
+
+static bool fill_tables(struct core *core, struct err *e) {
+    while (core_pending(core)) {
+        if (!core_project(core, e)) return false;
+    }
+    return true;
+}
+
+/* One that needs the tables stands first in its group: what its neighbours write is no event.
+ */
+void core_run(struct core *core, struct store_task *tasks) {
+    while (tasks) {
+        struct store_task *end = tasks->next;
+        struct err e;
+        if (tasks->needs_tables && !fill_tables(core, &e)) {
+            tasks->failed = e;
+        } else if (tasks->reads_only) {
+            if (!tasks->fn(&core->db, tasks->ctx, &e)) tasks->failed = e;
+        } else {
+            for (size_t n = 1; end && may_join(end) && n < GROUP_TASKS; n++) end = end->next;
+            run_writers(core, tasks, end);
+        }
+        tasks = end;
+    }
+}
+
+/* --- purging ------------------------------------------------------------------------------ */
+
+bool core_purge(struct core *core) {
+    struct err e;
+    if (!core->purging) return true;
+    if (!checkpoint_cut(core->checkpoint, &e) ||
+        !database_run(&core->db, "DELETE FROM meta WHERE name = 'purge'", &e)) {
+        log_often(LOG_WARNING, "what was deleted still stands in the write-ahead log: %s",
+                  e.text);
+        return false;
+    }
+    core->purging = false;
+    database_reached(&core->db, "purged");
+    return true;
 }
 
 /* --- projecting --------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include "store/answer.h"
 #include "store/checkpoint.h"
 #include "store/mark.h"
+#include "store/task.h"
 
 struct core {
     enum store_durability durability;
@@ -24,6 +25,7 @@ struct core {
     struct checkpoint *checkpoint;
     sqlite3_stmt *begin, *commit, *learn;
     int wal_pages;       /* after the latest commit */
+    bool purging;        /* deleted text may still stand in the write-ahead log */
     int64_t learned;     /* sessions up to this id are in `known` */
     int64_t opened_with; /* the newest row then */
 };
@@ -35,6 +37,13 @@ void core_close(struct core *core);
 /* One transaction: every row of the writes from `first` up to `end` (not included), or none. */
 MUST_CHECK bool core_commit(struct core *core, const struct store_write *first,
                             const struct store_write *end, struct err *e);
+
+/* Run every task, in order; each says itself whether that failed. Those that write share
+ * transactions where they stand side by side. */
+void core_run(struct core *core, struct store_task *tasks);
+
+/* Cut away what the write-ahead log has of deleted text. False: later, then. */
+bool core_purge(struct core *core);
 
 /* Rows that are not in the tables yet. */
 static inline int64_t core_pending(const struct core *core) {

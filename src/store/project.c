@@ -28,23 +28,7 @@ bool project_open(struct project *project, struct database *db, struct rows *row
               database_prepare(db, "UPDATE session SET newest_run = ? WHERE id = ?",
                                &project->session_update, e) &&
               database_prepare(db, "SELECT max(id) FROM session", &project->session_last, e) &&
-              database_prepare(
-                  db,
-                  "INSERT INTO usage VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-                  " ON CONFLICT DO UPDATE SET calls = calls + excluded.calls,"
-                  " prompt = prompt + excluded.prompt,"
-                  " completion = completion + excluded.completion,"
-                  " total = total + excluded.total,"
-                  " tool_use = tool_use + excluded.tool_use,"
-                  " thoughts = thoughts + excluded.thoughts,"
-                  " cached = cached + excluded.cached,"
-                  " prompt_unknown = prompt_unknown + excluded.prompt_unknown,"
-                  " completion_unknown = completion_unknown + excluded.completion_unknown,"
-                  " total_unknown = total_unknown + excluded.total_unknown,"
-                  " tool_use_unknown = tool_use_unknown + excluded.tool_use_unknown,"
-                  " thoughts_unknown = thoughts_unknown + excluded.thoughts_unknown,"
-                  " cached_unknown = cached_unknown + excluded.cached_unknown",
-                  &project->usage_add, e) &&
+              usage_open(&project->usage, db, e) && key_open(&project->keys, db, e) &&
               database_prepare(db, "UPDATE meta SET value = ? WHERE name = 'projected'",
                                &project->note, e) &&
               database_number(db, "SELECT value FROM meta WHERE name = 'projected'",
@@ -59,7 +43,8 @@ void project_close(struct project *project) {
     sqlite3_finalize(project->session_insert);
     sqlite3_finalize(project->session_update);
     sqlite3_finalize(project->session_last);
-    sqlite3_finalize(project->usage_add);
+    usage_close(&project->usage);
+    key_close(&project->keys);
     sqlite3_finalize(project->note);
 }
 
@@ -85,16 +70,13 @@ struct run_change {
     struct run_change *next;
     struct run_entry entry;
     struct session_change *session; /* set by an EVENT_STARTED of this batch */
+    struct str key, print;          /* of the request, by the same event */
     bool fresh;                     /* not in the table yet */
 };
 
-enum { TOKENS_COUNT = 6 }; /* prompt, completion, total, tool_use, thoughts, cached */
-
 struct usage_change {
     struct usage_change *next;
-    struct str workspace, agent, model;
-    int64_t day, calls;
-    int64_t known[TOKENS_COUNT], unknown[TOKENS_COUNT];
+    struct usage_sum sum;
 };
 
 struct batch {
@@ -271,11 +253,12 @@ static struct usage_change *usage_of(struct batch *batch, const struct run_chang
         out_of_room(e);
         return NULL;
     }
-    usage->workspace = run->entry.workspace;
-    usage->agent = event->agent;
-    usage->model = event->usage.model;
-    usage->day = day;
-    if (!keep_text(batch, &usage->agent, e) || !keep_text(batch, &usage->model, e)) return NULL;
+    usage->sum = (struct usage_sum){.workspace = run->entry.workspace,
+                                    .agent = event->agent,
+                                    .model = event->usage.model,
+                                    .day = day};
+    if (!keep_text(batch, &usage->sum.agent, e) || !keep_text(batch, &usage->sum.model, e))
+        return NULL;
     usage->next = batch->usages;
     batch->usages = usage;
     map_put(batch->usage_map, buf_str(&batch->key), usage);
@@ -286,14 +269,7 @@ static bool add_usage(struct batch *batch, const struct run_change *run,
                       const struct event *event, struct err *e) {
     struct usage_change *usage = usage_of(batch, run, event, e);
     if (!usage) return false;
-    const struct event_usage *said = &event->usage;
-    int64_t tokens[TOKENS_COUNT] = {said->prompt,   said->completion, said->total,
-                                    said->tool_use, said->thoughts,   said->cached};
-    usage->calls++;
-    for (int i = 0; i < TOKENS_COUNT; i++) {
-        if (tokens[i] < 0) usage->unknown[i]++;
-        if (tokens[i] > 0) usage->known[i] = add(usage->known[i], tokens[i]);
-    }
+    usage_sum_add(&usage->sum, &event->usage);
     return true;
 }
 
@@ -312,7 +288,10 @@ static bool add_started(struct batch *batch, struct run_change *run, const struc
     run->entry.started_ms = event->started.unix_ms;
     run->entry.workspace = session->workspace;
     run->entry.contract = event->started.contract;
-    return keep_text(batch, &run->entry.contract, e);
+    run->key = event->started.key;
+    run->print = event->started.print;
+    return keep_text(batch, &run->entry.contract, e) && keep_text(batch, &run->key, e) &&
+           keep_text(batch, &run->print, e);
 }
 
 static bool add_event(struct batch *batch, struct run_change *run, const struct event *event,
@@ -410,6 +389,17 @@ static bool write_session(struct project *project, const struct session_change *
     return database_do(project->db, project->session_update, e);
 }
 
+static bool write_key(struct project *project, const struct run_change *run, struct err *e) {
+    if (!run->key.len) return true;
+    const struct key_entry entry = {
+        .workspace = run->session->workspace,
+        .user = run->session->user,
+        .key = run->key,
+        .means = {run->entry.id, run->entry.started_ms, run->print},
+    };
+    return key_write(&project->keys, &entry, e);
+}
+
 static bool write_run(struct project *project, const struct run_change *run, struct err *e) {
     if (!run->fresh) return run_update(project->runs, &run->entry, e);
     bool is_new;
@@ -417,22 +407,7 @@ static bool write_run(struct project *project, const struct run_change *run, str
     if (!is_new)
         log_warning("store %s: run %" PRIu64 " started a second time; the first one counts",
                     project->db->path, run->entry.id);
-    return true;
-}
-
-static bool write_usage(struct project *project, const struct usage_change *usage,
-                        struct err *e) {
-    sqlite3_stmt *statement = project->usage_add;
-    database_bind(statement, 1, usage->workspace);
-    database_bind(statement, 2, usage->agent);
-    database_bind(statement, 3, usage->model);
-    sqlite3_bind_int64(statement, 4, usage->day);
-    sqlite3_bind_int64(statement, 5, usage->calls);
-    for (int i = 0; i < TOKENS_COUNT; i++) {
-        sqlite3_bind_int64(statement, 6 + i, usage->known[i]);
-        sqlite3_bind_int64(statement, 6 + TOKENS_COUNT + i, usage->unknown[i]);
-    }
-    return database_do(project->db, statement, e);
+    return !is_new || write_key(project, run, e);
 }
 
 static bool write_batch(struct batch *batch, struct err *e) {
@@ -444,7 +419,7 @@ static bool write_batch(struct batch *batch, struct err *e) {
         if (!write_run(project, run, e)) return false;
     }
     for (struct usage_change *usage = batch->usages; usage; usage = usage->next) {
-        if (!write_usage(project, usage, e)) return false;
+        if (!usage_write(&project->usage, &usage->sum, e)) return false;
     }
     sqlite3_bind_int64(project->note, 1, batch->reached);
     return database_do(project->db, project->note, e);

@@ -16,17 +16,21 @@
 #ifndef WEIR_STORE_PROJECT_H
 #define WEIR_STORE_PROJECT_H
 
+#include "store/key.h"
 #include "store/known.h"
 #include "store/row.h"
 #include "store/run.h"
+#include "store/usage.h"
 
 struct project {
     struct database *db;
     struct rows *rows;
     struct runs *runs;
     struct known *known;
-    sqlite3_stmt *session_find, *session_insert, *session_update, *usage_add, *note;
+    sqlite3_stmt *session_find, *session_insert, *session_update, *note;
     sqlite3_stmt *session_last;
+    struct usage_table usage;
+    struct key_table keys;
     struct batch *seen; /* gathered from every row behind `done`, or NULL */
     int64_t done;       /* rows up to here are in the tables */
     int64_t reached;    /* as `done`, in the transaction that is open */

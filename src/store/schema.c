@@ -50,6 +50,48 @@ static const char *const steps[] = {
 
     /* 3: rows may be shortened (shorten.h), which those who wrote 2 cannot read. */
     "",
+
+    /* 4: memories, and the index of their words; see memory.h. `place` is the workspace as one
+     * word, so that a search walks only what belongs to it. No triggers keep the two together:
+     * a schema that is not trusted may not use such a table. */
+    "CREATE TABLE memory("
+    " id INTEGER PRIMARY KEY,"
+    " workspace BLOB NOT NULL,"
+    " category BLOB NOT NULL,"
+    " key BLOB NOT NULL,"
+    " content BLOB NOT NULL,"
+    " created_ms INTEGER NOT NULL," /* Unix time */
+    " updated_ms INTEGER NOT NULL,"
+    " UNIQUE(workspace, key, category));"
+    "CREATE INDEX memory_newest ON memory(workspace, updated_ms DESC, key, category);"
+    "CREATE INDEX memory_newest_in ON memory(workspace, category, updated_ms DESC, key);"
+    "CREATE VIRTUAL TABLE memory_words USING fts5(place, key, content, content = '',"
+    " tokenize = 'unicode61 remove_diacritics 2');",
+
+    /* 5: artifacts; the bytes stand last, so that the rest is read without them. */
+    "CREATE TABLE artifact("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT," /* a number is never given twice */
+    " workspace BLOB NOT NULL,"
+    " run INTEGER NOT NULL,"
+    " name BLOB NOT NULL,"
+    " content_type BLOB NOT NULL,"
+    " created_ms INTEGER NOT NULL," /* Unix time */
+    " bytes BLOB NOT NULL);",
+
+    /* 6: what model calls cost, which the log has always said: the tables are filled anew. */
+    "ALTER TABLE usage ADD COLUMN cost_nano INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE usage ADD COLUMN cost_unknown INTEGER NOT NULL DEFAULT 0;"
+    "DELETE FROM session; DELETE FROM run; DELETE FROM usage;"
+    "UPDATE meta SET value = 0 WHERE name = 'projected';",
+
+    /* 7: which run a caller's idempotency key stands for. Runs had none before, so nothing is
+     * filled anew. */
+    "CREATE TABLE keyed("
+    " workspace BLOB NOT NULL, user BLOB NOT NULL, key BLOB NOT NULL,"
+    " run INTEGER NOT NULL,"
+    " started_ms INTEGER NOT NULL," /* Unix time */
+    " print BLOB NOT NULL,"         /* the fingerprint of the request */
+    " PRIMARY KEY(workspace, user, key)) WITHOUT ROWID;",
 };
 
 const int64_t schema_newest = ARRAY_LEN(steps);

@@ -46,6 +46,7 @@ struct store {
         pthread_cond_t changed;
         struct store_write *writes, **last_write;
         struct store_load *loads, **last_load;
+        struct store_task *tasks, **last_task;
         bool closing, asleep;
     } shared;
 };
@@ -104,6 +105,20 @@ void store_load(struct store *store, struct store_load *load) {
     wake(store, asleep);
 }
 
+void store_run(struct store *store, struct store_task *task) {
+    assert(store->magic == STORE_MAGIC && task->home && task->fn && task->on_done);
+    task->next = NULL;
+    task->failed.code = ERR_NONE;
+    pthread_mutex_lock(&store->shared.lock);
+    assert(!store->shared.closing);
+    *store->shared.last_task = task;
+    store->shared.last_task = &task->next;
+    bool asleep = store->shared.asleep;
+    store->shared.asleep = false;
+    pthread_mutex_unlock(&store->shared.lock);
+    wake(store, asleep);
+}
+
 /* --- answering, from the store's thread --------------------------------------------------- */
 
 /* Writes of one loop that were answered together travel as one mail, chained by `next`. */
@@ -143,6 +158,23 @@ static void answer_loads(struct store_load *loads) {
     }
 }
 
+static void tell_done(void *ctx) {
+    struct store_task *task = ctx;
+    task->on_done(task, task->failed.code ? &task->failed : NULL, task->ctx);
+}
+
+static void answer_tasks(struct store_task *tasks) {
+    for (struct store_task *task = tasks, *next; task; task = next) {
+        next = task->next;
+        loop_post(task->home, &task->mail, tell_done, task);
+    }
+}
+
+static void fail_tasks(struct store_task *tasks, const struct err *why) {
+    for (struct store_task *task = tasks; task; task = task->next) task->failed = *why;
+    answer_tasks(tasks);
+}
+
 static void fail_writes(struct store_write *writes, const struct err *why) {
     for (struct store_write *write = writes; write; write = write->next) write->failed = *why;
     answer_writes(writes);
@@ -159,6 +191,7 @@ static void fail_loads(struct store_load *loads, const struct err *why) {
 struct work {
     struct store_write *writes, **last_write;
     struct store_load *loads;
+    struct store_task *tasks; /* behind `writes` */
     bool closing;
     int64_t pause_ms; /* how long to sleep at most */
 };
@@ -187,7 +220,8 @@ static void sleep_until_asked(struct store *store, int64_t pause_ms) {
  * everything is done. */
 static bool take(struct store *store, struct work *work) {
     pthread_mutex_lock(&store->shared.lock);
-    bool idle = !work->writes && !store->shared.writes && !store->shared.loads;
+    bool idle =
+        !work->writes && !store->shared.writes && !store->shared.loads && !store->shared.tasks;
     if (idle && work->pause_ms != NO_SLEEP) sleep_until_asked(store, work->pause_ms);
     if (store->shared.writes) {
         *work->last_write = store->shared.writes;
@@ -198,9 +232,12 @@ static bool take(struct store *store, struct work *work) {
     work->loads = store->shared.loads;
     store->shared.loads = NULL;
     store->shared.last_load = &store->shared.loads;
+    work->tasks = store->shared.tasks;
+    store->shared.tasks = NULL;
+    store->shared.last_task = &store->shared.tasks;
     work->closing = store->shared.closing;
     pthread_mutex_unlock(&store->shared.lock);
-    return work->writes || work->loads || !work->closing;
+    return work->writes || work->loads || work->tasks || !work->closing;
 }
 
 static size_t write_bytes(const struct store_write *write) {
@@ -247,6 +284,16 @@ static void commit(struct store *store, struct work *work) {
     checkpoint_look(store->core.checkpoint, store->core.wal_pages);
 }
 
+/* Behind every write that was taken with them. */
+static void run_tasks(struct store *store, struct work *work) {
+    while (work->writes) commit(store, work);
+    core_run(&store->core, work->tasks);
+    core_purge(&store->core);
+    answer_tasks(work->tasks);
+    database_reached(&store->core.db, "tasks answered");
+    checkpoint_look(store->core.checkpoint, store->core.wal_pages);
+}
+
 /* Put all sessions into `known`, piece by piece. True when there is no more to do. */
 static bool learn(struct store *store) {
     struct err e;
@@ -269,6 +316,7 @@ static int64_t tidy(struct store *store, bool idle, bool *learned) {
         log_debug("the tables stay behind: %s", e.text);
         return TROUBLE_MS;
     }
+    if (catch_up && !core_purge(&store->core)) return TROUBLE_MS;
     if (catch_up) checkpoint_look(store->core.checkpoint, store->core.wal_pages);
     if (!*learned) *learned = learn(store);
     if (!*learned) return NO_SLEEP;
@@ -280,11 +328,12 @@ static void serve(struct store *store) {
     work.last_write = &work.writes;
     bool learned = false;
     while (take(store, &work)) {
-        bool idle = !work.writes && !work.loads;
+        bool idle = !work.writes && !work.loads && !work.tasks;
         if (work.loads) {
             core_answer(&store->core, work.loads);
             answer_loads(work.loads);
         }
+        if (work.tasks) run_tasks(store, &work);
         if (work.writes) commit(store, &work);
         work.pause_ms = tidy(store, idle, &learned);
     }
@@ -298,6 +347,7 @@ static void refuse(struct store *store, const struct err *why) {
     while (take(store, &work)) {
         if (work.loads) fail_loads(work.loads, why);
         if (work.writes) fail_writes(work.writes, why);
+        if (work.tasks) fail_tasks(work.tasks, why);
         work.writes = NULL;
         work.last_write = &work.writes;
     }
@@ -347,6 +397,7 @@ struct store *store_open(const struct store_options *options) {
     store->opening->store = store;
     store->shared.last_write = &store->shared.writes;
     store->shared.last_load = &store->shared.loads;
+    store->shared.last_task = &store->shared.tasks;
     pthread_mutex_init(&store->shared.lock, NULL);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);

@@ -112,6 +112,27 @@ enum store_question {
     STORE_RUN,     /* every section of one run after `after_seq`, in order, at most max_bytes:
                       the first and last are cut between events, but one event always fits */
     STORE_UNFINISHED, /* one entry per run without a terminal event: run id, last seq */
+    STORE_USAGE,      /* sums of model calls, ordered by workspace, agent, model and day. All of
+                         them or, with ERR_RESOURCE_EXHAUSTED, none: a sum that lacks something
+                         would be wrong */
+    STORE_KEY,        /* the run that an idempotency key of a user stands for */
+};
+
+/* What a key stands for. */
+struct store_key {
+    uint64_t run; /* 0: nothing */
+    int64_t started_ms;
+    struct str print; /* the fingerprint of what was asked */
+};
+
+/* Model calls of an agent with a model on one day. The tokens of calls that were not counted,
+ * and the cost of those without a price, are in no sum: such calls are counted beside it. */
+struct store_usage {
+    struct str workspace, agent, model;
+    int64_t day; /* since 1970-01-01, UTC */
+    int64_t calls, tokens_unknown, cost_unknown;
+    int64_t prompt, completion, total, tool_use, thoughts, cached;
+    int64_t cost_nano; /* billionths of a dollar */
 };
 
 struct store_load {
@@ -119,9 +140,12 @@ struct store_load {
     struct mail mail;        /* the store's */
     struct err failed;       /* the store's */
     enum store_question question;
-    struct str workspace, user, session; /* STORE_SESSION */
+    struct str workspace, user, session; /* STORE_SESSION; STORE_USAGE: the workspace */
     size_t runs_max;                     /* STORE_SESSION: how many runs at most */
+    struct str key;                      /* STORE_KEY, with workspace and user */
     uint64_t run, after_seq;             /* STORE_RUN */
+    bool all_workspaces;                 /* STORE_USAGE */
+    int64_t from_day, to_day;            /* STORE_USAGE: both are in it */
     size_t max_bytes;                    /* of the answer */
     struct loop *home;
     store_loaded_fn *on_loaded;
@@ -131,6 +155,9 @@ struct store_load {
     struct store_section *sections; /* STORE_UNFINISHED: first_seq is the last seq on disk */
     size_t section_count;
     bool more; /* cut at max_bytes or runs_max */
+    struct store_usage *usages;
+    size_t usage_count;
+    struct store_key key_means;
 };
 
 void store_load(struct store *store, struct store_load *load);

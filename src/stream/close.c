@@ -104,3 +104,7 @@ void close_end(struct close *close) {
     assert(close->ending.last == FRAME_NONE);
     move(close, CLOSE_CLOSED);
 }
+
+bool close_is_by_peer(enum close_cause cause) {
+    return cause == CAUSE_LEFT || cause == CAUSE_DEADLINE || cause == CAUSE_STALLED;
+}

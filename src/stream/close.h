@@ -91,6 +91,9 @@ struct close_ending close_decide(struct close *close, enum close_cause cause,
 /* closing → closed: the last frame (if due) has been sent and the transport is told. */
 void close_end(struct close *close);
 
+/* Whether it is the peer who does not listen any more. */
+bool close_is_by_peer(enum close_cause cause);
+
 struct str close_mode_name(enum close_mode mode);
 struct str close_state_name(enum close_state state);
 

@@ -1,0 +1,157 @@
+#include "store/artifact.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "store/task.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct artifact_ask {
+    struct store_task task;
+    struct buf asked, told; /* own the texts below; told anew each time the task runs */
+    struct str workspace;
+    struct artifact artifact; /* as asked, then as found */
+    size_t offset, limit;
+    artifact_done_fn *done; /* NULL: nobody waits */
+    void *ctx;
+};
+
+static void on_done(struct store_task *task, const struct err *failed, void *ctx) {
+    struct artifact_ask *ask = ctx;
+    (void)task;
+    if (ask->done) ask->done(&ask->artifact, failed, ask->ctx);
+    buf_done(&ask->asked);
+    buf_done(&ask->told);
+    free(ask);
+}
+
+void artifact_forget(struct artifact_ask *ask) {
+    if (ask) ask->done = NULL;
+}
+
+static struct artifact_ask *ask_new(struct loop *loop, artifact_done_fn *done, void *ctx,
+                                    bool (*fn)(struct database *, void *, struct err *)) {
+    struct artifact_ask *ask = MEM_NEW(struct artifact_ask);
+    ask->task = (struct store_task){.fn = fn, .home = loop, .on_done = on_done, .ctx = ask};
+    ask->done = done;
+    ask->ctx = ctx;
+    return ask;
+}
+
+/* The next part of a buffer that was born with room for all of them, so that none moves. */
+static struct str keep(struct buf *into, struct str text) {
+    size_t at = into->len;
+    bool fits = buf_append(into, text);
+    assert(fits);
+    (void)fits;
+    return str_of(into->at + at, text.len);
+}
+
+static void make_room(struct buf *buf, size_t bytes) {
+    buf_init(buf, bytes + 1);
+    char *room = buf_room(buf, bytes + 1);
+    assert(room);
+    (void)room;
+}
+
+/* --- put ---------------------------------------------------------------------------------- */
+
+static bool run_put(struct database *db, void *ctx, struct err *e) {
+    struct artifact_ask *ask = ctx;
+    struct artifact *artifact = &ask->artifact;
+    sqlite3_stmt *put = NULL;
+    bool ok = database_prepare(
+        db,
+        "INSERT INTO artifact(workspace, run, name, content_type, created_ms, bytes)"
+        " VALUES(?, ?, ?, ?, ?, ?)",
+        &put, e);
+    if (ok) {
+        database_bind(put, 1, ask->workspace);
+        sqlite3_bind_int64(put, 2, (int64_t)artifact->run);
+        database_bind(put, 3, artifact->name);
+        database_bind(put, 4, artifact->content_type);
+        sqlite3_bind_int64(put, 5, artifact->created_ms);
+        database_bind(put, 6, artifact->bytes);
+        ok = database_do(db, put, e);
+    }
+    sqlite3_finalize(put);
+    if (ok) artifact->id = sqlite3_last_insert_rowid(db->handle);
+    return ok;
+}
+
+bool artifact_put_start(struct store *store, struct loop *loop, struct str workspace,
+                        const struct artifact *artifact, artifact_done_fn *done, void *ctx,
+                        struct artifact_ask **ret, struct err *e) {
+    size_t names = workspace.len + artifact->name.len + artifact->content_type.len;
+    assert(workspace.len);
+    if (artifact->bytes.len > ARTIFACT_MAX_BYTES || names > 64 * KIB)
+        return err_set(e, ERR_TOO_LARGE, "an artifact may have at most %zu bytes",
+                       (size_t)ARTIFACT_MAX_BYTES);
+    struct artifact_ask *ask = ask_new(loop, done, ctx, run_put);
+    make_room(&ask->asked, names + artifact->bytes.len);
+    ask->workspace = keep(&ask->asked, workspace);
+    ask->artifact = (struct artifact){.run = artifact->run,
+                                      .name = keep(&ask->asked, artifact->name),
+                                      .content_type = keep(&ask->asked, artifact->content_type),
+                                      .created_ms = clock_unix_ms(),
+                                      .bytes = keep(&ask->asked, artifact->bytes),
+                                      .size = artifact->bytes.len};
+    store_run(store, &ask->task);
+    *ret = ask;
+    return true;
+}
+
+/* --- get ---------------------------------------------------------------------------------- */
+
+static void take_row(struct artifact_ask *ask, sqlite3_stmt *row) {
+    struct artifact *artifact = &ask->artifact;
+    struct str name = database_bytes(row, 1), type = database_bytes(row, 2);
+    struct str bytes = database_bytes(row, 5);
+    buf_done(&ask->told);
+    make_room(&ask->told, name.len + type.len + bytes.len);
+    artifact->run = (uint64_t)sqlite3_column_int64(row, 0);
+    artifact->name = keep(&ask->told, name);
+    artifact->content_type = keep(&ask->told, type);
+    artifact->created_ms = sqlite3_column_int64(row, 3);
+    artifact->size = (size_t)sqlite3_column_int64(row, 4);
+    artifact->bytes = keep(&ask->told, bytes);
+}
+
+static bool run_get(struct database *db, void *ctx, struct err *e) {
+    struct artifact_ask *ask = ctx;
+    sqlite3_stmt *get = NULL;
+    bool row = false,
+         ok = database_prepare(db,
+                               "SELECT run, name, content_type, created_ms, length(bytes),"
+                               " substr(bytes, ?3, ?4) FROM artifact"
+                               " WHERE id = ?1 AND workspace = ?2",
+                               &get, e);
+    if (ok) {
+        sqlite3_bind_int64(get, 1, ask->artifact.id);
+        database_bind(get, 2, ask->workspace);
+        sqlite3_bind_int64(get, 3, (int64_t)ask->offset + 1);
+        sqlite3_bind_int64(get, 4, (int64_t)ask->limit);
+        ok = database_row(db, get, &row, e);
+    }
+    if (row) take_row(ask, get);
+    sqlite3_finalize(get);
+    if (!ok || row) return ok;
+    return err_set(e, ERR_NOT_FOUND, "there is no artifact %" PRId64, ask->artifact.id);
+}
+
+struct artifact_ask *artifact_get_start(struct store *store, struct loop *loop,
+                                        struct str workspace, int64_t id, size_t offset,
+                                        size_t limit, artifact_done_fn *done, void *ctx) {
+    struct artifact_ask *ask = ask_new(loop, done, ctx, run_get);
+    assert(workspace.len);
+    ask->task.reads_only = true;
+    make_room(&ask->asked, workspace.len);
+    ask->workspace = keep(&ask->asked, workspace);
+    ask->artifact.id = id;
+    ask->offset = offset < ARTIFACT_MAX_BYTES ? offset : ARTIFACT_MAX_BYTES;
+    ask->limit = limit < ARTIFACT_PIECE_MAX_BYTES ? limit : ARTIFACT_PIECE_MAX_BYTES;
+    store_run(store, &ask->task);
+    return ask;
+}

@@ -1,0 +1,258 @@
+#include "store/erase.h"
+
+#include "base/mem.h"
+#include "store/row.h"
+#include "store/run.h"
+#include "store/store.h"
+#include "store/sum.h"
+
+#include <stdlib.h>
+
+#define ROW_MAX_BYTES (256 * MIB) /* more than any that is written */
+
+/* --- which runs --------------------------------------------------------------------------- */
+
+void erase_runs_done(struct erase_runs *runs) {
+    free(runs->ids);
+    *runs = (struct erase_runs){.session = 0};
+}
+
+static void add_run(struct erase_runs *runs, uint64_t id) {
+    if (runs->count == runs->room) {
+        runs->room = runs->room ? 2 * runs->room : 16;
+        runs->ids = mem_resize(runs->ids, runs->room * sizeof(*runs->ids));
+    }
+    runs->ids[runs->count++] = id;
+}
+
+static bool find_session(struct database *db, struct str workspace, struct str user,
+                         struct str session, int64_t *ret_id, uint64_t *ret_newest,
+                         struct err *e) {
+    sqlite3_stmt *find = NULL;
+    bool row = false;
+    bool ok = database_prepare(db,
+                               "SELECT id, newest_run FROM session"
+                               " WHERE workspace = ? AND user = ? AND name = ?",
+                               &find, e);
+    if (ok) {
+        database_bind(find, 1, workspace);
+        database_bind(find, 2, user);
+        database_bind(find, 3, session);
+        ok = database_row(db, find, &row, e);
+    }
+    if (ok && row) {
+        *ret_id = sqlite3_column_int64(find, 0);
+        *ret_newest = (uint64_t)sqlite3_column_int64(find, 1);
+    }
+    sqlite3_finalize(find);
+    return ok && (row || err_set(e, ERR_NOT_FOUND, "there is no such session"));
+}
+
+/* Each run names the one before it. */
+static bool follow_chain(struct database *db, uint64_t newest, struct erase_runs *ret,
+                         struct err *e) {
+    struct runs runs;
+    struct run_entry entry;
+    int64_t before = INT64_MAX;
+    bool ok = run_open(&runs, db, e), found;
+    run_entry_init(&entry, 0);
+    for (; ok && newest; newest = entry.previous) {
+        entry.id = newest;
+        ok = run_find(&runs, &entry, &found, e);
+        run_release(&runs);
+        if (ok && (!found || entry.first_log >= before))
+            ok = err_set(e, ERR_DATA_LOSS,
+                         "store %s: its table of runs is damaged; restore the file from a "
+                         "backup",
+                         db->path);
+        before = entry.first_log;
+        if (ok) add_run(ret, newest);
+    }
+    run_entry_done(&entry);
+    run_close(&runs);
+    return ok;
+}
+
+bool erase_find(struct database *db, struct str workspace, struct str user, struct str session,
+                struct erase_runs *ret, struct err *e) {
+    uint64_t newest = 0;
+    if (!find_session(db, workspace, user, session, &ret->session, &newest, e)) return false;
+    if (!follow_chain(db, newest, ret, e)) return false;
+    for (size_t i = 0; i + i + 1 < ret->count; i++) {
+        uint64_t other = ret->ids[ret->count - 1 - i];
+        ret->ids[ret->count - 1 - i] = ret->ids[i];
+        ret->ids[i] = other;
+    }
+    return true;
+}
+
+/* --- rows of the log ---------------------------------------------------------------------- */
+
+struct eraser {
+    struct database *db;
+    struct rows rows;
+    struct runs runs;
+    sqlite3_stmt *rewrite, *remove, *remove_run;
+    struct buf kept; /* of a row: the sections of other runs */
+};
+
+static bool eraser_open(struct eraser *eraser, struct database *db, struct err *e) {
+    *eraser = (struct eraser){.db = db};
+    buf_init(&eraser->kept, ROW_MAX_BYTES);
+    return row_open(&eraser->rows, db, e) && run_open(&eraser->runs, db, e) &&
+           database_prepare(db, "UPDATE log SET run = ?, sum = ?, bytes = ? WHERE id = ?",
+                            &eraser->rewrite, e) &&
+           database_prepare(db, "DELETE FROM log WHERE id = ?", &eraser->remove, e) &&
+           database_prepare(db, "DELETE FROM run WHERE id = ?", &eraser->remove_run, e);
+}
+
+static void eraser_close(struct eraser *eraser) {
+    sqlite3_finalize(eraser->rewrite);
+    sqlite3_finalize(eraser->remove);
+    sqlite3_finalize(eraser->remove_run);
+    run_close(&eraser->runs);
+    row_close(&eraser->rows);
+    buf_done(&eraser->kept);
+}
+
+static bool remove_by_id(struct eraser *eraser, sqlite3_stmt *statement, int64_t id,
+                         struct err *e) {
+    sqlite3_bind_int64(statement, 1, id);
+    return database_do(eraser->db, statement, e);
+}
+
+/* Write the row anew as the `kept` sections. The newest row's number is what weir.mark counts
+ * to, so that row stays, empty. */
+static bool write_kept(struct eraser *eraser, int64_t id, uint64_t owner, struct err *e) {
+    struct str kept = buf_str(&eraser->kept);
+    if (kept.len == 0 && id != eraser->rows.newest)
+        return remove_by_id(eraser, eraser->remove, id, e);
+    if (kept.len == 0) owner = 0;
+    sqlite3_bind_int64(eraser->rewrite, 1, (int64_t)owner);
+    sqlite3_bind_int64(eraser->rewrite, 2, (int64_t)sum_of(owner, kept));
+    database_bind(eraser->rewrite, 3, kept);
+    sqlite3_bind_int64(eraser->rewrite, 4, id);
+    return database_do(eraser->db, eraser->rewrite, e);
+}
+
+/* Take the run's sections out of one row. */
+static bool erase_from_row(struct eraser *eraser, int64_t id, uint64_t run, struct err *e) {
+    struct row row;
+    struct store_section section;
+    bool bad = false;
+    buf_clear(&eraser->kept);
+    bool ok = row_read(&eraser->rows, id, &row, e);
+    if (!ok) return false;
+    struct str rest = row.bytes;
+    while (ok && store_section_next(&rest, &section, &bad)) {
+        if (section.run == run) continue;
+        ok = store_section_append(&eraser->kept, section.run, section.first_seq,
+                                  section.events) ||
+             err_set(e, ERR_RESOURCE_EXHAUSTED, "store: a row is too large to be rewritten");
+    }
+    bool changed = eraser->kept.len != row.bytes.len;
+    uint64_t owner = row.run;
+    row_release(&eraser->rows);
+    return ok && (!changed || write_kept(eraser, id, owner, e));
+}
+
+/* Rows that a very long run does not list; they are noted first, then changed. */
+struct found_rows {
+    int64_t *ids;
+    size_t count;
+};
+
+static bool note_row(const struct row *row, void *ctx, struct err *e) {
+    struct found_rows *found = ctx;
+    (void)e;
+    if ((found->count & (found->count - 1)) == 0)
+        found->ids = mem_resize(found->ids, (2 * found->count + 1) * sizeof(*found->ids));
+    found->ids[found->count++] = row->id;
+    return true;
+}
+
+static bool erase_unlisted(struct eraser *eraser, const struct run_entry *entry, int64_t listed,
+                           struct err *e) {
+    struct found_rows found = {.count = 0};
+    bool ok = listed >= entry->last_log || row_each_of(&eraser->rows, entry->id, listed,
+                                                       entry->last_log, note_row, &found, e);
+    for (size_t i = 0; ok && i < found.count; i++) {
+        ok = erase_from_row(eraser, found.ids[i], entry->id, e);
+    }
+    free(found.ids);
+    return ok;
+}
+
+static bool erase_run(struct eraser *eraser, uint64_t id, struct err *e) {
+    struct run_entry entry;
+    bool found;
+    run_entry_init(&entry, id);
+    bool ok = run_find(&eraser->runs, &entry, &found, e);
+    run_release(&eraser->runs);
+    if (ok && entry.state == 0)
+        ok = err_set(e, ERR_FAILED_PRECONDITION, "a turn of this session is not over");
+    int64_t listed = entry.first_log - 1;
+    struct run_places cursor = run_entry_places(&entry);
+    while (ok && run_places_next(&cursor)) {
+        listed = cursor.row;
+        ok = erase_from_row(eraser, cursor.row, id, e);
+    }
+    ok = ok && erase_unlisted(eraser, &entry, listed, e) &&
+         remove_by_id(eraser, eraser->remove_run, (int64_t)id, e);
+    run_entry_done(&entry);
+    return ok;
+}
+
+/* --- what stands beside the log ----------------------------------------------------------- */
+
+static bool erase_by(struct database *db, const char *sql, int64_t number, struct err *e) {
+    sqlite3_stmt *statement = NULL;
+    bool ok = database_prepare(db, sql, &statement, e);
+    if (ok) {
+        sqlite3_bind_int64(statement, 1, number);
+        ok = database_do(db, statement, e);
+    }
+    sqlite3_finalize(statement);
+    return ok;
+}
+
+static int compare_runs(const void *a, const void *b) {
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return left < right ? -1 : left > right;
+}
+
+/* They are few and no index knows their runs: all are looked at, without their bytes. */
+static bool erase_artifacts(struct database *db, const struct erase_runs *runs, struct err *e) {
+    sqlite3_stmt *list = NULL;
+    struct found_rows found = {.count = 0};
+    uint64_t *sorted = mem_alloc((runs->count + 1) * sizeof(*sorted));
+    if (runs->count) memcpy(sorted, runs->ids, runs->count * sizeof(*sorted));
+    qsort(sorted, runs->count, sizeof(*sorted), compare_runs);
+    bool row, ok = database_prepare(db, "SELECT id, run FROM artifact", &list, e);
+    while (ok && (ok = database_row(db, list, &row, e)) && row) {
+        struct row noted = {.id = sqlite3_column_int64(list, 0)};
+        uint64_t run = (uint64_t)sqlite3_column_int64(list, 1);
+        if (bsearch(&run, sorted, runs->count, sizeof(run), compare_runs))
+            ok = note_row(&noted, &found, e);
+    }
+    sqlite3_finalize(list);
+    free(sorted);
+    for (size_t i = 0; ok && i < found.count; i++) {
+        ok = erase_by(db, "DELETE FROM artifact WHERE id = ?", found.ids[i], e);
+    }
+    free(found.ids);
+    return ok;
+}
+
+bool erase_session(struct database *db, const struct erase_runs *runs, struct err *e) {
+    struct eraser eraser;
+    bool ok = eraser_open(&eraser, db, e);
+    ok = ok && erase_by(db, /* while the runs say whose they are */
+                        "DELETE FROM keyed WHERE run IN (SELECT id FROM run WHERE session = ?)",
+                        runs->session, e);
+    for (size_t i = 0; ok && i < runs->count; i++) ok = erase_run(&eraser, runs->ids[i], e);
+    eraser_close(&eraser);
+    database_reached(db, "runs erased");
+    return ok && erase_artifacts(db, runs, e) &&
+           erase_by(db, "DELETE FROM session WHERE id = ?", runs->session, e);
+}

@@ -1,0 +1,32 @@
+/* erase: take a session out of the log and the tables. Private to store/.
+ *
+ * Everything pending must be in the tables by then. The statements belong to the call: this is
+ * done seldom.
+ *
+ * Memory   erase_runs_done() ends a list of runs.
+ * Threads  the store's.
+ */
+#ifndef WEIR_STORE_ERASE_H
+#define WEIR_STORE_ERASE_H
+
+#include "store/database.h"
+
+/* The runs of one session, oldest first. */
+struct erase_runs {
+    int64_t session;
+    uint64_t *ids;
+    size_t count, room;
+};
+void erase_runs_done(struct erase_runs *runs); /* it may be filled again */
+
+/* errors  ERR_NOT_FOUND no such session; ERR_DATA_LOSS its chain of runs is broken */
+MUST_CHECK bool erase_find(struct database *db, struct str workspace, struct str user,
+                           struct str session, struct erase_runs *ret, struct err *e);
+
+/* Within the caller's transaction.
+ * errors  ERR_FAILED_PRECONDITION one of the runs is not over; ERR_DATA_LOSS a row is damaged
+ */
+MUST_CHECK bool erase_session(struct database *db, const struct erase_runs *runs,
+                              struct err *e);
+
+#endif

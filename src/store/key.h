@@ -1,0 +1,37 @@
+/* key: which run an idempotency key of a caller stands for.
+ *
+ * The key and the fingerprint of its request stand in the run's first event, so they are on
+ * disk exactly with it; this table is filled from there. A key that stood for a run long ago
+ * may be given to another one: the newest counts. When it is free again, who asks decides.
+ *
+ * Memory   borrows texts for the call.
+ * Threads  the store's.
+ */
+#ifndef WEIR_STORE_KEY_H
+#define WEIR_STORE_KEY_H
+
+#include "store/database.h"
+#include "store/store.h"
+
+struct key_entry {
+    struct str workspace, user, key;
+    struct store_key means;
+};
+
+struct key_table {
+    struct database *db;
+    sqlite3_stmt *put, *find;
+};
+
+MUST_CHECK bool key_open(struct key_table *table, struct database *db, struct err *e);
+void key_close(struct key_table *table);
+
+/* Within the caller's transaction. */
+MUST_CHECK bool key_write(struct key_table *table, const struct key_entry *entry,
+                          struct err *e);
+
+/* Fill entry->means, with run 0 when nobody has used the key. The fingerprint is in `arena`. */
+MUST_CHECK bool key_find(struct key_table *table, struct key_entry *entry, struct arena *arena,
+                         struct err *e);
+
+#endif

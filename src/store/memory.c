@@ -1,0 +1,321 @@
+#include "store/memory.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "store/task.h"
+#include "store/words.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define MATCH_MAX_BYTES (16 * KIB) /* a question to the index */
+
+/* --- what may be asked -------------------------------------------------------------------- */
+
+static bool check_len(const char *what, struct str text, size_t max_bytes, struct err *e) {
+    if (text.len <= max_bytes) return true;
+    return err_set(e, ERR_INVALID_ARGUMENT,
+                   "memory: %s has %zu bytes, at most %zu are allowed; shorten it", what,
+                   text.len, max_bytes);
+}
+
+bool memory_check_workspace(struct str workspace, struct err *e) {
+    if (workspace.len == 0)
+        return err_set(e, ERR_INVALID_ARGUMENT, "memory: workspace_id is required");
+    return check_len("workspace_id", workspace, MEMORY_WORKSPACE_MAX_BYTES, e);
+}
+
+bool memory_check_key(struct str key, struct err *e) {
+    if (key.len == 0) return err_set(e, ERR_INVALID_ARGUMENT, "memory: key is required");
+    return check_len("key", key, MEMORY_KEY_MAX_BYTES, e);
+}
+
+bool memory_check_entry(const struct memory_entry *entry, struct err *e) {
+    return memory_check_key(entry->key, e) &&
+           check_len("category", entry->category, MEMORY_CATEGORY_MAX_BYTES, e) &&
+           check_len("content", entry->content, MEMORY_CONTENT_MAX_BYTES, e);
+}
+
+bool memory_check_query(const struct memory_query *query, struct err *e) {
+    return check_len("category", query->category, MEMORY_CATEGORY_MAX_BYTES, e) &&
+           check_len("the text to look for", query->words, MEMORY_WORDS_MAX_BYTES, e);
+}
+
+bool memory_page(struct memory_query *query, int64_t limit, int64_t offset, struct err *e) {
+    if (limit < 0 || offset < 0)
+        return err_set(e, ERR_INVALID_ARGUMENT, "memory: %s must not be negative",
+                       limit < 0 ? "limit" : "offset");
+    query->limit = limit == 0 ? MEMORY_LIST_COMMON : (size_t)limit;
+    if (query->limit > MEMORY_LIST_MAX) query->limit = MEMORY_LIST_MAX;
+    query->offset = (size_t)offset;
+    return true;
+}
+
+/* --- a question on its way ---------------------------------------------------------------- */
+
+struct memory_ask {
+    struct store_task task;
+    struct arena *asked, *told; /* told: made anew each time the task runs */
+    struct memory_query query;  /* a put and a remove have only its workspace */
+    struct memory_entry entry;  /* of a put; a remove has only its key */
+    struct memory_answer answer;
+    memory_done_fn *done; /* NULL: nobody waits */
+    void *ctx;
+};
+
+static void on_done(struct store_task *task, const struct err *failed, void *ctx) {
+    struct memory_ask *ask = ctx;
+    (void)task;
+    if (ask->done) ask->done(&ask->answer, failed, ask->ctx);
+    arena_free(ask->asked);
+    arena_free(ask->told);
+    free(ask);
+}
+
+void memory_forget(struct memory_ask *ask) {
+    if (ask) ask->done = NULL;
+}
+
+/* Copies of text that passed the checks always fit. */
+static struct str keep(struct memory_ask *ask, struct str text) {
+    struct str kept = STR_EMPTY;
+    bool fits = arena_str(ask->asked, text, &kept);
+    assert(fits);
+    (void)fits;
+    return kept;
+}
+
+static struct memory_ask *ask_new(struct loop *loop, memory_done_fn *done, void *ctx,
+                                  bool (*fn)(struct database *, void *, struct err *)) {
+    struct memory_ask *ask = MEM_NEW(struct memory_ask);
+    ask->task = (struct store_task){.fn = fn, .home = loop, .on_done = on_done, .ctx = ask};
+    ask->asked = arena_new(MEMORY_CONTENT_MAX_BYTES + 8 * KIB);
+    ask->done = done;
+    ask->ctx = ctx;
+    return ask;
+}
+
+/* Forget what an earlier attempt found. */
+static void begin_answer(struct memory_ask *ask, size_t max_bytes) {
+    arena_free(ask->told);
+    ask->told = arena_new(max_bytes);
+    ask->answer = (struct memory_answer){.count = 0};
+}
+
+/* --- list and search ---------------------------------------------------------------------- */
+
+#define ENTRIES                                                                                \
+    "SELECT memory.category, memory.key, memory.content, created_ms, updated_ms FROM memory "
+#define SAYING                                                                                 \
+    "JOIN memory_words ON memory_words.rowid = memory.id"                                      \
+    " WHERE memory_words MATCH ?5 AND workspace = ?1 "
+#define NEWEST "ORDER BY updated_ms DESC, memory.key, category "
+#define BEST                                                                                   \
+    "ORDER BY bm25(memory_words, 0.0, 2.0, 1.0), updated_ms DESC, memory.key, category "
+#define PAGE "LIMIT ?3 OFFSET ?4"
+
+/* [has words][has a category]; ?1 workspace, ?2 category, ?5 words */
+static const char *const questions[2][2] = {
+    {
+        ENTRIES "WHERE workspace = ?1 " NEWEST PAGE,
+        ENTRIES "WHERE workspace = ?1 AND category = ?2 " NEWEST PAGE,
+    },
+    {
+        ENTRIES SAYING BEST PAGE,
+        ENTRIES SAYING "AND category = ?2 " BEST PAGE,
+    },
+};
+
+static bool keep_row(struct memory_ask *ask, sqlite3_stmt *row, struct memory_entry *ret,
+                     struct err *e) {
+    if (arena_str(ask->told, database_bytes(row, 0), &ret->category) &&
+        arena_str(ask->told, database_bytes(row, 1), &ret->key) &&
+        arena_str(ask->told, database_bytes(row, 2), &ret->content)) {
+        ret->created_ms = sqlite3_column_int64(row, 3);
+        ret->updated_ms = sqlite3_column_int64(row, 4);
+        return true;
+    }
+    return err_set(e, ERR_RESOURCE_EXHAUSTED, "memory: the answer is too large");
+}
+
+static size_t row_bytes(sqlite3_stmt *row) {
+    size_t bytes = 0;
+    for (int column = 0; column < 3; column++) bytes += database_bytes(row, column).len;
+    return bytes;
+}
+
+static bool read_rows(struct memory_ask *ask, struct database *db, sqlite3_stmt *rows,
+                      struct err *e) {
+    const struct memory_query *query = &ask->query;
+    struct memory_entry *entries =
+        arena_alloc(ask->told, query->limit * sizeof(struct memory_entry));
+    struct memory_answer *answer = &ask->answer;
+    bool found, ok;
+    size_t used = 0;
+    assert(entries);
+    answer->entries = entries;
+    while ((ok = database_row(db, rows, &found, e)) && found) {
+        size_t bytes = row_bytes(rows);
+        answer->cut = answer->count > 0 && used + bytes > query->max_bytes;
+        answer->more = answer->cut || answer->count == query->limit;
+        if (answer->more) return true;
+        if (!keep_row(ask, rows, &entries[answer->count], e)) return false;
+        answer->count++;
+        used += bytes;
+    }
+    return ok;
+}
+
+/* Room for the entries, their texts with the ends and gaps an arena adds, and one more. */
+static size_t answer_max_bytes(const struct memory_query *query) {
+    size_t one = MEMORY_KEY_MAX_BYTES + MEMORY_CATEGORY_MAX_BYTES + MEMORY_CONTENT_MAX_BYTES;
+    return query->max_bytes + one + (query->limit + 1) * (sizeof(struct memory_entry) + 64);
+}
+
+static bool run_list(struct database *db, void *ctx, struct err *e) {
+    struct memory_ask *ask = ctx;
+    const struct memory_query *query = &ask->query;
+    struct buf match;
+    sqlite3_stmt *rows = NULL;
+    bool any = true, ok = false;
+    begin_answer(ask, answer_max_bytes(query));
+    buf_init(&match, MATCH_MAX_BYTES);
+    if (query->words.len && !words_query(db, query, &match, &any, e)) goto end;
+    ok = !any;
+    if (!any) goto end;
+    if (!database_prepare(db, questions[query->words.len > 0][query->category.len > 0], &rows,
+                          e))
+        goto end;
+    database_bind(rows, 1, query->workspace);
+    if (query->category.len) database_bind(rows, 2, query->category);
+    sqlite3_bind_int64(rows, 3, (int64_t)query->limit + 1);
+    sqlite3_bind_int64(rows, 4, (int64_t)query->offset);
+    if (match.len) sqlite3_bind_text(rows, 5, match.at, (int)match.len, SQLITE_STATIC);
+    ok = read_rows(ask, db, rows, e);
+
+end:
+    sqlite3_finalize(rows);
+    buf_done(&match);
+    return ok;
+}
+
+struct memory_ask *memory_list_start(struct store *store, struct loop *loop,
+                                     const struct memory_query *query, memory_done_fn *done,
+                                     void *ctx) {
+    struct memory_ask *ask = ask_new(loop, done, ctx, run_list);
+    assert(query->workspace.len && query->limit && query->limit <= MEMORY_LIST_MAX);
+    ask->task.reads_only = true;
+    ask->query = *query;
+    ask->query.workspace = keep(ask, query->workspace);
+    ask->query.category = keep(ask, query->category);
+    ask->query.words = keep(ask, query->words);
+    store_run(store, &ask->task);
+    return ask;
+}
+
+/* --- the index of words ------------------------------------------------------------------- */
+
+/* Taking words out needs the text that brought them in, so it comes before a change. */
+#define ONE "WHERE workspace = ?1 AND category = ?2 AND key = ?3"
+#define EVERY "WHERE workspace = ?1 AND key = ?3"
+#define WORDS "id, 'w' || hex(workspace), CAST(key AS TEXT), CAST(content AS TEXT) FROM memory "
+#define FORGET_WORDS                                                                           \
+    "INSERT INTO memory_words(memory_words, rowid, place, key, content) SELECT "               \
+    "'delete', " WORDS
+#define LEARN_WORDS "INSERT INTO memory_words(rowid, place, key, content) SELECT " WORDS
+
+/* A text that is not bound in a statement is not in its SQL either. */
+static void bind_names(const struct memory_ask *ask, sqlite3_stmt *statement) {
+    database_bind(statement, 1, ask->query.workspace);
+    database_bind(statement, 2, ask->entry.category);
+    database_bind(statement, 3, ask->entry.key);
+}
+
+static bool change(const struct memory_ask *ask, struct database *db, const char *sql,
+                   struct err *e) {
+    sqlite3_stmt *statement = NULL;
+    bool ok = database_prepare(db, sql, &statement, e);
+    if (ok) {
+        bind_names(ask, statement);
+        ok = database_do(db, statement, e);
+    }
+    sqlite3_finalize(statement);
+    return ok;
+}
+
+/* --- put ---------------------------------------------------------------------------------- */
+
+/* A clock that was set back does not make an entry older than it was. */
+static const char put_sql[] =
+    "INSERT INTO memory(workspace, category, key, content, created_ms, updated_ms)"
+    " VALUES(?1, ?2, ?3, ?4, ?5, ?5)"
+    " ON CONFLICT(workspace, key, category) DO UPDATE SET content = excluded.content,"
+    " updated_ms = max(excluded.updated_ms, updated_ms)"
+    " RETURNING created_ms, updated_ms";
+
+static bool write_entry(struct memory_ask *ask, struct database *db, struct err *e) {
+    sqlite3_stmt *put = NULL;
+    bool row = false;
+    struct memory_entry *stored = ARENA_NEW(ask->told, struct memory_entry);
+    assert(stored);
+    bool ok = database_prepare(db, put_sql, &put, e);
+    if (ok) {
+        bind_names(ask, put);
+        database_bind(put, 4, ask->entry.content);
+        sqlite3_bind_int64(put, 5, ask->entry.updated_ms);
+        ok = database_row(db, put, &row, e);
+    }
+    if (ok) {
+        assert(row);
+        *stored = ask->entry;
+        stored->created_ms = sqlite3_column_int64(put, 0);
+        stored->updated_ms = sqlite3_column_int64(put, 1);
+        ask->answer = (struct memory_answer){.entries = stored, .count = 1};
+        ok = database_row(db, put, &row, e); /* to the end of the statement */
+    }
+    sqlite3_finalize(put);
+    return ok;
+}
+
+static bool run_put(struct database *db, void *ctx, struct err *e) {
+    struct memory_ask *ask = ctx;
+    begin_answer(ask, KIB);
+    return change(ask, db, FORGET_WORDS ONE, e) && write_entry(ask, db, e) &&
+           change(ask, db, LEARN_WORDS ONE, e);
+}
+
+struct memory_ask *memory_put_start(struct store *store, struct loop *loop,
+                                    struct str workspace, const struct memory_entry *entry,
+                                    memory_done_fn *done, void *ctx) {
+    struct memory_ask *ask = ask_new(loop, done, ctx, run_put);
+    assert(workspace.len && entry->key.len);
+    ask->query.workspace = keep(ask, workspace);
+    ask->entry = (struct memory_entry){.category = keep(ask, entry->category),
+                                       .key = keep(ask, entry->key),
+                                       .content = keep(ask, entry->content),
+                                       .updated_ms = clock_unix_ms()};
+    store_run(store, &ask->task);
+    return ask;
+}
+
+/* --- remove ------------------------------------------------------------------------------- */
+
+static bool run_remove(struct database *db, void *ctx, struct err *e) {
+    struct memory_ask *ask = ctx;
+    begin_answer(ask, KIB);
+    if (!change(ask, db, FORGET_WORDS EVERY, e)) return false;
+    if (!change(ask, db, "DELETE FROM memory " EVERY, e)) return false;
+    ask->answer.count = (size_t)sqlite3_changes(db->handle);
+    return true;
+}
+
+struct memory_ask *memory_remove_start(struct store *store, struct loop *loop,
+                                       struct str workspace, struct str key,
+                                       memory_done_fn *done, void *ctx) {
+    struct memory_ask *ask = ask_new(loop, done, ctx, run_remove);
+    assert(workspace.len && key.len);
+    ask->query.workspace = keep(ask, workspace);
+    ask->entry.key = keep(ask, key);
+    store_run(store, &ask->task);
+    return ask;
+}

@@ -1,0 +1,172 @@
+#include "store/sessions.h"
+
+#include "base/mem.h"
+#include "store/erase.h"
+#include "store/task.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define TEXT_MAX_BYTES (256 * MIB)
+
+struct sessions_ask {
+    struct store_task task;
+    struct buf asked; /* owns what was asked */
+    struct str workspace, user, session;
+    struct sessions_filter filter;
+    struct arena *arena; /* of the answer; told anew each time the task runs */
+    struct stored_session *sessions;
+    struct erase_runs runs;
+    struct sessions_answer answer;
+    sessions_done_fn *done; /* NULL: nobody waits */
+    void *ctx;
+};
+
+static void on_done(struct store_task *task, const struct err *failed, void *ctx) {
+    struct sessions_ask *ask = ctx;
+    (void)task;
+    ask->answer.runs = ask->runs.ids;
+    ask->answer.run_count = ask->runs.count;
+    if (ask->done) ask->done(&ask->answer, failed, ask->ctx);
+    buf_done(&ask->asked);
+    arena_free(ask->arena);
+    erase_runs_done(&ask->runs);
+    free(ask->sessions);
+    free(ask);
+}
+
+void sessions_forget(struct sessions_ask *ask) {
+    if (ask) ask->done = NULL;
+}
+
+static struct str keep(struct buf *into, struct str text) {
+    size_t at = into->len;
+    if (!text.at) return text; /* whichever */
+    buf_append(into, text);
+    return str_of(into->at + at, text.len);
+}
+
+static struct sessions_ask *ask_new(struct loop *loop, struct str workspace, struct str user,
+                                    struct str session, sessions_done_fn *done, void *ctx) {
+    struct sessions_ask *ask = MEM_NEW(struct sessions_ask);
+    size_t len = workspace.len + user.len + session.len + 1;
+    buf_init(&ask->asked, len);
+    char *room = buf_room(&ask->asked, len); /* so that no part moves */
+    assert(room);
+    (void)room;
+    ask->workspace = keep(&ask->asked, workspace);
+    ask->user = keep(&ask->asked, user);
+    ask->session = keep(&ask->asked, session);
+    ask->task =
+        (struct store_task){.needs_tables = true, .home = loop, .on_done = on_done, .ctx = ask};
+    ask->done = done;
+    ask->ctx = ctx;
+    return ask;
+}
+
+/* --- list --------------------------------------------------------------------------------- */
+
+static bool is_wanted(const struct sessions_ask *ask, sqlite3_stmt *row) {
+    return (!ask->workspace.at || str_equal(database_bytes(row, 1), ask->workspace)) &&
+           (!ask->user.at || str_equal(database_bytes(row, 2), ask->user));
+}
+
+static bool take_session(struct sessions_ask *ask, sqlite3_stmt *row) {
+    struct stored_session session = {
+        .id = sqlite3_column_int64(row, 0),
+        .newest_run = (uint64_t)sqlite3_column_int64(row, 4),
+        .state = sqlite3_column_int64(row, 5),
+        .started_ms = sqlite3_column_int64(row, 6),
+        .ended_ms = sqlite3_column_int64(row, 7),
+    };
+    if (!arena_str(ask->arena, database_bytes(row, 1), &session.workspace) ||
+        !arena_str(ask->arena, database_bytes(row, 2), &session.user) ||
+        !arena_str(ask->arena, database_bytes(row, 3), &session.session))
+        return false;
+    ask->sessions[ask->answer.count++] = session;
+    return true;
+}
+
+/* The page ends where it is full or has looked at enough; the next begins behind that. */
+static bool walk_sessions(struct sessions_ask *ask, struct database *db, sqlite3_stmt *list,
+                          struct err *e) {
+    bool row, ok;
+    size_t looked = 0;
+    while ((ok = database_row(db, list, &row, e)) && row) {
+        bool full = ask->answer.count == ask->filter.limit || looked == SESSIONS_LOOK_MAX;
+        if (full || (is_wanted(ask, list) && !take_session(ask, list))) return true;
+        ask->answer.next = sqlite3_column_int64(list, 0);
+        looked++;
+    }
+    ask->answer.next = 0;
+    return ok;
+}
+
+static bool run_list(struct database *db, void *ctx, struct err *e) {
+    struct sessions_ask *ask = ctx;
+    sqlite3_stmt *list = NULL;
+    arena_free(ask->arena);
+    ask->arena = arena_new(TEXT_MAX_BYTES);
+    ask->answer = (struct sessions_answer){.sessions = ask->sessions};
+    bool ok = database_prepare(db,
+                               "SELECT session.id, workspace, user, name, newest_run, state,"
+                               " started_ms, ended_ms FROM session"
+                               " LEFT JOIN run ON run.id = newest_run"
+                               " WHERE session.id < ? ORDER BY session.id DESC",
+                               &list, e);
+    if (ok) {
+        sqlite3_bind_int64(list, 1, ask->filter.before ? ask->filter.before : INT64_MAX);
+        ok = walk_sessions(ask, db, list, e);
+    }
+    sqlite3_finalize(list);
+    return ok;
+}
+
+struct sessions_ask *sessions_list_start(struct store *store, struct loop *loop,
+                                         const struct sessions_filter *filter,
+                                         sessions_done_fn *done, void *ctx) {
+    assert(filter->limit > 0 && filter->limit <= SESSIONS_LIST_MAX);
+    struct sessions_ask *ask =
+        ask_new(loop, filter->workspace, filter->user, STR_EMPTY, done, ctx);
+    ask->filter = *filter;
+    ask->sessions = mem_zero(filter->limit, sizeof(*ask->sessions));
+    ask->task.fn = run_list;
+    ask->task.reads_only = true;
+    store_run(store, &ask->task);
+    return ask;
+}
+
+/* --- one session -------------------------------------------------------------------------- */
+
+static bool run_runs(struct database *db, void *ctx, struct err *e) {
+    struct sessions_ask *ask = ctx;
+    erase_runs_done(&ask->runs);
+    return erase_find(db, ask->workspace, ask->user, ask->session, &ask->runs, e);
+}
+
+static bool run_erase(struct database *db, void *ctx, struct err *e) {
+    struct sessions_ask *ask = ctx;
+    return run_runs(db, ask, e) && erase_session(db, &ask->runs, e);
+}
+
+struct sessions_ask *sessions_runs_start(struct store *store, struct loop *loop,
+                                         struct str workspace, struct str user,
+                                         struct str session, sessions_done_fn *done,
+                                         void *ctx) {
+    struct sessions_ask *ask = ask_new(loop, workspace, user, session, done, ctx);
+    ask->task.fn = run_runs;
+    ask->task.reads_only = true;
+    store_run(store, &ask->task);
+    return ask;
+}
+
+struct sessions_ask *sessions_erase_start(struct store *store, struct loop *loop,
+                                          struct str workspace, struct str user,
+                                          struct str session, sessions_done_fn *done,
+                                          void *ctx) {
+    struct sessions_ask *ask = ask_new(loop, workspace, user, session, done, ctx);
+    ask->task.fn = run_erase;
+    ask->task.purges = true;
+    store_run(store, &ask->task);
+    return ask;
+}

@@ -1,0 +1,27 @@
+/* words: what somebody looks for, as a question to the index of memories.
+ *
+ * The text is cut into words by the tokenizer that cut what was stored, so no text is a
+ * mistake and none can say anything in the index's own query language.
+ *
+ *     "Kyōto, cheap!"  in workspace "ws"
+ *     place : "w7773" AND {key content} : ("kyoto" AND "cheap")
+ *
+ * Memory   appended to the caller's buffer.
+ * Threads  the store's.
+ * Source   SQLite FTS5, "Full-text Query Syntax" and "Extending FTS5".
+ */
+#ifndef WEIR_STORE_WORDS_H
+#define WEIR_STORE_WORDS_H
+
+#include "base/buf.h"
+#include "store/database.h"
+#include "store/memory.h"
+
+#define WORDS_MAX 32 /* the rest of a longer text is not looked for */
+
+/* *ret_any: false when the text holds no word; then nothing matches and `out` is nothing.
+ * errors  ERR_RESOURCE_EXHAUSTED the buffer's limit; those of SQLite */
+MUST_CHECK bool words_query(struct database *db, const struct memory_query *query,
+                            struct buf *out, bool *ret_any, struct err *e);
+
+#endif

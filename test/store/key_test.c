@@ -1,0 +1,101 @@
+#include "store/fixture.h"
+
+#include "helper/assert_str.h"
+
+static int setup(void **state) {
+    struct fixture *f = MEM_NEW(struct fixture);
+    fixture_init(f);
+    fixture_open(f);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state) {
+    fixture_done(*state);
+    free(*state);
+    return 0;
+}
+
+/* A run of this user that begins with a key. */
+static void begin(struct fixture *f, uint64_t run, const char *user, const char *key,
+                  int64_t unix_ms, const char *print) {
+    struct row_text row;
+    struct event begins = started("s");
+    begins.started.user = str_from(user);
+    begins.started.key = str_from(key);
+    begins.started.print = str_from(print);
+    begins.started.unix_ms = unix_ms;
+    row_begin(&row);
+    row_section(&row, run, 1);
+    row_event(&row, begins);
+    fixture_write(f, row_end(&row, run));
+}
+
+static void assert_means(struct fixture *f, const char *workspace, const char *user,
+                         const char *key, uint64_t run, int64_t unix_ms, const char *print) {
+    struct store_load load =
+        fixture_load(f, (struct store_load){.question = STORE_KEY,
+                                            .workspace = str_from(workspace),
+                                            .user = str_from(user),
+                                            .key = str_from(key)});
+    assert_int_equal(load.key_means.run, run);
+    assert_int_equal(load.key_means.started_ms, unix_ms);
+    assert_str(load.key_means.print, print);
+    arena_free(load.arena);
+}
+
+static void a_key_stands_for_its_run_and_for_its_owner_alone(void **state) {
+    struct fixture *f = *state;
+    begin(f, 7, "u", "k", 1000, "p7");
+    begin(f, 8, "other", "k", 2000, "p8");
+    begin(f, 9, "u", "", 3000, "");
+    assert_means(f, "w", "u", "k", 7, 1000, "p7");
+    assert_means(f, "w", "other", "k", 8, 2000, "p8");
+    assert_means(f, "w", "u", "K", 0, 0, "");
+    assert_means(f, "w", "u", "", 0, 0, "");
+    assert_means(f, "w2", "u", "k", 0, 0, "");
+}
+
+static void a_key_that_is_used_again_stands_for_the_newest_run(void **state) {
+    struct fixture *f = *state;
+    begin(f, 7, "u", "k", 1000, "p7");
+    assert_means(f, "w", "u", "k", 7, 1000, "p7");
+    begin(f, 8, "u", "k", 90000000, "p8");
+    assert_means(f, "w", "u", "k", 8, 90000000, "p8");
+}
+
+static void keys_are_there_after_a_restart_and_when_the_tables_are_filled_anew(void **state) {
+    struct fixture *f = *state;
+    begin(f, 7, "u", "k", 1000, "p7");
+    fixture_close(f);
+    fixture_open(f);
+    assert_means(f, "w", "u", "k", 7, 1000, "p7");
+    fixture_close(f);
+    fixture_sql(f, "DELETE FROM session; DELETE FROM run; DELETE FROM usage; DELETE FROM keyed;"
+                   "UPDATE meta SET value = 0 WHERE name = 'projected'");
+    fixture_open(f);
+    assert_means(f, "w", "u", "k", 7, 1000, "p7");
+}
+
+static void a_store_of_the_version_before_gets_the_table(void **state) {
+    struct fixture *f = *state;
+    begin(f, 7, "u", "", 1000, "");
+    fixture_close(f);
+    fixture_sql(f, "DROP TABLE keyed; UPDATE meta SET value = 6 WHERE name = 'schema'");
+    fixture_open(f);
+    assert_means(f, "w", "u", "k", 0, 0, "");
+    begin(f, 8, "u", "k", 2000, "p8");
+    assert_means(f, "w", "u", "k", 8, 2000, "p8");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_key_stands_for_its_run_and_for_its_owner_alone),
+        TEST(a_key_that_is_used_again_stands_for_the_newest_run),
+        TEST(keys_are_there_after_a_restart_and_when_the_tables_are_filled_anew),
+        TEST(a_store_of_the_version_before_gets_the_table),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,426 @@
+/* Which sessions there are, and that one is gone when it was erased: from every answer, from
+ * the files, and also when the process dies in the middle of it. Source: checks.md I7, T8. */
+#include "store/sessions.h"
+
+#include "fixture.h"
+#include "store/artifact.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static int setup(void **state) {
+    struct fixture *f = MEM_NEW(struct fixture);
+    fixture_init(f);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct fixture *f = *state;
+    fixture_done(f);
+    free(f);
+    return 0;
+}
+
+/* --- asking in turn ----------------------------------------------------------------------- */
+
+#define ROOM 64
+
+struct told {
+    struct loop *loop;
+    struct err failed;
+    size_t count, run_count;
+    int64_t next, ids[ROOM];
+    char names[ROOM][24];
+    uint64_t runs[ROOM];
+};
+
+static void on_told(const struct sessions_answer *answer, const struct err *failed, void *ctx) {
+    struct told *told = ctx;
+    told->failed.code = ERR_NONE;
+    if (failed) told->failed = *failed;
+    told->count = answer->count;
+    told->next = answer->next;
+    told->run_count = answer->run_count;
+    for (size_t i = 0; i < answer->count; i++) {
+        told->ids[i] = answer->sessions[i].id;
+        struct str name = answer->sessions[i].session;
+        snprintf(told->names[i], sizeof(told->names[i]), STR_FMT, STR_ARG(name));
+    }
+    for (size_t i = 0; i < answer->run_count; i++) told->runs[i] = answer->runs[i];
+    loop_stop(told->loop);
+}
+
+static struct told list(struct fixture *f, struct str workspace, int64_t before, size_t limit) {
+    struct told told = {.loop = f->loop};
+    struct sessions_filter filter = {.workspace = workspace, .before = before, .limit = limit};
+    sessions_list_start(f->store, f->loop, &filter, on_told, &told);
+    loop_run(f->loop);
+    assert_int_equal(told.failed.code, ERR_NONE);
+    return told;
+}
+
+static struct told runs_of(struct fixture *f, const char *session) {
+    struct told told = {.loop = f->loop};
+    sessions_runs_start(f->store, f->loop, STR("w"), STR("u"), str_from(session), on_told,
+                        &told);
+    loop_run(f->loop);
+    return told;
+}
+
+static enum err_code erase(struct fixture *f, const char *session) {
+    struct told told = {.loop = f->loop};
+    sessions_erase_start(f->store, f->loop, STR("w"), STR("u"), str_from(session), on_told,
+                         &told);
+    loop_run(f->loop);
+    return told.failed.code;
+}
+
+/* --- what is written ---------------------------------------------------------------------- */
+
+static char secret[] = "a-word-that-nobody-else-says";
+
+/* A run of three rows: its own, one that it shares with a neighbour, its end. */
+static void write_shared(struct fixture *f, uint64_t run, const char *session,
+                         uint64_t neighbour) {
+    struct row_text row;
+    row_begin(&row);
+    row_section(&row, run, 1);
+    row_event(&row, started(session));
+    fixture_write(f, row_end(&row, run));
+    row_begin(&row);
+    row_section(&row, neighbour, 1);
+    row_event(&row, started("neighbour"));
+    fixture_write(f, row_end(&row, neighbour));
+    row_begin(&row);
+    row_section(&row, run, 2);
+    row_event(&row, text(secret));
+    row_section(&row, neighbour, 2);
+    row_event(&row, text("kept"));
+    fixture_write(f, row_end(&row, 0));
+    row_begin(&row);
+    row_section(&row, neighbour, 3);
+    row_event(&row, done());
+    fixture_write(f, row_end(&row, neighbour));
+    row_begin(&row);
+    row_section(&row, run, 3);
+    row_event(&row, text(secret));
+    row_event(&row, done());
+    fixture_write(f, row_end(&row, run));
+}
+
+static bool file_says(const struct fixture *f, const char *name, const char *word) {
+    char path[128];
+    struct stat info;
+    snprintf(path, sizeof(path), "%s/%s", f->folder, name);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return false;
+    assert_int_equal(fstat(file, &info), 0);
+    char *bytes = mem_alloc((size_t)info.st_size + 1);
+    assert_int_equal(read(file, bytes, (size_t)info.st_size), info.st_size);
+    close(file);
+    bool says =
+        str_find(str_of(bytes, (size_t)info.st_size), str_from(word)) < (size_t)info.st_size;
+    free(bytes);
+    return says;
+}
+
+static bool files_say(const struct fixture *f, const char *word) {
+    return file_says(f, "weir.db", word) || file_says(f, "weir.db-wal", word);
+}
+
+/* --- listing ------------------------------------------------------------------------------ */
+
+static void sessions_are_listed_the_newest_first_page_by_page(void **state) {
+    struct fixture *f = *state;
+    fixture_open(f);
+    assert_int_equal(list(f, (struct str){NULL, 0}, 0, 10).count, 0);
+    for (uint64_t i = 1; i <= 9; i++) {
+        char name[8];
+        snprintf(name, sizeof(name), "s%llu", (unsigned long long)i);
+        fixture_write(f, whole_run(i, name, "hi"));
+    }
+    fixture_write(f, whole_run(10, "s1", "again"));
+    int64_t before = 0;
+    size_t seen = 0;
+    do {
+        struct told page = list(f, STR("w"), before, 4);
+        for (size_t i = 0; i < page.count; i++) {
+            char name[8];
+            snprintf(name, sizeof(name), "s%zu", 9 - seen++);
+            assert_string_equal(page.names[i], name);
+        }
+        before = page.next;
+    } while (before);
+    assert_int_equal(seen, 9);
+    assert_int_equal(list(f, STR("other"), 0, 4).count, 0);
+    struct told runs = runs_of(f, "s1");
+    assert_int_equal(runs.run_count, 2);
+    assert_int_equal(runs.runs[0], 1);
+    assert_int_equal(runs.runs[1], 10);
+    assert_int_equal(runs_of(f, "s0").failed.code, ERR_NOT_FOUND);
+}
+
+/* --- erasing ------------------------------------------------------------------------------ */
+
+static void an_erased_session_is_gone_and_its_neighbours_stay(void **state) {
+    struct fixture *f = *state;
+    fixture_open(f);
+    fixture_write(f, whole_run(1, "before", "kept"));
+    write_shared(f, 2, "doomed", 3);
+    write_shared(f, 4, "doomed", 5);
+    assert_int_equal(erase(f, "doomed"), ERR_NONE);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(runs_of(f, "doomed").failed.code, ERR_NOT_FOUND);
+        struct store_load load = fixture_load(f, session_load("doomed"));
+        assert_int_equal(load.section_count, 0);
+        arena_free(load.arena);
+        for (uint64_t run = 1; run <= 5; run++) {
+            load = fixture_load(
+                f, (struct store_load){.question = STORE_RUN, .run = run, .max_bytes = MIB});
+            assert_int_equal(load.section_count, run == 1 ? 1 : run % 2 ? 3 : 0);
+            arena_free(load.arena);
+        }
+        assert_int_equal(list(f, STR("w"), 0, 9).count, 2);
+        fixture_close(f);
+        fixture_open(f);
+    }
+    fixture_write(f, whole_run(9, "doomed", "anew"));
+    assert_int_equal(runs_of(f, "doomed").run_count, 1);
+}
+
+static void an_erased_text_is_not_in_the_files_any_more(void **state) {
+    struct fixture *f = *state;
+    fixture_open(f);
+    fixture_write(f, whole_run(1, "doomed-name", secret));
+    char *large = mem_alloc(300 * KIB);
+    memset(large, 'x', 300 * KIB);
+    for (size_t at = 0; at + sizeof(secret) < 300 * KIB; at += 5000)
+        memcpy(large + at, secret, sizeof(secret) - 1);
+    large[300 * KIB - 1] = '\0';
+    fixture_write(f, whole_run(2, "doomed-name", large));
+    free(large);
+    write_shared(f, 3, "doomed-name", 4);
+    assert_true(files_say(f, secret));
+    fixture_close(f);
+    fixture_open(f);
+    assert_true(file_says(f, "weir.db", secret));
+    assert_int_equal(erase(f, "doomed-name"), ERR_NONE);
+    assert_false(files_say(f, secret));
+    assert_false(files_say(f, "doomed-name"));
+    assert_true(files_say(f, "kept") || runs_of(f, "neighbour").run_count == 1);
+    fixture_close(f);
+    assert_false(files_say(f, secret));
+    fixture_open(f);
+}
+
+static void kept_artifact(const struct artifact *artifact, const struct err *failed,
+                          void *ctx) {
+    struct fixture *f = ctx;
+    (void)artifact;
+    f->failed.code = failed ? failed->code : ERR_NONE;
+    loop_stop(f->loop);
+}
+
+static int64_t put_artifact(struct fixture *f, uint64_t run) {
+    static int64_t made;
+    struct artifact artifact = {.run = run,
+                                .name = STR("page"),
+                                .content_type = STR("text/plain"),
+                                .bytes = str_from(secret)};
+    struct artifact_ask *ask;
+    struct err e;
+    assert_true(
+        artifact_put_start(f->store, f->loop, STR("w"), &artifact, kept_artifact, f, &ask, &e));
+    loop_run(f->loop);
+    return ++made;
+}
+
+static enum err_code get_artifact(struct fixture *f, int64_t id) {
+    artifact_get_start(f->store, f->loop, STR("w"), id, 0, 100, kept_artifact, f);
+    loop_run(f->loop);
+    return f->failed.code;
+}
+
+static void its_artifacts_go_with_it(void **state) {
+    struct fixture *f = *state;
+    fixture_open(f);
+    fixture_write(f, whole_run(1, "doomed", "x"));
+    fixture_write(f, whole_run(2, "other", "x"));
+    int64_t first = put_artifact(f, 1), second = put_artifact(f, 2);
+    assert_int_equal(erase(f, "doomed"), ERR_NONE);
+    assert_int_equal(get_artifact(f, first), ERR_NOT_FOUND);
+    assert_int_equal(get_artifact(f, second), ERR_NONE);
+}
+
+static uint64_t run_of_key(struct fixture *f, const char *key) {
+    struct store_load load = fixture_load(f, (struct store_load){.question = STORE_KEY,
+                                                                 .workspace = STR("w"),
+                                                                 .user = STR("u"),
+                                                                 .key = str_from(key)});
+    uint64_t run = load.key_means.run;
+    arena_free(load.arena);
+    return run;
+}
+
+static void write_keyed(struct fixture *f, uint64_t run, const char *session, const char *key) {
+    struct row_text row;
+    struct event begins = started(session);
+    begins.started.key = str_from(key);
+    begins.started.print = STR("print");
+    row_begin(&row);
+    row_section(&row, run, 1);
+    row_event(&row, begins);
+    row_event(&row, done());
+    fixture_write(f, row_end(&row, run));
+}
+
+static void its_keys_go_with_it(void **state) {
+    struct fixture *f = *state;
+    fixture_open(f);
+    write_keyed(f, 1, "doomed", "a");
+    write_keyed(f, 2, "other", "b");
+    assert_int_equal(run_of_key(f, "a"), 1);
+    assert_int_equal(erase(f, "doomed"), ERR_NONE);
+    assert_int_equal(run_of_key(f, "a"), 0);
+    assert_int_equal(run_of_key(f, "b"), 2);
+}
+
+static void a_session_whose_run_is_not_over_is_left_alone(void **state) {
+    struct fixture *f = *state;
+    struct row_text row;
+    fixture_open(f);
+    fixture_write(f, whole_run(1, "busy", "x"));
+    row_begin(&row);
+    row_section(&row, 2, 1);
+    row_event(&row, started("busy"));
+    fixture_write(f, row_end(&row, 2));
+    assert_int_equal(erase(f, "busy"), ERR_FAILED_PRECONDITION);
+    assert_int_equal(erase(f, "nobody"), ERR_NOT_FOUND);
+    assert_int_equal(runs_of(f, "busy").run_count, 2);
+    struct store_load load = fixture_load(f, session_load("busy"));
+    assert_int_equal(load.section_count, 1);
+    arena_free(load.arena);
+}
+
+static void tables_that_are_filled_anew_do_not_bring_it_back(void **state) {
+    struct fixture *f = *state;
+    fixture_open(f);
+    fixture_write(f, whole_run(1, "a", "x"));
+    write_shared(f, 2, "doomed", 3);
+    fixture_write(f, whole_run(4, "b", "x"));
+    assert_int_equal(erase(f, "doomed"), ERR_NONE);
+    fixture_close(f);
+    char path[128];
+    sqlite3 *db;
+    snprintf(path, sizeof(path), "%s/weir.db", f->folder);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "DELETE FROM session; DELETE FROM run; DELETE FROM usage;"
+                                  "UPDATE meta SET value = 0 WHERE name = 'projected'",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(db);
+    fixture_open(f);
+    struct told told = list(f, STR("w"), 0, 9);
+    assert_int_equal(told.count, 3);
+    assert_string_equal(told.names[0], "b");
+    assert_string_equal(told.names[1], "neighbour");
+    assert_string_equal(told.names[2], "a");
+}
+
+/* --- death in the middle of it ------------------------------------------------------------ */
+
+static const char *fatal_step;
+static int lives;
+
+static void die_at_step(const char *step, void *ctx) {
+    (void)ctx;
+    if (strcmp(step, fatal_step) == 0 && --lives == 0) raise(SIGKILL);
+}
+
+static int erase_and_die(struct fixture *f) {
+    int status;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct fixture own = {.durability = f->durability, .at_step = die_at_step};
+        memcpy(own.folder, f->folder, sizeof(own.folder));
+        own.loop = loop_new();
+        if (!fixture_try_open(&own)) _exit(1);
+        if (erase(&own, "doomed") != ERR_NONE) _exit(2);
+        fixture_close(&own);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return status;
+}
+
+static void whenever_it_dies_the_session_is_whole_or_gone(void **state) {
+    static const char *const steps[] = {
+        "epoch",      "epoch noted", "tables filled", "projected", "runs erased",
+        "tasks done", "committed",   "noted",         "purged",    "tasks answered"};
+    struct fixture *f = *state;
+    size_t died = 0;
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        for (int nth = 1; nth <= 2; nth++) {
+            fatal_step = steps[i];
+            lives = nth;
+            fixture_open(f);
+            uint64_t base = 100 * (i + 1) + 10 * (uint64_t)nth;
+            write_shared(f, base, "doomed", base + 1);
+            write_shared(f, base + 2, "doomed", base + 3);
+            size_t whole = runs_of(f, "doomed").run_count;
+            fixture_close(f);
+            int status = erase_and_die(f);
+            died += WIFSIGNALED(status);
+            assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+            fixture_open(f);
+            struct told after = runs_of(f, "doomed");
+            bool gone = after.failed.code == ERR_NOT_FOUND;
+            assert_true(gone || after.run_count == whole);
+            assert_int_equal(runs_of(f, "neighbour").run_count, 4 * i + 2 * (size_t)nth);
+            if (!gone) assert_int_equal(erase(f, "doomed"), ERR_NONE);
+            fixture_close(f);
+            assert_false(files_say(f, secret));
+        }
+    }
+    assert_true(died >= ARRAY_LEN(steps));
+    fixture_open(f);
+}
+
+/* The files were not purged when it died: the next start does it by itself. */
+static void what_a_crash_left_in_the_log_is_purged_by_the_next_start(void **state) {
+    struct fixture *f = *state;
+    fixture_open(f);
+    fixture_write(f, whole_run(1, "doomed", secret));
+    fixture_close(f);
+    fatal_step = "noted";
+    lives = 1;
+    assert_true(WIFSIGNALED(erase_and_die(f)));
+    assert_true(files_say(f, secret)); /* not folded in yet */
+    fixture_open(f);
+    assert_int_equal(runs_of(f, "doomed").failed.code, ERR_NOT_FOUND);
+    fixture_write(f, whole_run(2, "other", "x"));
+    struct store_load load = fixture_load(f, session_load("other"));
+    arena_free(load.arena);
+    assert_false(files_say(f, secret));
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(sessions_are_listed_the_newest_first_page_by_page),
+        TEST(an_erased_session_is_gone_and_its_neighbours_stay),
+        TEST(an_erased_text_is_not_in_the_files_any_more),
+        TEST(its_artifacts_go_with_it),
+        TEST(its_keys_go_with_it),
+        TEST(a_session_whose_run_is_not_over_is_left_alone),
+        TEST(tables_that_are_filled_anew_do_not_bring_it_back),
+        TEST(whenever_it_dies_the_session_is_whole_or_gone),
+        TEST(what_a_crash_left_in_the_log_is_purged_by_the_next_start),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
