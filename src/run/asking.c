@@ -1,7 +1,9 @@
 /* asking: a model answers, and its words become events. */
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "provider/dialect.h"
 #include "run/inner.h"
+#include "run/offers.h"
 #include "wire/json.h"
 
 #include <assert.h>
@@ -12,6 +14,11 @@
 
 typedef void append_fn(struct run *run, struct str text);
 
+static void show(struct run *run, struct str text) {
+    struct event event = {.kind = EVENT_TEXT, .text = {text}};
+    run_append(run, &event);
+}
+
 static void append_text(struct run *run, struct str text) {
     if (text.len == 0) return;
     if (!buf_append(&run->reply, text)) {
@@ -19,8 +26,8 @@ static void append_text(struct run *run, struct str text) {
                  STR("the model's reply is longer than the limit of a reply"));
         return;
     }
-    struct event event = {.kind = EVENT_TEXT, .text = {text}};
-    run_append(run, &event);
+    if (run->agent->schema) return; /* it is shown when it is known to follow that */
+    show(run, text);
 }
 
 static void append_thinking(struct run *run, struct str text) {
@@ -63,12 +70,12 @@ static void flush_tail(struct run *run, struct tail *tail, append_fn *append) {
 
 static void on_text(struct str text, void *ctx) {
     struct run *run = ctx;
-    take_text(run, &run->text_tail, text, append_text);
+    if (run_use(run, text.len)) take_text(run, &run->text_tail, text, append_text);
 }
 
 static void on_thinking(struct str text, void *ctx) {
     struct run *run = ctx;
-    take_text(run, &run->thinking_tail, text, append_thinking);
+    if (run_use(run, text.len)) take_text(run, &run->thinking_tail, text, append_thinking);
 }
 
 /* --- calls, questions, usage -------------------------------------------------------------- */
@@ -92,12 +99,15 @@ static struct str name_call(struct run *run, struct str call_id, char room[48]) 
 
 static void on_tool_call(struct str call_id, struct str tool, struct str args, void *ctx) {
     struct run *run = ctx;
-    if (run->tool_calls == run->engine->limits.tool_calls_max) {
+    unsigned calls_max = run->agent->limits.tool_calls_max;
+    if (calls_max == 0) calls_max = run->engine->limits.tool_calls_max;
+    if (run->tool_calls >= calls_max) {
         run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("TOOL_CALLS"),
                  STR("the turn asked for more tool calls than its limit allows"));
         return;
     }
     run->tool_calls++;
+    if (!run_use(run, tool.len + args.len)) return;
     char room[48];
     struct json object;
     struct err e;
@@ -122,17 +132,28 @@ static void on_approval(struct str call_id, struct str question, struct str tool
     if (!run_keep(run, args, &call->args)) return;
 }
 
-/* One event a model call, always, whether or not the provider counted. */
-static void append_usage(struct run *run, const struct event_usage *usage) {
-    struct event event = {.kind = EVENT_USAGE, .usage = *usage};
-    event.usage.call_sequence = run->model_calls - 1;
-    run->usage_seen = true;
-    run_append(run, &event);
+static void on_usage(const struct event_usage *usage, void *ctx) {
+    run_append_usage(ctx, usage);
 }
 
-static void on_usage(const struct event_usage *usage, void *ctx) {
+/* What only this provider understands stands before the reply's own messages. */
+static void on_opaque(struct str dialect, struct str bytes, void *ctx) {
     struct run *run = ctx;
-    if (!run->usage_seen) append_usage(run, usage);
+    struct message message = {.role = MESSAGE_OPAQUE, .agent = run->agent->slug};
+    if (!run_keep(run, dialect, &message.tool) || !run_keep(run, bytes, &message.text)) return;
+    run_add_message(run, message);
+    struct buf type; /* a turn that waits for a human needs it after a restart */
+    buf_init(&type, KIB);
+    buf_printf(&type, OPAQUE_ITEM STR_FMT, STR_ARG(dialect));
+    struct event event = {.kind = EVENT_ITEM, .item = {buf_str(&type), bytes}};
+    run_append(run, &event);
+    buf_done(&type);
+}
+
+static void on_note(struct str text, void *ctx) {
+    struct run *run = ctx;
+    struct event event = {.kind = EVENT_STEP, .step = {.description = text}};
+    run_append(run, &event);
 }
 
 /* --- the end of a reply ------------------------------------------------------------------- */
@@ -173,18 +194,26 @@ static void end_part(struct run *run) {
     run->said[run->said_count++] = said;
 }
 
+/* Where an answer must have a shape: whether it has. Prose beside tool calls is nobody's. */
+static bool shape_reply(struct run *run) {
+    if (!run->agent->schema || run->asks_human) return true;
+    struct str reply, bare;
+    if (!run_keep(run, str_skip(buf_str(&run->reply), run->reply_from), &reply)) return false;
+    run->reply.len = run->reply_from;
+    if (run->call_count) return true;
+    if (!run_shape(run, reply, &bare)) return false;
+    buf_append(&run->reply, bare);
+    show(run, bare);
+    return true;
+}
+
 static void on_done(struct str model, void *ctx) {
     struct run *run = ctx;
     run->provider_call = NULL;
     flush_tail(run, &run->thinking_tail, append_thinking);
     flush_tail(run, &run->text_tail, append_text);
     if (run->ending_seq) return;
-    if (!run_keep(run, model, &run->model)) return;
-    if (!run->usage_seen) {
-        append_usage(run, &(struct event_usage){run->model, TOKENS_UNKNOWN, TOKENS_UNKNOWN,
-                                                TOKENS_UNKNOWN, TOKENS_UNKNOWN, TOKENS_UNKNOWN,
-                                                TOKENS_UNKNOWN, 0});
-    }
+    if (!run_end_usage(run, model) || !shape_reply(run)) return;
     keep_reply(run);
     if (run->ending_seq) return;
     bool part_ends = ends_part(run);
@@ -199,11 +228,23 @@ static void on_done(struct str model, void *ctx) {
     }
 }
 
+/* The model says itself that the conversation is too long for it. */
+static bool is_too_long(const struct run *run, struct str reason) {
+    return str_equal(reason, STR(MODEL_CONTEXT)) && run->output_bytes == 0 &&
+           run_may_compact(run);
+}
+
 static void on_failed(const struct err *why, struct str reason, void *ctx) {
     struct run *run = ctx;
     run->provider_call = NULL;
     flush_tail(run, &run->text_tail, append_text);
-    run_fail(run, why->code, reason, err_text(why));
+    run_settle_failed(run);
+    if (run->ending_seq) return;
+    if (is_too_long(run, reason)) {
+        run_compact(run);
+    } else {
+        run_fail(run, why->code, reason, err_text(why));
+    }
 }
 
 static const struct provider_sink sink = {
@@ -211,6 +252,8 @@ static const struct provider_sink sink = {
     .on_thinking = on_thinking,
     .on_tool_call = on_tool_call,
     .on_usage = on_usage,
+    .on_opaque = on_opaque,
+    .on_note = on_note,
     .on_approval = on_approval,
     .on_done = on_done,
     .on_failed = on_failed,
@@ -218,35 +261,79 @@ static const struct provider_sink sink = {
 
 /* --- asking ------------------------------------------------------------------------------- */
 
-void run_ask(struct run *run) {
-    const struct engine *engine = run->engine;
-    if (run->model_calls == engine->limits.model_calls_max) {
+/* What the agent is told and may ask for. The caller's own instructions take the place of the
+ * agent's, not of whom it can hand the turn to. */
+static bool add_offer(struct run *run, const struct offer *offer,
+                      struct provider_request *asked) {
+    bool fixed = run->addressed || offer->briefing.len == 0;
+    bool transfer = offer->tool_count && str_equal(offer->tools[0].name, STR(TRANSFER_TOOL));
+    asked->tools = offer->tools + (transfer && fixed);
+    asked->tool_count = offer->tool_count - (transfer && fixed);
+    if (fixed) return true;
+    if (run->system.len == 0) {
+        asked->system = offer->system;
+        return true;
+    }
+    struct buf text;
+    buf_init(&text, run->system.len + offer->briefing.len + 2);
+    buf_append(&text, run->system);
+    buf_append(&text, STR("\n\n"));
+    buf_append(&text, offer->briefing);
+    bool kept = run_keep(run, buf_str(&text), &asked->system);
+    buf_done(&text);
+    return kept;
+}
+
+static unsigned model_calls_max(const struct run *run) {
+    unsigned own = run->agent->limits.model_calls_max,
+             all = run->engine->limits.model_calls_max;
+    return own && own < all ? own : all;
+}
+
+void run_start_call(struct run *run, const struct provider_request *request,
+                    const struct provider_sink *heard) {
+    if (run->model_calls >= model_calls_max(run)) {
         run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("MODEL_CALLS"),
                  STR("the turn asked the model more often than its limit allows"));
         return;
     }
+    run->asked = *request;
+    if (!run_reserve(run)) return;
     run->model_calls++;
-    run_move(run, RUN_ASKING);
-    run->reply_from = run->reply.len;
-    run->usage_seen = run->asks_human = false;
-    run->call_count = 0;
+    if (run->state != RUN_ASKING) run_move(run, RUN_ASKING);
+    struct provider *provider = run->agent->provider;
+    run->provider_call =
+        provider_call_start(provider, run->host->loop, &run->asked, heard, run);
+    if (run->held) provider->kind->pause(run->provider_call);
+}
+
+void run_ask(struct run *run) {
+    const struct engine *engine = run->engine;
     const struct agent *agent = run->agent;
-    run->asked = (struct provider_request){
+    if (run_needs_compacting(run)) {
+        run_compact(run);
+        return;
+    }
+    run->reply_from = run->reply.len;
+    run->asks_human = false;
+    run->call_count = 0;
+    struct provider_request request = {
         .agent = agent->slug,
         .model = agent->model,
         .system = run->system.len ? run->system : agent->system,
         .messages = run->messages,
         .message_count = run->message_count,
         .turn_start = run->turn_start,
+        .options = &agent->options,
+        .schema = agent->schema_text,
     };
-    run->provider_call =
-        provider_call_start(agent->provider, run->host->loop, &run->asked, &sink, run);
-    if (run->held) agent->provider->kind->pause(run->provider_call);
+    if (engine->offers && !add_offer(run, offers_of(engine->offers, agent), &request)) return;
+    run_start_call(run, &request, &sink);
 }
 
 void run_stop_asking(struct run *run) {
-    if (!run->provider_call) return;
     struct provider_call *call = run->provider_call;
     run->provider_call = NULL;
-    run->agent->provider->kind->cancel(call);
+    if (call) run->agent->provider->kind->cancel(call);
+    run_settle_cut(run); /* also of a reply that had come whole, and was too much */
 }

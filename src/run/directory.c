@@ -17,11 +17,12 @@ struct directory {
     struct stripe stripes[STRIPE_COUNT];
 };
 
-/* A wish to cancel, on its way to the run's loop. */
-struct cancel_order {
+/* What shall become of a run, on its way to the run's loop. */
+struct order {
     struct mail mail;
     struct directory *directory;
     uint64_t run;
+    struct leaving leaving;
     struct str why;
 };
 
@@ -131,22 +132,28 @@ void directory_of_session(struct directory *directory, struct str workspace, str
 
 /* On the run's loop, where it also leaves the directory: what is found stays. */
 static void obey(void *ctx) {
-    struct cancel_order *order = ctx;
+    struct order *order = ctx;
     struct stripe *stripe = lock_stripe(order->directory, order->run);
     struct live *live = find(stripe, order->run);
     pthread_mutex_unlock(&stripe->lock);
-    if (live) live->cancel(order->why, live->ctx);
+    if (live) live->leave(order->leaving, order->why, live->ctx);
     free(order);
 }
 
-bool directory_cancel(struct directory *directory, uint64_t run, struct str why) {
+bool directory_leave(struct directory *directory, uint64_t run, struct leaving leaving,
+                     struct str why) {
     struct stripe *stripe = lock_stripe(directory, run);
     const struct live *live = find(stripe, run);
     if (live) {
-        struct cancel_order *order = MEM_NEW(struct cancel_order);
-        *order = (struct cancel_order){.directory = directory, .run = run, .why = why};
+        struct order *order = MEM_NEW(struct order);
+        *order =
+            (struct order){.directory = directory, .run = run, .leaving = leaving, .why = why};
         loop_post(live->loop, &order->mail, obey, order);
     }
     pthread_mutex_unlock(&stripe->lock);
     return live != NULL;
+}
+
+bool directory_cancel(struct directory *directory, uint64_t run, struct str why) {
+    return directory_leave(directory, run, (struct leaving){.how = LEAVING_CANCELS}, why);
 }

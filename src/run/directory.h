@@ -10,6 +10,7 @@
 #define WEIR_RUN_DIRECTORY_H
 
 #include "journal/journal.h"
+#include "run/leaving.h"
 
 #include <stdatomic.h>
 
@@ -20,9 +21,10 @@ struct live {
     uint64_t run;
     struct journal *journal;
     struct loop *loop;
-    struct str workspace, user, session;       /* valid as long as the entry */
-    _Atomic int state;                         /* enum run_state, for show */
-    void (*cancel)(struct str why, void *ctx); /* on `loop` */
+    struct str workspace, user, session; /* valid as long as the entry */
+    _Atomic int state;                   /* enum run_state, for show */
+    /* On `loop`: as run_leave(). */
+    void (*leave)(struct leaving leaving, struct str why, void *ctx);
     void *ctx;
 };
 
@@ -54,7 +56,11 @@ struct session_runs {
 void directory_of_session(struct directory *directory, struct str workspace, struct str user,
                           struct str session, struct session_runs *ret);
 
-/* Have a run cancelled, if it is alive. `why` is a constant. False: it is not. */
+/* Have a run left as `leaving` says, if it is alive. `why` is a constant. False: it is not. */
+bool directory_leave(struct directory *directory, uint64_t run, struct leaving leaving,
+                     struct str why);
+
+/* The same with LEAVING_CANCELS. */
 bool directory_cancel(struct directory *directory, uint64_t run, struct str why);
 
 #endif

@@ -13,11 +13,32 @@
 #define WEIR_RUN_ENGINE_H
 
 #include "journal/keeper.h"
+#include "provider/price.h"
 #include "provider/provider.h"
+#include "run/ledger.h"
 #include "run/session.h"
 #include "tool/tool.h"
 
 #include <stdatomic.h>
+
+/* What becomes of a call that an agent asks for. */
+enum tool_policy {
+    TOOL_ALLOW,
+    TOOL_ASK,    /* a human decides, each time */
+    TOOL_HIDDEN, /* it does not exist */
+};
+
+struct agent_tool {
+    struct str name;
+    enum tool_policy policy;
+};
+
+/* Of one turn, counted while this agent has it; 0: the run's own limit, or none. */
+struct agent_limits {
+    unsigned model_calls_max, tool_calls_max;
+    int64_t tokens_max;
+    int64_t cost_nano_max; /* billionths of a dollar */
+};
 
 /* Someone who can take a turn. */
 struct agent {
@@ -25,36 +46,56 @@ struct agent {
     struct str system; /* instructions, or empty */
     struct str model;  /* as configured, or empty */
     struct provider *provider;
-    const struct str *delegates; /* slugs this agent may hand the turn to */
+    struct model_options options; /* MODEL_OPTIONS_NONE, or what is set */
+    const struct str *delegates;  /* slugs this agent may hand the turn to */
     size_t delegate_count;
     bool shows_thinking; /* Converse sends it only where configured (K13) */
     bool picks_tools;    /* it has only those named here; else all of them */
-    const struct str *tools;
+    const struct agent_tool *tools;
     size_t tool_count;
+    const struct schema *schema; /* its final answer is JSON that follows it; NULL: prose */
+    struct str schema_text;      /* the same as text, or empty */
+    uint64_t window_tokens;      /* what its model can read and write at once; 0: unknown */
+    struct agent_limits limits;
 };
 
-bool agent_may_use(const struct agent *agent, struct str tool);
+enum tool_policy agent_tool_policy(const struct agent *agent, struct str tool);
 
 /* A turn that reaches one of these fails RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED. */
 struct run_limits {
-    unsigned model_calls_max; /* 25 */
-    unsigned tool_calls_max;  /* 100 */
-    unsigned tools_at_once;   /* 16 */
-    size_t reply_max_bytes;   /* 4 MiB: text of one reply */
-    size_t memory_max_bytes;  /* 16 MiB: what a run keeps of its own */
-    size_t result_max_bytes;  /* 30,000: what a model reads of one tool's result */
+    unsigned model_calls_max;     /* 25 */
+    unsigned tool_calls_max;      /* 100 */
+    unsigned workspace_turns_max; /* 0: no such limit; else more turns than these wait */
+    uint64_t place_max_ms;        /* 30 s: so long at most */
+    unsigned transfers_max;       /* 16: how often the turn changes hands */
+    unsigned tools_at_once;       /* 16 */
+    size_t reply_max_bytes;       /* 4 MiB: text of one reply */
+    size_t memory_max_bytes;      /* 16 MiB: what a run keeps of its own */
+    size_t result_max_bytes;      /* 30,000: what a model reads of one tool's result */
     size_t pace_max_bytes;    /* 256 KiB: how far a run may be ahead of its caller's reading */
     uint64_t turn_max_ms;     /* 10 min */
+    uint64_t approval_max_ms; /* 0: a human may take his time */
+    bool
+        approval_expires_yes; /* what his silence means for a call; a question gets no answer */
 };
 
 extern const struct run_limits run_limits_default;
+
+struct offers;
 
 struct engine {
     const struct agent *agents; /* the first is the Manager: it takes turns for nobody */
     size_t agent_count;
     struct tool *const *tools;
     size_t tool_count;
+    struct store *store;         /* keeps results that are too long; NULL: they are cut */
+    struct tool *reader;         /* reads on in them: whoever has a tool has it; may be NULL */
+    const struct offers *offers; /* what the agents are told; NULL: their instructions alone */
     struct session_table *sessions;
+    struct ledger *ledger;           /* as old as the sessions; NULL: nobody counts */
+    const struct price_book *prices; /* NULL: no price is known */
+    const struct budget *budgets;
+    size_t budget_count;
     struct run_limits limits;
     atomic_uint refs;
     void (*unused)(struct engine *engine); /* the last reference is gone; NULL: never told */
@@ -64,7 +105,20 @@ struct engine {
 struct engine *engine_ref(struct engine *engine);
 void engine_unref(struct engine *engine); /* NULL is fine */
 
+/* What `base` has, without its references: for one with other agents or tools, which the caller
+ * sets, and offers, which are written for those. Whoever keeps it keeps `base`. */
+void engine_derive(const struct engine *base, struct engine *ret);
+
 const struct agent *engine_agent(const struct engine *engine, struct str slug);
+/* Whether `from` may hand a turn over: to its delegates, to whoever has it as a delegate, to
+ * their other delegates, and to the Manager. */
+bool engine_may_transfer(const struct engine *engine, const struct agent *from,
+                         struct str target);
+
+/* The tool of that name which the agent may ask for, or NULL. */
+struct tool *engine_agent_tool(const struct engine *engine, const struct agent *agent,
+                               struct str name);
+
 struct tool *engine_tool(const struct engine *engine, struct str name);
 
 struct run_host {

@@ -29,6 +29,7 @@ struct turn_record {
     atomic_uint refs;
     uint64_t run;
     size_t text_bytes;
+    bool starts_anew; /* it begins with a summary of all before it, which falls out */
     size_t message_count;
     struct message messages[];
 };
@@ -43,7 +44,8 @@ struct history {
     size_t left_bytes;                  /* of text before them on the shelf */
 };
 
-/* A record with copies of `messages`. */
+/* A record with copies of `messages`, without those that only their provider understands: what
+ * signs a turn is worth nothing after it. */
 struct turn_record *turn_record_new(uint64_t run, const struct message *messages, size_t count);
 struct turn_record *turn_record_ref(struct turn_record *record);
 void turn_record_unref(struct turn_record *record); /* NULL is fine */

@@ -3,16 +3,22 @@
 #define WEIR_RUN_INNER_H
 
 #include "base/arena.h"
+#include "run/claims.h"
+#include "run/crowd.h"
 #include "run/directory.h"
 #include "run/run.h"
+#include "store/artifact.h"
 
 /* One call that a reply asks for, until it is answered. */
 struct call {
     struct run *run;
     struct str call_id, tool, args;
     enum { CALL_PENDING, CALL_OUT, CALL_ANSWERED } state;
+    bool asks;             /* a human must allow it first */
     struct tool_call *out; /* while CALL_OUT */
     struct tool *kind;
+    struct artifact_ask *keeping; /* its long result is on its way to the store */
+    struct buf long_result;
 };
 
 /* What an agent said in all its replies of one part, where `index` has only the last. */
@@ -30,26 +36,32 @@ struct tail {
 struct run {
     unsigned refs;
     enum run_state state;
-    struct list link; /* in host->runs */
-    struct live live; /* in the directory, from its start until it is settled */
+    struct list link;   /* in host->runs */
+    struct live live;   /* in the directory, from its start until it is settled */
+    struct claim claim; /* of the caller's key, if there is one, as long */
     struct run_host *host;
     struct engine *engine; /* as it was when the run began; a reference */
     uint64_t id;
     struct arena *arena;
     struct journal *journal;
     struct lease lease;
-    bool leased;   /* held or lent */
-    bool reviving; /* it waited for a human in an earlier process, and will again */
-    bool waits;    /* for the session; the answer, or whoever withdraws, drops a reference */
+    bool leased;        /* held or lent */
+    bool reviving;      /* it waited for a human in an earlier process, and will again */
+    struct place place; /* of its workspace */
+    enum session_policy policy; /* while it waits for that */
+    bool waits; /* for the session; the answer, or whoever withdraws, drops a reference */
     struct history *seen; /* the snapshot that `messages` borrows from */
     uint64_t started_ms;
     struct timer limit; /* turn_max_ms */
+    struct timer alone; /* detached: ends it when nobody has read it for `alone_ms` */
+    uint64_t alone_ms;
 
     /* Who asked for what. */
     struct session_name name;
     struct str text, system, contract;
     const struct agent *agent; /* who has the turn now */
     bool sticky;               /* unless somebody else spoke last */
+    bool addressed; /* the caller named an agent below the Manager: it keeps the turn */
 
     /* The conversation as the model sees it: history, then this turn. */
     struct message *messages;
@@ -65,9 +77,26 @@ struct run {
     struct said *said; /* parts of several replies, for what is remembered */
     size_t said_count;
     struct str model; /* who answered last */
-    bool usage_seen;
-    bool held; /* the listener lags: the provider is paused */
-    unsigned model_calls, tool_calls;
+    bool held;        /* the listener lags: the provider is paused */
+    unsigned model_calls, tool_calls, transfers;
+
+    /* What it costs. */
+    struct reservation reserved; /* for the call that is out */
+    size_t prompt_bytes;         /* of that call, for estimates */
+    size_t output_bytes;         /* of its reply and thinking so far */
+    size_t output_told;          /* of them, what the ledger has heard of */
+    struct amount spent;         /* on the calls before it */
+    bool usage_due;              /* it was made, and has no usage event yet */
+
+    /* An answer that must have a shape. */
+    bool repairing;     /* the reply before this one had none: it was told so */
+    size_t repair_from; /* index of the messages that say so; they go again */
+
+    /* A history that is too long. */
+    struct buf summary;  /* while it is being written */
+    bool compacting;     /* the call that is out writes it */
+    bool compacted;      /* it was done: `summary_message` stands for the history */
+    size_t record_start; /* index in messages where this turn's record begins */
 
     /* What it asks for. */
     struct call *calls;
@@ -79,8 +108,11 @@ struct run {
 
     /* A question to a human. */
     struct str question;
-    bool asks_human;
-    size_t human_call; /* index in calls */
+    struct str question_id; /* of the approval, when it guards a call */
+    struct call *guarded;   /* the call that waits for it; NULL: the model asks */
+    bool asks_human;        /* the model does */
+    size_t human_call;      /* index in calls */
+    uint64_t asked_ms;      /* when it was asked, by the loop's clock */
     struct parked parked;
     struct str answer; /* the human's words, once the session is ours again */
 
@@ -93,13 +125,19 @@ struct run {
 /* --- run.c -------------------------------------------------------------------------------- */
 
 /* A run whose journal goes on after `last_seq`; it holds itself. */
-struct run *run_new(struct run_host *host, const struct agent *agent, uint64_t id,
-                    uint64_t last_seq);
+struct run *run_new(struct run_host *host, struct engine *engine, const struct agent *agent,
+                    uint64_t id, uint64_t last_seq);
+
+/* Rises with time, and is given once. */
+uint64_t run_next_id(struct engine *engine);
 
 /* One that never was, as far as anybody has seen. */
 void run_discard(struct run *run);
 
 void run_enter_directory(struct run *run);
+
+/* It does not run any more, or waits for a human: let another turn of its workspace in. */
+void run_leave_place(struct run *run);
 
 /* The only function that writes run->state, but for a run that begins as it was left. */
 void run_move(struct run *run, enum run_state next);
@@ -120,10 +158,97 @@ void run_add_message(struct run *run, struct message message);
 void run_done(struct run *run);
 void run_fail(struct run *run, enum err_code code, struct str reason, struct str message);
 
+/* --- leaving.c: whose caller has left ------------------------------------------------------
+ */
+
+/* The timer of a run that was detached for some time. */
+void run_alone(void *ctx);
+
+/* --- spending.c: what a model call costs ---------------------------------------------------
+ */
+
+/* Reserve what the call may cost. False: the budget is used up, and the run has failed. */
+bool run_reserve(struct run *run);
+
+/* So many bytes of the reply have come. False as above. */
+bool run_use(struct run *run, size_t bytes);
+
+/* What the provider counted: the call's usage event, and its reservation is settled. Only the
+ * first one counts. */
+void run_append_usage(struct run *run, const struct event_usage *usage);
+
+/* The reply is over, and `model` gave it: its usage event, if it has none yet. False: the run
+ * is ending. */
+bool run_end_usage(struct run *run, struct str model);
+
+/* We cut it short: what was asked and heard of it is settled by estimate. Harmless when no call
+ * is open. */
+void run_settle_cut(struct run *run);
+
+/* The provider failed: likewise, but a call of which nothing was heard cost nothing. */
+void run_settle_failed(struct run *run);
+
+/* A call of an earlier process, of this turn. */
+void run_count_usage(struct run *run, const struct event_usage *usage);
+
+/* --- shaping.c: an answer that must follow a schema ----------------------------------------
+ */
+
+/* The reply `text` asks for nothing more. True: it is well, *ret is the bare JSON. False: it
+ * was asked to be repaired, or the run has failed. */
+bool run_shape(struct run *run, struct str text, struct str *ret);
+
+#define SUMMARY_MAX_BYTES (64 * KIB)
+
+/* --- compacting.c: a history that is too long for the model --------------------------------
+ */
+
+/* Whether the conversation must be made shorter before it is asked with. */
+bool run_needs_compacting(const struct run *run);
+
+/* Whether it could be. */
+bool run_may_compact(const struct run *run);
+
+/* Have the model write a summary in place of the history, then ask again. */
+void run_compact(struct run *run);
+
+#define OPAQUE_ITEM "application/vnd.weir.reply." /* and the dialect: a MESSAGE_OPAQUE */
+#define SUMMARY_ITEM                                                                           \
+    "application/vnd.weir.summary" /* an EVENT_ITEM; its bytes are the text                    \
+                                    */
+
 /* --- asking.c: a model answers ------------------------------------------------------------ */
 
 void run_ask(struct run *run);
 void run_stop_asking(struct run *run);
+
+/* Have the agent's provider answer `request` (copied; what it points to must live until then);
+ * `heard` is told, with the run. */
+void run_start_call(struct run *run, const struct provider_request *request,
+                    const struct provider_sink *heard);
+
+/* --- keeping.c: a result that is too long ---------------------------------------------------
+ */
+
+/* True: the store is asked to keep it, and the call is answered then. False: it is answered. */
+bool run_keep_result(struct call *call, struct str result);
+void run_forget_result(struct call *call);
+
+/* --- deciding.c: a call that a human allows ------------------------------------------------
+ */
+
+#define APPROVAL_ID "approve-" /* and the id of the call: the id of the question about it */
+
+/* The next call of the reply that a human must allow, or NULL. */
+struct call *run_undecided(struct run *run);
+
+/* Ask about it: once that is on disk, the run waits. */
+void run_ask_human(struct run *run, struct call *call);
+
+/* He has answered (run->answer): record it. When that is on disk the call may be made. False:
+ * the run has failed. */
+struct decision;
+bool run_take_decision(struct run *run, struct decision *ret);
 
 /* --- working.c: what a reply asks for ----------------------------------------------------- */
 
@@ -136,8 +261,11 @@ void run_work_durable(struct run *run, uint64_t seq);
 /* The children are done (session_reclaim said false before). */
 void run_work_children_done(struct run *run);
 
-/* Leave the run where the session's next message finds it. */
+/* Leave the run where the session's next message finds it, until its deadline. */
 void run_wait_for_human(struct run *run);
+
+/* Nobody answered in time. */
+void run_work_expired(struct run *run);
 
 /* --- revive.c: the session of a run from an earlier process is ours */
 void run_revive_granted(struct run *run);
@@ -146,5 +274,11 @@ void run_revive_granted(struct run *run);
 void run_work_answered(struct run *run);
 
 void run_stop_working(struct run *run);
+
+/* Record one answer; `result` is a JSON object. */
+void run_answer(struct call *call, struct str result, const struct err *failed);
+
+/* A call was answered: make the next ones, or go on. */
+void run_calls_go_on(struct run *run);
 
 #endif

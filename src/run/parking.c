@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define STRIPE_COUNT 16
 #define KEY_MAX_BYTES (64 * KIB)
@@ -107,6 +108,34 @@ struct parked *parking_take(struct parking *parking, const struct session_name *
     return parked;
 }
 
+static struct parked *find_run(struct lot *lot, uint64_t run, uint64_t seq) {
+    LIST_EACH(&lot->parked, link) {
+        struct parked *parked = CONTAINER_OF(link, struct parked, link);
+        if (parked->run == run && parked->seq == seq) return parked;
+    }
+    return NULL;
+}
+
+enum parking_found parking_take_run(struct parking *parking, const struct session_name *name,
+                                    uint64_t run, uint64_t seq, parking_check_fn *check,
+                                    void *ctx, struct parked **ret) {
+    enum parking_found found = PARKING_NOBODY;
+    struct buf key;
+    if (write_key(&key, name)) {
+        struct stripe *stripe = lock_stripe(parking, buf_str(&key));
+        struct lot *lot = map_find(stripe->lots, buf_str(&key));
+        struct parked *parked = lot ? find_run(lot, run, seq) : NULL;
+        if (parked) found = check(&parked->asked, ctx) ? PARKING_TAKEN : PARKING_REFUSED;
+        if (found == PARKING_TAKEN) {
+            take_out(stripe, buf_str(&key), parked);
+            *ret = parked;
+        }
+        pthread_mutex_unlock(&stripe->lock);
+    }
+    buf_done(&key);
+    return found;
+}
+
 bool parking_remove(struct parking *parking, struct parked *parked) {
     struct buf key;
     bool fits = write_key(&key, &parked->name);
@@ -131,4 +160,110 @@ bool parking_has(struct parking *parking, const struct session_name *name) {
     }
     buf_done(&key);
     return has;
+}
+
+/* --- listing ------------------------------------------------------------------------------ */
+
+static bool matches(const struct parked *parked, const struct parking_filter *filter) {
+    const struct session_name *name = &parked->name;
+    return (!filter->workspace.at || str_equal(name->workspace, filter->workspace)) &&
+           (!filter->user.at || str_equal(name->user, filter->user)) &&
+           (!filter->session.at || str_equal(name->session, filter->session)) &&
+           (!filter->run || parked->run == filter->run);
+}
+
+typedef bool visit_fn(const struct parked *parked, void *ctx);
+
+/* Each stripe under its lock: what is parked stays while it is looked at. */
+static bool visit(struct parking *parking, const struct parking_filter *filter, visit_fn *each,
+                  void *ctx) {
+    bool on = true;
+    for (size_t i = 0; on && i < STRIPE_COUNT; i++) {
+        struct stripe *stripe = &parking->stripes[i];
+        size_t at = 0;
+        struct str key;
+        void *lot;
+        pthread_mutex_lock(&stripe->lock);
+        while (on && map_next(stripe->lots, &at, &key, &lot)) {
+            LIST_EACH(&((struct lot *)lot)->parked, link) {
+                const struct parked *parked = CONTAINER_OF(link, struct parked, link);
+                if (on && matches(parked, filter)) on = each(parked, ctx);
+            }
+        }
+        pthread_mutex_unlock(&stripe->lock);
+    }
+    return on;
+}
+
+struct listing {
+    struct parked_view *views; /* the lowest runs, sorted */
+    size_t count, count_max;
+    struct arena *arena;
+    bool more;
+};
+
+/* First only which: what they say is copied of those that are wanted. */
+static bool choose(const struct parked *parked, void *ctx) {
+    struct listing *listing = ctx;
+    size_t at = listing->count;
+    while (at > 0 && listing->views[at - 1].run > parked->run) at--;
+    if (listing->count == listing->count_max) {
+        listing->more = true;
+        if (at == listing->count) return true;
+        listing->count--;
+    }
+    memmove(listing->views + at + 1, listing->views + at,
+            (listing->count - at) * sizeof(struct parked_view));
+    listing->views[at] = (struct parked_view){.run = parked->run};
+    listing->count++;
+    return true;
+}
+
+static bool copy(const struct parked *parked, struct arena *arena, struct parked_view *ret) {
+    const struct parked_question *asked = &parked->asked;
+    struct parked_view view = {.run = parked->run, .asked = *asked};
+    view.asked.schema = NULL;
+    if (!arena_str(arena, parked->name.workspace, &view.name.workspace) ||
+        !arena_str(arena, parked->name.user, &view.name.user) ||
+        !arena_str(arena, parked->name.session, &view.name.session) ||
+        !arena_str(arena, asked->agent, &view.asked.agent) ||
+        !arena_str(arena, asked->question, &view.asked.question) ||
+        !arena_str(arena, asked->tool, &view.asked.tool) ||
+        !arena_str(arena, asked->args, &view.asked.args) ||
+        !arena_str(arena, asked->guards, &view.asked.guards))
+        return false;
+    view.seq = parked->seq; /* set: it is whole */
+    *ret = view;
+    return true;
+}
+
+static bool fill(const struct parked *parked, void *ctx) {
+    struct listing *listing = ctx;
+    size_t low = 0, high = listing->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (listing->views[middle].run < parked->run) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low == listing->count || listing->views[low].run != parked->run) return true;
+    if (!copy(parked, listing->arena, &listing->views[low])) listing->more = true;
+    return true;
+}
+
+size_t parking_list(struct parking *parking, const struct parking_filter *filter, size_t count,
+                    struct arena *arena, struct parked_view *ret, bool *ret_more) {
+    struct listing listing = {.views = ret, .count_max = count, .arena = arena};
+    size_t whole = 0;
+    *ret_more = false;
+    if (count == 0) return 0;
+    visit(parking, filter, choose, &listing);
+    visit(parking, filter, fill, &listing);
+    for (size_t i = 0; i < listing.count; i++) { /* who was answered meanwhile has no text */
+        if (ret[i].seq) ret[whole++] = ret[i];
+    }
+    *ret_more = listing.more;
+    return whole;
 }

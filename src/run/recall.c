@@ -2,7 +2,8 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "run/run.h"
+#include "run/effect.h"
+#include "run/inner.h"
 #include "wire/json.h"
 
 #include <stdlib.h>
@@ -14,6 +15,8 @@ struct recalled {
     uint64_t run, parent;
     int64_t started_ms;
     bool done;
+    bool unknown;     /* it was cut short while a call was out: who asks on must know */
+    bool starts_anew; /* it begins with a summary of all before it */
     struct message *messages;
     int64_t *at_ms; /* when each message came, UTC */
     size_t count, room;
@@ -90,6 +93,22 @@ static void add_done(struct recalled *run, const struct event *event) {
     run->done = true;
 }
 
+/* An edited call says what was really done. */
+static void add_edit(struct recalling *all, struct recalled *run, const struct event *event) {
+    struct json result;
+    struct err e;
+    struct str call_id = event->tool_result.call_id;
+    if (!str_starts(call_id, STR(APPROVAL_ID))) return;
+    if (!json_read(event->tool_result.result, &result, &e)) return;
+    struct json args = json_find(result, STR("args"));
+    for (size_t i = run->count; args.kind == JSON_OBJECT && i-- > 0;) {
+        struct message *call = &run->messages[i];
+        bool meant = call->role == MESSAGE_TOOL_CALL &&
+                     str_equal(call->call_id, str_skip(call_id, strlen(APPROVAL_ID)));
+        if (meant && arena_str(all->answers, args.raw, &call->text)) break;
+    }
+}
+
 /* The answer to a question is a result for the model, and the human's words. */
 static void add_result(struct recalling *all, struct recalled *run, const struct event *event) {
     int64_t at_ms = run->started_ms + event->at_ms;
@@ -104,6 +123,11 @@ static void add_result(struct recalling *all, struct recalled *run, const struct
             call->role == MESSAGE_TOOL_CALL && str_equal(call->call_id, message.call_id);
         if (asked) message.tool = call->tool;
     }
+    run->unknown = run->unknown || effect_is_unknown(message.text);
+    if (message.tool.len == 0) { /* a human's word about a call: not for the model */
+        add_edit(all, run, event);
+        return;
+    }
     add_message(run, message, at_ms);
     struct message words = {.role = MESSAGE_USER};
     struct json result;
@@ -112,6 +136,14 @@ static void add_result(struct recalling *all, struct recalled *run, const struct
         json_str(json_find(result, STR("answer")), all->answers, &words.text)) {
         add_message(run, words, at_ms);
     }
+}
+
+/* The turn's own words come behind the summary that it begins with. */
+static void add_summary(struct recalled *run, const struct event *event) {
+    if (!str_equal(event->item.type, STR(SUMMARY_ITEM))) return;
+    struct message summary = {.role = MESSAGE_USER, .text = event->item.bytes};
+    insert(run, 0, &summary, &run->started_ms, 1);
+    run->starts_anew = true;
 }
 
 static void add_event(struct recalling *all, struct recalled *run, const struct event *event) {
@@ -132,6 +164,7 @@ static void add_event(struct recalling *all, struct recalled *run, const struct 
         add_message(run, message, at_ms);
         break;
     case EVENT_APPROVAL:
+        if (event->approval.guards.len) break;
         message.role = MESSAGE_TOOL_CALL;
         message.call_id = event->approval.call_id;
         message.tool = STR(APPROVAL_TOOL);
@@ -139,6 +172,7 @@ static void add_event(struct recalling *all, struct recalled *run, const struct 
         add_message(run, message, at_ms);
         break;
     case EVENT_TOOL_RESULT: add_result(all, run, event); break;
+    case EVENT_ITEM: add_summary(run, event); break;
     case EVENT_DONE: add_done(run, event); break;
     default: break;
     }
@@ -169,6 +203,10 @@ static size_t place_of_child(const struct recalled *parent, int64_t at_ms) {
     return parent->count;
 }
 
+static bool is_remembered(const struct recalled *run) {
+    return run->done || run->unknown;
+}
+
 /* The nearest run around `child` that is remembered, or NULL: a run that failed leaves its
  * children to whoever lent it the session. */
 static struct recalled *lender_of(struct recalling *all, const struct recalled *child) {
@@ -176,7 +214,7 @@ static struct recalled *lender_of(struct recalling *all, const struct recalled *
     for (size_t i = (size_t)(child - all->runs); parent && i-- > 0;) {
         struct recalled *run = &all->runs[i];
         if (run->run != parent) continue;
-        if (run->done) return run;
+        if (is_remembered(run)) return run;
         parent = run->parent;
     }
     return NULL;
@@ -186,7 +224,7 @@ static struct history *assemble(struct recalling *all) {
     /* A child started after its parent: from the end on, so that grandchildren come first. */
     for (size_t i = all->count; i-- > 0;) {
         struct recalled *child = &all->runs[i];
-        struct recalled *lender = child->done ? lender_of(all, child) : NULL;
+        struct recalled *lender = is_remembered(child) ? lender_of(all, child) : NULL;
         if (!lender) continue;
         size_t place = place_of_child(lender, child->started_ms);
         insert(lender, place, child->messages, child->at_ms, child->count);
@@ -194,9 +232,10 @@ static struct history *assemble(struct recalling *all) {
     struct history *history = history_new();
     for (size_t i = 0; i < all->count; i++) {
         struct recalled *run = &all->runs[i];
-        if (!run->done || lender_of(all, run)) continue;
-        struct history *longer =
-            history_with(history, turn_record_new(run->run, run->messages, run->count));
+        if (!is_remembered(run) || lender_of(all, run)) continue;
+        struct turn_record *record = turn_record_new(run->run, run->messages, run->count);
+        record->starts_anew = run->starts_anew;
+        struct history *longer = history_with(history, record);
         history_unref(history);
         history = longer;
     }

@@ -11,7 +11,7 @@
 #include "store/store.h"
 
 /* `sections` as STORE_SESSION answers them: oldest run first, each run's in order. Runs that
- * failed or never ended leave nothing.
+ * failed or never ended leave nothing, unless a call of theirs may have had its effect.
  * errors  ERR_DATA_LOSS a section does not decode */
 MUST_CHECK bool recall_history(const struct store_section *sections, size_t count,
                                struct history **ret, struct err *e);

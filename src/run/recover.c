@@ -1,11 +1,15 @@
 #include "run/recover.h"
 
 #include "base/mem.h"
+#include "run/effect.h"
 #include "run/revive.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
+#define UNKNOWN_MAX_BYTES                                                                      \
+    (4 * MIB)                    /* a run has a hundred calls, of some hundred bytes each      \
+                                  */
 #define RUN_MAX_BYTES (16 * MIB) /* of a run that is made anew */
 
 struct recovery {
@@ -42,7 +46,23 @@ static void on_written(struct store_write *write, const struct err *failed, void
     finish(ctx, failed);
 }
 
-static void add_interrupted(struct recovery *recovery, uint64_t run, uint64_t seq) {
+/* What came of the calls that were out is for the next turn to know. */
+static void add_unknown(struct recovery *recovery, const struct store_load *load,
+                        struct buf *bytes) {
+    struct effect_calls calls;
+    effect_calls_init(&calls);
+    bool whole = true;
+    for (size_t i = 0; i < load->section_count && whole; i++) {
+        whole = effect_calls_read(&calls, load->sections[i].events);
+    }
+    effect_calls_settle(&calls);
+    for (size_t i = 0; i < calls.count; i++) effect_append_unknown(&calls.calls[i], bytes);
+    recovery->found.effects_unknown += calls.count;
+    effect_calls_done(&calls);
+}
+
+static void add_interrupted(struct recovery *recovery, const struct store_load *load,
+                            uint64_t run, uint64_t seq) {
     struct event event = {
         .kind = EVENT_FAILED,
         .agent = STR_EMPTY,
@@ -50,9 +70,10 @@ static void add_interrupted(struct recovery *recovery, uint64_t run, uint64_t se
                    STR_INIT("the server stopped while this turn was running; ask again")}};
     struct store_row *row = &recovery->write.rows[recovery->write.row_count++];
     struct buf bytes;
-    buf_init(&bytes, 4 * KIB);
-    buf_init(&row->bytes, 8 * KIB);
+    buf_init(&bytes, UNKNOWN_MAX_BYTES);
+    buf_init(&row->bytes, UNKNOWN_MAX_BYTES + KIB);
     row->run = run;
+    if (!load->more) add_unknown(recovery, load, &bytes);
     bool fits = event_encode(&event, &bytes) &&
                 store_section_append(&row->bytes, run, seq, buf_str(&bytes));
     assert(fits);
@@ -84,7 +105,7 @@ static void on_run(struct store_load *load, const struct err *failed, void *ctx)
     if (waits && run_revive(recovery->host, left->run, load->sections, load->section_count)) {
         recovery->found.waiting++;
     } else {
-        add_interrupted(recovery, left->run, left->first_seq + 1);
+        add_interrupted(recovery, load, left->run, left->first_seq + 1);
     }
     arena_free(load->arena);
     look_at_next(recovery);

@@ -14,6 +14,7 @@
 
 struct recovered {
     size_t interrupted, waiting; /* runs */
+    size_t effects_unknown;      /* calls of theirs that were made and not answered */
 };
 
 /* Once: what was found, or what kept it from being taken up. */

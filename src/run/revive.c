@@ -40,11 +40,12 @@ bool revive_waits(const struct store_section *sections, size_t count) {
 
 struct revival {
     struct run *run;
-    size_t reply_from;   /* where in run->reply the newest reply begins */
-    size_t reply_at;     /* index of its message; SIZE_MAX: it said nothing */
-    struct str speaker;  /* who replied, while `calling` */
-    bool calling;        /* its calls are read, none of their results yet */
-    bool only_transfers; /* so its part is over */
+    size_t reply_from;          /* where in run->reply the newest reply begins */
+    size_t reply_at;            /* index of its message; SIZE_MAX: it said nothing */
+    struct str speaker;         /* who replied, while `calling` */
+    bool calling;               /* its calls are read, none of their results yet */
+    bool only_transfers;        /* so its part is over */
+    struct str dialect, opaque; /* of the reply that comes, or empty */
 };
 
 static bool take_started(struct run *run, const struct event *event) {
@@ -69,6 +70,14 @@ static bool end_reply(struct revival *revival, struct str agent) {
     revival->calling = revival->only_transfers = true;
     revival->reply_at = SIZE_MAX;
     if (!run_keep(run, agent, &revival->speaker)) return false;
+    run->call_count = run->calls_answered = 0;
+    if (revival->dialect.len) {
+        run_add_message(run, (struct message){.role = MESSAGE_OPAQUE,
+                                              .agent = revival->speaker,
+                                              .tool = revival->dialect,
+                                              .text = revival->opaque});
+        revival->dialect = STR_EMPTY;
+    }
     if (str_trim(reply).len == 0) return true;
     message.agent = revival->speaker;
     if (!run_keep(run, reply, &message.text)) return false;
@@ -126,15 +135,71 @@ static struct str tool_of(const struct run *run, struct str call_id) {
 }
 
 static bool take_tool_call(struct revival *revival, const struct event *event) {
+    struct run *run = revival->run;
     if (!revival->calling && !end_reply(revival, event->agent)) return false;
     if (!str_equal(event->tool_call.tool, STR(TRANSFER_TOOL))) revival->only_transfers = false;
-    return add_call(revival->run, event->agent, event->tool_call.call_id, event->tool_call.tool,
-                    event->tool_call.args);
+    if (!add_call(run, event->agent, event->tool_call.call_id, event->tool_call.tool,
+                  event->tool_call.args))
+        return false;
+    const struct message *message = &run->messages[run->message_count - 1];
+    run->calls = mem_resize(run->calls, (run->call_count + 1) * sizeof(struct call));
+    run->call_room = run->call_count + 1;
+    run->calls[run->call_count++] = (struct call){.run = run,
+                                                  .call_id = message->call_id,
+                                                  .tool = message->tool,
+                                                  .args = message->text,
+                                                  .state = CALL_PENDING,
+                                                  .asks = event->tool_call.held};
+    return true;
+}
+
+static struct call *call_named(struct run *run, struct str call_id) {
+    for (size_t i = 0; i < run->call_count; i++) {
+        if (str_equal(run->calls[i].call_id, call_id)) return &run->calls[i];
+    }
+    return NULL;
+}
+
+static bool is_decision(struct run *run, const struct event *event) {
+    struct str call_id = event->tool_result.call_id;
+    return str_starts(call_id, STR(APPROVAL_ID)) && !call_named(run, call_id);
+}
+
+/* A human's word about a call; what he changed is what was done. */
+static bool take_decision(struct revival *revival, const struct event *event) {
+    struct run *run = revival->run;
+    struct str call_id = str_skip(event->tool_result.call_id, strlen(APPROVAL_ID));
+    struct call *call = call_named(run, call_id);
+    struct json result;
+    struct err e;
+    if (!call || !json_read(event->tool_result.result, &result, &e)) return true;
+    call->asks = false;
+    run->guarded = NULL;
+    struct json args = json_find(result, STR("args"));
+    if (args.kind != JSON_OBJECT) return true;
+    if (!run_keep(run, args.raw, &call->args)) return false;
+    for (size_t i = run->message_count; i-- > 0;) {
+        struct message *message = &run->messages[i];
+        if (message->role != MESSAGE_TOOL_CALL) continue;
+        if (str_equal(message->call_id, call_id)) message->text = call->args;
+    }
+    return true;
+}
+
+/* What only the reply's provider understands. */
+static bool take_item(struct revival *revival, const struct event *event) {
+    struct str prefix = STR(OPAQUE_ITEM);
+    if (!str_starts(event->item.type, prefix)) return true;
+    return run_keep(revival->run, str_skip(event->item.type, prefix.len), &revival->dialect) &&
+           run_keep(revival->run, event->item.bytes, &revival->opaque);
 }
 
 static bool take_result(struct revival *revival, const struct event *event) {
     struct run *run = revival->run;
     if (!end_calls(revival)) return false;
+    struct call *call = call_named(run, event->tool_result.call_id);
+    if (call && call->state != CALL_ANSWERED) run->calls_answered++;
+    if (call) call->state = CALL_ANSWERED;
     struct message message = {.role = MESSAGE_TOOL_RESULT, .error = event->tool_result.error};
     struct message words = {.role = MESSAGE_USER};
     message.tool = tool_of(run, event->tool_result.call_id);
@@ -154,11 +219,23 @@ static bool take_result(struct revival *revival, const struct event *event) {
     return true;
 }
 
+/* A call waits for a human: it stands among those of its reply. */
+static bool take_guard(struct revival *revival, const struct event *event) {
+    struct run *run = revival->run;
+    run->guarded = call_named(run, event->approval.guards);
+    run->calls_seq = event->seq;
+    return run->guarded && run_keep(run, event->approval.question, &run->question) &&
+           run_keep(run, event->approval.call_id, &run->question_id);
+}
+
 static bool take_approval(struct revival *revival, const struct event *event) {
     struct run *run = revival->run;
     const struct agent *agent = engine_agent(run->engine, event->agent);
-    if (!agent || !end_reply(revival, event->agent)) return false;
+    if (!agent) return false;
     run->agent = agent;
+    run->asked_ms = run->started_ms + (uint64_t)event->at_ms;
+    if (event->approval.guards.len) return take_guard(revival, event);
+    if (!end_reply(revival, event->agent)) return false;
     free(run->calls);
     run->calls = MEM_NEW(struct call);
     run->call_count = run->call_room = 1;
@@ -182,9 +259,15 @@ static bool take(const struct event *event, void *ctx) {
     switch (event->kind) {
     case EVENT_STARTED: return take_started(run, event);
     case EVENT_TEXT: return buf_append(&run->reply, event->text.text);
-    case EVENT_USAGE: run->model_calls++; return true;
+    case EVENT_USAGE:
+        run->model_calls++;
+        run_count_usage(run, &event->usage);
+        return true;
     case EVENT_TOOL_CALL: return take_tool_call(revival, event);
-    case EVENT_TOOL_RESULT: return take_result(revival, event);
+    case EVENT_TOOL_RESULT:
+        return is_decision(run, event) ? take_decision(revival, event)
+                                       : take_result(revival, event);
+    case EVENT_ITEM: return take_item(revival, event);
     case EVENT_APPROVAL: return take_approval(revival, event);
     default: return true;
     }
@@ -202,7 +285,7 @@ static void put_history_first(struct run *run) {
     memmove(run->messages + before, run->messages, run->message_count * sizeof(struct message));
     history_messages(history, run->messages);
     run->message_count += before;
-    run->turn_start = before;
+    run->turn_start = run->record_start = before;
     for (size_t i = 0; i < run->said_count; i++) run->said[i].index += before;
 }
 
@@ -217,11 +300,12 @@ bool run_revive(struct run_host *host, uint64_t id, const struct store_section *
                 size_t count) {
     uint64_t last_seq = 0;
     if (!walk(sections, count, note_seq, &last_seq)) return false;
-    struct run *run = run_new(host, &host->engine->agents[0], id, last_seq);
+    struct run *run = run_new(host, host->engine, &host->engine->agents[0], id, last_seq);
     run->state = RUN_WAITING; /* as it was left */
     run->reviving = run->calls_made = true;
     struct revival revival = {.run = run};
-    if (!walk(sections, count, take, &revival) || run->ending_seq || !run->asks_human) {
+    if (!walk(sections, count, take, &revival) || run->ending_seq ||
+        !(run->asks_human || run->guarded)) {
         run_discard(run);
         return false;
     }

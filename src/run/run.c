@@ -11,6 +11,7 @@
 
 #define JOURNAL_WINDOW_BYTES (512 * KIB)
 #define RUN_COUNTER_BITS 20
+#define INTERRUPT_MAX 64 /* turns that one message takes the place of */
 
 #define TO(state) (1u << (state))
 #define CUT_SHORT (TO(RUN_FAILED) | TO(RUN_CANCELLED))
@@ -67,6 +68,7 @@ void run_unref(struct run *run) {
     free(run->said);
     buf_done(&run->reply);
     buf_done(&run->turns);
+    buf_done(&run->summary);
     arena_free(run->arena);
     engine_unref(run->engine);
     free(run);
@@ -86,7 +88,7 @@ struct journal *run_journal(const struct run *run) {
 
 /* Ids rise with time, so that the newest rows of a table lie together: milliseconds of UTC,
  * then a counter that keeps them apart. */
-static uint64_t next_id(struct engine *engine) {
+uint64_t run_next_id(struct engine *engine) {
     _Atomic uint64_t *last_run = session_table_last_run(engine->sessions);
     uint64_t now = (uint64_t)clock_unix_ms() << RUN_COUNTER_BITS;
     uint64_t last = atomic_load_explicit(last_run, memory_order_relaxed), id;
@@ -140,8 +142,8 @@ static struct turn_record *make_record(const struct run *run) {
     const struct message *all = run->messages;
     size_t kept = 0;
     struct message *messages =
-        mem_zero(run->message_count - run->turn_start, sizeof(struct message));
-    for (size_t i = run->turn_start; i < run->message_count; i++) {
+        mem_zero(run->message_count - run->record_start, sizeof(struct message));
+    for (size_t i = run->record_start; i < run->message_count; i++) {
         bool before_call = all[i].role == MESSAGE_AGENT && i + 1 < run->message_count &&
                            all[i + 1].role == MESSAGE_TOOL_CALL &&
                            !str_equal(all[i + 1].tool, STR(TRANSFER_TOOL));
@@ -150,15 +152,24 @@ static struct turn_record *make_record(const struct run *run) {
         messages[kept++].text = said_at(run, i);
     }
     struct turn_record *record = turn_record_new(run->id, messages, kept);
+    record->starts_anew = run->record_start < run->turn_start;
     free(messages);
     return record;
+}
+
+/* Nobody finds it as a live run any more. */
+static void leave_tables(struct run *run) {
+    struct session_table *sessions = run->engine->sessions;
+    directory_remove(session_table_directory(sessions), &run->live);
+    if (run->claim.run) claims_remove(session_table_claims(sessions), &run->claim);
 }
 
 /* The terminal event is on disk (or will never be): the run is over. */
 static void settle(void *ctx) {
     struct run *run = ctx;
     run_move(run, run->ending);
-    directory_remove(session_table_directory(run->engine->sessions), &run->live);
+    run_leave_place(run);
+    leave_tables(run);
     if (run->leased) {
         run->leased = false;
         session_release(&run->lease, run->state == RUN_DONE ? make_record(run) : NULL);
@@ -166,8 +177,13 @@ static void settle(void *ctx) {
     run_unref(run);
 }
 
-/* Give up waiting for the session, unless its answer is on its way. */
+/* Give up waiting for a place or for the session, unless the answer is on its way. */
 static void stop_waiting(struct run *run) {
+    struct crowd *crowd = session_table_crowd(run->engine->sessions);
+    if (run->place.throng && crowd_withdraw(crowd, &run->place)) {
+        run_unref(run);
+        return; /* the session comes behind the place */
+    }
     if (!run->waits || !session_withdraw(&run->lease)) return;
     run->waits = false;
     run_unref(run);
@@ -178,6 +194,7 @@ static void end_with(struct run *run, enum run_state ending, struct event *event
     run_stop_asking(run);
     run_stop_working(run);
     timer_stop(&run->limit);
+    timer_stop(&run->alone);
     /* A turn that never began is nobody's memory.
      * NOLINTNEXTLINE(clang-analyzer-unix.Malloc): settle() still has a reference */
     if (run->state == RUN_QUEUED) journal_retract(run->journal);
@@ -231,7 +248,17 @@ static void on_pace(bool hold, void *ctx) {
 }
 
 static void on_limit(void *ctx) {
-    run_fail(ctx, ERR_DEADLINE_EXCEEDED, STR("TURN_TIMEOUT"),
+    struct run *run = ctx;
+    if (run->state == RUN_WAITING) {
+        run_work_expired(run);
+        return;
+    }
+    if (run->state == RUN_QUEUED) {
+        run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("WORKSPACE_TURNS"),
+                 STR("as many turns of this workspace are running as may; try again later"));
+        return;
+    }
+    run_fail(run, ERR_DEADLINE_EXCEEDED, STR("TURN_TIMEOUT"),
              STR("the turn took longer than its limit"));
 }
 
@@ -255,7 +282,7 @@ static void begin(struct run *run) {
     run->message_room = history->message_count + 16;
     run->messages = mem_resize(run->messages, run->message_room * sizeof(struct message));
     history_messages(history, run->messages);
-    run->message_count = run->turn_start = history->message_count;
+    run->message_count = run->turn_start = run->record_start = history->message_count;
     if (run->sticky) run->agent = last_speaker(run);
     run_add_message(run, (struct message){.role = MESSAGE_USER, .text = run->text});
     struct event started = {.kind = EVENT_STARTED,
@@ -265,7 +292,9 @@ static void begin(struct run *run) {
                                         .text = run->text,
                                         .contract = run->contract,
                                         .parent = run->lease.parent,
-                                        .unix_ms = clock_unix_ms()}};
+                                        .unix_ms = clock_unix_ms(),
+                                        .key = run->claim.name.key,
+                                        .print = run->claim.print}};
     run->started_ms = loop_now_ms(run->host->loop);
     run_append(run, &started);
     timer_start(&run->limit, run->engine->limits.turn_max_ms);
@@ -307,19 +336,21 @@ static const struct lease_events lease_events = {on_granted, on_refused, on_chil
 
 /* --- start and stop ----------------------------------------------------------------------- */
 
-struct run *run_new(struct run_host *host, const struct agent *agent, uint64_t id,
-                    uint64_t last_seq) {
+struct run *run_new(struct run_host *host, struct engine *engine, const struct agent *agent,
+                    uint64_t id, uint64_t last_seq) {
     struct run *run = MEM_NEW(struct run);
     run->refs = 1;
     run->host = host;
-    run->engine = engine_ref(host->engine);
+    run->engine = engine_ref(engine);
     run->id = id;
     run->agent = agent;
     run->arena = arena_new(run->engine->limits.memory_max_bytes);
     run->started_ms = loop_now_ms(host->loop);
     buf_init(&run->reply, run->engine->limits.reply_max_bytes);
     buf_init(&run->turns, run->engine->limits.memory_max_bytes);
+    buf_init(&run->summary, SUMMARY_MAX_BYTES);
     timer_init(&run->limit, host->loop, on_limit, run);
+    timer_init(&run->alone, host->loop, run_alone, run);
     task_init(&run->settle, settle, run);
     run->lease =
         (struct lease){.loop = host->loop, .run = run->id, .events = &lease_events, .ctx = run};
@@ -346,14 +377,17 @@ static bool copy_request(struct run *run, const struct run_request *request) {
            arena_str(arena, request->name.session, &run->name.session) &&
            arena_str(arena, request->text, &run->text) &&
            arena_str(arena, request->system, &run->system) &&
-           arena_str(arena, request->contract, &run->contract);
+           arena_str(arena, request->contract, &run->contract) &&
+           arena_str(arena, request->key, &run->claim.name.key) &&
+           arena_str(arena, request->print, &run->claim.print);
 }
 
-static void cancel_live(struct str why, void *ctx) {
-    run_cancel(ctx, why);
+static void leave_live(struct leaving leaving, struct str why, void *ctx) {
+    run_leave(ctx, leaving, why);
 }
 
 void run_enter_directory(struct run *run) {
+    if (run->live.run) return; /* it waited for its place there */
     run->live = (struct live){.run = run->id,
                               .journal = run->journal,
                               .loop = run->host->loop,
@@ -361,7 +395,7 @@ void run_enter_directory(struct run *run) {
                               .user = run->name.user,
                               .session = run->name.session,
                               .state = (int)run->state,
-                              .cancel = cancel_live,
+                              .leave = leave_live,
                               .ctx = run};
     list_init(&run->live.link);
     directory_add(session_table_directory(run->engine->sessions), &run->live);
@@ -369,13 +403,109 @@ void run_enter_directory(struct run *run) {
 
 /* A run that never was: nobody has seen it. */
 void run_discard(struct run *run) {
+    run_leave_place(run);
     run->state = RUN_CANCELLED;
     run_unref(run);
 }
 
+/* A newer message takes the place of those that are being answered. */
+static void interrupt_others(struct run *run) {
+    uint64_t others[INTERRUPT_MAX];
+    struct directory *directory = session_table_directory(run->engine->sessions);
+    size_t count = session_before(&run->lease, others, INTERRUPT_MAX);
+    for (size_t i = 0; i < count; i++) {
+        directory_cancel(directory, others[i],
+                         STR("a newer message of the session took its place"));
+    }
+}
+
+/* --- the session -------------------------------------------------------------------------- */
+
+/* False: it is refused, and nothing has begun. */
+static bool start_in_session(struct run *run, enum session_policy policy, struct err *e) {
+    switch (session_acquire(run->engine->sessions, &run->name, policy, &run->lease, e)) {
+    case SESSION_REFUSED: return false;
+    case SESSION_WAITS:
+        run_enter_directory(run);
+        run->waits = true;
+        run_ref(run); /* for the answer that will come */
+        if (policy == SESSION_INTERRUPT) interrupt_others(run);
+        break;
+    case SESSION_GRANTED:
+        run_enter_directory(run);
+        begin(run);
+        break;
+    }
+    return true;
+}
+
+/* --- a place in its workspace ------------------------------------------------------------- */
+
+void run_leave_place(struct run *run) {
+    if (!run->place.throng) return; /* it needed none */
+    crowd_leave(session_table_crowd(run->engine->sessions), &run->place);
+}
+
+/* There is one: the session is asked for now. */
+static void on_place(void *ctx) {
+    struct run *run = ctx;
+    struct err e;
+    timer_stop(&run->limit);
+    if (run->ending_seq) { /* it ended while the answer was on its way */
+        run_leave_place(run);
+    } else if (!start_in_session(run, run->policy, &e)) {
+        run_fail(run, e.code, err_name(e.code), err_text(&e));
+    }
+    run_unref(run);
+}
+
+/* A turn beside others of its session runs inside one of them, or behind it: it needs no place
+ * of its own, and must not wait for one that they have. */
+static bool take_place(struct run *run) {
+    const struct session_name *name = &run->name;
+    unsigned places_max = run->engine->limits.workspace_turns_max;
+    struct session_runs others;
+    if (places_max == 0) return true;
+    directory_of_session(session_table_directory(run->engine->sessions), name->workspace,
+                         name->user, name->session, &others);
+    if (others.count) return true;
+    run->place = (struct place){.loop = run->host->loop, .granted = on_place, .ctx = run};
+    return crowd_enter(session_table_crowd(run->engine->sessions), name->workspace, places_max,
+                       &run->place);
+}
+
+static void wait_for_place(struct run *run, enum session_policy policy) {
+    run_enter_directory(run);
+    run_ref(run); /* for the answer that will come */
+    run->policy = policy;
+    timer_start(&run->limit, run->engine->limits.place_max_ms);
+}
+
+/* As start_in_session(), behind the others of its workspace where they are many. */
+static bool start_in_place(struct run *run, enum session_policy policy, struct err *e) {
+    if (take_place(run)) return start_in_session(run, policy, e);
+    wait_for_place(run, policy);
+    return true;
+}
+
+/* The key's lock is held meanwhile: whoever has the same key finds this run, or none. */
+static bool start_claimed(struct run *run, const struct run_request *request, struct err *e) {
+    struct claims *claims = session_table_claims(run->engine->sessions);
+    struct claim_name *name = &run->claim.name;
+    name->workspace = run->name.workspace;
+    name->user = run->name.user;
+    if (!claims_begin(claims, name, request->key_mark)) {
+        return err_set(e, ERR_ALREADY_EXISTS, "another request with this key came first");
+    }
+    bool started = start_in_place(run, request->policy, e);
+    if (started) run->claim.run = run->id;
+    claims_end(claims, name, started ? &run->claim : NULL);
+    return started;
+}
+
 bool run_start(struct run_host *host, const struct run_request *request, struct run **ret,
                struct err *e) {
-    const struct engine *engine = host->engine;
+    struct engine *engine = request->engine ? request->engine : host->engine;
     assert(engine->agents);
     const struct agent *agent =
         request->agent.len ? engine_agent(engine, request->agent) : &engine->agents[0];
@@ -389,23 +519,18 @@ bool run_start(struct run_host *host, const struct run_request *request, struct 
         return err_set(e, ERR_NOT_FOUND, "no agent named '" STR_FMT "'%s",
                        STR_ARG(str_head(request->agent, 80)), nearest_hint(&nearest, hint));
     }
-    struct run *run = run_new(host, agent, next_id(host->engine), 0);
+    struct run *run = run_new(host, engine, agent, run_next_id(engine), 0);
     run->sticky = request->sticky;
+    run->addressed = agent != &engine->agents[0];
     if (!copy_request(run, request)) {
         run_discard(run);
         return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
     }
-    switch (session_acquire(engine->sessions, &run->name, request->policy, &run->lease, e)) {
-    case SESSION_REFUSED: run_discard(run); return false;
-    case SESSION_WAITS:
-        run_enter_directory(run);
-        run->waits = true;
-        run_ref(run); /* for the answer that will come */
-        break;
-    case SESSION_GRANTED:
-        run_enter_directory(run);
-        begin(run);
-        break;
+    bool started = run->claim.name.key.len ? start_claimed(run, request, e)
+                                           : start_in_place(run, request->policy, e);
+    if (!started) {
+        run_discard(run);
+        return false;
     }
     *ret = run_ref(run);
     return true;
@@ -426,7 +551,9 @@ static bool leave_waiting(struct run *run) {
     } else if (!session_unpark(run->engine->sessions, &run->parked)) {
         return false;
     }
-    directory_remove(session_table_directory(run->engine->sessions), &run->live);
+    leave_tables(run);
+    timer_stop(&run->limit);
+    timer_stop(&run->alone);
     assert(run->refs > 1);
     run->refs--; /* what was parked held one */
     run_discard(run);

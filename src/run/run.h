@@ -19,6 +19,7 @@
 
 #include "journal/journal.h"
 #include "run/engine.h"
+#include "run/leaving.h"
 
 struct run;
 
@@ -39,18 +40,23 @@ enum run_state {
 
 /* Copied; the caller keeps its own. */
 struct run_request {
+    struct engine *engine; /* a reference is taken; NULL: the host's */
     struct session_name name;
     struct str agent;    /* slug, or empty: the Manager */
     struct str text;     /* what the caller says; not empty */
     struct str system;   /* overrides the agent's instructions for this turn, not stored */
     struct str contract; /* which wire it came in by */
     enum session_policy policy;
-    bool sticky; /* who spoke last in the session takes the turn, if it is still there */
+    bool sticky;       /* who spoke last in the session takes the turn, if it is still there */
+    struct str key;    /* the caller's idempotency key, at most CLAIM_KEY_MAX_BYTES; or empty */
+    struct str print;  /* with it: the request's fingerprint, at most CLAIM_PRINT_BYTES */
+    uint64_t key_mark; /* with it: from claims_look(), before the store was asked */
 };
 
 /* Start a turn. The answer has one reference for the caller; its journal can be read at once,
  * and the first event comes when the session is ours.
- * errors  ERR_NOT_FOUND no such agent; ERR_INVALID_ARGUMENT, ERR_ABORTED,
+ * errors  ERR_ALREADY_EXISTS the key was taken since it was looked at: look again;
+ *         ERR_NOT_FOUND no such agent; ERR_INVALID_ARGUMENT, ERR_ABORTED,
  *         ERR_RESOURCE_EXHAUSTED as session_acquire() */
 MUST_CHECK bool run_start(struct run_host *host, const struct run_request *request,
                           struct run **ret, struct err *e);
@@ -64,6 +70,10 @@ struct journal *run_journal(const struct run *run);
 
 /* Stop it as soon as possible; `why` is a sentence. Harmless once it has begun to end. */
 void run_cancel(struct run *run, struct str why);
+
+/* The caller goes away: do with the run as `leaving` says; `why` is for a run that is cancelled
+ * by it. Once it was detached, that it waits for a human or is read by somebody keeps it. */
+void run_leave(struct run *run, struct leaving leaving, struct str why);
 
 /* Cancel every run of a host. One that waits for a human and is stored is left as it is: the
  * next process takes it up. */

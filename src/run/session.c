@@ -3,6 +3,8 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "journal/journal.h"
+#include "run/claims.h"
+#include "run/crowd.h"
 #include "run/directory.h"
 #include "run/recall.h"
 
@@ -38,6 +40,8 @@ struct stripe {
 struct session_table {
     struct store *store;
     struct directory *directory;
+    struct claims *claims;
+    struct crowd *crowd;
     struct parking *parking;
     _Atomic uint64_t last_run;
     struct history *empty;
@@ -58,6 +62,8 @@ struct session_table *session_table_new(struct store *store) {
     table->store = store;
     table->empty = history_new();
     table->directory = directory_new();
+    table->claims = claims_new();
+    table->crowd = crowd_new();
     table->parking = parking_new();
     for (size_t i = 0; i < STRIPE_COUNT; i++) {
         struct stripe *stripe = &table->stripes[i];
@@ -91,12 +97,26 @@ void session_table_free(struct session_table *table) {
     }
     history_unref(table->empty);
     directory_free(table->directory);
+    claims_free(table->claims);
+    crowd_free(table->crowd);
     parking_free(table->parking);
     free(table);
 }
 
+struct crowd *session_table_crowd(struct session_table *table) {
+    return table->crowd;
+}
+
 struct directory *session_table_directory(struct session_table *table) {
     return table->directory;
+}
+
+struct claims *session_table_claims(struct session_table *table) {
+    return table->claims;
+}
+
+struct store *session_table_store(struct session_table *table) {
+    return table->store;
 }
 
 _Atomic uint64_t *session_table_last_run(struct session_table *table) {
@@ -364,6 +384,24 @@ enum session_answer session_acquire(struct session_table *table,
     return answer;
 }
 
+size_t session_before(struct lease *lease, uint64_t *ret_runs, size_t max) {
+    struct stripe *stripe = lease->stripe;
+    size_t count = 0;
+    pthread_mutex_lock(&stripe->lock);
+    bool waits = lease->state == LEASE_WAITING; /* else it was granted meanwhile */
+    struct lease *top = waits ? top_of(lease->session) : NULL;
+    if (top && count < max) ret_runs[count++] = top->run;
+    if (waits) {
+        LIST_EACH(&lease->session->waiters, link) {
+            struct lease *waiter = CONTAINER_OF(link, struct lease, link);
+            if (waiter == lease || count == max) break;
+            ret_runs[count++] = waiter->run;
+        }
+    }
+    pthread_mutex_unlock(&stripe->lock);
+    return count;
+}
+
 bool session_withdraw(struct lease *lease) {
     struct stripe *stripe = lease->stripe; /* its session may be gone if it was refused */
     pthread_mutex_lock(&stripe->lock);
@@ -480,6 +518,15 @@ void session_release(struct lease *lease, struct turn_record *record) {
     pthread_mutex_unlock(&stripe->lock);
 }
 
+void session_forget(struct lease *lease) {
+    struct session *session = lease->session;
+    pthread_mutex_lock(&session->stripe->lock);
+    assert(lease->state == LEASE_HELD && !lease->lender);
+    history_unref(session->history);
+    session->history = history_ref(session->stripe->table->empty);
+    pthread_mutex_unlock(&session->stripe->lock);
+}
+
 /* --- parking ------------------------------------------------------------------------------ */
 
 /* What travels to the parked run. */
@@ -514,19 +561,39 @@ static void leave_parking(struct session *session) {
     pthread_mutex_unlock(&stripe->lock);
 }
 
-bool session_answer_parked(struct session_table *table, const struct session_name *name,
-                           struct str text, struct journal **ret_journal, uint64_t *ret_seq) {
-    struct parked *parked = parking_take(table->parking, name);
-    if (!parked) return false;
+/* To a run that was taken out: it may go from now on. */
+static void send_answer(struct parked *parked, struct str text) {
     struct session *session = parked->session;
     struct answer *answer = MEM_NEW(struct answer);
     answer->parked = parked;
     answer->text = str_of(str_dup(text), text.len);
+    loop_post(parked->loop, &answer->mail, deliver_answer, answer);
+    leave_parking(session);
+}
+
+bool session_answer_parked(struct session_table *table, const struct session_name *name,
+                           struct str text, struct journal **ret_journal, uint64_t *ret_seq) {
+    struct parked *parked = parking_take(table->parking, name);
+    if (!parked) return false;
     *ret_journal = journal_ref(parked->journal);
     *ret_seq = parked->seq;
-    loop_post(parked->loop, &answer->mail, deliver_answer, answer); /* it may go from now on */
-    leave_parking(session);
+    send_answer(parked, text);
     return true;
+}
+
+enum parking_found session_answer_run(struct session_table *table,
+                                      const struct session_name *name, uint64_t run,
+                                      uint64_t seq, struct str text, parking_check_fn *check,
+                                      void *ctx) {
+    struct parked *parked;
+    enum parking_found found =
+        parking_take_run(table->parking, name, run, seq, check, ctx, &parked);
+    if (found == PARKING_TAKEN) send_answer(parked, text);
+    return found;
+}
+
+struct parking *session_table_parking(struct session_table *table) {
+    return table->parking;
 }
 
 bool session_is_parked(struct session_table *table, const struct session_name *name) {

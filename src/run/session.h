@@ -32,12 +32,15 @@ struct note;
 struct lease;
 struct journal;
 struct directory;
+struct claims;
+struct crowd;
 
 #define SESSION_DEPTH_MAX 3
 #define SESSIONS_RESIDENT_MAX 10240 /* idle ones in memory, all stripes together */
 
-/* A second turn on a session that is held: wait, or be refused (ERR_ABORTED). */
-enum session_policy { SESSION_QUEUE, SESSION_REJECT };
+/* A second turn on a session that is held: wait, be refused (ERR_ABORTED), or take its place:
+ * wait like the first, while whoever asks has those before it cancelled. */
+enum session_policy { SESSION_QUEUE, SESSION_REJECT, SESSION_INTERRUPT };
 
 enum lease_state { LEASE_IDLE, LEASE_WAITING, LEASE_HELD, LEASE_LENT, LEASE_STATE_COUNT };
 
@@ -81,6 +84,12 @@ void session_table_free(struct session_table *table); /* no lease may be out */
 /* The runs that are alive: as old as the table. */
 struct directory *session_table_directory(struct session_table *table);
 
+/* The keys of those runs, and where everything else is to be found: may be NULL. */
+struct claims *session_table_claims(struct session_table *table);
+struct store *session_table_store(struct session_table *table);
+/* How many turns of each workspace run. */
+struct crowd *session_table_crowd(struct session_table *table);
+
 /* The id given last to a run: what shares a table of sessions shares this, too. */
 _Atomic uint64_t *session_table_last_run(struct session_table *table);
 
@@ -93,6 +102,10 @@ MUST_CHECK enum session_answer session_acquire(struct session_table *table,
                                                const struct session_name *name,
                                                enum session_policy policy, struct lease *lease,
                                                struct err *e);
+
+/* The runs that `lease`, which waits, waits for: who holds the session, and who waited before.
+ * At most `max` of them; returns how many. */
+size_t session_before(struct lease *lease, uint64_t *ret_runs, size_t max);
 
 /* Stop waiting. False: too late, an answer is on its way and must be awaited. */
 MUST_CHECK bool session_withdraw(struct lease *lease);
@@ -113,6 +126,9 @@ struct turn_record **session_take_children(struct lease *lease, size_t *ret_coun
  * takes the same way. children_done does not come any more. */
 void session_release(struct lease *lease, struct turn_record *record);
 
+/* While the session is held: nothing of it is remembered any more. */
+void session_forget(struct lease *lease);
+
 /* --- a run that waits for a human --------------------------------------------------------- */
 
 /* Leave `parked` (borrowed until it is taken or withdrawn) for the session's next message.
@@ -125,6 +141,16 @@ void session_park(struct lease *lease, struct parked *parked);
  * workspace. */
 bool session_answer_parked(struct session_table *table, const struct session_name *name,
                            struct str text, struct journal **ret_journal, uint64_t *ret_seq);
+
+/* The same for one run and the approval that it waits with, as parking_take_run(). The name's
+ * user does not count. */
+MUST_CHECK enum parking_found session_answer_run(struct session_table *table,
+                                                 const struct session_name *name, uint64_t run,
+                                                 uint64_t seq, struct str text,
+                                                 parking_check_fn *check, void *ctx);
+
+/* What waits: parking_list(). */
+struct parking *session_table_parking(struct session_table *table);
 
 /* Whether a run of this session waits for a human. */
 bool session_is_parked(struct session_table *table, const struct session_name *name);

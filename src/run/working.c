@@ -1,6 +1,8 @@
 /* working: what a reply asks for is done: transfers, tools, a human's answer. */
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "run/decision.h"
 #include "run/inner.h"
 #include "wire/json.h"
 
@@ -9,12 +11,13 @@
 
 static void let_go(struct run *run);
 static void all_answered(struct run *run);
+static void make_calls(struct run *run);
 
 /* --- answers ------------------------------------------------------------------------------ */
 
 /* Record one answer; `result` is a JSON object. It is kept first: what is too large for the
  * run's memory must not reach the journal. */
-static void answer(struct call *call, struct str result, const struct err *failed) {
+void run_answer(struct call *call, struct str result, const struct err *failed) {
     struct run *run = call->run;
     struct message message = {.role = MESSAGE_TOOL_RESULT,
                               .error = failed != NULL,
@@ -40,39 +43,14 @@ static void answer_error(struct call *call, const struct err *why) {
     json_open_object(&json);
     json_member_str(&json, "error", err_text(why));
     json_close(&json);
-    answer(call, buf_str(&result), why);
+    run_answer(call, buf_str(&result), why);
     buf_done(&result);
-}
-
-/* A result that is too long for a model, as the beginning of its text: cut JSON is none. */
-static void answer_cut(struct call *call, struct str result, size_t max_bytes) {
-    struct str text = str_head(result, max_bytes);
-    struct buf cut;
-    text = str_head(text, text.len - utf8_pending(text));
-    buf_init(&cut, 6 * text.len + KIB); /* the longest escape is six bytes */
-    struct json_writer json = json_writer(&cut);
-    json_open_object(&json);
-    json_member_str(&json, "cut", text);
-    json_member_i64(&json, "bytes_in_all", (int64_t)result.len);
-    json_close(&json);
-    answer(call, buf_str(&cut), NULL);
-    buf_done(&cut);
 }
 
 /* --- transfers ---------------------------------------------------------------------------- */
 
 static bool is_transfer(const struct call *call) {
     return str_equal(call->tool, STR(TRANSFER_TOOL));
-}
-
-/* Whether `agent` may hand the turn to `target`: its delegates, and back to the Manager. */
-static bool may_transfer(const struct run *run, struct str target) {
-    const struct agent *manager = &run->engine->agents[0];
-    if (run->agent != manager && str_equal(target, manager->slug)) return true;
-    for (size_t i = 0; i < run->agent->delegate_count; i++) {
-        if (str_equal(run->agent->delegates[i], target)) return true;
-    }
-    return false;
 }
 
 static void transfer(struct call *call) {
@@ -86,13 +64,20 @@ static void transfer(struct call *call) {
         return;
     }
     const struct agent *agent = engine_agent(run->engine, target);
-    if (!agent || !may_transfer(run, target)) {
+    bool may = !run->addressed && engine_may_transfer(run->engine, run->agent, target);
+    if (!agent || !may) {
         err_set(&e, ERR_NOT_FOUND, "no agent '" STR_FMT "' to hand this to",
                 STR_ARG(str_head(target, 80)));
         answer_error(call, &e);
         return;
     }
-    answer(call, STR("{}"), NULL);
+    if (run->transfers == run->engine->limits.transfers_max) {
+        run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("TRANSFERS"),
+                 STR("the turn went from agent to agent more often than its limit allows"));
+        return;
+    }
+    run->transfers++;
+    run_answer(call, STR("{}"), NULL);
     if (!run->ending_seq) run->agent = agent;
 }
 
@@ -101,25 +86,32 @@ static void transfer(struct call *call) {
 static void on_tool_done(struct str result, const struct err *failed, void *ctx) {
     struct call *call = ctx;
     struct run *run = call->run;
+    bool too_long = !failed && result.len > run->engine->limits.result_max_bytes;
+    call->out = NULL;
+    if (too_long && run_keep_result(call, result)) return;
     run->calls_out--;
-    if (failed) {
-        answer_error(call, failed);
-    } else if (result.len > run->engine->limits.result_max_bytes) {
-        answer_cut(call, result, run->engine->limits.result_max_bytes);
-    } else {
-        answer(call, result, NULL);
-    }
-    if (!run->ending_seq) let_go(run);
+    if (failed) answer_error(call, failed);
+    if (!failed && !too_long) run_answer(call, result, NULL);
+    run_calls_go_on(run);
+}
+
+/* Whether there is such a tool, and it can be asked that. */
+static bool check_call(struct call *call, struct err *e) {
+    struct run *run = call->run;
+    call->kind = engine_agent_tool(run->engine, run->agent, call->tool);
+    if (!call->kind)
+        return err_set(e, ERR_NOT_FOUND, "tool '" STR_FMT "' not found",
+                       STR_ARG(str_head(call->tool, 80)));
+    const struct schema *schema = call->kind->schema;
+    return !schema || schema_check(schema, json_of(call->args), e) ||
+           err_add(e, "tool '" STR_FMT "' was not called: its arguments do not fit",
+                   STR_ARG(call->tool));
 }
 
 static void start_tool(struct call *call) {
     struct run *run = call->run;
-    call->kind =
-        agent_may_use(run->agent, call->tool) ? engine_tool(run->engine, call->tool) : NULL;
-    if (!call->kind) {
-        struct err e;
-        err_set(&e, ERR_NOT_FOUND, "tool '" STR_FMT "' not found",
-                STR_ARG(str_head(call->tool, 80)));
+    struct err e;
+    if (!check_call(call, &e)) {
         answer_error(call, &e);
         return;
     }
@@ -135,32 +127,61 @@ static void start_tool(struct call *call) {
         call->kind->kind->start(call->kind, run->host->loop, &request, on_tool_done, call);
 }
 
+static bool is_open(const struct run *run, const struct message *message) {
+    for (size_t i = 0; i < run->call_count; i++) {
+        const struct call *call = &run->calls[i];
+        if (call->state == CALL_ANSWERED || message->role != MESSAGE_TOOL_CALL) continue;
+        if (str_equal(call->call_id, message->call_id)) return true;
+    }
+    return false;
+}
+
 /* The conversation so far, without the open calls: what a child run sees. */
 static struct history *history_so_far(const struct run *run) {
-    size_t count = run->message_count - run->turn_start - run->call_count;
-    const struct message *turn = run->messages + run->turn_start;
-    return history_with(run->lease.history, turn_record_new(run->id, turn, count));
+    size_t count = 0;
+    struct message *turn =
+        mem_zero(run->message_count - run->turn_start, sizeof(struct message));
+    for (size_t i = run->turn_start; i < run->message_count; i++) {
+        if (!is_open(run, &run->messages[i])) turn[count++] = run->messages[i];
+    }
+    struct turn_record *record = turn_record_new(run->id, turn, count);
+    free(turn);
+    return history_with(run->lease.history, record);
 }
 
 static bool wants_tools(const struct run *run) {
     for (size_t i = 0; i < run->call_count; i++) {
-        if (!is_transfer(&run->calls[i])) return true;
+        const struct call *call = &run->calls[i];
+        if (call->state == CALL_PENDING && !call->asks && !is_transfer(call)) return true;
     }
     return false;
+}
+
+/* Nothing is out, and what is left waits for a human. */
+static bool is_settled(const struct run *run) {
+    size_t undecided = 0;
+    for (size_t i = 0; i < run->call_count; i++) {
+        undecided += run->calls[i].state == CALL_PENDING && run->calls[i].asks;
+    }
+    return run->calls_answered + undecided == run->call_count;
 }
 
 /* Start what may start; when nothing is left, go on. */
 static void let_go(struct run *run) {
     for (size_t i = 0; i < run->call_count && !run->ending_seq; i++) {
         struct call *call = &run->calls[i];
-        if (call->state != CALL_PENDING) continue;
+        if (call->state != CALL_PENDING || call->asks) continue;
         if (is_transfer(call)) {
             transfer(call);
         } else if (run->calls_out < run->engine->limits.tools_at_once) {
             start_tool(call);
         }
     }
-    if (!run->ending_seq && run->calls_answered == run->call_count) all_answered(run);
+    if (!run->ending_seq && is_settled(run)) all_answered(run);
+}
+
+void run_calls_go_on(struct run *run) {
+    if (!run->ending_seq) let_go(run);
 }
 
 /* --- the session, lent and taken back ----------------------------------------------------- */
@@ -189,11 +210,18 @@ static void all_answered(struct run *run) {
         run->lent = false;
         add_child_turns(run);
     }
-    if (!run->ending_seq) run_ask(run);
+    if (run->ending_seq) return;
+    struct call *undecided = run_undecided(run);
+    if (!undecided) {
+        run_ask(run);
+        return;
+    }
+    run_ask_human(run, undecided);
+    if (!run->host->keeper && !run->ending_seq) make_calls(run);
 }
 
 void run_work_children_done(struct run *run) {
-    if (run->lent && run->calls_answered == run->call_count) all_answered(run);
+    if (run->lent && is_settled(run)) all_answered(run);
 }
 
 /* --- a human ------------------------------------------------------------------------------ */
@@ -201,6 +229,7 @@ void run_work_children_done(struct run *run) {
 static void on_answer(struct str text, void *ctx) {
     struct run *run = ctx;
     struct err e;
+    timer_stop(&run->limit);
     bool kept = !run->ending_seq && run_keep(run, text, &run->answer);
     if (!kept) {
         run_unref(run);
@@ -218,25 +247,81 @@ static void on_answer(struct str text, void *ctx) {
     run_unref(run);
 }
 
+/* What he is asked, for those who look at what waits. */
+static struct parked_question question_of(const struct run *run) {
+    const struct call *call = run->guarded ? run->guarded : &run->calls[0];
+    struct tool *tool = run->guarded ? engine_tool(run->engine, call->tool) : NULL;
+    uint64_t max_ms = run->engine->limits.approval_max_ms;
+    uint64_t waited_ms = loop_now_ms(run->host->loop) - run->asked_ms;
+    int64_t asked_ms = clock_unix_ms() - (int64_t)waited_ms;
+    return (struct parked_question){
+        .agent = run->agent->slug,
+        .question = run->question,
+        .tool = call->tool,
+        .args = call->args,
+        .guards = run->guarded ? call->call_id : STR_EMPTY,
+        .asked_unix_ms = asked_ms,
+        .deadline_unix_ms = max_ms ? asked_ms + (int64_t)max_ms : 0,
+        .schema = tool ? tool->schema : NULL,
+    };
+}
+
 void run_wait_for_human(struct run *run) {
+    uint64_t max_ms = run->engine->limits.approval_max_ms;
+    uint64_t waited_ms = loop_now_ms(run->host->loop) - run->asked_ms;
     run->parked = (struct parked){.name = run->name,
+                                  .run = run->id,
+                                  .asked = question_of(run),
                                   .loop = run->host->loop,
                                   .journal = run->journal,
                                   .seq = run->calls_seq,
                                   .answer = on_answer,
                                   .ctx = run_ref(run)};
     session_park(&run->lease, &run->parked);
+    run_leave_place(run);
     run->leased = false;
     session_release(&run->lease, NULL);
+    if (max_ms) timer_start(&run->limit, waited_ms < max_ms ? max_ms - waited_ms : 0);
+}
+
+void run_work_expired(struct run *run) {
+    if (!session_unpark(run->engine->sessions, &run->parked)) return; /* he was faster */
+    bool yes = run->guarded && run->engine->limits.approval_expires_yes;
+    on_answer(yes ? STR("{\"decision\":\"approve\",\"reason\":\"nobody answered in time\"}")
+                  : STR("{\"decision\":\"refuse\",\"reason\":\"nobody answered in time\"}"),
+              run);
 }
 
 static void park(struct run *run) {
     run_move(run, RUN_WAITING);
-    timer_stop(&run->limit); /* a human may take his time */
+    timer_stop(&run->limit);
+    run->asked_ms = loop_now_ms(run->host->loop);
     run_wait_for_human(run);
 }
 
+/* A call that was waiting for it is made, or answered in the tool's place. */
+static void go_on_decided(struct run *run) {
+    struct call *call = run->guarded;
+    struct decision decision;
+    struct err e;
+    if (!run_take_decision(run, &decision)) return;
+    if (decision.kind == DECISION_REFUSE) {
+        err_set(&e, ERR_PERMISSION_DENIED, "a human refused this call%s%.*s",
+                decision.reason.len ? ": " : "",
+                (int)(decision.reason.len < 400 ? decision.reason.len : 400),
+                decision.reason.at);
+        answer_error(call, &e);
+    }
+    if (!run->host->keeper && !run->ending_seq) make_calls(run);
+}
+
 void run_work_answered(struct run *run) {
+    if (run->guarded) {
+        run_move(run, RUN_WORKING);
+        timer_start(&run->limit, run->engine->limits.turn_max_ms);
+        go_on_decided(run);
+        return;
+    }
     struct call *call = &run->calls[0];
     struct buf result;
     buf_init(&result, 6 * run->answer.len + KIB); /* the longest escape is six bytes */
@@ -246,7 +331,7 @@ void run_work_answered(struct run *run) {
     json_close(&json);
     run_move(run, RUN_WORKING);
     timer_start(&run->limit, run->engine->limits.turn_max_ms);
-    answer(call, buf_str(&result), NULL);
+    run_answer(call, buf_str(&result), NULL);
     buf_done(&result);
     if (run->ending_seq) return;
     run_add_message(run, (struct message){.role = MESSAGE_USER, .text = run->answer});
@@ -255,17 +340,33 @@ void run_work_answered(struct run *run) {
 
 /* --- the way in --------------------------------------------------------------------------- */
 
+static void record_question(struct run *run, const struct call *call) {
+    struct event event = {.kind = EVENT_APPROVAL,
+                          .approval = {.call_id = call->call_id,
+                                       .question = run->question,
+                                       .tool = call->tool,
+                                       .args = call->args,
+                                       .guards = STR_EMPTY}};
+    run->calls_seq = run_append(run, &event);
+}
+
+static void record_call(struct run *run, struct call *call) {
+    struct err e; /* nobody is asked about what cannot be done */
+    bool asks = agent_tool_policy(run->agent, call->tool) == TOOL_ASK;
+    call->asks = asks && check_call(call, &e);
+    struct event event = {.kind = EVENT_TOOL_CALL,
+                          .tool_call = {call->call_id, call->tool, call->args, call->asks}};
+    run->calls_seq = run_append(run, &event);
+}
+
 static void record_calls(struct run *run) {
     for (size_t i = 0; i < run->call_count; i++) {
         struct call *call = &run->calls[i];
-        struct event event = {.kind = EVENT_TOOL_CALL,
-                              .tool_call = {call->call_id, call->tool, call->args}};
         if (run->asks_human) {
-            event = (struct event){
-                .kind = EVENT_APPROVAL,
-                .approval = {call->call_id, run->question, call->tool, call->args}};
+            record_question(run, call);
+        } else {
+            record_call(run, call);
         }
-        run->calls_seq = run_append(run, &event);
         run_add_message(
             run, (struct message){.role = MESSAGE_TOOL_CALL,
                                   .agent = run->agent->slug,
@@ -278,7 +379,7 @@ static void record_calls(struct run *run) {
 /* The calls are on disk: make them. */
 static void make_calls(struct run *run) {
     run->calls_made = true;
-    if (run->asks_human) {
+    if (run->asks_human || run->guarded) {
         park(run);
         return;
     }
@@ -309,6 +410,7 @@ void run_stop_working(struct run *run) {
     for (size_t i = 0; i < run->call_count; i++) {
         struct call *call = &run->calls[i];
         if (call->state == CALL_OUT && call->out) call->kind->kind->cancel(call->out);
+        run_forget_result(call);
         call->out = NULL;
         call->state = CALL_ANSWERED;
     }

@@ -7,8 +7,9 @@
 static struct loop *loop;
 static size_t cancelled;
 
-static void count_cancel(struct str why, void *ctx) {
+static void count_cancel(struct leaving leaving, struct str why, void *ctx) {
     (void)ctx;
+    assert_int_equal(leaving.how, LEAVING_CANCELS);
     assert_str(why, "enough");
     cancelled++;
 }
@@ -55,7 +56,7 @@ static void a_cancel_reaches_the_run_on_its_own_loop_if_it_is_still_there(void *
     cancelled = 0;
     struct directory *directory = directory_new();
     struct live live = {
-        .run = 7, .journal = new_journal(), .loop = loop, .cancel = count_cancel};
+        .run = 7, .journal = new_journal(), .loop = loop, .leave = count_cancel};
     list_init(&live.link);
     directory_add(directory, &live);
     assert_false(directory_cancel(directory, 8, STR("enough")));

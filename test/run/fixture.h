@@ -132,6 +132,10 @@ FRESH void write_event(struct buf *out, const struct event *event) {
         buf_printf(out, "approval(" STR_FMT " " STR_FMT ")", STR_ARG(event->approval.call_id),
                    STR_ARG(event->approval.question));
         break;
+    case EVENT_STEP:
+        buf_printf(out, "step(" STR_FMT ")", STR_ARG(event->step.description));
+        break;
+    case EVENT_ITEM: buf_printf(out, "item(" STR_FMT ")", STR_ARG(event->item.type)); break;
     case EVENT_DONE: write_done(out, event); break;
     case EVENT_FAILED:
         buf_printf(out, "failed(%s " STR_FMT ")", err_kinds[event->failed.code].name,
@@ -145,7 +149,7 @@ FRESH void write_event(struct buf *out, const struct event *event) {
 }
 
 FRESH void write_message(struct buf *out, const struct message *message) {
-    static const char *const roles[] = {"user", "agent", "call", "result"};
+    static const char *const roles[] = {"user", "agent", "call", "result", "opaque"};
     if (out->len) buf_append_byte(out, ' ');
     buf_printf(out, "%s", roles[message->role]);
     if (message->role == MESSAGE_AGENT) buf_printf(out, "/" STR_FMT, STR_ARG(message->agent));

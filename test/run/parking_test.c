@@ -70,6 +70,124 @@ static void a_name_that_is_too_long_for_a_session_finds_nobody(void **state) {
     parking_free(parking);
 }
 
+/* --- one run, and what waits -------------------------------------------------------------- */
+
+static bool allow(const struct parked_question *asked, void *ctx) {
+    (*(size_t *)ctx)++;
+    return !str_equal(asked->tool, STR("never"));
+}
+
+static enum parking_found take_run(struct parking *parking, const char *session, uint64_t run,
+                                   uint64_t seq, size_t *checks, struct parked **ret) {
+    struct session_name name = named("w", "whoever", session);
+    return parking_take_run(parking, &name, run, seq, allow, checks, ret);
+}
+
+static void one_run_is_taken_by_its_approval_unless_it_is_not_to_be_answered_so(void **state) {
+    (void)state;
+    struct parking *parking = parking_new();
+    struct parked first, second, *taken = NULL;
+    size_t checks = 0;
+    add(parking, &first, "w", "u", "s");
+    add(parking, &second, "w", "u", "s");
+    first.run = 7, first.seq = 3;
+    second.run = 8, second.seq = 5;
+    second.asked.tool = STR("never");
+    assert_int_equal(take_run(parking, "s", 7, 4, &checks, &taken), PARKING_NOBODY);
+    assert_int_equal(take_run(parking, "s", 9, 3, &checks, &taken), PARKING_NOBODY);
+    assert_int_equal(take_run(parking, "t", 7, 3, &checks, &taken), PARKING_NOBODY);
+    assert_int_equal(checks, 0);
+    assert_int_equal(take_run(parking, "s", 8, 5, &checks, &taken), PARKING_REFUSED);
+    assert_null(taken);
+    assert_int_equal(take_run(parking, "s", 7, 3, &checks, &taken), PARKING_TAKEN);
+    assert_ptr_equal(taken, &first);
+    assert_int_equal(take_run(parking, "s", 7, 3, &checks, &taken), PARKING_NOBODY);
+    assert_int_equal(checks, 2);
+    assert_true(parking_remove(parking, &second)); /* refused: it waits on */
+    parking_free(parking);
+}
+
+#define WAITING 40
+
+static size_t list(struct parking *parking, const struct parking_filter *filter, size_t count,
+                   struct parked_view *ret, bool *ret_more) {
+    struct arena *arena = arena_new(MIB);
+    size_t found = parking_list(parking, filter, count, arena, ret, ret_more);
+    for (size_t i = 1; i < found; i++) assert_true(ret[i - 1].run < ret[i].run);
+    arena_free(arena);
+    return found;
+}
+
+static void what_waits_is_listed_the_lowest_run_first_and_no_more_than_is_wanted(void **state) {
+    (void)state;
+    static struct parked runs[WAITING];
+    static char sessions[WAITING][8];
+    struct parked_view views[WAITING];
+    struct parking *parking = parking_new();
+    bool more;
+    for (size_t i = 0; i < WAITING; i++) {
+        snprintf(sessions[i], sizeof(sessions[i]), "s%zu", i);
+        runs[i] = (struct parked){
+            .name = named(i % 2 ? "w" : "v", i % 3 ? "ann" : "bob", sessions[i]),
+            .run = 1 + i * 17 % WAITING,
+            .seq = 2};
+        parking_add(parking, &runs[i]);
+    }
+    assert_int_equal(list(parking, &(struct parking_filter){.run = 0}, WAITING, views, &more),
+                     WAITING);
+    assert_false(more);
+    for (size_t count = 1; count < WAITING; count++) {
+        assert_int_equal(list(parking, &(struct parking_filter){.run = 0}, count, views, &more),
+                         count);
+        assert_int_equal(views[count - 1].run, count);
+        assert_true(more);
+    }
+    assert_int_equal(
+        list(parking, &(struct parking_filter){.workspace = STR("w")}, WAITING, views, &more),
+        WAITING / 2);
+    assert_int_equal(
+        list(parking, &(struct parking_filter){.user = STR("bob")}, WAITING, views, &more), 14);
+    assert_int_equal(
+        list(parking, &(struct parking_filter){.session = STR("s9")}, WAITING, views, &more),
+        1);
+    assert_int_equal(list(parking, &(struct parking_filter){.run = 12}, WAITING, views, &more),
+                     1);
+    assert_int_equal(
+        list(parking, &(struct parking_filter){.workspace = STR("")}, WAITING, views, &more),
+        0);
+    for (size_t i = 0; i < WAITING; i++) assert_true(parking_remove(parking, &runs[i]));
+    parking_free(parking);
+}
+
+static void a_listing_holds_copies_and_leaves_out_what_has_no_room(void **state) {
+    (void)state;
+    struct parking *parking = parking_new();
+    struct parked_view views[3];
+    struct parked runs[3];
+    bool more;
+    static char args[6000];
+    memset(args, '1', sizeof(args));
+    for (size_t i = 0; i < 3; i++) {
+        add(parking, &runs[i], "w", "u", "s");
+        runs[i].run = i + 1;
+        runs[i].seq = 9;
+        runs[i].asked = (struct parked_question){.tool = STR("pay"), .asked_unix_ms = 5};
+    }
+    runs[1].asked.args = str_of(args, sizeof(args));
+    struct arena *arena = arena_new(4096);
+    assert_int_equal(
+        parking_list(parking, &(struct parking_filter){.run = 0}, 3, arena, views, &more), 2);
+    assert_true(more);
+    for (size_t i = 0; i < 3; i++) assert_true(parking_remove(parking, &runs[i]));
+    memset(runs, 0, sizeof(runs));
+    assert_int_equal(views[1].run, 3);
+    assert_str(views[1].asked.tool, "pay");
+    assert_str(views[1].name.session, "s");
+    assert_int_equal(views[1].asked.asked_unix_ms, 5);
+    arena_free(arena);
+    parking_free(parking);
+}
+
 /* --- two threads -------------------------------------------------------------------------- */
 
 #define RUNS 2000
@@ -115,6 +233,9 @@ int main(void) {
         cmocka_unit_test(a_run_is_found_by_its_whole_name_or_without_the_user),
         cmocka_unit_test(who_was_taken_or_went_away_is_not_there_any_more),
         cmocka_unit_test(a_name_that_is_too_long_for_a_session_finds_nobody),
+        cmocka_unit_test(one_run_is_taken_by_its_approval_unless_it_is_not_to_be_answered_so),
+        cmocka_unit_test(what_waits_is_listed_the_lowest_run_first_and_no_more_than_is_wanted),
+        cmocka_unit_test(a_listing_holds_copies_and_leaves_out_what_has_no_room),
         cmocka_unit_test(of_those_who_want_the_same_run_exactly_one_gets_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include "fake/store_fake.h"
 #include "fixture.h"
 #include "run/directory.h"
+#include "run/effect.h"
 #include "run/recover.h"
 
 /* --- a process that ends and begins again --------------------------------------------------
@@ -354,6 +355,125 @@ static void a_run_that_is_cancelled_stays_cancelled(void **state) {
     fixture_done(&f);
 }
 
+/* --- calls that a human allows, and calls that were out ------------------------------------
+ */
+
+static const struct agent_tool writing_asks[] = {{STR_INIT("write"), TOOL_ASK}};
+
+static void want_to_write(struct fixture *f) {
+    f->agents[0].tools = writing_asks;
+    f->agents[0].tool_count = 1;
+    assert_true(fake_text(asked(f), STR("now")));
+    assert_true(fake_opaque(asked(f), "odd", "[signed]"));
+    assert_true(fake_tool_call(asked(f), "c1", "write", "{\"k\":1}"));
+    assert_true(fake_tool_call(asked(f), "c2", "search", "{}"));
+    assert_true(fake_tool_call(asked(f), "c3", "write", "{\"k\":3}"));
+    fake_done(asked(f), "m");
+    turns(f);
+    fake_tool_answer(f->search, 0, "{\"hit\":1}");
+    loop_advance(f->loop, 1000);
+    turns(f);
+}
+
+static void a_call_that_waits_for_a_human_waits_on_after_a_restart(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn, first, second;
+    fixture_init(&f, true);
+    say(&turn, &f, "x");
+    want_to_write(&f);
+    end(&turn);
+    restart_and_recover(&f);
+    answer_as_human(&first, &f, "{\"decision\":\"edit\",\"args\":{\"k\":2}}");
+    assert_str(fake_tool_args(f.write, 0), "{\"k\":2}");
+    fake_tool_answer(f.write, 0, "{}");
+    loop_advance(f.loop, 1000);
+    turns(&f);
+    end(&first);
+    restart_and_recover(&f);
+    answer_as_human(&second, &f, "no");
+    assert_asked(&f, "user=x opaque=[signed] agent/manager=now call/write={\"k\":2} "
+                     "call/search={} call/write={\"k\":3} result={\"hit\":1} result={} "
+                     "result={\"error\":\"a human refused this call: no\"}!");
+    reply(&f, "well");
+    end(&second);
+    restart(&f);
+    assert_history(&f, "user=x call/write={\"k\":2} call/search={} call/write={\"k\":3} "
+                       "result={\"hit\":1} result={} "
+                       "result={\"error\":\"a human refused this call: no\"}! "
+                       "agent/manager=nowwell");
+    fixture_done(&f);
+}
+
+#define UNKNOWN                                                                                \
+    "{\"effect\":\"unknown\",\"error\":\"the server stopped while this call was out: it may "  \
+    "or "                                                                                      \
+    "may not have had its effect. Find out before you call it again\"}"
+
+/* The process dies: what it would still write never reaches the disk. */
+static void die(struct fixture *f) {
+    fake_store_always_lose(f->store, ERR_UNAVAILABLE);
+    restart(f);
+    fake_store_always_commit(f->store);
+}
+
+static void a_call_that_was_out_is_not_made_again_and_the_next_turn_knows(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    fixture_init(&f, true);
+    say(&turn, &f, "x");
+    assert_true(fake_tool_call(asked(&f), "c1", "write", "{}"));
+    assert_true(fake_tool_call(asked(&f), "c2", "search", "{}"));
+    fake_done(asked(&f), "m");
+    turns(&f);
+    assert_int_equal(fake_tool_calls(f.write), 1);
+    fake_tool_answer(f.search, 0, "{\"hit\":1}");
+    loop_advance(f.loop, 1000); /* that is on disk */
+    turns(&f);
+    end(&turn);
+    die(&f);
+    recover(&f, 0, 1);
+    assert_int_equal(fake_tool_calls(f.write), 0);
+    assert_history(&f, "user=x call/write={} call/search={} result={\"hit\":1} "
+                       "result=" UNKNOWN "!");
+    restart(&f);
+    recover(&f, 0, 0); /* told once */
+    fixture_done(&f);
+}
+
+static void a_call_that_nobody_allowed_was_never_made(void **state) {
+    (void)state;
+    struct effect_calls calls;
+    struct buf events;
+    struct event event = {
+        .kind = EVENT_TOOL_CALL,
+        .agent = STR("manager"),
+        .tool_call = {STR_INIT("c1"), STR_INIT("write"), STR_INIT("{}"), true}};
+    static const struct {
+        const char *decision;
+        size_t unknown;
+    } cases[] = {{"", 0},
+                 {"{\"decision\":\"refuse\"}", 0},
+                 {"{\"decision\":\"approve\"}", 1},
+                 {"{\"decision\":\"edit\",\"args\":{}}", 1}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        buf_init(&events, KIB);
+        assert_true(event_encode(&event, &events));
+        struct event decided = {.kind = EVENT_TOOL_RESULT,
+                                .agent = STR("manager"),
+                                .tool_result = {STR_INIT("approve-c1"),
+                                                str_from(cases[i].decision), false, STR_EMPTY}};
+        if (*cases[i].decision) assert_true(event_encode(&decided, &events));
+        effect_calls_init(&calls);
+        assert_true(effect_calls_read(&calls, buf_str(&events)));
+        effect_calls_settle(&calls);
+        assert_int_equal(calls.count, cases[i].unknown);
+        effect_calls_done(&calls);
+        buf_done(&events);
+    }
+}
+
 static void only_a_question_at_the_very_end_waits(void **state) {
     (void)state;
     struct buf events;
@@ -390,6 +510,9 @@ int main(void) {
         cmocka_unit_test(without_its_agent_it_was_interrupted),
         cmocka_unit_test(without_an_agent_that_spoke_before_it_goes_on),
         cmocka_unit_test(a_run_that_is_cancelled_stays_cancelled),
+        cmocka_unit_test(a_call_that_waits_for_a_human_waits_on_after_a_restart),
+        cmocka_unit_test(a_call_that_was_out_is_not_made_again_and_the_next_turn_knows),
+        cmocka_unit_test(a_call_that_nobody_allowed_was_never_made),
         cmocka_unit_test(only_a_question_at_the_very_end_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,6 +106,29 @@ static void an_agent_that_is_named_takes_the_turn(void **state) {
 /* --- text --------------------------------------------------------------------------------- */
 
 /* S3: every cut of a text with characters of one to four bytes. */
+static void a_turn_may_bring_an_engine_of_its_own(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    fixture_init(&f, false);
+    struct agent other = {.slug = STR("other"), .model = STR("m-2"), .provider = f.model};
+    struct engine engine = {.agents = &other,
+                            .agent_count = 1,
+                            .sessions = f.engine.sessions,
+                            .limits = run_limits_default,
+                            .refs = 1};
+    struct run_request request = request_of("hi");
+    request.engine = &engine;
+    start(&turn, &f, &request);
+    assert_int_equal(engine.refs, 2);
+    assert_str(fake_request(asked(&f))->model, "m-2");
+    reply(&f, "hello");
+    assert_seen(&turn, "started(hi) text(hello) usage(0 -1) done(m-1 other=hello)");
+    end(&turn);
+    assert_int_equal(engine.refs, 1);
+    fixture_done(&f);
+}
+
 static void a_character_cut_between_deltas_stays_whole(void **state) {
     (void)state;
     struct str whole = STR("a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x8C\x8Az");
@@ -215,7 +238,8 @@ static void a_cancel_ends_a_run_in_every_state(void **state) {
             turns(&f);
             assert_int_equal(run_state(turn.run), where == ENDING ? RUN_FAILED : RUN_CANCELLED);
             if (where == QUEUED) assert_seen(&turn, "cancelled(he left)");
-            if (where == ASKING) assert_seen(&turn, "started(x) cancelled(he left)");
+            if (where == ASKING)
+                assert_seen(&turn, "started(x) usage(0 -1) cancelled(he left)");
             if (holder.run) {
                 reply(&f, "held");
                 end(&holder);
@@ -240,7 +264,8 @@ static void a_cancel_may_come_from_a_listener_of_the_text(void **state) {
     say(&turn, &f, "x");
     assert_true(fake_text(asked(&f), STR("1234")));
     assert_false(fake_text(asked(&f), STR("5")));
-    assert_seen(&turn, "started(x) text(1234) failed(RESOURCE_EXHAUSTED REPLY_TOO_LONG)");
+    assert_seen(&turn,
+                "started(x) text(1234) usage(0 -1) failed(RESOURCE_EXHAUSTED REPLY_TOO_LONG)");
     end(&turn);
     fixture_done(&f);
 }
@@ -272,7 +297,7 @@ static void a_model_that_fails_after_text_fails_the_turn(void **state) {
     say(&turn, &f, "x");
     fake_text(asked(&f), STR("half a"));
     fake_fail(asked(&f), ERR_UNAVAILABLE, "PROVIDER_GONE");
-    assert_seen(&turn, "started(x) text(half a) failed(UNAVAILABLE PROVIDER_GONE)");
+    assert_seen(&turn, "started(x) text(half a) usage(0 -1) failed(UNAVAILABLE PROVIDER_GONE)");
     end(&turn);
     assert_history(&f, "");
     fixture_done(&f);
@@ -293,17 +318,17 @@ static void every_limit_ends_the_turn_with_its_reason(void **state) {
         f.engine.limits.tool_calls_max = 0;
         say(&turn, &f, "x");
         assert_false(fake_tool_call(asked(&f), "c", "search", "{}"));
-        assert_seen(&turn, "started(x) failed(RESOURCE_EXHAUSTED TOOL_CALLS)");
+        assert_seen(&turn, "started(x) usage(0 -1) failed(RESOURCE_EXHAUSTED TOOL_CALLS)");
         end(&turn);
         f.engine.limits.reply_max_bytes = 0;
         say(&turn, &f, "x");
         assert_false(fake_text(asked(&f), STR("a")));
-        assert_seen(&turn, "started(x) failed(RESOURCE_EXHAUSTED REPLY_TOO_LONG)");
+        assert_seen(&turn, "started(x) usage(0 -1) failed(RESOURCE_EXHAUSTED REPLY_TOO_LONG)");
         end(&turn);
         f.engine.limits.turn_max_ms = 0;
         say(&turn, &f, "x");
         loop_advance(f.loop, 0);
-        assert_seen(&turn, "started(x) failed(DEADLINE_EXCEEDED TURN_TIMEOUT)");
+        assert_seen(&turn, "started(x) usage(0 -1) failed(DEADLINE_EXCEEDED TURN_TIMEOUT)");
         end(&turn);
         fixture_done(&f);
     }
@@ -317,12 +342,13 @@ static void repair_does_not_grow_a_reply_past_its_limit(void **state) {
     f.engine.limits.reply_max_bytes = 4;
     say(&turn, &f, "x");
     assert_false(fake_text(asked(&f), STR("a\xFF\xFF"))); /* seven bytes when repaired */
-    assert_seen(&turn, "started(x) failed(RESOURCE_EXHAUSTED REPLY_TOO_LONG)");
+    assert_seen(&turn, "started(x) usage(0 -1) failed(RESOURCE_EXHAUSTED REPLY_TOO_LONG)");
     end(&turn);
     say(&turn, &f, "x");
     assert_true(fake_text(asked(&f), STR("ab\xF0\x9F"))); /* held back, then too much */
     fake_done(asked(&f), "m");
-    assert_seen(&turn, "started(x) text(ab) failed(RESOURCE_EXHAUSTED REPLY_TOO_LONG)");
+    assert_seen(&turn,
+                "started(x) text(ab) usage(0 -1) failed(RESOURCE_EXHAUSTED REPLY_TOO_LONG)");
     end(&turn);
     fixture_done(&f);
 }
@@ -525,6 +551,150 @@ static void a_model_waits_for_the_one_who_asked(void **state) {
     fixture_done(&f);
 }
 
+/* --- a newer message -----------------------------------------------------------------------
+ */
+
+static void a_newer_message_takes_the_place_of_those_before_it(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn first, second, third;
+    struct run_request request = request_of("newest");
+    fixture_init(&f, true);
+    say(&first, &f, "old");
+    say(&second, &f, "older than it looks"); /* waits for the first */
+    request.policy = SESSION_INTERRUPT;
+    start(&third, &f, &request);
+    assert_seen(
+        &first,
+        "started(old) usage(0 -1) cancelled(a newer message of the session took its place)");
+    assert_seen(&second, "cancelled(a newer message of the session took its place)");
+    assert_asked(&f, "user=newest");
+    reply(&f, "here");
+    assert_int_equal(run_state(third.run), RUN_DONE);
+    end(&first);
+    end(&second);
+    end(&third);
+    fixture_done(&f);
+}
+
+static void a_turn_that_waits_for_a_tool_lends_its_session_to_a_newer_message(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn parent, child;
+    struct run_request request = request_of("inner");
+    fixture_init(&f, true);
+    say(&parent, &f, "outer");
+    fake_tool_call(asked(&f), "c", "search", "{}");
+    fake_done(asked(&f), "m-1");
+    turns(&f);
+    request.policy = SESSION_INTERRUPT;
+    start(&child, &f, &request);
+    reply(&f, "in");
+    fake_tool_answer(f.search, 0, "{}");
+    turns(&f);
+    reply(&f, "out");
+    assert_int_equal(run_state(parent.run), RUN_DONE);
+    assert_int_equal(run_state(child.run), RUN_DONE);
+    end(&parent);
+    end(&child);
+    fixture_done(&f);
+}
+
+/* --- places of a workspace ------------------------------------------------------------------
+ */
+
+static struct run_request in(const char *workspace, const char *session) {
+    struct run_request request = request_of("x");
+    request.name.workspace = str_from(workspace);
+    request.name.session = str_from(session);
+    return request;
+}
+
+/* M5 */
+static void one_workspace_cannot_take_the_places_of_another(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn first, second, other;
+    fixture_init(&f, true);
+    f.engine.limits.workspace_turns_max = 1;
+    struct run_request requests[] = {in("w", "a"), in("w", "b"), in("v", "a")};
+    start(&first, &f, &requests[0]);
+    start(&second, &f, &requests[1]);
+    start(&other, &f, &requests[2]);
+    assert_int_equal(run_state(first.run), RUN_ASKING);
+    assert_int_equal(run_state(second.run), RUN_QUEUED);
+    assert_int_equal(run_state(other.run), RUN_ASKING);
+    fake_done(fake_call(f.model, 0), "m");
+    turns(&f);
+    assert_int_equal(run_state(first.run), RUN_DONE);
+    assert_int_equal(run_state(second.run), RUN_ASKING);
+    while (fake_calls(f.model)) fake_done(fake_call(f.model, 0), "m");
+    turns(&f);
+    assert_int_equal(run_state(second.run), RUN_DONE);
+    end(&first);
+    end(&second);
+    end(&other);
+    fixture_done(&f);
+}
+
+static void a_place_is_waited_for_so_long_and_no_longer(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn first, second, third;
+    fixture_init(&f, true);
+    f.engine.limits.workspace_turns_max = 1;
+    struct run_request requests[] = {in("w", "a"), in("w", "b"), in("w", "c")};
+    start(&first, &f, &requests[0]);
+    start(&second, &f, &requests[1]);
+    start(&third, &f, &requests[2]);
+    run_cancel(third.run, STR("enough"));
+    turns(&f);
+    assert_int_equal(run_state(third.run), RUN_CANCELLED);
+    loop_advance(f.loop, 30000);
+    assert_seen(&second, "failed(RESOURCE_EXHAUSTED WORKSPACE_TURNS)");
+    fake_done(asked(&f), "m");
+    turns(&f);
+    assert_int_equal(run_state(first.run), RUN_DONE);
+    end(&first);
+    end(&second);
+    end(&third);
+    fixture_done(&f);
+}
+
+static void
+a_turn_inside_another_needs_no_place_and_one_that_waits_for_a_human_has_none(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn parent, child, later, other;
+    fixture_init(&f, true);
+    f.engine.limits.workspace_turns_max = 1;
+    say(&parent, &f, "outer");
+    fake_tool_call(asked(&f), "c", "search", "{}");
+    fake_done(asked(&f), "m");
+    turns(&f);
+    say(&child, &f, "inner");
+    reply(&f, "in");
+    assert_int_equal(run_state(child.run), RUN_DONE);
+    fake_tool_answer(f.search, 0, "{}");
+    turns(&f);
+    fake_approval(asked(&f), "a", "May I?");
+    fake_done(asked(&f), "m");
+    turns(&f);
+    assert_int_equal(run_state(parent.run), RUN_WAITING);
+    struct run_request request = in("w", "another");
+    start(&other, &f, &request);
+    assert_int_equal(run_state(other.run), RUN_ASKING);
+    reply(&f, "me too");
+    answer_as_human(&later, &f, "yes");
+    reply(&f, "out");
+    assert_int_equal(run_state(parent.run), RUN_DONE);
+    end(&parent);
+    end(&child);
+    end(&later);
+    end(&other);
+    fixture_done(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_moves_of_the_table_are_allowed),
@@ -532,6 +702,7 @@ int main(void) {
         cmocka_unit_test(a_turn_is_done_only_when_that_is_on_disk),
         cmocka_unit_test(a_model_that_says_nothing_leaves_no_turn),
         cmocka_unit_test(an_agent_that_is_named_takes_the_turn),
+        cmocka_unit_test(a_turn_may_bring_an_engine_of_its_own),
         cmocka_unit_test(a_character_cut_between_deltas_stays_whole),
         cmocka_unit_test(bytes_that_are_no_text_are_repaired),
         cmocka_unit_test(a_cancel_ends_a_run_in_every_state),
@@ -547,6 +718,12 @@ int main(void) {
         cmocka_unit_test(a_cancel_that_cannot_be_stored_still_ends),
         cmocka_unit_test(stopping_does_not_wait_for_a_store_that_is_gone),
         cmocka_unit_test(a_model_waits_for_the_one_who_asked),
+        cmocka_unit_test(a_newer_message_takes_the_place_of_those_before_it),
+        cmocka_unit_test(a_turn_that_waits_for_a_tool_lends_its_session_to_a_newer_message),
+        cmocka_unit_test(one_workspace_cannot_take_the_places_of_another),
+        cmocka_unit_test(a_place_is_waited_for_so_long_and_no_longer),
+        cmocka_unit_test(
+            a_turn_inside_another_needs_no_place_and_one_that_waits_for_a_human_has_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

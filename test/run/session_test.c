@@ -530,6 +530,25 @@ static void nobody_may_be_left_when_the_store_answers(void **state) {
     }
 }
 
+static void a_session_that_was_forgotten_begins_anew(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, NULL);
+    assert_int_equal(ask(&f.t[0]), SESSION_GRANTED);
+    release(&f.t[0], "first");
+    assert_int_equal(ask(&f.t[1]), SESSION_GRANTED);
+    assert_sees(&f.t[1], "first");
+    assert_int_equal(ask(&f.t[2]), SESSION_WAITS);
+    session_forget(&f.t[1].lease);
+    release(&f.t[1], NULL);
+    loop_turn(f.loop);
+    assert_int_equal(f.t[2].granted, 1);
+    assert_sees(&f.t[2], "");
+    release(&f.t[2], "second");
+    assert_remembers(f.table, f.loop, "second");
+    fixture_done(&f);
+}
+
 /* --- parking ------------------------------------------------------------------------------ */
 
 struct waiting {
@@ -811,6 +830,7 @@ int main(void) {
         cmocka_unit_test(who_comes_while_the_store_is_asked_waits_for_it),
         cmocka_unit_test(a_load_that_fails_refuses_who_waits_and_the_next_tries_again),
         cmocka_unit_test(nobody_may_be_left_when_the_store_answers),
+        cmocka_unit_test(a_session_that_was_forgotten_begins_anew),
         cmocka_unit_test(parked_runs_are_answered_the_oldest_first),
         cmocka_unit_test(who_knows_only_the_session_answers_whoever_waits_in_it),
         cmocka_unit_test(a_session_whose_run_waits_for_a_human_is_not_forgotten),

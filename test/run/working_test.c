@@ -3,6 +3,7 @@
 #include "fake/provider_fake.h" /* named here: the build links them */
 #include "fake/store_fake.h"
 #include "fixture.h"
+#include "tool/read_result.h"
 
 /* --- tools -------------------------------------------------------------------------------- */
 
@@ -136,7 +137,7 @@ static void a_result_that_is_too_long_is_cut_between_characters(void **state) {
 
 static void an_agent_has_only_the_tools_it_was_given(void **state) {
     (void)state;
-    static const struct str given[] = {STR_INIT("write")};
+    static const struct agent_tool given[] = {{STR_INIT("write"), TOOL_ALLOW}};
     struct fixture f;
     struct turn turn;
     fixture_init(&f, false);
@@ -232,6 +233,83 @@ static void a_turn_goes_nowhere_it_may_not(void **state) {
     }
 }
 
+static void a_result_that_is_too_long_is_kept_and_can_be_read_on(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    fixture_init(&f, true);
+    f.engine.store = f.store;
+    f.engine.reader = read_result_tool_new(f.store);
+    f.engine.limits.result_max_bytes = 6;
+    say(&turn, &f, "x");
+    fake_tool_call(asked(&f), "c", "search", "{}");
+    fake_done(asked(&f), "m");
+    turns(&f);
+    fake_tool_answer(f.search, 0, "{\"a\":\"\xC3\xA9\xC3\xA9\"}");
+    turns(&f);
+    assert_asked(&f,
+                 "user=x call/search={} "
+                 "result={\"cut\":\"{\\\"a\\\":\\\"\",\"bytes_in_all\":12,\"result_id\":1,"
+                 "\"next_offset\":6,\"hint\":\"This is the beginning. Read on with the tool "
+                 "read_result.\"}");
+    f.engine.limits.result_max_bytes = 30000;
+    fake_tool_call(asked(&f), "d", "read_result", "{\"result_id\":1,\"offset\":6}");
+    fake_done(asked(&f), "m");
+    turns(&f);
+    const struct provider_request *request = fake_request(asked(&f));
+    assert_str(request->messages[request->message_count - 1].text,
+               "{\"result_id\":1,\"offset\":6,\"text\":\"\xC3\xA9\xC3\xA9\\\"}\","
+               "\"next_offset\":null,\"bytes_in_all\":12}");
+    reply(&f, "ok");
+    end(&turn);
+    tool_free(f.engine.reader);
+    fixture_done(&f);
+}
+
+static void a_turn_may_end_while_its_long_result_is_on_its_way(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    fixture_init(&f, true);
+    f.engine.store = f.store;
+    f.engine.limits.result_max_bytes = 6;
+    say(&turn, &f, "x");
+    fake_tool_call(asked(&f), "c", "search", "{}");
+    fake_done(asked(&f), "m");
+    turns(&f);
+    fake_tool_answer(f.search, 0, "{\"a\":\"0123456789\"}");
+    run_cancel(turn.run, STR("enough"));
+    turns(&f);
+    assert_int_equal(run_state(turn.run), RUN_CANCELLED);
+    end(&turn);
+    fixture_done(&f);
+}
+
+static void arguments_that_do_not_fit_are_told_to_the_model(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    struct schema *schema;
+    struct err e;
+    fixture_init(&f, false);
+    assert_true(schema_read(STR("{\"type\":\"object\",\"properties\":{\"q\":{\"type\":"
+                                "\"string\"}},\"additionalProperties\":false}"),
+                            &schema, &e));
+    f.search->schema = schema;
+    say(&turn, &f, "x");
+    fake_tool_call(asked(&f), "c", "search", "{\"q\":1}");
+    fake_done(asked(&f), "m");
+    turns(&f);
+    assert_int_equal(fake_tool_calls(f.search), 0);
+    assert_asked(&f, "user=x call/search={\"q\":1} result={\"error\":\"tool 'search' was not "
+                     "called: its arguments do not fit: /q: expected a string, got a "
+                     "number\"}!");
+    reply(&f, "ok");
+    end(&turn);
+    fixture_done(&f);
+    schema_free(schema);
+}
+
 /* O7 */
 static void handing_on_without_end_stops_at_the_limit(void **state) {
     (void)state;
@@ -239,7 +317,7 @@ static void handing_on_without_end_stops_at_the_limit(void **state) {
     struct turn turn;
     fixture_init(&f, true);
     say(&turn, &f, "x");
-    for (size_t i = 0; i < 25; i++) {
+    for (size_t i = 0; i < 17; i++) {
         assert_int_equal(fake_calls_ever(f.model), i + 1);
         fake_tool_call(asked(&f), "t", "transfer_to_agent",
                        i % 2 ? "{\"agent_name\":\"manager\"}" : "{\"agent_name\":\"wally\"}");
@@ -248,7 +326,7 @@ static void handing_on_without_end_stops_at_the_limit(void **state) {
     }
     assert_int_equal(run_state(turn.run), RUN_FAILED);
     assert_int_equal(fake_calls(f.model), 0);
-    assert_true(str_ends(buf_str(&turn.seen), STR("failed(RESOURCE_EXHAUSTED MODEL_CALLS)")));
+    assert_true(str_ends(buf_str(&turn.seen), STR("failed(RESOURCE_EXHAUSTED TRANSFERS)")));
     end(&turn);
     fixture_done(&f);
 }
@@ -560,6 +638,9 @@ int main(void) {
         cmocka_unit_test(tools_beyond_the_limit_wait_for_their_place),
         cmocka_unit_test(a_turn_is_handed_to_another_agent),
         cmocka_unit_test(a_turn_goes_nowhere_it_may_not),
+        cmocka_unit_test(a_result_that_is_too_long_is_kept_and_can_be_read_on),
+        cmocka_unit_test(a_turn_may_end_while_its_long_result_is_on_its_way),
+        cmocka_unit_test(arguments_that_do_not_fit_are_told_to_the_model),
         cmocka_unit_test(handing_on_without_end_stops_at_the_limit),
         cmocka_unit_test(a_question_waits_for_a_human_and_goes_on),
         cmocka_unit_test(a_waiting_run_leaves_its_session_to_others),

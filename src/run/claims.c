@@ -1,0 +1,93 @@
+#include "run/claims.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#define STRIPE_COUNT 1024
+
+struct stripe {
+    pthread_mutex_t lock;
+    struct list claims;
+    uint64_t removed; /* how many ever: the mark */
+};
+
+struct claims {
+    struct stripe stripes[STRIPE_COUNT];
+};
+
+struct claims *claims_new(void) {
+    struct claims *claims = MEM_NEW(struct claims);
+    for (size_t i = 0; i < STRIPE_COUNT; i++) {
+        pthread_mutex_init(&claims->stripes[i].lock, NULL);
+        list_init(&claims->stripes[i].claims);
+    }
+    return claims;
+}
+
+void claims_free(struct claims *claims) {
+    if (!claims) return;
+    for (size_t i = 0; i < STRIPE_COUNT; i++) {
+        assert(list_empty(&claims->stripes[i].claims));
+        pthread_mutex_destroy(&claims->stripes[i].lock);
+    }
+    free(claims);
+}
+
+/* FNV-1a over the key alone: whose it is hardly tells keys apart. */
+static struct stripe *stripe_of(struct claims *claims, const struct claim_name *name) {
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < name->key.len; i++) {
+        hash = (hash ^ (unsigned char)name->key.at[i]) * UINT64_C(0x100000001b3);
+    }
+    return &claims->stripes[(hash ^ hash >> 32) % STRIPE_COUNT];
+}
+
+static const struct claim *find(const struct stripe *stripe, const struct claim_name *name) {
+    LIST_EACH(&stripe->claims, link) {
+        const struct claim *claim = CONTAINER_OF(link, struct claim, link);
+        if (str_equal(claim->name.key, name->key) && str_equal(claim->name.user, name->user) &&
+            str_equal(claim->name.workspace, name->workspace)) {
+            return claim;
+        }
+    }
+    return NULL;
+}
+
+void claims_look(struct claims *claims, const struct claim_name *name, struct claim_view *ret) {
+    struct stripe *stripe = stripe_of(claims, name);
+    pthread_mutex_lock(&stripe->lock);
+    const struct claim *claim = find(stripe, name);
+    *ret = (struct claim_view){.mark = stripe->removed};
+    if (claim) {
+        assert(claim->print.len <= CLAIM_PRINT_BYTES);
+        ret->run = claim->run;
+        ret->print_len = claim->print.len;
+        if (claim->print.len) memcpy(ret->print, claim->print.at, claim->print.len);
+    }
+    pthread_mutex_unlock(&stripe->lock);
+}
+
+bool claims_begin(struct claims *claims, const struct claim_name *name, uint64_t mark) {
+    struct stripe *stripe = stripe_of(claims, name);
+    pthread_mutex_lock(&stripe->lock);
+    if (stripe->removed == mark && !find(stripe, name)) return true;
+    pthread_mutex_unlock(&stripe->lock);
+    return false;
+}
+
+void claims_end(struct claims *claims, const struct claim_name *name, struct claim *claim) {
+    struct stripe *stripe = stripe_of(claims, name);
+    if (claim) list_append(&stripe->claims, &claim->link);
+    pthread_mutex_unlock(&stripe->lock);
+}
+
+void claims_remove(struct claims *claims, struct claim *claim) {
+    struct stripe *stripe = stripe_of(claims, &claim->name);
+    pthread_mutex_lock(&stripe->lock);
+    list_remove(&claim->link);
+    stripe->removed++;
+    pthread_mutex_unlock(&stripe->lock);
+}

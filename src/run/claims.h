@@ -1,0 +1,62 @@
+/* claims: which live run has which idempotency key of its caller.
+ *
+ * What is on disk the store knows; here stand the keys of the runs that are alive, from the
+ * moment they start. So that of two requests with one key only one starts a run, on whatever
+ * loops they are:
+ *
+ *     look ─▶ taken: its run               begin ─▶ (locked) run_start ─▶ end
+ *          └▶ free: ask the store ─▶ free: ┘  └▶ false: taken meanwhile, or one of these keys
+ *                                                was given back: look again
+ *
+ * A run gives its key back when its last event is on disk, and so is its first: who looked
+ * before that and asked the store before that may have seen it in neither, which the mark
+ * tells.
+ *
+ * Memory   a claim lives inside its run.
+ * Threads  any; striped locks inside. Between begin and end only that run is started.
+ * Source   contracts/agentbreeder.md 1.2; checks.md R-1.
+ */
+#ifndef WEIR_RUN_CLAIMS_H
+#define WEIR_RUN_CLAIMS_H
+
+#include "base/list.h"
+#include "base/str.h"
+
+#define CLAIM_KEY_MAX_BYTES 255
+#define CLAIM_PRINT_BYTES 32 /* of a request's fingerprint */
+
+struct claims;
+
+/* Whose key. */
+struct claim_name {
+    struct str workspace, user, key;
+};
+
+struct claim {
+    struct list link;
+    struct claim_name name; /* valid as long as the claim */
+    struct str print;
+    uint64_t run;
+};
+
+struct claim_view {
+    uint64_t run; /* 0: nobody alive has the key */
+    uint64_t mark;
+    size_t print_len;
+    char print[CLAIM_PRINT_BYTES];
+};
+
+struct claims *claims_new(void);
+void claims_free(struct claims *claims); /* must be empty; NULL is fine */
+
+void claims_look(struct claims *claims, const struct claim_name *name, struct claim_view *ret);
+
+/* True: nobody else can take this key before claims_end(). */
+bool claims_begin(struct claims *claims, const struct claim_name *name, uint64_t mark);
+
+/* `claim` is entered, unless it is NULL: then nothing was started. */
+void claims_end(struct claims *claims, const struct claim_name *name, struct claim *claim);
+
+void claims_remove(struct claims *claims, struct claim *claim);
+
+#endif

@@ -1,0 +1,203 @@
+/* compacting: a history that is too long for the model becomes a summary.
+ *
+ * The agent's own model writes it, in a call that nobody reads along; then the turn goes on
+ * with the summary in place of all earlier turns. The session remembers it so: the summary
+ * stands in the journal as an item, and later turns begin with it. A turn that runs inside
+ * another one's only shortens its own view. */
+#include "run/inner.h"
+
+#include "base/utf8.h"
+#include "wire/json.h"
+
+#define BYTES_A_TOKEN 4
+#define WINDOW_SHARE 4 / 5 /* of the window: the rest is for the answer */
+#define TRANSCRIPT_LINE_BYTES (8 * KIB)
+
+static const char instructions[] =
+    "You condense a conversation so that it can go on without its beginning. Keep what was "
+    "asked for and decided, names, numbers, dates, places of files and other exact values, "
+    "open "
+    "tasks and promises, and what the user wants and does not want. Tell the newest part in "
+    "more "
+    "detail than the oldest. Write plain prose, without a preface, in the language of the "
+    "conversation, a tenth of its length at most.";
+
+/* --- whether ------------------------------------------------------------------------------ */
+
+static uint64_t estimated_tokens(const struct run *run) {
+    uint64_t bytes = run->agent->system.len;
+    for (size_t i = 0; i < run->message_count; i++) {
+        bytes += run->messages[i].text.len + run->messages[i].tool.len;
+    }
+    return bytes / BYTES_A_TOKEN;
+}
+
+bool run_may_compact(const struct run *run) {
+    return !run->compacted && run->turn_start > 1;
+}
+
+bool run_needs_compacting(const struct run *run) {
+    uint64_t window = run->agent->window_tokens;
+    return window && run_may_compact(run) && estimated_tokens(run) > window * WINDOW_SHARE;
+}
+
+/* --- the question ------------------------------------------------------------------------- */
+
+static void write_line(struct buf *out, const struct message *message) {
+    struct str text = str_head(message->text, utf8_cut(message->text, TRANSCRIPT_LINE_BYTES));
+    switch (message->role) {
+    case MESSAGE_USER: buf_append(out, STR("[user] ")); break;
+    case MESSAGE_AGENT: buf_printf(out, "[" STR_FMT "] ", STR_ARG(message->agent)); break;
+    case MESSAGE_TOOL_CALL:
+        buf_printf(out, "[" STR_FMT " calls " STR_FMT "] ", STR_ARG(message->agent),
+                   STR_ARG(message->tool));
+        break;
+    case MESSAGE_TOOL_RESULT:
+        buf_printf(out, "[" STR_FMT " answers] ", STR_ARG(message->tool));
+        break;
+    case MESSAGE_OPAQUE: return;
+    }
+    buf_append(out, text);
+    buf_append_byte(out, '\n');
+}
+
+/* The history as one message; an API may refuse calls of tools that it is not offered. */
+static bool write_transcript(struct run *run, struct str *ret) {
+    struct buf text;
+    buf_init(&text, run->engine->limits.memory_max_bytes);
+    buf_append(&text, STR("The conversation to condense:\n\n"));
+    for (size_t i = 0; i < run->turn_start; i++) write_line(&text, &run->messages[i]);
+    bool kept = buf_ok(&text);
+    if (!kept) run_fail_memory(run);
+    kept = kept && run_keep(run, buf_str(&text), ret);
+    buf_done(&text);
+    return kept;
+}
+
+/* --- the answer --------------------------------------------------------------------------- */
+
+/* Later turns begin with this: recall.c reads it back. */
+static void append_item(struct run *run, struct str summary) {
+    if (run->lease.parent) return;
+    struct event event = {.kind = EVENT_ITEM, .item = {STR_INIT(SUMMARY_ITEM), summary}};
+    run_append(run, &event);
+    run->record_start = 0;
+}
+
+static void put_in_place_of_history(struct run *run, struct str summary) {
+    size_t fewer = run->turn_start - 1;
+    memmove(run->messages + 1, run->messages + run->turn_start,
+            (run->message_count - run->turn_start) * sizeof(struct message));
+    run->messages[0] = (struct message){.role = MESSAGE_USER, .text = summary};
+    run->message_count -= fewer;
+    run->turn_start = run->record_start = 1;
+    for (size_t i = 0; i < run->said_count; i++) run->said[i].index -= fewer;
+    if (run->repairing) run->repair_from -= fewer;
+}
+
+static void take_summary(struct run *run) {
+    struct str words = str_trim(buf_str(&run->summary)), summary;
+    struct buf text;
+    buf_init(&text, SUMMARY_MAX_BYTES + KIB);
+    buf_append(&text, STR("What was said before, in short:\n"));
+    buf_append(&text, words);
+    bool kept = run_keep(run, buf_str(&text), &summary);
+    buf_done(&text);
+    if (!kept) return;
+    run->compacted = true;
+    put_in_place_of_history(run, summary);
+    append_item(run, summary);
+    struct event step = {.kind = EVENT_STEP,
+                         .step = {.description = STR_INIT("earlier turns were condensed into a "
+                                                          "summary")}};
+    run_append(run, &step);
+    run_ask(run);
+}
+
+static void on_text(struct str text, void *ctx) {
+    struct run *run = ctx;
+    struct str room = str_head(text, SUMMARY_MAX_BYTES - run->summary.len);
+    utf8_append_repaired(&run->summary, str_head(room, utf8_cut(room, room.len)));
+    run_use(run, text.len);
+}
+
+static void on_thinking(struct str text, void *ctx) {
+    run_use(ctx, text.len);
+}
+
+static void on_usage(const struct event_usage *usage, void *ctx) {
+    run_append_usage(ctx, usage);
+}
+
+static void on_done(struct str model, void *ctx) {
+    struct run *run = ctx;
+    run->provider_call = NULL;
+    run->compacting = false;
+    if (run->ending_seq || !run_end_usage(run, model)) return;
+    if (str_trim(buf_str(&run->summary)).len) {
+        take_summary(run);
+    } else {
+        run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("CONTEXT"),
+                 STR("the conversation is too long for the model, and it wrote no summary of "
+                     "it; start a new session"));
+    }
+}
+
+static void on_failed(const struct err *why, struct str reason, void *ctx) {
+    struct run *run = ctx;
+    run->provider_call = NULL;
+    run->compacting = false;
+    run_settle_failed(run);
+    run_fail(run, why->code, reason, err_text(why));
+}
+
+static void pass_call(struct str call_id, struct str tool, struct str args, void *ctx) {
+    (void)call_id, (void)tool, (void)args, (void)ctx; /* none was offered */
+}
+
+static void pass_opaque(struct str dialect, struct str bytes, void *ctx) {
+    (void)dialect, (void)bytes, (void)ctx;
+}
+
+static void pass_note(struct str text, void *ctx) {
+    (void)text, (void)ctx;
+}
+
+static void pass_approval(struct str call_id, struct str question, struct str tool,
+                          struct str args, void *ctx) {
+    (void)call_id, (void)question, (void)tool, (void)args, (void)ctx;
+}
+
+static const struct provider_sink sink = {
+    .on_text = on_text,
+    .on_thinking = on_thinking,
+    .on_tool_call = pass_call,
+    .on_usage = on_usage,
+    .on_opaque = pass_opaque,
+    .on_note = pass_note,
+    .on_approval = pass_approval,
+    .on_done = on_done,
+    .on_failed = on_failed,
+};
+
+void run_compact(struct run *run) {
+    static const struct message none = {.role = MESSAGE_USER};
+    struct message *question = ARENA_NEW(run->arena, struct message);
+    if (!question) {
+        run_fail_memory(run);
+        return;
+    }
+    *question = none;
+    if (!write_transcript(run, &question->text)) return;
+    buf_clear(&run->summary);
+    run->compacting = true;
+    const struct agent *agent = run->agent;
+    run_start_call(run,
+                   &(struct provider_request){.agent = agent->slug,
+                                              .model = agent->model,
+                                              .system = str_from(instructions),
+                                              .messages = question,
+                                              .message_count = 1,
+                                              .options = &agent->options},
+                   &sink);
+}

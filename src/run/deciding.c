@@ -1,0 +1,108 @@
+/* deciding: a tool call that a human allows, refuses or changes before it is made.
+ *
+ * All calls of a reply are recorded when it comes. Those that need nobody are made at once;
+ * then the others are asked about, one after the other, each with a deadline:
+ *
+ *     working ─▶ waiting ─▶ working (the call is made, or refused) ─▶ waiting ... ─▶ asking */
+#include "run/inner.h"
+
+#include "base/utf8.h"
+#include "run/decision.h"
+#include "wire/json.h"
+
+#define QUESTION_ARGS_BYTES 2000
+
+struct call *run_undecided(struct run *run) {
+    for (size_t i = 0; i < run->call_count; i++) {
+        struct call *call = &run->calls[i];
+        if (call->state == CALL_PENDING && call->asks) return call;
+    }
+    return NULL;
+}
+
+/* --- the question ------------------------------------------------------------------------- */
+
+static bool write_question(struct run *run, const struct call *call, struct str *ret) {
+    struct buf text;
+    buf_init(&text, QUESTION_ARGS_BYTES + KIB);
+    bool cut = call->args.len > QUESTION_ARGS_BYTES;
+    buf_printf(&text, "May '" STR_FMT "' use the tool '" STR_FMT "' with ",
+               STR_ARG(run->agent->slug), STR_ARG(str_head(call->tool, 80)));
+    buf_append(&text, str_head(call->args, utf8_cut(call->args, QUESTION_ARGS_BYTES)));
+    buf_append(&text, cut ? STR(" ...? (yes or no)") : STR("? (yes or no)"));
+    bool kept = run_keep(run, buf_str(&text), ret);
+    buf_done(&text);
+    return kept;
+}
+
+static bool name_question(struct run *run, const struct call *call, struct str *ret) {
+    struct buf id;
+    buf_init(&id, call->call_id.len + 16);
+    buf_append(&id, STR(APPROVAL_ID));
+    buf_append(&id, call->call_id);
+    bool kept = run_keep(run, buf_str(&id), ret);
+    buf_done(&id);
+    return kept;
+}
+
+void run_ask_human(struct run *run, struct call *call) {
+    if (!write_question(run, call, &run->question) ||
+        !name_question(run, call, &run->question_id))
+        return;
+    struct event event = {.kind = EVENT_APPROVAL,
+                          .approval = {.call_id = run->question_id,
+                                       .question = run->question,
+                                       .tool = call->tool,
+                                       .args = call->args,
+                                       .guards = call->call_id}};
+    run->guarded = call;
+    run->calls_made = false;
+    run->calls_seq = run_append(run, &event);
+}
+
+/* --- the answer --------------------------------------------------------------------------- */
+
+static uint64_t append_decision(struct run *run, const struct decision *decision) {
+    struct buf result;
+    buf_init(&result, 6 * (decision->reason.len + decision->args.len) + KIB);
+    struct json_writer json = json_writer(&result);
+    json_open_object(&json);
+    json_member_str(&json, "decision", decision_name(decision->kind));
+    if (decision->args.len) json_member_raw(&json, "args", decision->args);
+    if (decision->reason.len) json_member_str(&json, "reason", decision->reason);
+    json_close(&json);
+    struct event event = {
+        .kind = EVENT_TOOL_RESULT,
+        .tool_result = {run->question_id, buf_str(&result), false, STR_EMPTY}};
+    uint64_t seq = run_append(run, &event);
+    buf_done(&result);
+    return seq;
+}
+
+/* The conversation says what was really done. */
+static void edit(struct run *run, struct call *call, struct str args) {
+    call->args = args;
+    for (size_t i = run->message_count; i-- > run->turn_start;) {
+        struct message *message = &run->messages[i];
+        if (message->role != MESSAGE_TOOL_CALL) continue;
+        if (!str_equal(message->call_id, call->call_id)) continue;
+        message->text = args;
+        break;
+    }
+}
+
+bool run_take_decision(struct run *run, struct decision *ret) {
+    struct call *call = run->guarded;
+    struct err e;
+    if (!decision_read(run->answer, run->arena, ret, &e)) {
+        run_fail_memory(run);
+        return false;
+    }
+    run->guarded = NULL;
+    call->asks = false;
+    if (ret->kind == DECISION_EDIT) edit(run, call, ret->args);
+    run->calls_made = false;
+    run->calls_seq = append_decision(run, ret);
+    journal_hurry(run->journal);
+    return true;
+}

@@ -1,0 +1,510 @@
+#include "run/model_call.h"
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "run/directory.h"
+#include "run/inner.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define WINDOW_BYTES (512 * KIB)
+#define EVENT_MAX_BYTES (16 * KIB)
+#define BYTES_A_TOKEN 4         /* until the provider has counted */
+#define FIRST_OUTPUT_TOKENS 256 /* reserved of a reply before its first word */
+#define TELL_BYTES 1024         /* the ledger hears of a reply in such steps */
+
+struct model_call {
+    unsigned refs;
+    struct run_host *host;
+    struct engine *engine; /* a reference; it keeps the provider */
+    struct provider *provider;
+    struct provider_call *asked; /* NULL: the reply is over */
+    struct provider_request request;
+    struct arena *arena;
+    struct journal *journal;
+    struct live live;
+    struct model_call_clocks clocks;
+    uint64_t asked_ms, begun_ms;
+    struct timer first, idle, total;
+    struct tail text_tail, thinking_tail;
+    size_t prompt_bytes, output_bytes, output_told;
+    struct reservation reserved;
+    struct str model; /* who answered */
+    bool usage_seen, wants_tool, held;
+    uint64_t ending_seq; /* the terminal event; 0: not ending yet */
+    int ending;          /* enum run_state that it means */
+    struct task settle;  /* ends one whose journal is in memory */
+};
+
+static void fail(struct model_call *call, enum err_code code, struct str reason,
+                 struct str message);
+
+/* --- life --------------------------------------------------------------------------------- */
+
+void model_call_unref(struct model_call *call) {
+    if (!call || --call->refs) return;
+    assert(call->ending_seq && !call->asked);
+    journal_leave(call->journal);
+    journal_unref(call->journal);
+    arena_free(call->arena);
+    engine_unref(call->engine);
+    free(call);
+}
+
+struct journal *model_call_journal(const struct model_call *call) {
+    return call->journal;
+}
+
+static uint64_t append(struct model_call *call, struct event *event) {
+    event->at_ms = (int64_t)(loop_now_ms(call->host->loop) - call->begun_ms);
+    event->agent = call->request.agent;
+    return journal_append(call->journal, event);
+}
+
+/* The last event is on disk, or will never be: it is over. */
+static void settle(void *ctx) {
+    struct model_call *call = ctx;
+    atomic_store(&call->live.state, call->ending);
+    directory_remove(session_table_directory(call->engine->sessions), &call->live);
+    model_call_unref(call);
+}
+
+/* --- what it costs ------------------------------------------------------------------------ */
+
+static int64_t tokens_of(size_t bytes) {
+    return (int64_t)(bytes / BYTES_A_TOKEN) + 1;
+}
+
+static const struct price *price_now(const struct model_call *call, struct str model) {
+    const struct price_book *prices = call->engine->prices;
+    if (model.len == 0) model = call->request.model;
+    return prices ? price_find(prices, model, clock_unix_ms()) : NULL;
+}
+
+static struct amount amount_of(const struct model_call *call, size_t output) {
+    struct event_usage guess = USAGE_UNKNOWN;
+    guess.prompt = tokens_of(call->prompt_bytes);
+    guess.completion = output ? tokens_of(output) : 0;
+    const struct price *price = price_now(call, STR_EMPTY);
+    int64_t cost = price ? price_of(price, &guess) : 0;
+    return (struct amount){cost == TOKENS_UNKNOWN ? 0 : cost, guess.prompt + guess.completion};
+}
+
+static bool reserve(struct model_call *call, struct str workspace, struct err *e) {
+    const struct engine *engine = call->engine;
+    if (!engine->ledger) return true;
+    return ledger_reserve(engine->ledger, engine->budgets, engine->budget_count, workspace,
+                          call->request.agent, clock_unix_ms(),
+                          amount_of(call, FIRST_OUTPUT_TOKENS * BYTES_A_TOKEN), &call->reserved,
+                          e);
+}
+
+/* So many bytes of the reply came. False: a budget is used up, and the call has failed. */
+static bool use(struct model_call *call, size_t bytes) {
+    struct err e;
+    call->output_bytes += bytes;
+    if (!call->reserved.ledger || call->output_bytes - call->output_told < TELL_BYTES)
+        return true;
+    call->output_told = call->output_bytes;
+    if (ledger_use(&call->reserved, amount_of(call, call->output_bytes), &e)) return true;
+    fail(call, e.code, STR("BUDGET"), err_text(&e));
+    return false;
+}
+
+static struct amount spent(const struct model_call *call, const struct event_usage *usage) {
+    int64_t tokens = usage->total;
+    if (tokens == TOKENS_UNKNOWN && usage->prompt != TOKENS_UNKNOWN &&
+        usage->completion != TOKENS_UNKNOWN)
+        tokens = usage->prompt + usage->completion;
+    if (tokens == TOKENS_UNKNOWN)
+        return call->output_bytes ? amount_of(call, call->output_bytes) : (struct amount){0};
+    return (struct amount){usage->cost_nano == TOKENS_UNKNOWN ? 0 : usage->cost_nano, tokens};
+}
+
+/* One usage event a call, whether or not the provider counted; none if nobody began to answer.
+ */
+static void append_usage(struct model_call *call, const struct event_usage *usage) {
+    if (call->usage_seen) return;
+    call->usage_seen = true;
+    struct event event = {.kind = EVENT_USAGE, .usage = *usage};
+    if (event.usage.model.len == 0) event.usage.model = call->request.model;
+    const struct price *price = price_now(call, event.usage.model);
+    if (price && event.usage.cost_nano == TOKENS_UNKNOWN)
+        event.usage.cost_nano = price_of(price, &event.usage);
+    ledger_settle(&call->reserved, spent(call, &event.usage));
+    call->reserved = (struct reservation){0};
+    append(call, &event);
+}
+
+static void settle_cost(struct model_call *call, bool answered) {
+    const struct event_usage unknown = USAGE_UNKNOWN;
+    if (answered || call->output_bytes) append_usage(call, &unknown);
+    if (call->reserved.ledger) ledger_settle(&call->reserved, (struct amount){0});
+    call->reserved = (struct reservation){0};
+}
+
+/* --- ending ------------------------------------------------------------------------------- */
+
+static void end_with(struct model_call *call, int ending, struct event *event) {
+    if (call->asked) {
+        struct provider_call *asked = call->asked;
+        call->asked = NULL;
+        call->provider->kind->cancel(asked);
+    }
+    timer_stop(&call->first);
+    timer_stop(&call->idle);
+    timer_stop(&call->total);
+    settle_cost(call, ending == RUN_DONE);
+    call->ending = ending;
+    call->ending_seq = append(call, event);
+    if (!call->host->keeper) loop_defer(call->host->loop, &call->settle);
+}
+
+static void fail(struct model_call *call, enum err_code code, struct str reason,
+                 struct str message) {
+    if (call->ending_seq) return;
+    struct event event = {.kind = EVENT_FAILED, .failed = {code, reason, message}};
+    end_with(call, RUN_FAILED, &event);
+}
+
+void model_call_cancel(struct model_call *call, struct str why) {
+    if (call->ending_seq) return;
+    struct event event = {.kind = EVENT_CANCELLED, .cancelled = {why}};
+    end_with(call, RUN_CANCELLED, &event);
+}
+
+/* One that goes on without a reader ends by its own clocks. */
+static void leave_live(struct leaving leaving, struct str why, void *ctx) {
+    if (leaving.how == LEAVING_CANCELS) model_call_cancel(ctx, why);
+}
+
+/* --- clocks ------------------------------------------------------------------------------- */
+
+static void expire(struct model_call *call, const char *message) {
+    fail(call, ERR_DEADLINE_EXCEEDED, STR(MODEL_CALL_TIMEOUT), str_from(message));
+}
+
+static void on_first(void *ctx) {
+    expire(ctx, "the model did not begin to answer in time; ask again later");
+}
+
+static void on_idle(void *ctx) {
+    expire(ctx, "the model stopped in the middle of its answer; ask again later");
+}
+
+static void on_total(void *ctx) {
+    expire(ctx, "the answer took longer than its limit; ask for less, or for more time");
+}
+
+/* What is left of a limit that counts from when the caller asked. */
+static void start_clock(struct model_call *call, struct timer *timer, uint64_t limit_ms) {
+    uint64_t gone_ms = loop_now_ms(call->host->loop) - call->asked_ms;
+    if (limit_ms) timer_start(timer, gone_ms < limit_ms ? limit_ms - gone_ms : 0);
+}
+
+/* Words came. */
+static void heard(struct model_call *call) {
+    timer_stop(&call->first);
+    if (call->clocks.idle_ms && !call->held) timer_start(&call->idle, call->clocks.idle_ms);
+}
+
+/* --- the reply ---------------------------------------------------------------------------- */
+
+/* No event is longer than what a reader's transport takes at once. */
+static void show(struct model_call *call, enum event_kind kind, struct str text) {
+    while (text.len) {
+        struct str part = str_head(text, utf8_cut(text, EVENT_MAX_BYTES));
+        struct event event = {.kind = kind};
+        if (kind == EVENT_TEXT) {
+            event.text.text = part;
+        } else {
+            event.thinking.text = part;
+        }
+        append(call, &event);
+        text = str_skip(text, part.len);
+    }
+}
+
+/* A character that is not complete yet waits; bytes that are none become U+FFFD. */
+static void take(struct model_call *call, struct tail *tail, enum event_kind kind,
+                 struct str bytes) {
+    struct buf whole, valid;
+    if (bytes.len == 0) return;
+    heard(call);
+    if (!use(call, bytes.len)) return;
+    if (tail->len == 0 && utf8_valid(bytes)) {
+        show(call, kind, bytes);
+        return;
+    }
+    buf_init(&whole, bytes.len + sizeof(tail->bytes));
+    buf_init(&valid, 3 * (bytes.len + sizeof(tail->bytes)));
+    buf_append(&whole, str_of(tail->bytes, tail->len));
+    buf_append(&whole, bytes);
+    tail->len = utf8_pending(buf_str(&whole));
+    struct str now = str_head(buf_str(&whole), whole.len - tail->len);
+    memcpy(tail->bytes, now.at + now.len, tail->len);
+    utf8_append_repaired(&valid, now);
+    show(call, kind, buf_str(&valid));
+    buf_done(&whole);
+    buf_done(&valid);
+}
+
+/* What was held back will never be completed. */
+static void flush_tails(struct model_call *call) {
+    if (call->thinking_tail.len) show(call, EVENT_THINKING, STR("\xEF\xBF\xBD"));
+    if (call->text_tail.len) show(call, EVENT_TEXT, STR("\xEF\xBF\xBD"));
+    call->thinking_tail.len = call->text_tail.len = 0;
+}
+
+static void on_text(struct str text, void *ctx) {
+    struct model_call *call = ctx;
+    take(call, &call->text_tail, EVENT_TEXT, text);
+}
+
+static void on_thinking(struct str text, void *ctx) {
+    struct model_call *call = ctx;
+    take(call, &call->thinking_tail, EVENT_THINKING, text);
+}
+
+/* Nobody makes the call here: the caller hears that it was wanted. */
+static void on_tool_call(struct str call_id, struct str tool, struct str args, void *ctx) {
+    struct model_call *call = ctx;
+    (void)call_id, (void)tool, (void)args;
+    heard(call);
+    call->wants_tool = true;
+}
+
+static void on_approval(struct str call_id, struct str question, struct str tool,
+                        struct str args, void *ctx) {
+    (void)question;
+    on_tool_call(call_id, tool, args, ctx);
+}
+
+static void on_usage(const struct event_usage *usage, void *ctx) {
+    append_usage(ctx, usage);
+}
+
+/* Only a later question of the same conversation would need it. */
+static void on_opaque(struct str dialect, struct str bytes, void *ctx) {
+    (void)dialect, (void)bytes, (void)ctx;
+}
+
+static void on_note(struct str text, void *ctx) {
+    struct event event = {.kind = EVENT_STEP, .step = {.description = text}};
+    append(ctx, &event);
+}
+
+static void on_done(struct str model, void *ctx) {
+    struct model_call *call = ctx;
+    call->asked = NULL;
+    flush_tails(call);
+    if (call->ending_seq) return;
+    struct event_usage unknown = USAGE_UNKNOWN;
+    unknown.model = model;
+    append_usage(call, &unknown);
+    if (call->wants_tool) {
+        struct event finish = {.kind = EVENT_ITEM,
+                               .item = {STR(MODEL_CALL_FINISH), STR("tool_call")}};
+        append(call, &finish);
+    }
+    struct event event = {.kind = EVENT_DONE, .done = {model, STR_EMPTY}};
+    end_with(call, RUN_DONE, &event);
+}
+
+static void on_failed(const struct err *why, struct str reason, void *ctx) {
+    struct model_call *call = ctx;
+    call->asked = NULL;
+    flush_tails(call);
+    fail(call, why->code, reason, err_text(why));
+}
+
+static const struct provider_sink sink = {
+    .on_text = on_text,
+    .on_thinking = on_thinking,
+    .on_tool_call = on_tool_call,
+    .on_usage = on_usage,
+    .on_opaque = on_opaque,
+    .on_note = on_note,
+    .on_approval = on_approval,
+    .on_done = on_done,
+    .on_failed = on_failed,
+};
+
+/* --- the journal's callbacks -------------------------------------------------------------- */
+
+static void on_durable(uint64_t seq, void *ctx) {
+    struct model_call *call = ctx;
+    if (call->ending_seq && seq >= call->ending_seq) settle(call);
+}
+
+/* The store refused what had to be on disk: say so instead, from memory. */
+static void on_lost(const struct err *why, void *ctx) {
+    struct model_call *call = ctx;
+    log_error("model call %llu could not be written: %s",
+              (unsigned long long)journal_run(call->journal), why->text);
+    journal_retract(call->journal);
+    struct event event = {
+        .kind = EVENT_FAILED,
+        .failed = {ERR_UNAVAILABLE, STR("STORE_UNAVAILABLE"),
+                   STR("the answer could not be stored and does not count; ask again")}};
+    call->ending = RUN_FAILED;
+    call->ending_seq = append(call, &event);
+    loop_defer(call->host->loop, &call->settle);
+}
+
+static void on_pace(bool hold, void *ctx) {
+    struct model_call *call = ctx;
+    call->held = hold;
+    if (!call->asked) return;
+    if (hold) {
+        timer_stop(&call->idle);
+        call->provider->kind->pause(call->asked);
+    } else {
+        if (!timer_waits(&call->first)) heard(call);
+        call->provider->kind->resume(call->asked);
+    }
+}
+
+/* --- start -------------------------------------------------------------------------------- */
+
+static bool copy_messages(struct arena *arena, const struct provider_request *from,
+                          struct provider_request *to) {
+    struct message *messages =
+        arena_alloc(arena, (from->message_count + 1) * sizeof(struct message));
+    if (!messages) return false;
+    for (size_t i = 0; i < from->message_count; i++) {
+        messages[i] = from->messages[i];
+        if (!arena_str(arena, from->messages[i].text, &messages[i].text) ||
+            !arena_str(arena, from->messages[i].agent, &messages[i].agent))
+            return false;
+    }
+    to->messages = messages;
+    return true;
+}
+
+static bool copy_tools(struct arena *arena, const struct provider_request *from,
+                       struct provider_request *to) {
+    struct tool_offer *tools =
+        arena_alloc(arena, (from->tool_count + 1) * sizeof(struct tool_offer));
+    if (!tools) return false;
+    for (size_t i = 0; i < from->tool_count; i++) {
+        if (!arena_str(arena, from->tools[i].name, &tools[i].name) ||
+            !arena_str(arena, from->tools[i].description, &tools[i].description) ||
+            !arena_str(arena, from->tools[i].parameters, &tools[i].parameters))
+            return false;
+    }
+    to->tools = tools;
+    return true;
+}
+
+static bool copy_options(struct arena *arena, const struct provider_request *from,
+                         struct provider_request *to) {
+    if (!from->options) return true;
+    struct model_options *options = ARENA_NEW(arena, struct model_options);
+    if (!options) return false;
+    *options = *from->options;
+    to->options = options;
+    return arena_str(arena, from->options->effort, &options->effort);
+}
+
+static bool copy_request(struct model_call *call, const struct provider_request *from) {
+    struct provider_request *to = &call->request;
+    struct arena *arena = call->arena;
+    *to = *from;
+    return arena_str(arena, from->agent, &to->agent) &&
+           arena_str(arena, from->model, &to->model) &&
+           arena_str(arena, from->system, &to->system) &&
+           arena_str(arena, from->schema, &to->schema) && copy_messages(arena, from, to) &&
+           copy_tools(arena, from, to) && copy_options(arena, from, to);
+}
+
+static void count_prompt(struct model_call *call) {
+    const struct provider_request *request = &call->request;
+    call->prompt_bytes = request->system.len + request->schema.len;
+    for (size_t i = 0; i < request->message_count; i++)
+        call->prompt_bytes += request->messages[i].text.len;
+}
+
+static struct journal *open_journal(struct model_call *call) {
+    return journal_new(
+        &(struct journal_options){.loop = call->host->loop,
+                                  .keeper = call->host->keeper,
+                                  .run = run_next_id(call->engine),
+                                  .window_max_bytes = WINDOW_BYTES,
+                                  .pace_max_bytes = call->engine->limits.pace_max_bytes,
+                                  .on_durable = on_durable,
+                                  .on_lost = on_lost,
+                                  .on_pace = on_pace,
+                                  .ctx = call});
+}
+
+static void enter_directory(struct model_call *call, struct str workspace, struct str user) {
+    call->live = (struct live){.run = journal_run(call->journal),
+                               .journal = call->journal,
+                               .loop = call->host->loop,
+                               .workspace = workspace,
+                               .user = user,
+                               .session = STR_EMPTY,
+                               .state = RUN_ASKING,
+                               .leave = leave_live,
+                               .ctx = call};
+    list_init(&call->live.link);
+    directory_add(session_table_directory(call->engine->sessions), &call->live);
+}
+
+static void begin(struct model_call *call, const struct model_call_options *options,
+                  struct str workspace, struct str user) {
+    struct event started = {.kind = EVENT_STARTED,
+                            .started = {.workspace = workspace,
+                                        .user = user,
+                                        .session = STR_EMPTY,
+                                        .text = options->text,
+                                        .contract = options->contract,
+                                        .unix_ms = clock_unix_ms()}};
+    append(call, &started);
+    start_clock(call, &call->first, call->clocks.first_ms);
+    start_clock(call, &call->total, call->clocks.total_ms);
+    call->asked =
+        provider_call_start(call->provider, call->host->loop, &call->request, &sink, call);
+}
+
+bool model_call_start(const struct model_call_options *options, struct model_call **ret,
+                      struct err *e) {
+    struct engine *engine = options->engine;
+    struct arena *arena = arena_new(engine->limits.memory_max_bytes);
+    struct model_call *call = MEM_NEW(struct model_call);
+    struct str workspace, user;
+    *call = (struct model_call){.refs = 2, /* the caller's, and its own until it is over */
+                                .host = options->host,
+                                .engine = engine,
+                                .provider = options->provider,
+                                .arena = arena,
+                                .clocks = options->clocks,
+                                .asked_ms = options->asked_ms,
+                                .begun_ms = loop_now_ms(options->host->loop)};
+    bool kept = copy_request(call, options->request) &&
+                arena_str(arena, options->workspace, &workspace) &&
+                arena_str(arena, options->user, &user);
+    if (!kept)
+        err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a model call may hold");
+    if (kept) count_prompt(call);
+    if (!kept || !reserve(call, workspace, e)) {
+        arena_free(arena);
+        free(call);
+        return false;
+    }
+    engine_ref(engine);
+    timer_init(&call->first, call->host->loop, on_first, call);
+    timer_init(&call->idle, call->host->loop, on_idle, call);
+    timer_init(&call->total, call->host->loop, on_total, call);
+    task_init(&call->settle, settle, call);
+    call->journal = open_journal(call);
+    enter_directory(call, workspace, user);
+    begin(call, options, workspace, user);
+    *ret = call;
+    return true;
+}

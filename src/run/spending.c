@@ -1,0 +1,173 @@
+/* spending: what the run's model calls cost, before, while and after they are made.
+ *
+ * Nobody but the provider counts tokens, and it counts last. Until then four bytes of text are
+ * taken for a token, which is near enough to stop a call that grows out of its budget. */
+#include "run/inner.h"
+
+#include "base/clock.h"
+#include "run/account.h"
+
+#include <inttypes.h>
+
+#define BYTES_A_TOKEN 4
+#define FIRST_OUTPUT_TOKENS 256 /* reserved of a reply before its first word */
+#define TELL_BYTES 1024         /* the ledger hears of a reply in such steps */
+
+static int64_t tokens_of(size_t bytes) {
+    return (int64_t)(bytes / BYTES_A_TOKEN) + 1;
+}
+
+static size_t prompt_bytes(const struct provider_request *asked) {
+    size_t bytes = asked->system.len + asked->schema.len;
+    for (size_t i = 0; i < asked->message_count; i++) {
+        bytes += asked->messages[i].text.len + asked->messages[i].tool.len;
+    }
+    for (size_t i = 0; i < asked->tool_count; i++) {
+        const struct tool_offer *tool = &asked->tools[i];
+        bytes += tool->name.len + tool->description.len + tool->parameters.len;
+    }
+    return bytes;
+}
+
+static const struct price *price_now(const struct run *run, struct str model) {
+    const struct price_book *prices = run->engine->prices;
+    if (!prices) return NULL;
+    if (model.len == 0) model = run->agent->model;
+    return price_find(prices, model, clock_unix_ms());
+}
+
+static struct amount amount_of(const struct run *run, size_t prompt, size_t output,
+                               struct str model) {
+    struct event_usage guess = USAGE_UNKNOWN;
+    guess.prompt = tokens_of(prompt);
+    guess.completion = output ? tokens_of(output) : 0;
+    const struct price *price = price_now(run, model);
+    int64_t cost = price ? price_of(price, &guess) : 0;
+    return (struct amount){cost == TOKENS_UNKNOWN ? 0 : cost, guess.prompt + guess.completion};
+}
+
+static struct amount used_so_far(const struct run *run) {
+    return amount_of(run, run->prompt_bytes, run->output_bytes, run->asked.model);
+}
+
+/* --- limits of an agent ------------------------------------------------------------------- */
+
+static bool is_over(int64_t used, int64_t max) {
+    return max && used >= max;
+}
+
+/* Whether a turn that would have used `more` besides what it has is within its limits. */
+static bool check_limits(struct run *run, struct amount more) {
+    const struct agent_limits *limits = &run->agent->limits;
+    struct amount used = amount_add(run->spent, more);
+    if (is_over(used.tokens, limits->tokens_max)) {
+        run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("TOKENS"),
+                 STR("the turn used more tokens than its limit allows"));
+        return false;
+    }
+    if (is_over(used.cost_nano, limits->cost_nano_max)) {
+        run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("COST"),
+                 STR("the turn cost more than its limit allows"));
+        return false;
+    }
+    return true;
+}
+
+/* --- before a call and while it is out ---------------------------------------------------- */
+
+bool run_reserve(struct run *run) {
+    const struct engine *engine = run->engine;
+    run->prompt_bytes = prompt_bytes(&run->asked);
+    run->output_bytes = run->output_told = 0;
+    run->reserved = (struct reservation){0};
+    if (!check_limits(run, (struct amount){0})) return false;
+    if (engine->ledger) {
+        struct amount wanted = amount_of(run, run->prompt_bytes,
+                                         FIRST_OUTPUT_TOKENS * BYTES_A_TOKEN, run->asked.model);
+        struct err e;
+        bool is_free = ledger_reserve(engine->ledger, engine->budgets, engine->budget_count,
+                                      run->name.workspace, run->agent->slug, clock_unix_ms(),
+                                      wanted, &run->reserved, &e);
+        if (!is_free) {
+            run_fail(run, e.code, STR("BUDGET"), err_text(&e));
+            return false;
+        }
+    }
+    run->usage_due = true;
+    return true;
+}
+
+bool run_use(struct run *run, size_t bytes) {
+    run->output_bytes += bytes;
+    if (!run->usage_due) return true; /* it was counted already: so many, and no more */
+    if (run->output_bytes - run->output_told < TELL_BYTES) return true;
+    run->output_told = run->output_bytes;
+    struct amount used = used_so_far(run);
+    if (!check_limits(run, used)) return false;
+    struct err e;
+    if (!run->reserved.ledger || ledger_use(&run->reserved, used, &e)) return true;
+    run_fail(run, e.code, STR("BUDGET"), err_text(&e));
+    return false;
+}
+
+/* --- after it ----------------------------------------------------------------------------- */
+
+/* What the provider counted as one number, or nothing. */
+static int64_t counted(const struct event_usage *usage) {
+    if (usage->total >= 0) return usage->total;
+    if (usage->prompt < 0 || usage->completion < 0) return TOKENS_UNKNOWN;
+    return usage->prompt > INT64_MAX - usage->completion ? INT64_MAX
+                                                         : usage->prompt + usage->completion;
+}
+
+/* What a call that said `usage` is taken to have used: what it left open is guessed. */
+static struct amount amount_used(const struct event_usage *usage, struct amount guess) {
+    int64_t tokens = counted(usage);
+    return (struct amount){usage->cost_nano >= 0 ? usage->cost_nano : guess.cost_nano,
+                           tokens >= 0 ? tokens : guess.tokens};
+}
+
+/* One event a model call, always, whether or not the provider counted; the event says what is
+ * known, and budgets take the guess for the rest. */
+static void append_usage(struct run *run, const struct event_usage *usage,
+                         struct amount guess) {
+    if (!run->usage_due) return;
+    struct event event = {.kind = EVENT_USAGE, .usage = *usage};
+    event.usage.call_sequence = run->model_calls - 1;
+    /* A provider that names nobody was asked for somebody. */
+    if (event.usage.model.len == 0) event.usage.model = run->asked.model;
+    event.usage.cost_nano = price_of(price_now(run, event.usage.model), usage);
+    struct amount used = amount_used(&event.usage, guess);
+    run->usage_due = false;
+    run->spent = amount_add(run->spent, used);
+    ledger_settle(&run->reserved, used);
+    run_append(run, &event);
+}
+
+void run_append_usage(struct run *run, const struct event_usage *usage) {
+    append_usage(run, usage, used_so_far(run));
+}
+
+bool run_end_usage(struct run *run, struct str model) {
+    if (!run_keep(run, model.len ? model : run->asked.model, &run->model)) return false;
+    struct event_usage unknown = USAGE_UNKNOWN;
+    unknown.model = run->model;
+    append_usage(run, &unknown, used_so_far(run));
+    return !run->ending_seq;
+}
+
+void run_settle_cut(struct run *run) {
+    struct event_usage unknown = USAGE_UNKNOWN;
+    unknown.model = run->asked.model;
+    append_usage(run, &unknown, used_so_far(run));
+}
+
+void run_settle_failed(struct run *run) {
+    struct event_usage unknown = USAGE_UNKNOWN;
+    unknown.model = run->asked.model;
+    append_usage(run, &unknown, run->output_bytes ? used_so_far(run) : (struct amount){0});
+}
+
+void run_count_usage(struct run *run, const struct event_usage *usage) {
+    run->spent = amount_add(run->spent, amount_used(usage, (struct amount){0}));
+}

@@ -1,0 +1,107 @@
+#include "run/claims.h"
+
+#include "helper/assert_str.h"
+
+#include <pthread.h>
+
+static const struct claim_name name = {STR_INIT("w"), STR_INIT("u"), STR_INIT("k")};
+
+static void look(struct claims *claims, const struct claim_name *of, uint64_t run,
+                 struct claim_view *ret) {
+    claims_look(claims, of, ret);
+    assert_int_equal(ret->run, run);
+}
+
+static void a_key_is_taken_once_and_for_its_owner_alone(void **state) {
+    (void)state;
+    struct claims *claims = claims_new();
+    struct claim claim = {.name = name, .print = STR("p"), .run = 7};
+    struct claim_view view;
+    look(claims, &name, 0, &view);
+    assert_true(claims_begin(claims, &name, view.mark));
+    claims_end(claims, &name, &claim);
+    assert_false(claims_begin(claims, &name, view.mark));
+    look(claims, &name, 7, &view);
+    assert_str(str_of(view.print, view.print_len), "p");
+    look(claims, &(struct claim_name){STR("w2"), STR("u"), STR("k")}, 0, &view);
+    look(claims, &(struct claim_name){STR("w"), STR("u2"), STR("k")}, 0, &view);
+    look(claims, &(struct claim_name){STR("w"), STR("u"), STR("k2")}, 0, &view);
+    claims_remove(claims, &claim);
+    look(claims, &name, 0, &view);
+    claims_free(claims);
+}
+
+static void who_looked_before_a_key_was_given_back_must_look_again(void **state) {
+    (void)state;
+    struct claims *claims = claims_new();
+    struct claim claim = {.name = name, .run = 7};
+    struct claim_view before, after;
+    look(claims, &name, 0, &before);
+    assert_true(claims_begin(claims, &name, before.mark));
+    claims_end(claims, &name, &claim);
+    claims_remove(claims, &claim); /* it ended while the store was asked */
+    assert_false(claims_begin(claims, &name, before.mark));
+    look(claims, &name, 0, &after);
+    assert_true(claims_begin(claims, &name, after.mark));
+    claims_end(claims, &name, NULL); /* its run could not be started */
+    look(claims, &name, 0, &after);
+    claims_free(claims);
+}
+
+/* --- two loops ---------------------------------------------------------------------------- */
+
+#define ROUNDS 20000
+
+struct racer {
+    struct claims *claims;
+    pthread_barrier_t *gate;
+    struct claim claim;
+    bool won[ROUNDS];
+};
+
+static void *race(void *ctx) {
+    struct racer *racer = ctx;
+    for (size_t i = 0; i < ROUNDS; i++) {
+        struct claim_view view;
+        pthread_barrier_wait(racer->gate);
+        claims_look(racer->claims, &name, &view);
+        racer->won[i] = !view.run && claims_begin(racer->claims, &name, view.mark);
+        if (racer->won[i]) claims_end(racer->claims, &name, &racer->claim);
+        pthread_barrier_wait(racer->gate);
+        if (racer->won[i]) claims_remove(racer->claims, &racer->claim);
+    }
+    return NULL;
+}
+
+static void of_two_at_the_same_moment_one_gets_it(void **state) {
+    (void)state;
+    static struct racer racers[2];
+    struct claims *claims = claims_new();
+    pthread_barrier_t gate;
+    pthread_t threads[2];
+    pthread_barrier_init(&gate, NULL, 2);
+    for (size_t i = 0; i < 2; i++) {
+        racers[i] = (struct racer){
+            .claims = claims, .gate = &gate, .claim = {.name = name, .run = i + 1}};
+        assert_int_equal(pthread_create(&threads[i], NULL, race, &racers[i]), 0);
+    }
+    for (size_t i = 0; i < 2; i++) pthread_join(threads[i], NULL);
+    /* A key that was just given back may be seen by neither; never is it given to both. */
+    size_t won = 0;
+    for (size_t i = 0; i < ROUNDS; i++) {
+        assert_false(racers[0].won[i] && racers[1].won[i]);
+        won += racers[0].won[i] || racers[1].won[i];
+    }
+    assert_true(won > 0);
+    pthread_barrier_destroy(&gate);
+    claims_free(claims);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_key_is_taken_once_and_for_its_owner_alone),
+        cmocka_unit_test(who_looked_before_a_key_was_given_back_must_look_again),
+        cmocka_unit_test(of_two_at_the_same_moment_one_gets_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,250 @@
+/* Tool calls that a human allows, refuses or changes. Source: design.md "The run". */
+#include "run/run.h"
+
+#include "fake/provider_fake.h" /* named here: the build links them */
+#include "fake/store_fake.h"
+#include "fixture.h"
+
+static const struct agent_tool writing_asks[] = {{STR_INIT("write"), TOOL_ASK}};
+
+/* The Manager has to ask before it writes, and asks to search and to write. */
+static void open_house(struct fixture *f, bool with_store) {
+    fixture_init(f, with_store);
+    f->agents[0].tools = writing_asks;
+    f->agents[0].tool_count = 1;
+}
+
+static void ask_to_write(struct turn *turn, struct fixture *f) {
+    say(turn, f, "save it");
+    fake_tool_call(asked(f), "c1", "write", "{\"k\":1}");
+    fake_done(asked(f), "m-1");
+    turns(f);
+}
+
+static void a_call_that_is_allowed_is_made_then(void **state) {
+    (void)state;
+    for (int with_store = 0; with_store < 2; with_store++) {
+        struct fixture f;
+        struct turn turn, later;
+        open_house(&f, with_store);
+        ask_to_write(&turn, &f);
+        assert_int_equal(run_state(turn.run), RUN_WAITING);
+        assert_int_equal(fake_tool_calls(f.write), 0);
+        assert_seen(&turn, "started(save it) usage(0 -1) call(c1 write {\"k\":1}) "
+                           "approval(approve-c1 May 'manager' use the tool 'write' with "
+                           "{\"k\":1}? (yes or no))");
+        answer_as_human(&later, &f, "yes");
+        assert_int_equal(fake_tool_calls(f.write), 1);
+        assert_str(fake_tool_args(f.write, 0), "{\"k\":1}");
+        fake_tool_answer(f.write, 0, "{\"ok\":true}");
+        turns(&f);
+        assert_asked(&f, "user=save it call/write={\"k\":1} result={\"ok\":true}");
+        reply(&f, "saved");
+        assert_seen(&later, "result(approve-c1 {\"decision\":\"approve\"}) "
+                            "result(c1 {\"ok\":true}) text(saved) usage(1 -1) "
+                            "done(m-1 manager=saved)");
+        end(&turn);
+        end(&later);
+        assert_history(&f, "user=save it call/write={\"k\":1} result={\"ok\":true} "
+                           "agent/manager=saved");
+        fixture_done(&f);
+    }
+}
+
+static void a_call_that_is_refused_is_never_made_and_the_model_reads_why(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn, later;
+    open_house(&f, true);
+    ask_to_write(&turn, &f);
+    answer_as_human(&later, &f, "no, not there");
+    assert_int_equal(fake_tool_calls(f.write), 0);
+    assert_asked(&f, "user=save it call/write={\"k\":1} "
+                     "result={\"error\":\"a human refused this call: no, not there\"}!");
+    reply(&f, "then not");
+    assert_int_equal(run_state(turn.run), RUN_DONE);
+    end(&turn);
+    end(&later);
+    fixture_done(&f);
+}
+
+static void a_call_may_be_changed_before_it_is_made(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn, later;
+    open_house(&f, true);
+    ask_to_write(&turn, &f);
+    answer_as_human(&later, &f, "{\"decision\":\"edit\",\"args\":{\"k\":2}}");
+    assert_str(fake_tool_args(f.write, 0), "{\"k\":2}");
+    fake_tool_answer(f.write, 0, "{}");
+    turns(&f);
+    assert_asked(&f, "user=save it call/write={\"k\":2} result={}");
+    reply(&f, "ok");
+    end(&turn);
+    end(&later);
+    assert_history(&f, "user=save it call/write={\"k\":2} result={} agent/manager=ok");
+    fixture_done(&f);
+}
+
+static void calls_beside_it_are_made_before_anybody_is_asked(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn, second, third;
+    open_house(&f, true);
+    say(&turn, &f, "x");
+    fake_tool_call(asked(&f), "c1", "write", "{\"k\":1}");
+    fake_tool_call(asked(&f), "c2", "search", "{}");
+    fake_tool_call(asked(&f), "c3", "write", "{\"k\":3}");
+    fake_done(asked(&f), "m-1");
+    turns(&f);
+    assert_int_equal(run_state(turn.run), RUN_WORKING);
+    fake_tool_answer(f.search, 0, "{\"hit\":1}");
+    turns(&f);
+    assert_int_equal(run_state(turn.run), RUN_WAITING);
+    answer_as_human(&second, &f, "ok");
+    fake_tool_answer(f.write, 0, "{\"w\":1}");
+    turns(&f);
+    assert_int_equal(run_state(turn.run), RUN_WAITING);
+    answer_as_human(&third, &f, "stop");
+    assert_asked(&f, "user=x call/write={\"k\":1} call/search={} call/write={\"k\":3} "
+                     "result={\"hit\":1} result={\"w\":1} "
+                     "result={\"error\":\"a human refused this call: stop\"}!");
+    reply(&f, "done");
+    end(&turn);
+    end(&second);
+    end(&third);
+    fixture_done(&f);
+}
+
+static void nothing_is_made_before_the_decision_is_on_disk(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn, later;
+    open_house(&f, true);
+    ask_to_write(&turn, &f);
+    fake_store_ask_me(f.store);
+    answer_as_human(&later, &f, "yes");
+    assert_int_equal(fake_tool_calls(f.write), 0);
+    assert_int_equal(fake_store_writes(f.store), 1); /* at once, not with the next tick */
+    fake_store_commit(f.store, 0);
+    turns(&f);
+    assert_int_equal(fake_tool_calls(f.write), 1);
+    fake_store_always_commit(f.store);
+    fake_tool_answer(f.write, 0, "{}");
+    turns(&f);
+    reply(&f, "ok");
+    end(&turn);
+    end(&later);
+    fixture_done(&f);
+}
+
+static void silence_is_a_no_at_the_deadline_or_a_yes_where_configured(void **state) {
+    (void)state;
+    for (int yes = 0; yes < 2; yes++) {
+        struct fixture f;
+        struct turn turn;
+        open_house(&f, true);
+        f.engine.limits.approval_max_ms = 5000;
+        f.engine.limits.approval_expires_yes = yes;
+        ask_to_write(&turn, &f);
+        loop_advance(f.loop, 4999);
+        turns(&f);
+        assert_int_equal(run_state(turn.run), RUN_WAITING);
+        loop_advance(f.loop, 1);
+        turns(&f);
+        assert_int_equal(fake_tool_calls(f.write), yes);
+        if (yes) fake_tool_answer(f.write, 0, "{}");
+        turns(&f);
+        reply(&f, "ok");
+        assert_int_equal(run_state(turn.run), RUN_DONE);
+        end(&turn);
+        fixture_done(&f);
+    }
+}
+
+static bool fits(const struct parked_question *asked, void *ctx) {
+    (void)ctx;
+    return str_equal(asked->args, STR("{\"k\":1}"));
+}
+
+static void what_waits_can_be_looked_at_and_answered_by_its_run(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    open_house(&f, true);
+    f.engine.limits.approval_max_ms = 5000;
+    ask_to_write(&turn, &f);
+    struct session_name name = request_of("").name;
+    struct arena *arena = arena_new(MIB);
+    struct parked_view view;
+    bool more;
+    size_t count = parking_list(session_table_parking(f.engine.sessions),
+                                &(struct parking_filter){.workspace = name.workspace}, 1, arena,
+                                &view, &more);
+    assert_int_equal(count, 1);
+    assert_int_equal(view.run, run_id(turn.run));
+    assert_str(view.asked.tool, "write");
+    assert_str(view.asked.args, "{\"k\":1}");
+    assert_str(view.asked.agent, "manager");
+    assert_str(view.asked.guards, "c1");
+    assert_int_equal(view.asked.deadline_unix_ms - view.asked.asked_unix_ms, 5000);
+    assert_int_equal(session_answer_run(f.engine.sessions, &name, view.run, view.seq,
+                                        STR("{\"decision\":\"approve\"}"), fits, NULL),
+                     PARKING_TAKEN);
+    assert_int_equal(
+        session_answer_run(f.engine.sessions, &name, view.run, view.seq, STR("no"), fits, NULL),
+        PARKING_NOBODY);
+    arena_free(arena);
+    turns(&f);
+    fake_tool_answer(f.write, 0, "{}");
+    turns(&f);
+    reply(&f, "ok");
+    assert_int_equal(run_state(turn.run), RUN_DONE);
+    end(&turn);
+    fixture_done(&f);
+}
+
+static void a_turn_may_be_cancelled_while_it_waits(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    open_house(&f, true);
+    f.engine.limits.approval_max_ms = 5000;
+    ask_to_write(&turn, &f);
+    run_cancel(turn.run, STR("enough"));
+    turns(&f);
+    assert_int_equal(run_state(turn.run), RUN_CANCELLED);
+    end(&turn);
+    fixture_done(&f);
+}
+
+static void a_hidden_tool_is_not_there(void **state) {
+    (void)state;
+    static const struct agent_tool hidden[] = {{STR_INIT("write"), TOOL_HIDDEN}};
+    struct fixture f;
+    struct turn turn;
+    fixture_init(&f, false);
+    f.agents[0].tools = hidden;
+    f.agents[0].tool_count = 1;
+    ask_to_write(&turn, &f);
+    assert_asked(&f, "user=save it call/write={\"k\":1} "
+                     "result={\"error\":\"tool 'write' not found\"}!");
+    reply(&f, "ok");
+    end(&turn);
+    fixture_done(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_call_that_is_allowed_is_made_then),
+        cmocka_unit_test(a_call_that_is_refused_is_never_made_and_the_model_reads_why),
+        cmocka_unit_test(a_call_may_be_changed_before_it_is_made),
+        cmocka_unit_test(calls_beside_it_are_made_before_anybody_is_asked),
+        cmocka_unit_test(nothing_is_made_before_the_decision_is_on_disk),
+        cmocka_unit_test(silence_is_a_no_at_the_deadline_or_a_yes_where_configured),
+        cmocka_unit_test(what_waits_can_be_looked_at_and_answered_by_its_run),
+        cmocka_unit_test(a_turn_may_be_cancelled_while_it_waits),
+        cmocka_unit_test(a_hidden_tool_is_not_there),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,624 @@
+#include "run/ledger.h"
+
+#include "helper/assert_str.h"
+#include "loop/loop.h"
+#include "run/account.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define DAY_MS (INT64_C(24) * 60 * 60 * 1000)
+#define DAY INT64_C(20787) /* 2026-11-30, the last of its month */
+#define NOON (DAY * DAY_MS + DAY_MS / 2)
+#define DOLLAR INT64_C(1000000000)
+
+/* --- a store that answers when told ------------------------------------------------------- */
+
+#define ASKED_MAX 1024
+static struct store_load *asked[ASKED_MAX];
+static size_t asked_count;
+
+void store_load(struct store *store, struct store_load *load) {
+    assert_non_null(store);
+    assert_int_equal(load->question, STORE_USAGE);
+    assert_false(load->all_workspaces);
+    assert_true(asked_count < ASKED_MAX);
+    asked[asked_count++] = load;
+}
+
+static struct store *some_store(void) {
+    static char place;
+    return (struct store *)(void *)&place;
+}
+
+static struct store_usage usage(const char *agent, int64_t day, int64_t cost, int64_t tokens) {
+    return (struct store_usage){.workspace = STR("w"),
+                                .agent = str_from(agent),
+                                .model = STR("m"),
+                                .day = day,
+                                .calls = 1,
+                                .total = tokens,
+                                .cost_nano = cost};
+}
+
+static void answer_with(struct store_usage *usages, size_t count) {
+    assert_true(asked_count > 0);
+    struct store_load *load = asked[0];
+    memmove(asked, asked + 1, --asked_count * sizeof(struct store_load *));
+    load->usages = usages;
+    load->usage_count = count;
+    load->on_loaded(load, NULL, load->ctx);
+}
+
+static void refuse_answer(void) {
+    struct store_load *load = asked[0];
+    struct err e;
+    asked_count--;
+    err_set(&e, ERR_UNAVAILABLE, "the disk is full");
+    load->on_loaded(load, &e, load->ctx);
+}
+
+/* --- words -------------------------------------------------------------------------------- */
+
+static struct ledger *ledger;
+static struct err e;
+
+static int setup(void **state) {
+    (void)state;
+    ledger = ledger_new(NULL, NULL);
+    asked_count = 0;
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    ledger_free(ledger);
+    return 0;
+}
+
+static struct budget money(const char *workspace, const char *agent, enum budget_period period,
+                           int64_t cost) {
+    return (struct budget){str_from(workspace), str_from(agent), period, cost, 0};
+}
+
+static bool reserve_of(const struct budget *budgets, size_t count, const char *workspace,
+                       const char *agent, int64_t at_ms, int64_t cost,
+                       struct reservation *ret) {
+    return ledger_reserve(ledger, budgets, count, str_from(workspace), str_from(agent), at_ms,
+                          (struct amount){cost, 0}, ret, &e);
+}
+
+/* By the agent "a" of "w", under one budget. */
+static bool reserve(const struct budget *budget, int64_t at_ms, int64_t cost,
+                    struct reservation *ret) {
+    return reserve_of(budget, 1, "w", "a", at_ms, cost, ret);
+}
+
+static void spend(const struct budget *budget, int64_t at_ms, int64_t cost) {
+    struct reservation reservation;
+    assert_true(reserve(budget, at_ms, 0, &reservation));
+    ledger_settle(&reservation, (struct amount){cost, 0});
+}
+
+static int64_t room_of(const struct budget *budgets, size_t count, const char *workspace,
+                       const char *agent, int64_t at_ms) {
+    int64_t low = -1, high = INT64_MAX / 4; /* fits, does not */
+    while (high - low > 1) {
+        struct reservation reservation;
+        int64_t middle = low + (high - low) / 2;
+        if (reserve_of(budgets, count, workspace, agent, at_ms, middle, &reservation)) {
+            ledger_settle(&reservation, (struct amount){0});
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+static int64_t room(const struct budget *budget, int64_t at_ms) {
+    return room_of(budget, 1, "w", "a", at_ms);
+}
+
+/* --- reserving ---------------------------------------------------------------------------- */
+
+static void two_calls_at_once_cannot_spend_the_last_cent(void **state) {
+    (void)state;
+    const struct budget budget = money("", "", BUDGET_DAY, 100);
+    struct reservation first, second;
+    assert_true(reserve(&budget, NOON, 60, &first));
+    assert_false(reserve(&budget, NOON, 41, &second));
+    assert_int_equal(e.code, ERR_RESOURCE_EXHAUSTED);
+    assert_null(second.ledger);
+    assert_true(reserve(&budget, NOON, 40, &second));
+    assert_false(reserve(&budget, NOON, 1, &(struct reservation){0}));
+    ledger_settle(&first, (struct amount){60, 0});
+    ledger_settle(&second, (struct amount){40, 0});
+    assert_false(reserve(&budget, NOON, 1, &first));
+    assert_int_equal(room(&budget, NOON), 0);
+}
+
+static void what_was_reserved_and_not_spent_is_given_back(void **state) {
+    (void)state;
+    const struct budget budget = money("", "", BUDGET_MONTH, 100);
+    struct reservation reservation;
+    assert_true(reserve(&budget, NOON, 100, &reservation));
+    ledger_settle(&reservation, (struct amount){30, 0});
+    assert_null(reservation.ledger);
+    ledger_settle(&reservation, (struct amount){30, 0}); /* it is over: harmless */
+    assert_int_equal(room(&budget, NOON), 70);
+}
+
+static void a_call_that_grows_is_refused_in_its_middle(void **state) {
+    (void)state;
+    const struct budget budget = money("", "", BUDGET_DAY, 100);
+    struct reservation growing, other;
+    assert_true(reserve(&budget, NOON, 10, &growing));
+    assert_true(ledger_use(&growing, (struct amount){5, 0}, &e)); /* less than it holds */
+    assert_int_equal(growing.held.cost_nano, 10);
+    assert_true(ledger_use(&growing, (struct amount){60, 0}, &e));
+    assert_int_equal(growing.held.cost_nano, 60);
+    assert_true(reserve(&budget, NOON, 40, &other));
+    assert_false(ledger_use(&growing, (struct amount){61, 0}, &e));
+    assert_int_equal(e.code, ERR_RESOURCE_EXHAUSTED);
+    assert_int_equal(growing.held.cost_nano, 60);
+    ledger_settle(&other, (struct amount){0});
+    assert_true(ledger_use(&growing, (struct amount){100, 0}, &e));
+    ledger_settle(&growing, (struct amount){100, 0});
+    assert_int_equal(room(&budget, NOON), 0);
+}
+
+static void a_call_that_cost_more_than_anybody_thought_leaves_no_room(void **state) {
+    (void)state;
+    const struct budget budget = money("", "", BUDGET_DAY, 100);
+    spend(&budget, NOON, 250);
+    assert_int_equal(room(&budget, NOON), -1); /* not even for what costs nothing */
+    assert_int_equal(room(&budget, NOON + DAY_MS), 100);
+}
+
+static void money_and_tokens_are_limited_each_by_itself(void **state) {
+    (void)state;
+    const struct budget budget = {STR_EMPTY, STR_EMPTY, BUDGET_DAY, 100, 10};
+    struct reservation reservation;
+    struct str w = STR("w"), a = STR("a");
+    assert_false(ledger_reserve(ledger, &budget, 1, w, a, NOON, (struct amount){101, 1},
+                                &reservation, &e));
+    assert_false(ledger_reserve(ledger, &budget, 1, w, a, NOON, (struct amount){1, 11},
+                                &reservation, &e));
+    assert_true(ledger_reserve(ledger, &budget, 1, w, a, NOON, (struct amount){100, 10},
+                               &reservation, &e));
+    assert_true(ledger_use(&reservation, (struct amount){100, 10}, &e));
+    assert_false(ledger_use(&reservation, (struct amount){0, 11}, &e));
+    ledger_settle(&reservation, (struct amount){0});
+}
+
+static void a_refusal_says_whose_budget_how_much_and_when(void **state) {
+    (void)state;
+    struct reservation reservation;
+    const struct budget day = money("", "", BUDGET_DAY, DOLLAR * 5 / 2);
+    assert_false(reserve(&day, NOON, 3 * DOLLAR, &reservation));
+    assert_string_equal(e.text,
+                        "the budget of this workspace for the day, $2.50, has no room for "
+                        "this; it begins anew with the next day (UTC), or raise it in "
+                        "the settings under 'budgets'");
+    const struct budget month = {STR_EMPTY, STR("a"), BUDGET_MONTH, 0, 10};
+    assert_false(ledger_reserve(ledger, &month, 1, STR("w"), STR("a"), NOON,
+                                (struct amount){0, 11}, &reservation, &e));
+    assert_string_equal(e.text,
+                        "the budget of this agent for the month, 10 tokens, has no room "
+                        "for this; it begins anew with the next month (UTC), or raise it "
+                        "in the settings under 'budgets'");
+}
+
+/* --- whose budget ------------------------------------------------------------------------- */
+
+static void workspaces_and_agents_have_their_own(void **state) {
+    (void)state;
+    const struct budget budgets[] = {
+        money("", "", BUDGET_DAY, 100),    /* each workspace */
+        money("big", "", BUDGET_DAY, 80),  /* and this one less */
+        money("", "wally", BUDGET_DAY, 50) /* an agent, in each */
+    };
+    struct reservation reservation;
+    assert_int_equal(room_of(budgets, 3, "w", "a", NOON), 100);
+    assert_int_equal(room_of(budgets, 3, "big", "a", NOON), 80);
+    assert_int_equal(room_of(budgets, 3, "w", "wally", NOON), 50);
+    assert_true(reserve_of(budgets, 3, "w", "wally", NOON, 30, &reservation));
+    ledger_settle(&reservation, (struct amount){30, 0});
+    assert_int_equal(room_of(budgets, 3, "w", "wally", NOON), 20);
+    assert_int_equal(room_of(budgets, 3, "w", "a", NOON), 70);
+    assert_int_equal(room_of(budgets, 3, "big", "wally", NOON), 50);
+    assert_true(reserve_of(budgets, 3, "w", "a", NOON, 60, &reservation));
+    ledger_settle(&reservation, (struct amount){60, 0});
+    assert_int_equal(room_of(budgets, 3, "w", "wally", NOON), 10); /* the workspace's is less */
+}
+
+/* An agent's budget alone: the others are not limited, but counted for the day that they are.
+ */
+static void a_workspace_that_a_budget_concerns_is_counted_whole(void **state) {
+    (void)state;
+    const struct budget agent = money("", "wally", BUDGET_DAY, 50), all = money("", "", 0, 100);
+    struct reservation reservation;
+    assert_true(reserve_of(&agent, 1, "w", "a", NOON, 1000, &reservation));
+    ledger_settle(&reservation, (struct amount){70, 0});
+    assert_int_equal(room(&all, NOON), 30);
+}
+
+static void nothing_is_kept_of_workspaces_that_no_budget_concerns(void **state) {
+    (void)state;
+    const struct budget other = money("x", "", BUDGET_DAY, 1);
+    struct reservation reservation;
+    assert_true(reserve(&other, NOON, 1000, &reservation));
+    assert_null(reservation.ledger);
+    ledger_settle(&reservation, (struct amount){1000, 0});
+    assert_true(reserve_of(NULL, 0, "w", "a", NOON, 1000, &reservation));
+    assert_int_equal(ledger_accounts(ledger), 0);
+}
+
+/* --- days --------------------------------------------------------------------------------- */
+
+static void day_and_month_turn_over_in_utc(void **state) {
+    (void)state;
+    const struct budget day = money("", "", BUDGET_DAY, 100);
+    const struct budget month = money("", "", BUDGET_MONTH, 1000);
+    spend(&day, DAY * DAY_MS, 100);
+    assert_int_equal(room(&day, (DAY + 1) * DAY_MS - 1), 0);
+    assert_int_equal(room(&month, (DAY + 1) * DAY_MS - 1), 900);
+    assert_int_equal(room(&day, (DAY + 1) * DAY_MS), 100); /* the first of December */
+    assert_int_equal(room(&month, (DAY + 1) * DAY_MS), 1000);
+    spend(&day, (DAY + 1) * DAY_MS, 10);
+    assert_int_equal(room(&month, (DAY + 31) * DAY_MS + DAY_MS - 1), 990); /* the 31st */
+    assert_int_equal(room(&month, (DAY + 32) * DAY_MS), 1000);
+}
+
+static void a_call_belongs_to_the_day_it_began_on(void **state) {
+    (void)state;
+    const struct budget day = money("", "", BUDGET_DAY, 100);
+    const int64_t midnight = (DAY + 1) * DAY_MS;
+    struct reservation late;
+    assert_true(reserve(&day, midnight - 1, 80, &late));
+    assert_int_equal(room(&day, midnight), 20); /* it is out, and may yet cost that */
+    ledger_settle(&late, (struct amount){80, 0});
+    assert_int_equal(room(&day, midnight), 100);
+}
+
+static void a_clock_that_is_set_back_spends_nothing_twice(void **state) {
+    (void)state;
+    const struct budget day = money("", "", BUDGET_DAY, 100);
+    spend(&day, NOON, 60);
+    assert_int_equal(room(&day, NOON + DAY_MS), 100);
+    spend(&day, NOON + DAY_MS, 10);
+    spend(&day, NOON, 50); /* it counts for the later day, which has begun */
+    assert_int_equal(room(&day, NOON), 40);
+    assert_int_equal(room(&day, NOON + DAY_MS), 40);
+}
+
+static void amounts_that_have_no_room_are_refused_or_stay_at_the_largest(void **state) {
+    (void)state;
+    const struct budget day = money("", "", BUDGET_DAY, 100), agent = money("", "wally", 0, 1);
+    struct reservation one, two;
+    assert_true(reserve(&agent, NOON, INT64_MAX, &one)); /* nothing limits this agent */
+    assert_true(reserve(&agent, NOON, INT64_MAX, &two));
+    assert_int_equal(room(&day, NOON), -1);
+    ledger_settle(&two, (struct amount){INT64_MAX, INT64_MAX});
+    ledger_settle(&one, (struct amount){INT64_MAX, INT64_MAX});
+    assert_int_equal(room(&day, NOON), -1);
+    assert_int_equal(room(&day, NOON + DAY_MS), 100);
+}
+
+/* --- what was spent before ---------------------------------------------------------------- */
+
+static void with_store(void) {
+    ledger_free(ledger);
+    ledger = ledger_new(some_store(), NULL);
+}
+
+static void the_store_is_asked_once_for_the_month(void **state) {
+    (void)state;
+    const struct budget day = money("", "", BUDGET_DAY, 100);
+    const struct budget month = money("", "", BUDGET_MONTH, 100);
+    with_store();
+    assert_int_equal(asked_count, 0);
+    assert_int_equal(room(&day, NOON), 100); /* until it has answered */
+    assert_int_equal(asked_count, 1);
+    assert_str(asked[0]->workspace, "w");
+    assert_int_equal(asked[0]->from_day, DAY - 29);
+    struct store_usage before[] = {usage("a", DAY - 1, 20, 0), usage("b", DAY, 30, 0),
+                                   usage("a", DAY, 5, 0)};
+    answer_with(before, 3);
+    assert_int_equal(room(&day, NOON), 65);
+    assert_int_equal(room(&month, NOON), 45);
+    const struct budget of_a = money("", "a", BUDGET_MONTH, 100);
+    assert_int_equal(room(&of_a, NOON), 75);
+    assert_int_equal(room(&day, NOON + DAY_MS), 100);
+    assert_int_equal(asked_count, 0);
+}
+
+static void what_is_spent_while_the_store_answers_counts_once(void **state) {
+    (void)state;
+    const struct budget day = money("", "", BUDGET_DAY, 100);
+    struct reservation out;
+    with_store();
+    assert_true(reserve(&day, NOON, 10, &out));
+    spend(&day, NOON, 7);
+    answer_with((struct store_usage[]){usage("a", DAY, 50, 0)}, 1);
+    assert_int_equal(room(&day, NOON), 100 - 50 - 7 - 10);
+    assert_true(ledger_use(&out, (struct amount){43, 0}, &e));
+    assert_false(ledger_use(&out, (struct amount){44, 0}, &e));
+    ledger_settle(&out, (struct amount){43, 0});
+    assert_int_equal(room(&day, NOON), 0);
+}
+
+static void a_call_that_is_out_has_no_room_when_the_answer_is_large(void **state) {
+    (void)state;
+    const struct budget day = money("", "", BUDGET_DAY, 100);
+    struct reservation out;
+    with_store();
+    assert_true(reserve(&day, NOON, 10, &out));
+    assert_true(ledger_use(&out, (struct amount){1, 0}, &e));
+    answer_with((struct store_usage[]){usage("a", DAY, 95, 0)}, 1);
+    assert_false(ledger_use(&out, (struct amount){1, 0}, &e));
+    ledger_settle(&out, (struct amount){1, 0});
+    assert_int_equal(room(&day, NOON), 4);
+}
+
+static void a_store_that_failed_is_asked_again_and_nothing_counts_twice(void **state) {
+    (void)state;
+    const struct budget day = money("", "", BUDGET_DAY, 100);
+    struct reservation out;
+    with_store();
+    spend(&day, NOON, 10);
+    assert_int_equal(asked_count, 1);
+    refuse_answer();
+    assert_true(reserve(&day, NOON, 0, &out)); /* asks again: those 10 are in the log by now */
+    ledger_settle(&out, (struct amount){5, 0});
+    answer_with((struct store_usage[]){usage("a", DAY, 40 + 10, 0)}, 1);
+    assert_int_equal(room(&day, NOON), 100 - 40 - 10 - 5);
+    assert_int_equal(asked_count, 0);
+}
+
+static void the_answer_of_a_month_that_is_over_counts_for_nothing(void **state) {
+    (void)state;
+    const struct budget month = money("", "", BUDGET_MONTH, 100);
+    with_store();
+    spend(&month, NOON, 10);
+    spend(&month, NOON + DAY_MS, 1); /* the first of December */
+    answer_with((struct store_usage[]){usage("a", DAY, 60, 0), usage("a", DAY + 1, 2, 0)}, 2);
+    assert_int_equal(room(&month, NOON + DAY_MS), 97);
+}
+
+static void a_ledger_may_end_before_the_store_answers(void **state) {
+    (void)state;
+    const struct budget day = money("", "", BUDGET_DAY, 100);
+    with_store();
+    spend(&day, NOON, 10);
+    ledger_free(ledger);
+    ledger = NULL;
+    answer_with(NULL, 0);
+    assert_int_equal(asked_count, 0);
+}
+
+static void workspaces_that_rest_are_forgotten_and_read_again(void **state) {
+    (void)state;
+    const struct budget day = money("", "", BUDGET_DAY, 100);
+    struct reservation out;
+    enum { MANY = 40000, PAUSE_MS = 20 };
+    with_store();
+    assert_true(reserve_of(&day, 1, "busy", "a", NOON, 10, &out));
+    answer_with(NULL, 0);
+    size_t most = 0;
+    for (int i = 0; i < MANY; i++) {
+        char name[16];
+        struct reservation reservation;
+        snprintf(name, sizeof(name), "w%d", i);
+        assert_true(reserve_of(&day, 1, name, "a", NOON + i * PAUSE_MS, 10, &reservation));
+        if (i) answer_with(NULL, 0); /* later ones are asked while the first one still waits */
+        ledger_settle(&reservation, (struct amount){10, 0});
+        if (ledger_accounts(ledger) > most) most = ledger_accounts(ledger);
+        if (i == 0) answer_with(NULL, 0);
+    }
+    assert_in_range(most, 1000, 5000);
+    int64_t later = NOON + (int64_t)MANY * PAUSE_MS;
+    assert_int_equal(room_of(&day, 1, "busy", "a", later), 90); /* a call of it is out */
+    assert_int_equal(asked_count, 0);
+    assert_int_equal(room_of(&day, 1, "w0", "a", later), 100);
+    assert_int_equal(asked_count, 1); /* forgotten, and asked for */
+    answer_with((struct store_usage[]){usage("a", DAY, 10, 0)}, 1);
+    assert_int_equal(room_of(&day, 1, "w0", "a", later), 90);
+    ledger_settle(&out, (struct amount){0});
+}
+
+/* --- against a simple model --------------------------------------------------------------- */
+
+enum { WORKSPACES = 3, AGENTS = 3, OUT = 8, SPENT_MAX = 40000 };
+static const char *const workspaces[] = {"w", "x", "yy"};
+static const char *const agents[] = {"a", "b", "wally"};
+
+static struct model_call {
+    int workspace, agent;
+    int64_t day;
+    struct amount amount;
+    struct reservation reservation;
+    bool out;
+} out[OUT], spent[SPENT_MAX];
+static size_t spent_count;
+
+static bool same_period(enum budget_period period, int64_t a, int64_t b) {
+    if (period == BUDGET_DAY) return a == b;
+    time_t at[] = {(time_t)(a * 86400), (time_t)(b * 86400)};
+    struct tm date[2];
+    gmtime_r(&at[0], &date[0]);
+    gmtime_r(&at[1], &date[1]);
+    return date[0].tm_year == date[1].tm_year && date[0].tm_mon == date[1].tm_mon;
+}
+
+static bool model_concerns(const struct budget *budget, int workspace, int agent) {
+    return (!budget->workspace.len ||
+            str_equal(budget->workspace, str_from(workspaces[workspace]))) &&
+           (!budget->agent.len || str_equal(budget->agent, str_from(agents[agent])));
+}
+
+/* Everything that was spent in the budget's period, and all that is out, and `more`. */
+static bool model_fits(const struct budget *budget, int workspace, int agent, int64_t day,
+                       struct amount more) {
+    struct amount sum = more;
+    for (size_t i = 0; i < spent_count; i++) {
+        if (spent[i].workspace != workspace) continue;
+        if (budget->agent.len && spent[i].agent != agent) continue;
+        if (same_period(budget->period, spent[i].day, day))
+            sum = amount_add(sum, spent[i].amount);
+    }
+    for (size_t i = 0; i < OUT; i++) {
+        if (!out[i].out || out[i].workspace != workspace) continue;
+        if (budget->agent.len && out[i].agent != agent) continue;
+        sum = amount_add(sum, out[i].amount);
+    }
+    return (!budget->cost_nano_max || sum.cost_nano <= budget->cost_nano_max) &&
+           (!budget->tokens_max || sum.tokens <= budget->tokens_max);
+}
+
+static bool model_accepts(const struct budget *budgets, size_t count, int workspace, int agent,
+                          int64_t day, struct amount more) {
+    for (size_t i = 0; i < count; i++) {
+        if (model_concerns(&budgets[i], workspace, agent) &&
+            !model_fits(&budgets[i], workspace, agent, day, more))
+            return false;
+    }
+    return true;
+}
+
+static struct amount small_amount(void) {
+    return (struct amount){rand() % 60, rand() % 6};
+}
+
+static int64_t more_of(int64_t used, int64_t held) {
+    return used > held ? used - held : 0;
+}
+
+static void random_calls_are_judged_as_a_simple_model_judges_them(void **state) {
+    (void)state;
+    const struct budget budgets[] = {
+        {STR_EMPTY, STR_EMPTY, BUDGET_DAY, 400, 0},
+        {STR_EMPTY, STR_EMPTY, BUDGET_MONTH, 0, 600},
+        {STR("x"), STR_EMPTY, BUDGET_DAY, 300, 0},
+        {STR_EMPTY, STR("wally"), BUDGET_MONTH, 2500, 90},
+        {STR("yy"), STR("a"), BUDGET_DAY, 0, 20},
+    };
+    const size_t count = ARRAY_LEN(budgets);
+    int64_t now = NOON;
+    size_t accepted = 0, refused = 0, cut = 0;
+    srand(7);
+    for (int step = 0; step < 60000; step++) {
+        struct model_call *call = &out[rand() % OUT];
+        struct amount amount = small_amount();
+        if (step % 500 == 499) now += rand() % (3 * DAY_MS);
+        if (!call->out) {
+            call->workspace = rand() % WORKSPACES;
+            call->agent = rand() % AGENTS;
+            call->day = now / DAY_MS;
+            bool fits =
+                model_accepts(budgets, count, call->workspace, call->agent, call->day, amount);
+            assert_int_equal(ledger_reserve(ledger, budgets, count,
+                                            str_from(workspaces[call->workspace]),
+                                            str_from(agents[call->agent]), now, amount,
+                                            &call->reservation, &e),
+                             fits);
+            fits ? accepted++ : refused++;
+            call->out = fits;
+            call->amount = amount;
+        } else if (rand() % 3) {
+            struct amount used = amount_add(call->amount, small_amount());
+            if (rand() % 2) used.cost_nano /= 2;
+            struct amount more = {more_of(used.cost_nano, call->amount.cost_nano),
+                                  more_of(used.tokens, call->amount.tokens)};
+            /* Pages turn when somebody reserves: the workspace's day is that of its last one.
+             */
+            bool fits = model_accepts(budgets, count, call->workspace, call->agent,
+                                      call->reservation.account->day, more);
+            assert_int_equal(ledger_use(&call->reservation, used, &e), fits);
+            if (fits) call->amount = amount_add(call->amount, more);
+            cut += !fits;
+        } else {
+            assert_true(spent_count < SPENT_MAX);
+            spent[spent_count] = *call;
+            spent[spent_count].amount = amount;
+            if (amount.cost_nano % 7 == 0) spent[spent_count].amount.cost_nano *= 9;
+            ledger_settle(&call->reservation, spent[spent_count++].amount);
+            call->out = false;
+        }
+    }
+    assert_true(accepted > 1000 && refused > 1000 && cut > 1000);
+    for (size_t i = 0; i < OUT; i++) {
+        if (out[i].out) ledger_settle(&out[i].reservation, (struct amount){0});
+    }
+}
+
+/* --- threads ------------------------------------------------------------------------------ */
+
+enum { CALLS = 20000 };
+static const struct budget shared[] = {
+    {STR_INIT("one"), STR_INIT(""), BUDGET_DAY, 1000, 0},
+    {STR_INIT(""), STR_INIT("wally"), BUDGET_DAY, 100000, 0}};
+
+static void *make_calls(void *ctx) {
+    int64_t *total = ctx;
+    for (int i = 0; i < CALLS; i++) {
+        char name[16];
+        struct err why;
+        struct reservation reservation;
+        snprintf(name, sizeof(name), "w%d", i % 64);
+        struct str workspace = i % 2 ? STR("one") : str_from(name);
+        if (!ledger_reserve(ledger, shared, 2, workspace, STR("a"), NOON, (struct amount){3, 1},
+                            &reservation, &why))
+            continue;
+        bool grows = ledger_use(&reservation, (struct amount){4, 2}, &why);
+        int64_t spent_now = grows ? 4 : 3;
+        if (i % 2) *total += spent_now;
+        ledger_settle(&reservation, (struct amount){spent_now, 0});
+    }
+    return NULL;
+}
+
+static void threads_together_never_spend_more_than_there_is(void **state) {
+    (void)state;
+    pthread_t thread[3];
+    int64_t total[3] = {0};
+    for (size_t i = 0; i < 3; i++) pthread_create(&thread[i], NULL, make_calls, &total[i]);
+    for (size_t i = 0; i < 3; i++) pthread_join(thread[i], NULL);
+    int64_t sum = total[0] + total[1] + total[2];
+    assert_in_range(sum, 998, 1000); /* less than a call is left */
+    assert_int_equal(room_of(shared, 2, "one", "a", NOON), 1000 - sum);
+    assert_int_equal(ledger_accounts(ledger), 33);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(two_calls_at_once_cannot_spend_the_last_cent),
+        TEST(what_was_reserved_and_not_spent_is_given_back),
+        TEST(a_call_that_grows_is_refused_in_its_middle),
+        TEST(a_call_that_cost_more_than_anybody_thought_leaves_no_room),
+        TEST(money_and_tokens_are_limited_each_by_itself),
+        TEST(a_refusal_says_whose_budget_how_much_and_when),
+        TEST(workspaces_and_agents_have_their_own),
+        TEST(a_workspace_that_a_budget_concerns_is_counted_whole),
+        TEST(nothing_is_kept_of_workspaces_that_no_budget_concerns),
+        TEST(day_and_month_turn_over_in_utc),
+        TEST(a_call_belongs_to_the_day_it_began_on),
+        TEST(a_clock_that_is_set_back_spends_nothing_twice),
+        TEST(amounts_that_have_no_room_are_refused_or_stay_at_the_largest),
+        TEST(the_store_is_asked_once_for_the_month),
+        TEST(what_is_spent_while_the_store_answers_counts_once),
+        TEST(a_call_that_is_out_has_no_room_when_the_answer_is_large),
+        TEST(a_store_that_failed_is_asked_again_and_nothing_counts_twice),
+        TEST(the_answer_of_a_month_that_is_over_counts_for_nothing),
+        TEST(a_ledger_may_end_before_the_store_answers),
+        TEST(workspaces_that_rest_are_forgotten_and_read_again),
+        TEST(random_calls_are_judged_as_a_simple_model_judges_them),
+        TEST(threads_together_never_spend_more_than_there_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
