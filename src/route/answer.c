@@ -278,10 +278,14 @@ void answer_refuse(struct route_call *call, int status, struct str code, const c
 /* --- an event stream --------------------------------------------------------------------- */
 
 void route_sse_begin(struct route_call *call) {
-    static const struct field fields[] = {
-        {STR_INIT("content-type"), STR_INIT("text/event-stream")},
-        {STR_INIT("cache-control"), STR_INIT("no-cache")},
-        {STR_INIT("x-accel-buffering"), STR_INIT("no")},
+    route_pieces_begin(call, STR("text/event-stream"));
+}
+
+void route_pieces_begin(struct route_call *call, struct str content_type) {
+    const struct field fields[] = {
+        {STR("content-type"), content_type},
+        {STR("cache-control"), STR("no-cache")},
+        {STR("x-accel-buffering"), STR("no")},
     };
     assert(!call->no_body);
     move(call, ANSWER_STREAMING);
@@ -315,6 +319,15 @@ void route_sse_event(struct route_call *call, struct str name, struct str id, st
     struct buf *out = exchange_out(call->exchange);
     size_t begin = out->len;
     sse_append(out, name, id, data);
+    touch(call, out, begin);
+}
+
+void route_piece(struct route_call *call, struct str bytes) {
+    assert(call->state == ANSWER_STREAMING);
+    if (call->aborted) return;
+    struct buf *out = exchange_out(call->exchange);
+    size_t begin = out->len;
+    buf_append(out, bytes);
     touch(call, out, begin);
 }
 

@@ -33,7 +33,7 @@ struct str pattern_parameter(struct str pattern, struct str path, struct str nam
     return STR_EMPTY;
 }
 
-/* --- queries ------------------------------------------------------------------------------ */
+/* --- text --------------------------------------------------------------------------------- */
 
 static int hex_digit(char c) {
     if (c >= '0' && c <= '9') return c - '0';
@@ -41,9 +41,9 @@ static int hex_digit(char c) {
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-static bool decode(struct str text, struct buf *out) {
+static bool decode_bytes(struct str text, char plus, struct buf *out) {
     for (size_t i = 0; i < text.len; i++) {
-        char c = text.at[i] == '+' ? ' ' : text.at[i];
+        char c = text.at[i] == '+' ? plus : text.at[i];
         if (c == '%') {
             if (text.len - i < 3) return false;
             int high = hex_digit(text.at[i + 1]), low = hex_digit(text.at[i + 2]);
@@ -56,16 +56,24 @@ static bool decode(struct str text, struct buf *out) {
     return true;
 }
 
-bool query_find(struct str query, struct str name, struct buf *out) {
+static bool decode(struct str text, char plus, struct buf *out) {
     size_t before = out->len;
+    if (decode_bytes(text, plus, out) && utf8_valid(str_skip(buf_str(out), before)))
+        return true;
+    out->len = before;
+    return false;
+}
+
+bool segment_decode(struct str segment, struct buf *out) {
+    return decode(segment, '+', out);
+}
+
+bool query_find(struct str query, struct str name, struct buf *out) {
     while (query.len) {
         struct str rest, value, pair = str_split(query, '&', &rest);
         struct str key = str_split(pair, '=', &value);
         query = rest;
-        if (!str_equal(key, name)) continue;
-        if (decode(value, out) && utf8_valid(str_skip(buf_str(out), before))) return true;
-        out->len = before;
-        return false;
+        if (str_equal(key, name)) return decode(value, ' ', out);
     }
     return false;
 }

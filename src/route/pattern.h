@@ -20,6 +20,10 @@ bool pattern_matches(struct str pattern, struct str path);
 /* What fills the hole `{name}` of a pattern that matches; empty when there is no such hole. */
 struct str pattern_parameter(struct str pattern, struct str path, struct str name);
 
+/* Append the decoded segment; a plus stays one. False, and nothing appended, when a percent
+ * sign is not followed by two hex digits, the text is not UTF-8, or it does not fit. */
+MUST_CHECK bool segment_decode(struct str segment, struct buf *out);
+
 /* Append the decoded value of the first parameter `name`. False, and nothing appended, when it
  * is not there, a percent sign is not followed by two hex digits, or the value is not UTF-8. */
 MUST_CHECK bool query_find(struct str query, struct str name, struct buf *out);

@@ -141,6 +141,10 @@ struct str route_parameter(const struct route_call *call, struct str name) {
     return pattern_parameter(call->row->path, exchange_path(call->exchange), name);
 }
 
+bool route_parameter_text(const struct route_call *call, struct str name, struct buf *out) {
+    return segment_decode(route_parameter(call, name), out);
+}
+
 bool route_query(const struct route_call *call, struct str name, struct buf *out) {
     return query_find(exchange_query(call->exchange), name, out);
 }

@@ -91,6 +91,10 @@ void route_forget(struct route_call *call);
 /* What stands in the path where the row has `{name}`, as sent; empty when the row has none. */
 struct str route_parameter(const struct route_call *call, struct str name);
 
+/* The same percent-decoded, appended to `out`; false when it is no valid text. */
+MUST_CHECK bool route_parameter_text(const struct route_call *call, struct str name,
+                                     struct buf *out);
+
 /* The first value of a query parameter, percent-decoded, appended to `out`; false when it is
  * not there or is no valid text. Before any answer. */
 MUST_CHECK bool route_query(const struct route_call *call, struct str name, struct buf *out);
@@ -133,6 +137,10 @@ void route_sse_event(struct route_call *call, struct str name, struct str id, st
 void route_sse_comment(struct route_call *call, struct str text);
 /* End the body. What the contract wants as its last event has been sent before. */
 void route_sse_end(struct route_call *call);
+
+/* A body of another type, in pieces: lines, say. It ends with route_sse_end(). */
+void route_pieces_begin(struct route_call *call, struct str content_type);
+void route_piece(struct route_call *call, struct str bytes);
 
 size_t route_queued(const struct route_call *call);
 void route_wake_at(struct route_call *call, size_t low);

@@ -70,9 +70,13 @@ void rpc_site_free(struct rpc_site *site) {
 
 #define CALL_OF(link_) CONTAINER_OF(link_, struct rpc_call, link)
 
+void rpc_site_warn(struct rpc_site *site) {
+    LIST_EACH(&site->calls, link) call_say_stopping(CALL_OF(link));
+}
+
 void rpc_site_stop(struct rpc_site *site) {
     site->stopping = true;
-    LIST_EACH(&site->calls, link) call_say_stopping(CALL_OF(link));
+    rpc_site_warn(site);
 }
 
 void rpc_site_cut(struct rpc_site *site) {

@@ -110,6 +110,9 @@ void rpc_serve(struct rpc_site *site, struct exchange *exchange);
 /* Tell every open call that the daemon stops; new calls are refused UNAVAILABLE. */
 void rpc_site_stop(struct rpc_site *site);
 
+/* The same for a site that goes on to let calls in: its handlers decide which. */
+void rpc_site_warn(struct rpc_site *site);
+
 /* The shutdown deadline passed: end every open call CANCELLED (trailers, no forged frame). */
 void rpc_site_cut(struct rpc_site *site);
 

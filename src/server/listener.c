@@ -26,13 +26,22 @@
 /* --- opening -------------------------------------------------------------------------------
  */
 
+/* The flag that names a listener: "nimi-grpc" for nimi_grpc. */
+static const char *flag_of(const struct listener *listener, char *flag, size_t size) {
+    snprintf(flag, size, STR_FMT, STR_ARG(listener->options.name));
+    for (char *c = flag; *c; c++) {
+        if (*c == '_') *c = '-';
+    }
+    return flag;
+}
+
 /* "it is taken by pid 4121 (node). ..." */
 static const char *explain_taken(const struct listener *listener, const struct address *address,
                                  char *text, size_t size) {
-    char who[64] = "another process";
+    char who[64] = "another process", flag[32];
     bool known = holder_find(address, who, sizeof(who));
-    snprintf(text, size, "it is taken by %s. Use --" STR_FMT " with another %s%s", who,
-             STR_ARG(listener->options.name), address_is_local(address) ? "path" : "port",
+    snprintf(text, size, "it is taken by %s. Use --%s with another %s%s", who,
+             flag_of(listener, flag, sizeof(flag)), address_is_local(address) ? "path" : "port",
              known ? ", or stop that one" : ", or see `ss -lxtnp` for who it is");
     return text;
 }
@@ -160,8 +169,7 @@ static void drop_text(struct str text) {
     free((char *)(uintptr_t)text.at);
 }
 
-void listener_free(struct listener *listener) {
-    if (!listener) return;
+static void free_listener(struct listener *listener) {
     drop_text(listener->options.name);
     drop_text(listener->options.address);
     if (listener->options.tls) {
@@ -174,6 +182,25 @@ void listener_free(struct listener *listener) {
     pthread_mutex_destroy(&listener->tls.lock);
     free(listener->path);
     free(listener);
+}
+
+static void free_closed(uv_handle_t *handle) {
+    free_listener(handle->data);
+}
+
+/* One that still listens, because another could not, lets go of its socket now and of its
+ * memory when the loop has: nobody waits for that. */
+void listener_free(struct listener *listener) {
+    if (!listener) return;
+    if (listener->poll.data && listener->fd >= 0) {
+        timer_stop(&listener->back_off);
+        uv_poll_stop(&listener->poll);
+        close(listener->fd);
+        if (listener->path) unlink(listener->path);
+        uv_close((uv_handle_t *)&listener->poll, free_closed);
+    } else {
+        free_listener(listener);
+    }
 }
 
 static void closed(uv_handle_t *handle) {

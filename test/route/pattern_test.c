@@ -64,6 +64,24 @@ static void a_query_is_read_as_forms_write_it(void **state) {
     }
 }
 
+static void a_segment_is_decoded_but_for_its_plus(void **state) {
+    (void)state;
+    static const struct {
+        const char *segment;
+        bool ok;
+        const char *value;
+    } rows[] = {{"plain", true, "plain"}, {"a+b", true, "a+b"}, {"a%2Fb%20c", true, "a/b c"},
+                {"%C3%A9", true, "é"},    {"%ff", false, ""},   {"%2", false, ""},
+                {"%zz", false, ""},       {"", true, ""}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct buf out;
+        buf_init(&out, 64);
+        assert_int_equal(segment_decode(str_from(rows[i].segment), &out), rows[i].ok);
+        assert_str(buf_str(&out), rows[i].value);
+        buf_done(&out);
+    }
+}
+
 static void a_value_that_does_not_fit_is_not_found(void **state) {
     (void)state;
     for (size_t limit = 0; limit <= 5; limit++) {
@@ -79,6 +97,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pattern_takes_one_full_segment_for_each_hole),
         cmocka_unit_test(a_query_is_read_as_forms_write_it),
+        cmocka_unit_test(a_segment_is_decoded_but_for_its_plus),
         cmocka_unit_test(a_value_that_does_not_fit_is_not_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,8 @@ static const struct about abouts[] = {
      .response = "InvokeResponse", .refuses = {409, 422, 500}, .on_card = true, .runs = true,
      .takes_session = true,
      .summary = "One turn, answered when it is done",
-     .description = "Closing the connection cancels the turn. A turn that waits for a human is "
+     .description = "Closing the connection cancels the turn, unless `x-weir-on-disconnect` or the "
+                    "server's settings say otherwise. A turn that waits for a human is "
                     "answered with `metadata.interrupted` true and goes on with /resume. Callers "
                     "may also say `input_message` or `messages` for `input`, and `thread_id` for "
                     "`session_id`."},
@@ -61,7 +62,7 @@ static const struct {
     {403, "The token is not the agent's", NULL},
     {404, "No run of this thread waits for a human", NULL},
     {408, "The body came too slowly", NULL},
-    {409, "The session is busy, or waits for a human's answer", NULL},
+    {409, "The session is busy, waits for a human's answer, or the key was for another request", NULL},
     {413, "The body is too large", NULL},
     {422, "A field of the wrong type, or out of its range", NULL},
     {500, "The turn failed", NULL},
@@ -179,8 +180,9 @@ static void write_responses(struct json_writer *json, const struct route *row,
 
 /* --- operations --------------------------------------------------------------------------- */
 
+/* only, pattern: what it may say; NULL: anything. */
 static void write_parameter(struct json_writer *json, const char *name, const char *only,
-                            const char *description) {
+                            const char *pattern, const char *description) {
     json_open_object(json);
     write_text(json, "name", name);
     write_text(json, "in", "header");
@@ -192,6 +194,7 @@ static void write_parameter(struct json_writer *json, const char *name, const ch
         json_write_str(json, str_from(only));
         json_close(json);
     }
+    if (pattern) write_text(json, "pattern", pattern);
     json_close(json);
     json_close(json);
 }
@@ -199,11 +202,22 @@ static void write_parameter(struct json_writer *json, const char *name, const ch
 static void write_parameters(struct json_writer *json, const struct about *about) {
     json_member_array(json, "parameters");
     if (!about->any_version) {
-        write_parameter(json, "x-runtime-contract-version", "1",
+        write_parameter(json, "x-runtime-contract-version", "1", NULL,
                         "The version that the caller speaks");
     }
+    if (about->runs) {
+        write_parameter(json, "x-weir-on-disconnect", NULL,
+                        "^(cancel|detach|detach-for=[1-9][0-9]{0,3}(ms|s|m|h))$",
+                        "What becomes of the turn when the caller leaves: cancel, detach, or "
+                        "detach-for=30s");
+    }
     if (about->takes_session) {
-        write_parameter(json, "x-session-id", NULL, "The session, for bodies that name none");
+        write_parameter(
+            json, "x-idempotency-key", NULL, "^[!-~]([ -~]{0,253}[!-~])?$",
+            "Of the caller's choice: the same request with the same key is one "
+            "turn, and is answered as the first was. Idempotency-Key says the same");
+        write_parameter(json, "x-session-id", NULL, NULL,
+                        "The session, for bodies that name none");
     }
     json_close(json);
 }

@@ -28,9 +28,15 @@ void outcome_done(struct outcome *outcome) {
     buf_done(&outcome->history);
 }
 
+/* Who asks a second time may not have said it: then the run knows. */
+static void take_session(struct outcome *outcome, struct str session) {
+    if (outcome->session.len || !session.len) return;
+    outcome->session = str_of(str_dup(session), session.len);
+}
+
 void outcome_address(struct outcome *outcome, struct str session, bool wants_text,
                      bool names_thread) {
-    outcome->session = session.len ? str_of(str_dup(session), session.len) : STR_EMPTY;
+    take_session(outcome, session);
     outcome->wants_text = wants_text;
     outcome->names_thread = names_thread;
 }
@@ -104,6 +110,7 @@ void outcome_note(struct outcome *outcome, const struct event *event) {
     /* An answer that joins a run in the middle has not seen it start. */
     if (event->kind == EVENT_STARTED) {
         outcome->started_unix_ms = event->started.unix_ms;
+        take_session(outcome, event->started.session);
     } else if (!outcome->started_unix_ms) {
         outcome->started_unix_ms = clock_unix_ms() - event->at_ms;
     }
@@ -130,6 +137,28 @@ static void write_awaiting(const struct event *event, struct json_writer *json) 
     json_member_array(json, "awaiting");
     json_write_str(json, event->approval.tool.len ? event->approval.tool : event->agent);
     json_close(json);
+}
+
+/* What a person is asked, and the name to answer it by on other routes: "<run>-<seq>". */
+static void write_approval(const struct outcome *outcome, const struct event *event,
+                           struct json_writer *json) {
+    char room[48];
+    struct buf id = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
+    buf_append_u64(&id, outcome->run);
+    buf_append_byte(&id, '-');
+    buf_append_u64(&id, event->seq);
+    json_member_str(json, "approval_id", buf_str(&id));
+    json_member_str(json, "question", event->approval.question);
+    if (event->approval.tool.len) json_member_str(json, "tool", event->approval.tool);
+    if (event->approval.args.len) json_member_raw(json, "args", event->approval.args);
+}
+
+void outcome_write_approval(const struct outcome *outcome, const struct event *event,
+                            struct buf *out) {
+    struct json_writer json = json_writer(out);
+    json_open_object(&json);
+    write_approval(outcome, event, &json);
+    json_close(&json);
 }
 
 /* Text for who sent text: the dashboard takes nothing else. Others get LangGraph's object. */
@@ -162,7 +191,12 @@ void outcome_write(const struct outcome *outcome, const struct event *event, str
     }
     json_member_object(&json, "metadata");
     json_member_bool(&json, "interrupted", paused);
-    if (paused) write_awaiting(event, &json);
+    if (paused) {
+        write_awaiting(event, &json);
+        json_member_object(&json, "approval");
+        write_approval(outcome, event, &json);
+        json_close(&json);
+    }
     json_close(&json);
     json_key(&json, STR("history"));
     json_open_array(&json);

@@ -16,6 +16,7 @@
 struct open_call;
 
 struct outcome {
+    uint64_t run;       /* set by whoever knows it, before anything is written */
     struct str session; /* owned */
     bool wants_text;    /* text came in: so must text go out */
     bool names_thread;  /* the caller says thread_id: he is answered with it too */
@@ -28,12 +29,16 @@ struct outcome {
 void outcome_init(struct outcome *outcome);
 void outcome_done(struct outcome *outcome);
 
-/* Whom the answer is for; `session` is copied. */
+/* Whom the answer is for; `session` is copied. Empty: as the run's first event says. */
 void outcome_address(struct outcome *outcome, struct str session, bool wants_text,
                      bool names_thread);
 
 /* Note what `event` adds to the history; call it with every event. */
 void outcome_note(struct outcome *outcome, const struct event *event);
+
+/* What a human is asked (EVENT_APPROVAL), as an object. */
+void outcome_write_approval(const struct outcome *outcome, const struct event *event,
+                            struct buf *out);
 
 /* The response object of a run that is done, or waits for a human (EVENT_APPROVAL). */
 void outcome_write(const struct outcome *outcome, const struct event *event, struct buf *out);

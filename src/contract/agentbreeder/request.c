@@ -3,6 +3,7 @@
 #include "base/mem.h"
 
 #include <assert.h>
+#include <nettle/sha2.h>
 #include <stdio.h>
 #include <sys/random.h>
 
@@ -64,11 +65,13 @@ static bool take_session(struct json body, struct str header, struct arena *aren
         if (!json_str(value, arena, &session)) return too_large(e);
         if (session.len == 0) continue;
         ret->session = session;
+        ret->names_session = true;
         ret->used_thread_id = session_places[i].is_thread;
         return true;
     }
     if (header.len) {
         ret->session = header;
+        ret->names_session = true;
         return true;
     }
     return new_uuid(arena, &ret->session) || too_large(e);
@@ -155,6 +158,38 @@ static bool take_user(struct json body, struct arena *arena, struct runtime_requ
     return true;
 }
 
+/* --- what is asked, in a few bytes -------------------------------------------------------- */
+
+static void add_piece(struct sha256_ctx *sum, struct str piece) {
+    uint64_t len = piece.len;
+    sha256_update(sum, sizeof(len), (const uint8_t *)&len);
+    if (len) sha256_update(sum, piece.len, (const uint8_t *)piece.at);
+}
+
+/* Without the spaces that mean nothing. */
+static bool add_json(struct sha256_ctx *sum, struct json value) {
+    struct buf text;
+    buf_init(&text, value.raw.len + 1);
+    bool fits = json_compact(value.raw, &text);
+    if (fits) add_piece(sum, buf_str(&text));
+    buf_done(&text);
+    return fits;
+}
+
+/* A session that was made up for the caller is no part of it. */
+static bool take_print(struct json body, struct json input, struct arena *arena,
+                       struct runtime_request *ret) {
+    struct json config = json_find(body, STR("config"));
+    struct sha256_ctx sum;
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    sha256_init(&sum);
+    if (!add_json(&sum, input)) return false;
+    if (!is_absent(config) && !add_json(&sum, config)) return false;
+    add_piece(&sum, ret->names_session ? ret->session : STR_EMPTY);
+    sha256_digest(&sum, sizeof(digest), digest);
+    return arena_str(arena, str_of(digest, sizeof(digest)), &ret->print);
+}
+
 /* Every body here is one object; `example` is what it should hold. */
 static bool read_body(struct str text, const char *example, struct json *ret, struct err *e) {
     if (text.len == 0) {
@@ -182,14 +217,17 @@ static bool check_input(struct json input, struct err *e) {
 
 bool runtime_request_parse(struct str text, struct str header_session, struct arena *arena,
                            struct runtime_request *ret, struct err *e) {
-    struct json body;
+    struct json body = {0};
     *ret = (struct runtime_request){0};
     if (!read_body(text, "\"input\"", &body, e)) return false;
     struct json input = input_of(body);
     if (!check_input(input, e) || !check_types(body, e)) return false;
     if (!take_session(body, header_session, arena, ret, e)) return false;
     ret->wants_text = input.kind == JSON_STRING;
-    if (take_text(input, arena, &ret->text) && take_user(body, arena, ret)) return true;
+    if (take_text(input, arena, &ret->text) && take_user(body, arena, ret) &&
+        take_print(body, input, arena, ret)) {
+        return true;
+    }
     return too_large(e);
 }
 
@@ -197,7 +235,7 @@ bool runtime_request_parse(struct str text, struct str header_session, struct ar
 
 bool resume_request_parse(struct str text, struct arena *arena, struct resume_request *ret,
                           struct err *e) {
-    struct json body;
+    struct json body = {0};
     *ret = (struct resume_request){0};
     if (!read_body(text, "\"thread_id\" and \"human_input\"", &body, e)) return false;
     struct json thread = json_find(body, STR("thread_id"));

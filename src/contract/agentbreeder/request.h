@@ -16,8 +16,10 @@ struct runtime_request {
     struct str text;     /* what the turn is about */
     bool wants_text;     /* input was a string: so must the output be */
     struct str session;  /* the caller's, or a new UUID */
+    bool names_session;  /* the caller's */
     bool used_thread_id; /* the caller says thread_id: he is answered with it too */
     struct str user;     /* config.configurable.user_id, or "anonymous" */
+    struct str print;    /* fingerprint of what is asked: input, config and the named session */
 };
 
 /* `header_session` is X-Session-Id, at == NULL when absent.

@@ -2,8 +2,9 @@
  *
  * /invoke is a run read by a stream of mode SINGLE, /stream the same run read by one of mode
  * DONE whose transport close is `data: [DONE]`; /resume answers a run that waits for a human
- * and reads on as /invoke does. All end the run when their caller leaves: closing the
- * connection is this contract's cancel. /health, /openapi.json and the agent card are open.
+ * and reads on as /invoke does. A caller who closes the connection has his run cancelled,
+ * unless he or the settings say that it goes on. /health, /openapi.json and the agent card are
+ * open.
  *
  * Memory   settings and hosts are borrowed for the life of the table.
  * Threads  a desk and its calls belong to one loop.
@@ -25,6 +26,8 @@ struct runtime_settings {
     size_t body_stretch_bytes;
     enum session_policy busy;        /* a second turn of a session */
     uint64_t stall_ms, heartbeat_ms; /* of /stream */
+    struct leaving on_disconnect;    /* for a request that says nothing about it */
+    uint64_t keys_kept_ms;           /* how long an idempotency key stands for its run */
 };
 
 /* One loop's share. */

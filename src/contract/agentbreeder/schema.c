@@ -41,6 +41,12 @@ static const struct field_schema fields[] = {
 
     {"Metadata", "interrupted", REQUIRED, "boolean", "the turn waits for a human"},
     {"Metadata", "awaiting",    OPTIONAL, "[string]", "for whose sake"},
+    {"Metadata", "approval",    OPTIONAL, "Approval", "what it is asked"},
+
+    {"Approval", "approval_id", REQUIRED, "string", "answers it at /weir/v1/approvals/{id}, too"},
+    {"Approval", "question",    REQUIRED, "string", NULL},
+    {"Approval", "tool",        OPTIONAL, "string", NULL},
+    {"Approval", "args",        OPTIONAL, "object", "what the tool would be called with"},
 
     {"HistoryEntry", "name",        REQUIRED, "string", "the tool"},
     {"HistoryEntry", "args",        REQUIRED, "object", NULL},

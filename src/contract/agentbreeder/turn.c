@@ -1,15 +1,17 @@
 #include "contract/agentbreeder/turn.h"
 
 #include "base/mem.h"
-#include "contract/agentbreeder/outcome.h"
+#include "contract/agentbreeder/frames.h"
+#include "contract/agentbreeder/keyed.h"
 #include "contract/agentbreeder/request.h"
 #include "run/directory.h"
-#include "stream/stream.h"
+#include "stream/follow.h"
 
 #include <stdlib.h>
 
 #define ARENA_MAX_BYTES (32 * MIB)
 #define RESULT_MAX_BYTES (64 * MIB)
+#define UNTIL_UNREAD_MS 1 /* the last reader's leaving ends a run */
 
 /* One /invoke, /stream or /resume, from the checked request to the last byte. */
 struct turn {
@@ -17,9 +19,18 @@ struct turn {
     struct route_call *call;
     struct runtime_desk *desk;
     struct stream *stream;
+    enum close_mode mode;
+    const struct stream_wire *wire;
     struct run *run;  /* that this call started; NULL: it goes on with another one's */
     uint64_t resumed; /* that run's id */
-    bool gone;        /* the peer left: nothing more is sent */
+    struct leaving leaving;
+    /* With an idempotency key. */
+    struct str key;      /* a view, until the turn is established; then only its length */
+    struct arena *arena; /* of the request, as long */
+    struct runtime_request request;
+    struct keyed *keyed;   /* while it is looked up */
+    struct follow *follow; /* of a run that an earlier request started */
+    bool gone;             /* the peer left: nothing more is sent */
     struct outcome outcome;
 };
 
@@ -78,7 +89,10 @@ static struct turn *turn_new(struct route_call *call, struct runtime_desk *desk)
 
 static void turn_free(struct turn *turn) {
     list_remove(&turn->link);
+    keyed_cancel(turn->keyed);
+    follow_free(turn->follow);
     stream_free(turn->stream);
+    arena_free(turn->arena);
     run_unref(turn->run);
     outcome_done(&turn->outcome);
     free(turn);
@@ -105,26 +119,43 @@ static uint64_t stalled_ms(void *ctx) {
     return route_stalled_ms(((struct turn *)ctx)->call);
 }
 
-/* The stream is over before its time: so is the run. */
-static void cancel_run(struct turn *turn, enum close_cause cause) {
+/* Who asked a second time with the same key still reads. */
+static bool is_read_by_others(struct turn *turn) {
+    uint64_t left_ms;
+    return turn->key.len && journal_readers(run_journal(turn->run), &left_ms) > 1;
+}
+
+/* The stream is over before its time: whose doing that is decides about the run. What an
+ * earlier request started is left to that one. */
+static void leave_run(struct turn *turn, enum close_cause cause) {
+    struct leaving leaving = {.how = LEAVING_CANCELS};
     struct str why =
         cause == CAUSE_LEFT ? STR("the caller left") : STR("the call was cut short");
+    if (close_is_by_peer(cause)) leaving = turn->leaving;
+    if (turn->run && leaving.how == LEAVING_CANCELS && close_is_by_peer(cause) &&
+        is_read_by_others(turn)) {
+        leaving = (struct leaving){LEAVING_DETACHES, UNTIL_UNREAD_MS};
+    }
     if (turn->run) {
-        run_cancel(turn->run, why);
-    } else {
-        directory_cancel(session_table_directory(sessions_of(turn)), turn->resumed, why);
+        run_leave(turn->run, leaving, why);
+    } else if (turn->resumed) {
+        directory_leave(session_table_directory(sessions_of(turn)), turn->resumed, leaving,
+                        why);
     }
 }
 
 static void on_left(void *ctx) {
     struct turn *turn = ctx;
     turn->gone = true;
-    stream_end(turn->stream, CAUSE_LEFT);
+    if (turn->stream) stream_end(turn->stream, CAUSE_LEFT);
+    if (turn->follow) follow_end(turn->follow, CAUSE_LEFT);
     turn_free(turn);
 }
 
 static void on_drained(void *ctx) {
-    stream_drained(((struct turn *)ctx)->stream);
+    struct turn *turn = ctx;
+    if (turn->stream) stream_drained(turn->stream);
+    if (turn->follow) follow_drained(turn->follow);
 }
 
 static void on_closed(void *ctx) {
@@ -154,7 +185,7 @@ static void invoke_ended(struct close_ending ending, enum close_cause cause,
                          const struct event *last, void *ctx) {
     struct turn *turn = ctx;
     if (ending.status == ERR_NONE) return;
-    cancel_run(turn, cause);
+    leave_run(turn, cause);
     if (turn->gone) return;
     if (last && last->kind == EVENT_FAILED) {
         refuse_run(turn->call, last->failed.code, last->failed.reason, last->failed.message);
@@ -175,79 +206,29 @@ static const struct stream_wire invoke_wire = {
 
 /* --- /stream ------------------------------------------------------------------------------ */
 
-static void send_object(struct turn *turn, struct str name, const char *key, struct str text) {
-    struct buf data;
-    buf_init(&data, 6 * text.len + KIB);
-    struct json_writer json = json_writer(&data);
-    json_open_object(&json);
-    json_member_str(&json, key, text);
-    json_close(&json);
-    route_sse_event(turn->call, name, STR_EMPTY, buf_str(&data));
-    buf_done(&data);
-}
-
-static void send_error(struct turn *turn, enum err_code code, struct str message) {
-    struct buf text;
-    buf_init(&text, message.len + 64);
-    buf_printf(&text, "%s: ", err_kinds[code].name);
-    buf_append(&text, message);
-    send_object(turn, STR("error"), "error", buf_str(&text));
-    buf_done(&text);
-}
-
-static void send_tool_call(struct turn *turn, const struct event *event) {
-    struct buf data;
-    buf_init(&data, event->tool_call.args.len + 6 * event->tool_call.tool.len + KIB);
-    struct json_writer json = json_writer(&data);
-    json_open_object(&json);
-    json_member_str(&json, "name", event->tool_call.tool);
-    json_member_raw(&json, "args", event->tool_call.args);
-    json_close(&json);
-    route_sse_event(turn->call, STR("tool_call"), STR_EMPTY, buf_str(&data));
-    buf_done(&data);
-}
-
-static void send_step(struct turn *turn, struct str agent, struct str description,
-                      struct str result) {
-    struct buf data;
-    buf_init(&data, 6 * (description.len + agent.len) + result.len + KIB);
-    struct json_writer json = json_writer(&data);
-    json_open_object(&json);
-    json_member_str(&json, "description", description);
-    if (result.len) json_member_raw(&json, "result", result);
-    if (agent.len) json_member_str(&json, "agent", agent);
-    json_close(&json);
-    route_sse_event(turn->call, STR("step"), STR_EMPTY, buf_str(&data));
-    buf_done(&data);
-}
-
-static void send_result(struct turn *turn, const struct event *event) {
-    struct buf data;
-    buf_init(&data, RESULT_MAX_BYTES);
-    outcome_write(&turn->outcome, event, &data);
-    route_sse_event(turn->call, STR("result"), STR_EMPTY, buf_str(&data));
-    buf_done(&data);
-}
-
 static void stream_project(const struct event *event, enum close_frame frame, void *ctx) {
     struct turn *turn = ctx;
+    struct route_call *call = turn->call;
     (void)frame;
     outcome_note(&turn->outcome, event);
     switch (event->kind) {
-    case EVENT_TEXT: send_object(turn, STR_EMPTY, "delta", event->text.text); break;
-    case EVENT_TOOL_CALL: send_tool_call(turn, event); break;
+    case EVENT_TEXT: frame_object(call, STR_EMPTY, "delta", event->text.text); break;
+    case EVENT_TOOL_CALL: frame_tool_call(call, event); break;
     case EVENT_TOOL_RESULT:
-        send_step(turn, event->agent,
-                  event->tool_result.error ? STR("tool failed") : STR("tool answered"),
-                  event->tool_result.result);
+        frame_step(call, event->agent,
+                   event->tool_result.error ? STR("tool failed") : STR("tool answered"),
+                   event->tool_result.result);
         break;
     case EVENT_STEP:
-        send_step(turn, event->agent, event->step.description, event->step.result);
+        frame_step(call, event->agent, event->step.description, event->step.result);
         break;
     case EVENT_APPROVAL:
-    case EVENT_DONE: send_result(turn, event); break;
-    case EVENT_FAILED: send_error(turn, event->failed.code, event->failed.message); break;
-    case EVENT_CANCELLED: send_error(turn, ERR_CANCELLED, event->cancelled.message); break;
+        frame_approval(call, &turn->outcome, event);
+        frame_result(call, &turn->outcome, event);
+        break;
+    case EVENT_DONE: frame_result(call, &turn->outcome, event); break;
+    case EVENT_FAILED: frame_error(call, event->failed.code, event->failed.message); break;
+    case EVENT_CANCELLED: frame_error(call, ERR_CANCELLED, event->cancelled.message); break;
     case EVENT_STARTED:
     case EVENT_THINKING:
     case EVENT_USAGE:
@@ -266,14 +247,14 @@ static void stream_ended(struct close_ending ending, enum close_cause cause,
                          const struct event *last, void *ctx) {
     struct turn *turn = ctx;
     (void)last; /* a failed run has been told as an event already */
-    if (ending.status != ERR_NONE) cancel_run(turn, cause);
+    if (ending.status != ERR_NONE) leave_run(turn, cause);
     if (turn->gone) return;
     if (cause == CAUSE_STALLED) {
         route_cut(turn->call);
         return;
     }
     if (ending.status != ERR_NONE) {
-        send_error(turn, ending.status, STR("the turn was cut short"));
+        frame_error(turn->call, ending.status, STR("the turn was cut short"));
     }
     route_sse_event(turn->call, STR_EMPTY, STR_EMPTY, STR("[DONE]"));
     route_sse_end(turn->call);
@@ -291,69 +272,188 @@ static const struct stream_wire stream_wire = {
 
 /* --- the way in --------------------------------------------------------------------------- */
 
-/* Read the journal (borrowed) for the caller, and tell him whose it is. */
-static bool follow(struct turn *turn, struct journal *journal, uint64_t after_seq,
-                   enum close_mode mode, const struct stream_wire *wire, struct err *e) {
+/* What the caller says about his own leaving. */
+static bool take_leaving(struct turn *turn, struct err *e) {
+    struct str asked = route_header(turn->call, STR("x-weir-on-disconnect"));
+    turn->leaving = turn->desk->settings->on_disconnect;
+    if (!asked.at || leaving_parse(asked, &turn->leaving, e)) return true;
+    e->code = ERR_MALFORMED; /* a header: 400 */
+    return err_add(e, "X-Weir-On-Disconnect");
+}
+
+static void tell_run(struct turn *turn, uint64_t run) {
     char digits[24];
     struct buf id = {.at = digits, .room = sizeof(digits), .max_bytes = sizeof(digits)};
-    buf_append_u64(&id, journal_run(journal));
+    buf_append_u64(&id, run);
     route_field(turn->call, STR("x-weir-run-id"), buf_str(&id));
+    turn->outcome.run = run;
+}
+
+/* Read the journal (borrowed) for the caller, and tell him whose it is. */
+static bool follow(struct turn *turn, struct journal *journal, uint64_t after_seq,
+                   struct err *e) {
+    tell_run(turn, journal_run(journal));
     struct stream_options options = {.loop = route_loop(turn->call),
                                      .journal = journal,
                                      .after_seq = after_seq,
-                                     .mode = mode,
+                                     .mode = turn->mode,
                                      .paces = turn->run != NULL,
                                      .stall_ms = turn->desk->settings->stall_ms,
                                      .heartbeat_ms = turn->desk->settings->heartbeat_ms,
-                                     .wire = wire,
+                                     .wire = turn->wire,
                                      .ctx = turn};
     if (stream_open(&options, &turn->stream, e)) return true;
-    cancel_run(turn, CAUSE_STOPPING);
+    leave_run(turn, CAUSE_STOPPING);
     return false;
 }
 
 /* Heads and body of the request are not needed any more: what of them is, was copied. */
-static void established(struct turn *turn, enum close_mode mode) {
+static void established(struct turn *turn) {
     list_append(&turn->desk->calls, &turn->link);
-    if (mode == CLOSE_DONE) route_sse_begin(turn->call);
+    if (turn->mode == CLOSE_DONE) route_sse_begin(turn->call);
     route_forget(turn->call);
+    arena_free(turn->arena);
+    turn->arena = NULL;
     route_watch(turn->call, &watch, turn);
 }
 
-static bool start(struct turn *turn, const struct runtime_request *request,
-                  enum close_mode mode, const struct stream_wire *wire, struct err *e) {
+static void give_up(struct turn *turn, const struct err *why) {
+    route_watch(turn->call, NULL, NULL);
+    refuse(turn->call, why);
+    turn_free(turn);
+}
+
+static bool start(struct turn *turn, uint64_t key_mark, struct err *e) {
+    const struct runtime_request *request = &turn->request;
     struct run_host *host = turn->desk->host;
     struct run_request asked = {
         .name = {turn->desk->settings->workspace, request->user, request->session},
         .text = request->text,
         .contract = STR("agentbreeder"),
         .policy = turn->desk->settings->busy,
+        .key = turn->key,
+        .print = request->print,
+        .key_mark = key_mark,
     };
     if (session_is_parked(sessions_of(turn), &asked.name)) {
         return err_set(e, ERR_FAILED_PRECONDITION,
                        "this session waits for a human's answer; resume it first");
     }
+    if (!run_start(host, &asked, &turn->run, e)) return false;
     outcome_address(&turn->outcome, request->session, request->wants_text,
                     request->used_thread_id);
-    return run_start(host, &asked, &turn->run, e) &&
-           follow(turn, run_journal(turn->run), 0, mode, wire, e);
+    return follow(turn, run_journal(turn->run), 0, e);
+}
+
+/* --- asked with a key ----------------------------------------------------------------------
+ */
+
+static void look(struct turn *turn);
+
+static void on_begun(void *ctx) {
+    established(ctx);
+}
+
+/* The store has its beginning and nobody its end: it could not be written. */
+static void on_missing(const struct err *failed, void *ctx) {
+    struct err e;
+    err_set(&e, ERR_UNAVAILABLE, "the turn of this key cannot be read: %s",
+            failed ? failed->text : "what became of it is not known yet; try again");
+    give_up(ctx, &e);
+}
+
+/* The answer of the run that an earlier request with this key started. */
+static void attach(struct turn *turn, uint64_t run) {
+    tell_run(turn, run);
+    outcome_address(&turn->outcome, STR_EMPTY, turn->request.wants_text,
+                    turn->request.used_thread_id);
+    struct follow_options options = {.loop = route_loop(turn->call),
+                                     .directory = session_table_directory(sessions_of(turn)),
+                                     .store = session_table_store(sessions_of(turn)),
+                                     .run = run,
+                                     .mode = turn->mode,
+                                     .stall_ms = turn->desk->settings->stall_ms,
+                                     .heartbeat_ms = turn->desk->settings->heartbeat_ms,
+                                     .wire = turn->wire,
+                                     .begun = on_begun,
+                                     .missing = on_missing,
+                                     .ctx = turn};
+    turn->follow = follow_new(&options);
+}
+
+static void refuse_other(struct turn *turn) {
+    route_watch(turn->call, NULL, NULL);
+    route_fail(turn->call,
+               &(struct route_failure){409, STR("IDEMPOTENCY_KEY_REUSED"),
+                                       STR("this idempotency key was used for another request; "
+                                           "send a new key, or the same input, session and "
+                                           "config as then"),
+                                       STR_EMPTY});
+    turn_free(turn);
+}
+
+static void start_keyed(struct turn *turn, uint64_t mark) {
+    struct err e;
+    if (start(turn, mark, &e)) {
+        established(turn);
+    } else if (e.code == ERR_ALREADY_EXISTS) {
+        look(turn);
+    } else {
+        give_up(turn, &e);
+    }
+}
+
+static void on_key_known(const struct keyed_result *result, const struct err *failed,
+                         void *ctx) {
+    struct turn *turn = ctx;
+    turn->keyed = NULL;
+    switch (result->answer) {
+    case KEYED_FREE: start_keyed(turn, result->mark); break;
+    case KEYED_RUN: attach(turn, result->run); break;
+    case KEYED_OTHER: refuse_other(turn); break;
+    case KEYED_FAILED: give_up(turn, failed); break;
+    }
+}
+
+static void look(struct turn *turn) {
+    const struct runtime_settings *settings = turn->desk->settings;
+    turn->keyed = keyed_look(
+        &(struct keyed_options){.loop = route_loop(turn->call),
+                                .sessions = sessions_of(turn),
+                                .name = {settings->workspace, turn->request.user, turn->key},
+                                .print = turn->request.print,
+                                .kept_ms = settings->keys_kept_ms,
+                                .on_answer = on_key_known,
+                                .ctx = turn});
+}
+
+/* --- the calls -----------------------------------------------------------------------------
+ */
+
+static bool read_request(struct turn *turn, struct err *e) {
+    struct route_call *call = turn->call;
+    turn->arena = arena_new(ARENA_MAX_BYTES);
+    return take_leaving(turn, e) && keyed_take(call, &turn->key, e) &&
+           runtime_request_parse(route_body(call), route_header(call, STR("x-session-id")),
+                                 turn->arena, &turn->request, e);
 }
 
 static void begin(struct route_call *call, struct runtime_desk *desk, enum close_mode mode,
                   const struct stream_wire *wire) {
     struct turn *turn = turn_new(call, desk);
-    struct arena *arena = arena_new(ARENA_MAX_BYTES);
-    struct runtime_request request;
     struct err e;
-    if (runtime_request_parse(route_body(call), route_header(call, STR("x-session-id")), arena,
-                              &request, &e) &&
-        start(turn, &request, mode, wire, &e)) {
-        established(turn, mode);
+    turn->mode = mode;
+    turn->wire = wire;
+    if (!read_request(turn, &e)) {
+        give_up(turn, &e);
+    } else if (turn->key.len) {
+        route_watch(call, &watch, turn);
+        look(turn);
+    } else if (start(turn, 0, &e)) {
+        established(turn);
     } else {
-        refuse(call, &e);
-        turn_free(turn);
+        give_up(turn, &e);
     }
-    arena_free(arena);
 }
 
 void turn_invoke(struct route_call *call, void *ctx) {
@@ -376,19 +476,21 @@ static bool resume(struct turn *turn, const struct resume_request *request, stru
     }
     outcome_address(&turn->outcome, request->thread, request->wants_text, true);
     turn->resumed = journal_run(journal);
-    bool followed = follow(turn, journal, seq, CLOSE_SINGLE, &invoke_wire, e);
+    bool followed = follow(turn, journal, seq, e);
     journal_unref(journal);
     return followed;
 }
 
 void turn_resume(struct route_call *call, void *ctx) {
     struct turn *turn = turn_new(call, ctx);
+    turn->mode = CLOSE_SINGLE;
+    turn->wire = &invoke_wire;
     struct arena *arena = arena_new(ARENA_MAX_BYTES);
     struct resume_request request;
     struct err e;
-    if (resume_request_parse(route_body(call), arena, &request, &e) &&
+    if (take_leaving(turn, &e) && resume_request_parse(route_body(call), arena, &request, &e) &&
         resume(turn, &request, &e)) {
-        established(turn, CLOSE_SINGLE);
+        established(turn);
     } else {
         refuse(call, &e);
         turn_free(turn);
@@ -399,6 +501,7 @@ void turn_resume(struct route_call *call, void *ctx) {
 void turn_cut_all(struct runtime_desk *desk) {
     LIST_EACH(&desk->calls, link) {
         struct turn *turn = CONTAINER_OF(link, struct turn, link);
-        stream_end(turn->stream, CAUSE_STOPPING);
+        if (turn->stream) stream_end(turn->stream, CAUSE_STOPPING);
+        if (turn->follow) follow_end(turn->follow, CAUSE_STOPPING);
     }
 }

@@ -1,7 +1,7 @@
 /* turn: the calls of this contract that have an agent work. Private to it.
  *
- * Each is a run read by a stream; when the caller leaves before its end, the run is cancelled,
- * also a run that somebody else began and this caller resumed.
+ * Each is a run read by a stream; when the caller leaves before its end, the run is cancelled
+ * or goes on, as he or the settings say, also a run that somebody else began and he resumed.
  *
  * Memory   a turn lives from its request until its answer is out or its caller gone.
  * Threads  the desk's loop.

@@ -1,7 +1,5 @@
 #include "contract/crawbl/converse.h"
 
-#include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "contract/crawbl/project.h"
 #include "proto/runtime.pb.h"
@@ -24,6 +22,10 @@ struct converse {
     bool over;                  /* the call has its status; nothing more is sent */
     bool greeted;               /* a first request with its ids has come */
     struct str user, workspace; /* of the token, or of the first request */
+    struct engine *engine;      /* of the turn, a reference; NULL: idle */
+    struct arena *arena;        /* of a request whose engine is being looked for, or NULL */
+    struct crawbl_converse_request request;
+    struct house_ask ask;
 };
 
 /* --- the end of a turn -------------------------------------------------------------------- */
@@ -34,6 +36,8 @@ static void drop_turn(struct converse *converse) {
     run_unref(converse->run);
     converse->run = NULL;
     converse->answered = 0;
+    engine_unref(converse->engine);
+    converse->engine = NULL;
 }
 
 static void end_call(struct converse *converse, enum err_code code, struct str message) {
@@ -51,13 +55,16 @@ static void go_on(struct converse *converse) {
 }
 
 /* The caller of a run may also be who answered its question. */
-static void cancel_run(struct converse *converse, enum close_cause cause) {
+static void leave_run(struct converse *converse, enum close_cause cause) {
     struct session_table *sessions = converse->desk->host->engine->sessions;
+    bool by_caller = close_is_by_peer(cause);
+    struct leaving leaving = {.how = LEAVING_CANCELS};
     struct str why =
         cause == CAUSE_LEFT ? STR("the caller left") : STR("the call was cut short");
-    if (converse->run) run_cancel(converse->run, why);
+    if (by_caller) leaving = converse->desk->settings->on_disconnect;
+    if (converse->run) run_leave(converse->run, leaving, why);
     if (converse->answered)
-        directory_cancel(session_table_directory(sessions), converse->answered, why);
+        directory_leave(session_table_directory(sessions), converse->answered, leaving, why);
 }
 
 static void on_ended(struct close_ending ending, enum close_cause cause,
@@ -65,7 +72,7 @@ static void on_ended(struct close_ending ending, enum close_cause cause,
     struct converse *converse = ctx;
     (void)last;
     bool preempted = ending.status != ERR_NONE;
-    if (preempted) cancel_run(converse, cause);
+    if (preempted) leave_run(converse, cause);
     drop_turn(converse);
     if (converse->over) return;
     if (preempted) {
@@ -82,10 +89,13 @@ static enum stream_verdict judge(const struct event *event, void *ctx) {
     return event->kind == EVENT_APPROVAL ? STREAM_FINISHES : stream_judge(event);
 }
 
+static struct engine *engine_of(const struct converse *converse) {
+    return converse->engine ? converse->engine : converse->desk->host->engine;
+}
+
 static struct converse_view view_for(const struct converse *converse,
                                      const struct event *event) {
-    const struct agent *agent =
-        event ? engine_agent(converse->desk->host->engine, event->agent) : NULL;
+    const struct agent *agent = event ? engine_agent(engine_of(converse), event->agent) : NULL;
     return (struct converse_view){
         .shows_thinking = agent && agent->shows_thinking,
         .errors_as_text = converse->desk->settings->errors_as_text,
@@ -123,17 +133,6 @@ static const struct stream_wire wire = {
 
 /* --- a request ---------------------------------------------------------------------------- */
 
-/* A daemon may be pinned to one workspace, and to one user of it. */
-static bool is_served(const struct converse_settings *settings, struct str user,
-                      struct str workspace, struct err *e) {
-    bool other_workspace =
-        settings->workspace.len && !str_equal(workspace, settings->workspace);
-    bool other_user = settings->user.len && !str_equal(user, settings->user);
-    if (!other_workspace && !other_user) return true;
-    return err_set(e, ERR_PERMISSION_DENIED, "this server does not serve that %s",
-                   other_workspace ? "workspace" : "user");
-}
-
 static struct str or_else(struct str text, const char *other) {
     return text.len ? text : str_from(other);
 }
@@ -141,8 +140,8 @@ static struct str or_else(struct str text, const char *other) {
 /* Who asks, and whether the body agrees (K8, K15). */
 static bool identify(struct converse *converse, const struct crawbl_converse_request *request,
                      struct err *e) {
-    const struct converse_settings *pins = converse->desk->settings;
-    bool lenient = pins->lenient;
+    const struct guard *pins = &converse->desk->settings->guard;
+    bool lenient = converse->desk->settings->lenient;
     const struct rpc_identity *token = rpc_identity(converse->call);
     bool first = !converse->greeted;
     if (first && !lenient && (!request->workspace_id.len || !request->user_id.len)) {
@@ -168,7 +167,7 @@ static bool identify(struct converse *converse, const struct crawbl_converse_req
                        "converse: the request names another %s than the stream's identity",
                        other_user ? "user" : "workspace");
     }
-    if (!is_served(pins, user, workspace, e)) return false;
+    if (!guard_serves(pins, user, workspace, e)) return false;
     if (first) {
         converse->user = token->known ? user : rpc_keep(converse->call, user);
         converse->workspace = token->known ? workspace : rpc_keep(converse->call, workspace);
@@ -190,13 +189,13 @@ static bool check(struct converse *converse, const struct crawbl_converse_reques
 }
 
 static struct str agent_for(const struct converse *converse, struct str slug) {
-    bool known = engine_agent(converse->desk->host->engine, slug) != NULL;
+    bool known = engine_agent(engine_of(converse), slug) != NULL;
     return converse->desk->settings->lenient && !known ? STR_EMPTY : slug;
 }
 
 /* By name or by naming nobody. */
 static bool asks_manager(const struct converse *converse, struct str slug) {
-    return !slug.len || str_equal(slug, converse->desk->host->engine->agents[0].slug);
+    return !slug.len || str_equal(slug, engine_of(converse)->agents[0].slug);
 }
 
 /* Open the stream that carries the turn; the journal is borrowed. */
@@ -224,7 +223,7 @@ static bool answer_parked(struct converse *converse, const struct session_name *
     *ret_followed = follow(converse, journal, seq, false, e);
     journal_unref(journal);
     if (*ret_followed) return true;
-    cancel_run(converse, CAUSE_STOPPING);
+    leave_run(converse, CAUSE_STOPPING);
     drop_turn(converse);
     return true;
 }
@@ -232,6 +231,7 @@ static bool answer_parked(struct converse *converse, const struct session_name *
 static bool start_turn(struct converse *converse, const struct crawbl_converse_request *request,
                        struct err *e) {
     struct run_request turn = {
+        .engine = converse->engine,
         .name = {converse->workspace, converse->user,
                  request->session_id.len ? request->session_id : converse->workspace},
         .agent = agent_for(converse, request->agent_id),
@@ -250,22 +250,55 @@ static bool start_turn(struct converse *converse, const struct crawbl_converse_r
     return false;
 }
 
+static void refuse(struct converse *converse, const struct err *why) {
+    struct converse_view view = view_for(converse, NULL);
+    converse_refuse(converse->call, why, &view);
+    go_on(converse);
+}
+
+static void drop_request(struct converse *converse) {
+    house_leave(&converse->ask);
+    arena_free(converse->arena);
+    converse->arena = NULL;
+}
+
+static void on_engine(struct engine *engine, void *ctx) {
+    struct converse *converse = ctx;
+    struct err e;
+    converse->engine = engine_ref(engine);
+    bool started = start_turn(converse, &converse->request, &e);
+    drop_request(converse);
+    if (started) return;
+    drop_turn(converse);
+    refuse(converse, &e);
+}
+
+/* The workspace may have agents and tools of its own. */
+static void find_engine(struct converse *converse) {
+    struct mcp_caller caller = {converse->user, converse->workspace,
+                                converse->request.session_id};
+    struct engine *engine =
+        house_find(converse->desk->house, &caller, &converse->ask, on_engine, converse);
+    if (engine) on_engine(engine, converse);
+}
+
 static void on_message(struct rpc_call *call, struct str message, void *ctx) {
     struct converse *converse = ctx;
     struct arena *arena = arena_new(4 * message.len + 16 * KIB);
-    struct crawbl_converse_request request;
     struct err e;
-    if (!pb_decode(&crawbl_converse_request_table, message, arena, &request, &e)) {
+    (void)call;
+    if (!pb_decode(&crawbl_converse_request_table, message, arena, &converse->request, &e)) {
         arena_free(arena);
         end_call(converse, ERR_INTERNAL, err_text(&e));
         return;
     }
-    bool started = check(converse, &request, &e) && start_turn(converse, &request, &e);
-    arena_free(arena);
-    if (started) return;
-    struct converse_view view = view_for(converse, NULL);
-    converse_refuse(call, &e, &view);
-    go_on(converse);
+    converse->arena = arena;
+    if (check(converse, &converse->request, &e)) {
+        find_engine(converse);
+        return;
+    }
+    drop_request(converse);
+    refuse(converse, &e);
 }
 
 /* --- the call ----------------------------------------------------------------------------- */
@@ -281,7 +314,7 @@ static void *on_open(struct rpc_call *call, void *service_ctx) {
 static void on_half_closed(struct rpc_call *call, void *ctx) {
     struct converse *converse = ctx;
     (void)call;
-    assert(!converse->stream);
+    assert(!converse->stream && !converse->arena);
     end_call(converse, ERR_NONE, STR_EMPTY);
 }
 
@@ -295,7 +328,7 @@ static void on_stopping(struct rpc_call *call, void *ctx) {
     struct converse *converse = ctx;
     (void)call;
     converse->stopping = true;
-    if (!converse->stream) go_on(converse);
+    if (!converse->stream && !converse->arena) go_on(converse);
 }
 
 static void on_cancelled(struct rpc_call *call, enum rpc_cancel why, void *ctx) {
@@ -307,12 +340,13 @@ static void on_cancelled(struct rpc_call *call, enum rpc_cancel why, void *ctx) 
     struct converse *converse = ctx;
     (void)call;
     converse->over = true;
+    drop_request(converse);
     if (converse->stream) stream_end(converse->stream, causes[why]);
 }
 
 static void on_closed(void *ctx) {
     struct converse *converse = ctx;
-    assert(!converse->stream);
+    assert(!converse->stream && !converse->arena);
     free(converse);
 }
 
@@ -335,49 +369,10 @@ static const struct rpc_method methods[] = {
     /* clang-format on */
 };
 
-/* For the operator, never for the peer; and never the token. */
-static void note_refusal(struct rpc_call *call, const char *why) {
-    log_often(LOG_WARNING, "a token is refused: it is %s; peer " STR_FMT, why,
-              STR_ARG(exchange_peer(rpc_exchange(call))));
-}
-
-static bool check_token(struct rpc_call *call, const struct token_keys *keys, struct str header,
-                        size_t count, char room[static TOKEN_PAYLOAD_BYTES], struct token *ret,
-                        struct err *e) {
-    struct str text;
-    if (!bearer_token_from_header(header, count, &text, e)) {
-        note_refusal(call, "missing");
-        return false;
-    }
-    enum token_verdict verdict = token_verify(keys, text, clock_unix_ms() / 1000, room, ret);
-    if (verdict == TOKEN_VALID) return true;
-    note_refusal(call, token_verdict_name(verdict));
-    return err_set(e, ERR_UNAUTHENTICATED, "invalid bearer token");
-}
-
-bool converse_authenticate(struct rpc_call *call, void *ctx, struct rpc_identity *ret,
-                           struct err *e) {
+static bool authenticate(struct rpc_call *call, void *ctx, struct rpc_identity *ret,
+                         struct err *e) {
     const struct converse_desk *desk = ctx;
-    if (!desk->settings->keys) {
-        *ret = (struct rpc_identity){.known = false};
-        return true;
-    }
-    size_t count;
-    struct str header = rpc_metadata(call, STR("authorization"), &count);
-    struct token token;
-    char room[TOKEN_PAYLOAD_BYTES];
-    if (!check_token(call, desk->settings->keys, header, count, room, &token, e)) return false;
-    if (!is_served(desk->settings, token.user, token.workspace, e)) {
-        note_refusal(call, "of an identity that is not served here");
-        return false;
-    }
-    log_debug("a token of user " STR_FMT ", workspace " STR_FMT ", used by " STR_FMT,
-              STR_ARG(token.user), STR_ARG(token.workspace),
-              STR_ARG(exchange_peer(rpc_exchange(call))));
-    *ret = (struct rpc_identity){.known = true,
-                                 .user = rpc_keep(call, token.user),
-                                 .workspace = rpc_keep(call, token.workspace)};
-    return true;
+    return guard_authenticate(&desk->settings->guard, call, ret, e);
 }
 
 void converse_service(struct converse_desk *desk, struct rpc_service *ret) {
@@ -385,6 +380,6 @@ void converse_service(struct converse_desk *desk, struct rpc_service *ret) {
                                 .methods = methods,
                                 .method_count = ARRAY_LEN(methods),
                                 .request_max_bytes = desk->settings->message_max_bytes,
-                                .authenticate = converse_authenticate,
+                                .authenticate = authenticate,
                                 .ctx = desk};
 }

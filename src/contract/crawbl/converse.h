@@ -12,33 +12,30 @@
 #ifndef WEIR_CONTRACT_CRAWBL_CONVERSE_H
 #define WEIR_CONTRACT_CRAWBL_CONVERSE_H
 
-#include "contract/crawbl/token.h"
-#include "rpc/rpc.h"
+#include "contract/crawbl/guard.h"
+#include "contract/crawbl/house.h"
 #include "run/run.h"
 
 struct converse_settings {
-    const struct token_keys *keys; /* NULL: nobody is asked for a token */
-    bool lenient;                  /* upstream's fallbacks instead of ERROR (K15) */
-    bool errors_as_text;           /* K12 */
-    bool sticky;                   /* who spoke last answers, not the Manager */
-    struct str workspace, user;    /* the only identity served; empty: any */
-    enum session_policy busy;      /* a second turn of a session */
+    struct guard guard;
+    bool lenient;             /* upstream's fallbacks instead of ERROR (K15) */
+    bool errors_as_text;      /* K12 */
+    bool sticky;              /* who spoke last answers, not the Manager */
+    enum session_policy busy; /* a second turn of a session */
     size_t message_max_bytes;
-    uint64_t stall_ms; /* a peer that reads nothing is cut after this */
+    struct leaving on_disconnect; /* what becomes of a turn whose caller leaves */
+    uint64_t stall_ms;            /* a peer that reads nothing is cut after this */
 };
 
 /* One loop's share of the service. */
 struct converse_desk {
     const struct converse_settings *settings;
     struct run_host *host;
+    struct house *house; /* which engine a turn gets */
 };
 
 /* Fill a service whose methods and names are constant; `desk` is borrowed. Again when the
  * desk has other settings. */
 void converse_service(struct converse_desk *desk, struct rpc_service *ret);
-
-/* authenticate() of every service that takes these tokens; ctx is a struct converse_desk. */
-bool converse_authenticate(struct rpc_call *call, void *ctx, struct rpc_identity *ret,
-                           struct err *e);
 
 #endif

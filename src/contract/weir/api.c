@@ -61,14 +61,32 @@ bool api_run_id(struct route_call *call, uint64_t *ret) {
     return false;
 }
 
+#define BODY_MAX_BYTES (256 * KIB) /* a memory whose every byte is escaped, and some more */
+
 static const struct route rows[] = {
     /* clang-format off */
-    {STR_INIT("GET"), STR_INIT("/weir/v1/runs"),             api_list_runs,  ROUTE_HEAD},
-    {STR_INIT("GET"), STR_INIT("/weir/v1/runs/{id}"),        api_get_run,    ROUTE_HEAD},
-    {STR_INIT("GET"), STR_INIT("/weir/v1/runs/{id}/events"), api_run_events, ROUTE_PLAIN},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/runs"),             api_list_runs,     ROUTE_HEAD},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/runs/{id}"),        api_get_run,       ROUTE_HEAD},
+    {STR_INIT("POST"),   STR_INIT("/weir/v1/runs/{id}/cancel"), api_cancel_run,    ROUTE_PLAIN},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/runs/{id}/events"), api_run_events,    ROUTE_PLAIN},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/approvals"),        api_list_approvals,  ROUTE_HEAD},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/approvals/{id}"),   api_get_approval,    ROUTE_HEAD},
+    {STR_INIT("POST"),   STR_INIT("/weir/v1/approvals/{id}"),   api_answer_approval, ROUTE_JSON},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/usage"),            api_get_usage,     ROUTE_HEAD},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/sessions"),         api_list_sessions,   ROUTE_HEAD},
+    {STR_INIT("DELETE"), STR_INIT("/weir/v1/sessions/{id}"),    api_erase_session,   ROUTE_PLAIN},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/sessions/{id}/export"), api_export_session, ROUTE_PLAIN},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/memories"),         api_list_memories, ROUTE_HEAD},
+    {STR_INIT("POST"),   STR_INIT("/weir/v1/memories"),         api_put_memory,    ROUTE_JSON},
+    {STR_INIT("DELETE"), STR_INIT("/weir/v1/memories/{key}"),   api_remove_memory, ROUTE_PLAIN},
     /* clang-format on */
 };
 
 void api_table(struct api_desk *desk, struct route_table *ret) {
-    *ret = (struct route_table){.rows = rows, .row_count = ARRAY_LEN(rows), .ctx = desk};
+    *ret = (struct route_table){.rows = rows,
+                                .row_count = ARRAY_LEN(rows),
+                                .body_max_bytes = BODY_MAX_BYTES,
+                                .body_stretch_ms = desk->body_stretch_ms,
+                                .body_stretch_bytes = desk->body_stretch_bytes,
+                                .ctx = desk};
 }

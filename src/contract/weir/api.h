@@ -1,13 +1,38 @@
-/* api: our own routes, under /weir/v1/: the runs of this daemon, whatever wire they came by.
+/* api: our own routes, under /weir/v1/: the runs of this daemon, whatever wire they came by,
+ * what waits for a human, what its model calls came to, and what its agents remember.
  *
  *     GET /weir/v1/runs?session_id=S         the runs of a session, newest last;
  *                                            of those that are over what fits 4 MiB
  *     GET /weir/v1/runs/{id}                 one run
  *     GET /weir/v1/runs/{id}/events          its events, as server-sent events
+ *     POST /weir/v1/runs/{id}/cancel         end it: 202 and the run, 409 when it has ended
  *
- * A listener here never paces a run and never cancels one. Event ids read <epoch>-<seq>; a
- * client that comes back says Last-Event-ID (or ?after=) and goes on behind it. If that event
- * was lost with a crash, it is told `event: reset` with where it goes on from.
+ *     GET  /weir/v1/approvals?workspace=&user=&session_id=&limit=   what waits for a human
+ *     GET  /weir/v1/approvals/{id}           one, also when it has been answered
+ *     POST /weir/v1/approvals/{id}           {"decision":"approve|refuse|edit","args","reason"}
+ *                                            or {"answer":"..."}: the first one counts
+ *
+ *     GET  /weir/v1/usage?workspace=&agent=&model=&from=YYYY-MM-DD&to=YYYY-MM-DD
+ *                        &by=day|agent|model|workspace     sums; this month, by day
+ *
+ *     GET    /weir/v1/sessions?workspace=&user=&limit=&after=   which there are, newest first
+ *     GET    /weir/v1/sessions/{id}/export?workspace=&user=     its events, one JSON a line
+ *     DELETE /weir/v1/sessions/{id}?workspace=&user=            gone, also from the files
+ *
+ *     GET    /weir/v1/memories?category=&q=&limit=&offset=&workspace=
+ *     POST   /weir/v1/memories               {"key","content","category"}
+ *     DELETE /weir/v1/memories/{key}         in every category
+ *
+ * Memories belong to a workspace; whoever may see it may change them. With q= the entries that
+ * say all its words come, best first, else all, newest change first.
+ *
+ * Usage is a workspace's, too: of every user of it. What a call did not say is in no sum;
+ * beside the sums stands how many calls left it open.
+ *
+ * A listener here never paces a run and, leaving, never cancels one. Event ids read
+ * <epoch>-<seq>; a client that comes back says Last-Event-ID (or ?after=) and goes on behind
+ * it. If that event was lost with a crash, it is told `event: reset` with where it goes on
+ * from.
  *
  * Memory   settings are borrowed for the life of the table.
  * Threads  a desk and its calls belong to one loop.
@@ -18,6 +43,7 @@
 
 #include "route/route.h"
 #include "run/directory.h"
+#include "run/session.h"
 #include "store/store.h"
 
 #define API_NAMES_BYTES 1024
@@ -39,9 +65,12 @@ typedef bool api_identify_fn(struct route_call *call, void *ctx, struct api_call
 
 struct api_desk {
     struct loop *loop;
-    struct directory *directory;
+    struct session_table *sessions;
+    struct directory *directory; /* theirs */
     struct store *store;
     uint64_t stall_ms, heartbeat_ms;
+    uint64_t body_stretch_ms; /* as in struct route_table */
+    size_t body_stretch_bytes;
     api_identify_fn *identify;
     void *identify_ctx;
     bool loaded; /* false: 503 */

@@ -3,6 +3,40 @@
 #define WEIR_CONTRACT_WEIR_INNER_H
 
 #include "contract/weir/api.h"
+#include "wire/json.h"
+
+/* A request while it is read: each step refuses it by itself. */
+struct api_request {
+    struct route_call *call;
+    struct arena *arena; /* of what it says; arena_free() ends the request */
+    struct api_caller caller;
+};
+
+/* Who calls, and that the query says nothing but `names` (ends with NULL). */
+MUST_CHECK bool api_request_begin(struct api_request *request, struct route_call *call,
+                                  struct api_desk *desk, const char *const *names);
+
+/* Always false. */
+PRINTF_LIKE(3, 4)
+bool api_request_refuse(struct api_request *request, int status, const char *format, ...);
+
+/* A parameter of the query, empty or 0 without it. */
+MUST_CHECK bool api_request_value(struct api_request *request, struct str name,
+                                  struct str *ret);
+MUST_CHECK bool api_request_number(struct api_request *request, struct str name, int64_t *ret);
+
+/* How many are wanted: `usual` when it is not said, never above `most`. */
+MUST_CHECK bool api_request_limit(struct api_request *request, size_t usual, size_t most,
+                                  size_t *ret);
+
+/* Whose things are listed: as asked, within what the caller may see; at == NULL: everybody's.
+ */
+MUST_CHECK bool api_request_whose(struct api_request *request, struct str *ret_workspace,
+                                  struct str *ret_user);
+
+/* The session in the path, and whose: as the query says, else the caller's, else that of
+ * callers without a name. In the request's arena. */
+MUST_CHECK bool api_request_session(struct api_request *request, struct session_name *ret);
 
 /* Who calls; false: the refusal has been sent. */
 MUST_CHECK bool api_identify(struct route_call *call, struct api_desk *desk,
@@ -26,6 +60,8 @@ MUST_CHECK bool api_run_id(struct route_call *call, uint64_t *ret);
 
 /* What is known of one run, from its events. */
 struct run_summary {
+    void (*each)(const struct event *event, uint64_t seq, void *ctx); /* told too, or NULL */
+    void *each_ctx;
     bool known;   /* false: nothing is */
     bool started; /* false: it waits for its session */
     uint64_t run, last_seq, parent;
@@ -46,6 +82,13 @@ void run_summary_add(struct run_summary *summary, const struct event *event, uin
 /* What a live run that has no events yet is called. */
 void run_summary_queued(struct run_summary *summary, const struct live_view *view);
 
+/* What a live run's journal holds; false when its beginning has left the window. */
+MUST_CHECK bool run_summary_add_live(struct run_summary *summary, const struct live_view *view,
+                                     struct loop *loop);
+
+/* A member whose value is a number as a string: ids do not fit every reader's numbers. */
+void api_write_id(struct json_writer *json, const char *key, uint64_t id);
+
 /* Add all events of a store's section. */
 void run_summary_add_section(struct run_summary *summary, const struct store_section *section);
 
@@ -57,6 +100,10 @@ struct run_scan *run_scan_start(struct api_desk *desk, struct run_summary *summa
                                 run_scanned_fn *done, void *ctx);
 void run_scan_cancel(struct run_scan *scan); /* NULL is fine */
 
-route_fn api_list_runs, api_get_run, api_run_events;
+route_fn api_list_runs, api_get_run, api_cancel_run, api_run_events;
+route_fn api_list_approvals, api_get_approval, api_answer_approval;
+route_fn api_get_usage;
+route_fn api_list_sessions, api_export_session, api_erase_session;
+route_fn api_list_memories, api_put_memory, api_remove_memory;
 
 #endif

@@ -12,8 +12,7 @@
 
 /* --- a run as JSON ------------------------------------------------------------------------ */
 
-/* Ids do not fit the numbers of every reader of JSON, so they are strings. */
-static void write_id(struct json_writer *json, const char *key, uint64_t id) {
+void api_write_id(struct json_writer *json, const char *key, uint64_t id) {
     char room[24];
     struct buf text = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
     buf_append_u64(&text, id);
@@ -30,7 +29,7 @@ static void write_count(struct json_writer *json, const char *key, int64_t count
 
 static void write_run(struct json_writer *json, const struct run_summary *summary) {
     json_open_object(json);
-    write_id(json, "id", summary->run);
+    api_write_id(json, "id", summary->run);
     json_member_str(json, "state", run_summary_state(summary));
     json_member_bool(json, "interrupted", summary->interrupted);
     json_member_str(json, "workspace", summary->workspace);
@@ -39,7 +38,7 @@ static void write_run(struct json_writer *json, const struct run_summary *summar
     json_member_str(json, "agent", summary->agent);
     json_member_str(json, "contract", summary->contract);
     json_member_str(json, "text", summary->text);
-    if (summary->parent) write_id(json, "parent", summary->parent);
+    if (summary->parent) api_write_id(json, "parent", summary->parent);
     json_member_i64(json, "started_unix_ms", summary->started_ms);
     if (summary->ended_ms) json_member_i64(json, "ended_unix_ms", summary->ended_ms);
     json_member_u64(json, "last_seq", summary->last_seq);
@@ -52,27 +51,12 @@ static void write_run(struct json_writer *json, const struct run_summary *summar
     json_close(json);
 }
 
-static void nobody_waits(void *ctx) {
-    (void)ctx;
-}
-
-/* What a live run's journal holds; false when its beginning has left the window. */
-static bool add_live(struct run_summary *summary, const struct live_view *view,
-                     struct loop *loop) {
-    struct cursor *cursor;
-    struct event event;
-    struct err e;
-    if (!cursor_open(view->journal, 0, loop, nobody_waits, NULL, &cursor, &e)) return false;
-    while (cursor_next(cursor, &event)) run_summary_add(summary, &event, event.seq);
-    cursor_close(cursor);
-    if (!summary->known) run_summary_queued(summary, view);
-    return true;
-}
-
-/* --- GET /weir/v1/runs/{id} --------------------------------------------------------------- */
+/* --- GET /weir/v1/runs/{id}, POST /weir/v1/runs/{id}/cancel ------------------------------- */
 
 struct get {
     struct route_call *call;
+    struct api_desk *desk;
+    bool cancels; /* the run, if it is alive */
     struct api_caller caller;
     struct run_summary summary;
     struct run_scan *scan;
@@ -87,6 +71,13 @@ static void get_over(void *ctx) {
 
 static const struct route_watch get_watch = {.left = get_over, .closed = get_over};
 
+/* The wish goes to the run's own loop; one that has ended meanwhile does not hear it. False: it
+ * is known to have ended. */
+static bool cancel(const struct get *get) {
+    return !get->summary.ended_ms && directory_cancel(get->desk->directory, get->summary.run,
+                                                      STR("it was cancelled by request"));
+}
+
 static void get_answer(const struct err *failed, void *ctx) {
     struct get *get = ctx;
     const struct run_summary *summary = &get->summary;
@@ -99,28 +90,34 @@ static void get_answer(const struct err *failed, void *ctx) {
         api_refuse_unknown_run(get->call);
         return;
     }
+    if (get->cancels && !cancel(get)) {
+        api_refuse(get->call, 409, STR("RUN_ENDED"),
+                   "this run has ended: there is nothing to cancel");
+        return;
+    }
     struct buf body;
     buf_init(&body, BODY_MAX_BYTES);
     struct json_writer json = json_writer(&body);
     write_run(&json, summary);
-    route_reply(get->call, 200, STR("application/json"), buf_str(&body));
+    route_reply(get->call, get->cancels ? 202 : 200, STR("application/json"), buf_str(&body));
     buf_done(&body);
 }
 
-void api_get_run(struct route_call *call, void *ctx) {
-    struct api_desk *desk = ctx;
+static void get_run(struct route_call *call, struct api_desk *desk, bool cancels) {
     struct api_caller caller;
     struct live_view view;
     uint64_t run;
     if (!api_identify(call, desk, &caller) || !api_run_id(call, &run)) return;
     struct get *get = MEM_NEW(struct get);
     get->call = call;
+    get->desk = desk;
+    get->cancels = cancels;
     get->caller = caller;
     run_summary_init(&get->summary, run);
     route_watch(call, &get_watch, get);
     bool whole = false;
     if (directory_find(desk->directory, run, &view)) {
-        whole = add_live(&get->summary, &view, desk->loop);
+        whole = run_summary_add_live(&get->summary, &view, desk->loop);
         live_view_done(&view);
     }
     if (whole) {
@@ -128,6 +125,14 @@ void api_get_run(struct route_call *call, void *ctx) {
     } else {
         get->scan = run_scan_start(desk, &get->summary, get_answer, get);
     }
+}
+
+void api_get_run(struct route_call *call, void *ctx) {
+    get_run(call, ctx, false);
+}
+
+void api_cancel_run(struct route_call *call, void *ctx) {
+    get_run(call, ctx, true);
 }
 
 /* --- GET /weir/v1/runs?session_id= -------------------------------------------------------- */
@@ -223,7 +228,7 @@ static void list_go_on(struct list_call *list) {
         run_summary_init(&list->summary, run);
         bool whole = false;
         if (directory_find(list->desk->directory, run, &view)) {
-            whole = add_live(&list->summary, &view, list->desk->loop);
+            whole = run_summary_add_live(&list->summary, &view, list->desk->loop);
             live_view_done(&view);
         }
         if (!whole) {

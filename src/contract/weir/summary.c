@@ -81,6 +81,7 @@ static void add_usage(struct run_summary *summary, const struct event_usage *usa
 }
 
 void run_summary_add(struct run_summary *summary, const struct event *event, uint64_t seq) {
+    if (summary->each) summary->each(event, seq, summary->each_ctx);
     if (event->kind == EVENT_STARTED) add_started(summary, event);
     if (event->kind == EVENT_USAGE) add_usage(summary, &event->usage);
     if (event_is_terminal(event->kind)) summary->ended_ms = summary->started_ms + event->at_ms;
@@ -88,6 +89,18 @@ void run_summary_add(struct run_summary *summary, const struct event *event, uin
         event->kind == EVENT_FAILED && str_equal(event->failed.reason, STR("INTERRUPTED"));
     summary->last_kind = event->kind;
     summary->last_seq = seq;
+}
+
+bool run_summary_add_live(struct run_summary *summary, const struct live_view *view,
+                          struct loop *loop) {
+    struct cursor *cursor;
+    struct event event;
+    struct err e;
+    if (!cursor_open(view->journal, 0, loop, NULL, NULL, &cursor, &e)) return false;
+    while (cursor_next(cursor, &event)) run_summary_add(summary, &event, event.seq);
+    cursor_close(cursor);
+    if (!summary->known) run_summary_queued(summary, view);
+    return true;
 }
 
 void run_summary_add_section(struct run_summary *summary, const struct store_section *section) {

@@ -13,34 +13,41 @@ static void assert_written(struct outcome *outcome, const struct event *event,
 }
 
 static const struct event question = {
+    .seq = 12,
     .kind = EVENT_APPROVAL,
     .agent = STR_INIT("ann"),
     .approval = {.call_id = STR_INIT("c"),
                  .question = STR_INIT("Pay?"),
-                 .tool = STR_INIT("pay")},
+                 .tool = STR_INIT("pay"),
+                 .args = STR_INIT("{\"eur\":3}")},
 };
 
 static void a_question_is_text_for_text_and_an_object_for_the_rest(void **state) {
     (void)state;
     struct outcome outcome;
     outcome_init(&outcome);
+    outcome.run = 7;
     outcome_address(&outcome, STR("s"), true, false);
     assert_written(
         &outcome, &question,
         "{\"output\":\"Pay?\",\"session_id\":\"s\",\"thread_id\":\"s\","
-        "\"metadata\":{\"interrupted\":true,\"awaiting\":[\"pay\"]},\"history\":[]}");
+        "\"metadata\":{\"interrupted\":true,\"awaiting\":[\"pay\"],"
+        "\"approval\":{\"approval_id\":\"7-12\",\"question\":\"Pay?\",\"tool\":\"pay\","
+        "\"args\":{\"eur\":3}}},\"history\":[]}");
     outcome_done(&outcome);
 
     struct event nobody = question;
-    nobody.approval.tool = STR_EMPTY;
+    nobody.approval.tool = nobody.approval.args = STR_EMPTY;
     outcome_init(&outcome);
+    outcome.run = 7;
     outcome_address(&outcome, STR("s"), false, false);
     assert_written(
         &outcome, &nobody,
         "{\"output\":{\"status\":\"interrupted\",\"thread_id\":\"s\","
         "\"awaiting\":[\"ann\"],\"question\":\"Pay?\"},"
         "\"session_id\":\"s\",\"thread_id\":\"s\","
-        "\"metadata\":{\"interrupted\":true,\"awaiting\":[\"ann\"]},\"history\":[]}");
+        "\"metadata\":{\"interrupted\":true,\"awaiting\":[\"ann\"],"
+        "\"approval\":{\"approval_id\":\"7-12\",\"question\":\"Pay?\"}},\"history\":[]}");
     outcome_done(&outcome);
 }
 

@@ -209,6 +209,36 @@ static void a_request_beyond_the_arena_is_refused(void **state) {
     }
 }
 
+/* --- fingerprints ------------------------------------------------------------------------- */
+
+static const struct {
+    const char *body, *header;
+    bool same; /* as {"input":"a","session_id":"s"} */
+} prints[] = {
+    {"{ \"session_id\" : \"s\", \"input\":\"a\"}", NULL, true},
+    {"{\"input\":\"a\"}", "s", true},
+    {"{\"input\":\"a\",\"thread_id\":\"s\",\"metadata\":{\"m\":1}}", NULL, true},
+    {"{\"input\":\"a\",\"session_id\":\"s\",\"config\":null}", NULL, true},
+    {"{\"input\":\"a\",\"session_id\":\"s\",\"config\":{}}", NULL, false},
+    {"{\"input\":\"b\",\"session_id\":\"s\"}", NULL, false},
+    {"{\"input\":[\"a\"],\"session_id\":\"s\"}", NULL, false},
+    {"{\"input\":\"a\",\"session_id\":\"t\"}", NULL, false},
+    {"{\"input\":\"a\"}", NULL, false},
+};
+
+static void a_fingerprint_is_of_what_is_asked_and_not_of_how(void **state) {
+    (void)state;
+    struct runtime_request first, request, again;
+    assert_int_equal(ask("{\"input\":\"a\",\"session_id\":\"s\"}", NULL, &first), ERR_NONE);
+    for (size_t i = 0; i < ARRAY_LEN(prints); i++) {
+        assert_int_equal(ask(prints[i].body, prints[i].header, &request), ERR_NONE);
+        assert_int_equal(str_equal(request.print, first.print), prints[i].same);
+    }
+    assert_int_equal(ask("{\"input\":\"a\"}", NULL, &again), ERR_NONE);
+    assert_false(str_equal(again.session, request.session)); /* made up, twice */
+    assert_true(str_equal(again.print, request.print));
+}
+
 static int set_up(void **state) {
     (void)state;
     arena = arena_new(1 * MIB);
@@ -230,6 +260,7 @@ int main(void) {
         cmocka_unit_test(what_is_missing_is_malformed_and_what_is_wrong_is_invalid),
         cmocka_unit_test(a_human_may_answer_with_any_json),
         cmocka_unit_test(an_answer_without_its_thread_or_its_words_is_refused),
+        cmocka_unit_test(a_fingerprint_is_of_what_is_asked_and_not_of_how),
         cmocka_unit_test(every_truncation_is_refused),
         cmocka_unit_test(a_request_beyond_the_arena_is_refused),
     };

@@ -1,0 +1,68 @@
+#include "contract/agentbreeder/frames.h"
+
+#define RESULT_MAX_BYTES (64 * MIB)
+
+void frame_object(struct route_call *call, struct str name, const char *key, struct str text) {
+    struct buf data;
+    buf_init(&data, 6 * text.len + KIB);
+    struct json_writer json = json_writer(&data);
+    json_open_object(&json);
+    json_member_str(&json, key, text);
+    json_close(&json);
+    route_sse_event(call, name, STR_EMPTY, buf_str(&data));
+    buf_done(&data);
+}
+
+void frame_error(struct route_call *call, enum err_code code, struct str message) {
+    struct buf text;
+    buf_init(&text, message.len + 64);
+    buf_printf(&text, "%s: ", err_kinds[code].name);
+    buf_append(&text, message);
+    frame_object(call, STR("error"), "error", buf_str(&text));
+    buf_done(&text);
+}
+
+void frame_tool_call(struct route_call *call, const struct event *event) {
+    struct buf data;
+    buf_init(&data, event->tool_call.args.len + 6 * event->tool_call.tool.len + KIB);
+    struct json_writer json = json_writer(&data);
+    json_open_object(&json);
+    json_member_str(&json, "name", event->tool_call.tool);
+    json_member_raw(&json, "args", event->tool_call.args);
+    json_close(&json);
+    route_sse_event(call, STR("tool_call"), STR_EMPTY, buf_str(&data));
+    buf_done(&data);
+}
+
+void frame_step(struct route_call *call, struct str agent, struct str description,
+                struct str result) {
+    struct buf data;
+    buf_init(&data, 6 * (description.len + agent.len) + result.len + KIB);
+    struct json_writer json = json_writer(&data);
+    json_open_object(&json);
+    json_member_str(&json, "description", description);
+    if (result.len) json_member_raw(&json, "result", result);
+    if (agent.len) json_member_str(&json, "agent", agent);
+    json_close(&json);
+    route_sse_event(call, STR("step"), STR_EMPTY, buf_str(&data));
+    buf_done(&data);
+}
+
+/* Who shows steps shows that it waits, and for what. */
+void frame_approval(struct route_call *call, const struct outcome *outcome,
+                    const struct event *event) {
+    struct buf asked;
+    buf_init(&asked, RESULT_MAX_BYTES);
+    outcome_write_approval(outcome, event, &asked);
+    frame_step(call, event->agent, STR("approval"), buf_str(&asked));
+    buf_done(&asked);
+}
+
+void frame_result(struct route_call *call, const struct outcome *outcome,
+                  const struct event *event) {
+    struct buf data;
+    buf_init(&data, RESULT_MAX_BYTES);
+    outcome_write(outcome, event, &data);
+    route_sse_event(call, STR("result"), STR_EMPTY, buf_str(&data));
+    buf_done(&data);
+}

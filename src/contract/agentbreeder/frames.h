@@ -1,0 +1,33 @@
+/* frames: the server-sent events of /stream. Private to this contract.
+ *
+ * Memory   everything is borrowed during the call.
+ * Threads  the call's loop.
+ * Source   contracts/agentbreeder.md 2.
+ */
+#ifndef WEIR_CONTRACT_AGENTBREEDER_FRAMES_H
+#define WEIR_CONTRACT_AGENTBREEDER_FRAMES_H
+
+#include "contract/agentbreeder/outcome.h"
+#include "route/route.h"
+
+/* {key: text}; an empty name is the unnamed event. */
+void frame_object(struct route_call *call, struct str name, const char *key, struct str text);
+
+void frame_error(struct route_call *call, enum err_code code, struct str message);
+
+/* `event` is an EVENT_TOOL_CALL. */
+void frame_tool_call(struct route_call *call, const struct event *event);
+
+/* `result` is JSON, or empty. */
+void frame_step(struct route_call *call, struct str agent, struct str description,
+                struct str result);
+
+/* A step of its own for an EVENT_APPROVAL. */
+void frame_approval(struct route_call *call, const struct outcome *outcome,
+                    const struct event *event);
+
+/* The response object, for the event that outcome_write() takes. */
+void frame_result(struct route_call *call, const struct outcome *outcome,
+                  const struct event *event);
+
+#endif

@@ -1,0 +1,135 @@
+#include "contract/agentbreeder/keyed.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <stdlib.h>
+
+struct keyed {
+    struct keyed_options options; /* its texts lie in `texts` */
+    struct buf texts;
+    struct claim_view view;
+    struct task tell; /* the answer, when nobody else has to be asked */
+    struct store_load load;
+    bool loading, cancelled;
+};
+
+/* --- the header --------------------------------------------------------------------------- */
+
+static bool check(struct str key, struct err *e) {
+    bool good = key.len > 0 && key.len <= CLAIM_KEY_MAX_BYTES;
+    for (size_t i = 0; good && i < key.len; i++) good = key.at[i] >= ' ' && key.at[i] <= '~';
+    return good ||
+           err_set(e, ERR_MALFORMED, "an idempotency key is 1 to %d printable ASCII characters",
+                   CLAIM_KEY_MAX_BYTES);
+}
+
+bool keyed_take(struct route_call *call, struct str *ret, struct err *e) {
+    struct str ours = route_header(call, STR("x-idempotency-key"));
+    struct str plain = route_header(call, STR("idempotency-key"));
+    if (ours.at && plain.at && !str_equal(ours, plain)) {
+        return err_set(e, ERR_MALFORMED,
+                       "X-Idempotency-Key and Idempotency-Key differ; send one of them");
+    }
+    struct str key = ours.at ? ours : plain;
+    if (key.at && !check(key, e)) return false;
+    *ret = key.at ? key : STR_EMPTY;
+    return true;
+}
+
+/* --- looking ------------------------------------------------------------------------------ */
+
+static void keyed_free(struct keyed *keyed) {
+    buf_done(&keyed->texts);
+    free(keyed);
+}
+
+static void tell(struct keyed *keyed, enum keyed_answer answer, uint64_t run,
+                 const struct err *failed) {
+    struct keyed_result result = {answer, run, keyed->view.mark};
+    keyed_fn *on_answer = keyed->options.on_answer;
+    void *ctx = keyed->options.ctx;
+    keyed_free(keyed);
+    on_answer(&result, failed, ctx);
+}
+
+static enum keyed_answer same_or_other(const struct keyed *keyed, struct str print) {
+    return str_equal(print, keyed->options.print) ? KEYED_RUN : KEYED_OTHER;
+}
+
+static void tell_claimed(void *ctx) {
+    struct keyed *keyed = ctx;
+    struct str print = str_of(keyed->view.print, keyed->view.print_len);
+    tell(keyed, same_or_other(keyed, print), keyed->view.run, NULL);
+}
+
+static void tell_free(void *ctx) {
+    tell(ctx, KEYED_FREE, 0, NULL);
+}
+
+static void on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
+    struct keyed *keyed = ctx;
+    keyed->loading = false;
+    if (keyed->cancelled) {
+        arena_free(load->arena);
+        keyed_free(keyed);
+        return;
+    }
+    const struct store_key *means = &load->key_means;
+    bool stands = !failed && means->run &&
+                  clock_unix_ms() - means->started_ms < (int64_t)keyed->options.kept_ms;
+    enum keyed_answer answer = failed   ? KEYED_FAILED
+                               : stands ? same_or_other(keyed, means->print)
+                                        : KEYED_FREE;
+    uint64_t run = stands ? means->run : 0;
+    arena_free(load->arena);
+    tell(keyed, answer, run, failed);
+}
+
+/* The request may be gone before the store has answered. */
+static void keep_texts(struct keyed *keyed) {
+    struct claim_name *name = &keyed->options.name;
+    struct str *texts[] = {&name->workspace, &name->user, &name->key, &keyed->options.print};
+    size_t len = 1;
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) len += texts[i]->len;
+    buf_init(&keyed->texts, len);
+    char *at = buf_room(&keyed->texts, len); /* so that the views do not move */
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        size_t text_len = texts[i]->len;
+        if (text_len) memcpy(at, texts[i]->at, text_len);
+        *texts[i] = str_of(at, text_len);
+        at += text_len;
+    }
+}
+
+struct keyed *keyed_look(const struct keyed_options *options) {
+    struct keyed *keyed = MEM_NEW(struct keyed);
+    struct store *store = session_table_store(options->sessions);
+    keyed->options = *options;
+    keep_texts(keyed);
+    const struct claim_name *name = &keyed->options.name;
+    claims_look(session_table_claims(options->sessions), name, &keyed->view);
+    if (keyed->view.run || !store) {
+        task_init(&keyed->tell, keyed->view.run ? tell_claimed : tell_free, keyed);
+        loop_defer(options->loop, &keyed->tell);
+        return keyed;
+    }
+    keyed->loading = true;
+    keyed->load = (struct store_load){.question = STORE_KEY,
+                                      .workspace = name->workspace,
+                                      .user = name->user,
+                                      .key = name->key,
+                                      .home = options->loop,
+                                      .on_loaded = on_loaded,
+                                      .ctx = keyed};
+    store_load(store, &keyed->load);
+    return keyed;
+}
+
+void keyed_cancel(struct keyed *keyed) {
+    if (!keyed) return;
+    keyed->cancelled = true;
+    if (keyed->loading) return; /* the store's answer frees it */
+    task_cancel(&keyed->tell);
+    keyed_free(keyed);
+}

@@ -1,0 +1,258 @@
+#include "contract/crawbl/memory.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "proto/memory.pb.h"
+#include "store/memory.h"
+
+#include <stdlib.h>
+
+#define SERVICE "crawbl.agentruntime.v1.Memory"
+
+/* Clients take 4 MiB; tags, lengths and times of a thousand entries fit into the rest. */
+#define LIST_MAX_BYTES (4 * MIB - 128 * KIB)
+
+/* One open call. */
+struct memory_call {
+    struct rpc_call *call;
+    struct memory_desk *desk;
+    struct memory_ask *ask; /* on its way to the store, or NULL */
+};
+
+/* --- endings ------------------------------------------------------------------------------ */
+
+static void refuse(struct memory_call *memory, const struct err *why) {
+    rpc_end(memory->call, why->code, err_text(why));
+}
+
+/* The store's own words name files; they are for the operator. */
+static void refuse_store(struct memory_call *memory, const struct err *why) {
+    log_often(LOG_WARNING, "memory: %s", why->text);
+    rpc_end(memory->call, why->code == ERR_UNAVAILABLE ? ERR_UNAVAILABLE : ERR_INTERNAL,
+            STR("memory: the store cannot do that now; try again later"));
+}
+
+static void reply(struct memory_call *memory, const struct pb_message *type,
+                  const void *message) {
+    pb_encode(type, message, rpc_message_begin(memory->call));
+    rpc_message_end(memory->call);
+    rpc_end(memory->call, ERR_NONE, STR_EMPTY);
+}
+
+/* --- entries ------------------------------------------------------------------------------ */
+
+static struct google_timestamp timestamp(int64_t unix_ms) {
+    return (struct google_timestamp){.seconds = unix_ms / 1000,
+                                     .nanos = (int32_t)(unix_ms % 1000) * 1000000};
+}
+
+static struct crawbl_memory_entry entry_of(const struct memory_entry *entry,
+                                           struct google_timestamp times[static 2]) {
+    times[0] = timestamp(entry->created_ms);
+    times[1] = timestamp(entry->updated_ms);
+    return (struct crawbl_memory_entry){.key = entry->key,
+                                        .content = entry->content,
+                                        .category = entry->category,
+                                        .created_at = &times[0],
+                                        .updated_at = &times[1]};
+}
+
+/* --- whose ----------------------------------------------------------------------------------
+ */
+
+/* The workspace that a request is about: the token's, and the request may not differ (K8). */
+static bool workspace_for(const struct memory_call *memory, struct str asked, struct str *ret,
+                          struct err *e) {
+    const struct guard *guard = &memory->desk->settings->guard;
+    const struct rpc_identity *token = rpc_identity(memory->call);
+    struct str own = token->known ? token->workspace : guard->workspace;
+    if (asked.len && own.len && !str_equal(asked, own))
+        return err_set(e, ERR_PERMISSION_DENIED,
+                       "memory: workspace_id names another workspace than the caller's");
+    *ret = asked.len ? asked : own;
+    return memory_check_workspace(*ret, e);
+}
+
+/* --- ListMemories ------------------------------------------------------------------------- */
+
+static void on_listed(const struct memory_answer *answer, const struct err *failed, void *ctx) {
+    struct memory_call *memory = ctx;
+    memory->ask = NULL;
+    if (failed) {
+        refuse_store(memory, failed);
+        return;
+    }
+    if (answer->cut) {
+        rpc_end(memory->call, ERR_RESOURCE_EXHAUSTED,
+                STR("memory: these entries are more than 4 MiB; ask with a smaller limit"));
+        return;
+    }
+    struct crawbl_memory_entry *entries = mem_zero(answer->count + 1, sizeof(*entries));
+    struct google_timestamp *times = mem_zero(2 * answer->count + 1, sizeof(*times));
+    for (size_t i = 0; i < answer->count; i++)
+        entries[i] = entry_of(&answer->entries[i], &times[2 * i]);
+    struct crawbl_list_memories_response response = {.entries = entries,
+                                                     .entries_count = answer->count};
+    reply(memory, &crawbl_list_memories_response_table, &response);
+    free(times);
+    free(entries);
+}
+
+static bool start_list(struct memory_call *memory, const void *message, struct err *e) {
+    const struct crawbl_list_memories_request *request = message;
+    struct memory_query query = {.category = request->category, .max_bytes = LIST_MAX_BYTES};
+    if (!workspace_for(memory, request->workspace_id, &query.workspace, e) ||
+        !memory_page(&query, request->limit, request->offset, e) ||
+        !memory_check_query(&query, e))
+        return false;
+    memory->ask = memory_list_start(memory->desk->store, rpc_loop(memory->call), &query,
+                                    on_listed, memory);
+    return true;
+}
+
+/* --- CreateMemory ------------------------------------------------------------------------- */
+
+static void on_put(const struct memory_answer *answer, const struct err *failed, void *ctx) {
+    struct memory_call *memory = ctx;
+    memory->ask = NULL;
+    if (failed) {
+        refuse_store(memory, failed);
+        return;
+    }
+    struct google_timestamp times[2];
+    struct crawbl_memory_entry entry = entry_of(&answer->entries[0], times);
+    struct crawbl_create_memory_response response = {.entry = &entry};
+    reply(memory, &crawbl_create_memory_response_table, &response);
+}
+
+static bool start_create(struct memory_call *memory, const void *message, struct err *e) {
+    const struct crawbl_create_memory_request *request = message;
+    struct str workspace = STR_EMPTY;
+    struct memory_entry entry = {
+        .category = request->category, .key = request->key, .content = request->content};
+    if (!workspace_for(memory, request->workspace_id, &workspace, e) ||
+        !memory_check_entry(&entry, e))
+        return false;
+    memory->ask = memory_put_start(memory->desk->store, rpc_loop(memory->call), workspace,
+                                   &entry, on_put, memory);
+    return true;
+}
+
+/* --- DeleteMemory ------------------------------------------------------------------------- */
+
+static void on_removed(const struct memory_answer *answer, const struct err *failed,
+                       void *ctx) {
+    struct memory_call *memory = ctx;
+    memory->ask = NULL;
+    if (failed) {
+        refuse_store(memory, failed);
+        return;
+    }
+    if (answer->count == 0) {
+        rpc_end(memory->call, ERR_NOT_FOUND, STR("memory: entry not found"));
+        return;
+    }
+    struct crawbl_delete_memory_response response = {0};
+    reply(memory, &crawbl_delete_memory_response_table, &response);
+}
+
+static bool start_delete(struct memory_call *memory, const void *message, struct err *e) {
+    const struct crawbl_delete_memory_request *request = message;
+    struct str workspace = STR_EMPTY;
+    if (!workspace_for(memory, request->workspace_id, &workspace, e) ||
+        !memory_check_key(request->key, e))
+        return false;
+    memory->ask = memory_remove_start(memory->desk->store, rpc_loop(memory->call), workspace,
+                                      request->key, on_removed, memory);
+    return true;
+}
+
+/* --- the call -------------------------------------------------------------------------------
+ */
+
+static void *on_open(struct rpc_call *call, void *service_ctx) {
+    struct memory_call *memory = MEM_NEW(struct memory_call);
+    memory->call = call;
+    memory->desk = service_ctx;
+    return memory;
+}
+
+/* Read the request, and start what it asks for. What is asked of the store is copied. */
+static void take_request(struct memory_call *memory, struct str bytes,
+                         const struct pb_message *type,
+                         bool (*start)(struct memory_call *, const void *, struct err *)) {
+    struct arena *arena = arena_new(4 * bytes.len + 16 * KIB);
+    void *message = arena_alloc(arena, type->size);
+    struct err e;
+    if (!pb_decode(type, bytes, arena, message, &e)) {
+        rpc_end(memory->call, ERR_INTERNAL, err_text(&e));
+    } else if (!start(memory, message, &e)) {
+        refuse(memory, &e);
+    }
+    arena_free(arena);
+}
+
+static void on_list(struct rpc_call *call, struct str message, void *ctx) {
+    (void)call;
+    take_request(ctx, message, &crawbl_list_memories_request_table, start_list);
+}
+
+static void on_create(struct rpc_call *call, struct str message, void *ctx) {
+    (void)call;
+    take_request(ctx, message, &crawbl_create_memory_request_table, start_create);
+}
+
+static void on_delete(struct rpc_call *call, struct str message, void *ctx) {
+    (void)call;
+    take_request(ctx, message, &crawbl_delete_memory_request_table, start_delete);
+}
+
+static void forget(struct memory_call *memory) {
+    memory_forget(memory->ask);
+    memory->ask = NULL;
+}
+
+/* What was asked of the store happens all the same. */
+static void on_cancelled(struct rpc_call *call, enum rpc_cancel why, void *ctx) {
+    (void)call, (void)why;
+    forget(ctx);
+}
+
+static void on_closed(void *ctx) {
+    forget(ctx);
+    free(ctx);
+}
+
+#define HANDLER(take)                                                                          \
+    { .open = on_open, .message = (take), .cancelled = on_cancelled, .closed = on_closed }
+
+static const struct rpc_handler list = HANDLER(on_list);
+static const struct rpc_handler create = HANDLER(on_create);
+static const struct rpc_handler delete = HANDLER(on_delete);
+
+/* --- the service ----------------------------------------------------------------------------
+ */
+
+static const struct rpc_method methods[] = {
+    /* clang-format off */
+    /* path                                  kind       handler  ends          established     auth       bound request */
+    {STR_INIT("/" SERVICE "/ListMemories"),  RPC_UNARY, &list,   CLOSE_SINGLE, RPC_BY_HANDLER, RPC_TOKEN, 0, 4 * MIB},
+    {STR_INIT("/" SERVICE "/CreateMemory"),  RPC_UNARY, &create, CLOSE_SINGLE, RPC_BY_HANDLER, RPC_TOKEN, 0, 4 * MIB},
+    {STR_INIT("/" SERVICE "/DeleteMemory"),  RPC_UNARY, &delete, CLOSE_SINGLE, RPC_BY_HANDLER, RPC_TOKEN, 0, 4 * MIB},
+    /* clang-format on */
+};
+
+static bool authenticate(struct rpc_call *call, void *ctx, struct rpc_identity *ret,
+                         struct err *e) {
+    const struct memory_desk *desk = ctx;
+    return guard_authenticate(&desk->settings->guard, call, ret, e);
+}
+
+void memory_service(struct memory_desk *desk, struct rpc_service *ret) {
+    *ret = (struct rpc_service){.name = STR(SERVICE),
+                                .methods = methods,
+                                .method_count = ARRAY_LEN(methods),
+                                .request_max_bytes = desk->settings->message_max_bytes,
+                                .authenticate = authenticate,
+                                .ctx = desk};
+}

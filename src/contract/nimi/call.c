@@ -1,0 +1,287 @@
+#include "contract/nimi/call.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <assert.h>
+#include <nettle/sha2.h>
+#include <stdlib.h>
+
+#define VERSION_HEADER STR("x-nimi-runtime-version")
+#define STOPPING_TEXT                                                                          \
+    STR("runtime shutting down") /* plain words: the real SDK looks at them                    \
+                                  */
+
+/* --- the eight ---------------------------------------------------------------------------- */
+
+/* False: refused, *fault says why. Metadata is there. */
+typedef bool intercept_fn(struct nimi_call *call, struct fault *fault);
+
+static bool add_version(struct nimi_call *call, struct fault *fault) {
+    (void)fault;
+    rpc_header(call->rpc, VERSION_HEADER, call->desk->settings->version);
+    return true;
+}
+
+/* Without a reason code, as the protocol has it. */
+static bool check_lifecycle(struct nimi_call *call, struct fault *fault) {
+    enum lifecycle state = nimi_runtime_state(call->desk->runtime);
+    if (lifecycle_admits(state, call->row->facts & NIMI_READS)) return true;
+    fault->reason = 0;
+    return err_set(&fault->why, ERR_UNAVAILABLE,
+                   state == LIFE_STOPPING ? "runtime is shutting down"
+                                          : "runtime is not running");
+}
+
+static bool note_activity(struct nimi_call *call, struct fault *fault) {
+    (void)fault;
+    list_append(&call->desk->calls, &call->link);
+    call->desk->call_count++;
+    return true;
+}
+
+static bool check_protocol(struct nimi_call *call, struct fault *fault) {
+    enum envelope_form form = call->row->facts & NIMI_BARE ? ENVELOPE_BARE : ENVELOPE_WHOLE;
+    struct str frame = rpc_metadata(call->rpc, STR("x-nimi-stream-frame"), NULL);
+    call->brief = frame.at && str_equal(frame, STR("terminal"));
+    return envelope_read(call->rpc, form, &call->envelope, fault);
+}
+
+/* No issuer of tokens is configured, so none is believed; and one that is not believed never
+ * makes its caller anonymous. */
+static bool check_bearer(struct nimi_call *call, struct fault *fault) {
+    size_t count;
+    rpc_metadata(call->rpc, STR("authorization"), &count);
+    if (count == 0) return true;
+    return fault_set(fault, NIMI_AUTH_TOKEN_INVALID,
+                     "this runtime knows no issuer of tokens; call without authorization");
+}
+
+/* Protected capabilities are those of calls that are not served yet, and count only where
+ * grants are kept. */
+static bool check_capability(struct nimi_call *call, struct fault *fault) {
+    (void)call, (void)fault;
+    return true;
+}
+
+/* From here on only the ten-step chain may see that there was a key, nobody the key. */
+static bool scrub(struct nimi_call *call, struct fault *fault) {
+    (void)fault;
+    if (call->envelope.provider_api_key.len) call->envelope.provider_api_key = STR("***");
+    return true;
+}
+
+/* The record itself is written when the call is over. */
+static bool begin_audit(struct nimi_call *call, struct fault *fault) {
+    (void)fault;
+    call->audited = true;
+    return true;
+}
+
+static const struct {
+    const char *name;
+    intercept_fn *enter;
+} interceptors[] = {
+    {"version", add_version},     {"lifecycle", check_lifecycle}, {"activity", note_activity},
+    {"protocol", check_protocol}, {"authn", check_bearer},        {"authz", check_capability},
+    {"credential-scrub", scrub},  {"audit", begin_audit},
+};
+
+const char *nimi_interceptor_name(size_t index) {
+    return index < ARRAY_LEN(interceptors) ? interceptors[index].name : NULL;
+}
+
+static void write_record(const struct nimi_call *call) {
+    if (!call->audited) return;
+    log_debug("nimi " STR_FMT " app=" STR_FMT " trace=%s status=%s reason=%s ms=%llu",
+              STR_ARG(call->row->path), STR_ARG(str_head(call->envelope.app_id, 80)),
+              call->trace, err_kinds[call->code].name, reason_get(call->reason)->name,
+              (unsigned long long)(loop_now_ms(call->desk->host->loop) - call->opened_ms));
+}
+
+/* --- ending ------------------------------------------------------------------------------- */
+
+static void note_end(struct nimi_call *call, enum err_code code, int reason) {
+    assert(!call->over);
+    call->over = true;
+    call->code = code;
+    call->reason = reason;
+}
+
+static void send_reply(struct nimi_call *call, struct str reply) {
+    note_end(call, ERR_NONE, 0);
+    rpc_send(call->rpc, reply);
+    rpc_end(call->rpc, ERR_NONE, STR_EMPTY);
+}
+
+void nimi_reply(struct nimi_call *call, const struct pb_message *type, const void *message) {
+    struct buf reply;
+    buf_init(&reply, 4 * MIB);
+    if (!pb_encode(type, message, &reply)) {
+        struct fault fault;
+        fault_set_code(&fault, NIMI_AI_OUTPUT_INVALID, ERR_RESOURCE_EXHAUSTED,
+                       "the reply is longer than a message may be; ask for less");
+        nimi_refuse(call, &fault);
+    } else {
+        if (call->once_key.len)
+            replies_keep(nimi_runtime_replies(call->desk->runtime), call->once_key,
+                         call->once_digest, clock_mono_ms(), buf_str(&reply));
+        send_reply(call, buf_str(&reply));
+    }
+    buf_done(&reply);
+}
+
+void nimi_refuse(struct nimi_call *call, const struct fault *fault) {
+    note_end(call, fault->why.code, fault->reason);
+    fault_end(call->rpc, fault, nimi_trace(call));
+}
+
+void nimi_end(struct nimi_call *call, enum err_code code, struct str message) {
+    note_end(call, code, 0);
+    rpc_end(call->rpc, code, message);
+}
+
+void nimi_work(struct nimi_call *call, const struct nimi_work *work, void *ctx) {
+    call->work = work;
+    call->work_ctx = ctx;
+}
+
+/* --- the request -------------------------------------------------------------------------- */
+
+static void digest(const struct nimi_call *call, const void *request, uint8_t *ret) {
+    struct sha256_ctx hash;
+    struct buf bytes;
+    buf_init(&bytes, 64 * MIB);
+    pb_encode(call->row->type, request, &bytes);
+    sha256_init(&hash);
+    sha256_update(&hash, bytes.len, (const uint8_t *)buf_str(&bytes).at);
+    sha256_digest(&hash, REPLIES_DIGEST_BYTES, ret);
+    buf_done(&bytes);
+}
+
+/* A write that was made before: answered as it was then. True: it is. */
+static bool answer_again(struct nimi_call *call, const void *request) {
+    const struct envelope *envelope = &call->envelope;
+    if (!(call->row->facts & NIMI_ONCE) || envelope->idempotency_key.len == 0) return false;
+    struct buf key, stored;
+    struct fault fault;
+    buf_init(&key, 8 * ENVELOPE_VALUE_MAX_BYTES);
+    buf_init(&stored, REPLIES_MAX_BYTES);
+    /* Lengths keep "ab", "c" apart from "a", "bc". */
+    buf_printf(&key, STR_FMT " %zu " STR_FMT " %zu " STR_FMT " " STR_FMT,
+               STR_ARG(call->row->path), envelope->app_id.len, STR_ARG(envelope->app_id),
+               envelope->participant_id.len, STR_ARG(envelope->participant_id),
+               STR_ARG(envelope->idempotency_key));
+    call->once_key = rpc_keep(call->rpc, buf_str(&key));
+    digest(call, request, call->once_digest);
+    enum reply_found found =
+        replies_find(nimi_runtime_replies(call->desk->runtime), call->once_key,
+                     call->once_digest, clock_mono_ms(), &stored);
+    if (found == REPLY_STORED) {
+        send_reply(call, buf_str(&stored));
+    } else if (found == REPLY_CONFLICT) {
+        fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
+                  "x-nimi-idempotency-key was used for another request; send a new key");
+        nimi_refuse(call, &fault);
+    }
+    buf_done(&key);
+    buf_done(&stored);
+    return found != REPLY_NEW;
+}
+
+static void on_message(struct rpc_call *rpc, struct str message, void *ctx) {
+    struct nimi_call *call = ctx;
+    const struct nimi_row *row = call->row;
+    struct err e;
+    (void)rpc;
+    if (call->over) return;
+    if (!row->type) {
+        row->begin(call, NULL, NULL);
+        return;
+    }
+    struct arena *arena = arena_new(8 * message.len + 64 * KIB);
+    void *request = arena_alloc(arena, row->type->size);
+    if (!pb_decode(row->type, message, arena, request, &e)) {
+        struct fault fault;
+        fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID, "the request is no such message: %s",
+                  e.text);
+        nimi_refuse(call, &fault);
+    } else if (!answer_again(call, request)) {
+        row->begin(call, request, arena);
+    }
+    arena_free(arena);
+}
+
+/* --- the call ----------------------------------------------------------------------------- */
+
+static void *on_open(struct rpc_call *rpc, void *service_ctx) {
+    struct nimi_call *call = MEM_NEW(struct nimi_call);
+    struct fault fault = {.reason = 0};
+    call->rpc = rpc;
+    call->desk = service_ctx;
+    call->row = nimi_row_of(call->desk, rpc_method(rpc));
+    list_init(&call->link);
+    ulid_new(call->trace);
+    call->opened_ms = loop_now_ms(rpc_loop(rpc));
+    for (size_t i = 0; i < ARRAY_LEN(interceptors); i++) {
+        if (interceptors[i].enter(call, &fault)) continue;
+        nimi_refuse(call, &fault);
+        break;
+    }
+    return call;
+}
+
+static void on_drained(struct rpc_call *rpc, void *ctx) {
+    const struct nimi_call *call = ctx;
+    (void)rpc;
+    if (call->work && call->work->drained) call->work->drained(call->work_ctx);
+}
+
+/* Streams and waiting calls are cut at once (K3); what only reads has answered already. */
+static void on_stopping(struct rpc_call *rpc, void *ctx) {
+    struct nimi_call *call = ctx;
+    (void)rpc;
+    if (call->over) return;
+    if (call->work && call->work->stopping) call->work->stopping(call->work_ctx);
+    if (!call->over) nimi_end(call, ERR_CANCELLED, STOPPING_TEXT);
+}
+
+static void on_cancelled(struct rpc_call *rpc, enum rpc_cancel why, void *ctx) {
+    static const struct {
+        enum close_cause cause;
+        enum err_code code;
+    } causes[] = {
+        [RPC_PEER_LEFT] = {CAUSE_LEFT, ERR_CANCELLED},
+        [RPC_DEADLINE] = {CAUSE_DEADLINE, ERR_DEADLINE_EXCEEDED},
+        [RPC_STALLED] = {CAUSE_STALLED, ERR_RESOURCE_EXHAUSTED},
+        [RPC_STOPPED] = {CAUSE_STOPPING, ERR_CANCELLED},
+        [RPC_BROKEN] = {CAUSE_LEFT, ERR_INTERNAL},
+    };
+    struct nimi_call *call = ctx;
+    (void)rpc;
+    call->over = true;
+    call->code = causes[why].code;
+    if (call->work && call->work->cancelled)
+        call->work->cancelled(causes[why].cause, call->work_ctx);
+}
+
+static void on_closed(void *ctx) {
+    struct nimi_call *call = ctx;
+    if (call->work && call->work->closed) call->work->closed(call->work_ctx);
+    write_record(call);
+    if (list_linked(&call->link)) {
+        list_remove(&call->link);
+        call->desk->call_count--;
+    }
+    free(call);
+}
+
+const struct rpc_handler nimi_handler = {
+    .open = on_open,
+    .message = on_message,
+    .drained = on_drained,
+    .stopping = on_stopping,
+    .cancelled = on_cancelled,
+    .closed = on_closed,
+};

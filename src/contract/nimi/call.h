@@ -1,0 +1,97 @@
+/* call: one call of this contract, and the eight interceptors that every one passes.
+ *
+ *     version ─▶ lifecycle ─▶ activity ─▶ protocol ─▶ authn ─▶ authz ─▶ scrub ─▶ audit ─▶ row
+ *
+ * A row is one method: its messages, what kind of call it is, and the function that answers.
+ * That function ends the call before it returns (nimi_reply, nimi_refuse), or leaves work
+ * behind, which hears what becomes of the call. Private to contract/nimi.
+ *
+ * Memory   the call lives until its transport is gone.
+ * Threads  one loop.
+ * Source   contracts/nimi.md 3.2 K-DAEMON-005.
+ */
+#ifndef WEIR_CONTRACT_NIMI_CALL_H
+#define WEIR_CONTRACT_NIMI_CALL_H
+
+#include "contract/nimi/envelope.h"
+#include "contract/nimi/nimi.h"
+#include "contract/nimi/ulid.h"
+#include "stream/close.h"
+
+struct nimi_call;
+
+enum {
+    NIMI_READS = 1, /* let in also while the runtime stops */
+    NIMI_BARE = 2,  /* without the basic headers */
+    NIMI_ONCE = 4,  /* a unary write: replies are remembered under its key */
+};
+
+typedef void nimi_begin_fn(struct nimi_call *call, const void *request, struct arena *arena);
+
+struct nimi_row {
+    struct str path;
+    enum rpc_kind kind;
+    enum close_mode ends;
+    unsigned facts;
+    const struct pb_message *type; /* of the request; NULL: it is not looked at */
+    nimi_begin_fn *begin;
+};
+
+/* What goes on after begin() has returned; every member may be NULL. */
+struct nimi_work {
+    void (*drained)(void *ctx);
+    void (*stopping)(void *ctx);
+    void (*cancelled)(enum close_cause why, void *ctx); /* nothing more can be sent */
+    void (*closed)(void *ctx);                          /* the last: free it */
+};
+
+struct nimi_call {
+    struct rpc_call *rpc;
+    struct nimi_desk *desk;
+    const struct nimi_row *row;
+    struct list link; /* in desk->calls */
+    struct envelope envelope;
+    bool brief; /* deltas need not say twice what they say (x-nimi-stream-frame: terminal) */
+    bool over;  /* it has its status */
+    bool audited;
+    char trace[ULID_LEN + 1];
+    uint64_t opened_ms;
+    const struct nimi_work *work;
+    void *work_ctx;
+
+    /* For the record that audit leaves. */
+    enum err_code code;
+    int reason;
+
+    /* Of a write that is remembered. */
+    struct str once_key; /* empty: it is not */
+    uint8_t once_digest[REPLIES_DIGEST_BYTES];
+};
+
+static inline struct str nimi_trace(const struct nimi_call *call) {
+    return str_of(call->trace, ULID_LEN);
+}
+
+/* End it with one message and OK; a write is remembered. */
+void nimi_reply(struct nimi_call *call, const struct pb_message *type, const void *message);
+
+/* End it as refused. */
+void nimi_refuse(struct nimi_call *call, const struct fault *fault);
+
+/* End it with a bare status, as on a subscription that is cut: plain words, no reason. */
+void nimi_end(struct nimi_call *call, enum err_code code, struct str message);
+
+/* Go on by itself from here. */
+void nimi_work(struct nimi_call *call, const struct nimi_work *work, void *ctx);
+
+/* The handler of every row. */
+extern const struct rpc_handler nimi_handler;
+
+/* Of a desk's method: its row. */
+const struct nimi_row *nimi_row_of(const struct nimi_desk *desk,
+                                   const struct rpc_method *method);
+
+/* The names of the interceptors in their order; NULL behind the last. */
+const char *nimi_interceptor_name(size_t index);
+
+#endif

@@ -1,0 +1,42 @@
+/* fault: a call that is refused, in every carrier that a client may read.
+ *
+ *     grpc-status              the code
+ *     grpc-message             one JSON object: reasonCode, actionHint, traceId, retryable,
+ *                              message (the real SDK reads only this)
+ *     grpc-status-details-bin  google.rpc.Status with one google.rpc.ErrorInfo (authoritative)
+ *
+ * Memory   a plain value.
+ * Threads  the call's loop.
+ * Source   contracts/nimi.md section 4.
+ */
+#ifndef WEIR_CONTRACT_NIMI_FAULT_H
+#define WEIR_CONTRACT_NIMI_FAULT_H
+
+#include "contract/nimi/reason.h"
+#include "rpc/rpc.h"
+
+struct fault {
+    int reason;       /* 0: only the status and a sentence */
+    struct err why;   /* code and sentence; holds no secret */
+    const char *hint; /* what to do, lower_case_words; NULL: by whether a retry can help */
+};
+
+/* With the status that belongs to the reason. Returns false. */
+PRINTF_LIKE(3, 4) bool fault_set(struct fault *fault, int reason, const char *format, ...);
+
+/* With another status: where a rule says so. Returns false. */
+PRINTF_LIKE(4, 5)
+bool fault_set_code(struct fault *fault, int reason, enum err_code code, const char *format,
+                    ...);
+
+/* What the hint is. */
+const char *fault_hint(const struct fault *fault);
+
+/* The two texts, for tests: the JSON object, and the bytes of the details. */
+void fault_message(const struct fault *fault, struct str trace_id, struct buf *out);
+void fault_details(const struct fault *fault, struct str trace_id, struct buf *out);
+
+/* End the call. */
+void fault_end(struct rpc_call *call, const struct fault *fault, struct str trace_id);
+
+#endif

@@ -1,0 +1,150 @@
+#include "contract/nimi/health.h"
+
+#include "base/clock.h"
+#include "wire/json.h"
+#include "wire/moment.h"
+
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* One look at the runtime. */
+struct sample {
+    enum lifecycle state;
+    const char *why;
+    size_t queue_depth, inference_jobs;
+    int64_t cpu_milli, memory_bytes; /* CPU since the start; what is resident now */
+    int64_t unix_ms;
+};
+
+static int64_t cpu_milli(void) {
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage)) return 0;
+    return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
+           (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
+}
+
+static int64_t memory_bytes(void) {
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (!file) return 0;
+    char line[128] = "";
+    if (fgets(line, sizeof(line), file)) {
+        struct str rest, text = str_from(line);
+        uint64_t resident;
+        str_split(text, ' ', &rest);
+        if (str_to_u64(str_split(rest, ' ', &rest), &resident)) pages = (long)resident;
+    }
+    fclose(file);
+    return (int64_t)pages * sysconf(_SC_PAGESIZE);
+}
+
+static struct sample take_sample(const struct nimi_desk *desk) {
+    struct occupancy slots =
+        scheduler_occupancy(nimi_runtime_scheduler(desk->runtime), STR_EMPTY);
+    return (struct sample){.state = nimi_runtime_state(desk->runtime),
+                           .why = nimi_runtime_why(desk->runtime),
+                           .queue_depth = slots.waiting,
+                           .inference_jobs = slots.global_used,
+                           .cpu_milli = cpu_milli(),
+                           .memory_bytes = memory_bytes(),
+                           .unix_ms = clock_unix_ms()};
+}
+
+void health_get(struct nimi_call *call, const void *request, struct arena *arena) {
+    struct sample now = take_sample(call->desk);
+    const struct google_timestamp at = {.seconds = now.unix_ms / 1000,
+                                        .nanos = (int32_t)(now.unix_ms % 1000) * 1000000};
+    (void)request, (void)arena;
+    nimi_reply(call, &nimi_get_runtime_health_response_table,
+               &(struct nimi_get_runtime_health_response){
+                   .status = (int32_t)now.state,
+                   .reason = str_from(now.why),
+                   .queue_depth = (int32_t)now.queue_depth,
+                   .active_inference_jobs = (int32_t)now.inference_jobs,
+                   .cpu_milli = now.cpu_milli,
+                   .memory_bytes = now.memory_bytes,
+                   .sampled_at = &at});
+}
+
+/* --- HTTP --------------------------------------------------------------------------------- */
+
+static void reply(struct route_call *call, int status, const struct buf *body) {
+    route_reply(call, status, STR("application/json"), buf_str(body));
+}
+
+static int status_of(const struct sample *now) {
+    return now->state == LIFE_READY ? 200 : 503;
+}
+
+static void member_time(struct json_writer *json, const char *key, int64_t unix_ms) {
+    struct buf text;
+    buf_init(&text, 64);
+    moment_put(&text, unix_ms / 1000, 0);
+    json_member_str(json, key, buf_str(&text));
+    buf_done(&text);
+}
+
+static void livez(struct route_call *call, void *ctx) {
+    (void)ctx;
+    route_reply(call, 200, STR("application/json"), STR("{\"ok\":true}"));
+}
+
+static void readyz(struct route_call *call, void *ctx) {
+    struct sample now = take_sample(ctx);
+    struct buf body;
+    buf_init(&body, 4 * KIB);
+    struct json_writer json = json_writer(&body);
+    json_open_object(&json);
+    json_member_bool(&json, "ok", now.state == LIFE_READY);
+    json_member_str(&json, "status", lifecycle_name(now.state));
+    json_member_str(&json, "reason", str_from(now.why));
+    member_time(&json, "sampled_at", now.unix_ms);
+    json_close(&json);
+    reply(call, status_of(&now), &body);
+    buf_done(&body);
+}
+
+static void runtime_health(struct route_call *call, void *ctx) {
+    struct sample now = take_sample(ctx);
+    struct buf body;
+    buf_init(&body, 4 * KIB);
+    struct json_writer json = json_writer(&body);
+    json_open_object(&json);
+    json_member_str(&json, "status", lifecycle_name(now.state));
+    json_member_i64(&json, "status_code", (int64_t)now.state);
+    json_member_str(&json, "reason", str_from(now.why));
+    json_member_u64(&json, "queue_depth", now.queue_depth);
+    json_member_u64(&json, "active_workflows", 0);
+    json_member_u64(&json, "active_inference_jobs", now.inference_jobs);
+    json_member_i64(&json, "cpu_milli", now.cpu_milli);
+    json_member_i64(&json, "memory_bytes", now.memory_bytes);
+    json_member_u64(&json, "vram_bytes", 0);
+    member_time(&json, "sampled_at", now.unix_ms);
+    json_member_array(&json, "ai_providers"); /* none is probed by this version */
+    json_close(&json);
+    json_close(&json);
+    reply(call, status_of(&now), &body);
+    buf_done(&body);
+}
+
+static const struct route rows[] = {
+    {STR_INIT("GET"), STR_INIT("/livez"), livez, ROUTE_HEAD},
+    {STR_INIT("GET"), STR_INIT("/readyz"), readyz, ROUTE_HEAD},
+    {STR_INIT("GET"), STR_INIT("/healthz"), readyz, ROUTE_HEAD},
+    {STR_INIT("GET"), STR_INIT("/v1/runtime/health"), runtime_health, ROUTE_HEAD},
+};
+
+static const struct field always[] = {
+    {STR_INIT("cache-control"), STR_INIT("no-store")},
+    {STR_INIT("x-content-type-options"), STR_INIT("nosniff")},
+};
+
+void nimi_health_table(struct nimi_desk *desk, struct route_table *ret) {
+    *ret = (struct route_table){.rows = rows,
+                                .row_count = ARRAY_LEN(rows),
+                                .always = always,
+                                .always_count = ARRAY_LEN(always),
+                                .body_max_bytes = 4 * KIB,
+                                .ctx = desk};
+}

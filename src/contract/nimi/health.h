@@ -1,0 +1,18 @@
+/* health: how the runtime is, as a call and as HTTP.
+ *
+ *     /livez                     200 while the process lives
+ *     /readyz, /healthz          200 only when READY
+ *     /v1/runtime/health         the same, with everything that is known
+ *
+ * Memory   borrows the desk.
+ * Threads  the call's loop.
+ * Source   contracts/nimi.md 1.8, 3.2 K-DAEMON-010.
+ */
+#ifndef WEIR_CONTRACT_NIMI_HEALTH_H
+#define WEIR_CONTRACT_NIMI_HEALTH_H
+
+#include "contract/nimi/call.h"
+
+nimi_begin_fn health_get;
+
+#endif

@@ -1,0 +1,240 @@
+#include "contract/nimi/nimi.h"
+
+#include "base/mem.h"
+#include "contract/nimi/admit.h"
+#include "contract/nimi/call.h"
+#include "contract/nimi/health.h"
+#include "contract/nimi/scenario.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+/* --- the runtime -------------------------------------------------------------------------- */
+
+struct nimi_runtime {
+    pthread_mutex_t lock; /* of state and why */
+    enum lifecycle state;
+    const char *why;
+    struct scheduler *scheduler;
+    struct replies *replies;
+};
+
+struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits) {
+    struct nimi_runtime *runtime = MEM_NEW(struct nimi_runtime);
+    runtime->state = LIFE_STOPPED;
+    runtime->why = "not started";
+    runtime->scheduler = scheduler_new(limits);
+    runtime->replies = replies_new(REPLIES_MAX, REPLIES_MAX_BYTES);
+    pthread_mutex_init(&runtime->lock, NULL);
+    return runtime;
+}
+
+void nimi_runtime_free(struct nimi_runtime *runtime) {
+    if (!runtime) return;
+    scheduler_free(runtime->scheduler);
+    replies_free(runtime->replies);
+    pthread_mutex_destroy(&runtime->lock);
+    free(runtime);
+}
+
+void nimi_runtime_move(struct nimi_runtime *runtime, enum lifecycle next, const char *why) {
+    pthread_mutex_lock(&runtime->lock);
+    lifecycle_move(&runtime->state, next);
+    runtime->why = why;
+    pthread_mutex_unlock(&runtime->lock);
+}
+
+enum lifecycle nimi_runtime_state(struct nimi_runtime *runtime) {
+    pthread_mutex_lock(&runtime->lock);
+    enum lifecycle state = runtime->state;
+    pthread_mutex_unlock(&runtime->lock);
+    return state;
+}
+
+const char *nimi_runtime_why(struct nimi_runtime *runtime) {
+    pthread_mutex_lock(&runtime->lock);
+    const char *why = runtime->why;
+    pthread_mutex_unlock(&runtime->lock);
+    return why;
+}
+
+struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime) {
+    return runtime->scheduler;
+}
+
+struct replies *nimi_runtime_replies(struct nimi_runtime *runtime) {
+    return runtime->replies;
+}
+
+/* --- small answers ------------------------------------------------------------------------ */
+
+/* What this version serves; the other types and modes of the protocol are refused. */
+static void list_profiles(struct nimi_call *call, const void *request, struct arena *arena) {
+    static const int32_t modes[] = {NIMI_EXECUTION_MODE_SYNC, NIMI_EXECUTION_MODE_STREAM};
+    static const struct nimi_scenario_profile profiles[] = {
+        {.scenario_type = NIMI_SCENARIO_TYPE_TEXT_GENERATE,
+         .supported_execution_modes = modes,
+         .supported_execution_modes_count = ARRAY_LEN(modes),
+         .description = STR_INIT("a model answers a conversation with text")}};
+    (void)request, (void)arena;
+    nimi_reply(call, &nimi_list_scenario_profiles_response_table,
+               &(struct nimi_list_scenario_profiles_response){
+                   .profiles = profiles, .profiles_count = ARRAY_LEN(profiles)});
+}
+
+static const struct {
+    int state;
+    struct str detail;
+} judgements[] = {
+    {NIMI_SCHEDULING_STATE_RUNNABLE, STR_INIT("a slot is free")},
+    {NIMI_SCHEDULING_STATE_QUEUE_REQUIRED, STR_INIT("all slots are taken: a call would wait")},
+};
+
+/* Every target meets the same slots. */
+static void peek_scheduling(struct nimi_call *call, const void *request, struct arena *arena) {
+    const struct nimi_peek_scheduling_request *from = request;
+    struct fault fault;
+    if (!admit_app(&call->envelope, from->app_id, &fault)) {
+        nimi_refuse(call, &fault);
+        return;
+    }
+    struct occupancy now =
+        scheduler_occupancy(nimi_runtime_scheduler(call->desk->runtime), from->app_id);
+    const struct nimi_scheduling_occupancy_snapshot occupancy = {
+        .global_used = (int32_t)now.global_used,
+        .global_cap = (int32_t)now.global_cap,
+        .app_used = (int32_t)now.app_used,
+        .app_cap = (int32_t)now.app_cap};
+    bool waits = now.global_used >= now.global_cap || now.app_used >= now.app_cap;
+    const struct nimi_scheduling_judgement judgement = {.state = judgements[waits].state,
+                                                        .detail = judgements[waits].detail,
+                                                        .occupancy = &occupancy};
+    struct nimi_scheduling_target_judgement *targets =
+        arena_alloc(arena, (from->targets_count + 1) * sizeof(*targets));
+    size_t target_count = targets ? from->targets_count : 0;
+    for (size_t i = 0; i < target_count; i++)
+        targets[i] = (struct nimi_scheduling_target_judgement){&from->targets[i], &judgement};
+    nimi_reply(
+        call, &nimi_peek_scheduling_response_table,
+        &(struct nimi_peek_scheduling_response){.occupancy = &occupancy,
+                                                .aggregate_judgement = &judgement,
+                                                .target_judgements = targets,
+                                                .target_judgements_count = target_count});
+}
+
+/* No connector speaks yet, so no model has voices. */
+static void list_voices(struct nimi_call *call, const void *request, struct arena *arena) {
+    const struct nimi_list_preset_voices_request *from = request;
+    struct fault fault;
+    struct str model = from->target_model_id.len ? from->target_model_id : from->model_id;
+    (void)arena;
+    if (!admit_app(&call->envelope, from->app_id, &fault) ||
+        (!str_trim(model).len &&
+         !fault_set(&fault, NIMI_AI_MODEL_ID_REQUIRED, "the request needs a model_id"))) {
+        nimi_refuse(call, &fault);
+        return;
+    }
+    rpc_header(call->rpc, STR("x-nimi-voice-count"), STR("0"));
+    nimi_reply(call, &nimi_list_preset_voices_response_table,
+               &(struct nimi_list_preset_voices_response){.model_resolved = model,
+                                                          .trace_id = nimi_trace(call)});
+}
+
+static void not_yet(struct nimi_call *call, const void *request, struct arena *arena) {
+    (void)request, (void)arena;
+    nimi_end(call, ERR_UNIMPLEMENTED,
+             STR("this version has no jobs and keeps no artifacts yet; ask with StreamScenario "
+                 "or ExecuteScenario"));
+}
+
+/* --- the table ---------------------------------------------------------------------------- */
+
+#define AI "nimi.runtime.v1.RuntimeAiService"
+#define AUDIT "nimi.runtime.v1.RuntimeAuditService"
+#define ROW(service, method) STR_INIT("/" service "/" method)
+
+/* In one row: how it is called, how its stream ends, what the interceptors must know of it, and
+ * who answers. */
+static const struct nimi_row ai_rows[] = {
+    /* clang-format off */
+    {ROW(AI, "StreamScenario"),             RPC_SERVER_STREAM, CLOSE_DONE,     0,          &nimi_stream_scenario_request_table,         scenario_stream},
+    {ROW(AI, "ExecuteScenario"),            RPC_UNARY,         CLOSE_SINGLE,   NIMI_ONCE,  &nimi_execute_scenario_request_table,        scenario_execute},
+    {ROW(AI, "ListScenarioProfiles"),       RPC_UNARY,         CLOSE_SINGLE,   NIMI_READS, &nimi_list_scenario_profiles_request_table,  list_profiles},
+    {ROW(AI, "PeekScheduling"),             RPC_UNARY,         CLOSE_SINGLE,   0,          &nimi_peek_scheduling_request_table,         peek_scheduling},
+    {ROW(AI, "ListPresetVoices"),           RPC_UNARY,         CLOSE_SINGLE,   NIMI_READS, &nimi_list_preset_voices_request_table,      list_voices},
+    {ROW(AI, "SubmitScenarioJob"),          RPC_UNARY,         CLOSE_SINGLE,   0,          NULL,                                        not_yet},
+    {ROW(AI, "GetScenarioJob"),             RPC_UNARY,         CLOSE_SINGLE,   NIMI_READS, NULL,                                        not_yet},
+    {ROW(AI, "CancelScenarioJob"),          RPC_UNARY,         CLOSE_SINGLE,   0,          NULL,                                        not_yet},
+    {ROW(AI, "SubscribeScenarioJobEvents"), RPC_SERVER_STREAM, CLOSE_TERMINAL, NIMI_READS, NULL,                                        not_yet},
+    {ROW(AI, "GetScenarioArtifacts"),       RPC_UNARY,         CLOSE_SINGLE,   NIMI_READS, NULL,                                        not_yet},
+    {ROW(AI, "UploadArtifact"),             RPC_CLIENT_STREAM, CLOSE_SINGLE,   NIMI_BARE,  NULL,                                        not_yet},
+    /* clang-format on */
+};
+
+static const struct nimi_row audit_rows[] = {
+    {ROW(AUDIT, "GetRuntimeHealth"), RPC_UNARY, CLOSE_SINGLE, NIMI_READS,
+     &nimi_get_runtime_health_request_table, health_get},
+};
+
+static const struct {
+    struct str name;
+    const struct nimi_row *rows;
+    size_t row_count;
+} services[NIMI_SERVICES] = {
+    [NIMI_AI] = {STR_INIT(AI), ai_rows, ARRAY_LEN(ai_rows)},
+    [NIMI_AUDIT] = {STR_INIT(AUDIT), audit_rows, ARRAY_LEN(audit_rows)},
+};
+
+#define ROWS_MAX (ARRAY_LEN(ai_rows) + ARRAY_LEN(audit_rows))
+
+/* The rows as rpc/ takes them, in the same order. */
+struct nimi_methods {
+    struct rpc_method methods[ROWS_MAX];
+    const struct nimi_row *rows[ROWS_MAX];
+};
+
+const struct nimi_row *nimi_row_of(const struct nimi_desk *desk,
+                                   const struct rpc_method *method) {
+    return desk->methods->rows[method - desk->methods->methods];
+}
+
+static struct rpc_method method_of(const struct nimi_row *row, size_t message_max_bytes) {
+    return (struct rpc_method){.path = row->path,
+                               .kind = row->kind,
+                               .handler = &nimi_handler,
+                               .ends = row->ends,
+                               .established = RPC_BY_HANDLER,
+                               .auth = RPC_OPEN,
+                               .request_max_bytes = message_max_bytes};
+}
+
+void nimi_services(struct nimi_desk *desk, struct rpc_service *ret) {
+    size_t count = 0;
+    for (size_t i = 0; i < NIMI_SERVICES; i++) {
+        ret[i] = (struct rpc_service){.name = services[i].name,
+                                      .methods = &desk->methods->methods[count],
+                                      .method_count = services[i].row_count,
+                                      .ctx = desk};
+        for (size_t r = 0; r < services[i].row_count; r++, count++) {
+            desk->methods->rows[count] = &services[i].rows[r];
+            desk->methods->methods[count] =
+                method_of(&services[i].rows[r], desk->settings->message_max_bytes);
+        }
+    }
+}
+
+void nimi_desk_init(struct nimi_desk *desk, const struct nimi_settings *settings,
+                    struct run_host *host, struct nimi_runtime *runtime) {
+    *desk = (struct nimi_desk){.settings = settings,
+                               .host = host,
+                               .runtime = runtime,
+                               .methods = MEM_NEW(struct nimi_methods)};
+    list_init(&desk->calls);
+}
+
+void nimi_desk_done(struct nimi_desk *desk) {
+    if (!desk->methods) return;
+    assert(list_empty(&desk->calls));
+    free(desk->methods);
+}

@@ -1,0 +1,85 @@
+/* nimi: the services of nimi.runtime.v1, as far as they are served.
+ *
+ * One runtime a process: its state, the slots of its scheduler, the replies it remembers. One
+ * desk a loop: it fills the services of that loop's listeners and knows their open calls.
+ *
+ *     open ─▶ eight interceptors (chain.c) ─▶ decode ─▶ the row's handler ─▶ reply | stream
+ *
+ * Memory   settings, host and runtime are borrowed; they outlive the desk.
+ * Threads  the runtime: any. A desk: its loop.
+ * Source   contracts/nimi.md 1.1, 3.2, 6; checks.md K2 to K4, K16, K20, K23 to K25.
+ */
+#ifndef WEIR_CONTRACT_NIMI_NIMI_H
+#define WEIR_CONTRACT_NIMI_NIMI_H
+
+#include "contract/nimi/lifecycle.h"
+#include "contract/nimi/replies.h"
+#include "contract/nimi/scheduler.h"
+#include "route/route.h"
+#include "rpc/rpc.h"
+#include "run/model_call.h"
+
+/* A way to a model, as the operator set it up. */
+struct nimi_connector {
+    struct str id;
+    struct provider *provider;
+    struct str owner;    /* subject that may use it; empty: everybody */
+    struct str endpoint; /* its base URL, or empty: the vendor's own */
+    bool local;          /* serves the LOCAL route, by the names of its models */
+    bool enabled;
+    bool has_credential;      /* it needs none, or has it */
+    const struct str *models; /* local: those that are installed; none: any name */
+    size_t model_count;
+};
+
+struct nimi_settings {
+    const struct nimi_connector *connectors;
+    size_t connector_count;
+    bool allow_loopback; /* plain http to this machine */
+    struct str version;  /* x-nimi-runtime-version */
+    size_t message_max_bytes;
+    uint64_t stall_ms;             /* a peer that reads nothing is cut after this */
+    struct model_call_clocks text; /* 60 s, 30 s, 120 s */
+};
+
+/* --- the runtime -------------------------------------------------------------------------- */
+
+struct nimi_runtime;
+
+struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits);
+void nimi_runtime_free(struct nimi_runtime *runtime); /* NULL is fine */
+
+/* `why` is a constant, shown as the reason of this state. */
+void nimi_runtime_move(struct nimi_runtime *runtime, enum lifecycle next, const char *why);
+enum lifecycle nimi_runtime_state(struct nimi_runtime *runtime);
+const char *nimi_runtime_why(struct nimi_runtime *runtime);
+
+struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime);
+struct replies *nimi_runtime_replies(struct nimi_runtime *runtime);
+
+/* --- a loop's share ----------------------------------------------------------------------- */
+
+enum { NIMI_AI, NIMI_AUDIT, NIMI_SERVICES };
+
+struct nimi_methods;
+
+struct nimi_desk {
+    const struct nimi_settings *settings;
+    struct run_host *host;
+    struct nimi_runtime *runtime;
+    struct nimi_methods *methods;
+    struct list calls; /* open ones */
+    size_t call_count;
+};
+
+void nimi_desk_init(struct nimi_desk *desk, const struct nimi_settings *settings,
+                    struct run_host *host, struct nimi_runtime *runtime);
+void nimi_desk_done(struct nimi_desk *desk);
+
+/* Fill NIMI_SERVICES services; `desk` is borrowed. */
+void nimi_services(struct nimi_desk *desk, struct rpc_service *ret);
+
+/* Fill the table of the health endpoints; `desk` is borrowed. */
+void nimi_health_table(struct nimi_desk *desk, struct route_table *ret);
+
+#endif

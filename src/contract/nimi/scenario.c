@@ -1,0 +1,315 @@
+#include "contract/nimi/scenario.h"
+
+#include "base/mem.h"
+#include "contract/nimi/admit.h"
+#include "contract/nimi/project.h"
+#include "contract/nimi/prompt.h"
+#include "stream/stream.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define TIMEOUT_MAX_MS 300000 /* what a request may ask for */
+
+struct work {
+    struct nimi_call *call;
+    struct engine *engine; /* a reference, from admission to the end */
+    struct arena *arena;   /* the prompt, until the model is asked */
+    struct prompt prompt;
+    struct admission admission;
+    struct str app, subject;
+    struct model_call_clocks clocks;
+    struct ticket *ticket;
+    struct timer wait; /* for a slot */
+    struct model_call *model;
+    struct stream *stream;
+    struct projection projection;
+    struct buf reply; /* unary: the text so far */
+};
+
+/* --- ending ------------------------------------------------------------------------------- */
+
+/* Let go of everything that would still do something. */
+static void stop_work(struct work *work, struct str why) {
+    timer_stop(&work->wait);
+    if (work->model) model_call_cancel(work->model, why);
+    scheduler_release(work->ticket);
+    work->ticket = NULL;
+}
+
+static void add_trailer(struct work *work) {
+    char digits[24];
+    struct buf text = {.at = digits, .room = sizeof(digits), .max_bytes = sizeof(digits)};
+    if (!work->ticket) return;
+    buf_append_u64(&text, ticket_waited_ms(work->ticket));
+    rpc_trailer(work->call->rpc, STR("x-nimi-queue-wait-ms"), buf_str(&text));
+}
+
+static void reply_whole(struct work *work, const struct event *last) {
+    const struct nimi_text_generate_output text = {.text = buf_str(&work->reply)};
+    const struct nimi_scenario_output output = {
+        .which_output = NIMI_SCENARIO_OUTPUT_TEXT_GENERATE, .text_generate = &text};
+    struct str model = last->done.model.len ? last->done.model : work->projection.model;
+    nimi_reply(
+        work->call, &nimi_execute_scenario_response_table,
+        &(struct nimi_execute_scenario_response){.output = &output,
+                                                 .finish_reason = work->projection.finish,
+                                                 .usage = &work->projection.usage,
+                                                 .route_decision = work->projection.route,
+                                                 .model_resolved = model,
+                                                 .trace_id = nimi_trace(work->call)});
+}
+
+static void end_status(struct work *work, enum err_code code, const struct event *last) {
+    struct fault fault;
+    if (last) {
+        projection_fault(last, &fault);
+        nimi_refuse(work->call, &fault);
+    } else if (code == ERR_CANCELLED) {
+        nimi_end(work->call, code, STR("runtime shutting down"));
+    } else {
+        nimi_end(work->call, code, STR("the caller did not read in time"));
+    }
+}
+
+static bool is_unary(const struct work *work) {
+    return work->call->row->kind == RPC_UNARY;
+}
+
+static void on_ended(struct close_ending ending, enum close_cause cause,
+                     const struct event *last, void *ctx) {
+    struct work *work = ctx;
+    if (!work->call->over) {
+        add_trailer(work);
+        if (ending.status != ERR_NONE) {
+            end_status(work, ending.status, last);
+        } else if (is_unary(work)) {
+            reply_whole(work, last);
+        } else {
+            nimi_end(work->call, ERR_NONE, STR_EMPTY);
+        }
+    }
+    stop_work(work,
+              cause == CAUSE_LEFT ? STR("the caller left") : STR("the call was cut short"));
+}
+
+/* --- the wire ----------------------------------------------------------------------------- */
+
+static void project(const struct event *event, enum close_frame frame, void *ctx) {
+    struct work *work = ctx;
+    (void)frame; /* the events of this wire say themselves which is the last */
+    if (!is_unary(work)) {
+        projection_send(&work->projection, event);
+        return;
+    }
+    projection_note(&work->projection, event);
+    if (event->kind == EVENT_TEXT) buf_append(&work->reply, event->text.text);
+}
+
+static size_t queued(void *ctx) {
+    return rpc_queued(((struct work *)ctx)->call->rpc);
+}
+
+static void wake_at(size_t low, void *ctx) {
+    rpc_wake_at(((struct work *)ctx)->call->rpc, low);
+}
+
+static uint64_t stalled_ms(void *ctx) {
+    return rpc_stalled_ms(((struct work *)ctx)->call->rpc);
+}
+
+static const struct stream_wire wire = {
+    .project = project,
+    .queued = queued,
+    .wake_at = wake_at,
+    .stalled_ms = stalled_ms,
+    .ended = on_ended,
+};
+
+/* --- asking ------------------------------------------------------------------------------- */
+
+/* It asks as the first agent: a script's scenes, and budgets, know nobody else. */
+static bool ask(struct work *work, struct err *e) {
+    const struct nimi_desk *desk = work->call->desk;
+    work->prompt.request.agent = work->engine->agents[0].slug;
+    struct model_call_options options = {.host = desk->host,
+                                         .engine = work->engine,
+                                         .provider = work->admission.connector->provider,
+                                         .request = &work->prompt.request,
+                                         .workspace = work->app,
+                                         .user = work->subject,
+                                         .text = work->prompt.asked,
+                                         .contract = STR("nimi"),
+                                         .asked_ms = work->call->opened_ms,
+                                         .clocks = work->clocks};
+    return model_call_start(&options, &work->model, e);
+}
+
+static bool follow(struct work *work, struct err *e) {
+    struct nimi_call *call = work->call;
+    struct stream_options options = {.loop = rpc_loop(call->rpc),
+                                     .journal = model_call_journal(work->model),
+                                     .mode = call->row->ends,
+                                     .paces = true,
+                                     .stall_ms = call->desk->settings->stall_ms,
+                                     .wire = &wire,
+                                     .ctx = work};
+    return stream_open(&options, &work->stream, e);
+}
+
+/* A slot is ours: from here on the stream is established. */
+static void start(struct work *work) {
+    struct err e;
+    struct fault fault;
+    timer_stop(&work->wait);
+    if (!ask(work, &e) || !follow(work, &e)) {
+        stop_work(work, STR("the call could not be followed"));
+        fault_set_code(&fault, NIMI_AI_PROVIDER_RATE_LIMITED, e.code, "%s", e.text);
+        nimi_refuse(work->call, &fault);
+        return;
+    }
+    arena_free(work->arena);
+    work->arena = NULL;
+    if (!is_unary(work)) rpc_establish(work->call->rpc);
+}
+
+static void on_granted(void *ctx) {
+    start(ctx);
+}
+
+/* K25: nothing was sent, so it is a status. */
+static void on_waited(void *ctx) {
+    struct work *work = ctx;
+    struct fault fault;
+    stop_work(work, STR_EMPTY);
+    fault_set(&fault, NIMI_AI_PROVIDER_TIMEOUT,
+              "all slots for models were taken for too long; ask again later");
+    nimi_refuse(work->call, &fault);
+}
+
+static void wait_for_slot(struct work *work) {
+    struct fault fault;
+    const struct nimi_desk *desk = work->call->desk;
+    switch (scheduler_take(nimi_runtime_scheduler(desk->runtime), work->app,
+                           rpc_loop(work->call->rpc), on_granted, work, &work->ticket)) {
+    case TICKET_GRANTED: start(work); break;
+    case TICKET_WAITS: timer_start(&work->wait, work->clocks.first_ms); break;
+    case TICKET_REFUSED:
+        fault_set_code(&fault, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_RESOURCE_EXHAUSTED,
+                       "too many calls wait for a model; ask again later");
+        nimi_refuse(work->call, &fault);
+        break;
+    }
+}
+
+/* --- what becomes of the call ------------------------------------------------------------- */
+
+static void on_drained(void *ctx) {
+    struct work *work = ctx;
+    if (work->stream) stream_drained(work->stream);
+}
+
+static void on_stopping(void *ctx) {
+    struct work *work = ctx;
+    if (work->stream) {
+        stream_end(work->stream, CAUSE_STOPPING);
+    } else {
+        stop_work(work, STR_EMPTY);
+    }
+}
+
+static void on_cancelled(enum close_cause why, void *ctx) {
+    struct work *work = ctx;
+    if (work->stream) {
+        stream_end(work->stream, why);
+    } else {
+        stop_work(work, STR_EMPTY);
+    }
+}
+
+static void on_closed(void *ctx) {
+    struct work *work = ctx;
+    assert(!work->ticket && !timer_waits(&work->wait));
+    stream_free(work->stream);
+    model_call_unref(work->model);
+    projection_done(&work->projection);
+    buf_done(&work->reply);
+    arena_free(work->arena);
+    engine_unref(work->engine);
+    free(work);
+}
+
+static const struct nimi_work events = {on_drained, on_stopping, on_cancelled, on_closed};
+
+/* --- a request ---------------------------------------------------------------------------- */
+
+static uint64_t at_most(uint64_t limit_ms, uint64_t total_ms) {
+    return limit_ms < total_ms ? limit_ms : total_ms;
+}
+
+static struct model_call_clocks clocks_for(const struct nimi_settings *settings,
+                                           const struct nimi_scenario_request_head *head) {
+    struct model_call_clocks clocks = settings->text;
+    if (head->timeout_ms > 0)
+        clocks.total_ms = at_most((uint64_t)head->timeout_ms, TIMEOUT_MAX_MS);
+    clocks.first_ms = at_most(clocks.first_ms, clocks.total_ms);
+    clocks.idle_ms = at_most(clocks.idle_ms, clocks.total_ms);
+    return clocks;
+}
+
+static bool prepare(struct work *work, const struct scenario *asked, struct fault *fault) {
+    const struct nimi_text_generate_scenario_spec *spec = asked->spec->text_generate;
+    const struct nimi_scenario_request_head *head = asked->head;
+    struct str subject = head->subject_user_id.len ? head->subject_user_id : STR("anonymous");
+    if (!prompt_build(spec, work->admission.model, work->arena, &work->prompt, fault))
+        return false;
+    if (!arena_str(work->arena, head->app_id, &work->app) ||
+        !arena_str(work->arena, subject, &work->subject))
+        return fault_set(fault, NIMI_AI_INPUT_INVALID, "the request is too large");
+    work->app = rpc_keep(work->call->rpc, work->app);
+    work->projection.model = rpc_keep(work->call->rpc, work->admission.model);
+    work->projection.route = work->admission.route;
+    work->projection.shows_thinking =
+        spec->reasoning && spec->reasoning->trace_mode == NIMI_REASONING_TRACE_MODE_SEPARATE;
+    work->clocks = clocks_for(work->call->desk->settings, head);
+    if (is_unary(work)) work->clocks.first_ms = work->clocks.idle_ms = work->clocks.total_ms;
+    return true;
+}
+
+static void begin(struct nimi_call *call, const struct scenario *asked, int mode) {
+    const struct nimi_desk *desk = call->desk;
+    struct work *work = MEM_NEW(struct work);
+    struct fault fault;
+    work->call = call;
+    work->engine = engine_ref(desk->host->engine);
+    work->arena = arena_new(work->engine->limits.memory_max_bytes);
+    timer_init(&work->wait, rpc_loop(call->rpc), on_waited, work);
+    projection_init(&work->projection, call);
+    buf_init(&work->reply, work->engine->limits.reply_max_bytes);
+    nimi_work(call, &events, work);
+    if (admit_scenario(desk->settings, &call->envelope, asked, mode, &work->admission,
+                       &fault) &&
+        prepare(work, asked, &fault)) {
+        wait_for_slot(work);
+    } else {
+        nimi_refuse(call, &fault);
+    }
+}
+
+void scenario_stream(struct nimi_call *call, const void *request, struct arena *arena) {
+    const struct nimi_stream_scenario_request *from = request;
+    (void)arena;
+    begin(call,
+          &(struct scenario){from->head, from->scenario_type, from->execution_mode, from->spec,
+                             from->extensions, from->extensions_count},
+          NIMI_EXECUTION_MODE_STREAM);
+}
+
+void scenario_execute(struct nimi_call *call, const void *request, struct arena *arena) {
+    const struct nimi_execute_scenario_request *from = request;
+    (void)arena;
+    begin(call,
+          &(struct scenario){from->head, from->scenario_type, from->execution_mode, from->spec,
+                             from->extensions, from->extensions_count},
+          NIMI_EXECUTION_MODE_SYNC);
+}

@@ -1,0 +1,388 @@
+/* approvals: what waits for a human, and his answer.
+ *
+ * An approval's id is its run's id and the number of its event there, "<run>-<seq>": the same
+ * after a restart. What waits is read from the parking table; what was answered, from the run.
+ */
+#include "base/mem.h"
+#include "contract/weir/inner.h"
+#include "run/decision.h"
+#include "wire/schema.h"
+
+#include <stdlib.h>
+
+#define LIST_USUAL 100
+#define LIST_MOST 1000
+#define LIST_MAX_BYTES (4 * MIB)
+#define TEXT_MAX_BYTES (32 * MIB) /* of one approval: a run holds no more */
+#define BODY_MAX_BYTES (64 * MIB)
+
+/* --- as JSON ------------------------------------------------------------------------------ */
+
+static void write_approval_id(struct json_writer *json, const char *key, uint64_t run,
+                              uint64_t seq) {
+    char room[48];
+    struct buf id = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
+    buf_append_u64(&id, run);
+    buf_append_byte(&id, '-');
+    buf_append_u64(&id, seq);
+    json_member_str(json, key, buf_str(&id));
+}
+
+static void write_view(struct json_writer *json, const struct parked_view *view,
+                       const char *state, struct str answer) {
+    const struct parked_question *asked = &view->asked;
+    json_open_object(json);
+    write_approval_id(json, "id", view->run, view->seq);
+    api_write_id(json, "run_id", view->run);
+    json_member_str(json, "state", str_from(state));
+    json_member_str(json, "kind", asked->guards.len ? STR("tool") : STR("question"));
+    json_member_str(json, "workspace", view->name.workspace);
+    json_member_str(json, "user", view->name.user);
+    json_member_str(json, "session_id", view->name.session);
+    json_member_str(json, "agent", asked->agent);
+    json_member_str(json, "question", asked->question);
+    json_member_str(json, "tool", asked->tool);
+    json_member_raw(json, "args", asked->args.len ? asked->args : STR("{}"));
+    if (asked->guards.len) json_member_str(json, "call_id", asked->guards);
+    json_member_i64(json, "asked_unix_ms", asked->asked_unix_ms);
+    if (asked->deadline_unix_ms)
+        json_member_i64(json, "deadline_unix_ms", asked->deadline_unix_ms);
+    if (answer.len) json_member_raw(json, "answer", answer);
+    json_close(json);
+}
+
+static void reply(struct route_call *call, const struct buf *body) {
+    route_reply(call, 200, STR("application/json"), buf_str(body));
+}
+
+static void refuse_unknown(struct route_call *call) {
+    api_refuse(call, 404, STR("APPROVAL_NOT_FOUND"), "there is no such approval");
+}
+
+/* --- GET /weir/v1/approvals --------------------------------------------------------------- */
+
+static void list_approvals(struct route_call *call, struct api_desk *desk,
+                           const struct parking_filter *filter, size_t limit) {
+    struct parked_view *views = mem_zero(limit, sizeof(*views));
+    struct arena *arena = arena_new(LIST_MAX_BYTES);
+    struct buf body;
+    bool more;
+    size_t count =
+        parking_list(session_table_parking(desk->sessions), filter, limit, arena, views, &more);
+    buf_init(&body, BODY_MAX_BYTES);
+    struct json_writer json = json_writer(&body);
+    json_open_object(&json);
+    json_member_array(&json, "approvals");
+    for (size_t i = 0; i < count; i++) write_view(&json, &views[i], "waiting", STR_EMPTY);
+    json_close(&json);
+    json_member_bool(&json, "more", more);
+    json_close(&json);
+    reply(call, &body);
+    buf_done(&body);
+    arena_free(arena);
+    free(views);
+}
+
+void api_list_approvals(struct route_call *call, void *ctx) {
+    static const char *const names[] = {"workspace", "user", "session_id", "limit", NULL};
+    struct api_desk *desk = ctx;
+    struct api_request request;
+    struct parking_filter filter = {.run = 0};
+    size_t limit;
+    if (!api_request_begin(&request, call, desk, names)) return;
+    if (api_request_whose(&request, &filter.workspace, &filter.user) &&
+        api_request_value(&request, STR("session_id"), &filter.session) &&
+        api_request_limit(&request, LIST_USUAL, LIST_MOST, &limit)) {
+        if (filter.session.len == 0) filter.session = (struct str){NULL, 0};
+        list_approvals(call, desk, &filter, limit);
+    }
+    arena_free(request.arena);
+}
+
+/* --- one approval, wherever it stands ----------------------------------------------------- */
+
+/* Its run is read from the journal or the store until it is known what became of it. */
+struct look {
+    struct route_call *call;
+    struct api_caller caller;
+    struct arena *arena;
+    struct parked_view view;
+    bool seen; /* the run has such an approval */
+    struct str call_id, answer;
+    bool answers; /* it was to be answered */
+    struct run_summary summary;
+    struct run_scan *scan;
+};
+
+static void look_over(void *ctx) {
+    struct look *look = ctx;
+    run_scan_cancel(look->scan);
+    run_summary_done(&look->summary);
+    arena_free(look->arena);
+    free(look);
+}
+
+static const struct route_watch look_watch = {.left = look_over, .closed = look_over};
+
+/* A text that does not fit is left out: the arena holds more than a run may. */
+static struct str keep(struct look *look, struct str text) {
+    struct str kept;
+    return arena_str(look->arena, text, &kept) ? kept : STR_EMPTY;
+}
+
+static void look_at(const struct event *event, uint64_t seq, void *ctx) {
+    struct look *look = ctx;
+    if (event->kind == EVENT_APPROVAL && seq == look->view.seq) {
+        look->seen = true;
+        look->call_id = keep(look, event->approval.call_id);
+        look->view.asked = (struct parked_question){
+            .agent = keep(look, event->agent),
+            .question = keep(look, event->approval.question),
+            .tool = keep(look, event->approval.tool),
+            .args = keep(look, event->approval.args),
+            .guards = keep(look, event->approval.guards),
+            .asked_unix_ms = look->summary.started_ms + event->at_ms,
+        };
+    }
+    if (event->kind == EVENT_TOOL_RESULT && look->seen && look->answer.len == 0 &&
+        str_equal(event->tool_result.call_id, look->call_id))
+        look->answer = keep(look, event->tool_result.result);
+}
+
+static void tell(struct look *look) {
+    const struct run_summary *summary = &look->summary;
+    struct buf body;
+    bool ended = summary->ended_ms && look->answer.len == 0;
+    look->view.name =
+        (struct session_name){summary->workspace, summary->user, summary->session};
+    buf_init(&body, BODY_MAX_BYTES);
+    struct json_writer json = json_writer(&body);
+    write_view(&json, &look->view, ended ? "over" : "answered", look->answer);
+    reply(look->call, &body);
+    buf_done(&body);
+}
+
+static void looked(const struct err *failed, void *ctx) {
+    struct look *look = ctx;
+    const struct run_summary *summary = &look->summary;
+    look->scan = NULL;
+    if (failed) {
+        api_refuse(look->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
+    } else if (!summary->known || !look->seen ||
+               !api_may_see(&look->caller, summary->workspace, summary->user)) {
+        refuse_unknown(look->call);
+    } else if (look->answers) {
+        api_refuse(look->call, 409, STR("ALREADY_ANSWERED"), "%s",
+                   summary->ended_ms ? "its run is over" : "somebody was faster");
+    } else {
+        tell(look);
+    }
+}
+
+static void look_up(struct route_call *call, struct api_desk *desk,
+                    const struct api_caller *caller, uint64_t run, uint64_t seq, bool answers) {
+    struct look *look = MEM_NEW(struct look);
+    struct live_view view;
+    *look = (struct look){.call = call, .caller = *caller, .answers = answers};
+    look->arena = arena_new(TEXT_MAX_BYTES);
+    look->view = (struct parked_view){.run = run, .seq = seq};
+    run_summary_init(&look->summary, run);
+    look->summary.each = look_at;
+    look->summary.each_ctx = look;
+    route_watch(call, &look_watch, look);
+    bool whole = false;
+    if (directory_find(desk->directory, run, &view)) {
+        whole = run_summary_add_live(&look->summary, &view, desk->loop);
+        live_view_done(&view);
+    }
+    if (whole) {
+        looked(NULL, look);
+    } else {
+        look->scan = run_scan_start(desk, &look->summary, looked, look);
+    }
+}
+
+/* False: it is none, and the refusal has been sent. */
+static bool take_id(struct route_call *call, uint64_t *ret_run, uint64_t *ret_seq) {
+    struct str seq, run = str_split(route_parameter(call, STR("id")), '-', &seq);
+    if (seq.at && str_to_u64(run, ret_run) && str_to_u64(seq, ret_seq) && *ret_run && *ret_seq)
+        return true;
+    refuse_unknown(call);
+    return false;
+}
+
+/* --- GET /weir/v1/approvals/{id} ---------------------------------------------------------- */
+
+void api_get_approval(struct route_call *call, void *ctx) {
+    struct api_desk *desk = ctx;
+    struct api_caller caller;
+    struct parked_view view;
+    struct buf body;
+    bool more;
+    uint64_t run, seq;
+    if (!api_identify(call, desk, &caller) || !take_id(call, &run, &seq)) return;
+    struct arena *arena = arena_new(TEXT_MAX_BYTES);
+    struct parking_filter filter = {.run = run};
+    bool waits = parking_list(session_table_parking(desk->sessions), &filter, 1, arena, &view,
+                              &more) == 1 &&
+                 view.seq == seq && api_may_see(&caller, view.name.workspace, view.name.user);
+    if (waits) {
+        buf_init(&body, BODY_MAX_BYTES);
+        struct json_writer json = json_writer(&body);
+        write_view(&json, &view, "waiting", STR_EMPTY);
+        reply(call, &body);
+        buf_done(&body);
+    } else {
+        look_up(call, desk, &caller, run, seq, false);
+    }
+    arena_free(arena);
+}
+
+/* --- POST /weir/v1/approvals/{id} --------------------------------------------------------- */
+
+/* What the human says, as far as the request tells it; in the request's arena. */
+struct verdict {
+    bool decides; /* false: `answer` are his words */
+    enum decision_kind kind;
+    struct json args; /* of an edit */
+    struct str answer, reason;
+    struct err why; /* it does not fit what is asked */
+};
+
+static bool take_string(struct api_request *request, struct json member, const char *name,
+                        struct str *ret) {
+    *ret = STR_EMPTY;
+    if (member.kind == JSON_NONE || member.kind == JSON_NULL) return true;
+    if (member.kind != JSON_STRING)
+        return api_request_refuse(request, 422, "%s must be a string, not %s", name,
+                                  json_kind_name(member.kind));
+    return json_str(member, request->arena, ret) ||
+           api_request_refuse(request, 422, "%s is too long", name);
+}
+
+static bool take_decision(struct api_request *request, struct json body, struct verdict *ret) {
+    struct json word = json_find(body, STR("decision"));
+    ret->decides = true;
+    ret->args = json_find(body, STR("args"));
+    for (ret->kind = DECISION_APPROVE; ret->kind <= DECISION_EDIT; ret->kind++) {
+        if (json_is(word, decision_name(ret->kind))) break;
+    }
+    if (ret->kind > DECISION_EDIT)
+        return api_request_refuse(request, 422, "decision must be approve, refuse or edit");
+    bool given = ret->args.kind == JSON_OBJECT && json_count(ret->args) > 0;
+    if (ret->kind == DECISION_APPROVE && given) ret->kind = DECISION_EDIT;
+    if (ret->kind == DECISION_EDIT && ret->args.kind != JSON_OBJECT)
+        return api_request_refuse(request, 422,
+                                  "an edit needs args, the object to call the tool with");
+    return take_string(request, json_find(body, STR("reason")), "reason", &ret->reason);
+}
+
+static bool take_verdict(struct api_request *request, struct verdict *ret) {
+    struct json body;
+    struct err e;
+    *ret = (struct verdict){.decides = false};
+    if (!json_read(route_body(request->call), &body, &e))
+        return api_request_refuse(request, 400, "%s", e.text);
+    struct json words = json_find(body, STR("answer"));
+    if (json_find(body, STR("decision")).kind != JSON_NONE && words.kind == JSON_NONE)
+        return take_decision(request, body, ret);
+    if (body.kind != JSON_OBJECT || words.kind != JSON_STRING ||
+        json_find(body, STR("decision")).kind != JSON_NONE)
+        return api_request_refuse(request, 422,
+                                  "send {\"decision\":\"approve\"}, refuse or edit, or "
+                                  "{\"answer\":\"...\"}");
+    return take_string(request, words, "answer", &ret->answer);
+}
+
+/* The words that the run is given: a call is decided exactly, a question gets an answer. */
+static bool write_words(const struct verdict *verdict, bool guards, struct buf *out) {
+    if (!verdict->decides) return buf_append(out, verdict->answer);
+    bool yes = verdict->kind == DECISION_APPROVE;
+    if (!guards && yes) return buf_append(out, STR("yes"));
+    if (!guards) return buf_append(out, verdict->reason.len ? verdict->reason : STR("no"));
+    struct json_writer json = json_writer(out);
+    json_open_object(&json);
+    json_member_str(&json, "decision", decision_name(verdict->kind));
+    if (verdict->kind == DECISION_EDIT) json_member_raw(&json, "args", verdict->args.raw);
+    if (verdict->reason.len) json_member_str(&json, "reason", verdict->reason);
+    json_close(&json);
+    return buf_ok(out);
+}
+
+static bool check_verdict(const struct parked_question *asked, void *ctx) {
+    struct verdict *verdict = ctx;
+    if (!verdict->decides || verdict->kind != DECISION_EDIT) return true;
+    if (asked->guards.len == 0)
+        return err_set(&verdict->why, ERR_INVALID_ARGUMENT,
+                       "this is a question, not a call that could be edited; send an answer");
+    return !asked->schema || schema_check(asked->schema, verdict->args, &verdict->why) ||
+           err_add(&verdict->why, "args do not fit the tool");
+}
+
+static void tell_taken(struct route_call *call, uint64_t run, uint64_t seq) {
+    struct buf body;
+    buf_init(&body, KIB);
+    struct json_writer json = json_writer(&body);
+    json_open_object(&json);
+    write_approval_id(&json, "id", run, seq);
+    api_write_id(&json, "run_id", run);
+    json_member_str(&json, "state", STR("running"));
+    json_close(&json);
+    reply(call, &body);
+    buf_done(&body);
+}
+
+/* Whether the run waits with a call or a question is known from what it asks. */
+static bool asks_for_call(struct api_desk *desk, uint64_t run) {
+    struct parked_view view;
+    bool more;
+    struct arena *arena = arena_new(TEXT_MAX_BYTES);
+    struct parking_filter filter = {.run = run};
+    size_t count =
+        parking_list(session_table_parking(desk->sessions), &filter, 1, arena, &view, &more);
+    bool guards = count == 1 && view.asked.guards.len > 0;
+    arena_free(arena);
+    return guards;
+}
+
+static enum parking_found give(struct api_desk *desk, const struct live_view *view,
+                               uint64_t run, uint64_t seq, struct verdict *verdict) {
+    struct session_name name = {view->workspace, view->user, view->session};
+    struct buf words;
+    buf_init(&words, BODY_MAX_BYTES);
+    enum parking_found found = PARKING_REFUSED;
+    err_set(&verdict->why, ERR_TOO_LARGE, "the answer is too long");
+    if (write_words(verdict, asks_for_call(desk, run), &words))
+        found = session_answer_run(desk->sessions, &name, run, seq, buf_str(&words),
+                                   check_verdict, verdict);
+    buf_done(&words);
+    return found;
+}
+
+static void answer(struct api_request *request, struct api_desk *desk, uint64_t run,
+                   uint64_t seq) {
+    struct verdict verdict;
+    struct live_view view;
+    enum parking_found found = PARKING_NOBODY;
+    if (!take_verdict(request, &verdict)) return;
+    if (directory_find(desk->directory, run, &view)) {
+        if (api_may_see(&request->caller, view.workspace, view.user))
+            found = give(desk, &view, run, seq, &verdict);
+        live_view_done(&view);
+    }
+    switch (found) {
+    case PARKING_TAKEN: tell_taken(request->call, run, seq); break;
+    case PARKING_REFUSED: api_request_refuse(request, 422, "%s", verdict.why.text); break;
+    case PARKING_NOBODY: look_up(request->call, desk, &request->caller, run, seq, true); break;
+    }
+}
+
+void api_answer_approval(struct route_call *call, void *ctx) {
+    static const char *const names[] = {NULL};
+    struct api_desk *desk = ctx;
+    struct api_request request;
+    uint64_t run, seq;
+    if (!api_request_begin(&request, call, desk, names)) return;
+    if (take_id(call, &run, &seq)) answer(&request, desk, run, seq);
+    arena_free(request.arena);
+}

@@ -1,0 +1,200 @@
+/* export: all that is stored of one session, an event a line, while it is read. */
+#include "base/mem.h"
+#include "contract/weir/inner.h"
+#include "store/sessions.h"
+#include "wire/event_json.h"
+
+#include <stdlib.h>
+
+#define LOAD_MAX_BYTES (256 * KIB)  /* read at once */
+#define QUEUE_MAX_BYTES (128 * KIB) /* sent and not yet read by the peer */
+#define PIECE_BYTES (32 * KIB)
+#define LINE_MAX_BYTES (128 * MIB)
+
+struct export {
+    struct route_call *call; /* NULL once it is gone: the load that is out ends it */
+    struct api_desk *desk;
+    struct sessions_ask *ask;
+    uint64_t *runs;
+    size_t run_count, next; /* index of the run that is read */
+    uint64_t seq;           /* of it: the last event that became a line */
+    bool loading;
+    struct store_load load; /* a stretch of its events */
+    size_t section;         /* of the load: the one that is read ... */
+    struct str rest;        /* ... and what is left of it */
+    struct buf line;
+    size_t sent; /* of the line */
+};
+
+static void export_free(struct export *export) {
+    sessions_forget(export->ask);
+    arena_free(export->load.arena);
+    buf_done(&export->line);
+    free(export->runs);
+    free(export);
+}
+
+static void export_over(void *ctx) {
+    struct export *export = ctx;
+    export->call = NULL;
+    if (!export->loading) export_free(export);
+}
+
+static void go_on(struct export *export);
+
+static void on_drained(void *ctx) {
+    struct export *export = ctx;
+    if (!export->loading) go_on(export);
+}
+
+static const struct route_watch watch = {
+    .left = export_over, .drained = on_drained, .closed = export_over};
+
+static void end(struct export *export) {
+    route_sse_end(export->call); /* `closed` follows */
+}
+
+/* --- reading ------------------------------------------------------------------------------ */
+
+static void on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
+    struct export *export = ctx;
+    (void)load;
+    export->loading = false;
+    if (!export->call) {
+        export_free(export);
+    } else if (failed) {
+        route_cut(export->call); /* half of it must not look whole */
+    } else {
+        export->section = 0;
+        export->rest = STR_EMPTY;
+        go_on(export);
+    }
+}
+
+static void load(struct export *export) {
+    arena_free(export->load.arena);
+    export->loading = true;
+    export->load = (struct store_load){.question = STORE_RUN,
+                                       .run = export->runs[export->next],
+                                       .after_seq = export->seq,
+                                       .max_bytes = LOAD_MAX_BYTES,
+                                       .home = export->desk->loop,
+                                       .on_loaded = on_loaded,
+                                       .ctx = export};
+    store_load(export->desk->store, &export->load);
+}
+
+/* --- writing ------------------------------------------------------------------------------ */
+
+static bool write_line(struct export *export, const struct event *event) {
+    struct buf *line = &export->line;
+    struct json_writer json = json_writer(line);
+    struct buf text;
+    buf_clear(line);
+    export->sent = 0;
+    buf_init(&text, LINE_MAX_BYTES);
+    bool ok = event_to_json(event, &text);
+    json_open_object(&json);
+    api_write_id(&json, "run_id", export->runs[export->next]);
+    json_member_raw(&json, "event", buf_str(&text));
+    json_close(&json);
+    buf_append_byte(line, '\n');
+    buf_done(&text);
+    return ok && buf_ok(line);
+}
+
+/* False: nothing is left of what was loaded, or it cannot be read. */
+static bool next_line(struct export *export, bool *ret_bad) {
+    struct event event = {0};
+    struct err e;
+    while (export->rest.len == 0) {
+        if (export->section == export->load.section_count) return false;
+        export->rest = export->load.sections[export->section].events;
+        export->seq = export->load.sections[export->section++].first_seq - 1;
+    }
+    *ret_bad = !event_decode(&export->rest, &event, &e);
+    event.seq = ++export->seq;
+    *ret_bad = *ret_bad || !write_line(export, &event);
+    return !*ret_bad;
+}
+
+/* False: the peer has enough for now. */
+static bool send_line(struct export *export) {
+    while (export->sent < export->line.len) {
+        if (route_queued(export->call) > QUEUE_MAX_BYTES) {
+            route_wake_at(export->call, QUEUE_MAX_BYTES / 2);
+            return false;
+        }
+        struct str piece =
+            str_head(str_skip(buf_str(&export->line), export->sent), PIECE_BYTES);
+        export->sent += piece.len;
+        route_piece(export->call, piece);
+    }
+    return true;
+}
+
+static void go_on(struct export *export) {
+    bool bad = false;
+    while (send_line(export)) {
+        if (next_line(export, &bad)) continue;
+        if (bad) {
+            route_cut(export->call);
+            return;
+        }
+        bool more = export->load.more;
+        export->load.more = false;
+        if (!more) {
+            export->next++;
+            export->seq = 0;
+        }
+        if (export->next < export->run_count) {
+            load(export);
+        } else {
+            end(export);
+        }
+        return;
+    }
+}
+
+/* --- the way in --------------------------------------------------------------------------- */
+
+static void on_runs(const struct sessions_answer *answer, const struct err *failed, void *ctx) {
+    struct export *export = ctx;
+    export->ask = NULL;
+    if (failed && failed->code == ERR_NOT_FOUND) {
+        api_refuse(export->call, 404, STR("SESSION_NOT_FOUND"), "there is no such session");
+        return;
+    }
+    if (failed) {
+        api_refuse(export->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
+        return;
+    }
+    size_t size = answer->run_count * sizeof(*export->runs);
+    export->runs = mem_alloc(size + 1);
+    memcpy(export->runs, answer->runs, size);
+    export->run_count = answer->run_count;
+    route_pieces_begin(export->call, STR("application/x-ndjson"));
+    if (export->run_count) {
+        load(export);
+    } else {
+        end(export);
+    }
+}
+
+void api_export_session(struct route_call *call, void *ctx) {
+    static const char *const names[] = {"workspace", "user", NULL};
+    struct api_desk *desk = ctx;
+    struct api_request request;
+    struct session_name name;
+    if (!api_request_begin(&request, call, desk, names)) return;
+    if (api_request_session(&request, &name)) {
+        struct export *export = MEM_NEW(struct export);
+        export->call = call;
+        export->desk = desk;
+        buf_init(&export->line, LINE_MAX_BYTES);
+        route_watch(call, &watch, export);
+        export->ask = sessions_runs_start(desk->store, desk->loop, name.workspace, name.user,
+                                          name.session, on_runs, export);
+    }
+    arena_free(request.arena);
+}

@@ -1,0 +1,238 @@
+/* memories: what agents remember of a workspace, to list, search, change and remove. */
+#include "base/log.h"
+#include "base/mem.h"
+#include "contract/weir/inner.h"
+#include "store/memory.h"
+#include "wire/json.h"
+
+#include <stdlib.h>
+
+#define VALUE_MAX_BYTES (16 * KIB) /* of one part of its query */
+#define LIST_MAX_BYTES (4 * MIB)
+#define BODY_MAX_BYTES (32 * MIB) /* the same with every byte escaped, and names */
+
+/* A question on its way to the store. */
+struct memory_wait {
+    struct route_call *call;
+    struct memory_ask *ask;
+};
+
+/* --- what is asked ------------------------------------------------------------------------ */
+
+/* Whose memories, and whether the caller may have them. */
+static bool take_workspace(struct api_request *request, struct str *ret) {
+    struct err e;
+    const struct api_caller *caller = &request->caller;
+    struct str own = caller->all_workspaces ? STR("default") : api_workspace(caller);
+    if (!api_request_value(request, STR("workspace"), ret)) return false;
+    if (ret->len == 0) *ret = own;
+    if (!caller->all_workspaces && !str_equal(*ret, own)) {
+        api_refuse(request->call, 403, STR("FORBIDDEN"),
+                   "these memories belong to another workspace");
+        return false;
+    }
+    return memory_check_workspace(*ret, &e) || api_request_refuse(request, 422, "%s", e.text);
+}
+
+/* Read what every request says. True: go on, and end it with arena_free(). */
+static bool begin(struct api_request *request, struct route_call *call, struct api_desk *desk,
+                  const char *const *names, struct str *ret_workspace) {
+    if (!api_request_begin(request, call, desk, names)) return false;
+    if (take_workspace(request, ret_workspace)) return true;
+    arena_free(request->arena);
+    return false;
+}
+
+/* --- answers ------------------------------------------------------------------------------ */
+
+static void wait_over(void *ctx) {
+    struct memory_wait *wait = ctx;
+    memory_forget(wait->ask);
+    free(wait);
+}
+
+static const struct route_watch watch = {.left = wait_over, .closed = wait_over};
+
+static struct memory_wait *wait_new(struct route_call *call) {
+    struct memory_wait *wait = MEM_NEW(struct memory_wait);
+    *wait = (struct memory_wait){.call = call};
+    route_watch(call, &watch, wait);
+    return wait;
+}
+
+/* The wait is over: the call, or NULL when the store's failure was told. */
+static struct route_call *wait_end(struct memory_wait *wait, const struct err *failed) {
+    wait->ask = NULL;
+    if (!failed) return wait->call;
+    log_often(LOG_WARNING, "memory: %s", failed->text);
+    api_refuse(wait->call, 503, STR("STORE_UNAVAILABLE"),
+               "the store cannot do that now; try again later");
+    return NULL;
+}
+
+static void write_entry(struct json_writer *json, const struct memory_entry *entry) {
+    json_open_object(json);
+    json_member_str(json, "key", entry->key);
+    json_member_str(json, "content", entry->content);
+    json_member_str(json, "category", entry->category);
+    json_member_i64(json, "created_unix_ms", entry->created_ms);
+    json_member_i64(json, "updated_unix_ms", entry->updated_ms);
+    json_close(json);
+}
+
+static void reply(struct route_call *call, const struct buf *body) {
+    route_reply(call, 200, STR("application/json"), buf_str(body));
+}
+
+/* --- GET /weir/v1/memories ---------------------------------------------------------------- */
+
+static void on_listed(const struct memory_answer *answer, const struct err *failed, void *ctx) {
+    struct route_call *call = wait_end(ctx, failed);
+    struct buf body;
+    if (!call) return;
+    buf_init(&body, BODY_MAX_BYTES);
+    struct json_writer json = json_writer(&body);
+    json_open_object(&json);
+    json_member_array(&json, "memories");
+    for (size_t i = 0; i < answer->count; i++) write_entry(&json, &answer->entries[i]);
+    json_close(&json);
+    json_member_bool(&json, "more", answer->more);
+    json_close(&json);
+    reply(call, &body);
+    buf_done(&body);
+}
+
+static bool take_query(struct api_request *request, struct str workspace,
+                       struct memory_query *ret) {
+    struct err e;
+    int64_t limit, offset;
+    *ret = (struct memory_query){.workspace = workspace, .max_bytes = LIST_MAX_BYTES};
+    if (!api_request_value(request, STR("category"), &ret->category) ||
+        !api_request_value(request, STR("q"), &ret->words) ||
+        !api_request_number(request, STR("limit"), &limit) ||
+        !api_request_number(request, STR("offset"), &offset))
+        return false;
+    return (memory_page(ret, limit, offset, &e) && memory_check_query(ret, &e)) ||
+           api_request_refuse(request, 422, "%s", e.text);
+}
+
+void api_list_memories(struct route_call *call, void *ctx) {
+    static const char *const names[] = {"workspace", "category", "q", "limit", "offset", NULL};
+    struct api_desk *desk = ctx;
+    struct api_request request;
+    struct memory_query query;
+    struct str workspace;
+    if (!begin(&request, call, desk, names, &workspace)) return;
+    if (take_query(&request, workspace, &query)) {
+        struct memory_wait *wait = wait_new(call);
+        wait->ask = memory_list_start(desk->store, desk->loop, &query, on_listed, wait);
+    }
+    arena_free(request.arena);
+}
+
+/* --- POST /weir/v1/memories --------------------------------------------------------------- */
+
+static void on_put(const struct memory_answer *answer, const struct err *failed, void *ctx) {
+    struct route_call *call = wait_end(ctx, failed);
+    struct buf body;
+    if (!call) return;
+    buf_init(&body, BODY_MAX_BYTES);
+    struct json_writer json = json_writer(&body);
+    json_open_object(&json);
+    json_key(&json, STR("memory"));
+    write_entry(&json, &answer->entries[0]);
+    json_close(&json);
+    reply(call, &body);
+    buf_done(&body);
+}
+
+/* What is missing is 400, what is there and wrong 422 (K7). */
+static bool take_member(struct api_request *request, struct json body, struct str name,
+                        struct str *ret) {
+    struct json member = json_find(body, name);
+    *ret = STR_EMPTY;
+    if (member.kind == JSON_NONE) return true;
+    if (member.kind != JSON_STRING)
+        return api_request_refuse(request, 422, STR_FMT " must be a string, not %s",
+                                  STR_ARG(name), json_kind_name(member.kind));
+    return json_str(member, request->arena, ret) ||
+           api_request_refuse(request, 422, STR_FMT " is too long", STR_ARG(name));
+}
+
+static bool take_entry(struct api_request *request, struct memory_entry *ret) {
+    struct json body;
+    struct err e;
+    *ret = (struct memory_entry){.created_ms = 0};
+    if (!json_read(route_body(request->call), &body, &e))
+        return api_request_refuse(request, 400, "%s", e.text);
+    if (body.kind != JSON_OBJECT || json_find(body, STR("key")).kind == JSON_NONE)
+        return api_request_refuse(request, 400,
+                                  "send an object with key, content and category");
+    if (!take_member(request, body, STR("key"), &ret->key) ||
+        !take_member(request, body, STR("content"), &ret->content) ||
+        !take_member(request, body, STR("category"), &ret->category))
+        return false;
+    return memory_check_entry(ret, &e) || api_request_refuse(request, 422, "%s", e.text);
+}
+
+static const char *const workspace_alone[] = {"workspace", NULL};
+
+void api_put_memory(struct route_call *call, void *ctx) {
+    struct api_desk *desk = ctx;
+    struct api_request request;
+    struct memory_entry entry;
+    struct str workspace;
+    if (!begin(&request, call, desk, workspace_alone, &workspace)) return;
+    if (take_entry(&request, &entry)) {
+        struct memory_wait *wait = wait_new(call);
+        wait->ask = memory_put_start(desk->store, desk->loop, workspace, &entry, on_put, wait);
+    }
+    arena_free(request.arena);
+}
+
+/* --- DELETE /weir/v1/memories/{key} ------------------------------------------------------- */
+
+static void on_removed(const struct memory_answer *answer, const struct err *failed,
+                       void *ctx) {
+    struct route_call *call = wait_end(ctx, failed);
+    struct buf body;
+    if (!call) return;
+    if (answer->count == 0) {
+        api_refuse(call, 404, STR("MEMORY_NOT_FOUND"), "there is no memory with this key");
+        return;
+    }
+    buf_init(&body, KIB);
+    struct json_writer json = json_writer(&body);
+    json_open_object(&json);
+    json_member_u64(&json, "deleted", answer->count);
+    json_close(&json);
+    reply(call, &body);
+    buf_done(&body);
+}
+
+static bool take_key(struct api_request *request, struct str *ret) {
+    struct buf key;
+    struct err e;
+    buf_init(&key, VALUE_MAX_BYTES);
+    bool ok = route_parameter_text(request->call, STR("key"), &key) &&
+              arena_str(request->arena, buf_str(&key), ret);
+    buf_done(&key);
+    if (!ok)
+        return api_request_refuse(request, 400,
+                                  "the key in the path is no valid text, or too long");
+    return memory_check_key(*ret, &e) || api_request_refuse(request, 422, "%s", e.text);
+}
+
+void api_remove_memory(struct route_call *call, void *ctx) {
+    struct api_desk *desk = ctx;
+    struct api_request request;
+    struct str key = STR_EMPTY;
+    struct str workspace;
+    if (!begin(&request, call, desk, workspace_alone, &workspace)) return;
+    if (take_key(&request, &key)) {
+        struct memory_wait *wait = wait_new(call);
+        wait->ask =
+            memory_remove_start(desk->store, desk->loop, workspace, key, on_removed, wait);
+    }
+    arena_free(request.arena);
+}
