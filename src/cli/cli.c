@@ -14,6 +14,12 @@ static const struct {
     /* clang-format off */
     {"serve",   command_serve,   "serve agents: weir serve [-c weir.yaml]"},
     {"run",     command_run,     "one turn, here: weir run \"plan two days in Kyoto\" [--json]"},
+    {"init",    command_init,    "write a settings file to begin with: weir init [DIR]"},
+    {"provider", command_provider, "who answers for models: weir provider list | test NAME [--json]"},
+    {"tool",    command_tool,    "what agents can have done: weir tool list [--json]"},
+    {"approvals", command_approvals, "what waits for a human: weir approvals [list | approve ID | refuse ID]"},
+    {"usage",   command_usage,   "what model calls came to: weir usage [--by agent] [--json]"},
+    {"sessions", command_sessions, "what was said: weir sessions [list | export ID | delete ID]"},
     {"token",   command_token,   "make or check a caller's token: weir token new | check TOKEN"},
     {"config",  command_config,  "is it right, and what counts: weir config check FILE | print"},
     {"doctor",  command_doctor,  "what keeps weir from serving well on this machine [--json]"},

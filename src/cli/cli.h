@@ -22,8 +22,9 @@ enum exit_code {
 /* args: what follows the command's name. Returns an exit code. */
 typedef int command_fn(int arg_count, const char *const *args);
 
-command_fn command_demo, command_serve, command_run, command_token, command_config,
-    command_doctor, command_version;
+command_fn command_demo, command_serve, command_run, command_init, command_provider,
+    command_approvals, command_sessions, command_usage, command_tool, command_token,
+    command_config, command_doctor, command_version;
 
 /* The signals that a daemon listens for. Hold them back before anything else, so that none
  * ends the program in the middle of its start. */

@@ -25,7 +25,7 @@ static void print_lines(const char *before, const struct str *lines, size_t coun
 static bool check_team(const struct config *config) {
     struct team team;
     struct err e;
-    if (!team_assemble(config, &team, &e)) {
+    if (!team_assemble(config, &(struct team_means){0}, &team, &e)) {
         print_lines("", &(struct str){e.text, strlen(e.text)}, 1);
         return false;
     }

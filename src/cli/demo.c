@@ -1,8 +1,10 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "cli/cli.h"
+#include "cli/found.h"
 #include "contract/crawbl/token.h"
 #include "daemon/daemon.h"
+#include "daemon/team.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,12 +17,17 @@
 #define DEMO_USER STR("demo")
 #define DEMO_WORKSPACE STR("demo")
 
-static const char usage[] = "weir\n\nThe offline demo in the foreground: a script, not an AI, "
-                            "plays a manager with two\n"
-                            "delegates and a tool. It needs no key and no other server.\n";
+static const char usage[] = "weir [--model PROVIDER/MODEL]\n\n"
+                            "The offline demo in the foreground: a script, not an AI, plays a "
+                            "manager with two\n"
+                            "delegates and a tool. It needs no key and no other server. With a "
+                            "model, one agent\n"
+                            "that asks it: weir --model ollama/gemma3\n";
 
 struct demo {
     const struct config *config;
+    const struct config_input *input;
+    struct found_watch *watch; /* NULL: nobody looks for models */
     struct buf key;
     uint64_t started_us;
 };
@@ -99,8 +106,36 @@ static void print_token(const struct demo *demo) {
     token_keys_free(keys);
 }
 
+/* What answers: one line for each model that some agent asks. */
+static void print_models(const struct config *config) {
+    if (team_is_demo(config))
+        fprintf(stderr, "  model    demo (built in: a script, not an AI)\n");
+    for (size_t i = 0; i < config->agent_count; i++) {
+        const struct config_model *model = &config->agents[i].model;
+        const struct config_provider *provider = model->provider;
+        bool told = false;
+        for (size_t k = 0; k < i; k++) {
+            const struct config_model *other = &config->agents[k].model;
+            told |= other->provider == provider && str_equal(other->name, model->name);
+        }
+        if (told || str_equal(provider->kind, STR("scripted"))) continue;
+        fprintf(stderr, "  model    " STR_FMT "/" STR_FMT, STR_ARG(provider->name),
+                STR_ARG(model->name));
+        bool keyless = !provider->key.len && provider->key_name.len;
+        if (keyless) fprintf(stderr, "   no key: set " STR_FMT, STR_ARG(provider->key_name));
+        fprintf(stderr, "\n");
+    }
+}
+
+/* One line each; the second one may come from a thread beside the loops. */
+static void print_found(struct str what, struct str model, void *ctx) {
+    (void)ctx;
+    fprintf(stderr, "  found    " STR_FMT "   use it: weir --model " STR_FMT "\n",
+            STR_ARG(what), STR_ARG(model));
+}
+
 static void on_ready(const struct daemon *daemon, void *ctx) {
-    const struct demo *demo = ctx;
+    struct demo *demo = ctx;
     const struct config *config = demo->config;
     struct buf agents;
     buf_init(&agents, 4 * KIB);
@@ -109,7 +144,8 @@ static void on_ready(const struct daemon *daemon, void *ctx) {
     fprintf(stderr, "weir %s   ready in %.1f ms · %.1f MB · data " STR_FMT "\n", WEIR_VERSION,
             (double)(clock_mono_us() - demo->started_us) / 1000, resident_mb(),
             STR_ARG(config->data));
-    fprintf(stderr, "  model    demo (built in: a script, not an AI)\n");
+    print_models(config);
+    if (team_is_demo(config)) found_keys(demo->input, print_found, NULL);
     fprintf(stderr, "  agents   " STR_FMT "\n", STR_ARG(buf_str(&agents)));
     if (http)
         fprintf(stderr, "  http     %s://127.0.0.1:%d   /health /invoke /stream\n",
@@ -129,6 +165,7 @@ static void on_ready(const struct daemon *daemon, void *ctx) {
     }
     fprintf(stderr, "  stop     Ctrl-C\n");
     buf_done(&agents);
+    if (team_is_demo(config)) demo->watch = found_watch_start(print_found, NULL);
 }
 
 int command_demo(int arg_count, const char *const *args) {
@@ -148,12 +185,14 @@ int command_demo(int arg_count, const char *const *args) {
         bool keyed = config->tokens.key.len ? buf_append(&demo.key, config->tokens.key)
                                             : demo_key(config->data, &demo.key, &e);
         struct config_input input = cli_input(arg_count, args, true);
+        demo.input = &input;
         struct daemon_options options = {.config = config,
                                          .input = &input,
                                          .grpc_key = buf_str(&demo.key),
                                          .on_ready = on_ready,
                                          .ctx = &demo};
         code = keyed && daemon_run(&options, &e) ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
+        found_watch_stop(demo.watch);
     }
     buf_done(&demo.key);
     config_free(config);

@@ -1,7 +1,7 @@
 #include "run/run.h"
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "daemon/team.h"
+#include "daemon/edition.h"
 #include "stream/stream.h"
 #include "wire/event_json.h"
 
@@ -209,25 +209,39 @@ static void finish(struct once *once) {
     run_unref(once->run);
 }
 
-static int run_once(const struct config *config, const struct run_arguments *arguments) {
-    struct team team;
+static int take_turn(struct once *once, struct engine *engine,
+                     const struct run_request *request) {
     struct err e;
-    if (!team_assemble(config, &team, &e)) return cli_fail(EXIT_USAGE, &e);
-    struct engine engine = {.limits = run_limits_default};
-    team_fill(&team, &engine);
-    engine.sessions = session_table_new(NULL);
-    struct once once = {
-        .loop = loop_new(), .json = arguments->json, .sessions = engine.sessions};
-    run_host_init(&once.host, &engine, once.loop, NULL);
-    struct run_request request = {.name = {STR("local"), STR("local"), STR("run")},
-                                  .agent = arguments->agent,
-                                  .text = config->operands[0],
-                                  .contract = STR("cli")};
-    if (!play(&once, &request, &e)) once.code = cli_fail(EXIT_FAILED, &e);
-    finish(&once);
+    run_host_init(&once->host, engine, once->loop, NULL);
+    if (!play(once, request, &e)) once->code = cli_fail(EXIT_FAILED, &e);
+    finish(once);
+    run_host_done(&once->host);
+    return once->code;
+}
+
+static int run_once(const struct config *config, const struct run_arguments *arguments) {
+    struct once once = {.loop = loop_new(), .json = arguments->json};
+    struct http_pool *pool = http_pool_new();
+    struct edition *edition;
+    struct err e;
+    http_pool_add(pool, once.loop);
+    once.sessions = session_table_new(NULL);
+    struct edition_options options = {
+        .config = config, .sessions = once.sessions, .means = {.pool = pool}};
+    if (edition_new(&options, &edition, &e)) {
+        take_turn(&once, &edition->engine,
+                  &(struct run_request){.name = {STR("local"), STR("local"), STR("run")},
+                                        .agent = arguments->agent,
+                                        .text = config->operands[0],
+                                        .contract = STR("cli")});
+        edition_unref(edition);
+    } else {
+        once.code = cli_fail(EXIT_USAGE, &e);
+    }
+    session_table_free(once.sessions);
+    http_pool_leave(pool, once.loop);
     loop_free(once.loop);
-    session_table_free(engine.sessions);
-    team_done(&team);
+    http_pool_free(pool);
     return once.code;
 }
 

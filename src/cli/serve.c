@@ -1,6 +1,8 @@
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/found.h"
 #include "daemon/daemon.h"
+#include "daemon/team.h"
 
 static const char usage[] = "weir serve -c weir.yaml\n\n"
                             "Serve agents in the foreground until SIGTERM; SIGHUP\n"
@@ -16,14 +18,36 @@ static void log_listener(const struct daemon *daemon, const char *name, struct s
     }
 }
 
+struct serving {
+    const struct config *config;
+    const struct config_input *input;
+    struct found_watch *watch; /* NULL: nobody looks for models */
+};
+
+static void log_found(struct str what, struct str model, void *ctx) {
+    (void)ctx;
+    log_info("found " STR_FMT "; use it: weir serve --model " STR_FMT, STR_ARG(what),
+             STR_ARG(model));
+}
+
+/* Nobody wants the demo for long: say what could answer instead. */
+static void offer_models(struct serving *serving) {
+    if (!team_is_demo(serving->config)) return;
+    log_info("the built-in demo plays: a script, not an AI");
+    found_keys(serving->input, log_found, NULL);
+    serving->watch = found_watch_start(log_found, NULL);
+}
+
 static void on_ready(const struct daemon *daemon, void *ctx) {
-    const struct config *config = ctx;
+    struct serving *serving = ctx;
+    const struct config *config = serving->config;
     log_listener(daemon, "http", config->listen.http);
     log_listener(daemon, "grpc", config->listen.grpc);
     if (config->tokens.key.len && !config->tokens.strict) {
         log_info("undated tokens are accepted; refuse them with tokens.strict");
     }
     log_info("weir " WEIR_VERSION " serves");
+    offer_models(serving);
 }
 
 int command_serve(int arg_count, const char *const *args) {
@@ -38,9 +62,11 @@ int command_serve(int arg_count, const char *const *args) {
         code = cli_fail(EXIT_USAGE, &e);
     } else {
         struct config_input input = cli_input(arg_count, args, false);
+        struct serving serving = {.config = config, .input = &input};
         struct daemon_options options = {
-            .config = config, .input = &input, .on_ready = on_ready, .ctx = config};
+            .config = config, .input = &input, .on_ready = on_ready, .ctx = &serving};
         code = daemon_run(&options, &e) ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
+        found_watch_stop(serving.watch);
     }
     config_free(config);
     return code;

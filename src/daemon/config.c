@@ -223,11 +223,22 @@ static bool apply_port(struct config *config, const struct setting *setting, str
     return config_apply(config, setting, str_from(address), FROM_ENVIRONMENT, "PORT", e);
 }
 
+/* A model of OpenAI, or of whoever CRAWBL_OPENAI_BASE_URL names: its name alone. */
+static bool apply_openai(struct config *config, const struct setting *setting, struct str model,
+                         struct err *e) {
+    char name[256];
+    snprintf(name, sizeof(name), "openai/" STR_FMT, STR_ARG(str_head(model, 200)));
+    return config_apply(config, setting, str_from(name), FROM_ENVIRONMENT,
+                        "CRAWBL_OPENAI_MODEL", e);
+}
+
 static bool apply_variable(struct config *config, const struct setting *setting,
                            const char *name, struct str value, struct err *e) {
     if (strcmp(name, "PORT") == 0) return apply_port(config, setting, value, e);
     if (setting->kind == SETTING_SECRET)
         return config_apply_secret(config, setting, value, FROM_ENVIRONMENT, name, false, e);
+    if (strcmp(name, "CRAWBL_OPENAI_MODEL") == 0)
+        return apply_openai(config, setting, value, e);
     return config_apply(config, setting, value, FROM_ENVIRONMENT, name, e);
 }
 
@@ -358,6 +369,11 @@ static void warn_of_open_doors(struct config *config) {
                     " without CRAWBL_MCP_SIGNING_KEY: callers are who they "
                     "say they are. Set it, or listen on 127.0.0.1",
                     STR_ARG(config->listen.grpc));
+    if (config->listen.nimi_grpc.len && !is_loopback(config->listen.nimi_grpc))
+        config_warn(config,
+                    "listening on " STR_FMT " for nimi.runtime.v1: callers are who they say "
+                    "they are. Listen on 127.0.0.1",
+                    STR_ARG(config->listen.nimi_grpc));
     if (config->tokens.key_previous.len && config->tokens.key.len == 0)
         config_warn(config, "CRAWBL_MCP_SIGNING_KEY_PREVIOUS means nothing without "
                             "CRAWBL_MCP_SIGNING_KEY");
@@ -368,9 +384,7 @@ static void warn_of_closed_doors(struct config *config) {
     const struct {
         struct str address;
         const char *key;
-    } doors[] = {{config->listen.nimi_grpc, "listen.nimi_grpc"},
-                 {config->listen.nimi_http, "listen.nimi_http"},
-                 {config->listen.admin, "listen.admin"}};
+    } doors[] = {{config->listen.admin, "listen.admin"}};
     char keys[128] = "";
     for (size_t i = 0; i < ARRAY_LEN(doors); i++) {
         if (doors[i].address.len == 0) continue;
@@ -422,11 +436,13 @@ static bool load(struct config *config, const struct config_input *input, struct
     if (file.at) {
         if (!arena_str(config->arena, file, &config->file))
             return err_set(e, ERR_TOO_LARGE, "the name of the settings file is too long");
-        if (!config_read_file(config, e) && !config_goes_on(config, e)) return false;
+        if (!config_read_file(config, input, e) && !config_goes_on(config, e)) return false;
     }
     if (!apply_environment(config, input, e) || !apply_flags(config, flags, e)) return false;
     warn_of_slips(config, input);
-    if (!work_out(config, input, e)) return false;
+    if (!work_out(config, input, e) || !config_resolve_connectors(config, input, e) ||
+        !config_resolve_models(config, input, e))
+        return false;
     if (!check(config, e) && !config_goes_on(config, e)) return false;
     warn_of_open_doors(config);
     warn_of_closed_doors(config);
@@ -476,5 +492,7 @@ void config_free(struct config *config) {
     forget(config->tokens.key);
     forget(config->tokens.key_previous);
     forget(config->tokens.auth);
+    forget(config->tools.web_search.key);
+    for (size_t i = 0; i < config->provider_count; i++) forget(config->providers[i].key);
     arena_free(config->arena); /* the config itself lives in it */
 }

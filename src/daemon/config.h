@@ -16,26 +16,20 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "daemon/config_lists.h"
+#include "provider/price.h"
+#include "run/leaving.h"
+#include "run/ledger.h"
 #include "store/store.h"
+#include "tape/tape.h"
 
 /* What happens to a turn whose session is busy asking its model. */
-enum config_busy { CONFIG_BUSY_QUEUE, CONFIG_BUSY_REJECT };
+enum config_busy { CONFIG_BUSY_QUEUE, CONFIG_BUSY_REJECT, CONFIG_BUSY_INTERRUPT };
+
+/* What nobody's answer means to a tool call that waits for one. */
+enum config_expiry { CONFIG_EXPIRY_REFUSE, CONFIG_EXPIRY_APPROVE };
 
 enum config_log_form { CONFIG_LOG_AUTO, CONFIG_LOG_PLAIN, CONFIG_LOG_JSON };
-
-/* An agent as the file lists it. Without any, those of the script serve. */
-struct config_agent {
-    struct str slug, description;
-    struct str system;   /* its instructions, or empty */
-    struct str model;    /* empty = the provider's own */
-    struct str provider; /* empty = the default one */
-    bool thinking;       /* whether callers see its reasoning (K13) */
-    bool all_tools;
-    const struct str *tools;
-    size_t tool_count;
-    const struct str *delegates;
-    size_t delegate_count;
-};
 
 /* Bytes, counts and milliseconds; what 0 means stands in the table, else nothing is allowed. */
 struct config_limits {
@@ -47,10 +41,11 @@ struct config_limits {
     /* a stream */
     uint64_t lag_bytes;
     /* a turn */
-    uint64_t turn_ms, model_calls, tool_calls, tools_at_once, reply_bytes, run_bytes;
+    uint64_t turn_ms, model_calls, tool_calls, transfers, workspace_turns, tools_at_once,
+        reply_bytes, run_bytes;
     uint64_t tool_output_bytes;
     /* the process */
-    uint64_t token_window_ms, shutdown_ms;
+    uint64_t token_window_ms, idempotency_ms, shutdown_ms;
 };
 
 struct config {
@@ -74,13 +69,27 @@ struct config {
     struct {
         bool lenient, errors_as_text, sticky, reflection;
         struct str workspace, user; /* the only identity served; empty = any */
+        struct str mcp_endpoint;    /* empty = none */
+        struct str orchestrator;    /* taken, as upstream does, and used for nothing */
+        bool blueprint;
+        struct leaving on_disconnect;
     } converse;
     struct {
         struct str workspace; /* of callers of the Runtime Contract (K23) */
+        struct leaving on_disconnect;
     } http;
     struct {
+        bool allow_loopback; /* plain http to a provider on this machine */
+    } nimi;
+    struct {
         struct str name, version, framework; /* as /health reports them */
+        struct str instructions;             /* of agents without any */
     } agent;
+    struct {
+        struct str record, play; /* folders; empty = none */
+        enum tape_pace pace;
+    } tape;
+    struct str model; /* of agents without one, "provider/model"; empty = none */
     struct {
         enum config_busy busy;
     } session;
@@ -88,10 +97,24 @@ struct config {
         enum log_level level;
         enum config_log_form form;
     } log;
+    struct {
+        uint64_t deadline_ms; /* 0: a human may take his time */
+        enum config_expiry expires;
+    } approvals;
     struct config_limits limits;
 
     const struct config_agent *agents;
     size_t agent_count;
+    const struct config_provider *providers; /* those listed, then those only named */
+    size_t provider_count;
+    struct config_model model_default; /* what `model` means; its provider NULL = none */
+    const struct config_connector *connectors;
+    size_t connector_count;
+    struct config_tools tools;
+    const struct price *prices;
+    size_t price_count;
+    const struct budget *budgets;
+    size_t budget_count;
 
     bool help;                  /* -h or --help was given; nothing else was looked at */
     struct str file;            /* the file that was read; empty = none */
@@ -121,6 +144,15 @@ struct config_input {
 MUST_CHECK bool config_load(const struct config_input *input, struct config **ret,
                             struct err *e);
 void config_free(struct config *config);
+
+/* Have config->providers also hold those that are only known by name, with the keys that the
+ * variables of `input` say.
+ * errors  a key that cannot be read */
+MUST_CHECK bool config_know_providers(struct config *config, const struct config_input *input,
+                                      struct err *e);
+
+/* A small model of a provider that everybody knows, for trying it; or empty. */
+struct str config_usual_model(struct str provider);
 
 /* Set up the log as configured, and tell the warnings. */
 void config_log(const struct config *config);

@@ -3,10 +3,14 @@
 #define WEIR_DAEMON_CONFIG_BUILD_H
 
 #include "daemon/setting.h"
+#include "wire/yaml.h"
 
 #define CONFIG_ARENA_BYTES (8 * MIB)
 #define CONFIG_WARNINGS_MAX 32
 #define CONFIG_PROBLEMS_MAX 64
+
+/* Providers that are listed, and those that are only named. */
+#define CONFIG_PROVIDERS_MAX 64
 
 /* The longest secret: far beyond any key, small enough that a wrong file is noticed. */
 #define SECRET_MAX_BYTES (4 * KIB)
@@ -34,9 +38,91 @@ PRINTF_LIKE(2, 3) void config_warn(struct config *config, const char *format, ..
 MUST_CHECK bool config_goes_on(struct config *config, const struct err *why);
 
 /* Read the settings file at config->file. */
-MUST_CHECK bool config_read_file(struct config *config, struct err *e);
+MUST_CHECK bool config_read_file(struct config *config, const struct config_input *input,
+                                 struct err *e);
 
 /* The value of a variable; at == NULL when it is not set, or empty. */
 struct str config_env(const struct config_input *input, const char *name);
+
+/* A path in the file is meant from where the file stands. `room` may hold the result. */
+struct str config_from_folder(const struct config *config, struct str path, struct buf *room);
+
+/* --- the sections of the file, each in a file of its own ---------------------------------- */
+
+typedef bool config_section_fn(struct config *config, const struct config_input *input,
+                               const struct yaml *node, struct err *e);
+
+config_section_fn config_read_providers, config_read_agents, config_read_tools,
+    config_read_prices, config_read_budgets, config_read_connectors;
+
+/* A file that is no settings file but AgentBreeder's agent.yaml. */
+bool config_is_breeder(const struct config *config, const struct yaml *root);
+config_section_fn config_read_breeder;
+
+/* When everything has been read: who answers for each agent. */
+MUST_CHECK bool config_resolve_models(struct config *config, const struct config_input *input,
+                                      struct err *e);
+
+/* And who answers for each connector. */
+MUST_CHECK bool config_resolve_connectors(struct config *config,
+                                          const struct config_input *input, struct err *e);
+
+/* --- providers ---------------------------------------------------------------------------- */
+
+/* The provider of this name: one that is listed, else one that is known and now joins them.
+ * ret is NULL when there is none.
+ * errors  its key cannot be read, or there are too many */
+MUST_CHECK bool config_provider_get(struct config *config, const struct config_input *input,
+                                    struct str name, struct config_provider **ret,
+                                    struct err *e);
+
+/* Offer the names of all that config_provider_get() finds. */
+struct nearest;
+void config_offer_providers(const struct config *config, struct nearest *nearest);
+
+/* Whose model this is by its first letters ("gpt-4o": openai), or empty. */
+struct str config_vendor_of(struct str model);
+
+struct config_key_names {
+    struct str names[3]; /* variables, the first one set counts */
+    size_t count;
+    struct str file; /* that holds it, from where the program stands; empty: none */
+};
+
+/* A key: from a variable, from the file that NAME_FILE names, from `file`, or from a systemd
+ * credential of that name; none is no error. It goes to the arena; who keeps it forgets it. */
+MUST_CHECK bool config_find_key(struct config *config, const struct config_input *input,
+                                const struct config_key_names *names, struct str *ret_key,
+                                struct str *ret_source, struct err *e);
+
+/* --- values of the sections --------------------------------------------------------------- */
+
+/* One mistake in a list; NULL-safe `at`: without a place the text stands alone. */
+PRINTF_LIKE(3, 4)
+bool config_err_at(struct err *e, const struct yaml *at, const char *format, ...);
+
+/* A decimal number of at least 0, as `digits` digits behind the point and no others: "0.25"
+ * with 3 is 250.
+ * errors  no such number, or more digits than that */
+MUST_CHECK bool config_decimal(const struct yaml *node, unsigned digits, uint64_t *ret,
+                               struct err *e);
+
+/* The same for text, without a place. */
+MUST_CHECK bool config_decimal_text(struct str text, unsigned digits, uint64_t *ret,
+                                    struct err *e);
+
+/* Dollars, "$1.50" or 1.50, as billionths of one. */
+MUST_CHECK bool config_dollars(const struct yaml *node, int64_t *ret, struct err *e);
+
+/* One of `choices` (ends with NULL). */
+MUST_CHECK bool config_choice(const struct yaml *node, const char *const *choices,
+                              unsigned *ret, struct err *e);
+
+/* A map or a list, with `what` in the error. */
+MUST_CHECK bool config_want(const struct yaml *node, enum yaml_kind kind, const char *what,
+                            struct err *e);
+
+/* The lists that were read, as lines of config_print(). */
+void config_print_lists(const struct config *config, struct buf *out);
 
 #endif

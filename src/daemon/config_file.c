@@ -1,108 +1,23 @@
-/* The settings file: YAML whose keys are those of the table, and a list of agents. */
+/* The settings file: YAML whose keys are those of the table, and the sections that are lists.
+ */
 #include "daemon/config_build.h"
 
 #include "base/file.h"
 #include "base/nearest.h"
-#include "wire/yaml.h"
 
-/* --- agents --------------------------------------------------------------------------- */
-
-struct agent_nodes {
-    struct config_agent agent;
-    const struct yaml *tools, *delegates;
+/* What is no setting of the table. */
+static const struct {
+    const char *key;
+    config_section_fn *read;
+} lists[] = {
+    {"providers", config_read_providers}, {"agents", config_read_agents},
+    {"tools", config_read_tools},         {"prices", config_read_prices},
+    {"budgets", config_read_budgets},     {"connectors", config_read_connectors},
 };
-
-static const struct yaml_field agent_fields[] = {
-    {"slug", YAML_NAME, offsetof(struct agent_nodes, agent.slug), true},
-    {"description", YAML_TEXT, offsetof(struct agent_nodes, agent.description), false},
-    {"system", YAML_TEXT, offsetof(struct agent_nodes, agent.system), false},
-    {"model", YAML_TEXT, offsetof(struct agent_nodes, agent.model), false},
-    {"provider", YAML_NAME, offsetof(struct agent_nodes, agent.provider), false},
-    {"thinking", YAML_BOOL, offsetof(struct agent_nodes, agent.thinking), false},
-    {"tools", YAML_NODE, offsetof(struct agent_nodes, tools), false},
-    {"delegates", YAML_NODE, offsetof(struct agent_nodes, delegates), false},
-};
-
-static bool read_names(const struct yaml *list, const struct str **ret, size_t *ret_count,
-                       struct err *e) {
-    if (list->kind != YAML_LIST)
-        return yaml_err(e, list, "expected a list of names, such as [one, two]");
-    struct str *names = arena_alloc(list->document->arena, list->count * sizeof(*names));
-    if (!names) return yaml_err(e, list, "this list is too large");
-    size_t count = 0;
-    for (const struct yaml *item = list->first; item; item = item->next) {
-        if (!yaml_value(item, YAML_NAME, &names[count++], e)) return false;
-    }
-    *ret = names;
-    *ret_count = count;
-    return true;
-}
-
-static bool has_agent(const struct config_agent *agents, size_t count, struct str slug) {
-    for (size_t i = 0; i < count; i++) {
-        if (str_equal(agents[i].slug, slug)) return true;
-    }
-    return false;
-}
-
-static bool read_agent(const struct yaml *node, struct config_agent *ret, struct err *e) {
-    struct agent_nodes nodes = {.agent = {.description = STR_EMPTY,
-                                          .system = STR_EMPTY,
-                                          .model = STR_EMPTY,
-                                          .provider = STR_EMPTY}};
-    if (!yaml_fields(node, "an agent", agent_fields, ARRAY_LEN(agent_fields), &nodes, e))
-        return false;
-    const struct yaml *provider = yaml_find(node, STR("provider"));
-    if (provider && !str_equal(nodes.agent.provider, STR("scripted")))
-        return yaml_err(e, provider, "the only provider of this version is 'scripted'");
-    *ret = nodes.agent;
-    ret->all_tools = !nodes.tools;
-    return (!nodes.tools || read_names(nodes.tools, &ret->tools, &ret->tool_count, e)) &&
-           (!nodes.delegates ||
-            read_names(nodes.delegates, &ret->delegates, &ret->delegate_count, e));
-}
-
-/* A delegate may stand below the agent that names it, so this comes last. */
-static bool check_delegates(const struct config *config, const struct yaml *list,
-                            struct err *e) {
-    for (const struct yaml *item = list->first; item; item = item->next) {
-        const struct yaml *delegates = yaml_find(item, STR("delegates"));
-        if (!delegates) continue;
-        for (const struct yaml *name = delegates->first; name; name = name->next) {
-            if (has_agent(config->agents, config->agent_count, name->text)) continue;
-            char hint[NEAREST_HINT_BYTES];
-            struct nearest nearest;
-            nearest_init(&nearest, name->text);
-            for (size_t i = 0; i < config->agent_count; i++)
-                nearest_offer(&nearest, config->agents[i].slug);
-            return yaml_err(e, name, "no agent is called '" STR_FMT "'%s", STR_ARG(name->text),
-                            nearest_hint(&nearest, hint));
-        }
-    }
-    return true;
-}
-
-static bool read_agents(struct config *config, const struct yaml *list, struct err *e) {
-    if (list->kind != YAML_LIST) return yaml_err(e, list, "expected a list of agents");
-    struct config_agent *agents = arena_alloc(config->arena, list->count * sizeof(*agents));
-    if (!agents) return yaml_err(e, list, "this list is too large");
-    size_t count = 0;
-    for (const struct yaml *item = list->first; item; item = item->next) {
-        if (!read_agent(item, &agents[count], e)) return false;
-        if (has_agent(agents, count, agents[count].slug))
-            return yaml_err(e, item, "a second agent '" STR_FMT "'; give it another slug",
-                            STR_ARG(agents[count].slug));
-        count++;
-    }
-    config->agents = agents;
-    config->agent_count = count;
-    return check_delegates(config, list, e);
-}
 
 /* --- settings ------------------------------------------------------------------------- */
 
-/* A path in the file is meant from where the file stands. */
-static struct str from_folder(const struct config *config, struct str path, struct buf *room) {
+struct str config_from_folder(const struct config *config, struct str path, struct buf *room) {
     size_t folder = config->file.len;
     while (folder > 0 && config->file.at[folder - 1] != '/') folder--;
     if (str_starts(path, STR("/")) || folder == 0) return path;
@@ -116,7 +31,7 @@ static bool apply_value(struct config *config, const struct setting *setting,
     struct err why;
     struct str text = value->text;
     bool path = setting->kind == SETTING_PATH || setting->kind == SETTING_SECRET;
-    if (path && text.len) text = from_folder(config, text, room);
+    if (path && text.len) text = config_from_folder(config, text, room);
     bool done = setting->kind == SETTING_SECRET
                     ? config_read_secret(config, setting, text, FROM_FILE, NULL, &why)
                     : config_apply(config, setting, text, FROM_FILE, NULL, &why);
@@ -144,7 +59,8 @@ static void offer_keys(struct nearest *nearest, struct str prefix) {
         key = str_skip(key, prefix.len);
         nearest_offer(nearest, str_head(key, str_find_byte(key, '.')));
     }
-    if (prefix.len == 0) nearest_offer(nearest, STR("agents"));
+    for (size_t i = 0; i < ARRAY_LEN(lists) && prefix.len == 0; i++)
+        nearest_offer(nearest, str_from(lists[i].key));
 }
 
 static bool refuse_key(const struct yaml *value, struct str prefix, struct err *e) {
@@ -188,34 +104,43 @@ static bool is_section(struct str key) {
     return false;
 }
 
-static bool take_file(struct config *config, const struct yaml *root, struct err *e) {
+static config_section_fn *find_list(struct str key) {
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        if (str_equal(key, str_from(lists[i].key))) return lists[i].read;
+    }
+    return NULL;
+}
+
+static bool take_key(struct config *config, const struct config_input *input,
+                     const struct yaml *value, struct err *e) {
+    const struct setting *setting = setting_by_key(value->key);
+    config_section_fn *read_list = find_list(value->key);
+    if (read_list) return yaml_is_null(value) || read_list(config, input, value, e);
+    if (is_section(value->key)) return take_section(config, value, e);
+    if (setting && str_find_byte(value->key, '.') == value->key.len)
+        return take_value(config, setting, value, e);
+    return refuse_key(value, STR_EMPTY, e);
+}
+
+static bool take_file(struct config *config, const struct config_input *input,
+                      const struct yaml *root, struct err *e) {
     if (yaml_is_null(root)) return true;
     if (root->kind != YAML_MAP)
         return yaml_err(e, root, "expected settings, such as 'data: DIR'");
+    if (config_is_breeder(config, root)) return config_read_breeder(config, input, root, e);
     for (const struct yaml *value = root->first; value; value = value->next) {
-        const struct setting *setting = setting_by_key(value->key);
-        bool done;
-        if (str_equal(value->key, STR("agents"))) {
-            done = yaml_is_null(value) || read_agents(config, value, e);
-        } else if (is_section(value->key)) {
-            done = take_section(config, value, e);
-        } else if (setting && str_find_byte(value->key, '.') == value->key.len) {
-            done = take_value(config, setting, value, e);
-        } else {
-            done = refuse_key(value, STR_EMPTY, e);
-        }
-        if (!done && !config_goes_on(config, e)) return false;
+        if (!take_key(config, input, value, e) && !config_goes_on(config, e)) return false;
     }
     return true;
 }
 
-bool config_read_file(struct config *config, struct err *e) {
+bool config_read_file(struct config *config, const struct config_input *input, struct err *e) {
     struct buf text;
     const struct yaml *root;
     buf_init(&text, YAML_MAX_BYTES);
     bool done = file_read(config->file, &text, e) &&
                 yaml_parse(config->arena, config->file, buf_str(&text), &root, e) &&
-                take_file(config, root, e);
+                take_file(config, input, root, e);
     buf_done(&text);
     return done;
 }

@@ -1,5 +1,5 @@
 /* The settings explained and shown: --help, docs/config.md, and what is in force. */
-#include "daemon/setting.h"
+#include "daemon/config_build.h"
 
 #define HELP_COLUMN 26
 
@@ -81,4 +81,5 @@ void config_print(const struct config *config, struct buf *out) {
         append_origin(config, &config->origins[i], out);
         buf_append(out, STR(")\n"));
     }
+    config_print_lists(config, out);
 }

@@ -29,8 +29,11 @@ struct daemon {
     const struct config *config;
     enum phase phase;
     struct edition *edition; /* the newest; a reference */
+    struct http_pool *pool;  /* through which models and tools ask others */
     struct session_table *sessions;
+    struct ledger *ledger;
     struct store *store;
+    struct nimi_runtime *nimi; /* NULL: nobody listens for it */
     struct server *server;
     struct server_limits http_limits, grpc_limits;
     struct worker *workers;
@@ -38,6 +41,7 @@ struct daemon {
     size_t pending; /* workers that have not reported */
     struct timer cut;
     struct reload reload;
+    bool forced;         /* the shutdown deadline came before all had ended */
     bool reload_again;   /* SIGHUP came while it could not be obeyed */
     uint64_t stopped_ms; /* when the first signal came */
     uv_signal_t signals[3];
@@ -80,6 +84,18 @@ static void on_http(struct exchange *exchange, void *ctx) {
     route_serve(worker->http, exchange);
 }
 
+static void on_nimi_grpc(struct exchange *exchange, void *ctx) {
+    const struct worker *worker = loop_owner(exchange_loop(exchange));
+    (void)ctx;
+    rpc_serve(worker->nimi->grpc, exchange);
+}
+
+static void on_nimi_http(struct exchange *exchange, void *ctx) {
+    const struct worker *worker = loop_owner(exchange_loop(exchange));
+    (void)ctx;
+    route_serve(worker->nimi->http, exchange);
+}
+
 /* --- orders to every worker --------------------------------------------------------------- */
 
 /* Have fn run for each worker, on its loop. */
@@ -114,6 +130,7 @@ static void order_cut(struct worker *worker, struct edition *edition) {
 
 static void order_exit(struct worker *worker, struct edition *edition) {
     (void)edition;
+    worker_leave(worker, worker->daemon->pool);
     loop_stop(worker->loop);
 }
 
@@ -163,6 +180,8 @@ static void reload(struct daemon *daemon) {
     struct reload_options options = {.input = daemon->options->input,
                                      .grpc_key = daemon->options->grpc_key,
                                      .sessions = daemon->sessions,
+                                     .ledger = daemon->ledger,
+                                     .means = {daemon->pool, daemon->store},
                                      .server = daemon->server,
                                      .loop = home(daemon),
                                      .on_done = on_reloaded,
@@ -204,9 +223,18 @@ static void order_finish(struct worker *worker, struct edition *edition) {
     keeper_flush(worker->keeper, on_kept, worker);
 }
 
+/* A stop that had to cut calls is a stop in order, and is recorded as what it was. */
+static void nimi_stopped(struct daemon *daemon) {
+    if (!daemon->nimi || nimi_runtime_state(daemon->nimi) != LIFE_STOPPING) return;
+    nimi_runtime_move(daemon->nimi, LIFE_STOPPED, "stopped");
+    log_info("runtime.lifecycle shutdown.completed forced=%s",
+             daemon->forced ? "true" : "false");
+}
+
 /* No connection is left, so no reader is; what runs detached is cut. */
 static void on_server_stopped(void *ctx) {
     struct daemon *daemon = ctx;
+    nimi_stopped(daemon);
     timer_stop(&daemon->cut);
     daemon->pending = daemon->worker_count;
     tell_workers(daemon, order_finish);
@@ -214,12 +242,21 @@ static void on_server_stopped(void *ctx) {
 
 static void on_cut(void *ctx) {
     struct daemon *daemon = ctx;
+    daemon->forced = true;
     log_warning("the shutdown deadline is near: turns that still run are cut");
     tell_workers(daemon, order_cut);
 }
 
+/* One that never was ready has nothing to stop. */
+static void stop_nimi(struct daemon *daemon) {
+    if (!daemon->nimi) return;
+    bool started = nimi_runtime_state(daemon->nimi) != LIFE_STARTING;
+    nimi_runtime_move(daemon->nimi, started ? LIFE_STOPPING : LIFE_STOPPED, "stopping");
+}
+
 static void stop(struct daemon *daemon, uint64_t within_ms) {
     daemon->phase = PHASE_STOPPING;
+    stop_nimi(daemon);
     notify_stopping();
     tell_workers(daemon, order_stopping);
     timer_start(&daemon->cut,
@@ -281,12 +318,18 @@ static void on_recovered(const struct recovered *found, const struct err *failed
         log_warning("%zu turns were interrupted when the last process ended",
                     found->interrupted);
     }
+    if (found->effects_unknown) {
+        log_warning("%zu tool calls were out then: nobody knows whether they had their effect; "
+                    "the next turn of their session reads so",
+                    found->effects_unknown);
+    }
     if (found->waiting) log_info("%zu turns wait for a person's answer", found->waiting);
     if (!ports_write(daemon->config->ports_file, daemon->server, &e)) {
         fail(daemon, &e);
         return;
     }
     daemon->phase = PHASE_SERVING;
+    if (daemon->nimi) nimi_runtime_move(daemon->nimi, LIFE_READY, "ready");
     tell_workers(daemon, order_serving);
     if (daemon->options->on_ready) daemon->options->on_ready(daemon, daemon->options->ctx);
     notify_ready(daemon->edition->engine.agent_count);
@@ -349,16 +392,27 @@ static bool listen_on_all(struct daemon *daemon, struct err *e) {
                                           .address = config->listen.grpc,
                                           .limits = &daemon->grpc_limits,
                                           .on_request = on_grpc};
-    return listen_on(daemon, &http, e) && listen_on(daemon, &grpc, e);
+    const struct listener_options nimi_grpc = {.name = STR("nimi_grpc"),
+                                               .address = config->listen.nimi_grpc,
+                                               .limits = &daemon->http_limits,
+                                               .on_request = on_nimi_grpc};
+    const struct listener_options nimi_http = {.name = STR("nimi_http"),
+                                               .address = config->listen.nimi_http,
+                                               .limits = &daemon->http_limits,
+                                               .on_request = on_nimi_http};
+    return listen_on(daemon, &http, e) && listen_on(daemon, &grpc, e) &&
+           listen_on(daemon, &nimi_grpc, e) && listen_on(daemon, &nimi_http, e);
 }
 
 static void make_workers(struct daemon *daemon) {
+    daemon->pool = http_pool_new();
     daemon->worker_count = daemon->config->threads;
     daemon->workers = mem_zero(daemon->worker_count, sizeof(struct worker));
     struct loop **loops = mem_zero(daemon->worker_count, sizeof(struct loop *));
     for (size_t i = 0; i < daemon->worker_count; i++) {
         worker_init(&daemon->workers[i], daemon);
         loops[i] = daemon->workers[i].loop;
+        http_pool_add(daemon->pool, loops[i]);
     }
     daemon->server = server_new(loops, daemon->worker_count);
     free(loops);
@@ -371,13 +425,26 @@ static void open_store(struct daemon *daemon) {
                                                        .on_open = on_open,
                                                        .ctx = daemon});
     daemon->sessions = session_table_new(daemon->store);
-    daemon->edition->engine.sessions = daemon->sessions;
+    daemon->ledger = ledger_new(daemon->store, home(daemon));
+}
+
+static void start_nimi(struct daemon *daemon) {
+    static const struct scheduler_limits slots = {SCHEDULER_GLOBAL, SCHEDULER_PER_APP,
+                                                  SCHEDULER_QUEUE_MAX};
+    if (!daemon->config->listen.nimi_grpc.len && !daemon->config->listen.nimi_http.len) return;
+    daemon->nimi = nimi_runtime_new(&slots);
+    nimi_runtime_move(daemon->nimi, LIFE_STARTING, "starting");
+}
+
+static void furnish_workers(struct daemon *daemon) {
     for (size_t i = 0; i < daemon->worker_count; i++) {
         worker_furnish(
             &daemon->workers[i],
             &(struct worker_options){.edition = daemon->edition,
                                      .store = daemon->store,
-                                     .reflection = daemon->config->converse.reflection});
+                                     .pool = daemon->pool,
+                                     .reflection = daemon->config->converse.reflection,
+                                     .nimi = daemon->nimi});
     }
 }
 
@@ -390,11 +457,32 @@ static bool start_threads(struct daemon *daemon, struct err *e) {
 
 static void free_daemon(struct daemon *daemon) {
     for (size_t i = 0; i < daemon->worker_count; i++) worker_done(&daemon->workers[i]);
+    nimi_runtime_free(daemon->nimi);
     edition_unref(daemon->edition);
     session_table_free(daemon->sessions);
+    ledger_free(daemon->ledger);
+    http_pool_free(daemon->pool);
     free(daemon->workers);
     log_often_flush();
     free(daemon);
+}
+
+static void stop_home(void *ctx) {
+    loop_stop(ctx);
+}
+
+/* It never served: no thread of a worker runs yet. What the store has told until it was closed
+ * is heard, and means nothing any more. */
+static void give_up(struct daemon *daemon) {
+    struct mail last;
+    daemon->phase = PHASE_STOPPING;
+    store_close(daemon->store);
+    loop_post(home(daemon), &last, stop_home, home(daemon));
+    loop_run(home(daemon));
+    server_free(daemon->server);
+    for (size_t i = 0; i < daemon->worker_count; i++)
+        http_pool_leave(daemon->pool, daemon->workers[i].loop);
+    free_daemon(daemon);
 }
 
 /* A worker that never served has no connection and no run: the loop turns until the store
@@ -406,14 +494,19 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
     daemon->phase = PHASE_STARTING;
     make_workers(daemon);
     timer_init(&daemon->cut, home(daemon), on_cut, daemon);
-    struct edition_options first = {.config = options->config, .grpc_key = options->grpc_key};
+    open_store(daemon);
+    struct edition_options first = {.config = options->config,
+                                    .grpc_key = options->grpc_key,
+                                    .sessions = daemon->sessions,
+                                    .ledger = daemon->ledger,
+                                    .means = {daemon->pool, daemon->store}};
     if (!edition_new(&first, &daemon->edition, e) || !listen_on_all(daemon, e)) {
-        server_free(daemon->server);
-        free_daemon(daemon);
+        give_up(daemon);
         return false;
     }
     watch_signals(daemon);
-    open_store(daemon);
+    start_nimi(daemon);
+    furnish_workers(daemon);
     if (!start_threads(daemon, &daemon->failed)) fail(daemon, &daemon->failed);
     loop_run(home(daemon));
     bool served = daemon->failed.code == ERR_NONE;

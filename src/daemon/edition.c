@@ -1,12 +1,18 @@
 #include "daemon/edition.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "daemon/setting.h"
+#include "tool/read_result.h"
 
 #include <stdlib.h>
 
 static void free_edition(struct edition *edition) {
+    offers_free(edition->offers);
+    price_book_free(edition->prices);
+    tool_free(edition->reader);
     token_keys_free(edition->keys);
+    nimi_settings_done(&edition->nimi);
     team_done(&edition->team);
     config_free(edition->owned);
     free(edition);
@@ -37,36 +43,74 @@ static bool add_key(struct edition *edition, struct str key, struct err *e) {
     return token_keys_add(edition->keys, key, &trimmed, e);
 }
 
-static struct run_limits run_limits_of(const struct config_limits *from) {
+static struct run_limits run_limits_of(const struct config *config) {
+    const struct config_limits *from = &config->limits;
     return (struct run_limits){
         .model_calls_max = (unsigned)from->model_calls,
         .tool_calls_max = (unsigned)from->tool_calls,
+        .workspace_turns_max = (unsigned)from->workspace_turns,
+        .place_max_ms = run_limits_default.place_max_ms,
+        .transfers_max = (unsigned)from->transfers,
         .tools_at_once = (unsigned)from->tools_at_once,
         .reply_max_bytes = from->reply_bytes,
         .memory_max_bytes = from->run_bytes,
         .result_max_bytes = from->tool_output_bytes,
         .pace_max_bytes = from->lag_bytes,
         .turn_max_ms = from->turn_ms,
+        .approval_max_ms = config->approvals.deadline_ms,
+        .approval_expires_yes = config->approvals.expires == CONFIG_EXPIRY_APPROVE,
     };
 }
 
 static enum session_policy policy_of(enum config_busy busy) {
-    return busy == CONFIG_BUSY_REJECT ? SESSION_REJECT : SESSION_QUEUE;
+    static const enum session_policy policies[] = {
+        [CONFIG_BUSY_QUEUE] = SESSION_QUEUE,
+        [CONFIG_BUSY_REJECT] = SESSION_REJECT,
+        [CONFIG_BUSY_INTERRUPT] = SESSION_INTERRUPT,
+    };
+    return policies[busy];
 }
 
 static void fill_converse(struct edition *edition) {
     const struct config *config = edition->config;
     edition->converse = (struct converse_settings){
-        .keys = edition->keys,
+        .guard = {edition->keys, config->converse.workspace, config->converse.user},
         .lenient = config->converse.lenient,
         .errors_as_text = config->converse.errors_as_text,
         .sticky = config->converse.sticky,
-        .workspace = config->converse.workspace,
-        .user = config->converse.user,
         .busy = policy_of(config->session.busy),
         .message_max_bytes = config->limits.message_bytes,
         .stall_ms = config->limits.write_stall_ms,
+        .on_disconnect = config->converse.on_disconnect,
     };
+}
+
+/* Agents and tools of the orchestrator are in no recording, so a replay must not ask for them.
+ */
+static void leave_house(struct edition *edition) {
+    const struct config *config = edition->config;
+    if (!edition->house.endpoint.len) return;
+    if (config->tape.record.len)
+        log_warning("calls to tools of the MCP endpoint are not recorded; a replay has the "
+                    "agents and tools of the settings alone");
+    if (!config->tape.play.len) return;
+    log_warning("replaying: the MCP endpoint is not asked, agents and tools are those of the "
+                "settings");
+    edition->house.endpoint = STR_EMPTY;
+}
+
+/* Who asks for a workspace signs for it. */
+static bool fill_house(struct edition *edition, struct http_pool *pool, struct err *e) {
+    const struct config *config = edition->config;
+    edition->house = (struct house_settings){.endpoint = config->converse.mcp_endpoint,
+                                             .blueprint = config->converse.blueprint,
+                                             .keys = edition->keys};
+    leave_house(edition);
+    if (!edition->house.endpoint.len || !pool) return true;
+    if (!edition->keys)
+        log_warning("the MCP endpoint is not asked: there is no signing key to ask it with; "
+                    "set CRAWBL_MCP_SIGNING_KEY");
+    return !edition->keys || http_pool_need(pool, e);
 }
 
 static void fill_runtime(struct edition *edition) {
@@ -84,6 +128,8 @@ static void fill_runtime(struct edition *edition) {
         .busy = policy_of(config->session.busy),
         .stall_ms = limits->write_stall_ms,
         .heartbeat_ms = limits->heartbeat_ms,
+        .on_disconnect = config->http.on_disconnect,
+        .keys_kept_ms = limits->idempotency_ms,
     };
 }
 
@@ -93,16 +139,28 @@ bool edition_new(const struct edition_options *options, struct edition **ret, st
     struct str key = options->grpc_key.len ? options->grpc_key : config->tokens.key;
     edition->config = config;
     if (options->owns_config) edition->owned = (struct config *)(uintptr_t)config;
-    if (!team_assemble(config, &edition->team, e) || !add_key(edition, key, e) ||
-        !add_key(edition, config->tokens.key_previous, e)) {
+    if (!team_assemble(config, &options->means, &edition->team, e) ||
+        !add_key(edition, key, e) || !add_key(edition, config->tokens.key_previous, e) ||
+        !fill_house(edition, options->means.pool, e)) {
         free_edition(edition);
         return false;
     }
     edition->engine.unused = on_unused;
     edition->engine.sessions = options->sessions;
-    edition->engine.limits = run_limits_of(&config->limits);
+    edition->engine.ledger = options->ledger;
+    edition->prices = price_book_new(config->prices, config->price_count);
+    edition->engine.prices = edition->prices;
+    edition->engine.budgets = config->budgets;
+    edition->engine.budget_count = config->budget_count;
+    edition->engine.limits = run_limits_of(config);
     team_fill(&edition->team, &edition->engine);
+    if (options->means.store) edition->reader = read_result_tool_new(options->means.store);
+    edition->engine.store = options->means.store;
+    edition->engine.reader = edition->reader;
+    edition->offers = offers_new(&edition->engine);
+    edition->engine.offers = edition->offers;
     fill_converse(edition);
+    nimi_settings_init(&edition->nimi, config, &edition->team);
     fill_runtime(edition);
     *ret = edition_ref(edition);
     return true;

@@ -13,16 +13,23 @@
 
 #include "contract/agentbreeder/runtime.h"
 #include "contract/crawbl/converse.h"
+#include "daemon/nimi.h"
 #include "daemon/team.h"
+#include "run/offers.h"
 
 struct edition {
     struct engine engine; /* its references are those of the edition */
     struct config *owned; /* freed with it; NULL: somebody else's */
     const struct config *config;
     struct team team;
+    struct offers *offers;
+    struct price_book *prices;
+    struct tool *reader;     /* of results that are too long; NULL without a store */
     struct token_keys *keys; /* NULL: callers are believed */
     struct converse_settings converse;
+    struct house_settings house;
     struct runtime_settings runtime;
+    struct nimi_settings nimi;
 };
 
 struct edition_options {
@@ -30,6 +37,8 @@ struct edition_options {
     bool owns_config;               /* taken, also when it fails */
     struct str grpc_key;            /* overrides the signing key when not empty */
     struct session_table *sessions; /* shared by all editions; may be set later */
+    struct ledger *ledger;          /* likewise */
+    struct team_means means;        /* as in team_assemble() */
 };
 
 /* Reads and parses what the configuration names. The caller has one reference.

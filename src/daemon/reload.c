@@ -10,7 +10,9 @@ static bool read_all(const struct reload_options *options, struct edition **ret,
     struct edition_options wanted = {.config = config,
                                      .owns_config = true,
                                      .grpc_key = options->grpc_key,
-                                     .sessions = options->sessions};
+                                     .sessions = options->sessions,
+                                     .ledger = options->ledger,
+                                     .means = options->means};
     if (!edition_new(&wanted, ret, e)) return false;
     if (server_reload_tls(options->server, e)) return true;
     edition_unref(*ret);

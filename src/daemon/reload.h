@@ -22,6 +22,8 @@ struct reload_options {
     const struct config_input *input; /* borrowed until it is done */
     struct str grpc_key;
     struct session_table *sessions;
+    struct ledger *ledger;
+    struct team_means means;
     struct server *server; /* its certificates are read again, too */
     struct loop *loop;
     reload_done_fn *on_done; /* once, never before reload_start() has returned */

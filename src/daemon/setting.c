@@ -2,13 +2,18 @@
 
 #include "base/nearest.h"
 #include "base/units.h"
+#include "wire/json.h"
 
 #include <sys/un.h>
 
 static const char *const durabilities[] = {
     [STORE_FULL] = "full", [STORE_NORMAL] = "normal", [STORE_OFF] = "off", NULL};
-static const char *const busy_policies[] = {
-    [CONFIG_BUSY_QUEUE] = "queue", [CONFIG_BUSY_REJECT] = "reject", NULL};
+static const char *const busy_policies[] = {[CONFIG_BUSY_QUEUE] = "queue",
+                                            [CONFIG_BUSY_REJECT] = "reject",
+                                            [CONFIG_BUSY_INTERRUPT] = "interrupt",
+                                            NULL};
+static const char *const expiries[] = {
+    [CONFIG_EXPIRY_REFUSE] = "refuse", [CONFIG_EXPIRY_APPROVE] = "approve", NULL};
 static const char *const log_levels[] = {[LOG_DEBUG] = "debug",
                                          [LOG_INFO] = "info",
                                          [LOG_WARNING] = "warning",
@@ -16,6 +21,9 @@ static const char *const log_levels[] = {[LOG_DEBUG] = "debug",
                                          NULL};
 static const char *const log_forms[] = {
     [CONFIG_LOG_AUTO] = "auto", [CONFIG_LOG_PLAIN] = "plain", [CONFIG_LOG_JSON] = "json", NULL};
+
+static const char *const tape_paces[] = {
+    [TAPE_AT_ONCE] = "at-once", [TAPE_REAL] = "real", NULL};
 
 #define AT(member) offsetof(struct config, member)
 
@@ -40,10 +48,10 @@ const struct setting settings[] = {
      "the gRPC listener: Converse, health", NULL, FIXED},
     {NULL, "listen.nimi_grpc", "nimi-grpc", {"WEIR_NIMI_GRPC", "NIMI_RUNTIME_GRPC_ADDR"},
      SETTING_ADDRESS, AT(listen.nimi_grpc), "off", NULL,
-     "taken, but not served by this version: the nimi.runtime.v1 services", NULL, FIXED},
+     "the gRPC listener of nimi.runtime.v1, 127.0.0.1:46371 by habit: models, health", NULL, FIXED},
     {NULL, "listen.nimi_http", "nimi-http", {"WEIR_NIMI_HTTP", "NIMI_RUNTIME_HTTP_ADDR"},
      SETTING_ADDRESS, AT(listen.nimi_http), "off", NULL,
-     "taken, but not served by this version: their health", NULL, FIXED},
+     "its HTTP health endpoints, 127.0.0.1:46372 by habit", NULL, FIXED},
     {NULL, "listen.admin", "admin", {"WEIR_ADMIN"}, SETTING_ADDRESS, AT(listen.admin),
      "off", NULL, "taken, but not served by this version: metrics", NULL, FIXED},
     {NULL, "tls.cert", "tls-cert", {"WEIR_TLS_CERT", "CRAWBL_TLS_CERT"}, SETTING_PATH, AT(tls.cert),
@@ -57,6 +65,10 @@ const struct setting settings[] = {
 
     {"Agents", "script", "script", {"WEIR_SCRIPT"}, SETTING_PATH, AT(script),
      NULL, "the built-in demo", "the script that the offline provider plays", NULL, LIVE},
+    {NULL, "model", "model", {"WEIR_MODEL", "AGENT_MODEL", "CRAWBL_OPENAI_MODEL"}, SETTING_TEXT, AT(model),
+     NULL, "none: the script plays", "the model of every agent without one: openai/gpt-4o, ollama/gemma3, ...", NULL, LIVE},
+    {NULL, "agent.instructions", "agent-instructions", {"WEIR_AGENT_INSTRUCTIONS", "AGENT_SYSTEM_PROMPT"}, SETTING_PROSE,
+     AT(agent.instructions), NULL, "none", "the instructions of every agent without any", NULL, LIVE},
     {NULL, "agent.name", "agent-name", {"WEIR_AGENT_NAME", "AGENT_NAME"}, SETTING_TEXT, AT(agent.name),
      "weir", NULL, "the name that /health reports", NULL, LIVE},
     {NULL, "agent.version", "agent-version", {"WEIR_AGENT_VERSION", "AGENT_VERSION"}, SETTING_TEXT,
@@ -64,7 +76,18 @@ const struct setting settings[] = {
     {NULL, "agent.framework", "agent-framework", {"WEIR_AGENT_FRAMEWORK", "AGENT_FRAMEWORK"}, SETTING_TEXT,
      AT(agent.framework), NULL, "none", "the framework that /health reports", NULL, LIVE},
     {NULL, "session.busy", "busy", {"WEIR_BUSY"}, SETTING_CHOICE, AT(session.busy),
-     "queue", NULL, "queue or reject a second turn of a session; interrupt is not built yet", busy_policies, LIVE},
+     "queue", NULL, "what becomes of a second turn of a session: queue, reject, or interrupt: it takes the first one's place", busy_policies, LIVE},
+    {NULL, "approvals.deadline", "approvals-deadline", {"WEIR_APPROVALS_DEADLINE"}, SETTING_DURATION, AT(approvals.deadline_ms),
+     "0", "none", "how long a turn waits for a human's answer; 0 = as long as he takes", NULL, LIVE},
+    {NULL, "approvals.expires", "approvals-expires", {"WEIR_APPROVALS_EXPIRES"}, SETTING_CHOICE, AT(approvals.expires),
+     "refuse", NULL, "what his silence then means for a tool: refuse or approve", expiries, LIVE},
+
+    {"Recording", "record", "record", {"WEIR_RECORD"}, SETTING_PATH, AT(tape.record),
+     NULL, "none", "a folder to keep what models and tools are asked and answer, without secrets", NULL, LIVE},
+    {NULL, "replay", "replay", {"WEIR_REPLAY"}, SETTING_PATH, AT(tape.play),
+     NULL, "none", "answer for models and tools from such a folder; nobody else is asked", NULL, LIVE},
+    {NULL, "replay_pace", "replay-pace", {"WEIR_REPLAY_PACE"}, SETTING_CHOICE, AT(tape.pace),
+     "at-once", NULL, "at-once, or real: as it was timed", tape_paces, LIVE},
 
     {"Storage", "data", "data", {"WEIR_DATA"}, SETTING_PATH, AT(data),
      NULL, "$XDG_DATA_HOME/weir", "the folder of the store", NULL, FIXED},
@@ -84,6 +107,9 @@ const struct setting settings[] = {
      AT(converse.workspace), NULL, "any", "serve this workspace only", NULL, LIVE},
     {NULL, "converse.user", "user-id", {"WEIR_USER_ID", "CRAWBL_USER_ID"}, SETTING_ID, AT(converse.user),
      NULL, "any", "serve this user only", NULL, LIVE},
+    {NULL, "nimi.allow_loopback_provider_endpoint", "nimi-allow-loopback", {"WEIR_NIMI_ALLOW_LOOPBACK"},
+     SETTING_BOOL, AT(nimi.allow_loopback), "false", NULL,
+     "let connectors ask providers on this machine over plain http", NULL, LIVE},
     {NULL, "converse.lenient", "lenient", {"WEIR_LENIENT"}, SETTING_BOOL, AT(converse.lenient),
      "false", NULL, "fall back where a request lacks an agent, a session or ids, as upstream does", NULL, LIVE},
     {NULL, "converse.errors_as_text", "errors-as-text", {"WEIR_ERRORS_AS_TEXT"}, SETTING_BOOL,
@@ -91,8 +117,21 @@ const struct setting settings[] = {
      "also send a failed turn's reason as text, for clients that show nothing else", NULL, LIVE},
     {NULL, "converse.sticky", "sticky", {"WEIR_STICKY"}, SETTING_BOOL, AT(converse.sticky),
      "false", NULL, "let the agent that spoke last take the next turn, not the Manager", NULL, LIVE},
+    {NULL, "converse.mcp_endpoint", "mcp-endpoint", {"WEIR_MCP_ENDPOINT", "CRAWBL_MCP_ENDPOINT"}, SETTING_URL,
+     AT(converse.mcp_endpoint), NULL, "none: local tools",
+     "the orchestrator's MCP server: tools for the turns of Converse; asked with tokens of the signing key", NULL, LIVE},
+    {NULL, "converse.blueprint", "blueprint", {"WEIR_BLUEPRINT"}, SETTING_BOOL, AT(converse.blueprint),
+     "true", NULL, "with an MCP endpoint, ask its host for the agents of each workspace, too", NULL, LIVE},
+    {NULL, "converse.orchestrator_endpoint", "orchestrator-endpoint", {"CRAWBL_ORCHESTRATOR_ENDPOINT"}, SETTING_TEXT,
+     AT(converse.orchestrator), NULL, "none", "taken for the sake of deployments that set it; nothing asks it", NULL, LIVE},
     {NULL, "converse.reflection", "enable-reflection", {"WEIR_REFLECTION", "CRAWBL_ENABLE_REFLECTION", LIVE},
      SETTING_BOOL, AT(converse.reflection), "true", NULL, "answer gRPC server reflection", NULL, FIXED},
+    {NULL, "converse.on_disconnect", "converse-on-disconnect", {"WEIR_CONVERSE_ON_DISCONNECT"}, SETTING_LEAVING,
+     AT(converse.on_disconnect), "cancel", NULL,
+     "a caller of Converse who leaves: cancel his turn, detach it (it goes on), or detach-for=30s without a reader", NULL, LIVE},
+    {NULL, "http.on_disconnect", "http-on-disconnect", {"WEIR_HTTP_ON_DISCONNECT"}, SETTING_LEAVING,
+     AT(http.on_disconnect), "cancel", NULL,
+     "the same for callers of the Runtime Contract; a request may say it itself, in X-Weir-On-Disconnect", NULL, LIVE},
     {NULL, "http.workspace", "http-workspace", {"WEIR_HTTP_WORKSPACE"}, SETTING_ID, AT(http.workspace),
      "default", NULL, "the workspace of callers of the Runtime Contract", NULL, LIVE},
 
@@ -131,6 +170,8 @@ const struct setting settings[] = {
      AT(limits.turn_ms), "10m", NULL, "in all, without the time a human takes", NULL, LIVE},
     LIMIT("model_calls", "model-calls", "MODEL_CALLS", COUNT, model_calls, "25", "how often a model is asked"),
     LIMIT("tool_calls", "tool-calls", "TOOL_CALLS", COUNT, tool_calls, "100", "tools asked for"),
+    LIMIT("workspace_turns", "workspace-turns", "WORKSPACE_TURNS", COUNT, workspace_turns, "0", "turns of one workspace at once, those that wait for a human not counted; more wait for 30 s; 0 = no such rule"),
+    LIMIT("transfers", "transfers", "TRANSFERS", COUNT, transfers, "16", "how often it goes from one agent to another"),
     LIMIT("tools_at_once", "tools-at-once", "TOOLS_AT_ONCE", COUNT, tools_at_once, "16", "of them at the same time"),
     LIMIT("reply", "reply", "REPLY", SIZE, reply_bytes, "4MiB", "the text of one reply"),
     LIMIT("run", "run", "RUN", SIZE, run_bytes, "16MiB", "the memory of one turn"),
@@ -138,6 +179,7 @@ const struct setting settings[] = {
 
     {"Limits of the process", "limits.token_window", "limit-token-window", {"WEIR_LIMIT_TOKEN_WINDOW", LIVE},
      SETTING_DURATION, AT(limits.token_window_ms), "5m", NULL, "how far a token's date may be from ours", NULL, LIVE},
+    LIMIT("idempotency", "idempotency", "IDEMPOTENCY", DURATION, idempotency_ms, "24h", "how long a key of a request stands for its turn"),
     LIMIT("shutdown", "shutdown", "SHUTDOWN", DURATION, shutdown_ms, "10s", "for turns in flight when it stops"),
 };
 /* clang-format on */
@@ -184,6 +226,12 @@ static bool set_text(struct str text, struct config *config, void *ret, struct e
     return keep(text, config, ret, e);
 }
 
+static bool set_prose(struct str text, struct config *config, void *ret, struct err *e) {
+    if (str_trim(text).len == 0)
+        return err_set(e, ERR_INVALID_ARGUMENT, "it is empty; give it a value");
+    return keep(text, config, ret, e);
+}
+
 static bool set_id(struct str text, struct config *config, void *ret, struct err *e) {
     if (str_find_byte(text, ':') < text.len || str_find_byte(text, ' ') < text.len)
         return err_set(e, ERR_INVALID_ARGUMENT,
@@ -215,6 +263,19 @@ static bool set_unix(struct str text, struct config *config, void *ret, struct e
     size_t path_len = str_skip(text, 5).len;
     if (path_len == 0 || path_len >= sizeof(((struct sockaddr_un *)0)->sun_path))
         return refuse_address(text, "has a path that is empty or too long for a socket", e);
+    return set_text(text, config, ret, e);
+}
+
+/* A password has no business here: the value is shown and logged. */
+static bool set_url(struct str text, struct config *config, void *ret, struct err *e) {
+    bool web = str_starts(text, STR("http://")) || str_starts(text, STR("https://"));
+    size_t host = str_find(text, STR("://")) + 3;
+    if (!web || host >= text.len || str_find_byte(text, ' ') < text.len)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "it is no URL; write it like http://orchestrator:7171/mcp/v1");
+    if (str_find_byte(text, '@') < text.len)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "it names a user or a password; leave everything up to '@' out");
     return set_text(text, config, ret, e);
 }
 
@@ -281,6 +342,11 @@ static bool set_duration(struct str text, struct config *config, void *ret, stru
     return true;
 }
 
+static bool set_leaving(struct str text, struct config *config, void *ret, struct err *e) {
+    (void)config;
+    return leaving_parse(text, ret, e);
+}
+
 static bool set_choice(const struct setting *setting, struct str text, void *ret,
                        struct err *e) {
     for (unsigned i = 0; setting->choices[i]; i++) {
@@ -299,11 +365,12 @@ static bool set_choice(const struct setting *setting, struct str text, void *ret
 bool setting_set(const struct setting *setting, struct str text, struct config *config,
                  struct err *e) {
     static bool (*const set[])(struct str, struct config *, void *, struct err *) = {
-        [SETTING_TEXT] = set_text,         [SETTING_ID] = set_id,
-        [SETTING_PATH] = set_text,         [SETTING_ADDRESS] = set_address,
-        [SETTING_SECRET] = set_secret,     [SETTING_BOOL] = set_bool,
-        [SETTING_COUNT] = set_count,       [SETTING_SIZE] = set_size,
-        [SETTING_DURATION] = set_duration,
+        [SETTING_TEXT] = set_text,       [SETTING_ID] = set_id,
+        [SETTING_PROSE] = set_prose,     [SETTING_PATH] = set_text,
+        [SETTING_ADDRESS] = set_address, [SETTING_SECRET] = set_secret,
+        [SETTING_BOOL] = set_bool,       [SETTING_COUNT] = set_count,
+        [SETTING_SIZE] = set_size,       [SETTING_DURATION] = set_duration,
+        [SETTING_LEAVING] = set_leaving, [SETTING_URL] = set_url,
     };
     void *at = (char *)config + setting->offset;
     if (setting->kind == SETTING_CHOICE) return set_choice(setting, text, at, e);
@@ -322,15 +389,26 @@ static void append_text(const struct setting *setting, struct str text, struct b
     }
 }
 
+/* In one line, as JSON has it. */
+static void append_prose(struct str text, struct buf *out) {
+    if (text.len) {
+        json_put_str(out, text);
+    } else {
+        buf_append(out, STR("none"));
+    }
+}
+
 void setting_append(const struct setting *setting, const struct config *config,
                     struct buf *out) {
     const void *at = (const char *)config + setting->offset;
     unsigned choice;
     switch (setting->kind) {
+    case SETTING_PROSE: append_prose(*(const struct str *)at, out); break;
     case SETTING_TEXT:
     case SETTING_ID:
     case SETTING_PATH:
     case SETTING_ADDRESS:
+    case SETTING_URL:
     case SETTING_SECRET: append_text(setting, *(const struct str *)at, out); break;
     case SETTING_BOOL: buf_append(out, *(const bool *)at ? STR("true") : STR("false")); break;
     case SETTING_CHOICE:
@@ -340,15 +418,17 @@ void setting_append(const struct setting *setting, const struct config *config,
     case SETTING_COUNT: buf_append_u64(out, *(const uint64_t *)at); break;
     case SETTING_SIZE: units_append_size(out, *(const uint64_t *)at); break;
     case SETTING_DURATION: units_append_duration(out, *(const uint64_t *)at * 1000); break;
+    case SETTING_LEAVING: leaving_append(*(const struct leaving *)at, out); break;
     }
 }
 
 const char *setting_placeholder(const struct setting *setting) {
     static const char *const names[] = {
-        [SETTING_TEXT] = "TEXT",     [SETTING_ID] = "ID",   [SETTING_PATH] = "PATH",
-        [SETTING_ADDRESS] = "ADDR",  [SETTING_SECRET] = "", [SETTING_BOOL] = "",
-        [SETTING_CHOICE] = "WORD",   [SETTING_COUNT] = "N", [SETTING_SIZE] = "SIZE",
-        [SETTING_DURATION] = "TIME",
+        [SETTING_TEXT] = "TEXT", [SETTING_PROSE] = "TEXT",    [SETTING_ID] = "ID",
+        [SETTING_PATH] = "PATH", [SETTING_ADDRESS] = "ADDR",  [SETTING_SECRET] = "",
+        [SETTING_BOOL] = "",     [SETTING_CHOICE] = "WORD",   [SETTING_COUNT] = "N",
+        [SETTING_SIZE] = "SIZE", [SETTING_DURATION] = "TIME", [SETTING_LEAVING] = "HOW",
+        [SETTING_URL] = "URL",
     };
     return names[setting->kind];
 }

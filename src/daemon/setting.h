@@ -13,8 +13,10 @@
 
 enum setting_kind {
     SETTING_TEXT,
+    SETTING_PROSE,   /* text of any number of lines */
     SETTING_ID,      /* text without ':', space or control bytes, as tokens carry it */
     SETTING_PATH,    /* from the file: relative to the folder of that file */
+    SETTING_URL,     /* http: or https:, without a user or password */
     SETTING_ADDRESS, /* host:port, unix:/path or off */
     SETTING_SECRET,  /* in the environment itself, or in a file named by NAME_FILE or the key */
     SETTING_BOOL,    /* true or false */
@@ -22,6 +24,7 @@ enum setting_kind {
     SETTING_COUNT,   /* uint64_t */
     SETTING_SIZE,    /* uint64_t, bytes */
     SETTING_DURATION, /* uint64_t, milliseconds */
+    SETTING_LEAVING,  /* struct leaving: cancel, detach or detach-for=TIME */
 };
 
 #define SETTING_ENV_MAX 3

@@ -2,20 +2,38 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/nearest.h"
+#include "daemon/team_tape.h"
+#include "daemon/team_tools.h"
+#include "provider/chain.h"
+#include "provider/remote.h"
 #include "provider/scripted.h"
-#include "tool/scripted.h"
+#include "wire/yaml.h"
 
 #include <stdlib.h>
 
 #define SCRIPT_MAX_BYTES (16 * MIB)
 
+static bool is_scripted(const struct config_provider *provider) {
+    return str_equal(provider->kind, STR("scripted"));
+}
+
+/* --- the script --------------------------------------------------------------------------- */
+
+static bool plays_script(const struct config *config) {
+    if (config->agent_count == 0 || config->script.len) return true;
+    for (size_t i = 0; i < config->provider_count; i++) {
+        if (config->providers[i].used && is_scripted(&config->providers[i])) return true;
+    }
+    return false;
+}
+
 bool team_is_demo(const struct config *config) {
-    return config->script.len == 0;
+    return plays_script(config) && config->script.len == 0;
 }
 
 static bool load_script(const struct config *config, struct script **ret, struct err *e) {
-    if (team_is_demo(config)) return script_parse(STR("demo.yaml"), demo_script, ret, e);
+    if (!plays_script(config)) return true;
+    if (!config->script.len) return script_parse(STR("demo.yaml"), demo_script, ret, e);
     struct buf text;
     buf_init(&text, SCRIPT_MAX_BYTES);
     bool parsed = file_read(config->script, &text, e) &&
@@ -24,101 +42,222 @@ static bool load_script(const struct config *config, struct script **ret, struct
     return parsed;
 }
 
-static void make_tools(struct team *team) {
-    const struct script *script = team->script;
-    team->tools = mem_zero(script->tool_count, sizeof(struct tool *));
-    for (size_t i = 0; i < script->tool_count; i++) {
-        team->tools[team->tool_count++] = scripted_tool_new(&script->tools[i]);
-    }
+/* --- providers ---------------------------------------------------------------------------- */
+
+static uint64_t or_usual(uint64_t said, uint64_t usual) {
+    return said == CONFIG_UNSET ? usual : said;
 }
 
-static void make_script_agents(struct team *team) {
+static struct remote_options remote_options_of(const struct config_provider *from,
+                                               const struct dialect *dialect) {
+    struct remote_options options = remote_defaults;
+    struct str usual_url = dialect->base_url ? str_from(dialect->base_url) : STR_EMPTY;
+    options.name = from->name;
+    options.dialect = dialect;
+    options.settings = (struct dialect_settings){
+        .base_url = from->base_url.len ? from->base_url : usual_url,
+        .model = from->model,
+        .query = from->query,
+        .key = from->key,
+        .key_header = from->key_header,
+    };
+    options.connect_ms = or_usual(from->connect_ms, options.connect_ms);
+    options.first_byte_ms = or_usual(from->first_byte_ms, options.first_byte_ms);
+    options.stall_ms = or_usual(from->stall_ms, options.stall_ms);
+    options.total_ms = or_usual(from->total_ms, options.total_ms);
+    options.retries_max = (unsigned)or_usual(from->retries, options.retries_max);
+    return options;
+}
+
+bool team_provider_new(const struct config_provider *from, struct http_pool *pool,
+                       struct provider **ret, struct err *e) {
+    const struct dialect *dialect = dialect_find(from->kind);
+    if (!dialect)
+        return err_set(e, ERR_FAILED_PRECONDITION, "provider '" STR_FMT "' asks nobody",
+                       STR_ARG(from->name));
+    struct remote_options options = remote_options_of(from, dialect);
+    size_t count = from->header_count;
+    struct http_header *headers = mem_zero(count, sizeof(*headers));
+    for (size_t i = 0; i < count; i++)
+        headers[i] = (struct http_header){from->headers[i].name, from->headers[i].value};
+    options.headers = headers;
+    options.header_count = count;
+    options.pool = pool;
+    *ret = remote_provider_new(&options);
+    free(headers);
+    return true;
+}
+
+/* Nobody asks through a pool of the team's own: the library is not needed. */
+static bool need_library(const struct team *team, struct http_pool *pool, struct err *e) {
+    return team->own_pool || http_pool_need(pool, e);
+}
+
+/* One of `providers` for each that the settings have, in their order, and room for a chain of
+ * each agent behind them; NULL where nobody asks. */
+static bool make_providers(struct team *team, const struct config *config,
+                           struct http_pool *pool, struct err *e) {
+    team->providers =
+        mem_zero(config->provider_count + config->agent_count + 1, sizeof(struct provider *));
+    for (size_t i = 0; i < config->provider_count; i++) {
+        const struct config_provider *from = &config->providers[i];
+        struct provider **provider = &team->providers[team->provider_count++];
+        if (!from->used) continue;
+        if (is_scripted(from)) {
+            *provider = scripted_provider_new(from->name, team->script);
+        } else if (!need_library(team, pool, e) ||
+                   !team_provider_new(from, pool, provider, e)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static struct provider *provider_of(const struct team *team, const struct config *config,
+                                    const struct config_model *model) {
+    return team->providers[model->provider - config->providers];
+}
+
+/* The agent's own provider, or, where others stand in for it, a chain that begins with it. */
+static struct provider *answerer_of(struct team *team, const struct config *config,
+                                    const struct config_agent *from) {
+    struct provider *own = provider_of(team, config, &from->model);
+    if (!from->fallback_count) return own;
+    struct chain_link *links = mem_zero(from->fallback_count + 1, sizeof(*links));
+    links[0] = (struct chain_link){own, from->model.name};
+    for (size_t i = 0; i < from->fallback_count; i++)
+        links[i + 1] = (struct chain_link){provider_of(team, config, &from->fallback[i]),
+                                           from->fallback[i].name};
+    struct provider *chain =
+        chain_provider_new(from->model.provider->name, links, from->fallback_count + 1);
+    team->providers[team->provider_count++] = chain;
+    free(links);
+    return chain;
+}
+
+/* --- agents ------------------------------------------------------------------------------- */
+
+/* As many rows as names; freed with the agents. */
+static struct agent_tool *allow_all(const struct str *names, size_t count) {
+    struct agent_tool *tools = mem_zero(count, sizeof(struct agent_tool));
+    for (size_t i = 0; i < count; i++) tools[i] = (struct agent_tool){names[i], TOOL_ALLOW};
+    return tools;
+}
+
+/* The script's own agents; a model that is the default of all answers in its place. */
+static bool make_script_agents(struct team *team, const struct config *config) {
     const struct script *script = team->script;
+    const struct config_model *model = &config->model_default;
+    struct provider *provider = model->provider ? provider_of(team, config, model) : NULL;
+    if (!provider) {
+        provider = scripted_provider_new(STR("scripted"), script);
+        team->providers[team->provider_count++] = provider;
+    }
     team->agents = mem_zero(script->agent_count, sizeof(struct agent));
     for (size_t i = 0; i < script->agent_count; i++) {
         const struct script_agent *from = &script->agents[i];
         team->agents[team->agent_count++] =
             (struct agent){.slug = from->slug,
                            .description = from->description,
-                           .provider = team->provider,
+                           .system = config->agent.instructions,
+                           .model = model->provider ? model->name : STR_EMPTY,
+                           .provider = provider,
+                           .options = MODEL_OPTIONS_NONE,
                            .delegates = from->delegates,
                            .delegate_count = from->delegate_count,
                            .picks_tools = !from->all_tools,
-                           .tools = from->tools,
+                           .tools = allow_all(from->tools, from->tool_count),
                            .tool_count = from->tool_count};
-    }
-}
-
-static void make_config_agents(struct team *team, const struct config *config) {
-    team->agents = mem_zero(config->agent_count, sizeof(struct agent));
-    for (size_t i = 0; i < config->agent_count; i++) {
-        const struct config_agent *from = &config->agents[i];
-        team->agents[team->agent_count++] =
-            (struct agent){.slug = from->slug,
-                           .description = from->description,
-                           .system = from->system,
-                           .model = from->model,
-                           .provider = team->provider,
-                           .delegates = from->delegates,
-                           .delegate_count = from->delegate_count,
-                           .shows_thinking = from->thinking,
-                           .picks_tools = !from->all_tools,
-                           .tools = from->tools,
-                           .tool_count = from->tool_count};
-    }
-}
-
-static bool has_tool(const struct team *team, struct str name) {
-    for (size_t i = 0; i < team->tool_count; i++) {
-        if (str_equal(team->tools[i]->name, name)) return true;
-    }
-    return false;
-}
-
-/* The settings file names tools that only the script knows. */
-static bool check_tools(const struct team *team, struct err *e) {
-    for (size_t i = 0; i < team->agent_count; i++) {
-        const struct agent *agent = &team->agents[i];
-        for (size_t t = 0; t < agent->tool_count; t++) {
-            if (has_tool(team, agent->tools[t])) continue;
-            struct nearest nearest;
-            char hint[NEAREST_HINT_BYTES];
-            nearest_init(&nearest, agent->tools[t]);
-            for (size_t k = 0; k < team->tool_count; k++)
-                nearest_offer(&nearest, team->tools[k]->name);
-            return err_set(e, ERR_INVALID_ARGUMENT,
-                           "agent '" STR_FMT "': the script has no tool '" STR_FMT "'%s",
-                           STR_ARG(agent->slug), STR_ARG(agent->tools[t]),
-                           nearest_hint(&nearest, hint));
-        }
     }
     return true;
 }
 
-bool team_assemble(const struct config *config, struct team *ret, struct err *e) {
-    struct team team = {0};
-    if (!load_script(config, &team.script, e)) return false;
-    team.provider = scripted_provider_new(STR("scripted"), team.script);
-    make_tools(&team);
-    if (config->agent_count) {
-        make_config_agents(&team, config);
-    } else {
-        make_script_agents(&team);
+static struct model_options model_options_of(const struct config_agent *from) {
+    return (struct model_options){.output_tokens_max = (int64_t)from->max_tokens,
+                                  .temperature = from->temperature,
+                                  .top_p = from->top_p,
+                                  .effort = from->effort,
+                                  .thinking_tokens = (int64_t)from->thinking_tokens};
+}
+
+static struct agent_limits limits_of(const struct config_agent *from) {
+    return (struct agent_limits){.model_calls_max = (unsigned)from->limits.model_calls,
+                                 .tool_calls_max = (unsigned)from->limits.tool_calls,
+                                 .tokens_max = (int64_t)from->limits.tokens,
+                                 .cost_nano_max = from->limits.cost_nano};
+}
+
+static bool read_schema(const struct config_agent *from, struct agent *ret, struct err *e) {
+    struct err why;
+    struct schema *schema;
+    if (!from->output.len) return true;
+    if (!schema_read(from->output, &schema, &why)) {
+        const struct yaml *at = yaml_find(from->at, STR("output"));
+        return yaml_err(e, at ? at : yaml_find(from->at, STR("output_file")), "%s", why.text);
     }
-    if (!check_tools(&team, e)) {
+    ret->schema = schema;
+    ret->schema_text = schema_text(schema);
+    return true;
+}
+
+static bool make_config_agents(struct team *team, const struct config *config, struct err *e) {
+    team->agents = mem_zero(config->agent_count, sizeof(struct agent));
+    for (size_t i = 0; i < config->agent_count; i++) {
+        const struct config_agent *from = &config->agents[i];
+        struct agent *agent = &team->agents[team->agent_count++];
+        *agent = (struct agent){.slug = from->slug,
+                                .description = from->description,
+                                .system = from->system,
+                                .model = from->model.name,
+                                .provider = answerer_of(team, config, from),
+                                .options = model_options_of(from),
+                                .delegates = from->delegates,
+                                .delegate_count = from->delegate_count,
+                                .shows_thinking = from->thinking,
+                                .window_tokens = from->window,
+                                .limits = limits_of(from)};
+        if (!read_schema(from, agent, e)) return false;
+        team_pick_tools(team, config, from, agent);
+    }
+    return true;
+}
+
+/* --- the whole ---------------------------------------------------------------------------- */
+
+bool team_assemble(const struct config *config, const struct team_means *given,
+                   struct team *ret, struct err *e) {
+    struct team team = {0};
+    struct team_means means = *given;
+    /* What is replayed asks nobody. */
+    if (!means.pool || config->tape.play.len) means.pool = team.own_pool = http_pool_new();
+    bool done = team_open_tape(&team, config, e) && load_script(config, &team.script, e) &&
+                make_providers(&team, config, means.pool, e) &&
+                team_make_tools(&team, config, &means, e) &&
+                (config->agent_count ? make_config_agents(&team, config, e)
+                                     : make_script_agents(&team, config));
+    if (!done) {
         team_done(&team);
         return false;
     }
+    team_tape(&team);
     *ret = team;
     return true;
 }
 
 void team_done(struct team *team) {
+    for (size_t i = 0; i < team->agent_count; i++) {
+        free((void *)(uintptr_t)team->agents[i].tools); /* both are ours */
+        schema_free((struct schema *)(uintptr_t)team->agents[i].schema);
+    }
+    free(team->agents);
     for (size_t i = 0; i < team->tool_count; i++) tool_free(team->tools[i]);
     free(team->tools);
-    free(team->agents);
-    provider_free(team->provider);
+    /* A chain stands behind those that it borrows. */
+    while (team->provider_count) provider_free(team->providers[--team->provider_count]);
+    free(team->providers);
     script_free(team->script);
+    tape_unref(team->tape);
+    http_pool_free(team->own_pool);
     *team = (struct team){0};
 }
 

@@ -1,32 +1,56 @@
 /* team: the agents, tools and providers that the configuration describes.
  *
- * Memory   owns what it assembles; borrows the configuration.
- * Threads  assembled before the loops run, read-only afterwards.
+ * What nobody asks for is not made: without an agent of a vendor's model there is no provider
+ * that could ask others, and libcurl is never loaded.
+ *
+ * Memory   owns what it assembles; borrows the configuration and the pool.
+ * Threads  assembled before the loops run, or beside them for the next edition: it reads files
+ *          and may load a library, so it blocks. Read-only afterwards.
  */
 #ifndef WEIR_DAEMON_TEAM_H
 #define WEIR_DAEMON_TEAM_H
 
+#include "client/http.h"
 #include "daemon/config.h"
 #include "run/engine.h"
 #include "wire/script.h"
 
 struct team {
-    struct script *script;
-    struct provider *provider; /* the scripted one */
+    struct script *script;      /* NULL: nobody plays one */
+    struct tape *tape;          /* NULL: neither recorded nor replayed */
+    struct http_pool *own_pool; /* of a team that is only looked at; else NULL */
+    struct provider **providers;
+    size_t provider_count;
     struct tool **tools;
     size_t tool_count;
     struct agent *agents;
     size_t agent_count;
 };
 
-/* errors  those of reading and parsing the script, or a tool that it does not have */
-MUST_CHECK bool team_assemble(const struct config *config, struct team *ret, struct err *e);
+/* What a team works with. */
+struct team_means {
+    struct http_pool *pool; /* through which models and tools ask other servers; NULL: nobody
+                               will ask, the team is only looked at */
+    struct store *store;    /* where memories are kept; NULL: nowhere */
+};
+
+/* means: borrowed, what it names must outlive the team.
+ * errors  those of reading and parsing the script, a tool that nobody has or that lacks its
+ *         settings, a schema that is none, a library that is missing */
+MUST_CHECK bool team_assemble(const struct config *config, const struct team_means *means,
+                              struct team *ret, struct err *e);
 void team_done(struct team *team);
+
+/* One provider of the settings, by itself. The caller ends it with provider_free().
+ * errors  ERR_FAILED_PRECONDITION it is the scripted one, which asks nobody; those of the pool
+ */
+MUST_CHECK bool team_provider_new(const struct config_provider *from, struct http_pool *pool,
+                                  struct provider **ret, struct err *e);
 
 /* The part of an engine that a team fills. */
 void team_fill(const struct team *team, struct engine *engine);
 
-/* Whether the built-in demo plays. */
+/* Whether the built-in demo plays: no script is named, and no agent asks a model. */
 bool team_is_demo(const struct config *config);
 
 #endif

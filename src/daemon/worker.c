@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "daemon/caller.h"
 #include "proto/health.pb.h"
+#include "proto/memory.pb.h"
 #include "proto/runtime.pb.h"
 
 #include <signal.h>
@@ -17,43 +18,72 @@ void worker_init(struct worker *worker, struct daemon *daemon) {
 static size_t reflect(struct worker *worker) {
     worker->reflection = reflection_new();
     reflection_add(worker->reflection, crawbl_runtime_descriptor);
+    reflection_add(worker->reflection, crawbl_memory_descriptor);
     reflection_add(worker->reflection, grpc_health_descriptor);
-    reflection_services(worker->reflection, &worker->services[2]);
+    reflection_services(worker->reflection, &worker->services[WORKER_SERVICES]);
     reflection_list(worker->reflection, worker->services, ARRAY_LEN(worker->services));
     return REFLECTION_SERVICES;
+}
+
+static void fill_contract(struct worker *worker) {
+    converse_service(&worker->converse, &worker->services[SERVICE_CONVERSE]);
+    memory_service(&worker->memory, &worker->services[SERVICE_MEMORY]);
+}
+
+static void furnish_rpc(struct worker *worker, const struct worker_options *options) {
+    size_t service_count = WORKER_SERVICES;
+    worker->house = house_new(worker->loop, options->pool);
+    house_use(worker->house, &options->edition->engine, &options->edition->house);
+    worker->converse =
+        (struct converse_desk){&options->edition->converse, &worker->host, worker->house};
+    worker->memory = (struct memory_desk){&options->edition->converse, options->store};
+    worker->health = health_new();
+    health_set(worker->health, STR(""), HEALTH_NOT_SERVING);
+    fill_contract(worker);
+    worker->services[SERVICE_HEALTH] = health_service(worker->health);
+    for (size_t i = 0; i < SERVICE_HEALTH; i++)
+        health_set(worker->health, worker->services[i].name, HEALTH_NOT_SERVING);
+    if (options->reflection) service_count += reflect(worker);
+    worker->grpc = rpc_site_new(worker->loop, worker->services, service_count);
+    rpc_site_stall_limit(worker->grpc, options->edition->converse.stall_ms);
 }
 
 static void furnish_api(struct worker *worker, const struct worker_options *options) {
     const struct edition *edition = options->edition;
     worker->api = (struct api_desk){
         .loop = worker->loop,
+        .sessions = edition->engine.sessions,
         .directory = session_table_directory(edition->engine.sessions),
         .store = options->store,
         .stall_ms = edition->runtime.stall_ms,
         .heartbeat_ms = edition->runtime.heartbeat_ms,
+        .body_stretch_ms = edition->runtime.body_stretch_ms,
+        .body_stretch_bytes = edition->runtime.body_stretch_bytes,
         .identify = caller_identify,
         .identify_ctx = &worker->edition,
     };
     api_table(&worker->api, &worker->api_table);
 }
 
+static void furnish_nimi(struct worker *worker, const struct worker_options *options) {
+    if (!options->nimi) return;
+    worker->nimi =
+        nimi_share_new(&(struct nimi_share_options){.loop = worker->loop,
+                                                    .settings = &options->edition->nimi,
+                                                    .host = &worker->host,
+                                                    .runtime = options->nimi,
+                                                    .reflection = options->reflection});
+}
+
 void worker_furnish(struct worker *worker, const struct worker_options *options) {
     worker->keeper = keeper_new(worker->loop, options->store);
     worker->edition = edition_ref(options->edition);
     run_host_init(&worker->host, &options->edition->engine, worker->loop, worker->keeper);
-    worker->converse = (struct converse_desk){&options->edition->converse, &worker->host};
+    furnish_rpc(worker, options);
     runtime_desk_init(&worker->runtime, &options->edition->runtime, &worker->host);
-    worker->health = health_new();
-    health_set(worker->health, STR(""), HEALTH_NOT_SERVING);
-    converse_service(&worker->converse, &worker->services[0]);
-    health_set(worker->health, worker->services[0].name, HEALTH_NOT_SERVING);
-    worker->services[1] = health_service(worker->health);
-    size_t service_count = 2;
-    if (options->reflection) service_count += reflect(worker);
-    worker->grpc = rpc_site_new(worker->loop, worker->services, service_count);
-    rpc_site_stall_limit(worker->grpc, options->edition->converse.stall_ms);
     runtime_table(&worker->runtime, &worker->table);
     furnish_api(worker, options);
+    furnish_nimi(worker, options);
     worker->tables[0] = &worker->api_table;
     worker->tables[1] = &worker->table;
     worker->http = route_site_new(worker->loop, worker->tables, ARRAY_LEN(worker->tables));
@@ -80,8 +110,15 @@ bool worker_start(struct worker *worker, struct err *e) {
     return true;
 }
 
+void worker_leave(struct worker *worker, struct http_pool *pool) {
+    house_free(worker->house);
+    worker->house = NULL;
+    http_pool_leave(pool, worker->loop);
+}
+
 void worker_done(struct worker *worker) {
     if (worker->has_thread) pthread_join(worker->thread, NULL);
+    nimi_share_free(worker->nimi);
     route_site_free(worker->http);
     rpc_site_free(worker->grpc);
     reflection_free(worker->reflection);
@@ -96,26 +133,31 @@ void worker_use(struct worker *worker, struct edition *edition) {
     struct edition *before = worker->edition;
     worker->edition = edition_ref(edition);
     run_host_use(&worker->host, &edition->engine);
-    worker->converse.settings = &edition->converse;
+    worker->converse.settings = worker->memory.settings = &edition->converse;
     worker->runtime.settings = &edition->runtime;
-    converse_service(&worker->converse, &worker->services[0]);
+    fill_contract(worker);
     runtime_table(&worker->runtime, &worker->table);
+    house_use(worker->house, &edition->engine, &edition->house);
+    if (worker->nimi) nimi_share_use(worker->nimi, &edition->nimi);
     edition_unref(before);
 }
 
 void worker_serving(struct worker *worker) {
     worker->runtime.loaded = worker->api.loaded = true;
     health_set_all(worker->health, HEALTH_SERVING);
+    if (worker->nimi) nimi_share_serving(worker->nimi);
 }
 
 void worker_stopping(struct worker *worker) {
     worker->runtime.loaded = worker->api.loaded = false;
     health_set_all(worker->health, HEALTH_NOT_SERVING);
+    if (worker->nimi) nimi_share_stopping(worker->nimi);
     rpc_site_stop(worker->grpc);
     route_site_stop(worker->http);
 }
 
 void worker_cut(struct worker *worker) {
+    if (worker->nimi) nimi_share_cut(worker->nimi);
     rpc_site_cut(worker->grpc);
     runtime_desk_cut(&worker->runtime);
     route_site_cut(worker->http);

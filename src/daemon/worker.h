@@ -7,6 +7,7 @@
 #ifndef WEIR_DAEMON_WORKER_H
 #define WEIR_DAEMON_WORKER_H
 
+#include "contract/crawbl/memory.h"
 #include "contract/weir/api.h"
 #include "daemon/edition.h"
 #include "rpc/health.h"
@@ -16,21 +17,27 @@
 
 struct daemon;
 
+/* Of the gRPC listener, in the order of worker.services; reflection comes behind them. */
+enum { SERVICE_CONVERSE, SERVICE_MEMORY, SERVICE_HEALTH, WORKER_SERVICES };
+
 struct worker {
     struct loop *loop;
     struct keeper *keeper;
     struct edition *edition; /* what new turns begin with; a reference */
     struct run_host host;
+    struct house *house;
     struct converse_desk converse;
+    struct memory_desk memory;
     struct runtime_desk runtime;
     struct health *health;
     struct reflection *reflection; /* NULL: switched off */
-    struct rpc_service services[2 + REFLECTION_SERVICES];
+    struct rpc_service services[WORKER_SERVICES + REFLECTION_SERVICES];
     struct rpc_site *grpc;
     struct api_desk api;
     struct route_table api_table, table;
     const struct route_table *tables[2]; /* the contract's own comes last: it answers 404 */
     struct route_site *http;
+    struct nimi_share *nimi; /* NULL: nobody listens for it */
     pthread_t thread;
     bool has_thread;
     struct daemon *daemon; /* whom it reports to */
@@ -40,7 +47,9 @@ struct worker {
 struct worker_options {
     struct edition *edition;
     struct store *store;
-    bool reflection; /* tell clients what is served */
+    struct http_pool *pool;
+    bool reflection;           /* tell clients what is served */
+    struct nimi_runtime *nimi; /* NULL: nobody listens for it */
 };
 
 /* Two steps, because the store wants a loop and the worker wants the store. */
@@ -49,6 +58,9 @@ void worker_furnish(struct worker *worker, const struct worker_options *options)
 
 /* Give it a thread of its own. */
 MUST_CHECK bool worker_start(struct worker *worker, struct err *e);
+
+/* The last thing on its loop: no run is left to ask anybody. */
+void worker_leave(struct worker *worker, struct http_pool *pool);
 
 /* After its loop has stopped. */
 void worker_done(struct worker *worker);

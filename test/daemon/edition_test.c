@@ -74,6 +74,7 @@ static void an_edition_hands_each_setting_to_the_part_that_keeps_it(void **state
              "session: {busy: reject}\n"
              "converse: {workspace: w, user: u, sticky: true, lenient: true}\n"
              "http: {workspace: h}\n"
+             "approvals: {deadline: 3s, expires: approve}\n"
              "limits: {message: 1KiB, body: 2KiB, body_grace: 2s, body_rate: 100B, lag: 3KiB,\n"
              "         heartbeat: 4s, write_stall: 5s, tool_output: 60B, turn: 7s}\n"
              "agents: [{slug: clerk, tools: [open_drawer], thinking: true}]\n"));
@@ -81,15 +82,17 @@ static void an_edition_hands_each_setting_to_the_part_that_keeps_it(void **state
     assert_int_equal(engine->agent_count, 1);
     assert_str(engine->agents[0].slug, "clerk");
     assert_true(engine->agents[0].shows_thinking);
-    assert_true(agent_may_use(&engine->agents[0], STR("open_drawer")));
-    assert_false(agent_may_use(&engine->agents[0], STR("other")));
+    assert_int_equal(agent_tool_policy(&engine->agents[0], STR("open_drawer")), TOOL_ALLOW);
+    assert_int_equal(agent_tool_policy(&engine->agents[0], STR("other")), TOOL_HIDDEN);
     assert_int_equal(engine->limits.pace_max_bytes, 3 * KIB);
     assert_int_equal(engine->limits.result_max_bytes, 60);
     assert_int_equal(engine->limits.turn_max_ms, 7000);
+    assert_int_equal(engine->limits.approval_max_ms, 3000);
+    assert_true(engine->limits.approval_expires_yes);
     const struct converse_settings *converse = &edition->converse;
-    assert_ptr_equal(converse->keys, edition->keys);
-    assert_str(converse->workspace, "w");
-    assert_str(converse->user, "u");
+    assert_ptr_equal(converse->guard.keys, edition->keys);
+    assert_str(converse->guard.workspace, "w");
+    assert_str(converse->guard.user, "u");
     assert_true(converse->sticky && converse->lenient);
     assert_int_equal(converse->busy, SESSION_REJECT);
     assert_int_equal(converse->message_max_bytes, KIB);
@@ -122,7 +125,7 @@ static void what_does_not_fit_together_makes_no_edition(void **state) {
     } cases[] = {
         {"script: nothere.yaml\n", "read '"},
         {"script: play.yaml\nagents: [{slug: a, tools: [open_drawr]}]\n",
-         "agent 'a': the script has no tool 'open_drawr'; did you mean 'open_drawer'?"},
+         ":2:28: no tool is called 'open_drawr'; did you mean 'open_drawer'?"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct edition *edition;
@@ -130,7 +133,10 @@ static void what_does_not_fit_together_makes_no_edition(void **state) {
         struct edition_options options = {.config = load(folder, cases[i].settings),
                                           .owns_config = true};
         assert_false(edition_new(&options, &edition, &e));
-        if (!str_starts(err_text(&e), str_from(cases[i].why))) fail_msg("%s", e.text);
+        struct str text = err_text(&e); /* with the name of the file before its place */
+        if (str_starts(text, str_from(folder->file)))
+            text = str_skip(text, strlen(folder->file));
+        if (!str_starts(text, str_from(cases[i].why))) fail_msg("%s", e.text);
     }
 }
 

@@ -1,0 +1,189 @@
+#include "cli/ask_daemon.h"
+
+#include "client/http.h"
+#include "wire/json.h"
+
+#include <stdlib.h>
+
+#define REFUSAL_MAX_BYTES (64 * KIB)
+#define TEXT_MAX_BYTES (16 * KIB)
+
+struct asking {
+    struct loop *loop;
+    const struct daemon_question *question;
+    unsigned status;
+    struct buf refusal; /* the body of an answer that is none */
+    struct err *e;
+    bool ok;
+};
+
+/* --- where it listens --------------------------------------------------------------------- */
+
+/* An address that means every one of this machine is reached over loopback. */
+static struct str host_of(struct str host) {
+    if (host.len == 0 || str_equal(host, STR("0.0.0.0"))) return STR("127.0.0.1");
+    return str_equal(host, STR("[::]")) ? STR("[::1]") : host;
+}
+
+static bool write_url(const struct config *config, struct str path, struct buf *out,
+                      struct err *e) {
+    struct str address = config->listen.http;
+    size_t colon = address.len;
+    while (colon > 0 && address.at[colon - 1] != ':') colon--;
+    if (address.len == 0)
+        return err_set(e, ERR_FAILED_PRECONDITION,
+                       "these settings have no HTTP listener (listen.http is off), so the "
+                       "daemon cannot be asked");
+    if (str_starts(address, STR("unix:")))
+        return err_set(e, ERR_FAILED_PRECONDITION,
+                       "listen.http is a Unix socket, which this command cannot ask; give it "
+                       "an address with --http");
+    struct str port = str_skip(address, colon);
+    if (str_equal(port, STR("0")))
+        return err_set(e, ERR_FAILED_PRECONDITION,
+                       "the daemon chose its port itself (listen.http says 0); name the one it "
+                       "took with --http HOST:PORT");
+    buf_append(out, config->tls.cert.len ? STR("https://") : STR("http://"));
+    buf_append(out, host_of(str_head(address, colon - 1)));
+    buf_append_byte(out, ':');
+    buf_append(out, port);
+    buf_append(out, path);
+    return buf_ok(out) || err_set(e, ERR_INVALID_ARGUMENT, "the question is too long");
+}
+
+/* --- the answer --------------------------------------------------------------------------- */
+
+static void on_head(const struct http_head *head, void *ctx) {
+    ((struct asking *)ctx)->status = head->status;
+}
+
+static void on_body(struct str bytes, void *ctx) {
+    struct asking *asking = ctx;
+    if (asking->status < 300) {
+        asking->question->on_body(bytes, asking->question->ctx);
+    } else {
+        buf_append(&asking->refusal, bytes);
+    }
+}
+
+static enum err_code code_of(unsigned status) {
+    if (status == 404) return ERR_NOT_FOUND;
+    if (status == 409) return ERR_ABORTED;
+    return status < 500 ? ERR_INVALID_ARGUMENT : ERR_INTERNAL;
+}
+
+/* {"error":{"message":"..."}}, in the daemon's words. */
+static bool refuse(const struct asking *asking) {
+    struct json body;
+    struct err none;
+    struct arena *arena = arena_new(REFUSAL_MAX_BYTES);
+    struct str message = STR("it gave no reason");
+    if (json_read(buf_str(&asking->refusal), &body, &none)) {
+        struct json said = json_find(json_find(body, STR("error")), STR("message"));
+        if (said.kind == JSON_STRING && !json_str(said, arena, &message))
+            message = STR("its reason is too long");
+    }
+    err_set(asking->e, code_of(asking->status), "the daemon answered %u: " STR_FMT "%s",
+            asking->status, STR_ARG(message),
+            asking->status == 401 || asking->status == 403
+                ? " (the token is AGENT_AUTH_TOKEN, or tokens.auth_token_file of the settings)"
+                : "");
+    arena_free(arena);
+    return false;
+}
+
+static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
+    struct asking *asking = ctx;
+    (void)stage;
+    if (failed) {
+        *asking->e = *failed;
+        err_add(asking->e, "ask the daemon (is it running with these settings?)");
+    } else {
+        asking->ok = asking->status < 300 || refuse(asking);
+    }
+    loop_stop(asking->loop);
+}
+
+static const struct http_sink sink = {on_head, on_body, on_end};
+
+/* --- asking ------------------------------------------------------------------------------- */
+
+static bool start(struct asking *asking, struct http_pool *pool, const struct config *config,
+                  struct str url, struct str authorization) {
+    struct http_header headers[2];
+    size_t count = 0;
+    struct str body = asking->question->body;
+    if (config->tokens.auth.len)
+        headers[count++] = (struct http_header){STR("authorization"), authorization};
+    if (body.len)
+        headers[count++] = (struct http_header){STR("content-type"), STR("application/json")};
+    if (!http_pool_need(pool, asking->e)) return false;
+    http_start(pool, asking->loop,
+               &(struct http_request){.method = asking->question->method,
+                                      .url = url,
+                                      .headers = headers,
+                                      .header_count = count,
+                                      .body = body,
+                                      .connect_ms = 5000,
+                                      .stall_ms = 60000},
+               &sink, asking);
+    loop_run(asking->loop);
+    return asking->ok;
+}
+
+bool ask_daemon(const struct config *config, const struct daemon_question *question,
+                struct err *e) {
+    struct asking asking = {.question = question, .e = e};
+    struct buf url, authorization;
+    buf_init(&url, TEXT_MAX_BYTES);
+    buf_init(&authorization, TEXT_MAX_BYTES);
+    buf_init(&asking.refusal, REFUSAL_MAX_BYTES);
+    buf_append(&authorization, STR("Bearer "));
+    buf_append(&authorization, config->tokens.auth);
+    /* The token is for this machine: a proxy must not see it. */
+    /* NOLINTBEGIN(concurrency-mt-unsafe): a command has one thread */
+    setenv("no_proxy", "*", 1);
+    setenv("NO_PROXY", "*", 1);
+    /* NOLINTEND(concurrency-mt-unsafe) */
+    bool ok = false;
+    if (write_url(config, question->path, &url, e)) {
+        struct http_pool *pool = http_pool_new();
+        asking.loop = loop_new();
+        http_pool_add(pool, asking.loop);
+        ok = start(&asking, pool, config, buf_str(&url), buf_str(&authorization));
+        http_pool_leave(pool, asking.loop);
+        loop_free(asking.loop);
+        http_pool_free(pool);
+    }
+    buf_done(&asking.refusal);
+    buf_done(&authorization);
+    buf_done(&url);
+    return ok;
+}
+
+static void keep(struct str bytes, void *ctx) {
+    buf_append(ctx, bytes);
+}
+
+bool ask_daemon_whole(const struct config *config, struct str method, struct str path,
+                      struct str body, struct buf *out, struct err *e) {
+    struct daemon_question question = {method, path, body, keep, out};
+    if (!ask_daemon(config, &question, e)) return false;
+    return buf_ok(out) || err_set(e, ERR_TOO_LARGE, "the daemon's answer is too long");
+}
+
+void ask_daemon_escape(struct buf *out, struct str text) {
+    static const char hex[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.at[i];
+        bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+                     (c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '.' || c == '~';
+        if (plain) {
+            buf_append_byte(out, (char)c);
+        } else {
+            buf_append_byte(out, '%');
+            buf_append_byte(out, hex[c >> 4]);
+            buf_append_byte(out, hex[c & 15]);
+        }
+    }
+}

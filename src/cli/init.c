@@ -1,0 +1,116 @@
+#include "cli/cli.h"
+#include "cli/found.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "weir init [DIR]\n\n"
+    "Write a settings file, DIR/weir.yaml, with a word about each part of it. A file that is\n"
+    "there already is left alone (exit code 1). The model in it is one that can be asked from\n"
+    "here, if there is one: a key in the environment, or a model server on this machine.\n";
+
+/* What stands before and behind the name of the model. */
+static const char head[] =
+    "# Settings of weir. Start it here with: weir serve -c weir.yaml\n"
+    "# Look for mistakes with: weir config check weir.yaml. A running weir reads the file "
+    "again\n"
+    "# on SIGHUP; a mistake then changes nothing. docs/config.md lists every key.\n"
+    "\n"
+    "# The model of every agent below that names none: provider/model. Known by name are\n"
+    "# openai, anthropic, gemini, openrouter, ollama, lmstudio, vllm and llamacpp; their keys\n"
+    "# come from the environment (OPENAI_API_KEY, ...), never from this file.\n"
+    "model: ";
+
+static const char tail[] =
+    "\n\n"
+    "# Further providers, or other addresses of the known ones:\n"
+    "# providers:\n"
+    "#   - name: team\n"
+    "#     kind: openai                # and all that speak it\n"
+    "#     base_url: https://models.example.com/v1\n"
+    "#     key_env: TEAM_API_KEY       # or key_file: PATH\n"
+    "\n"
+    "# The first agent takes every turn that names nobody.\n"
+    "agents:\n"
+    "  - slug: manager\n"
+    "    description: Answers, or hands the turn to the one who knows better.\n"
+    "    instructions: |\n"
+    "      You are a helpful assistant. Answer briefly and to the point.\n"
+    "      Hand questions about numbers and dates to the clerk.\n"
+    "    delegates: [clerk]\n"
+    "  - slug: clerk\n"
+    "    description: Calculates, and knows what time it is.\n"
+    "    instructions: You calculate and tell dates. Always use your tools; never guess.\n"
+    "    tools: [calculator, current_time]\n"
+    "    limits: {model_calls: 10}     # of one turn\n"
+    "\n"
+    "# What may be spent; tokens, or dollars where the price is known.\n"
+    "# budgets:\n"
+    "#   - {day: 500000 tokens}\n"
+    "\n"
+    "listen:\n"
+    "  http: 127.0.0.1:8080            # /invoke, /stream\n"
+    "  grpc: 127.0.0.1:42618           # Converse\n";
+
+#define MODEL_MAX 192
+#define MODEL_USUAL "ollama/gemma3"
+
+/* The first that is found stays. */
+static void keep_first(struct str what, struct str model, void *ctx) {
+    char *kept = ctx;
+    (void)what;
+    if (!*kept) snprintf(kept, MODEL_MAX, STR_FMT, STR_ARG(model));
+}
+
+static bool write_all(int fd, const char *text) {
+    size_t len = strlen(text);
+    return write(fd, text, len) == (ssize_t)len;
+}
+
+static bool write_file(const char *path, const char *model, struct err *e) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0 && errno == EEXIST)
+        return err_set(e, ERR_ALREADY_EXISTS,
+                       "'%s' is there already and stays as it is; name another folder: weir "
+                       "init DIR",
+                       path);
+    if (fd < 0) return err_set(e, ERR_UNAVAILABLE, "cannot write '%s': %m", path);
+    bool done = write_all(fd, head) && write_all(fd, model) && write_all(fd, tail);
+    if (!done) err_set(e, ERR_UNAVAILABLE, "cannot write '%s': %m", path);
+    close(fd);
+    return done;
+}
+
+static int init(const char *folder) {
+    struct config_input input = cli_input(0, NULL, false);
+    char path[4096], model[MODEL_MAX] = "";
+    struct err e;
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
+        err_set(&e, ERR_UNAVAILABLE, "cannot make the folder '%s': %m", folder);
+        return cli_fail(EXIT_FAILED, &e);
+    }
+    found_keys(&input, keep_first, model);
+    if (!*model) found_servers(keep_first, model);
+    bool found = *model;
+    if (!found) keep_first(STR_EMPTY, STR(MODEL_USUAL), model);
+    snprintf(path, sizeof(path), "%s/weir.yaml", folder);
+    if (!write_file(path, model, &e)) return cli_fail(EXIT_FAILED, &e);
+    printf("%s\n", path);
+    fprintf(stderr, "its model is %s%s\nnext: weir serve -c %s\n", model,
+            found ? "" : ", which nobody serves here yet: set a key, or start Ollama", path);
+    return EXIT_DONE;
+}
+
+int command_init(int arg_count, const char *const *args) {
+    bool help = arg_count == 1 && (!strcmp(args[0], "--help") || !strcmp(args[0], "-h"));
+    if (help || arg_count > 1 || (arg_count == 1 && (args[0][0] == '-' || !args[0][0]))) {
+        fprintf(help ? stdout : stderr, "%s", usage);
+        return help ? EXIT_DONE : EXIT_USAGE;
+    }
+    return init(arg_count ? args[0] : ".");
+}

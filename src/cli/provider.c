@@ -1,0 +1,312 @@
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/nearest.h"
+#include "cli/cli.h"
+#include "daemon/team.h"
+#include "wire/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "weir provider list [--json] [-c weir.yaml]\n"
+    "weir provider test NAME | NAME/MODEL [--json] [-c weir.yaml]\n\n"
+    "list: whom weir can ask for models: those of the settings file, and those it knows by\n"
+    "name. A key shows only where it comes from.\n"
+    "test: ask one small question, as a turn would, and say who answered and how fast. Exit\n"
+    "code 0: it answered; 1: it did not, and stderr says what to do; 2: wrong usage.\n";
+
+/* Some models count thoughts as output, and some APIs refuse less. */
+#define TEST_TOKENS 16
+#define LIST_MAX_BYTES (1 * MIB)
+
+struct provider_arguments {
+    bool json;
+    const char **rest;
+    int rest_count;
+};
+
+/* --- list --------------------------------------------------------------------------------- */
+
+static const char *key_state(const struct config_provider *provider) {
+    if (provider->key.len) return "set";
+    return provider->key_name.len ? "missing" : "none needed";
+}
+
+static void list_json(const struct config *config, struct buf *out) {
+    struct json_writer writer = json_writer(out);
+    json_open_object(&writer);
+    json_member_array(&writer, "providers");
+    for (size_t i = 0; i < config->provider_count; i++) {
+        const struct config_provider *provider = &config->providers[i];
+        json_open_object(&writer);
+        json_member_str(&writer, "name", provider->name);
+        json_member_str(&writer, "kind", provider->kind);
+        json_member_str(&writer, "base_url", provider->base_url);
+        json_member_str(&writer, "model", provider->model);
+        json_member_str(&writer, "key", str_from(key_state(provider)));
+        json_member_str(&writer, "key_source", provider->key_source);
+        json_member_str(&writer, "key_variable", provider->key_name);
+        json_member_bool(&writer, "listed", provider->listed);
+        json_member_bool(&writer, "used", provider->used);
+        json_close(&writer);
+    }
+    json_close(&writer);
+    json_close(&writer);
+    buf_append_byte(out, '\n');
+}
+
+static void list_text(const struct config *config, struct buf *out) {
+    for (size_t i = 0; i < config->provider_count; i++) {
+        const struct config_provider *provider = &config->providers[i];
+        buf_printf(out, "%-12.*s %-17.*s key %s", STR_ARG(provider->name),
+                   STR_ARG(provider->kind), key_state(provider));
+        if (provider->key.len) {
+            buf_printf(out, " (" STR_FMT ")", STR_ARG(provider->key_source));
+        } else if (provider->key_name.len) {
+            buf_printf(out, " (" STR_FMT ")", STR_ARG(provider->key_name));
+        }
+        if (provider->base_url.len) buf_printf(out, "  " STR_FMT, STR_ARG(provider->base_url));
+        buf_append(out, provider->used ? STR("  used\n") : STR("\n"));
+    }
+}
+
+static int list(const struct config *config, bool json) {
+    struct buf out;
+    buf_init(&out, LIST_MAX_BYTES);
+    (json ? list_json : list_text)(config, &out);
+    printf(STR_FMT, STR_ARG(buf_str(&out)));
+    buf_done(&out);
+    return EXIT_DONE;
+}
+
+/* --- test --------------------------------------------------------------------------------- */
+
+struct test {
+    struct loop *loop;
+    const struct config_provider *from;
+    struct str asked; /* the model */
+    bool json;
+    uint64_t start_us, first_us; /* first_us 0: nothing has come */
+    struct event_usage usage;
+    int code;
+};
+
+static void first_word(struct test *test) {
+    if (!test->first_us) test->first_us = clock_mono_us();
+}
+
+static void on_words(struct str text, void *ctx) {
+    (void)text;
+    first_word(ctx);
+}
+
+static void on_tool_call(struct str call_id, struct str tool, struct str args, void *ctx) {
+    (void)call_id;
+    (void)tool;
+    (void)args;
+    first_word(ctx);
+}
+
+static void on_usage(const struct event_usage *counted, void *ctx) {
+    struct test *test = ctx;
+    test->usage.prompt = counted->prompt;
+    test->usage.completion = counted->completion;
+}
+
+static void on_opaque(struct str dialect, struct str bytes, void *ctx) {
+    (void)dialect;
+    (void)bytes;
+    (void)ctx;
+}
+
+static void on_note(struct str text, void *ctx) {
+    (void)ctx;
+    fprintf(stderr, STR_FMT "\n", STR_ARG(text));
+}
+
+static void on_approval(struct str call_id, struct str question, struct str tool,
+                        struct str args, void *ctx) {
+    (void)call_id;
+    (void)question;
+    (void)tool;
+    (void)args;
+    (void)ctx;
+}
+
+static void show_json(const struct test *test, struct str model, uint64_t first_ms,
+                      uint64_t total_ms) {
+    struct buf out;
+    buf_init(&out, 16 * KIB);
+    struct json_writer writer = json_writer(&out);
+    json_open_object(&writer);
+    json_member_str(&writer, "provider", test->from->name);
+    json_member_str(&writer, "model", model);
+    json_member_u64(&writer, "first_token_ms", first_ms);
+    json_member_u64(&writer, "total_ms", total_ms);
+    json_member_i64(&writer, "prompt_tokens", test->usage.prompt);
+    json_member_i64(&writer, "completion_tokens", test->usage.completion);
+    json_close(&writer);
+    printf(STR_FMT "\n", STR_ARG(buf_str(&out)));
+    buf_done(&out);
+}
+
+static void show_text(const struct test *test, struct str model, uint64_t first_ms,
+                      uint64_t total_ms) {
+    printf(STR_FMT ": good; " STR_FMT " said its first word after %llu ms and was done after "
+                   "%llu ms",
+           STR_ARG(test->from->name), STR_ARG(model), (unsigned long long)first_ms,
+           (unsigned long long)total_ms);
+    if (test->usage.prompt >= 0 && test->usage.completion >= 0)
+        printf(" (%lld tokens in, %lld out)", (long long)test->usage.prompt,
+               (long long)test->usage.completion);
+    printf("\n");
+}
+
+static void on_done(struct str model, void *ctx) {
+    struct test *test = ctx;
+    uint64_t now_us = clock_mono_us();
+    first_word(test);
+    (test->json ? show_json : show_text)(test, model.len ? model : test->asked,
+                                         (test->first_us - test->start_us) / 1000,
+                                         (now_us - test->start_us) / 1000);
+    test->code = EXIT_DONE;
+    loop_stop(test->loop);
+}
+
+static void on_failed(const struct err *why, struct str reason, void *ctx) {
+    struct test *test = ctx;
+    fprintf(stderr, "weir: error: %s (" STR_FMT ")\n", why->text, STR_ARG(reason));
+    if (!test->from->key.len && test->from->key_name.len)
+        fprintf(stderr, "it has no key: export " STR_FMT "=...\n",
+                STR_ARG(test->from->key_name));
+    test->code = EXIT_FAILED;
+    loop_stop(test->loop);
+}
+
+static const struct provider_sink sink = {.on_text = on_words,
+                                          .on_thinking = on_words,
+                                          .on_tool_call = on_tool_call,
+                                          .on_usage = on_usage,
+                                          .on_opaque = on_opaque,
+                                          .on_note = on_note,
+                                          .on_approval = on_approval,
+                                          .on_done = on_done,
+                                          .on_failed = on_failed};
+
+static int ask(struct test *test, struct http_pool *pool) {
+    struct provider *provider;
+    struct err e;
+    if (!http_pool_need(pool, &e) || !team_provider_new(test->from, pool, &provider, &e))
+        return cli_fail(EXIT_FAILED, &e);
+    struct model_options options = MODEL_OPTIONS_NONE;
+    struct message message = {.role = MESSAGE_USER, .text = STR("Say: ok")};
+    struct provider_request request = {.agent = STR("test"),
+                                       .model = test->asked,
+                                       .system = STR_EMPTY,
+                                       .messages = &message,
+                                       .message_count = 1,
+                                       .options = &options,
+                                       .schema = STR_EMPTY};
+    options.output_tokens_max = TEST_TOKENS;
+    test->start_us = clock_mono_us();
+    provider_call_start(provider, test->loop, &request, &sink, test);
+    loop_run(test->loop);
+    provider_free(provider);
+    return test->code;
+}
+
+/* Named, or its own, or the first that an agent asks it for, or a small one everybody knows. */
+static struct str model_to_test(const struct config *config,
+                                const struct config_provider *provider, struct str named) {
+    if (named.len) return named;
+    if (provider->model.len) return provider->model;
+    for (size_t i = 0; i < config->agent_count; i++) {
+        if (config->agents[i].model.provider == provider) return config->agents[i].model.name;
+    }
+    if (config->model_default.provider == provider) return config->model_default.name;
+    return config_usual_model(provider->name);
+}
+
+static const struct config_provider *find_provider(const struct config *config,
+                                                   struct str name) {
+    char hint[NEAREST_HINT_BYTES];
+    struct nearest nearest;
+    nearest_init(&nearest, name);
+    for (size_t i = 0; i < config->provider_count; i++) {
+        if (str_equal(config->providers[i].name, name)) return &config->providers[i];
+        nearest_offer(&nearest, config->providers[i].name);
+    }
+    fprintf(stderr, "weir: error: no provider is called '" STR_FMT "'%s\n",
+            STR_ARG(str_head(name, 40)), nearest_hint(&nearest, hint));
+    return NULL;
+}
+
+static int test_provider(const struct config *config, struct str name, bool json) {
+    struct str named;
+    const struct config_provider *from = find_provider(config, str_split(name, '/', &named));
+    if (!from) return EXIT_USAGE;
+    struct test test = {.from = from,
+                        .asked = model_to_test(config, from, named),
+                        .json = json,
+                        .usage = {.prompt = TOKENS_UNKNOWN, .completion = TOKENS_UNKNOWN}};
+    if (!test.asked.len) {
+        fprintf(stderr, "weir: error: which model? weir provider test " STR_FMT "/MODEL\n",
+                STR_ARG(from->name));
+        return EXIT_USAGE;
+    }
+    struct http_pool *pool = http_pool_new();
+    test.loop = loop_new();
+    http_pool_add(pool, test.loop);
+    int code = ask(&test, pool);
+    http_pool_leave(pool, test.loop);
+    loop_free(test.loop);
+    http_pool_free(pool);
+    return code;
+}
+
+/* --- the command -------------------------------------------------------------------------- */
+
+static int act(bool lists, const struct provider_arguments *arguments) {
+    static const char *const own_flags[] = {"json", NULL};
+    struct config_input input = cli_input(arguments->rest_count, arguments->rest, true);
+    struct config *config;
+    struct err e;
+    int code;
+    if (!cli_config(arguments->rest_count, arguments->rest, true, usage, own_flags, &config,
+                    &code))
+        return code;
+    if (config->operand_count != (lists ? 0 : 1)) {
+        fprintf(stderr, "%s", usage);
+        code = EXIT_USAGE;
+    } else if (!config_know_providers(config, &input, &e)) {
+        code = cli_fail(EXIT_USAGE, &e);
+    } else {
+        code = lists ? list(config, arguments->json)
+                     : test_provider(config, config->operands[0], arguments->json);
+    }
+    config_free(config);
+    return code;
+}
+
+int command_provider(int arg_count, const char *const *args) {
+    bool lists = arg_count > 0 && strcmp(args[0], "list") == 0;
+    bool tests = arg_count > 0 && strcmp(args[0], "test") == 0;
+    if (!lists && !tests) {
+        bool asked = arg_count > 0 && (!strcmp(args[0], "--help") || !strcmp(args[0], "-h"));
+        fprintf(asked ? stdout : stderr, "%s", usage);
+        return asked ? EXIT_DONE : EXIT_USAGE;
+    }
+    struct provider_arguments arguments = {.rest = mem_zero((size_t)arg_count, sizeof(char *))};
+    for (int i = 1; i < arg_count; i++) {
+        if (strcmp(args[i], "--json") == 0) {
+            arguments.json = true;
+        } else {
+            arguments.rest[arguments.rest_count++] = args[i];
+        }
+    }
+    int code = act(lists, &arguments);
+    free(arguments.rest);
+    return code;
+}

@@ -1,0 +1,217 @@
+#include "base/mem.h"
+#include "cli/ask_daemon.h"
+#include "cli/cli.h"
+#include "wire/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "weir sessions [list] [--workspace W] [--user U] [--json]\n"
+    "weir sessions export ID [--workspace W] [--user U]\n"
+    "weir sessions delete ID [--workspace W] [--user U]\n\n"
+    "The conversations that the running daemon has stored: which, all events of one as JSON\n"
+    "lines, or one gone for good, also from the files. The daemon is asked over its HTTP\n"
+    "listener (listen.http) with AGENT_AUTH_TOKEN. Without --workspace and --user, list shows\n"
+    "all that the token may see; export and delete mean the token's, else workspace default\n"
+    "and user anonymous. Exit code 0: done; 1: it was tried and refused (unknown, a turn\n"
+    "runs), or nobody listens; 2: wrong usage.\n";
+
+#define ANSWER_MAX_BYTES (64 * MIB)
+#define PATH_MAX_BYTES (16 * KIB)
+
+struct sessions_arguments {
+    bool json;
+    const char *workspace, *user;
+    const char **rest; /* what is left for the configuration */
+    int rest_count;
+};
+
+/* Take the flags of this command out; the others are settings. */
+static bool take_flags(int arg_count, const char *const *args, struct sessions_arguments *ret) {
+    ret->rest = mem_zero((size_t)arg_count + 1, sizeof(char *));
+    for (int i = 0; i < arg_count; i++) {
+        bool user = strcmp(args[i], "--user") == 0;
+        bool workspace = strcmp(args[i], "--workspace") == 0;
+        if (strcmp(args[i], "--json") == 0) {
+            ret->json = true;
+        } else if (user || workspace) {
+            if (++i == arg_count) return false;
+            *(user ? &ret->user : &ret->workspace) = args[i];
+        } else {
+            ret->rest[ret->rest_count++] = args[i];
+        }
+    }
+    return true;
+}
+
+static void add_parameter(struct buf *path, const char *name, struct str value) {
+    bool first = str_find_byte(buf_str(path), '?') == path->len;
+    if (value.len == 0) return;
+    buf_append_byte(path, first ? '?' : '&');
+    buf_append(path, str_from(name));
+    buf_append_byte(path, '=');
+    ask_daemon_escape(path, value);
+}
+
+static struct str text_of(const char *text) {
+    return text ? str_from(text) : STR_EMPTY;
+}
+
+static bool write_path(const struct sessions_arguments *arguments, struct str id,
+                       const char *behind, struct buf *out, struct err *e) {
+    buf_append(out, STR("/weir/v1/sessions"));
+    if (id.len) buf_append_byte(out, '/');
+    ask_daemon_escape(out, id);
+    buf_append(out, str_from(behind));
+    add_parameter(out, "workspace", text_of(arguments->workspace));
+    add_parameter(out, "user", text_of(arguments->user));
+    return buf_ok(out) || err_set(e, ERR_INVALID_ARGUMENT, "that is too long");
+}
+
+/* --- list --------------------------------------------------------------------------------- */
+
+/* A member's text, for a person: what a terminal could obey becomes a blank. */
+static void show_member(struct json object, const char *name) {
+    struct json member = json_find(object, str_from(name));
+    struct arena *arena = arena_new(ANSWER_MAX_BYTES);
+    struct str text = STR_EMPTY;
+    if (member.kind == JSON_STRING && !json_str(member, arena, &text)) text = STR("...");
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.at[i];
+        putchar(c < 0x20 || c == 0x7F ? ' ' : c);
+    }
+    arena_free(arena);
+}
+
+static void show_page(struct json page, bool as_json) {
+    struct json_reader reader = json_enter(json_find(page, STR("sessions")));
+    struct json session;
+    while (json_next_item(&reader, &session)) {
+        if (as_json) {
+            printf(STR_FMT "\n", STR_ARG(session.raw));
+            continue;
+        }
+        show_member(session, "session_id");
+        printf("  workspace ");
+        show_member(session, "workspace");
+        printf("  user ");
+        show_member(session, "user");
+        printf("  ");
+        show_member(session, "state");
+        putchar('\n');
+    }
+}
+
+/* One page; *cursor is where it begins, then where the next one does, or empty. */
+static bool list_page(const struct config *config, const struct sessions_arguments *arguments,
+                      struct buf *cursor, struct err *e) {
+    struct buf path, body;
+    struct json page;
+    struct str next = STR_EMPTY;
+    struct arena *arena = arena_new(PATH_MAX_BYTES);
+    buf_init(&path, PATH_MAX_BYTES);
+    buf_init(&body, ANSWER_MAX_BYTES);
+    bool ok = write_path(arguments, STR_EMPTY, "?limit=1000", &path, e);
+    add_parameter(&path, "after", buf_str(cursor));
+    ok = ok && ask_daemon_whole(config, STR("GET"), buf_str(&path), STR_EMPTY, &body, e) &&
+         json_read(buf_str(&body), &page, e);
+    if (ok) {
+        show_page(page, arguments->json);
+        struct json member = json_find(page, STR("next"));
+        if (member.kind == JSON_STRING && !json_str(member, arena, &next))
+            ok = err_set(e, ERR_INTERNAL, "the daemon's cursor is too long");
+        buf_clear(cursor);
+        buf_append(cursor, next);
+    }
+    buf_done(&body);
+    buf_done(&path);
+    arena_free(arena);
+    return ok;
+}
+
+static int list(const struct config *config, const struct sessions_arguments *arguments) {
+    struct buf cursor;
+    struct err e;
+    bool ok;
+    buf_init(&cursor, KIB);
+    do {
+        ok = list_page(config, arguments, &cursor, &e);
+    } while (ok && cursor.len);
+    buf_done(&cursor);
+    return ok ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
+}
+
+/* --- export and delete -------------------------------------------------------------------- */
+
+static void show(struct str bytes, void *ctx) {
+    (void)ctx;
+    fwrite(bytes.at, 1, bytes.len, stdout);
+}
+
+static void drop(struct str bytes, void *ctx) {
+    (void)bytes;
+    (void)ctx;
+}
+
+static int act_on(const struct config *config, const struct sessions_arguments *arguments,
+                  bool erases) {
+    struct buf path;
+    struct err e;
+    buf_init(&path, PATH_MAX_BYTES);
+    bool ok =
+        write_path(arguments, config->operands[0], erases ? "" : "/export", &path, &e) &&
+        ask_daemon(config,
+                   &(struct daemon_question){.method = erases ? STR("DELETE") : STR("GET"),
+                                             .path = buf_str(&path),
+                                             .body = STR_EMPTY,
+                                             .on_body = erases ? drop : show},
+                   &e);
+    buf_done(&path);
+    if (ok && erases) printf("deleted\n");
+    return ok ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
+}
+
+/* --- the command -------------------------------------------------------------------------- */
+
+enum act { ACT_LIST, ACT_EXPORT, ACT_DELETE, ACT_COUNT };
+
+static int run(enum act act, const struct sessions_arguments *arguments) {
+    static const char *const own_flags[] = {"json", "workspace", "user", NULL};
+    struct config *config;
+    int code;
+    if (!cli_config(arguments->rest_count, arguments->rest, true, usage, own_flags, &config,
+                    &code))
+        return code;
+    bool fits = act == ACT_LIST ? config->operand_count == 0
+                                : config->operand_count == 1 && config->operands[0].len > 0;
+    if (!fits) {
+        fprintf(stderr, "%s", usage);
+        code = EXIT_USAGE;
+    } else if (act == ACT_LIST) {
+        code = list(config, arguments);
+    } else {
+        code = act_on(config, arguments, act == ACT_DELETE);
+    }
+    config_free(config);
+    return code;
+}
+
+int command_sessions(int arg_count, const char *const *args) {
+    static const char *const acts[] = {
+        [ACT_LIST] = "list", [ACT_EXPORT] = "export", [ACT_DELETE] = "delete"};
+    struct sessions_arguments arguments = {.json = false};
+    enum act act = ACT_LIST;
+    bool named = arg_count > 0 && args[0][0] != '-';
+    while (named && act < ACT_COUNT && strcmp(args[0], acts[act]) != 0) act++;
+    bool well = act < ACT_COUNT && take_flags(arg_count - named, args + named, &arguments);
+    int code = EXIT_USAGE;
+    if (well) {
+        code = run(act, &arguments);
+    } else {
+        fprintf(stderr, "%s", usage);
+    }
+    free(arguments.rest);
+    return code;
+}

@@ -1,0 +1,155 @@
+#include "base/mem.h"
+#include "cli/ask_daemon.h"
+#include "cli/cli.h"
+#include "wire/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] =
+    "weir usage [--by day|agent|model|workspace] [--from DAY] [--to DAY] [--json]\n"
+    "           [--workspace NAME] [--agent SLUG] [--model NAME]\n\n"
+    "What model calls came to: this month by day, or the days named, such as 2026-01-31 "
+    "(UTC).\n"
+    "The running daemon is asked, over its HTTP listener (listen.http) with AGENT_AUTH_TOKEN: "
+    "it\n"
+    "alone may read its store, and knows what is not in the tables yet. A cost that is not\n"
+    "known is in no sum and said beside it. Exit code 0: here it is; 1: nobody listens, or "
+    "the\n"
+    "daemon refuses; 2: wrong usage.\n";
+
+#define ANSWER_MAX_BYTES (64 * MIB)
+#define PATH_MAX_BYTES (16 * KIB)
+#define NAME_MAX_BYTES (64 * KIB)
+
+/* The flags that are the question's parameters. */
+static const char *const own_flags[] = {"json",      "by",    "from",  "to",
+                                        "workspace", "agent", "model", NULL};
+
+struct usage_arguments {
+    bool json;
+    struct buf path;
+    const char **rest; /* what is left for the configuration */
+    int rest_count;
+};
+
+static bool is_parameter(const char *arg) {
+    for (size_t i = 1; own_flags[i]; i++) {
+        if (strncmp(arg, "--", 2) == 0 && strcmp(arg + 2, own_flags[i]) == 0) return true;
+    }
+    return false;
+}
+
+static void add_parameter(struct buf *path, const char *name, const char *value) {
+    buf_append_byte(path, str_find_byte(buf_str(path), '?') < path->len ? '&' : '?');
+    buf_printf(path, "%s=", name);
+    ask_daemon_escape(path, str_from(value));
+}
+
+/* Take the flags of this command out; the others are settings. */
+static bool take_flags(int arg_count, const char *const *args, struct usage_arguments *ret) {
+    ret->rest = mem_zero((size_t)arg_count + 1, sizeof(char *));
+    buf_append(&ret->path, STR("/weir/v1/usage"));
+    for (int i = 0; i < arg_count; i++) {
+        if (strcmp(args[i], "--json") == 0) {
+            ret->json = true;
+        } else if (is_parameter(args[i])) {
+            if (i + 1 == arg_count) return false;
+            add_parameter(&ret->path, args[i] + 2, args[i + 1]);
+            i++;
+        } else {
+            ret->rest[ret->rest_count++] = args[i];
+        }
+    }
+    return buf_ok(&ret->path);
+}
+
+/* --- as a table --------------------------------------------------------------------------- */
+
+/* A member's text, for a person: what a terminal could obey becomes a blank. */
+static struct str member(struct json object, struct str name, struct arena *arena) {
+    struct json value = json_find(object, name);
+    struct str text = value.raw;
+    if (value.kind == JSON_NULL) return STR("-");
+    if (value.kind != JSON_STRING) return text;
+    if (!json_str(value, arena, &text) || !arena_str(arena, text, &text)) return STR("...");
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.at[i];
+        if (c < 0x20 || c == 0x7F) ((char *)(uintptr_t)text.at)[i] = ' ';
+    }
+    return text.len ? text : STR("-");
+}
+
+static void add_line(struct json sum, struct str name, struct buf *out) {
+    struct arena *arena = arena_new(NAME_MAX_BYTES);
+    buf_printf(out, "%-24.*s", STR_ARG(name));
+    static const char *const counts[] = {"calls", "prompt_tokens", "completion_tokens"};
+    for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+        buf_printf(out, " %10.*s", STR_ARG(member(sum, str_from(counts[i]), arena)));
+    }
+    buf_printf(out, "  " STR_FMT "\n", STR_ARG(member(sum, STR("cost"), arena)));
+    arena_free(arena);
+}
+
+static bool show(struct str body, struct buf *out, struct err *e) {
+    struct json answer, sum;
+    if (!json_read(body, &answer, e)) return err_add(e, "read the daemon's answer");
+    struct arena *names = arena_new(NAME_MAX_BYTES);
+    struct str by = member(answer, STR("by"), names);
+    struct json_reader reader = json_enter(json_find(answer, STR("usage")));
+    buf_printf(out, "%-24.*s %10s %10s %10s  %s\n", STR_ARG(by), "calls", "in", "out", "cost");
+    while (json_next_item(&reader, &sum)) {
+        struct arena *arena = arena_new(NAME_MAX_BYTES);
+        add_line(sum, member(sum, by, arena), out);
+        arena_free(arena);
+    }
+    add_line(json_find(answer, STR("total")), STR("all"), out);
+    struct json unknown =
+        json_find(json_find(answer, STR("total")), STR("calls_tokens_unknown"));
+    int64_t calls;
+    if (json_i64(unknown, &calls) && calls > 0)
+        buf_printf(out, "(tokens of %lld call%s are not known)\n", (long long)calls,
+                   calls == 1 ? "" : "s");
+    arena_free(names);
+    return true;
+}
+
+/* --- the command -------------------------------------------------------------------------- */
+
+static int ask(const struct config *config, const struct usage_arguments *arguments) {
+    struct buf body, out;
+    struct err e;
+    buf_init(&body, ANSWER_MAX_BYTES);
+    buf_init(&out, ANSWER_MAX_BYTES);
+    bool ok =
+        ask_daemon_whole(config, STR("GET"), buf_str(&arguments->path), STR_EMPTY, &body, &e) &&
+        (arguments->json || show(buf_str(&body), &out, &e));
+    if (ok && arguments->json) buf_append_byte(&body, '\n');
+    if (ok) printf(STR_FMT, STR_ARG(buf_str(arguments->json ? &body : &out)));
+    buf_done(&out);
+    buf_done(&body);
+    return ok ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
+}
+
+int command_usage(int arg_count, const char *const *args) {
+    struct usage_arguments arguments = {.json = false};
+    struct config *config;
+    int code = EXIT_USAGE;
+    buf_init(&arguments.path, PATH_MAX_BYTES);
+    if (!take_flags(arg_count, args, &arguments)) {
+        fprintf(stderr, "%s", usage);
+    } else if (cli_config(arguments.rest_count, arguments.rest, true, usage, own_flags, &config,
+                          &code)) {
+        code = EXIT_USAGE;
+        if (config->operand_count == 0) {
+            code = ask(config, &arguments);
+        } else {
+            fprintf(stderr, "%s", usage);
+        }
+        config_free(config);
+    }
+    buf_done(&arguments.path);
+    free(arguments.rest);
+    return code;
+}

@@ -1,0 +1,442 @@
+/* The providers: those that the file lists, and those that everybody knows by name. */
+#include "daemon/config_build.h"
+
+#include "base/nearest.h"
+
+#include <stdio.h>
+
+/* What `kind:` may say: our own player of scripts, and the dialects (provider/dialect.h). */
+static const char *const kinds[] = {"scripted",  "openai", "openai-responses",
+                                    "anthropic", "gemini", NULL};
+
+/* Providers that need not be listed. Variables: the first one set counts. */
+static const struct known {
+    const char *name, *kind;
+    const char *base_url; /* NULL: the vendor's own, which the dialect knows */
+    const char *key_env[2], *url_env[2];
+    const char *models[5]; /* how the names of its models begin */
+    const char *usual;     /* a small model of it, for trying; NULL: nobody can know */
+} known[] = {
+    {.name = "scripted", .kind = "scripted"},
+    {.name = "openai",
+     .usual = "gpt-5-mini",
+     .kind = "openai",
+     .key_env = {"OPENAI_API_KEY"},
+     .url_env = {"OPENAI_BASE_URL", "CRAWBL_OPENAI_BASE_URL"},
+     .models = {"gpt-", "chatgpt-", "o1", "o3", "o4"}},
+    {.name = "anthropic",
+     .usual = "claude-haiku-4-5",
+     .kind = "anthropic",
+     .key_env = {"ANTHROPIC_API_KEY"},
+     .url_env = {"ANTHROPIC_BASE_URL"},
+     .models = {"claude-"}},
+    {.name = "gemini",
+     .usual = "gemini-2.5-flash",
+     .kind = "gemini",
+     .key_env = {"GEMINI_API_KEY", "GOOGLE_API_KEY"},
+     .models = {"gemini-"}},
+    {.name = "openrouter",
+     .usual = "openai/gpt-5-mini",
+     .kind = "openai",
+     .base_url = "https://openrouter.ai/api/v1",
+     .key_env = {"OPENROUTER_API_KEY"}},
+    {.name = "ollama",
+     .kind = "openai",
+     .base_url = "http://127.0.0.1:11434/v1",
+     .url_env = {"OLLAMA_HOST", "OLLAMA_BASE_URL"}},
+    {.name = "lmstudio", .kind = "openai", .base_url = "http://127.0.0.1:1234/v1"},
+    {.name = "vllm", .kind = "openai", .base_url = "http://127.0.0.1:8000/v1"},
+    {.name = "llamacpp", .kind = "openai", .base_url = "http://127.0.0.1:8080/v1"},
+};
+
+#define OLLAMA_PORT ":11434"
+
+static const struct known *find_known(struct str name) {
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        if (str_equal(name, str_from(known[i].name))) return &known[i];
+    }
+    return NULL;
+}
+
+struct str config_vendor_of(struct str model) {
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        for (size_t m = 0; m < ARRAY_LEN(known[i].models) && known[i].models[m]; m++) {
+            if (str_starts(model, str_from(known[i].models[m]))) return str_from(known[i].name);
+        }
+    }
+    return STR_EMPTY;
+}
+
+void config_offer_providers(const struct config *config, struct nearest *nearest) {
+    for (size_t i = 0; i < config->provider_count; i++)
+        nearest_offer(nearest, config->providers[i].name);
+    for (size_t i = 0; i < ARRAY_LEN(known); i++)
+        nearest_offer(nearest, str_from(known[i].name));
+}
+
+static bool too_large(struct err *e) {
+    return err_set(e, ERR_TOO_LARGE, "the settings are too large");
+}
+
+/* --- where it is -------------------------------------------------------------------------- */
+
+/* The part between "://" and the path. */
+static struct str host_of(struct str url) {
+    struct str rest = str_skip(url, str_find(url, STR("://")) + 3);
+    return str_head(rest, str_find_byte(rest, '/'));
+}
+
+/* Kept without the slash at its end. The text is not repeated: it may hold what it must not. */
+static bool keep_url(struct config *config, struct str url, struct str *ret, struct err *e) {
+    while (str_ends(url, STR("/"))) url.len--;
+    if (!str_starts(url, STR("http://")) && !str_starts(url, STR("https://")))
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "it is no address; write it like https://host/v1");
+    for (size_t i = 0; i < url.len; i++) {
+        if (url.at[i] <= ' ' || url.at[i] > '~')
+            return err_set(e, ERR_INVALID_ARGUMENT,
+                           "it holds a space or a character that no address has");
+    }
+    struct str host = host_of(url);
+    if (host.len == 0) return err_set(e, ERR_INVALID_ARGUMENT, "it names no host");
+    if (str_find_byte(host, '@') < host.len)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "a password cannot stand in an address; use key_env or key_file");
+    if (str_find_byte(url, '?') < url.len || str_find_byte(url, '#') < url.len)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "'?' and '#' cannot stand in it; put what follows '?' under `query`");
+    return arena_str(config->arena, url, ret) || too_large(e);
+}
+
+static bool has_port(struct str host) {
+    size_t bracket = str_find_byte(host, ']');
+    struct str rest = str_skip(host, bracket < host.len ? bracket : 0);
+    return str_find_byte(rest, ':') < rest.len;
+}
+
+/* OLLAMA_HOST is made for its server: "0.0.0.0", ":11434", "host:port" or a whole address. */
+static bool keep_ollama(struct config *config, struct str text, struct str *ret,
+                        struct err *e) {
+    struct buf url;
+    bool whole = str_find(text, STR("://")) < text.len;
+    while (str_ends(text, STR("/"))) text.len--;
+    struct str host = whole ? text : str_head(text, str_find_byte(text, '/'));
+    buf_init(&url, KIB);
+    if (!whole) {
+        struct str everywhere = STR("0.0.0.0");
+        buf_append(&url, STR("http://"));
+        if (str_starts(host, everywhere)) host = str_skip(host, everywhere.len);
+        if (host.len == 0 || host.at[0] == ':') buf_append(&url, STR("127.0.0.1"));
+    }
+    buf_append(&url, host);
+    if (!whole && !has_port(host)) buf_append(&url, STR(OLLAMA_PORT));
+    if (!str_ends(text, STR("/v1"))) buf_append(&url, STR("/v1"));
+    bool done = buf_ok(&url) ? keep_url(config, buf_str(&url), ret, e) : too_large(e);
+    buf_done(&url);
+    return done;
+}
+
+/* What its variables say, else what everybody knows. */
+static bool find_url(struct config *config, const struct config_input *input,
+                     const struct known *from, struct str *ret, struct err *e) {
+    for (size_t i = 0; i < ARRAY_LEN(from->url_env) && from->url_env[i]; i++) {
+        struct str value = config_env(input, from->url_env[i]);
+        if (!value.at) continue;
+        bool ollama = strcmp(from->name, "ollama") == 0;
+        return (ollama ? keep_ollama : keep_url)(config, value, ret, e) ||
+               err_add(e, "%s", from->url_env[i]);
+    }
+    if (from->base_url) *ret = str_from(from->base_url);
+    return true;
+}
+
+/* --- its key ------------------------------------------------------------------------------ */
+
+/* A key that goes through the net in the clear is a key of whoever listens. */
+static void warn_of_clear_key(struct config *config, const struct config_provider *provider) {
+    static const char *const near[] = {"127.", "localhost", "[::1]"};
+    struct str host = host_of(provider->base_url);
+    if (!provider->key.len || !str_starts(provider->base_url, STR("http://"))) return;
+    for (size_t i = 0; i < ARRAY_LEN(near); i++) {
+        if (str_starts(host, str_from(near[i]))) return;
+    }
+    config_warn(config,
+                "the key of provider '" STR_FMT "' is sent to " STR_FMT
+                " without encryption; use https://",
+                STR_ARG(provider->name), STR_ARG(host));
+}
+
+static bool find_key(struct config *config, const struct config_input *input,
+                     struct config_provider *provider, const struct config_key_names *names,
+                     struct err *e) {
+    if (names->count) provider->key_name = names->names[0];
+    if (!config_find_key(config, input, names, &provider->key, &provider->key_source, e))
+        return false;
+    warn_of_clear_key(config, provider);
+    return true;
+}
+
+static struct config_key_names known_keys(const struct known *from) {
+    struct config_key_names names = {.file = STR_EMPTY};
+    for (size_t i = 0; i < ARRAY_LEN(from->key_env) && from->key_env[i]; i++)
+        names.names[names.count++] = str_from(from->key_env[i]);
+    return names;
+}
+
+/* --- by name ------------------------------------------------------------------------------ */
+
+static struct config_provider blank_provider(struct str name) {
+    return (struct config_provider){.name = name,
+                                    .base_url = STR_EMPTY,
+                                    .model = STR_EMPTY,
+                                    .query = STR_EMPTY,
+                                    .key = STR_EMPTY,
+                                    .key_source = STR_EMPTY,
+                                    .key_name = STR_EMPTY,
+                                    .key_header = STR_EMPTY,
+                                    .connect_ms = CONFIG_UNSET,
+                                    .first_byte_ms = CONFIG_UNSET,
+                                    .stall_ms = CONFIG_UNSET,
+                                    .total_ms = CONFIG_UNSET,
+                                    .retries = CONFIG_UNSET};
+}
+
+static struct config_provider *find_listed(struct config *config, struct str name) {
+    struct config_provider *providers = (struct config_provider *)config->providers;
+    for (size_t i = 0; i < config->provider_count; i++) {
+        if (str_equal(providers[i].name, name)) return &providers[i];
+    }
+    return NULL;
+}
+
+/* A place for one more, filled with `from`; NULL: there is none, and why. */
+static struct config_provider *
+next_provider(struct config *config, const struct config_provider *from, struct err *e) {
+    struct config_provider *providers = (struct config_provider *)config->providers;
+    if (config->provider_count == CONFIG_PROVIDERS_MAX) {
+        err_set(e, ERR_TOO_LARGE, "there are more than %d providers", CONFIG_PROVIDERS_MAX);
+        return NULL;
+    }
+    if (!providers) {
+        providers = arena_alloc(config->arena, CONFIG_PROVIDERS_MAX * sizeof(*providers));
+        config->providers = providers;
+    }
+    if (!providers) {
+        too_large(e);
+        return NULL;
+    }
+    struct config_provider *kept = &providers[config->provider_count++];
+    *kept = *from;
+    return kept;
+}
+
+bool config_provider_get(struct config *config, const struct config_input *input,
+                         struct str name, struct config_provider **ret, struct err *e) {
+    *ret = find_listed(config, name);
+    const struct known *from = find_known(name);
+    if (*ret || !from) return true;
+    struct config_key_names keys = known_keys(from);
+    struct config_provider provider = blank_provider(str_from(from->name));
+    provider.kind = str_from(from->kind);
+    if (!find_url(config, input, from, &provider.base_url, e)) return false;
+    *ret = next_provider(config, &provider, e); /* before its key: freed with it */
+    return *ret && find_key(config, input, *ret, &keys, e);
+}
+
+bool config_know_providers(struct config *config, const struct config_input *input,
+                           struct err *e) {
+    struct config_provider *provider;
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        if (!config_provider_get(config, input, str_from(known[i].name), &provider, e))
+            return false;
+    }
+    return true;
+}
+
+struct str config_usual_model(struct str provider) {
+    const struct known *from = find_known(provider);
+    return from && from->usual ? str_from(from->usual) : STR_EMPTY;
+}
+
+/* --- in the file -------------------------------------------------------------------------- */
+
+struct provider_nodes {
+    struct config_provider provider;
+    const struct yaml *kind, *base_url, *headers;
+    struct str key_env, key_file;
+    uint64_t connect_us, first_byte_us, stall_us, total_us;
+};
+
+#define FIELD(key, type, member, required)                                                     \
+    { key, YAML_##type, offsetof(struct provider_nodes, member), required }
+
+static const struct yaml_field fields[] = {
+    FIELD("name", NAME, provider.name, true),
+    FIELD("kind", NODE, kind, false),
+    FIELD("base_url", NODE, base_url, false),
+    FIELD("model", TEXT, provider.model, false),
+    FIELD("key_env", NAME, key_env, false),
+    FIELD("key_file", TEXT, key_file, false),
+    FIELD("key_header", NAME, provider.key_header, false),
+    FIELD("query", TEXT, provider.query, false),
+    FIELD("headers", NODE, headers, false),
+    FIELD("connect", DURATION, connect_us, false),
+    FIELD("first_byte", DURATION, first_byte_us, false),
+    FIELD("stall", DURATION, stall_us, false),
+    FIELD("total", DURATION, total_us, false),
+    FIELD("retries", COUNT, provider.retries, false),
+};
+
+/* Headers that the request itself makes. */
+static const char *const own_headers[] = {"host", "content-length", "transfer-encoding",
+                                          "connection", NULL};
+
+static bool is_token(struct str name) {
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.at[i];
+        bool good = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+                    (c >= 'A' && c <= 'Z') || c == '-' || c == '_';
+        if (!good) return false;
+    }
+    return name.len > 0;
+}
+
+static bool read_header(const struct yaml *node, struct config_header *ret, struct err *e) {
+    if (!is_token(node->key))
+        return yaml_err_key(e, node, "'" STR_FMT "' is no name of a header",
+                            STR_ARG(str_head(node->key, 40)));
+    for (size_t i = 0; own_headers[i]; i++) {
+        if (str_equal_nocase(node->key, str_from(own_headers[i])))
+            return yaml_err_key(e, node, "the header '%s' is made by the request itself",
+                                own_headers[i]);
+    }
+    ret->name = node->key;
+    if (!yaml_value(node, YAML_TEXT, &ret->value, e)) return false;
+    for (size_t i = 0; i < ret->value.len; i++) {
+        unsigned char byte = (unsigned char)ret->value.at[i];
+        if (byte < ' ' || byte > '~')
+            return yaml_err(e, node, "this value holds a character that no header carries");
+    }
+    return true;
+}
+
+static bool read_headers(const struct yaml *map, struct config_provider *ret, struct err *e) {
+    if (!config_want(map, YAML_MAP, "headers as a map, such as {x-team: blue}", e))
+        return false;
+    struct config_header *headers =
+        arena_alloc(map->document->arena, map->count * sizeof(*headers));
+    if (!headers) return yaml_err(e, map, "this map is too large");
+    for (const struct yaml *node = map->first; node; node = node->next) {
+        if (!read_header(node, &headers[ret->header_count++], e)) return false;
+    }
+    ret->headers = headers;
+    return true;
+}
+
+/* Its own word, else that of the known one of this name. */
+static bool read_kind(const struct yaml *node, const struct provider_nodes *nodes,
+                      struct str *ret, struct err *e) {
+    const struct known *from = find_known(nodes->provider.name);
+    unsigned kind;
+    if (!nodes->kind) {
+        if (from) *ret = str_from(from->kind);
+        return from || yaml_err(e, node,
+                                "provider '" STR_FMT "' needs the key 'kind': openai (and all "
+                                "that speak it), openai-responses, anthropic, gemini, scripted",
+                                STR_ARG(nodes->provider.name));
+    }
+    if (!config_choice(nodes->kind, kinds, &kind, e)) return false;
+    *ret = str_from(kinds[kind]);
+    return true;
+}
+
+static bool read_base_url(struct config *config, const struct config_input *input,
+                          const struct yaml *node, const struct provider_nodes *nodes,
+                          struct str *ret, struct err *e) {
+    const struct known *from = find_known(nodes->provider.name);
+    struct err why;
+    struct str text;
+    if (nodes->base_url) {
+        if (!yaml_value(nodes->base_url, YAML_TEXT, &text, e)) return false;
+        return keep_url(config, text, ret, &why) ||
+               yaml_err(e, nodes->base_url, "base_url: %s", why.text);
+    }
+    return !from || find_url(config, input, from, ret, &why) ||
+           yaml_err(e, node, "%s", why.text);
+}
+
+/* Which variables count: those that are named, else those of the known one of this name. A
+ * server that nobody knows is not sent the key of a vendor. */
+static struct config_key_names wanted_keys(const struct provider_nodes *nodes,
+                                           const struct config_provider *provider) {
+    const struct known *from = find_known(provider->name);
+    if (nodes->key_env.len)
+        return (struct config_key_names){.names = {nodes->key_env}, .count = 1};
+    if (!from && !provider->base_url.len) from = find_known(provider->kind);
+    if (!from && str_equal(provider->kind, STR("openai-responses")) && !provider->base_url.len)
+        from = find_known(STR("openai"));
+    return from ? known_keys(from) : (struct config_key_names){.file = STR_EMPTY};
+}
+
+static bool read_provider_key(struct config *config, const struct config_input *input,
+                              const struct yaml *node, const struct provider_nodes *nodes,
+                              struct config_provider *provider, struct err *e) {
+    struct config_key_names names = wanted_keys(nodes, provider);
+    struct err why;
+    struct buf room;
+    buf_init(&room, 64 * KIB);
+    names.file =
+        nodes->key_file.len ? config_from_folder(config, nodes->key_file, &room) : STR_EMPTY;
+    bool done = find_key(config, input, provider, &names, &why);
+    buf_done(&room);
+    if (done) return true;
+    const struct yaml *file = yaml_find(node, STR("key_file"));
+    return yaml_err(e, file ? file : node, "%s", why.text);
+}
+
+static uint64_t to_ms(uint64_t us) {
+    return us == CONFIG_UNSET ? us : us / 1000;
+}
+
+static bool read_provider(struct config *config, const struct config_input *input,
+                          const struct yaml *node, struct err *e) {
+    struct provider_nodes nodes = {.provider = blank_provider(STR_EMPTY),
+                                   .key_env = STR_EMPTY,
+                                   .key_file = STR_EMPTY,
+                                   .connect_us = CONFIG_UNSET,
+                                   .first_byte_us = CONFIG_UNSET,
+                                   .stall_us = CONFIG_UNSET,
+                                   .total_us = CONFIG_UNSET};
+    struct config_provider *provider = &nodes.provider;
+    if (!yaml_fields(node, "a provider", fields, ARRAY_LEN(fields), &nodes, e)) return false;
+    if (str_find_byte(provider->name, '/') < provider->name.len)
+        return yaml_err(e, yaml_find(node, STR("name")),
+                        "a provider's name holds no '/': models are called provider/model");
+    if (find_listed(config, provider->name))
+        return yaml_err(e, node, "a second provider '" STR_FMT "'; give it another name",
+                        STR_ARG(provider->name));
+    if (!read_kind(node, &nodes, &provider->kind, e) ||
+        !read_base_url(config, input, node, &nodes, &provider->base_url, e) ||
+        (nodes.headers && !read_headers(nodes.headers, provider, e)))
+        return false;
+    if (provider->retries != CONFIG_UNSET && provider->retries > 10)
+        return yaml_err(e, yaml_find(node, STR("retries")), "more than 10 retries help nobody");
+    provider->connect_ms = to_ms(nodes.connect_us);
+    provider->first_byte_ms = to_ms(nodes.first_byte_us);
+    provider->stall_ms = to_ms(nodes.stall_us);
+    provider->total_ms = to_ms(nodes.total_us);
+    provider->listed = true;
+    provider->at = node;
+    struct config_provider *kept = next_provider(config, provider, e);
+    if (!kept) return yaml_err(e, node, "there are too many providers");
+    return read_provider_key(config, input, node, &nodes, kept, e);
+}
+
+bool config_read_providers(struct config *config, const struct config_input *input,
+                           const struct yaml *node, struct err *e) {
+    if (!config_want(node, YAML_LIST, "a list of providers", e)) return false;
+    for (const struct yaml *item = node->first; item; item = item->next) {
+        if (!read_provider(config, input, item, e) && !config_goes_on(config, e)) return false;
+    }
+    return true;
+}

@@ -1,0 +1,100 @@
+/* The lists that were read, shown without their secrets. */
+#include "daemon/config_build.h"
+
+static void append_model(const struct config_model *model, struct buf *out) {
+    if (!model->provider) return;
+    buf_append(out, model->provider->name);
+    if (model->name.len) buf_printf(out, "/" STR_FMT, STR_ARG(model->name));
+}
+
+static void print_provider(const struct config_provider *provider, struct buf *out) {
+    buf_printf(out, "providers." STR_FMT " = " STR_FMT, STR_ARG(provider->name),
+               STR_ARG(provider->kind));
+    if (provider->base_url.len) buf_printf(out, " at " STR_FMT, STR_ARG(provider->base_url));
+    if (provider->model.len) buf_printf(out, ", model " STR_FMT, STR_ARG(provider->model));
+    if (provider->query.len) buf_append(out, STR(", query set"));
+    for (size_t i = 0; i < provider->header_count; i++)
+        buf_printf(out, ", header " STR_FMT " set", STR_ARG(provider->headers[i].name));
+    if (provider->key.len) {
+        buf_printf(out, ", key set (" STR_FMT ")", STR_ARG(provider->key_source));
+    } else if (provider->key_name.len) {
+        buf_printf(out, ", key not set (" STR_FMT ")", STR_ARG(provider->key_name));
+    }
+    buf_append_byte(out, '\n');
+}
+
+static void print_tools(const struct config_agent *agent, struct buf *out) {
+    static const char *const marks[] = {[CONFIG_TOOL_ALLOW] = "",
+                                        [CONFIG_TOOL_ASK] = " (asks)",
+                                        [CONFIG_TOOL_HIDDEN] = " (hidden)"};
+    if (agent->all_tools) return;
+    buf_printf(out, "agents." STR_FMT ".tools = ", STR_ARG(agent->slug));
+    for (size_t i = 0; i < agent->tool_count; i++)
+        buf_printf(out, "%s" STR_FMT "%s", i ? ", " : "", STR_ARG(agent->tools[i].name),
+                   marks[agent->tools[i].policy]);
+    buf_append(out, agent->tool_count ? STR("\n") : STR("none\n"));
+}
+
+static void print_agent(const struct config_agent *agent, struct buf *out) {
+    buf_printf(out, "agents." STR_FMT ".model = ", STR_ARG(agent->slug));
+    append_model(&agent->model, out);
+    for (size_t i = 0; i < agent->fallback_count; i++) {
+        buf_append(out, STR(", then "));
+        append_model(&agent->fallback[i], out);
+    }
+    buf_append_byte(out, '\n');
+    print_tools(agent, out);
+}
+
+/* With as many digits as it takes, at least two. */
+static void append_dollars(int64_t nano, struct buf *out) {
+    int64_t fraction = nano % 1000000000;
+    int digits = 9;
+    while (digits > 2 && fraction % 10 == 0) {
+        fraction /= 10;
+        digits--;
+    }
+    buf_printf(out, "$%lld.%0*lld", (long long)(nano / 1000000000), digits,
+               (long long)fraction);
+}
+
+static void print_price(const struct price *price, struct buf *out) {
+    buf_printf(out, "prices." STR_FMT " = input ", STR_ARG(price->model));
+    append_dollars(price->input, out);
+    buf_append(out, STR(", output "));
+    append_dollars(price->output, out);
+    if (price->cached != TOKENS_UNKNOWN) {
+        buf_append(out, STR(", cached "));
+        append_dollars(price->cached, out);
+    }
+    buf_append(out, STR(" for a million tokens\n"));
+}
+
+static void print_budget(const struct budget *budget, struct buf *out) {
+    buf_printf(out, "budgets." STR_FMT,
+               STR_ARG(budget->workspace.len ? budget->workspace : STR("each workspace")));
+    if (budget->agent.len) buf_printf(out, "." STR_FMT, STR_ARG(budget->agent));
+    buf_append(out, budget->period == BUDGET_DAY ? STR(" a day = ") : STR(" a month = "));
+    if (budget->tokens_max) {
+        buf_printf(out, "%lld tokens\n", (long long)budget->tokens_max);
+    } else {
+        append_dollars(budget->cost_nano_max, out);
+        buf_append_byte(out, '\n');
+    }
+}
+
+void config_print_lists(const struct config *config, struct buf *out) {
+    for (size_t i = 0; i < config->provider_count; i++)
+        print_provider(&config->providers[i], out);
+    for (size_t i = 0; i < config->agent_count; i++) print_agent(&config->agents[i], out);
+    if (config->tools.web_search.backend.len)
+        buf_printf(out, "tools.web_search = " STR_FMT "%s\n",
+                   STR_ARG(config->tools.web_search.backend),
+                   config->tools.web_search.key.len ? ", key set" : "");
+    if (config->tools.files.root.len)
+        buf_printf(out, "tools.files = " STR_FMT "\n", STR_ARG(config->tools.files.root));
+    for (size_t i = 0; i < config->tools.off_count; i++)
+        buf_printf(out, "tools." STR_FMT " = off\n", STR_ARG(config->tools.off[i].name));
+    for (size_t i = 0; i < config->price_count; i++) print_price(&config->prices[i], out);
+    for (size_t i = 0; i < config->budget_count; i++) print_budget(&config->budgets[i], out);
+}

@@ -1,0 +1,126 @@
+#include "daemon/nimi.h"
+
+#include "base/mem.h"
+#include "daemon/daemon.h"
+#include "proto/health.pb.h"
+#include "proto/nimi.pb.h"
+
+#include <stdlib.h>
+
+#define FIRST_PACKET_MS 60000
+#define IDLE_MS 30000
+#define TOTAL_MS 120000
+
+/* --- a worker's share --------------------------------------------------------------------- */
+
+static size_t reflect(struct nimi_share *share) {
+    share->reflection = reflection_new();
+    reflection_add(share->reflection, nimi_descriptor);
+    reflection_add(share->reflection, grpc_health_descriptor);
+    reflection_services(share->reflection, &share->services[NIMI_SITE_SERVICES]);
+    reflection_list(share->reflection, share->services, ARRAY_LEN(share->services));
+    return REFLECTION_SERVICES;
+}
+
+struct nimi_share *nimi_share_new(const struct nimi_share_options *options) {
+    struct nimi_share *share = MEM_NEW(struct nimi_share);
+    size_t service_count = NIMI_SITE_SERVICES;
+    nimi_desk_init(&share->desk, options->settings, options->host, options->runtime);
+    nimi_services(&share->desk, share->services);
+    share->health = health_new();
+    health_set(share->health, STR(""), HEALTH_NOT_SERVING);
+    for (size_t i = 0; i < NIMI_SERVICES; i++)
+        health_set(share->health, share->services[i].name, HEALTH_NOT_SERVING);
+    share->services[NIMI_SITE_HEALTH] = health_service(share->health);
+    if (options->reflection) service_count += reflect(share);
+    share->grpc = rpc_site_new(options->loop, share->services, service_count);
+    rpc_site_stall_limit(share->grpc, options->settings->stall_ms);
+    nimi_health_table(&share->desk, &share->table);
+    share->tables[0] = &share->table;
+    share->http = route_site_new(options->loop, share->tables, ARRAY_LEN(share->tables));
+    return share;
+}
+
+void nimi_share_free(struct nimi_share *share) {
+    if (!share) return;
+    route_site_free(share->http);
+    rpc_site_free(share->grpc);
+    reflection_free(share->reflection);
+    health_free(share->health);
+    nimi_desk_done(&share->desk);
+    free(share);
+}
+
+void nimi_share_use(struct nimi_share *share, const struct nimi_settings *settings) {
+    share->desk.settings = settings;
+}
+
+void nimi_share_serving(struct nimi_share *share) {
+    health_set_all(share->health, HEALTH_SERVING);
+}
+
+/* What only reads is still let in: the lifecycle interceptor decides. */
+void nimi_share_stopping(struct nimi_share *share) {
+    health_set_all(share->health, HEALTH_NOT_SERVING);
+    rpc_site_warn(share->grpc);
+    route_site_stop(share->http);
+}
+
+void nimi_share_cut(struct nimi_share *share) {
+    rpc_site_cut(share->grpc);
+    route_site_cut(share->http);
+}
+
+/* --- settings ----------------------------------------------------------------------------- */
+
+static bool has_credential(const struct config_provider *provider) {
+    return provider->key.len || provider->key_source.len || !provider->key_name.len;
+}
+
+static struct nimi_connector connector_of(const struct config_connector *from,
+                                          const struct config *config,
+                                          const struct team *team) {
+    return (struct nimi_connector){.id = from->id,
+                                   .provider =
+                                       team->providers[from->provider - config->providers],
+                                   .owner = from->owner,
+                                   .endpoint = from->provider->base_url,
+                                   .local = from->local,
+                                   .enabled = from->enabled,
+                                   .has_credential = has_credential(from->provider),
+                                   .models = from->models,
+                                   .model_count = from->model_count};
+}
+
+/* A script plays any model; anybody else the one that the agent has. */
+static struct nimi_connector first_agents(const struct team *team) {
+    const struct agent *agent = &team->agents[0];
+    bool scripted = str_equal(str_from(agent->provider->kind->name), STR("scripted"));
+    return (struct nimi_connector){.id = STR("local"),
+                                   .provider = agent->provider,
+                                   .local = true,
+                                   .enabled = true,
+                                   .has_credential = true,
+                                   .models = &agent->model,
+                                   .model_count = scripted ? 0 : 1};
+}
+
+void nimi_settings_init(struct nimi_settings *ret, const struct config *config,
+                        const struct team *team) {
+    size_t count = config->connector_count ? config->connector_count : 1;
+    struct nimi_connector *connectors = mem_zero(count, sizeof(struct nimi_connector));
+    for (size_t i = 0; i < config->connector_count; i++)
+        connectors[i] = connector_of(&config->connectors[i], config, team);
+    if (!config->connector_count) connectors[0] = first_agents(team);
+    *ret = (struct nimi_settings){.connectors = connectors,
+                                  .connector_count = count,
+                                  .allow_loopback = config->nimi.allow_loopback,
+                                  .version = STR(WEIR_VERSION),
+                                  .message_max_bytes = config->limits.message_bytes,
+                                  .stall_ms = config->limits.write_stall_ms,
+                                  .text = {FIRST_PACKET_MS, IDLE_MS, TOTAL_MS}};
+}
+
+void nimi_settings_done(struct nimi_settings *settings) {
+    free((void *)(uintptr_t)settings->connectors); /* ours */
+}

@@ -1,0 +1,701 @@
+#include "daemon/config.h"
+
+#include "helper/assert_str.h"
+
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* A settings file, and a file that it names, of this test's own. */
+struct folder {
+    char path[64], file[96], other[96], agent[96];
+};
+
+static int make_folder(void **state) {
+    struct folder *folder = mem_zero(1, sizeof(*folder));
+    strcpy(folder->path, "/tmp/weir-lists-test-XXXXXX");
+    if (!mkdtemp(folder->path)) return -1;
+    snprintf(folder->file, sizeof(folder->file), "%s/weir.yaml", folder->path);
+    snprintf(folder->other, sizeof(folder->other), "%s/other", folder->path);
+    snprintf(folder->agent, sizeof(folder->agent), "%s/agent.yaml", folder->path);
+    *state = folder;
+    return 0;
+}
+
+static int drop_folder(void **state) {
+    struct folder *folder = *state;
+    unlink(folder->file);
+    unlink(folder->other);
+    unlink(folder->agent);
+    rmdir(folder->path);
+    free(folder);
+    return 0;
+}
+
+static void write_file(const char *path, const char *text) {
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define NOTHING ((const char *const[]){NULL})
+
+static bool try_load(const char *file, const char *const *flags, const char *const *environment,
+                     bool collect, struct config **ret, struct err *e) {
+    const char *args[16] = {"-c", file};
+    struct config_input input = {.args = args,
+                                 .arg_count = file ? 2 : 0,
+                                 .environment = environment,
+                                 .collect = collect,
+                                 .cpus = 1};
+    for (; *flags; flags++) args[input.arg_count++] = *flags;
+    e->text[0] = '\0';
+    return config_load(&input, ret, e);
+}
+
+static struct config *load(const char *file, const char *text, const char *const *flags,
+                           const char *const *environment) {
+    struct err e;
+    struct config *config;
+    if (text) write_file(file, text);
+    if (!try_load(text ? file : NULL, flags, environment, false, &config, &e))
+        fail_msg("%s", e.text);
+    return config;
+}
+
+static struct config *read_text(const struct folder *folder, const char *text) {
+    return load(folder->file, text, NOTHING, NOTHING);
+}
+
+/* Each case is refused with the name of the file and then `why`. */
+struct refusal {
+    const char *text, *why;
+};
+
+static void refuse_all(const char *file, const struct refusal *cases, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        struct err e;
+        struct config *config;
+        write_file(file, cases[i].text);
+        if (try_load(file, NOTHING, NOTHING, false, &config, &e))
+            fail_msg("'%s' was taken", cases[i].text);
+        assert_true(str_starts(err_text(&e), str_from(file)));
+        struct str why = str_skip(err_text(&e), strlen(file));
+        if (!str_starts(why, str_from(cases[i].why)))
+            fail_msg("'" STR_FMT "' is not '%s'", STR_ARG(why), cases[i].why);
+    }
+}
+
+static const struct config_provider *provider(const struct config *config, const char *name) {
+    for (size_t i = 0; i < config->provider_count; i++) {
+        if (str_equal(config->providers[i].name, str_from(name))) return &config->providers[i];
+    }
+    fail_msg("there is no provider '%s'", name);
+    return NULL;
+}
+
+static void assert_model(const struct config_model *model, const char *name,
+                         const char *wanted) {
+    assert_non_null(model->provider);
+    assert_str(model->provider->name, name);
+    assert_str(model->name, wanted);
+}
+
+static bool warned(const struct config *config, const char *part) {
+    for (size_t i = 0; i < config->warning_count; i++) {
+        struct str warning = config->warnings[i];
+        if (str_find(warning, str_from(part)) < warning.len) return true;
+    }
+    return false;
+}
+
+static void printed(const struct config *config, const char *part, bool expected) {
+    struct buf out;
+    buf_init(&out, MIB);
+    config_print(config, &out);
+    bool found = str_find(buf_str(&out), str_from(part)) < out.len;
+    if (found != expected) fail_msg("'%s' in:\n" STR_FMT, part, STR_ARG(buf_str(&out)));
+    buf_done(&out);
+}
+
+/* --- providers ---------------------------------------------------------------------------- */
+
+static void a_provider_has_every_field_that_its_entry_says(void **state) {
+    const struct folder *folder = *state;
+    struct config *config = read_text(folder, "providers:\n"
+                                              "  - name: team\n"
+                                              "    kind: openai-responses\n"
+                                              "    base_url: https://host:1/v1/\n"
+                                              "    model: big\n"
+                                              "    query: api-version=1\n"
+                                              "    key_header: api-key\n"
+                                              "    headers: {x-team: blue, X_Two: 'a b'}\n"
+                                              "    connect: 1s\n"
+                                              "    first_byte: 2s\n"
+                                              "    stall: 3s\n"
+                                              "    total: 4m\n"
+                                              "    retries: 0\n"
+                                              "agents: [{slug: a}]\n");
+    const struct config_provider *team = provider(config, "team");
+    assert_str(team->kind, "openai-responses");
+    assert_str(team->base_url, "https://host:1/v1");
+    assert_str(team->query, "api-version=1");
+    assert_str(team->key_header, "api-key");
+    assert_int_equal(team->header_count, 2);
+    assert_str(team->headers[1].name, "X_Two");
+    assert_str(team->headers[1].value, "a b");
+    assert_int_equal(team->connect_ms, 1000);
+    assert_int_equal(team->first_byte_ms, 2000);
+    assert_int_equal(team->stall_ms, 3000);
+    assert_int_equal(team->total_ms, 240000);
+    assert_int_equal(team->retries, 0);
+    assert_true(team->listed && team->used);
+    assert_int_equal(team->key.len, 0);
+    assert_model(&config->agents[0].model, "team", "big"); /* the first listed is the usual */
+    config_free(config);
+}
+
+static void what_is_wrong_with_a_provider_is_named_at_its_place(void **state) {
+    const struct folder *folder = *state;
+    static const struct refusal cases[] = {
+        {"providers: {}", ":1:12: expected a list of providers"},
+        {"providers: [{kind: openai}]", ":1:13: a provider needs the key 'name'"},
+        {"providers: [{name: a/b, kind: openai}]", ":1:20: a provider's name holds no '/'"},
+        {"providers: [{name: x}]", ":1:13: provider 'x' needs the key 'kind'"},
+        {"providers: [{name: x, kind: opnai}]",
+         ":1:29: 'opnai' is not one of: scripted, openai, openai-responses, anthropic, gemini; "
+         "did you mean 'openai'?"},
+        {"providers: [{name: x, knd: openai}]",
+         ":1:23: a provider has no key 'knd'; did you mean 'kind'?"},
+        {"providers: [{name: openai}, {name: openai}]", ":1:29: a second provider 'openai'"},
+        {"providers: [{name: openai, base_url: host}]", ":1:38: base_url: it is no address"},
+        {"providers: [{name: openai, base_url: 'http://'}]",
+         ":1:38: base_url: it is no address"},
+        {"providers: [{name: openai, base_url: 'http://a:s3cret@h/v1'}]",
+         ":1:38: base_url: a password cannot stand in an address"},
+        {"providers: [{name: openai, base_url: 'http://h/v1?x=1'}]",
+         ":1:38: base_url: '?' and '#' cannot stand in it"},
+        {"providers: [{name: openai, base_url: 'http://h/ v1'}]",
+         ":1:38: base_url: it holds a"},
+        {"providers: [{name: openai, headers: [a]}]", ":1:37: expected headers as a map"},
+        {"providers: [{name: openai, headers: {Host: a}}]", ":1:38: the header 'host' is made"},
+        {"providers: [{name: openai, headers: {'a b': a}}]", ":1:38: 'a b' is no name of a"},
+        {"providers: [{name: openai, headers: {a: \"b\\nc\"}}]", ":1:41: this value holds a"},
+        {"providers: [{name: openai, connect: 5}]", ":1:37: '5' has no unit"},
+        {"providers: [{name: openai, retries: 11}]", ":1:37: more than 10 retries"},
+        {"providers: [{name: openai, key_file: nothere}]", ":1:38: key_file: read '"},
+    };
+    refuse_all(folder->file, cases, ARRAY_LEN(cases));
+}
+
+static void a_key_comes_from_a_variable_a_file_or_a_credential(void **state) {
+    const struct folder *folder = *state;
+    char file_variable[160], credentials[96];
+    const char *own = "providers: [{name: mine, kind: openai, key_env: MINE, base_url: "
+                      "'https://h/v1'}]\nmodel: mine/x\n";
+    write_file(folder->other, "of-the-file\n");
+    snprintf(file_variable, sizeof(file_variable), "MINE_FILE=%s", folder->other);
+
+    struct config *config = load(folder->file, own, NOTHING, LIST("MINE= k1 ", file_variable));
+    assert_str(provider(config, "mine")->key, "k1");
+    assert_str(provider(config, "mine")->key_source, "MINE");
+    config_free(config);
+
+    config = load(folder->file, own, NOTHING, LIST(file_variable));
+    assert_str(provider(config, "mine")->key, "of-the-file");
+    assert_str(provider(config, "mine")->key_source, "MINE_FILE");
+    config_free(config);
+
+    config = load(folder->file, "providers: [{name: other, kind: openai, key_file: other}]\n",
+                  NOTHING, NOTHING);
+    assert_str(provider(config, "other")->key, "of-the-file");
+    config_free(config);
+
+    snprintf(credentials, sizeof(credentials), "CREDENTIALS_DIRECTORY=%s", folder->path);
+    config = load(folder->file,
+                  "providers: [{name: cred, kind: openai, key_env: other}]\nmodel: cred/x\n",
+                  NOTHING, LIST(credentials));
+    assert_str(provider(config, "cred")->key, "of-the-file");
+    assert_str(provider(config, "cred")->key_source, "systemd credential");
+    config_free(config);
+
+    config = load(folder->file, own, NOTHING, LIST(credentials));
+    assert_int_equal(provider(config, "mine")->key.len, 0);
+    assert_true(warned(config, "provider 'mine' has no key: set MINE, or MINE_FILE"));
+    config_free(config);
+}
+
+static void the_key_of_a_vendor_is_not_sent_to_a_server_nobody_knows(void **state) {
+    const struct folder *folder = *state;
+    struct config *config =
+        load(folder->file,
+             "providers:\n  - {name: own, kind: openai, base_url: 'https://h/v1'}\n"
+             "  - {name: vendor, kind: openai}\n  - {name: r, kind: openai-responses}\n",
+             NOTHING, LIST("OPENAI_API_KEY=sk-hush"));
+    assert_int_equal(provider(config, "own")->key.len, 0);
+    assert_str(provider(config, "vendor")->key, "sk-hush");
+    assert_str(provider(config, "r")->key, "sk-hush");
+    config_free(config);
+}
+
+static void a_key_is_printed_nowhere(void **state) {
+    const struct folder *folder = *state;
+    struct err e;
+    struct config *config =
+        load(folder->file,
+             "providers: [{name: a, kind: openai, key_env: A, base_url: 'http://h.example/v1', "
+             "query: key=hush2, headers: {x-key: hush3}}]\nmodel: a/m\n",
+             NOTHING, LIST("A=hush1"));
+    printed(config, "hush", false);
+    printed(config,
+            "providers.a = openai at http://h.example/v1, query set, header x-key set, "
+            "key set (A)\n",
+            true);
+    assert_true(warned(config, "the key of provider 'a' is sent to h.example without"));
+    assert_false(warned(config, "hush"));
+    config_free(config);
+    assert_false(try_load(NULL, LIST("--model", "openai/x"), LIST("OPENAI_API_KEY=hush hush"),
+                          false, &config, &e));
+    assert_null(strstr(e.text, "hush"));
+}
+
+static void known_providers_need_no_entry_and_listen_to_their_variables(void **state) {
+    static const struct {
+        const char *model, *variable, *url;
+    } cases[] = {
+        {"ollama/a", "X=1", "http://127.0.0.1:11434/v1"},
+        {"ollama/a", "OLLAMA_HOST=0.0.0.0", "http://127.0.0.1:11434/v1"},
+        {"ollama/a", "OLLAMA_HOST=0.0.0.0:99", "http://127.0.0.1:99/v1"},
+        {"ollama/a", "OLLAMA_HOST=:99", "http://127.0.0.1:99/v1"},
+        {"ollama/a", "OLLAMA_HOST=box", "http://box:11434/v1"},
+        {"ollama/a", "OLLAMA_HOST=box:1/", "http://box:1/v1"},
+        {"ollama/a", "OLLAMA_HOST=[::1]", "http://[::1]:11434/v1"},
+        {"ollama/a", "OLLAMA_HOST=https://box/", "https://box/v1"},
+        {"ollama/a", "OLLAMA_BASE_URL=http://box:2/v1", "http://box:2/v1"},
+        {"openai/a", "OPENAI_BASE_URL=http://h/v1/", "http://h/v1"},
+        {"openai/a", "CRAWBL_OPENAI_BASE_URL=http://h/v2", "http://h/v2"},
+        {"openai/a", "X=1", ""},
+        {"openrouter/a/b", "X=1", "https://openrouter.ai/api/v1"},
+        {"lmstudio/a", "X=1", "http://127.0.0.1:1234/v1"},
+        {"vllm/a", "X=1", "http://127.0.0.1:8000/v1"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct config *config =
+            load(NULL, NULL, LIST("--model", cases[i].model), LIST(cases[i].variable));
+        assert_str(config->model_default.provider->base_url, cases[i].url);
+        config_free(config);
+    }
+    struct err e;
+    struct config *config;
+    assert_false(try_load(NULL, LIST("--model", "openai/x"), LIST("OPENAI_BASE_URL=h"), false,
+                          &config, &e));
+    assert_str(err_text(&e),
+               "--model: OPENAI_BASE_URL: it is no address; write it like https://host/v1");
+}
+
+/* --- whose model -------------------------------------------------------------------------- */
+
+static void a_model_alone_makes_one_agent_that_asks_it(void **state) {
+    (void)state;
+    struct config *config = load(NULL, NULL, LIST("--model", "ollama/library/gemma3:4b"),
+                                 LIST("WEIR_MODEL=openai/x", "AGENT_SYSTEM_PROMPT=You\nhelp."));
+    assert_int_equal(config->agent_count, 1);
+    assert_str(config->agents[0].slug, "manager");
+    assert_str(config->agents[0].system, "You\nhelp.");
+    assert_model(&config->agents[0].model, "ollama", "library/gemma3:4b");
+    assert_int_equal(config->warning_count, 0);
+    config_free(config);
+
+    config = load(NULL, NULL, NOTHING, LIST("CRAWBL_OPENAI_MODEL=gpt-5-mini"));
+    assert_model(&config->model_default, "openai", "gpt-5-mini");
+    config_free(config);
+
+    config = load(NULL, NULL, LIST("--model=claude-x"), LIST("ANTHROPIC_API_KEY=k"));
+    assert_model(&config->model_default, "anthropic", "claude-x");
+    config_free(config);
+}
+
+static void a_model_that_nobody_has_is_refused(void **state) {
+    static const struct {
+        const char *flag, *why;
+    } cases[] = {
+        {"--model=gemma3", "--model: whose model is this? Write provider/model"},
+        {"--model=olama/gemma3",
+         "--model: no provider is called 'olama'; did you mean 'ollama'?"},
+        {"--model=zzzzzz/y", "--model: no provider is called 'zzzzzz'; list it under"},
+        {"--model=openai/", "--model: this is no model; write provider/model"},
+        {"--model=openai/a b", "--model: this is no model; write provider/model"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct err e;
+        struct config *config;
+        assert_false(try_load(NULL, LIST(cases[i].flag), NOTHING, false, &config, &e));
+        if (!str_starts(err_text(&e), str_from(cases[i].why))) fail_msg("%s", e.text);
+    }
+}
+
+static void each_agent_gets_the_model_that_its_entry_means(void **state) {
+    const struct folder *folder = *state;
+    struct config *config = read_text(
+        folder, "model: ollama/usual\n"
+                "providers:\n"
+                "  - {name: team, kind: openai, base_url: 'https://h/v1', model: big}\n"
+                "  - {name: router, kind: openai, base_url: 'https://r/v1'}\n"
+                "agents:\n"
+                "  - {slug: a}\n"
+                "  - {slug: b, model: anthropic/claude-x}\n"
+                "  - {slug: c, model: small}\n"
+                "  - {slug: d, provider: team}\n"
+                "  - {slug: e, provider: router, model: openai/gpt-x}\n"
+                "  - {slug: f, provider: router, model: router/x}\n"
+                "  - {slug: g, provider: scripted}\n"
+                "  - {slug: h, model: team/m, fallback: [other, ollama/x, gpt-x]}\n"
+                "  - {slug: i, model: openai/m, fallback: claude-x}\n");
+    static const struct {
+        const char *provider, *model;
+    } models[] = {{"ollama", "usual"},
+                  {"anthropic", "claude-x"},
+                  {"team", "small"},
+                  {"team", "big"},
+                  {"router", "openai/gpt-x"},
+                  {"router", "x"},
+                  {"scripted", ""},
+                  {"team", "m"},
+                  {"openai", "m"}};
+    assert_int_equal(config->agent_count, ARRAY_LEN(models));
+    for (size_t i = 0; i < ARRAY_LEN(models); i++)
+        assert_model(&config->agents[i].model, models[i].provider, models[i].model);
+    const struct config_agent *h = &config->agents[7];
+    assert_int_equal(h->fallback_count, 3);
+    assert_model(&h->fallback[0], "team", "other");
+    assert_model(&h->fallback[1], "ollama", "x");
+    assert_model(&h->fallback[2], "team", "gpt-x"); /* of a listed provider: its own word */
+    assert_model(&config->agents[8].fallback[0], "anthropic", "claude-x");
+    assert_true(provider(config, "anthropic")->used);
+    config_free(config);
+}
+
+static void without_providers_the_script_answers_as_ever(void **state) {
+    const struct folder *folder = *state;
+    struct config *config = read_text(folder, "agents: [{slug: a, model: some}, {slug: b}]\n");
+    assert_model(&config->agents[0].model, "scripted", "some");
+    assert_model(&config->agents[1].model, "scripted", "");
+    assert_int_equal(config->warning_count, 0);
+    config_free(config);
+}
+
+/* --- agents ------------------------------------------------------------------------------- */
+
+static void an_agent_has_every_field_that_its_entry_says(void **state) {
+    const struct folder *folder = *state;
+    write_file(folder->other, "From a file.\n");
+    struct config *config =
+        read_text(folder, "agents:\n"
+                          "  - slug: a\n"
+                          "    instructions_file: other\n"
+                          "    temperature: 0.25\n"
+                          "    top_p: 1\n"
+                          "    max_tokens: 100\n"
+                          "    effort: high\n"
+                          "    thinking_tokens: 2000\n"
+                          "    window: 128000\n"
+                          "    output: {type: object, required: [days]}\n"
+                          "    tools: {look: allow, send: ask, drop: hidden}\n"
+                          "    limits: {model_calls: 3, tool_calls: 4, tokens: 5, cost: $0.5}\n"
+                          "  - {slug: b, instructions: Short., tools: []}\n");
+    const struct config_agent *a = &config->agents[0], *b = &config->agents[1];
+    assert_str(a->system, "From a file.\n");
+    assert_true(a->temperature > 0.249 && a->temperature < 0.251);
+    assert_true(a->top_p > 0.99 && a->top_p < 1.01);
+    assert_int_equal(a->max_tokens, 100);
+    assert_str(a->effort, "high");
+    assert_int_equal(a->thinking_tokens, 2000);
+    assert_int_equal(a->window, 128000);
+    assert_str(a->output, "{\"type\":\"object\",\"required\":[\"days\"]}");
+    assert_false(a->all_tools);
+    assert_int_equal(a->tool_count, 3);
+    assert_str(a->tools[1].name, "send");
+    assert_int_equal(a->tools[0].policy, CONFIG_TOOL_ALLOW);
+    assert_int_equal(a->tools[1].policy, CONFIG_TOOL_ASK);
+    assert_int_equal(a->tools[2].policy, CONFIG_TOOL_HIDDEN);
+    assert_int_equal(a->limits.model_calls, 3);
+    assert_int_equal(a->limits.tool_calls, 4);
+    assert_int_equal(a->limits.tokens, 5);
+    assert_int_equal(a->limits.cost_nano, 500000000);
+    assert_str(b->system, "Short.");
+    assert_true(b->temperature < 0 && b->top_p < 0);
+    assert_true(!b->all_tools && b->tool_count == 0);
+    printed(config, "agents.a.tools = look, send (asks), drop (hidden)\n", true);
+    config_free(config);
+
+    write_file(folder->other, "{\"type\": \"string\"}");
+    config = read_text(folder, "agents: [{slug: a, output_file: other}]\n");
+    assert_str(config->agents[0].output, "{\"type\": \"string\"}");
+    config_free(config);
+}
+
+static void what_is_wrong_with_an_agent_is_named_at_its_place(void **state) {
+    const struct folder *folder = *state;
+    static const struct refusal cases[] = {
+        {"agents: [{slug: a, temperature: 3}]", ":1:33: '3' is more than 2"},
+        {"agents: [{slug: a, temperature: -1}]", ":1:33: '-1' is no decimal number"},
+        {"agents: [{slug: a, temperature: 1e0}]", ":1:33: '1e0' is no decimal number"},
+        {"agents: [{slug: a, top_p: 1.1}]", ":1:27: '1.1' is more than 1"},
+        {"agents: [{slug: a, max_tokens: 0}]", ":1:32: max_tokens is a count of tokens"},
+        {"agents: [{slug: a, window: many}]", ":1:28: 'many' is not a whole number"},
+        {"agents: [{slug: a, effort: hgh}]",
+         ":1:28: 'hgh' is not one of: low, medium, high; did you mean 'high'?"},
+        {"agents: [{slug: a, system: x, instructions: y}]",
+         ":1:31: this agent has instructions already"},
+        {"agents: [{slug: a, system: x, instructions_file: y}]",
+         ":1:31: this agent has instructions already"},
+        {"agents: [{slug: a, instructions_file: nothere}]", ":1:39: read '"},
+        {"agents: [{slug: a, output: text}]", ":1:28: expected a map"},
+        {"agents: [{slug: a, output_file: nothere}]", ":1:33: read '"},
+        {"agents: [{slug: a, output: {}, output_file: x}]", ":1:32: this agent has an output"},
+        {"agents: [{slug: a, tools: {x: alow}}]",
+         ":1:31: 'alow' is not one of: allow, ask, hidden; did you mean 'allow'?"},
+        {"agents: [{slug: a, tools: [x, x]}]", ":1:31: tool 'x' stands here twice"},
+        {"agents: [{slug: a, limits: {calls: 1}}]", ":1:29: limits has no key 'calls'"},
+        {"agents: [{slug: a, limits: {tokens: 0}}]", ":1:37: a limit of 0 makes no sense"},
+        {"agents: [{slug: a, limits: {cost: 1 USD}}]", ":1:35: '1 USD' is no decimal number"},
+        {"agents: [{slug: a, limits: {cost: 0}}]", ":1:35: a limit of nothing makes no sense"},
+        {"agents: [{slug: a, provider: opena}]",
+         ":1:30: no provider is called 'opena'; did you mean 'openai'?"},
+        {"agents: [{slug: a, provider: openai}]", ":1:10: which model of 'openai'?"},
+        {"agents: [{slug: a, model: opnai/x}]",
+         ":1:27: no provider is called 'opnai'; did you mean 'openai'?"},
+        {"agents: [{slug: a, fallback: {}}]", ":1:30: expected a list of models"},
+        {"agents: [{slug: a, fallback: [zzzz/x]}]", ":1:31: no provider is called 'zzzz'"},
+    };
+    refuse_all(folder->file, cases, ARRAY_LEN(cases));
+}
+
+static void every_mistake_of_every_list_is_found_at_once(void **state) {
+    const struct folder *folder = *state;
+    struct config *config;
+    struct err e;
+    write_file(folder->file,
+               "providers:\n  - {name: x}\n  - {name: y, kind: opnai}\n"
+               "agents:\n  - {slug: a, model: opnai/m}\n"
+               "  - {slug: b, temperature: 9}\n  - {slug: c, delegates: [q]}\n"
+               "prices:\n  - {model: 'a*b', input: 1, output: 1}\n  - {model: m}\n"
+               "budgets:\n  - {}\n  - {day: 5}\n"
+               "tools:\n  web_serch: {}\n  files: {}\n");
+    static const char *const places[] = {
+        ":2:5: ",  ":3:21: ",  ":6:28: ", ":7:27: ",  ":9:13: ", ":10:5: ",
+        ":12:5: ", ":13:11: ", ":15:3: ", ":16:10: ", ":5:22: "};
+    assert_true(try_load(folder->file, NOTHING, NOTHING, true, &config, &e));
+    for (size_t i = 0; i < config->problem_count && i < ARRAY_LEN(places); i++) {
+        struct str problem = str_skip(config->problems[i], strlen(folder->file));
+        if (!str_starts(problem, str_from(places[i])))
+            fail_msg("'" STR_FMT "' is not at '%s'", STR_ARG(problem), places[i]);
+    }
+    assert_int_equal(config->problem_count, ARRAY_LEN(places));
+    config_free(config);
+}
+
+/* --- money and tools ---------------------------------------------------------------------- */
+
+static void prices_and_budgets_are_whole_numbers_of_small_units(void **state) {
+    const struct folder *folder = *state;
+    struct config *config = read_text(
+        folder, "prices:\n"
+                "  - {model: gpt-x*, from: 1970-01-02, input: 2.50, output: $10}\n"
+                "  - {model: m, from: 2024-02-29, input: 0.075, output: 0, cached: 0}\n"
+                "budgets:\n"
+                "  - {workspace: w, agent: a, day: $1.25, month: 2000 tokens}\n"
+                "  - {month: $5}\n");
+    assert_int_equal(config->price_count, 2);
+    assert_str(config->prices[0].model, "gpt-x*");
+    assert_int_equal(config->prices[0].from_day, 1);
+    assert_int_equal(config->prices[0].input, INT64_C(2500000000));
+    assert_int_equal(config->prices[0].output, INT64_C(10000000000));
+    assert_int_equal(config->prices[0].cached, TOKENS_UNKNOWN);
+    assert_int_equal(config->prices[1].from_day, 19782);
+    assert_int_equal(config->prices[1].input, 75000000);
+    assert_int_equal(config->prices[1].cached, 0);
+    assert_int_equal(config->budget_count, 3);
+    assert_str(config->budgets[0].workspace, "w");
+    assert_str(config->budgets[0].agent, "a");
+    assert_int_equal(config->budgets[0].period, BUDGET_DAY);
+    assert_int_equal(config->budgets[0].cost_nano_max, INT64_C(1250000000));
+    assert_int_equal(config->budgets[1].period, BUDGET_MONTH);
+    assert_int_equal(config->budgets[1].tokens_max, 2000);
+    assert_int_equal(config->budgets[2].workspace.len, 0);
+    printed(config,
+            "prices.m = input $0.075, output $0.00, cached $0.00 for a million tokens\n", true);
+    printed(config, "budgets.w.a a day = $1.25\n", true);
+    printed(config, "budgets.each workspace a month = $5.00\n", true);
+    config_free(config);
+}
+
+static void what_is_wrong_with_money_is_named_at_its_place(void **state) {
+    const struct folder *folder = *state;
+    static const struct refusal cases[] = {
+        {"prices: {}", ":1:9: expected a list of prices"},
+        {"prices: [{input: 1, output: 1}]", ":1:10: a price needs the key 'model'"},
+        {"prices: [{model: a*b, input: 1, output: 1}]", ":1:18: '*' stands at the end"},
+        {"prices: [{model: a, from: 2023-02-29, input: 1, output: 1}]",
+         ":1:27: '2023-02-29' is no date"},
+        {"prices: [{model: a, from: 2023-13-01, input: 1, output: 1}]", ":1:27: '2023-13-01'"},
+        {"prices: [{model: a, from: 1969-01-01, input: 1, output: 1}]", ":1:27: '1969-01-01'"},
+        {"prices: [{model: a, input: 1., output: 1}]", ":1:28: '1.' is no decimal number"},
+        {"prices: [{model: a, input: 0.0000000001, output: 1}]",
+         ":1:28: '0.0000000001' has more than 9 digits"},
+        {"prices: [{model: a, input: 9999999, output: 1}]", ":1:28: no model costs $9999999"},
+        {"prices: [{model: a, input: 99999999999, output: 1}]",
+         ":1:28: '99999999999' is too large"},
+        {"budgets: [{day: 5}]", ":1:17: expected dollars, such as $5.00, or tokens"},
+        {"budgets: [{day: 5 token}]", ":1:17: expected dollars"},
+        {"budgets: [{day: $0}]", ":1:17: a budget of nothing lets nobody in"},
+        {"budgets: [{}]", ":1:11: a budget needs the key 'day' or 'month'"},
+        {"budgets: [{wrkspace: a}]",
+         ":1:12: a budget has no key 'wrkspace'; did you mean 'workspace'?"},
+    };
+    refuse_all(folder->file, cases, ARRAY_LEN(cases));
+}
+
+static void tools_are_set_up_or_switched_off(void **state) {
+    const struct folder *folder = *state;
+    struct config *config =
+        load(folder->file,
+             "tools:\n  web_search: {backend: brave, url: 'https://s/', key_env: SEARCH}\n"
+             "  files: {root: there}\n  web_fetch: off\n",
+             NOTHING, LIST("SEARCH=hush"));
+    char root[128];
+    snprintf(root, sizeof(root), "%s/there", folder->path);
+    assert_str(config->tools.web_search.backend, "brave");
+    assert_str(config->tools.web_search.url, "https://s/");
+    assert_str(config->tools.web_search.key, "hush");
+    assert_str(config->tools.files.root, root);
+    assert_int_equal(config->tools.off_count, 1);
+    assert_str(config->tools.off[0].name, "web_fetch");
+    printed(config, "hush", false);
+    printed(config, "tools.web_search = brave, key set\n", true);
+    printed(config, "tools.web_fetch = off\n", true);
+    config_free(config);
+
+    static const struct refusal cases[] = {
+        {"tools: [a]", ":1:8: expected a map of tools"},
+        {"tools: {web_serch: {backend: x}}",
+         ":1:9: 'web_serch' has no settings here; all it may be is off; did you mean "
+         "'web_search'?"},
+        {"tools: {web_fetch: on}", ":1:9: 'web_fetch' has no settings here"},
+        {"tools: {web_search: {}}", ":1:21: web_search needs the key 'backend'"},
+        {"tools: {web_search: {backend: a, key_file: nothere}}", ":1:21: key_file: read '"},
+        {"tools: {files: {root: ''}}", ":1:23: root is a folder"},
+        {"tools: {files: {rot: a}}", ":1:17: files has no key 'rot'; did you mean 'root'?"},
+    };
+    refuse_all(folder->file, cases, ARRAY_LEN(cases));
+}
+
+/* --- agent.yaml --------------------------------------------------------------------------- */
+
+#define BREEDER "name: kyoto-guide\nversion: 1.2.3\nteam: blue\nowner: a@b.example\n"
+#define MODEL "model: {primary: openai/gpt-x}\n"
+#define DEPLOY "deploy: {cloud: local}\n"
+
+static void an_agent_yaml_becomes_one_agent(void **state) {
+    const struct folder *folder = *state;
+    struct config *config =
+        load(folder->agent,
+             BREEDER "description: Knows Kyoto.\nframework: custom\nlanguage: c\ntags: [a]\n"
+                     "model: {primary: claude-x, fallback: gpt-x, temperature: 0.7, "
+                     "max_tokens: 9}\nprompts: {system: You guide.}\n"
+                     "tools: [{ref: tools/web-fetch}, {name: calculator, approval: true}]\n"
+                     "access: {visibility: team}\n" DEPLOY,
+             NOTHING, LIST("OPENAI_API_KEY=k", "ANTHROPIC_API_KEY=k"));
+    const struct config_agent *agent = &config->agents[0];
+    assert_int_equal(config->agent_count, 1);
+    assert_str(agent->slug, "kyoto-guide");
+    assert_str(agent->description, "Knows Kyoto.");
+    assert_str(agent->system, "You guide.");
+    assert_model(&agent->model, "anthropic", "claude-x");
+    assert_model(&agent->fallback[0], "openai", "gpt-x");
+    assert_int_equal(agent->max_tokens, 9);
+    assert_true(agent->temperature > 0.69 && agent->temperature < 0.71);
+    assert_int_equal(agent->tool_count, 2);
+    assert_str(agent->tools[0].name, "web_fetch");
+    assert_true(agent->tools[0].optional);
+    assert_int_equal(agent->tools[1].policy, CONFIG_TOOL_ASK);
+    assert_str(config->agent.name, "kyoto-guide");
+    assert_str(config->agent.version, "1.2.3");
+    assert_str(config->agent.framework, "custom");
+    assert_int_equal(config->warning_count, 1);
+    assert_true(warned(config, "without a meaning here: access, deploy"));
+    config_free(config);
+
+    config =
+        load(folder->agent, BREEDER "runtime: {language: go, framework: custom}\n" MODEL DEPLOY,
+             LIST("--agent-name", "other"), LIST("OPENAI_API_KEY=k"));
+    assert_str(config->agent.framework, "custom");
+    assert_str(config->agent.name, "other");
+    config_free(config);
+}
+
+static void what_the_schema_of_agent_yaml_does_not_know_is_refused(void **state) {
+    const struct folder *folder = *state;
+    static const struct refusal cases[] = {
+        {BREEDER "framework: custom\n" MODEL, ":1:1: an agent.yaml needs the key 'deploy'"},
+        {BREEDER "framework: custom\na2a: {}\n" MODEL DEPLOY,
+         ":6:1: an agent.yaml has no key 'a2a'"},
+        {BREEDER MODEL DEPLOY, ":1:1: an agent.yaml has either 'framework' or 'runtime'"},
+        {BREEDER "framework: custum\n" MODEL DEPLOY,
+         ":5:12: 'custum' is not one of: langgraph, crewai, claude_sdk, openai_agents, "
+         "google_adk, custom; did you mean 'custom'?"},
+        {BREEDER "framework: crewai\nlanguage: c\n" MODEL DEPLOY,
+         ":6:1: 'language' stands beside framework: custom"},
+        {BREEDER "runtime: {language: cobol, framework: adk}\n" MODEL DEPLOY,
+         ":5:21: 'cobol' is not one of: python, node, go, kotlin, rust, csharp"},
+        {BREEDER "framework: custom\nmodel: {fallback: x}\n" DEPLOY,
+         ":6:8: model needs the key 'primary'"},
+        {BREEDER "framework: custom\nmodel: {primary: x/y, temperature: 2.5}\n" DEPLOY,
+         ":6:36: a temperature is 0 to 2"},
+        {BREEDER "framework: custom\nmodel: {primary: zzzzz/y}\n" DEPLOY,
+         ":6:18: no provider is called 'zzzzz'"},
+        {BREEDER "framework: custom\n" MODEL "deploy: {cloud: moon}\n",
+         ":7:17: 'moon' is not one of: aws, azure"},
+        {BREEDER "framework: custom\n" MODEL "deploy: {cloud: aws, moon: 1}\n",
+         ":7:22: deploy has no key 'moon'"},
+        {"name: K\nversion: 1.2.3\nteam: b\nowner: a@b\nframework: custom\n" MODEL DEPLOY,
+         ":1:7: 'K' is no name"},
+        {"name: kk\nversion: '1.2'\nteam: b\nowner: a@b\nframework: custom\n" MODEL DEPLOY,
+         ":2:10: '1.2' is no version"},
+        {"name: kk\nversion: 1.2.3\nteam: b\nowner: me\nframework: custom\n" MODEL DEPLOY,
+         ":4:8: 'me' is no e-mail address"},
+        {BREEDER "framework: custom\ntools: [{}]\n" MODEL DEPLOY,
+         ":6:9: a tool needs the key 'ref' or 'name'"},
+    };
+    refuse_all(folder->agent, cases, ARRAY_LEN(cases));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_provider_has_every_field_that_its_entry_says),
+        cmocka_unit_test(what_is_wrong_with_a_provider_is_named_at_its_place),
+        cmocka_unit_test(a_key_comes_from_a_variable_a_file_or_a_credential),
+        cmocka_unit_test(the_key_of_a_vendor_is_not_sent_to_a_server_nobody_knows),
+        cmocka_unit_test(a_key_is_printed_nowhere),
+        cmocka_unit_test(known_providers_need_no_entry_and_listen_to_their_variables),
+        cmocka_unit_test(a_model_alone_makes_one_agent_that_asks_it),
+        cmocka_unit_test(a_model_that_nobody_has_is_refused),
+        cmocka_unit_test(each_agent_gets_the_model_that_its_entry_means),
+        cmocka_unit_test(without_providers_the_script_answers_as_ever),
+        cmocka_unit_test(an_agent_has_every_field_that_its_entry_says),
+        cmocka_unit_test(what_is_wrong_with_an_agent_is_named_at_its_place),
+        cmocka_unit_test(every_mistake_of_every_list_is_found_at_once),
+        cmocka_unit_test(prices_and_budgets_are_whole_numbers_of_small_units),
+        cmocka_unit_test(what_is_wrong_with_money_is_named_at_its_place),
+        cmocka_unit_test(tools_are_set_up_or_switched_off),
+        cmocka_unit_test(an_agent_yaml_becomes_one_agent),
+        cmocka_unit_test(what_the_schema_of_agent_yaml_does_not_know_is_refused),
+    };
+    return cmocka_run_group_tests(tests, make_folder, drop_folder);
+}
