@@ -3,6 +3,7 @@
  *   driver turns  --port P --pid PID --key K --connections 8 --streams 32 --seconds 3
  *   driver paced  --port P --pid PID --key K --connections 1 --streams 1000 --chunks 1500
  *   driver memory --port P --pid PID --key K --connections 1 --streams 1000 --chunks 200
+ *   driver tokens --port P --pid PID --path /stream --streams 500 --chunks 800 --seconds 5
  *   driver start  --probe health|settings --runs 20 -- program args... {port}
  *   driver disk   --folder F
  *
@@ -11,6 +12,7 @@
  */
 #include "launch.h"
 #include "load.h"
+#include "tokens.h"
 
 #include <getopt.h>
 #include <sched.h>
@@ -24,7 +26,7 @@ struct settings {
     enum launch_probe probe;
     unsigned runs, limit_seconds;
     unsigned core, server_core;
-    const char *folder;
+    const char *folder, *path;
     char **command;
 };
 
@@ -38,6 +40,17 @@ static bool do_paced(const struct settings *settings, struct err *e) {
 
 static bool do_memory(const struct settings *settings, struct err *e) {
     return load_memory(&settings->load, e);
+}
+
+static bool do_tokens(const struct settings *settings, struct err *e) {
+    const struct load_options *load = &settings->load;
+    return tokens_measure(&(struct tokens_options){.port = load->fleet.port,
+                                                   .server = load->server,
+                                                   .path = settings->path,
+                                                   .turns = load->fleet.streams,
+                                                   .tokens = load->chunks,
+                                                   .seconds = load->seconds},
+                          e);
 }
 
 static bool do_start(const struct settings *settings, struct err *e) {
@@ -54,17 +67,25 @@ static const struct mode {
     bool (*run)(const struct settings *settings, struct err *e);
 } modes[] = {
     {"turns", do_turns}, {"paced", do_paced}, {"memory", do_memory},
-    {"start", do_start}, {"disk", do_disk},
+    {"start", do_start}, {"disk", do_disk},   {"tokens", do_tokens},
 };
 
 static const struct option options[] = {
-    {"port", required_argument, NULL, 'p'},    {"pid", required_argument, NULL, 'i'},
-    {"key", required_argument, NULL, 'k'},     {"connections", required_argument, NULL, 'c'},
-    {"streams", required_argument, NULL, 's'}, {"seconds", required_argument, NULL, 't'},
-    {"chunks", required_argument, NULL, 'n'},  {"probe", required_argument, NULL, 'b'},
-    {"runs", required_argument, NULL, 'r'},    {"folder", required_argument, NULL, 'f'},
-    {"core", required_argument, NULL, 'o'},    {"server-core", required_argument, NULL, 'v'},
-    {"limit", required_argument, NULL, 'l'},   {0},
+    {"port", required_argument, NULL, 'p'},
+    {"pid", required_argument, NULL, 'i'},
+    {"key", required_argument, NULL, 'k'},
+    {"connections", required_argument, NULL, 'c'},
+    {"streams", required_argument, NULL, 's'},
+    {"seconds", required_argument, NULL, 't'},
+    {"chunks", required_argument, NULL, 'n'},
+    {"probe", required_argument, NULL, 'b'},
+    {"runs", required_argument, NULL, 'r'},
+    {"folder", required_argument, NULL, 'f'},
+    {"core", required_argument, NULL, 'o'},
+    {"server-core", required_argument, NULL, 'v'},
+    {"limit", required_argument, NULL, 'l'},
+    {"path", required_argument, NULL, 'a'},
+    {0},
 };
 
 NORETURN static void complain(const char *what) {
@@ -94,6 +115,7 @@ static void settings_read(int argc, char **argv, struct settings *ret) {
             break;
         case 'r': ret->runs = number(optarg); break;
         case 'f': ret->folder = optarg; break;
+        case 'a': ret->path = optarg; break;
         case 'o': ret->core = number(optarg); break;
         case 'v': ret->server_core = number(optarg); break;
         case 'l': ret->limit_seconds = number(optarg); break;
@@ -119,6 +141,7 @@ int main(int argc, char **argv) {
         .limit_seconds = 120,
         .core = 1,
         .folder = ".",
+        .path = "/stream",
     };
     if (argc < 2) complain("name a mode");
     settings_read(argc - 1, argv + 1, &settings);

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # run: measure weir beside gRPC C++ and beside the floor, and show it beside what was kept.
 #
-#   make bench                          about four minutes
+#   make bench                          about seven minutes, models included (bench/model.sh)
 #   BENCH_SECONDS=5 BENCH_PACED_SECONDS=30 make bench    about twenty
+#   bench/run.sh --short                one round: whether everything still runs
 #
 # Servers run on core 0, the driver on core 1, all on loopback, one server at a time, in turn
 # within each round. Every process is stopped by its own id. docs/performance.md explains the
@@ -10,6 +11,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+SHORT=()
+if [ "${1:-}" = --short ]; then
+    SHORT=(--short)
+    BENCH_RUNS=1 BENCH_SECONDS=1 BENCH_PACED_SECONDS=2 BENCH_TRIES=1
+fi
 BUILD=${BUILD:-build}
 OUT=$BUILD/bench
 RUNS=${BENCH_RUNS:-5}                       # rounds
@@ -33,7 +39,7 @@ say() { printf 'bench: %s\n' "$*" >&2; }
 compile() {
     local base=(src/base/*.c)
     local flags=(-std=c17 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Isrc)
-    local driver=(bench/{driver,h2,turn,fleet,load,launch,samples,proc}.c)
+    local driver=(bench/{driver,h2,turn,fleet,load,tokens,launch,samples,proc}.c)
     # shellcheck disable=SC2046  # pkg-config prints a list
     ${CC:-gcc} "${flags[@]}" "${driver[@]}" "${base[@]}" \
         $(pkg-config --libs libnghttp2 nettle) -o "$OUT/driver"
@@ -183,4 +189,5 @@ measure_rounds
 measure_memory
 measure_start
 python3 bench/table.py "$RESULTS" "$OUT" bench/figures.md
+BUILD=$BUILD BENCH_WEIR=$WEIR bench/model.sh "${SHORT[@]}"
 say "kept figures: bench/figures.md; these: $OUT/latest.json, $OUT/figures.md"

@@ -1,6 +1,7 @@
 /* store_bench: how many writes a second are acknowledged, how late, and at what cost.
  *
- *     store_bench [FOLDER [SECONDS]]       default: a fresh folder under /var/tmp, 2 s each
+ *     store_bench [FOLDER [SECONDS [WORKLOAD [SESSIONS]]]]
+ *                              default: a fresh folder under /var/tmp, 2 s each, all, 1,000
  *
  * One loop keeps a number of writes in flight; each is one row, and as soon as it is
  * acknowledged the next one follows. Three kinds of row: `turn`, a whole run of one of 1,000
@@ -18,7 +19,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define SESSIONS 1000
 #define LATE_MAX 4000000
 
 enum kind { TURN, TEXT, LARGE };
@@ -63,6 +63,7 @@ static struct {
     struct loop *loop;
     struct store *store;
     const struct workload *load;
+    uint64_t sessions; /* that the turns are spread over */
     uint64_t next_run, until_us, writes, in_flight;
     uint64_t turn; /* in text: counts the sequence numbers */
     uint32_t *late_us;
@@ -94,7 +95,7 @@ static void fill(struct writer *writer) {
     uint64_t run = bench.next_run++, seq = 1;
     struct str text = str_of(letters, bench.load->row_bytes - 24);
     if (bench.load->kind == TURN) {
-        snprintf(session, sizeof(session), "s%u", (unsigned)(run * 7919 % SESSIONS));
+        snprintf(session, sizeof(session), "s%u", (unsigned)(run * 7919 % bench.sessions));
         put(&events, &(struct event){.kind = EVENT_STARTED,
                                      .agent = STR("manager"),
                                      .started = {.workspace = STR("w"),
@@ -104,8 +105,8 @@ static void fill(struct writer *writer) {
                                                  .unix_ms = 1700000000000}});
         text.len = bench.load->row_bytes - 120;
     } else {
-        seq = 2 + bench.turn++ / SESSIONS;
-        run = 1 + run % SESSIONS;
+        seq = 2 + bench.turn++ / bench.sessions;
+        run = 1 + run % bench.sessions;
     }
     put(&events,
         &(struct event){.kind = EVENT_TEXT, .agent = STR("manager"), .text = {.text = text}});
@@ -256,6 +257,8 @@ int main(int argc, char **argv) {
     char made[] = "/var/tmp/store_bench.XXXXXX";
     const char *folder = argc > 1 ? argv[1] : mkdtemp(made);
     double seconds = argc > 2 ? atof(argv[2]) : 2;
+    bench.sessions = argc > 4 ? strtoull(argv[4], NULL, 10) : 1000;
+    if (bench.sessions == 0) bench.sessions = 1000;
     bench.late_us = mem_alloc(LATE_MAX * sizeof(*bench.late_us));
     printf("%-18s %5s %9s %8s %8s %8s %8s\n", "row", "at a", "writes/s", "p50 us", "p99 us",
            "max us", "CPU us");

@@ -80,6 +80,11 @@ weir_proto(WEIR_GENERATED NAME proto/memory PATH proto
     PREFIX crawbl.agentruntime.v1=crawbl
     FILES agentruntime/v1/memory.proto IMPORTS ${google}
     DESCRIPTOR crawbl_memory_descriptor)
+weir_proto(WEIR_GENERATED NAME proto/nimi PATH proto
+    PREFIX nimi.runtime.v1=nimi
+    FILES nimi/runtime/v1/common.proto nimi/runtime/v1/ai.proto nimi/runtime/v1/audit.proto
+    IMPORTS ${google}
+    DESCRIPTOR nimi_descriptor)
 weir_proto(WEIR_GENERATED NAME proto/health PATH proto
     PREFIX grpc.health.v1=grpc
     FILES grpc/health/v1/health.proto

@@ -23,6 +23,8 @@ weir_library(nettle nettle/hmac.h libnettle.a nettle)
 weir_library(libyaml yaml.h libyaml.a yaml)
 weir_library(sqlite3 sqlite3.h libsqlite3.a sqlite3)
 weir_library(zlib zlib.h libz.a z)
+weir_library(gumbo gumbo.h libgumbo.a gumbo)
+weir_library(pcre2 pcre2.h libpcre2-8.a pcre2-8)
 target_link_libraries(weir_libraries INTERFACE Threads::Threads m ${CMAKE_DL_LIBS})
 
 # OpenSSL is loaded by name when TLS is configured (server/openssl.c): only its headers are
@@ -33,6 +35,15 @@ if(NOT OPENSSL_INCLUDE)
 endif()
 mark_as_advanced(OPENSSL_INCLUDE)
 target_include_directories(weir_libraries SYSTEM INTERFACE ${OPENSSL_INCLUDE})
+
+# libcurl likewise, when a provider or a tool that asks other servers is configured
+# (client/curl.c).
+find_path(CURL_INCLUDE curl/curl.h)
+if(NOT CURL_INCLUDE)
+    message(FATAL_ERROR "libcurl: <curl/curl.h> is missing; `make` installs it, or see scripts/setup")
+endif()
+mark_as_advanced(CURL_INCLUDE)
+target_include_directories(weir_libraries SYSTEM INTERFACE ${CURL_INCLUDE})
 
 # llhttp comes as C sources (package node-llhttp): compiled here, in strict mode, as it is.
 find_path(LLHTTP_INCLUDE llhttp.h PATHS /usr/share/include/llhttp)

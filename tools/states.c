@@ -3,6 +3,7 @@
  * `make docs` writes what this prints to docs/states.md. A machine is one row below; its
  * states, their names and their moves are asked of the module that owns them.
  */
+#include "provider/remote_inner.h"
 #include "route/answer.h"
 #include "rpc/call.h"
 #include "run/run.h"
@@ -22,6 +23,7 @@ MACHINE(run)
 MACHINE(close)
 MACHINE(call)
 MACHINE(answer)
+MACHINE(remote)
 
 /* clang-format off */
 static const struct machine {
@@ -38,6 +40,8 @@ static const struct machine {
      CALL_STATE_COUNT,   call_moves,   call_name},
     {"An HTTP answer",   "src/route/answer.c", "From the request line to the end of the body.",
      ANSWER_STATE_COUNT, answer_moves, answer_name},
+    {"A model call",      "src/provider/remote_call.c", "One question to a vendor's API.",
+     REMOTE_STATE_COUNT, remote_moves, remote_name},
 };
 /* clang-format on */
 

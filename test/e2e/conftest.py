@@ -75,6 +75,57 @@ def weir(request, start_weir):
     return start_weir(**options)
 
 
+@pytest.fixture(scope="module")
+def aimock():
+    """The process that plays all vendors' models, for the tests of one module."""
+    import vendors
+
+    mock = vendors.Aimock()
+    yield mock
+    mock.stop()
+
+
+@pytest.fixture
+def models(aimock):
+    """Vendors of models that have said and heard nothing yet (vendors.py)."""
+    import vendors
+
+    fresh = vendors.Vendors(aimock)
+    yield fresh
+    fresh.relay.close()
+
+
+@pytest.fixture(params=["anthropic", "gemini", "openai", "openai-responses"])
+def kind(request):
+    """The kind of provider; a test for one or two of them overrides it by parametrize."""
+    return request.param
+
+
+@pytest.fixture
+def house(start_weir, models, kind):
+    """Start a daemon whose provider `house` is of this kind, with the canary as its key.
+
+        weir = house([{"tools": ["calculator"]}], limits={"turn": "2s"})
+
+    agents    what differs from a plain manager, who asks house.model
+    provider  more keys of the provider
+    others    keys of weir.yaml
+    """
+    import vendors
+
+    model = vendors.KINDS[kind][1]
+
+    def start(agents=({},), provider=None, env=None, **others):
+        plain = {"slug": "manager", "instructions": "You lead.", "model": f"house/{model}"}
+        text = vendors.settings(
+            models.provider(kind, **(provider or {})), [{**plain, **a} for a in agents], **others
+        )
+        return start_weir(config=text, env={"HOUSE_KEY": vendors.KEY, **(env or {})})
+
+    start.model = model
+    return start
+
+
 @pytest.fixture
 def mint():
     """Mint tokens: mint(user, workspace, at=unix seconds, key=...)."""

@@ -27,6 +27,7 @@ STOP_SECONDS = 30
 
 # What a test's daemon must not inherit from whoever runs the tests.
 FOREIGN = ("WEIR_", "CRAWBL_", "NIMI_", "AGENT", "OPENAI_", "ANTHROPIC_", "GEMINI_", "XDG_")
+FOREIGN += ("GOOGLE_", "OPENROUTER_", "OLLAMA_", "CREDENTIALS_")
 FOREIGN_NAMES = {"PORT", "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID"}
 
 
@@ -85,7 +86,7 @@ class Daemon:
         command += ["--data", str(self.data), "--ports-file", str(self.folder / "ports.json")]
         if self._config:
             command += ["-c", str(self._config)]
-        return command + self._args
+        return command + [str(argument) for argument in self._args]
 
     def start(self):
         assert self.process is None, "this daemon runs already"

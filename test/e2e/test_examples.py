@@ -44,3 +44,17 @@ def test_the_converse_example_takes_two_turns_on_one_stream(weir):
     ).stdout
     assert answer.count("[researcher calls web_search]") == 2
     assert answer.count("-- demo-script: 3 turns") == 2
+
+
+def test_every_settings_file_passes_the_check(tmp_path):
+    """docs/config.md, docs/agents.md: no key is needed to look for mistakes"""
+    for name in ("weir.yaml", "agents.yaml", "agentbreeder/agent.yaml"):
+        answer = subprocess.run(
+            [str(harness.BINARY), "config", "check", str(EXAMPLES / name)],
+            env=harness.clean_environment({"HOME": tmp_path}),
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert answer.returncode == 0, answer.stderr
+        assert ": good; " in answer.stdout

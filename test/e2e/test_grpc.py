@@ -14,6 +14,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import (
 AGENT_RUNTIME = "crawbl.agentruntime.v1.AgentRuntime"
 SERVICES = {
     AGENT_RUNTIME,
+    "crawbl.agentruntime.v1.Memory",
     "grpc.health.v1.Health",
     "grpc.reflection.v1.ServerReflection",
     "grpc.reflection.v1alpha.ServerReflection",
@@ -83,7 +84,7 @@ def request(service=""):
 
 
 def test_health_is_checked_by_name(weir):
-    for name in ("", AGENT_RUNTIME):
+    for name in ("", AGENT_RUNTIME, "crawbl.agentruntime.v1.Memory"):
         answer = health(weir).Check(request(name), timeout=20)
         assert answer.status == health_pb2.HealthCheckResponse.SERVING
     with pytest.raises(grpc.RpcError) as refused:

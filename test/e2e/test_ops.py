@@ -287,13 +287,14 @@ def test_a_silent_stream_has_a_heartbeat_as_often_as_configured(start):
     assert text.endswith("data: [DONE]\n\n")
 
 
-def test_a_long_result_of_a_tool_is_cut_between_characters(start):
+def test_a_long_result_of_a_tool_is_shown_cut_between_characters_and_kept_whole(start):
     """U10"""
     weir = start(config="limits: {tool_output: 30B}\n")
     turn = crawbl.one_turn(weir, "a tool please")
     (result,) = turn.of("tool_result")
     value = json.loads(result.result_json)
-    assert set(value) == {"cut", "bytes_in_all"}
+    assert set(value) == {"cut", "bytes_in_all", "result_id", "next_offset", "hint"}
+    assert value["next_offset"] == len(value["cut"].encode()) and value["result_id"] == 1
     assert 27 <= len(value["cut"].encode()) <= 30 and value["cut"].startswith('{"long":"äöü')
     assert turn.error is None
 

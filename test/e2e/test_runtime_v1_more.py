@@ -88,7 +88,10 @@ def test_a_resumed_turn_may_wait_again(weir):
     """3.2"""
     ask(weir, "t", "ask twice")
     second = resume(weir, "t", "one").json()
+    approval = second["metadata"].pop("approval")
     assert second["metadata"] == {"interrupted": True, "awaiting": ["pay"]}
+    assert approval.pop("approval_id").partition("-")[1] == "-"
+    assert approval == {"question": "The second?", "tool": "pay", "args": {"eur": 300}}
     assert second["output"] == "The second?" and second["thread_id"] == "t"
     assert resume(weir, "t", {"n": 2}).json()["output"] == 'Both were answered, at last: {"n":2}'
     ask(weir, "u", "ask twice", wrapped=True)

@@ -40,7 +40,10 @@ static struct provider_call *start(struct provider *provider, struct loop *loop,
 static void take_off(struct provider_call *call) {
     struct fake_provider *fake = call->provider;
     size_t at = 0;
-    while (fake->calls[at] != call) assert(++at < fake->count);
+    while (fake->calls[at] != call) {
+        at++;
+        assert(at < fake->count);
+    }
     fake->count--;
     memmove(&fake->calls[at], &fake->calls[at + 1],
             (fake->count - at) * sizeof(struct provider_call *));
@@ -154,9 +157,20 @@ bool fake_approval(struct provider_call *call, const char *id, const char *quest
     return leave(call);
 }
 
+bool fake_opaque(struct provider_call *call, const char *dialect, const char *bytes) {
+    enter(call);
+    call->sink.on_opaque(str_from(dialect), str_from(bytes), call->ctx);
+    return leave(call);
+}
+
 bool fake_usage(struct provider_call *call, int64_t prompt, int64_t completion) {
-    struct event_usage usage = {STR("fake-1"),  prompt,         completion, prompt + completion,
-                                TOKENS_UNKNOWN, TOKENS_UNKNOWN, 0,          77};
+    struct event_usage usage = USAGE_UNKNOWN;
+    usage.model = STR("fake-1");
+    usage.prompt = prompt;
+    usage.completion = completion;
+    usage.total = prompt + completion;
+    usage.cached = 0;
+    usage.call_sequence = 77; /* not the provider's to say */
     enter(call);
     call->sink.on_usage(&usage, call->ctx);
     return leave(call);
@@ -207,7 +221,10 @@ static struct tool_call *start_tool(struct tool *tool, struct loop *loop,
 static void cancel_tool(struct tool_call *call) {
     struct fake_tool *fake = call->tool;
     size_t at = 0;
-    while (fake->calls[at] != call) assert(++at < fake->count);
+    while (fake->calls[at] != call) {
+        at++;
+        assert(at < fake->count);
+    }
     fake->count--;
     memmove(&fake->calls[at], &fake->calls[at + 1],
             (fake->count - at) * sizeof(struct tool_call *));
@@ -224,7 +241,10 @@ static const struct tool_kind tool_kind = {"fake", start_tool, cancel_tool, free
 
 struct tool *fake_tool_new(const char *name) {
     struct fake_tool *fake = MEM_NEW(struct fake_tool);
-    fake->base = (struct tool){&tool_kind, str_from(name), STR("a fake"), STR("{}")};
+    fake->base = (struct tool){.kind = &tool_kind,
+                               .name = str_from(name),
+                               .description = STR("a fake"),
+                               .parameters = STR("{}")};
     return &fake->base;
 }
 

@@ -1,17 +1,21 @@
 #include "fake/store_fake.h"
 
 #include "base/mem.h"
+#include "store/schema.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 #define WAITING_MAX 64
 #define ROWS_MAX 4096
+#define DAY_MS INT64_C(86400000)
 
 struct store {
     struct store_write *writes[WAITING_MAX];
     struct store_load *loads[WAITING_MAX];
-    size_t write_count, load_count, sent;
+    struct store_task *tasks[WAITING_MAX];
+    size_t write_count, load_count, task_count, sent;
+    struct database db; /* opened by the first task */
     bool at_once;
     enum err_code loses;
     struct store_row rows[ROWS_MAX];
@@ -24,7 +28,8 @@ struct store *fake_store_new(void) {
 
 void fake_store_free(struct store *store) {
     if (!store) return;
-    assert(store->write_count == 0 && store->load_count == 0);
+    assert(store->write_count == 0 && store->load_count == 0 && store->task_count == 0);
+    database_close(&store->db);
     for (size_t i = 0; i < store->row_count; i++) buf_done(&store->rows[i].bytes);
     free(store);
 }
@@ -247,11 +252,85 @@ static void answer_unfinished(const struct store *store, struct store_load *load
     }
 }
 
+/* One entry a call, which adds up to the same. A run's first row says whose it is. */
+static void add_usage(struct store_load *load, const struct event *event, struct str workspace,
+                      int64_t started_ms) {
+    int64_t day = (started_ms + event->at_ms) / DAY_MS;
+    const struct event_usage *said = &event->usage;
+    if (!load->all_workspaces && !str_equal(workspace, load->workspace)) return;
+    if (day < load->from_day || day > load->to_day) return;
+    load->usages[load->usage_count++] =
+        (struct store_usage){.workspace = workspace,
+                             .agent = event->agent,
+                             .model = said->model,
+                             .day = day,
+                             .calls = 1,
+                             .tokens_unknown = said->total < 0,
+                             .cost_unknown = said->cost_nano < 0,
+                             .total = said->total < 0 ? 0 : said->total,
+                             .cost_nano = said->cost_nano < 0 ? 0 : said->cost_nano};
+}
+
+static void add_usages(const struct store *store, struct store_load *load, uint64_t run) {
+    struct str workspace = STR_EMPTY;
+    int64_t started_ms = 0;
+    for (size_t i = 0; i < store->row_count; i++) {
+        struct str row = buf_str(&store->rows[i].bytes);
+        struct store_section section;
+        bool bad = false;
+        while (store_section_next(&row, &section, &bad)) {
+            struct event event = {0};
+            struct err e;
+            while (section.run == run && section.events.len &&
+                   event_decode(&section.events, &event, &e)) {
+                if (event.kind == EVENT_USAGE) add_usage(load, &event, workspace, started_ms);
+                if (event.kind != EVENT_STARTED) continue;
+                workspace = event.started.workspace;
+                started_ms = event.started.unix_ms;
+            }
+        }
+    }
+}
+
+static void answer_usage(const struct store *store, struct store_load *load) {
+    load->usages = arena_alloc(load->arena, ROWS_MAX * sizeof(struct store_usage));
+    load->usage_count = 0;
+    assert(load->usages);
+    for (size_t i = 0; i < store->row_count; i++) {
+        struct str row = buf_str(&store->rows[i].bytes);
+        struct store_section section;
+        bool bad = false;
+        if (store_section_next(&row, &section, &bad) && section.first_seq == 1)
+            add_usages(store, load, section.run);
+    }
+}
+
+static void answer_key(const struct store *store, struct store_load *load) {
+    load->key_means = (struct store_key){.print = STR_EMPTY};
+    for (size_t i = 0; i < store->row_count; i++) {
+        struct str row = buf_str(&store->rows[i].bytes);
+        struct store_section section;
+        struct event event = {0};
+        struct err e;
+        bool bad = false;
+        if (!store_section_next(&row, &section, &bad) || section.first_seq != 1) continue;
+        if (!event_decode(&section.events, &event, &e) || event.kind != EVENT_STARTED) continue;
+        if (str_equal(event.started.key, load->key) &&
+            str_equal(event.started.user, load->user) &&
+            str_equal(event.started.workspace, load->workspace)) {
+            load->key_means =
+                (struct store_key){section.run, event.started.unix_ms, event.started.print};
+        }
+    }
+}
+
 void fake_store_answer(struct store *store, size_t index) {
     static void (*const answers[])(const struct store *store, struct store_load *load) = {
         [STORE_SESSION] = answer_session,
         [STORE_RUN] = answer_run,
         [STORE_UNFINISHED] = answer_unfinished,
+        [STORE_USAGE] = answer_usage,
+        [STORE_KEY] = answer_key,
     };
     struct store_load *load = take_load(store, index);
     load->arena = arena_new(16 * MIB);
@@ -267,4 +346,76 @@ void fake_store_refuse(struct store *store, size_t index, enum err_code code) {
     struct store_load *load = take_load(store, index);
     err_set(&load->failed, code, "the fake store was told not to answer");
     loop_post(load->home, &load->mail, tell_loaded, load);
+}
+
+/* --- tasks -------------------------------------------------------------------------------- */
+
+static void open_tables(struct store *store) {
+    struct err e;
+    if (store->db.handle) return;
+    bool ok = database_open(&store->db, ":memory:", &e) && schema_migrate(&store->db, 0, &e);
+    assert(ok);
+    (void)ok;
+}
+
+static void tell_done(void *ctx) {
+    struct store_task *task = ctx;
+    task->on_done(task, task->failed.code ? &task->failed : NULL, task->ctx);
+}
+
+/* Twice where the first commit would have failed: a task must bear that. */
+static bool run_twice(struct store *store, struct store_task *task) {
+    struct err e;
+    struct database *db = &store->db;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        bool ok = database_run(db, "BEGIN", &e) && task->fn(db, task->ctx, &e);
+        if (!ok || attempt == 0) database_rollback(db);
+        if (!ok) break;
+        if (attempt == 1) return database_run(db, "COMMIT", &task->failed);
+    }
+    task->failed = e;
+    return false;
+}
+
+static void end_task(struct store *store, struct store_task *task, enum err_code code) {
+    task->failed.code = ERR_NONE;
+    if (code) {
+        err_set(&task->failed, code, "the fake store was told to fail");
+    } else {
+        open_tables(store);
+        bool ok = run_twice(store, task);
+        (void)ok; /* said in `failed` */
+    }
+    loop_post(task->home, &task->mail, tell_done, task);
+}
+
+void store_run(struct store *store, struct store_task *task) {
+    if (store->at_once) {
+        end_task(store, task, store->loses);
+        return;
+    }
+    assert(store->task_count < WAITING_MAX);
+    store->tasks[store->task_count++] = task;
+}
+
+size_t fake_store_tasks(const struct store *store) {
+    return store->task_count;
+}
+
+static struct store_task *take_task(struct store *store, size_t index) {
+    assert(index < store->task_count);
+    struct store_task *task = store->tasks[index];
+    store->task_count--;
+    memmove(&store->tasks[index], &store->tasks[index + 1],
+            (store->task_count - index) * sizeof(struct store_task *));
+    return task;
+}
+
+void fake_store_run(struct store *store, size_t index) {
+    end_task(store, take_task(store, index), ERR_NONE);
+}
+
+void fake_store_fail(struct store *store, size_t index, enum err_code code) {
+    assert(code != ERR_NONE);
+    end_task(store, take_task(store, index), code);
 }

@@ -1,15 +1,16 @@
 /* store_fake: a store whose answers the test gives, one by one.
  *
- * Defines store_write() and store_load(), so a test that is linked with it decides when a
- * commit reaches the disk, in which order, and whether at all. What was answered well is
- * remembered, and a load is answered from it as the real store would.
+ * Defines store_write(), store_load() and store_run(), so a test that is linked with it
+ * decides when a commit reaches the disk, in which order, and whether at all. What was answered
+ * well is remembered, and a load is answered from it as the real store would. A task runs on a
+ * database in memory, which has the real tables.
  *
  * Threads  one: everything happens on the test's.
  */
 #ifndef WEIR_TEST_FAKE_STORE_FAKE_H
 #define WEIR_TEST_FAKE_STORE_FAKE_H
 
-#include "store/store.h"
+#include "store/task.h"
 
 struct store *fake_store_new(void);
 void fake_store_free(struct store *store); /* nothing may wait */
@@ -22,7 +23,7 @@ const struct store_write *fake_store_write(const struct store *store, size_t ind
 void fake_store_commit(struct store *store, size_t index);
 void fake_store_lose(struct store *store, size_t index, enum err_code code);
 
-/* From now on answer each write at once: commit it, or lose it. */
+/* From now on answer each write and each task at once: commit it, or lose it. */
 void fake_store_always_commit(struct store *store);
 void fake_store_always_lose(struct store *store, enum err_code code);
 void fake_store_ask_me(struct store *store); /* back to one by one */
@@ -34,5 +35,10 @@ size_t fake_store_sent(const struct store *store);
 size_t fake_store_loads(const struct store *store);
 void fake_store_answer(struct store *store, size_t index);
 void fake_store_refuse(struct store *store, size_t index, enum err_code code);
+
+/* Tasks that wait, the oldest first; run it, or have it fail without having run. */
+size_t fake_store_tasks(const struct store *store);
+void fake_store_run(struct store *store, size_t index);
+void fake_store_fail(struct store *store, size_t index, enum err_code code);
 
 #endif

@@ -1,0 +1,83 @@
+"""model_table: from the lines that model.sh collected to a table of medians and ranges.
+
+    model_table.py model.jsonl
+"""
+import json
+import statistics
+import sys
+
+WAYS = ["weir", "haproxy", "direct"]
+
+
+def dig(result, path):
+    for key in path.split("."):
+        result = result.get(key, {})
+    return result if result != {} else None
+
+
+def values(lines, way, path):
+    """Of each round of `way` that passed, in order."""
+    found = {line["round"]: dig(line["result"], path) for line in lines
+             if line["way"] == way and "result" in line}
+    return {number: value for number, value in found.items() if value is not None}
+
+
+def added(lines, way, path):
+    """Through minus direct, round by round."""
+    direct, through = values(lines, "direct", path), values(lines, way, path)
+    return {n: through[n] - direct[n] for n in through if n in direct and way != "direct"}
+
+
+def cell(numbers, scale, digits):
+    numbers = [number * scale for number in numbers.values()]
+    if not numbers:
+        return "-"
+    middle = f"{statistics.median(numbers):,.{digits}f}"
+    if len(numbers) == 1:
+        return middle
+    return f"{middle} ({min(numbers):,.{digits}f} to {max(numbers):,.{digits}f})"
+
+
+# title, where the numbers come from, path, scale, digits
+ROWS = [
+    ("CPU a token, µs", values, "cpu_us_per_token", 1, 2),
+    ("tokens a second", values, "tokens_per_second", 1, 0),
+    ("model to reader, p50, ms", values, "delay_us.p50", 1e-3, 2),
+    ("model to reader, p99, ms", values, "delay_us.p99", 1e-3, 2),
+    ("added to direct, p50, ms", added, "delay_us.p50", 1e-3, 2),
+    ("added to direct, p99, ms", added, "delay_us.p99", 1e-3, 2),
+    ("memory a turn, KiB", values, "pss_kib_per_turn", 1, 1),
+]
+
+
+def table(lines):
+    yield ["measured", *WAYS, "weir : haproxy"]
+    yield ["---"] * (len(WAYS) + 2)
+    for title, source, path, scale, digits in ROWS:
+        found = {way: source(lines, way, path) for way in WAYS}
+        both = [n for n in found["weir"] if n in found["haproxy"] and found["weir"][n]]
+        ratio = "-"
+        if both and path == "cpu_us_per_token":
+            times = statistics.median(found["haproxy"][n] / found["weir"][n] for n in both)
+            ratio = f"{times:.2f}"
+        yield [title, *(cell(found[way], scale, digits) for way in WAYS), ratio]
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    rows = list(table(lines))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    for row in rows:
+        print("| " + " | ".join(part.ljust(width) for part, width in zip(row, widths)) + " |")
+    results = [line["result"] for line in lines if "result" in line]
+    others = [r["machine_cpu"] for r in results]
+    failed = sum("failed" in line for line in lines)
+    if results:
+        print(f"\n- {results[0]['turns']} turns at the same time. All processes of the machine "
+              f"used {statistics.median(others):.2f} cores, at most {max(others):.2f}.")
+    print(f"- Runs that failed a check and count for nothing: {failed or 'none'}.")
+
+
+if __name__ == "__main__":
+    main()

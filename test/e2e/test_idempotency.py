@@ -1,0 +1,220 @@
+"""One key, one turn: asked again it is answered again, and never made a second time."""
+import concurrent.futures
+import json
+import random
+import threading
+import time
+
+import httpx
+import pytest
+from test_leaving import SLOW, http_of, leave_a_stream, reader, wait_for
+
+KEYED = {"idempotency-key": "k-1"}
+
+
+def invoke(weir, key="k-1", name="idempotency-key", path="/invoke", http2=False, **body):
+    with http_of(weir, http2, **{name: key}) as http:
+        return http.post(path, json={"input": "count", "session_id": "s", **body})
+
+
+def runs_of(weir, session="s", user=None):
+    params = {"session_id": session, **({"user": user} if user else {})}
+    with reader(weir) as http:
+        return http.get("/weir/v1/runs", params=params).json()["runs"]
+
+
+def same(one, other):
+    assert one.status_code == other.status_code
+    assert one.headers["x-weir-run-id"] == other.headers["x-weir-run-id"]
+    assert one.text == other.text
+
+
+@pytest.mark.weir(script=SLOW)
+@pytest.mark.parametrize("http2", [False, True], ids=["http/1.1", "http/2"])
+@pytest.mark.parametrize("path", ["/invoke", "/stream"])
+def test_asked_again_it_is_answered_again_also_after_a_restart(weir, path, http2):
+    first = invoke(weir, path=path, http2=http2)
+    assert first.status_code == 200 and "on on" in first.text.replace('"}\n\ndata: {"delta":"', "")
+    same(first, invoke(weir, path=path, http2=http2))
+    same(first, invoke(weir, path=path, name="x-idempotency-key"))
+    weir.restart()
+    same(first, invoke(weir, path=path, http2=http2))
+    assert len(runs_of(weir)) == 1
+
+
+@pytest.mark.weir(script=SLOW)
+def test_a_stream_can_be_asked_again_as_an_invoke(weir):
+    told = invoke(weir, path="/stream").text
+    result = json.loads(told.split("event: result\ndata: ")[1].split("\n")[0])
+    assert invoke(weir).json() == result
+
+
+@pytest.mark.weir(script=SLOW)
+def test_a_session_that_was_made_up_is_the_same_again(weir):
+    with http_of(weir, **KEYED) as http:
+        first, again = (http.post("/invoke", json={"input": "count"}) for _ in range(2))
+    same(first, again)
+    assert len(first.json()["session_id"]) == 36
+
+
+@pytest.mark.weir(script=SLOW)
+def test_a_failure_is_answered_again_too(weir):
+    first = invoke(weir, input="fail")
+    assert first.status_code == 503
+    same(first, invoke(weir, input="fail"))
+    weir.restart()
+    same(first, invoke(weir, input="fail"))
+    assert len(runs_of(weir)) == 1
+
+
+@pytest.mark.weir(script=SLOW)
+def test_a_question_is_asked_again(weir):
+    first = invoke(weir, input="ask")
+    assert first.json()["metadata"]["interrupted"] is True
+    same(first, invoke(weir, input="ask"))
+    weir.restart()
+    same(first, invoke(weir, input="ask"))
+
+
+@pytest.mark.weir(script=SLOW)
+def test_another_request_with_the_key_is_refused(weir):
+    first = invoke(weir)
+    for other in (
+        {"input": "count!"},
+        {"session_id": "t"},
+        {"config": {"temperature": 1}},
+        {"input": ["count"]},
+    ):
+        answer = invoke(weir, **other)
+        assert answer.status_code == 409
+        assert answer.json()["error"]["code"] == "IDEMPOTENCY_KEY_REUSED"
+    same(first, invoke(weir, metadata={"trace": "another"}))
+
+
+@pytest.mark.weir(script=SLOW)
+def test_a_key_is_its_users_own(weir):
+    of = [{"config": {"configurable": {"user_id": user}}} for user in ("ann", "bob")]
+    ids = [invoke(weir, **config).headers["x-weir-run-id"] for config in of + of]
+    assert ids[0] != ids[1] and ids[:2] == ids[2:]
+
+
+@pytest.mark.weir(script=SLOW)
+@pytest.mark.parametrize("key", [b"", b"k" * 256, b"k\xc3\xa9", b"a\tb"])
+def test_a_key_that_is_none_is_refused(weir, key):
+    answer = invoke(weir, key=key)
+    assert answer.status_code == 400
+    assert "255 printable" in answer.json()["error"]["message"]
+
+
+@pytest.mark.weir(script=SLOW)
+def test_two_keys_that_differ_are_refused(weir):
+    with http_of(weir, **KEYED, **{"x-idempotency-key": "k-2"}) as http:
+        assert http.post("/invoke", json={"input": "count"}).status_code == 400
+
+
+@pytest.mark.weir(script=SLOW, args=["--threads", "4"])
+def test_of_many_at_the_same_moment_one_starts_a_turn(weir):
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        for moment in range(4):
+            key = f"moment {moment}"
+            asked = [
+                pool.submit(
+                    invoke,
+                    weir,
+                    key,
+                    path="/stream" if caller % 3 == 0 else "/invoke",
+                    http2=caller % 2 == 0,
+                    session_id=key,
+                )
+                for caller in range(16)
+            ]
+            answers = [future.result() for future in asked]
+            assert {answer.status_code for answer in answers} == {200}
+            assert len({answer.headers["x-weir-run-id"] for answer in answers}) == 1
+            assert len({answer.text for answer in answers}) == 2  # one a path
+            assert len(runs_of(weir, key)) == 1
+
+
+@pytest.mark.weir(script=SLOW)
+def test_who_comes_back_finds_the_running_turn(weir):
+    how = {"x-weir-on-disconnect": "detach-for=10s", **KEYED}
+    run = leave_a_stream(weir, **how)
+    with http_of(weir, **how) as http:
+        answer = http.post("/stream", json={"input": "count"})
+    assert answer.headers["x-weir-run-id"] == run
+    assert answer.text.count('{"delta"') == 10
+    assert answer.text.endswith("data: [DONE]\n\n")
+    assert wait_for(weir, run, "done")
+
+
+@pytest.mark.weir(script=SLOW)
+def test_a_second_listener_keeps_what_the_first_would_cancel(weir):
+    with http_of(weir, **KEYED) as http:
+        with http.stream("POST", "/stream", json={"input": "count"}) as first:
+            run = first.headers["x-weir-run-id"]
+            words = first.iter_lines()
+            next(words)
+            again = httpx.Client(base_url=weir.url, headers=KEYED, timeout=30)
+            second = again.send(
+                again.build_request("POST", "/stream", json={"input": "count"}), stream=True
+            )
+            lines = second.iter_lines()
+            next(lines)
+    assert [line for line in lines if line][-1] == "data: [DONE]"
+    assert wait_for(weir, run, "done")
+
+
+@pytest.mark.weir(script=SLOW, config="limits: {idempotency: 1s}\n")
+def test_a_key_is_free_again_when_its_time_is_over(weir):
+    first = invoke(weir).headers["x-weir-run-id"]
+    time.sleep(1.2)
+    second = invoke(weir, input="something else")
+    assert second.status_code == 200
+    assert second.headers["x-weir-run-id"] != first
+
+
+@pytest.mark.weir(script=SLOW)
+def test_a_turn_that_a_crash_cut_is_not_made_again(weir):
+    run = leave_a_stream(weir, "for ever", **{"x-weir-on-disconnect": "detach", **KEYED})
+    time.sleep(0.6)  # a store tick: it is on disk
+    weir.kill()
+    weir.restart()
+    with http_of(weir, **KEYED) as http:
+        answer = http.post("/invoke", json={"input": "for ever"})
+    assert answer.headers["x-weir-run-id"] == run
+    assert answer.status_code == 500 and "INTERRUPTED" in answer.text
+
+
+def ask_until_it_dies(weir, name, keys):
+    """Keyed turns, one after the other, each in a session that is called like its key."""
+    while True:
+        keys.append(f"{name} {len(keys)}")
+        try:
+            answer = invoke(weir, keys[-1], input="quick", session_id=keys[-1])
+        except httpx.HTTPError:
+            return
+        assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.weir(script=SLOW)
+def test_kills_double_no_turn_that_has_a_key(weir):
+    """Row R-1: what was under way is asked for again, as a careful caller does."""
+    for moment in range(4):
+        keys = [[] for _ in range(6)]
+        callers = [
+            threading.Thread(target=ask_until_it_dies, args=(weir, f"{moment} {i}", keys[i]))
+            for i in range(len(keys))
+        ]
+        for caller in callers:
+            caller.start()
+        time.sleep(random.uniform(0.1, 0.6))
+        weir.kill()
+        for caller in callers:
+            caller.join()
+        weir.restart()
+        for mine in keys:
+            for key in mine[-3:]:  # the last one was cut, or never came
+                answer = invoke(weir, key, input="quick", session_id=key)
+                assert answer.status_code == 200 or "INTERRUPTED" in answer.text
+                runs = runs_of(weir, key)
+                assert [run["id"] for run in runs] == [answer.headers["x-weir-run-id"]]

@@ -1,0 +1,336 @@
+#include "helper/transcript.h"
+
+#include "helper/assert_str.h"
+
+#include "base/file.h"
+#include "wire/json.h"
+
+#include <dirent.h>
+#include <stdio.h>
+
+#define RECORD_MAX_BYTES (4 * MIB)
+#define EVENT_MAX_BYTES (4 * MIB)
+
+/* A replay is cut at so many places, far from each other: every byte gets its turn, and a
+ * transcript costs an eighth of what it would with one cut a replay. */
+#define CUTS_AT_ONCE 8
+
+/* --- what the sink hears ------------------------------------------------------------------ */
+
+struct hearing {
+    const struct dialect *dialect;
+    struct reply *reply;
+    struct buf *out;
+    bool over;
+    size_t callbacks;
+    size_t stop_at; /* the callback that stops the reply, counted from 1; 0: none */
+};
+
+static void heard(struct hearing *hearing) {
+    assert_false(hearing->reply->stopped);
+    if (++hearing->callbacks == hearing->stop_at) hearing->reply->stopped = true;
+}
+
+static void quote(struct hearing *hearing, const char *what, struct str text) {
+    heard(hearing);
+    buf_printf(hearing->out, "%s ", what);
+    json_put_str(hearing->out, text);
+    buf_append_byte(hearing->out, '\n');
+}
+
+static void on_text(struct str text, void *ctx) {
+    assert_true(text.len > 0);
+    quote(ctx, "text", text);
+}
+
+static void on_thinking(struct str text, void *ctx) {
+    assert_true(text.len > 0);
+    quote(ctx, "thinking", text);
+}
+
+static void on_tool_call(struct str call_id, struct str tool, struct str args, void *ctx) {
+    struct hearing *hearing = ctx;
+    heard(hearing);
+    buf_append(hearing->out, STR("call "));
+    buf_append(hearing->out, call_id.len ? call_id : STR("-"));
+    buf_append_byte(hearing->out, ' ');
+    buf_append(hearing->out, tool);
+    buf_append_byte(hearing->out, ' ');
+    buf_append(hearing->out, args);
+    buf_append_byte(hearing->out, '\n');
+}
+
+static void on_usage(const struct event_usage *usage, void *ctx) {
+    struct hearing *hearing = ctx;
+    heard(hearing);
+    buf_append(hearing->out, STR("usage "));
+    buf_append(hearing->out, usage->model);
+    buf_printf(hearing->out,
+               " prompt=%lld completion=%lld total=%lld tool_use=%lld thoughts=%lld "
+               "cached=%lld\n",
+               (long long)usage->prompt, (long long)usage->completion, (long long)usage->total,
+               (long long)usage->tool_use, (long long)usage->thoughts,
+               (long long)usage->cached);
+}
+
+static void on_opaque(struct str dialect, struct str bytes, void *ctx) {
+    struct hearing *hearing = ctx;
+    heard(hearing);
+    assert_str(dialect, hearing->dialect->name);
+    buf_append(hearing->out, STR("opaque "));
+    buf_append(hearing->out, dialect);
+    buf_append_byte(hearing->out, ' ');
+    buf_append(hearing->out, bytes);
+    buf_append_byte(hearing->out, '\n');
+}
+
+/* The rest is remote's business: a dialect calls none of them. */
+static const struct provider_sink sink = {
+    .on_text = on_text,
+    .on_thinking = on_thinking,
+    .on_tool_call = on_tool_call,
+    .on_usage = on_usage,
+    .on_opaque = on_opaque,
+};
+
+static void on_event(const struct sse_event *event, void *ctx) {
+    struct hearing *hearing = ctx;
+    if (hearing->over || hearing->reply->stopped) return;
+    if (!hearing->dialect->feed(hearing->reply, event)) hearing->over = true;
+}
+
+static void feed(struct sse *sse, struct str piece) {
+    struct err e;
+    struct str copy = exact_copy(piece);
+    assert_true(sse_feed(sse, copy, &e));
+    free((void *)copy.at);
+}
+
+static void write_outcome(struct hearing *hearing, enum reply_outcome outcome,
+                          struct str model) {
+    if (outcome != REPLY_FAILED) {
+        buf_append(hearing->out, outcome == REPLY_CUT ? STR("cut ") : STR("done "));
+        buf_append(hearing->out, model);
+        buf_append_byte(hearing->out, '\n');
+        return;
+    }
+    const struct reply_failure *failure = &hearing->reply->failure;
+    assert_non_null(failure->reason);
+    assert_int_not_equal(failure->why.code, ERR_NONE);
+    buf_printf(hearing->out, "failed %s ", failure->reason);
+    buf_append(hearing->out, err_name(failure->why.code));
+    buf_append_byte(hearing->out, ' ');
+    json_put_str(hearing->out, err_text(&failure->why));
+    buf_append_byte(hearing->out, '\n');
+}
+
+/* --- one replay --------------------------------------------------------------------------- */
+
+/* Fed up to `cut`, then from there in pieces of `piece`. */
+static enum reply_outcome replay(struct hearing *hearing, struct str stream, size_t cut,
+                                 size_t piece) {
+    struct str model = STR_EMPTY;
+    enum reply_outcome outcome = REPLY_FAILED;
+    struct sse *sse = sse_new(EVENT_MAX_BYTES, on_event, hearing);
+    hearing->reply = hearing->dialect->reply_new(&sink, hearing);
+    if (cut) feed(sse, str_head(stream, cut));
+    for (struct str rest = str_skip(stream, cut); rest.len; rest = str_skip(rest, piece))
+        feed(sse, str_head(rest, piece));
+    if (!hearing->over) outcome = hearing->dialect->end(hearing->reply, &model);
+    if (hearing->stop_at == 0) write_outcome(hearing, outcome, model);
+    hearing->dialect->reply_free(hearing->reply);
+    sse_free(sse);
+    return outcome;
+}
+
+void transcript_record(const struct dialect *dialect, struct str stream, size_t piece,
+                       struct buf *out) {
+    struct hearing hearing = {.dialect = dialect, .out = out};
+    replay(&hearing, stream, 0, piece);
+}
+
+/* --- the same events, written otherwise ----------------------------------------------------
+ */
+
+static void as_it_is(struct str stream, struct buf *out) {
+    buf_append(out, stream);
+}
+
+static void with_breaks(struct str stream, struct str line_break, struct buf *out) {
+    for (size_t i = 0; i < stream.len; i++) {
+        if (stream.at[i] == '\n') {
+            buf_append(out, line_break);
+        } else {
+            buf_append_byte(out, stream.at[i]);
+        }
+    }
+}
+
+static void with_crlf(struct str stream, struct buf *out) {
+    with_breaks(stream, STR("\r\n"), out);
+}
+
+static void with_cr(struct str stream, struct buf *out) {
+    with_breaks(stream, STR("\r"), out);
+}
+
+static void behind_a_mark(struct str stream, struct buf *out) {
+    buf_append(out, STR("\xEF\xBB\xBF"));
+    buf_append(out, stream);
+}
+
+static void between_comments(struct str stream, struct buf *out) {
+    buf_append(out, STR(": hello\n\n"));
+    with_breaks(stream, STR("\n: still here\n"), out);
+}
+
+/* JSON may break its line behind each comma that stands in no string. */
+static void on_many_lines(struct str stream, struct buf *out) {
+    while (stream.len) {
+        size_t end = str_find_byte(stream, '\n');
+        struct str line = str_head(stream, end);
+        bool data = str_starts(line, STR("data: {")), quoted = false;
+        for (size_t i = 0; i < line.len; i++) {
+            buf_append_byte(out, line.at[i]);
+            if (quoted && line.at[i] == '\\' && i + 1 < line.len) {
+                buf_append_byte(out, line.at[++i]);
+            } else if (line.at[i] == '"') {
+                quoted = !quoted;
+            } else if (data && !quoted && line.at[i] == ',') {
+                buf_append(out, STR("\ndata: "));
+            }
+        }
+        buf_append(out, str_head(str_skip(stream, end), 1));
+        stream = str_skip(stream, end + 1);
+    }
+}
+
+static const struct {
+    const char *name;
+    void (*write)(struct str stream, struct buf *out);
+} spellings[] = {
+    {"as it is", as_it_is},
+    {"with CRLF", with_crlf},
+    {"with CR", with_cr},
+    {"behind a byte order mark", behind_a_mark},
+    {"between comments", between_comments},
+    {"on many lines", on_many_lines},
+};
+
+/* --- one transcript ------------------------------------------------------------------------
+ */
+
+struct transcript {
+    const struct dialect *dialect;
+    const char *name;
+    struct str input, expect;
+};
+
+static void assert_heard(const struct transcript *transcript, const char *spelling,
+                         struct str stream, size_t cut, size_t piece) {
+    struct buf out;
+    buf_init(&out, RECORD_MAX_BYTES);
+    struct hearing hearing = {.dialect = transcript->dialect, .out = &out};
+    replay(&hearing, stream, cut, piece);
+    if (!str_equal(buf_str(&out), transcript->expect)) {
+        print_error("%s, %s, cut at %zu of %zu:\n" STR_FMT "expected\n" STR_FMT,
+                    transcript->name, spelling, cut, stream.len, STR_ARG(buf_str(&out)),
+                    STR_ARG(transcript->expect));
+        fail();
+    }
+    buf_done(&out);
+}
+
+static void replay_cut_anywhere(const struct transcript *transcript) {
+    for (size_t i = 0; i < ARRAY_LEN(spellings); i++) {
+        struct buf stream;
+        buf_init(&stream, RECORD_MAX_BYTES);
+        spellings[i].write(transcript->input, &stream);
+        size_t piece = stream.len / CUTS_AT_ONCE + 1;
+        for (size_t cut = 0; cut < piece; cut++)
+            assert_heard(transcript, spellings[i].name, buf_str(&stream), cut, piece);
+        assert_heard(transcript, spellings[i].name, buf_str(&stream), 0, 1);
+        buf_done(&stream);
+    }
+}
+
+/* heard() fails when a callback comes behind the one that stopped. */
+static void replay_stopped_anywhere(const struct transcript *transcript) {
+    bool stopped = true;
+    for (size_t at = 1; stopped; at++) {
+        struct buf out;
+        buf_init(&out, RECORD_MAX_BYTES);
+        struct hearing hearing = {.dialect = transcript->dialect, .out = &out, .stop_at = at};
+        replay(&hearing, transcript->input, 0, RECORD_MAX_BYTES);
+        stopped = hearing.callbacks >= at;
+        buf_done(&out);
+    }
+}
+
+/* Whether the first `len` bytes are a complete answer. */
+static bool completes(const struct transcript *transcript, size_t len) {
+    struct buf out;
+    buf_init(&out, RECORD_MAX_BYTES);
+    struct hearing hearing = {.dialect = transcript->dialect, .out = &out};
+    struct str part = str_head(transcript->input, len);
+    bool complete = replay(&hearing, part, 0, RECORD_MAX_BYTES) != REPLY_FAILED;
+    buf_done(&out);
+    return complete;
+}
+
+/* Nothing is never an answer; of a good answer, once there is enough of it, more is not less.
+ */
+static void replay_truncated_anywhere(const struct transcript *transcript) {
+    assert_false(completes(transcript, 0));
+    if (!completes(transcript, transcript->input.len)) return;
+    bool complete = false;
+    for (size_t len = 0; len <= transcript->input.len; len++) {
+        bool now = completes(transcript, len);
+        if (complete && !now) print_error("%s: cut off at %zu\n", transcript->name, len);
+        assert_false(complete && !now);
+        complete = now;
+    }
+}
+
+static struct str read_part(const char *folder, const char *name, const char *part,
+                            struct buf *out) {
+    char path[512];
+    struct err e;
+    int len = snprintf(path, sizeof path, "%s/%s/%s", folder, name, part);
+    assert_true(len > 0 && (size_t)len < sizeof path);
+    buf_init(out, RECORD_MAX_BYTES);
+    if (!file_read(str_from(path), out, &e)) {
+        print_error("%s\n", e.text);
+        fail();
+    }
+    return buf_str(out);
+}
+
+static void replay_folder(const struct dialect *dialect, const char *folder, const char *name) {
+    struct buf input, expect;
+    struct transcript transcript = {.dialect = dialect, .name = name};
+    transcript.input = read_part(folder, name, "input", &input);
+    transcript.expect = read_part(folder, name, "expect", &expect);
+    replay_cut_anywhere(&transcript);
+    replay_stopped_anywhere(&transcript);
+    replay_truncated_anywhere(&transcript);
+    buf_done(&input);
+    buf_done(&expect);
+}
+
+void transcripts_replay(const struct dialect *dialect, const char *folder) {
+    struct dirent **entries;
+    size_t seen = 0;
+    int count = scandir(folder, &entries, NULL, alphasort);
+    if (count < 0) print_error("no transcripts in %s\n", folder);
+    assert_true(count >= 0);
+    for (int i = 0; i < count; i++) {
+        if (entries[i]->d_name[0] != '.') {
+            replay_folder(dialect, folder, entries[i]->d_name);
+            seen++;
+        }
+        free(entries[i]);
+    }
+    free(entries);
+    assert_true(seen > 0);
+}

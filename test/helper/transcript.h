@@ -1,0 +1,33 @@
+/* transcript: replay what a model API sent and compare what its dialect made of it.
+ *
+ * A folder holds one folder a transcript, with two files:
+ *
+ *     NAME/input     the body of the answer, server-sent events
+ *     NAME/expect    what the sink hears, a line each, and the outcome:
+ *
+ *         text "Hel"
+ *         thinking "hm"
+ *         call ID TOOL ARGS              as they came; - for an empty id
+ *         usage MODEL prompt=1 completion=2 total=3 tool_use=-1 thoughts=0 cached=0
+ *         opaque DIALECT BYTES
+ *         done MODEL | cut MODEL | failed REASON CODE "why"
+ *
+ * Each input is replayed cut at every byte, and byte by byte; and so are the same events with
+ * CRLF, with CR, behind a byte order mark, between comments and with their data on many lines.
+ * A reply that is stopped from inside a callback must not call back again, and one that is cut
+ * off early must never be complete and then, with more of it, not.
+ */
+#ifndef WEIR_TEST_HELPER_TRANSCRIPT_H
+#define WEIR_TEST_HELPER_TRANSCRIPT_H
+
+#include "provider/dialect.h"
+
+/* All transcripts of `folder`, "test/provider/transcripts/openai": from the root of the tree,
+ * where ctest runs its programs. Fails the test, and names the transcript. */
+void transcripts_replay(const struct dialect *dialect, const char *folder);
+
+/* Append what `dialect` makes of `stream`, fed in pieces of `piece` bytes, as above. */
+void transcript_record(const struct dialect *dialect, struct str stream, size_t piece,
+                       struct buf *out);
+
+#endif
