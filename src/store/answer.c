@@ -34,6 +34,7 @@ struct gather {
     size_t max_bytes; /* of events */
     uint64_t run;     /* whose sections are wanted */
     bool own_only;    /* leave shared rows out */
+    bool ids_only;    /* which runs there are, not what happened in them */
     bool cut;         /* there is more than max_bytes */
 };
 
@@ -202,6 +203,8 @@ static void oldest_first(struct store_section *sections, size_t count) {
 static bool take_run(struct answer *answer, const struct run_entry *entry,
                      struct gather *gather, struct err *e) {
     size_t count = gather->load->section_count, bytes = gather->bytes;
+    if (gather->ids_only)
+        return add_section(gather, (struct store_section){entry->id, 0, STR_EMPTY}, e);
     gather->run = entry->id;
     if (!walk_run(answer, entry, take_whole, gather, e)) return false;
     if (!gather->cut) return true;
@@ -226,7 +229,7 @@ static bool walk_session(struct answer *answer, uint64_t newest, struct gather *
                            "backup",
                            answer->db->path);
         before = entry->first_log;
-        if (entry->state == 0) continue;
+        if (entry->state == 0 && !gather->ids_only) continue;
         load->more = taken == load->runs_max;
         if (!load->more && !take_run(answer, entry, gather, e)) return false;
         load->more = load->more || gather->cut;
@@ -251,6 +254,11 @@ static bool answer_session(struct answer *answer, struct gather *gather, struct 
     run_entry_done(&entry);
     if (ok) oldest_first(load->sections, load->section_count);
     return ok;
+}
+
+static bool answer_session_runs(struct answer *answer, struct gather *gather, struct err *e) {
+    gather->ids_only = true;
+    return answer_session(answer, gather, e);
 }
 
 /* --- STORE_RUN, STORE_UNFINISHED ---------------------------------------------------------- */
@@ -330,11 +338,9 @@ static bool answer_key(struct answer *answer, struct gather *gather, struct err 
 
 /* What each question asks. */
 static bool (*const questions[])(struct answer *, struct gather *, struct err *) = {
-    [STORE_SESSION] = answer_session,
-    [STORE_RUN] = answer_run,
-    [STORE_UNFINISHED] = answer_unfinished,
-    [STORE_USAGE] = answer_usage,
-    [STORE_KEY] = answer_key,
+    [STORE_SESSION] = answer_session, [STORE_SESSION_RUNS] = answer_session_runs,
+    [STORE_RUN] = answer_run,         [STORE_UNFINISHED] = answer_unfinished,
+    [STORE_USAGE] = answer_usage,     [STORE_KEY] = answer_key,
 };
 
 bool answer_load(struct answer *answer, struct store_load *load, struct err *e) {

@@ -78,7 +78,7 @@ static void tell_loaded(void *ctx) {
 
 /* A session nobody ever wrote: its empty answer needs neither the thread nor the disk. */
 static bool surely_empty(const struct store *store, const struct store_load *load) {
-    return load->question == STORE_SESSION &&
+    return (load->question == STORE_SESSION || load->question == STORE_SESSION_RUNS) &&
            atomic_load_explicit(&store->knows_all, memory_order_acquire) &&
            !known_perhaps(store->known, load->workspace, load->user, load->session);
 }

@@ -106,11 +106,13 @@ struct store_load;
 typedef void store_loaded_fn(struct store_load *load, const struct err *failed, void *ctx);
 
 enum store_question {
-    STORE_SESSION, /* sections of the newest finished runs of a session, oldest run first;
-                      shared rows are left out, and runs that do not fit max_bytes whole. Not
-                      found is an empty answer, no error, and mostly costs a microsecond */
-    STORE_RUN,     /* every section of one run after `after_seq`, in order, at most max_bytes:
-                      the first and last are cut between events, but one event always fits */
+    STORE_SESSION,      /* sections of the newest finished runs of a session, oldest run first;
+                           shared rows are left out, and runs that do not fit max_bytes whole. Not
+                           found is an empty answer, no error, and mostly costs a microsecond */
+    STORE_SESSION_RUNS, /* which runs those are and which have not finished, however large: one
+                           section without events each, oldest first */
+    STORE_RUN, /* every section of one run after `after_seq`, in order, at most max_bytes:
+                  the first and last are cut between events, but one event always fits */
     STORE_UNFINISHED, /* one entry per run without a terminal event: run id, last seq */
     STORE_USAGE,      /* sums of model calls, ordered by workspace, agent, model and day. All of
                          them or, with ERR_RESOURCE_EXHAUSTED, none: a sum that lacks something
@@ -140,8 +142,8 @@ struct store_load {
     struct mail mail;        /* the store's */
     struct err failed;       /* the store's */
     enum store_question question;
-    struct str workspace, user, session; /* STORE_SESSION; STORE_USAGE: the workspace */
-    size_t runs_max;                     /* STORE_SESSION: how many runs at most */
+    struct str workspace, user, session; /* STORE_SESSION*; STORE_USAGE: the workspace */
+    size_t runs_max;                     /* STORE_SESSION*: how many runs at most */
     struct str key;                      /* STORE_KEY, with workspace and user */
     uint64_t run, after_seq;             /* STORE_RUN */
     bool all_workspaces;                 /* STORE_USAGE */

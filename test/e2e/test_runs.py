@@ -201,6 +201,20 @@ def read_body(peer):
 
 
 @FLOOD
+def test_a_long_run_is_listed_like_a_short_one(weir):
+    for text in ("a flood", "hello", "a flood"):
+        assert list(converse(weir, "c1", text))[-1].WhichOneof("event") == "done"
+    http = client(weir)
+    listed = http.get("/weir/v1/runs", params={"session_id": "c1"}).json()
+    assert ([run["text"] for run in listed["runs"]], listed["more"]) == (
+        ["a flood", "hello", "a flood"],
+        False,
+    )
+    for run in listed["runs"]:
+        assert run == http.get(f"/weir/v1/runs/{run['id']}").json()
+
+
+@FLOOD
 def test_a_listener_that_reads_nothing_slows_neither_the_caller_nor_another(weir):  # B2
     call, told, run = begin(weir, "c1", "a flood")
     with dial_events(weir, run) as stalled:

@@ -179,7 +179,7 @@ static void add_run(const struct store *store, struct store_load *load, uint64_t
     }
 }
 
-static void answer_session(const struct store *store, struct store_load *load) {
+static void walk_session(const struct store *store, struct store_load *load, bool ids_only) {
     /* A run's first row is its own: in their order the runs began. */
     for (size_t i = 0; i < store->row_count; i++) {
         struct str row = buf_str(&store->rows[i].bytes);
@@ -188,8 +188,20 @@ static void answer_session(const struct store *store, struct store_load *load) {
         if (store->rows[i].run == 0 || !store_section_next(&row, &section, &bad)) continue;
         if (section.first_seq != 1) continue;
         look_at(store, load, section.run, &here, &over);
-        if (here && over) add_run(store, load, section.run);
+        if (here && ids_only) {
+            load->sections[load->section_count++] = (struct store_section){.run = section.run};
+        } else if (here && over) {
+            add_run(store, load, section.run);
+        }
     }
+}
+
+static void answer_session(const struct store *store, struct store_load *load) {
+    walk_session(store, load, false);
+}
+
+static void answer_session_runs(const struct store *store, struct store_load *load) {
+    walk_session(store, load, true);
 }
 
 /* Leave out what is not behind after_seq and what does not fit; one event always does. */
@@ -326,11 +338,9 @@ static void answer_key(const struct store *store, struct store_load *load) {
 
 void fake_store_answer(struct store *store, size_t index) {
     static void (*const answers[])(const struct store *store, struct store_load *load) = {
-        [STORE_SESSION] = answer_session,
-        [STORE_RUN] = answer_run,
-        [STORE_UNFINISHED] = answer_unfinished,
-        [STORE_USAGE] = answer_usage,
-        [STORE_KEY] = answer_key,
+        [STORE_SESSION] = answer_session, [STORE_SESSION_RUNS] = answer_session_runs,
+        [STORE_RUN] = answer_run,         [STORE_UNFINISHED] = answer_unfinished,
+        [STORE_USAGE] = answer_usage,     [STORE_KEY] = answer_key,
     };
     struct store_load *load = take_load(store, index);
     load->arena = arena_new(16 * MIB);

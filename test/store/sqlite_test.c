@@ -232,6 +232,24 @@ static void each_loop_gets_its_own_answers(void **state) {
 /* --- questions -----------------------------------------------------------------------------
  */
 
+static void which_runs_a_session_has_is_told_whatever_their_size_and_state(void **state) {
+    struct fixture *f = *state;
+    fixture_open(f);
+    struct store_load load = session_load("s");
+    load.question = STORE_SESSION_RUNS;
+    assert_answer(f, load, "");
+    for (uint64_t run = 1; run <= 3; run++) fixture_write(f, whole_run(run, "s", "x"));
+    struct row_text row;
+    row_begin(&row);
+    row_section(&row, 4, 1);
+    row_event(&row, started("s"));
+    fixture_write(f, row_end(&row, 4));
+    load.max_bytes = 1;
+    assert_answer(f, load, "1:0;2:0;3:0;4:0");
+    load.runs_max = 2;
+    assert_answer(f, load, "3:0;4:0 +");
+}
+
 static void a_session_is_cut_at_whole_runs_newest_kept(void **state) {
     struct fixture *f = *state;
     fixture_open(f);
@@ -677,6 +695,7 @@ int main(void) {
         TEST(a_row_that_is_too_large_is_refused_alone),
         TEST(writes_that_wait_together_share_a_commit_and_are_answered_in_order),
         TEST(each_loop_gets_its_own_answers),
+        TEST(which_runs_a_session_has_is_told_whatever_their_size_and_state),
         TEST(a_session_is_cut_at_whole_runs_newest_kept),
         TEST(a_run_can_be_read_in_pages_of_any_size),
         TEST(a_run_longer_than_its_list_of_places_is_read_whole),

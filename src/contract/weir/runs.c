@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #define LIST_RUNS_MAX 100
-#define LIST_MAX_BYTES (4 * MIB)
 #define NAME_MAX_BYTES (4 * KIB)
 #define BODY_MAX_BYTES (32 * MIB)
 
@@ -142,10 +141,10 @@ struct list_call {
     struct route_call *call; /* NULL once it is gone */
     struct buf names;        /* owns the three below */
     struct str workspace, user, session;
-    struct store_load load; /* the runs that are over */
+    struct store_load load; /* which runs the store knows */
     bool loading;
     struct session_runs live; /* those that were alive when it was asked */
-    size_t next;              /* index of the one that is looked at */
+    size_t next;              /* index of the one that is looked at: the store's, then these */
     struct run_summary summary;
     struct run_scan *scan; /* while its beginning is read from the store */
     struct buf body;
@@ -168,19 +167,6 @@ static void list_over(void *ctx) {
 }
 
 static const struct route_watch list_watch = {.left = list_over, .closed = list_over};
-
-/* Consecutive sections of one run become one entry. Runs that live now come last. */
-static void write_stored(struct json_writer *json, const struct store_load *load) {
-    for (size_t i = 0; i < load->section_count;) {
-        struct run_summary summary;
-        run_summary_init(&summary, load->sections[i].run);
-        for (; i < load->section_count && load->sections[i].run == summary.run; i++) {
-            run_summary_add_section(&summary, &load->sections[i]);
-        }
-        write_run(json, &summary);
-        run_summary_done(&summary);
-    }
-}
 
 static bool was_stored(const struct store_load *load, uint64_t run) {
     for (size_t i = 0; i < load->section_count; i++) {
@@ -218,12 +204,24 @@ static void list_scanned(const struct err *failed, void *ctx) {
     list_go_on(list);
 }
 
-/* One live run after the other; what a journal no longer has, the store tells. */
+/* The next run that is to be told, 0 behind the last: those of the store, oldest first, then
+ * the live ones of which it has nothing yet. */
+static uint64_t list_next(struct list_call *list) {
+    const struct store_load *load = &list->load;
+    if (list->next < load->section_count) return load->sections[list->next++].run;
+    while (list->next < load->section_count + list->live.count) {
+        uint64_t run = list->live.runs[list->next++ - load->section_count];
+        if (!was_stored(load, run)) return run;
+    }
+    return 0;
+}
+
+/* One run after the other: from its journal while it lives, and what that no longer has, or has
+ * not any more, from the store. */
 static void list_go_on(struct list_call *list) {
-    while (list->next < list->live.count) {
+    uint64_t run;
+    while ((run = list_next(list))) {
         struct live_view view;
-        uint64_t run = list->live.runs[list->next++];
-        if (was_stored(&list->load, run)) continue;
         run_summary_done(&list->summary);
         run_summary_init(&list->summary, run);
         bool whole = false;
@@ -254,7 +252,6 @@ static void list_loaded(struct store_load *load, const struct err *failed, void 
     list->json = json_writer(&list->body);
     json_open_object(&list->json);
     json_member_array(&list->json, "runs");
-    write_stored(&list->json, load);
     list_go_on(list);
 }
 
@@ -296,17 +293,16 @@ void api_list_runs(struct route_call *call, void *ctx) {
         list_free(list);
         return;
     }
-    /* Before the store is asked: what ends meanwhile is in one of the two. */
+    /* Before the store is asked: what begins or ends meanwhile is in one of the two. */
     directory_of_session(desk->directory, list->workspace, list->user, list->session,
                          &list->live);
     list->loading = true;
     route_watch(call, &list_watch, list);
-    list->load = (struct store_load){.question = STORE_SESSION,
+    list->load = (struct store_load){.question = STORE_SESSION_RUNS,
                                      .workspace = list->workspace,
                                      .user = list->user,
                                      .session = list->session,
                                      .runs_max = LIST_RUNS_MAX,
-                                     .max_bytes = LIST_MAX_BYTES,
                                      .home = desk->loop,
                                      .on_loaded = list_loaded,
                                      .ctx = list};
