@@ -15,6 +15,7 @@
 #include "contract/nimi/lifecycle.h"
 #include "contract/nimi/replies.h"
 #include "contract/nimi/scheduler.h"
+#include "provider/media.h"
 #include "route/route.h"
 #include "rpc/rpc.h"
 #include "run/model_call.h"
@@ -22,10 +23,11 @@
 /* A way to a model, as the operator set it up. */
 struct nimi_connector {
     struct str id;
-    struct provider *provider;
-    struct str owner;    /* subject that may use it; empty: everybody */
-    struct str endpoint; /* its base URL, or empty: the vendor's own */
-    bool local;          /* serves the LOCAL route, by the names of its models */
+    struct provider *provider; /* NULL: no text */
+    struct media *media;       /* NULL: neither speech nor pictures, transcripts, vectors */
+    struct str owner;          /* subject that may use it; empty: everybody */
+    struct str endpoint;       /* its base URL, or empty: the vendor's own */
+    bool local;                /* serves the LOCAL route, by the names of its models */
     bool enabled;
     bool has_credential;      /* it needs none, or has it */
     const struct str *models; /* local: those that are installed; none: any name */
