@@ -91,6 +91,10 @@ struct media_kind {
     const struct media_voice *(*voices)(struct media *media, struct str model,
                                         size_t *ret_count);
     void (*free)(struct media *media);
+    /* Whether it can be asked so, before anything is promised to whoever asks: a format, a
+     * rate, a language it does not have. NULL: on_failed says it. errors  ERR_INVALID_ARGUMENT
+     * what it cannot, and what it can */
+    bool (*check)(struct media *media, const struct media_request *request, struct err *e);
 };
 
 /* What every kind's own struct begins with. */
@@ -101,6 +105,11 @@ struct media {
 
 static inline bool media_can(const struct media *media, enum media_task task) {
     return media && media->kind->tasks >> task & 1;
+}
+
+static inline bool media_check(struct media *media, const struct media_request *request,
+                               struct err *e) {
+    return !media->kind->check || media->kind->check(media, request, e);
 }
 
 static inline struct media_call *media_call_start(struct media *media, struct loop *loop,
