@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "run/directory.h"
+#include "run/expense.h"
 #include "run/inner.h"
 
 #include <assert.h>
@@ -13,9 +14,7 @@
 
 #define WINDOW_BYTES (512 * KIB)
 #define EVENT_MAX_BYTES (16 * KIB)
-#define BYTES_A_TOKEN 4         /* until the provider has counted */
 #define FIRST_OUTPUT_TOKENS 256 /* reserved of a reply before its first word */
-#define TELL_BYTES 1024         /* the ledger hears of a reply in such steps */
 
 struct model_call {
     unsigned refs;
@@ -27,14 +26,11 @@ struct model_call {
     struct arena *arena;
     struct journal *journal;
     struct live live;
-    struct model_call_clocks clocks;
-    uint64_t asked_ms, begun_ms;
-    struct timer first, idle, total;
+    struct clocks clocks;
+    uint64_t begun_ms;
     struct tail text_tail, thinking_tail;
-    size_t prompt_bytes, output_bytes, output_told;
-    struct reservation reserved;
-    struct str model; /* who answered */
-    bool usage_seen, wants_tool, held;
+    struct expense expense;
+    bool usage_seen, wants_tool;
     uint64_t ending_seq; /* the terminal event; 0: not ending yet */
     int ending;          /* enum run_state that it means */
     struct task settle;  /* ends one whose journal is in memory */
@@ -75,76 +71,20 @@ static void settle(void *ctx) {
 
 /* --- what it costs ------------------------------------------------------------------------ */
 
-static int64_t tokens_of(size_t bytes) {
-    return (int64_t)(bytes / BYTES_A_TOKEN) + 1;
-}
-
-static const struct price *price_now(const struct model_call *call, struct str model) {
-    const struct price_book *prices = call->engine->prices;
-    if (model.len == 0) model = call->request.model;
-    return prices ? price_find(prices, model, clock_unix_ms()) : NULL;
-}
-
-static struct amount amount_of(const struct model_call *call, size_t output) {
-    struct event_usage guess = USAGE_UNKNOWN;
-    guess.prompt = tokens_of(call->prompt_bytes);
-    guess.completion = output ? tokens_of(output) : 0;
-    const struct price *price = price_now(call, STR_EMPTY);
-    int64_t cost = price ? price_of(price, &guess) : 0;
-    return (struct amount){cost == TOKENS_UNKNOWN ? 0 : cost, guess.prompt + guess.completion};
-}
-
-static bool reserve(struct model_call *call, struct str workspace, struct err *e) {
-    const struct engine *engine = call->engine;
-    if (!engine->ledger) return true;
-    return ledger_reserve(engine->ledger, engine->budgets, engine->budget_count, workspace,
-                          call->request.agent, clock_unix_ms(),
-                          amount_of(call, FIRST_OUTPUT_TOKENS * BYTES_A_TOKEN), &call->reserved,
-                          e);
-}
-
-/* So many bytes of the reply came. False: a budget is used up, and the call has failed. */
-static bool use(struct model_call *call, size_t bytes) {
-    struct err e;
-    call->output_bytes += bytes;
-    if (!call->reserved.ledger || call->output_bytes - call->output_told < TELL_BYTES)
-        return true;
-    call->output_told = call->output_bytes;
-    if (ledger_use(&call->reserved, amount_of(call, call->output_bytes), &e)) return true;
-    fail(call, e.code, STR("BUDGET"), err_text(&e));
-    return false;
-}
-
-static struct amount spent(const struct model_call *call, const struct event_usage *usage) {
-    int64_t tokens = usage->total;
-    if (tokens == TOKENS_UNKNOWN && usage->prompt != TOKENS_UNKNOWN &&
-        usage->completion != TOKENS_UNKNOWN)
-        tokens = usage->prompt + usage->completion;
-    if (tokens == TOKENS_UNKNOWN)
-        return call->output_bytes ? amount_of(call, call->output_bytes) : (struct amount){0};
-    return (struct amount){usage->cost_nano == TOKENS_UNKNOWN ? 0 : usage->cost_nano, tokens};
-}
-
 /* One usage event a call, whether or not the provider counted; none if nobody began to answer.
  */
 static void append_usage(struct model_call *call, const struct event_usage *usage) {
     if (call->usage_seen) return;
     call->usage_seen = true;
     struct event event = {.kind = EVENT_USAGE, .usage = *usage};
-    if (event.usage.model.len == 0) event.usage.model = call->request.model;
-    const struct price *price = price_now(call, event.usage.model);
-    if (price && event.usage.cost_nano == TOKENS_UNKNOWN)
-        event.usage.cost_nano = price_of(price, &event.usage);
-    ledger_settle(&call->reserved, spent(call, &event.usage));
-    call->reserved = (struct reservation){0};
+    expense_settle(&call->expense, &event.usage);
     append(call, &event);
 }
 
 static void settle_cost(struct model_call *call, bool answered) {
     const struct event_usage unknown = USAGE_UNKNOWN;
-    if (answered || call->output_bytes) append_usage(call, &unknown);
-    if (call->reserved.ledger) ledger_settle(&call->reserved, (struct amount){0});
-    call->reserved = (struct reservation){0};
+    if (answered || expense_answered(&call->expense)) append_usage(call, &unknown);
+    expense_drop(&call->expense);
 }
 
 /* --- ending ------------------------------------------------------------------------------- */
@@ -155,9 +95,7 @@ static void end_with(struct model_call *call, int ending, struct event *event) {
         call->asked = NULL;
         call->provider->kind->cancel(asked);
     }
-    timer_stop(&call->first);
-    timer_stop(&call->idle);
-    timer_stop(&call->total);
+    clocks_stop(&call->clocks);
     settle_cost(call, ending == RUN_DONE);
     call->ending = ending;
     call->ending_seq = append(call, event);
@@ -182,34 +120,8 @@ static void leave_live(struct leaving leaving, struct str why, void *ctx) {
     if (leaving.how == LEAVING_CANCELS) model_call_cancel(ctx, why);
 }
 
-/* --- clocks ------------------------------------------------------------------------------- */
-
-static void expire(struct model_call *call, const char *message) {
-    fail(call, ERR_DEADLINE_EXCEEDED, STR(MODEL_CALL_TIMEOUT), str_from(message));
-}
-
-static void on_first(void *ctx) {
-    expire(ctx, "the model did not begin to answer in time; ask again later");
-}
-
-static void on_idle(void *ctx) {
-    expire(ctx, "the model stopped in the middle of its answer; ask again later");
-}
-
-static void on_total(void *ctx) {
-    expire(ctx, "the answer took longer than its limit; ask for less, or for more time");
-}
-
-/* What is left of a limit that counts from when the caller asked. */
-static void start_clock(struct model_call *call, struct timer *timer, uint64_t limit_ms) {
-    uint64_t gone_ms = loop_now_ms(call->host->loop) - call->asked_ms;
-    if (limit_ms) timer_start(timer, gone_ms < limit_ms ? limit_ms - gone_ms : 0);
-}
-
-/* Words came. */
-static void heard(struct model_call *call) {
-    timer_stop(&call->first);
-    if (call->clocks.idle_ms && !call->held) timer_start(&call->idle, call->clocks.idle_ms);
+static void on_expired(const char *why, void *ctx) {
+    fail(ctx, ERR_DEADLINE_EXCEEDED, STR(CLOCKS_REASON), str_from(why));
 }
 
 /* --- the reply ---------------------------------------------------------------------------- */
@@ -233,9 +145,13 @@ static void show(struct model_call *call, enum event_kind kind, struct str text)
 static void take(struct model_call *call, struct tail *tail, enum event_kind kind,
                  struct str bytes) {
     struct buf whole, valid;
+    struct err e;
     if (bytes.len == 0) return;
-    heard(call);
-    if (!use(call, bytes.len)) return;
+    clocks_heard(&call->clocks);
+    if (!expense_use(&call->expense, bytes.len, &e)) {
+        fail(call, e.code, STR("BUDGET"), err_text(&e));
+        return;
+    }
     if (tail->len == 0 && utf8_valid(bytes)) {
         show(call, kind, bytes);
         return;
@@ -274,7 +190,7 @@ static void on_thinking(struct str text, void *ctx) {
 static void on_tool_call(struct str call_id, struct str tool, struct str args, void *ctx) {
     struct model_call *call = ctx;
     (void)call_id, (void)tool, (void)args;
-    heard(call);
+    clocks_heard(&call->clocks);
     call->wants_tool = true;
 }
 
@@ -358,13 +274,11 @@ static void on_lost(const struct err *why, void *ctx) {
 
 static void on_pace(bool hold, void *ctx) {
     struct model_call *call = ctx;
-    call->held = hold;
     if (!call->asked) return;
+    clocks_hold(&call->clocks, hold);
     if (hold) {
-        timer_stop(&call->idle);
         call->provider->kind->pause(call->asked);
     } else {
-        if (!timer_waits(&call->first)) heard(call);
         call->provider->kind->resume(call->asked);
     }
 }
@@ -422,11 +336,10 @@ static bool copy_request(struct model_call *call, const struct provider_request 
            copy_tools(arena, from, to) && copy_options(arena, from, to);
 }
 
-static void count_prompt(struct model_call *call) {
-    const struct provider_request *request = &call->request;
-    call->prompt_bytes = request->system.len + request->schema.len;
-    for (size_t i = 0; i < request->message_count; i++)
-        call->prompt_bytes += request->messages[i].text.len;
+static size_t prompt_bytes(const struct provider_request *request) {
+    size_t bytes = request->system.len + request->schema.len;
+    for (size_t i = 0; i < request->message_count; i++) bytes += request->messages[i].text.len;
+    return bytes;
 }
 
 static struct journal *open_journal(struct model_call *call) {
@@ -466,8 +379,7 @@ static void begin(struct model_call *call, const struct model_call_options *opti
                                         .contract = options->contract,
                                         .unix_ms = clock_unix_ms()}};
     append(call, &started);
-    start_clock(call, &call->first, call->clocks.first_ms);
-    start_clock(call, &call->total, call->clocks.total_ms);
+    clocks_start(&call->clocks);
     call->asked =
         provider_call_start(call->provider, call->host->loop, &call->request, &sink, call);
 }
@@ -483,24 +395,24 @@ bool model_call_start(const struct model_call_options *options, struct model_cal
                                 .engine = engine,
                                 .provider = options->provider,
                                 .arena = arena,
-                                .clocks = options->clocks,
-                                .asked_ms = options->asked_ms,
                                 .begun_ms = loop_now_ms(options->host->loop)};
     bool kept = copy_request(call, options->request) &&
                 arena_str(arena, options->workspace, &workspace) &&
                 arena_str(arena, options->user, &user);
     if (!kept)
         err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a model call may hold");
-    if (kept) count_prompt(call);
-    if (!kept || !reserve(call, workspace, e)) {
+    call->expense = (struct expense){.engine = engine,
+                                     .model = call->request.model,
+                                     .asked_bytes = prompt_bytes(options->request),
+                                     .reply_tokens = FIRST_OUTPUT_TOKENS};
+    if (!kept || !expense_reserve(&call->expense, workspace, call->request.agent, e)) {
         arena_free(arena);
         free(call);
         return false;
     }
     engine_ref(engine);
-    timer_init(&call->first, call->host->loop, on_first, call);
-    timer_init(&call->idle, call->host->loop, on_idle, call);
-    timer_init(&call->total, call->host->loop, on_total, call);
+    clocks_init(&call->clocks, call->host->loop, &options->clocks, options->asked_ms,
+                on_expired, call);
     task_init(&call->settle, settle, call);
     call->journal = open_journal(call);
     enter_directory(call, workspace, user);

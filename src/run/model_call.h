@@ -7,9 +7,8 @@
  *
  *     asking ─▶ ending ─▶ over        ending: the last event is on its way to the disk
  *
- * Three clocks run from the moment its caller asked: the first word, silence between two words
- * (it stands still while the caller does not read), and the whole. Each ends it as failed,
- * DEADLINE_EXCEEDED with the reason PROVIDER_TIMEOUT.
+ * Its clocks (clocks.h) run from the moment its caller asked. Each ends it as failed,
+ * DEADLINE_EXCEEDED with the reason CLOCKS_REASON.
  *
  * Memory   reference-counted on its loop; one that is not over holds itself. The request is
  *          copied; the engine keeps the provider.
@@ -20,6 +19,7 @@
 #define WEIR_RUN_MODEL_CALL_H
 
 #include "journal/journal.h"
+#include "run/clocks.h"
 #include "run/engine.h"
 
 struct model_call;
@@ -27,13 +27,6 @@ struct model_call;
 /* An EVENT_ITEM right before `done`: why the reply ended, where it was not by itself. Its bytes
  * are "tool_call". */
 #define MODEL_CALL_FINISH "application/vnd.weir.finish"
-
-/* Of the failure whose clock ran out. */
-#define MODEL_CALL_TIMEOUT "PROVIDER_TIMEOUT"
-
-struct model_call_clocks {
-    uint64_t first_ms, idle_ms, total_ms; /* 0: that one does not run */
-};
 
 struct model_call_options {
     struct run_host *host;

@@ -1,0 +1,46 @@
+/* clocks: how long somebody who was asked may take.
+ *
+ * Three clocks run from the moment the caller asked: the first word, silence between two words,
+ * and the whole. None resets another. The silence stands still while the caller does not read,
+ * since nobody is asked for more meanwhile.
+ *
+ *     asked ─────── first ───────▶ word ── idle ──▶ word ── idle ──▶ ... ─▶ end
+ *       └──────────────────────────────── total ─────────────────────────────▶
+ *
+ * Memory   a plain value inside its owner; clocks_stop() before that goes.
+ * Threads  the loop it was made for.
+ * Source   contracts/nimi.md 3.1 rule 007, 3.2 K-DAEMON-008.
+ */
+#ifndef WEIR_RUN_CLOCKS_H
+#define WEIR_RUN_CLOCKS_H
+
+#include "loop/loop.h"
+
+/* Of the failure whose clock ran out. */
+#define CLOCKS_REASON "PROVIDER_TIMEOUT"
+
+struct model_call_clocks {
+    uint64_t first_ms, idle_ms, total_ms; /* 0: that one does not run */
+};
+
+struct clocks {
+    struct loop *loop;
+    struct model_call_clocks limits;
+    uint64_t asked_ms;
+    struct timer first, idle, total;
+    bool held;
+    void (*on_expired)(const char *why, void *ctx); /* `why` is a sentence for people */
+    void *ctx;
+};
+
+/* asked_ms  when the caller asked, by the loop: what is gone since then is gone */
+void clocks_init(struct clocks *clocks, struct loop *loop,
+                 const struct model_call_clocks *limits, uint64_t asked_ms,
+                 void (*on_expired)(const char *why, void *ctx), void *ctx);
+
+void clocks_start(struct clocks *clocks);
+void clocks_heard(struct clocks *clocks);           /* words came */
+void clocks_hold(struct clocks *clocks, bool hold); /* the caller reads no further, or again */
+void clocks_stop(struct clocks *clocks);            /* nobody is waited for any more */
+
+#endif
