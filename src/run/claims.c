@@ -45,22 +45,34 @@ static struct stripe *stripe_of(struct claims *claims, const struct claim_name *
     return &claims->stripes[(hash ^ hash >> 32) % STRIPE_COUNT];
 }
 
+static bool is_of(const struct claim *claim, const struct claim_name *name) {
+    return str_equal(claim->name.key, name->key) && str_equal(claim->name.user, name->user) &&
+           str_equal(claim->name.workspace, name->workspace);
+}
+
 static const struct claim *find(const struct stripe *stripe, const struct claim_name *name) {
     LIST_EACH(&stripe->claims, link) {
         const struct claim *claim = CONTAINER_OF(link, struct claim, link);
-        if (str_equal(claim->name.key, name->key) && str_equal(claim->name.user, name->user) &&
-            str_equal(claim->name.workspace, name->workspace)) {
-            return claim;
-        }
+        if (!claim->given_back && is_of(claim, name)) return claim;
     }
     return NULL;
+}
+
+static uint64_t newest_given_back(const struct stripe *stripe, const struct claim_name *name) {
+    uint64_t newest = 0;
+    LIST_EACH(&stripe->claims, link) {
+        const struct claim *claim = CONTAINER_OF(link, struct claim, link);
+        if (claim->given_back && claim->run > newest && is_of(claim, name)) newest = claim->run;
+    }
+    return newest;
 }
 
 void claims_look(struct claims *claims, const struct claim_name *name, struct claim_view *ret) {
     struct stripe *stripe = stripe_of(claims, name);
     pthread_mutex_lock(&stripe->lock);
     const struct claim *claim = find(stripe, name);
-    *ret = (struct claim_view){.mark = stripe->removed};
+    *ret = (struct claim_view){.mark = stripe->removed,
+                               .given_back = newest_given_back(stripe, name)};
     if (claim) {
         assert(claim->print.len <= CLAIM_PRINT_BYTES);
         ret->run = claim->run;
@@ -81,6 +93,13 @@ bool claims_begin(struct claims *claims, const struct claim_name *name, uint64_t
 void claims_end(struct claims *claims, const struct claim_name *name, struct claim *claim) {
     struct stripe *stripe = stripe_of(claims, name);
     if (claim) list_append(&stripe->claims, &claim->link);
+    pthread_mutex_unlock(&stripe->lock);
+}
+
+void claims_give_back(struct claims *claims, struct claim *claim) {
+    struct stripe *stripe = stripe_of(claims, &claim->name);
+    pthread_mutex_lock(&stripe->lock);
+    claim->given_back = true;
     pthread_mutex_unlock(&stripe->lock);
 }
 

@@ -8,9 +8,12 @@
  *          └▶ free: ask the store ─▶ free: ┘  └▶ false: taken meanwhile, or one of these keys
  *                                                was given back: look again
  *
- * A run gives its key back when its last event is on disk, and so is its first: who looked
- * before that and asked the store before that may have seen it in neither, which the mark
- * tells.
+ * A claim goes when the run's last event is on disk, and so is its first: who looked before
+ * that and asked the store before that may have seen it in neither, which the mark tells.
+ *
+ * A run that is cancelled because its caller left gives its key back at once: another run may
+ * take it while the first one still ends. Its claim stays until then, because the store may
+ * not know yet what became of it.
  *
  * Memory   a claim lives inside its run.
  * Threads  any; striped locks inside. Between begin and end only that run is started.
@@ -37,10 +40,12 @@ struct claim {
     struct claim_name name; /* valid as long as the claim */
     struct str print;
     uint64_t run;
+    bool given_back; /* claims' own */
 };
 
 struct claim_view {
-    uint64_t run; /* 0: nobody alive has the key */
+    uint64_t run;        /* 0: nobody alive has the key */
+    uint64_t given_back; /* the newest run that gave it back and is alive; 0: none */
     uint64_t mark;
     size_t print_len;
     char print[CLAIM_PRINT_BYTES];
@@ -56,6 +61,9 @@ bool claims_begin(struct claims *claims, const struct claim_name *name, uint64_t
 
 /* `claim` is entered, unless it is NULL: then nothing was started. */
 void claims_end(struct claims *claims, const struct claim_name *name, struct claim *claim);
+
+/* Its run ends, and the key does not stand for it. */
+void claims_give_back(struct claims *claims, struct claim *claim);
 
 void claims_remove(struct claims *claims, struct claim *claim);
 

@@ -155,5 +155,5 @@ bool directory_leave(struct directory *directory, uint64_t run, struct leaving l
 }
 
 bool directory_cancel(struct directory *directory, uint64_t run, struct str why) {
-    return directory_leave(directory, run, (struct leaving){.how = LEAVING_CANCELS}, why);
+    return directory_leave(directory, run, (struct leaving){.how = LEAVING_NOBODY}, why);
 }

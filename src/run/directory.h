@@ -60,7 +60,7 @@ void directory_of_session(struct directory *directory, struct str workspace, str
 bool directory_leave(struct directory *directory, uint64_t run, struct leaving leaving,
                      struct str why);
 
-/* The same with LEAVING_CANCELS. */
+/* Have it cancelled: its caller has not left. */
 bool directory_cancel(struct directory *directory, uint64_t run, struct str why);
 
 #endif

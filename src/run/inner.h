@@ -158,6 +158,9 @@ void run_add_message(struct run *run, struct message message);
 void run_done(struct run *run);
 void run_fail(struct run *run, enum err_code code, struct str reason, struct str message);
 
+/* As run_cancel(), because its caller left: he may ask again with the same key. */
+void run_cancel_left(struct run *run, struct str why);
+
 /* --- leaving.c: whose caller has left ------------------------------------------------------
  */
 

@@ -49,8 +49,12 @@ void leaving_append(struct leaving leaving, struct buf *out) {
 
 void run_leave(struct run *run, struct leaving leaving, struct str why) {
     if (run->ending_seq) return;
-    if (leaving.how == LEAVING_CANCELS) {
+    if (leaving.how == LEAVING_NOBODY) {
         run_cancel(run, why);
+        return;
+    }
+    if (leaving.how == LEAVING_CANCELS) {
+        run_cancel_left(run, why);
         return;
     }
     run->alone_ms = leaving.for_ms;
@@ -73,6 +77,6 @@ void run_alone(void *ctx) {
     } else if (until_ms > now_ms) {
         timer_start(&run->alone, until_ms - now_ms);
     } else {
-        run_cancel(run, STR("the caller left, and nobody came back in time"));
+        run_cancel_left(run, STR("the caller left, and nobody came back in time"));
     }
 }

@@ -16,7 +16,11 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-enum leaving_how { LEAVING_CANCELS, LEAVING_DETACHES };
+enum leaving_how {
+    LEAVING_CANCELS,
+    LEAVING_DETACHES,
+    LEAVING_NOBODY, /* no leaving at all: somebody has it cancelled. No text says that */
+};
 
 struct leaving {
     enum leaving_how how;

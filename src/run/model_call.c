@@ -111,13 +111,13 @@ static void fail(struct model_call *call, enum err_code code, struct str reason,
 
 void model_call_cancel(struct model_call *call, struct str why) {
     if (call->ending_seq) return;
-    struct event event = {.kind = EVENT_CANCELLED, .cancelled = {why}};
+    struct event event = {.kind = EVENT_CANCELLED, .cancelled = {.message = why}};
     end_with(call, RUN_CANCELLED, &event);
 }
 
 /* One that goes on without a reader ends by its own clocks. */
 static void leave_live(struct leaving leaving, struct str why, void *ctx) {
-    if (leaving.how == LEAVING_CANCELS) model_call_cancel(ctx, why);
+    if (leaving.how != LEAVING_DETACHES) model_call_cancel(ctx, why);
 }
 
 static void on_expired(const char *why, void *ctx) {

@@ -538,7 +538,17 @@ bool run_start(struct run_host *host, const struct run_request *request, struct 
 
 void run_cancel(struct run *run, struct str why) {
     if (run->ending_seq) return;
-    struct event event = {.kind = EVENT_CANCELLED, .cancelled = {why}};
+    struct event event = {.kind = EVENT_CANCELLED, .cancelled = {.message = why}};
+    end_with(run, RUN_CANCELLED, &event);
+}
+
+/* The key first: who comes back from here on begins anew. */
+void run_cancel_left(struct run *run, struct str why) {
+    if (run->ending_seq) return;
+    if (run->claim.run) {
+        claims_give_back(session_table_claims(run->engine->sessions), &run->claim);
+    }
+    struct event event = {.kind = EVENT_CANCELLED, .cancelled = {.message = why, .left = true}};
     end_with(run, RUN_CANCELLED, &event);
 }
 

@@ -72,7 +72,8 @@ struct journal *run_journal(const struct run *run);
 void run_cancel(struct run *run, struct str why);
 
 /* The caller goes away: do with the run as `leaving` says; `why` is for a run that is cancelled
- * by it. Once it was detached, that it waits for a human or is read by somebody keeps it. */
+ * by it, which gives its key back. Once it was detached, that it waits for a human or is read
+ * by somebody keeps it. */
 void run_leave(struct run *run, struct leaving leaving, struct str why);
 
 /* Cancel every run of a host. One that waits for a human and is stored is left as it is: the

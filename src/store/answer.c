@@ -327,13 +327,47 @@ static bool answer_usage(struct answer *answer, struct gather *gather, struct er
 
 /* --- STORE_KEY ---------------------------------------------------------------------------- */
 
+/* Whether the last event of the gathered ones says that the caller had left. */
+static bool says_left(const struct store_load *load) {
+    struct event event = {0};
+    struct err e;
+    if (load->section_count == 0) return false;
+    struct str rest = load->sections[load->section_count - 1].events;
+    while (rest.len && event_decode(&rest, &event, &e)) {
+    }
+    return event.kind == EVENT_CANCELLED && event.cancelled.left;
+}
+
+/* How a cancelled run ended stands in its last event alone, and is seldom asked for. */
+static bool look_at_end(struct answer *answer, struct gather *gather, uint64_t run,
+                        bool *ret_left, struct err *e) {
+    struct store_load *load = gather->load;
+    struct run_entry entry;
+    bool found;
+    *ret_left = false;
+    run_entry_init(&entry, run);
+    bool ok = run_find(answer->runs, &entry, &found, e);
+    run_release(answer->runs);
+    if (ok && found && entry.state == EVENT_CANCELLED) {
+        gather->run = run;
+        load->after_seq = entry.last_seq - 1;
+        ok = walk_run(answer, &entry, take_after, gather, e);
+        *ret_left = ok && says_left(load);
+        load->sections = NULL;
+        load->section_count = 0;
+    }
+    run_entry_done(&entry);
+    return ok;
+}
+
 static bool answer_key(struct answer *answer, struct gather *gather, struct err *e) {
     struct store_load *load = gather->load;
     struct key_entry entry = {
         .workspace = load->workspace, .user = load->user, .key = load->key};
     if (!key_find(&answer->project->keys, &entry, load->arena, e)) return false;
     load->key_means = entry.means;
-    return true;
+    return !entry.means.run ||
+           look_at_end(answer, gather, entry.means.run, &load->key_means.given_back, e);
 }
 
 /* What each question asks. */

@@ -395,7 +395,9 @@ static bool write_key(struct project *project, const struct run_change *run, str
         .workspace = run->session->workspace,
         .user = run->session->user,
         .key = run->key,
-        .means = {run->entry.id, run->entry.started_ms, run->print},
+        .means = {.run = run->entry.id,
+                  .started_ms = run->entry.started_ms,
+                  .print = run->print},
     };
     return key_write(&project->keys, &entry, e);
 }

@@ -125,6 +125,7 @@ struct store_key {
     uint64_t run; /* 0: nothing */
     int64_t started_ms;
     struct str print; /* the fingerprint of what was asked */
+    bool given_back;  /* that run was cancelled because its caller left */
 };
 
 /* Model calls of an agent with a model on one day. The tokens of calls that were not counted,

@@ -97,7 +97,7 @@ static const struct field_row fields[EVENT_KIND_COUNT][FIELDS_MAX + 1] = {
     [EVENT_FAILED] = {{FIELD_CODE, AT(failed.code)},
                       {FIELD_TEXT, AT(failed.reason)},
                       {FIELD_TEXT, AT(failed.message)}},
-    [EVENT_CANCELLED] = {{FIELD_TEXT, AT(cancelled.message)}},
+    [EVENT_CANCELLED] = {{FIELD_TEXT, AT(cancelled.message)}, {FIELD_FLAG, AT(cancelled.left)}},
 };
 
 /* --- numbers ------------------------------------------------------------------------------ */

@@ -111,6 +111,7 @@ struct event {
         } failed;
         struct {
             struct str message;
+            bool left; /* because its caller left; nobody asked for it */
         } cancelled;
     };
 };

@@ -114,7 +114,10 @@ static void write_fields(struct json_writer *json, const struct event *event) {
         json_member_str(json, "reason", event->failed.reason);
         json_member_str(json, "message", event->failed.message);
         break;
-    case EVENT_CANCELLED: json_member_str(json, "message", event->cancelled.message); break;
+    case EVENT_CANCELLED:
+        json_member_str(json, "message", event->cancelled.message);
+        if (event->cancelled.left) json_member_bool(json, "left", true);
+        break;
     case EVENT_KIND_COUNT: break;
     }
 }

@@ -148,6 +148,45 @@ def test_who_comes_back_finds_the_running_turn(weir):
 
 
 @pytest.mark.weir(script=SLOW)
+@pytest.mark.parametrize("how", ["cancel", "detach-for=100ms"])
+def test_who_left_a_cancelled_turn_may_ask_for_it_again(weir, how):
+    left = leave_a_stream(weir, **{"x-weir-on-disconnect": how}, **KEYED)
+    assert wait_for(weir, left, "cancelled")
+    with http_of(weir, **KEYED) as http:
+        first = http.post("/invoke", json={"input": "count"})
+    assert first.status_code == 200 and first.headers["x-weir-run-id"] != left
+    weir.restart()
+    with http_of(weir, **KEYED) as http:
+        same(first, http.post("/invoke", json={"input": "count"}))
+
+
+@pytest.mark.weir(script=SLOW)
+def test_who_comes_back_at_once_has_no_cancelled_turn_either(weir):
+    """Whatever is done first: he finds the turn that still runs, or begins anew."""
+    for moment in range(8):
+        key = {"idempotency-key": f"moment {moment}"}
+        leave_a_stream(weir, **key)
+        with http_of(weir, **key) as http:
+            answer = http.post("/invoke", json={"input": "count"})
+        assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.weir(script=SLOW)
+def test_a_turn_that_was_cancelled_by_request_keeps_its_key(weir):
+    run = leave_a_stream(weir, "for ever", **{"x-weir-on-disconnect": "detach"}, **KEYED)
+    with reader(weir) as http:
+        assert http.post(f"/weir/v1/runs/{run}/cancel").status_code == 202
+    assert wait_for(weir, run, "cancelled")
+    for _ in range(2):
+        with http_of(weir, **KEYED) as http:
+            answer = http.post("/invoke", json={"input": "for ever"})
+        assert answer.headers["x-weir-run-id"] == run
+        assert answer.status_code == 500
+        assert answer.json()["error"]["details"]["status"] == "CANCELLED"
+        weir.restart()
+
+
+@pytest.mark.weir(script=SLOW)
 def test_a_second_listener_keeps_what_the_first_would_cancel(weir):
     with http_of(weir, **KEYED) as http:
         with http.stream("POST", "/stream", json={"input": "count"}) as first:

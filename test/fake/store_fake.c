@@ -317,6 +317,24 @@ static void answer_usage(const struct store *store, struct store_load *load) {
     }
 }
 
+/* Whether the run was cancelled because its caller left. */
+static bool was_left(const struct store *store, uint64_t run) {
+    bool left = false;
+    for (size_t i = 0; i < store->row_count; i++) {
+        struct str row = buf_str(&store->rows[i].bytes);
+        struct store_section section;
+        bool bad = false;
+        while (store_section_next(&row, &section, &bad)) {
+            struct event event = {0};
+            struct err e;
+            while (section.run == run && event_decode(&section.events, &event, &e)) {
+                left = event.kind == EVENT_CANCELLED && event.cancelled.left;
+            }
+        }
+    }
+    return left;
+}
+
 static void answer_key(const struct store *store, struct store_load *load) {
     load->key_means = (struct store_key){.print = STR_EMPTY};
     for (size_t i = 0; i < store->row_count; i++) {
@@ -330,8 +348,10 @@ static void answer_key(const struct store *store, struct store_load *load) {
         if (str_equal(event.started.key, load->key) &&
             str_equal(event.started.user, load->user) &&
             str_equal(event.started.workspace, load->workspace)) {
-            load->key_means =
-                (struct store_key){section.run, event.started.unix_ms, event.started.print};
+            load->key_means = (struct store_key){.run = section.run,
+                                                 .started_ms = event.started.unix_ms,
+                                                 .print = event.started.print,
+                                                 .given_back = was_left(store, section.run)};
         }
     }
 }

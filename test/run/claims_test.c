@@ -73,6 +73,33 @@ static void *race(void *ctx) {
     return NULL;
 }
 
+static void a_key_given_back_is_free_while_its_run_still_ends(void **state) {
+    (void)state;
+    struct claims *claims = claims_new();
+    struct claim first = {.name = name, .run = 7}, second = {.name = name, .run = 9};
+    struct claim_view view;
+    look(claims, &name, 0, &view);
+    assert_int_equal(view.given_back, 0);
+    assert_true(claims_begin(claims, &name, view.mark));
+    claims_end(claims, &name, &first);
+    claims_give_back(claims, &first);
+    look(claims, &name, 0, &view);
+    assert_int_equal(view.given_back, 7); /* what the store may still say is not so */
+    assert_true(claims_begin(claims, &name, view.mark));
+    claims_end(claims, &name, &second);
+    look(claims, &name, 9, &view);
+    claims_give_back(claims, &second);
+    look(claims, &name, 0, &view);
+    assert_int_equal(view.given_back, 9);
+    look(claims, &(struct claim_name){STR("w"), STR("u"), STR("k2")}, 0, &view);
+    assert_int_equal(view.given_back, 0);
+    claims_remove(claims, &first);
+    claims_remove(claims, &second);
+    look(claims, &name, 0, &view);
+    assert_int_equal(view.given_back, 0);
+    claims_free(claims);
+}
+
 static void of_two_at_the_same_moment_one_gets_it(void **state) {
     (void)state;
     static struct racer racers[2];
@@ -101,6 +128,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_key_is_taken_once_and_for_its_owner_alone),
         cmocka_unit_test(who_looked_before_a_key_was_given_back_must_look_again),
+        cmocka_unit_test(a_key_given_back_is_free_while_its_run_still_ends),
         cmocka_unit_test(of_two_at_the_same_moment_one_gets_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,6 +64,47 @@ static void a_key_that_is_used_again_stands_for_the_newest_run(void **state) {
     assert_means(f, "w", "u", "k", 8, 90000000, "p8");
 }
 
+static void cancel(struct fixture *f, uint64_t run, uint64_t seq, bool left) {
+    struct row_text row;
+    row_begin(&row);
+    row_section(&row, run, seq);
+    row_event(&row, text("a word before"));
+    row_event(&row, (struct event){.kind = EVENT_CANCELLED,
+                                   .agent = STR("manager"),
+                                   .cancelled = {STR("enough"), left}});
+    fixture_write(f, row_end(&row, run));
+}
+
+static void assert_given_back(struct fixture *f, const char *key, bool given_back) {
+    struct store_load load = fixture_load(f, (struct store_load){.question = STORE_KEY,
+                                                                 .workspace = STR("w"),
+                                                                 .user = STR("u"),
+                                                                 .key = str_from(key)});
+    assert_int_not_equal(load.key_means.run, 0);
+    assert_int_equal(load.key_means.given_back, given_back);
+    assert_int_equal(load.section_count, 0);
+    arena_free(load.arena);
+}
+
+static void a_run_whose_caller_left_has_given_its_key_back(void **state) {
+    struct fixture *f = *state;
+    begin(f, 7, "u", "left", 1000, "p7");
+    begin(f, 8, "u", "asked", 1000, "p8");
+    begin(f, 9, "u", "runs", 1000, "p9");
+    cancel(f, 7, 2, true);
+    cancel(f, 8, 2, false);
+    for (int again = 0; again < 2; again++) {
+        assert_given_back(f, "left", true);
+        assert_given_back(f, "asked", false);
+        assert_given_back(f, "runs", false);
+        fixture_close(f);
+        fixture_open(f);
+    }
+    begin(f, 10, "u", "left", 2000, "p10");
+    assert_given_back(f, "left", false);
+    assert_means(f, "w", "u", "left", 10, 2000, "p10");
+}
+
 static void keys_are_there_after_a_restart_and_when_the_tables_are_filled_anew(void **state) {
     struct fixture *f = *state;
     begin(f, 7, "u", "k", 1000, "p7");
@@ -94,6 +135,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_key_stands_for_its_run_and_for_its_owner_alone),
         TEST(a_key_that_is_used_again_stands_for_the_newest_run),
+        TEST(a_run_whose_caller_left_has_given_its_key_back),
         TEST(keys_are_there_after_a_restart_and_when_the_tables_are_filled_anew),
         TEST(a_store_of_the_version_before_gets_the_table),
     };

@@ -193,6 +193,8 @@ static void other_ends_say_why(void **state) {
     event = event_of(EVENT_CANCELLED);
     event.cancelled.message = STR("enough");
     assert_json(&event, HEAD("cancelled") ",\"message\":\"enough\"}");
+    event.cancelled.left = true;
+    assert_json(&event, HEAD("cancelled") ",\"message\":\"enough\",\"left\":true}");
 }
 
 /* --- all kinds ---------------------------------------------------------------------------- */

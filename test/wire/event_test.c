@@ -36,7 +36,7 @@ static const struct event events[] = {
      .at_ms = -5,
      .agent = STR_INIT("a"),
      .failed = {ERR_TOO_LARGE, STR_INIT("WHY"), STR_INIT("too large")}},
-    {.kind = EVENT_CANCELLED, .agent = STR_INIT("a"), .cancelled = {STR_INIT("left")}},
+    {.kind = EVENT_CANCELLED, .agent = STR_INIT("a"), .cancelled = {STR_INIT("left"), true}},
 };
 
 static struct str encoded(const struct event *event, struct buf *room) {
@@ -94,6 +94,10 @@ static void the_fields_of_a_read_event_are_where_they_belong(void **state) {
     assert_true(event_decode(&bytes, &event, &e));
     assert_int_equal(event.failed.code, ERR_TOO_LARGE);
     assert_int_equal(event.at_ms, -5);
+    buf_done(&room);
+    bytes = encoded(&events[EVENT_CANCELLED - 1], &room);
+    assert_true(event_decode(&bytes, &event, &e));
+    assert_true(event.cancelled.left);
     buf_done(&room);
 }
 

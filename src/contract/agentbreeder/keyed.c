@@ -67,6 +67,12 @@ static void tell_free(void *ctx) {
     tell(ctx, KEYED_FREE, 0, NULL);
 }
 
+/* Runs of one key begin one after the other, and their numbers rise. */
+static bool stands_for_run(const struct keyed *keyed, const struct store_key *means) {
+    bool young = clock_unix_ms() - means->started_ms < (int64_t)keyed->options.kept_ms;
+    return means->run > keyed->view.given_back && !means->given_back && young;
+}
+
 static void on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
     struct keyed *keyed = ctx;
     keyed->loading = false;
@@ -76,8 +82,7 @@ static void on_loaded(struct store_load *load, const struct err *failed, void *c
         return;
     }
     const struct store_key *means = &load->key_means;
-    bool stands = !failed && means->run &&
-                  clock_unix_ms() - means->started_ms < (int64_t)keyed->options.kept_ms;
+    bool stands = !failed && stands_for_run(keyed, means);
     enum keyed_answer answer = failed   ? KEYED_FAILED
                                : stands ? same_or_other(keyed, means->print)
                                         : KEYED_FREE;

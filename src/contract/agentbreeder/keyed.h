@@ -1,6 +1,7 @@
 /* keyed: what a request's idempotency key stands for. Private to this contract.
  *
- * A run that is alive tells its key itself, one that is over has it in the store.
+ * A run that is alive tells its key itself, one that is over has it in the store. A run that
+ * was cancelled because its caller left has none: he may ask for the same again.
  *
  * Memory   opaque; keyed_cancel() at any time before the answer, which ends it as well.
  * Threads  the loop that looks.

@@ -128,7 +128,7 @@ static bool is_read_by_others(struct turn *turn) {
 /* The stream is over before its time: whose doing that is decides about the run. What an
  * earlier request started is left to that one. */
 static void leave_run(struct turn *turn, enum close_cause cause) {
-    struct leaving leaving = {.how = LEAVING_CANCELS};
+    struct leaving leaving = {.how = LEAVING_NOBODY};
     struct str why =
         cause == CAUSE_LEFT ? STR("the caller left") : STR("the call was cut short");
     if (close_is_by_peer(cause)) leaving = turn->leaving;

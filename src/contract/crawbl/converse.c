@@ -58,7 +58,7 @@ static void go_on(struct converse *converse) {
 static void leave_run(struct converse *converse, enum close_cause cause) {
     struct session_table *sessions = converse->desk->host->engine->sessions;
     bool by_caller = close_is_by_peer(cause);
-    struct leaving leaving = {.how = LEAVING_CANCELS};
+    struct leaving leaving = {.how = LEAVING_NOBODY};
     struct str why =
         cause == CAUSE_LEFT ? STR("the caller left") : STR("the call was cut short");
     if (by_caller) leaving = converse->desk->settings->on_disconnect;
