@@ -1,0 +1,62 @@
+/* making: one question to a media, with what a question to a model needs beside it.
+ *
+ * A media (media.h) makes speech, pictures, transcripts and vectors. What a caller adds is
+ * here: clocks that begin with its request, a budget that is asked before and settled after,
+ * and a record, a run in the store that says who asked what, what was used and how it ended.
+ * What is made does not go into the record: it goes to the caller, whole, as the media gives
+ * it.
+ *
+ *     asking ─▶ ending ─▶ over       ending: the record's last event is on its way to the disk
+ *       └─ on_artifact, on_text, on_vector      on_usage, then on_done | on_failed ─┘
+ *
+ * A media that is done without having made what it was asked for has failed. The ending is told
+ * once the record is on disk, as a finished turn's is.
+ *
+ * Memory   it ends itself: with its ending, or making_cancel(). The request stays the caller's
+ *          and must live until then.
+ * Threads  the loop of its host.
+ * Source   design.md "The journal"; contracts/nimi.md 3.1 rule 007, 3.2.
+ */
+#ifndef WEIR_RUN_MAKING_H
+#define WEIR_RUN_MAKING_H
+
+#include "provider/media.h"
+#include "run/clocks.h"
+#include "run/engine.h"
+
+struct making;
+
+/* The reason of a media's answer that is not what was asked for. */
+#define MAKING_UNUSABLE "OUTPUT_INVALID"
+
+enum making_record {
+    MAKING_RECORDED,
+    MAKING_UNRECORDED, /* its caller keeps a journal itself, and usage stands in there */
+};
+
+struct making_options {
+    struct run_host *host;
+    struct engine *engine; /* whose prices and budgets count; a reference is kept */
+    struct media *media;
+    const struct media_request *request;
+    enum making_record record;
+    struct str workspace, user; /* who asks; copied */
+    struct str text;            /* what it asks, for the record */
+    struct str contract;        /* which wire it came in by, for the record */
+    uint64_t asked_ms;          /* when, by the host's loop */
+    struct model_call_clocks clocks;
+    /* As media.h has them; those that its task never calls may be NULL. on_usage comes exactly
+     * once before on_done (unknown counts are TOKENS_UNKNOWN), and never before on_failed. */
+    const struct media_sink *sink;
+    void *ctx;
+};
+
+/* Ask. No callback before it returns.
+ * errors  ERR_RESOURCE_EXHAUSTED a budget is used up */
+MUST_CHECK bool making_start(const struct making_options *options, struct making **ret,
+                             struct err *e);
+
+/* Stop it; `why` is a sentence for the record. No callback comes any more, and it is gone. */
+void making_cancel(struct making *making, struct str why);
+
+#endif

@@ -1,0 +1,194 @@
+#include "fake/media_fake.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define CALLS_MAX 64
+
+struct fake_media {
+    struct media base;
+    struct media_kind kind; /* its tasks are the test's */
+    struct media_call *calls[CALLS_MAX];
+    size_t count, ever;
+    const struct media_voice *voices;
+    size_t voice_count;
+    const char *lacks;
+};
+
+struct media_call {
+    struct fake_media *media;
+    const struct media_request *request;
+    struct media_sink sink;
+    void *ctx;
+    bool over;
+    unsigned inside; /* callbacks on the stack */
+};
+
+static struct fake_media *fake_of(const struct media *media) {
+    return CONTAINER_OF(media, struct fake_media, base);
+}
+
+/* --- the kind ----------------------------------------------------------------------------- */
+
+static struct media_call *start(struct media *media, struct loop *loop,
+                                const struct media_request *request,
+                                const struct media_sink *sink, void *ctx) {
+    struct fake_media *fake = fake_of(media);
+    struct media_call *call = MEM_NEW(struct media_call);
+    assert(loop && fake->count < CALLS_MAX && media_can(media, request->task));
+    *call = (struct media_call){.media = fake, .request = request, .sink = *sink, .ctx = ctx};
+    fake->calls[fake->count++] = call;
+    fake->ever++;
+    return call;
+}
+
+static void take_off(struct media_call *call) {
+    struct fake_media *fake = call->media;
+    size_t at = 0;
+    while (fake->calls[at] != call) {
+        at++;
+        assert(at < fake->count);
+    }
+    fake->count--;
+    memmove(&fake->calls[at], &fake->calls[at + 1],
+            (fake->count - at) * sizeof(struct media_call *));
+    call->over = true;
+}
+
+static void cancel(struct media_call *call) {
+    assert(!call->over);
+    take_off(call);
+    if (!call->inside) free(call);
+}
+
+static const struct media_voice *voices(struct media *media, struct str model,
+                                        size_t *ret_count) {
+    (void)model;
+    *ret_count = fake_of(media)->voice_count;
+    return fake_of(media)->voices;
+}
+
+static bool check(struct media *media, const struct media_request *request, struct err *e) {
+    const char *lacks = fake_of(media)->lacks;
+    if (!lacks || !str_equal(request->format, str_from(lacks))) return true;
+    return err_set(e, ERR_INVALID_ARGUMENT, "no format '%s'; ask for another", lacks);
+}
+
+static void free_media(struct media *media) {
+    assert(fake_of(media)->count == 0);
+    free(fake_of(media));
+}
+
+struct media *fake_media_new(unsigned tasks) {
+    struct fake_media *fake = MEM_NEW(struct fake_media);
+    fake->kind = (struct media_kind){.name = "fake",
+                                     .tasks = tasks,
+                                     .start = start,
+                                     .cancel = cancel,
+                                     .voices = voices,
+                                     .free = free_media,
+                                     .check = check};
+    fake->base = (struct media){&fake->kind, STR("fake")};
+    return &fake->base;
+}
+
+void fake_media_voices(struct media *media, const struct media_voice *list, size_t count) {
+    fake_of(media)->voices = list;
+    fake_of(media)->voice_count = count;
+}
+
+void fake_media_lacks(struct media *media, const char *format) {
+    fake_of(media)->lacks = format;
+}
+
+size_t fake_media_calls(const struct media *media) {
+    return fake_of(media)->count;
+}
+
+size_t fake_media_calls_ever(const struct media *media) {
+    return fake_of(media)->ever;
+}
+
+struct media_call *fake_media_call(const struct media *media, size_t index) {
+    assert(index < fake_of(media)->count);
+    return fake_of(media)->calls[index];
+}
+
+const struct media_request *fake_media_request(const struct media_call *call) {
+    return call->request;
+}
+
+/* --- what it makes ------------------------------------------------------------------------ */
+
+static void enter(struct media_call *call) {
+    assert(!call->over);
+    call->inside++;
+}
+
+static bool leave(struct media_call *call) {
+    call->inside--;
+    if (!call->over) return true;
+    free(call);
+    return false;
+}
+
+/* In a block of its own that is gone afterwards. */
+static char *lend(const void *bytes, size_t len) {
+    char *at = mem_alloc(len + 1);
+    if (len) memcpy(at, bytes, len);
+    return at;
+}
+
+bool fake_media_artifact(struct media_call *call, const char *type, struct str bytes) {
+    char *lent = lend(bytes.at, bytes.len);
+    struct media_artifact artifact = {.content_type = str_from(type),
+                                      .bytes = str_of(lent, bytes.len)};
+    enter(call);
+    call->sink.on_artifact(&artifact, call->ctx);
+    free(lent);
+    return leave(call);
+}
+
+bool fake_media_text(struct media_call *call, const char *text) {
+    char *lent = lend(text, strlen(text));
+    enter(call);
+    call->sink.on_text(str_of(lent, strlen(text)), call->ctx);
+    free(lent);
+    return leave(call);
+}
+
+bool fake_media_vector(struct media_call *call, size_t input, const double *values,
+                       size_t count) {
+    double *lent = (double *)(void *)lend(values, count * sizeof(double));
+    enter(call);
+    call->sink.on_vector(input, lent, count, call->ctx);
+    free(lent);
+    return leave(call);
+}
+
+bool fake_media_usage(struct media_call *call, int64_t prompt, int64_t completion) {
+    struct event_usage usage = USAGE_UNKNOWN;
+    usage.prompt = prompt;
+    usage.completion = completion;
+    enter(call);
+    call->sink.on_usage(&usage, call->ctx);
+    return leave(call);
+}
+
+void fake_media_done(struct media_call *call, const char *model) {
+    enter(call);
+    take_off(call);
+    call->sink.on_done(str_from(model), call->ctx);
+    leave(call);
+}
+
+void fake_media_fail(struct media_call *call, enum err_code code, const char *reason) {
+    struct err why;
+    err_set(&why, code, "the test says no");
+    enter(call);
+    take_off(call);
+    call->sink.on_failed(&why, str_from(reason), call->ctx);
+    leave(call);
+}
