@@ -149,6 +149,7 @@ static void take_edition(struct daemon *daemon, struct edition *edition) {
     edition_unref(daemon->edition);
     daemon->edition = edition;
     config_log(edition->config);
+    store_keep_keys(daemon->store, edition->config->limits.idempotency_ms);
     tell_workers(daemon, order_use);
     log_info("the configuration was read again; new turns follow it");
 }
@@ -424,6 +425,7 @@ static void open_store(struct daemon *daemon) {
                                                        .loop = home(daemon),
                                                        .on_open = on_open,
                                                        .ctx = daemon});
+    store_keep_keys(daemon->store, daemon->config->limits.idempotency_ms);
     daemon->sessions = session_table_new(daemon->store);
     daemon->ledger = ledger_new(daemon->store, home(daemon));
 }

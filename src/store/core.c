@@ -1,5 +1,6 @@
 #include "store/core.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "store/check.h"
 #include "store/lock.h"
@@ -437,6 +438,20 @@ void core_answer(struct core *core, struct store_load *loads) {
         for (struct store_load *load = loads; load; load = load->next) load->failed = e;
     }
     sync_commits(core, true);
+}
+
+/* --- pruning ------------------------------------------------------------------------------ */
+
+bool core_prune(struct core *core, uint64_t kept_ms, bool *ret_end, struct err *e) {
+    int64_t before_ms = clock_unix_ms() - (int64_t)kept_ms;
+    bool end;
+    sync_commits(core, false);
+    bool ok = key_prune(&core->project.keys, before_ms, &end, e);
+    sync_commits(core, true);
+    if (!ok) return false;
+    if (end) database_reached(&core->db, "keys pruned");
+    *ret_end = end;
+    return true;
 }
 
 /* --- learning ----------------------------------------------------------------------------- */

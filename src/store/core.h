@@ -57,6 +57,10 @@ MUST_CHECK bool core_project(struct core *core, struct err *e);
  * first, and kept if the disk lets us. */
 void core_answer(struct core *core, struct store_load *loads);
 
+/* Delete some of the idempotency keys that are older than `kept_ms`; *ret_end: that was the
+ * last of them, for now. */
+MUST_CHECK bool core_prune(struct core *core, uint64_t kept_ms, bool *ret_end, struct err *e);
+
 /* Put some more sessions into `known`; *ret_all: every session is there now. */
 MUST_CHECK bool core_learn(struct core *core, bool *ret_all, struct err *e);
 

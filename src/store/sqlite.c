@@ -1,5 +1,6 @@
 #include "store/store.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "store/core.h"
@@ -16,6 +17,7 @@
 #define BACKLOG_ROWS 512         /* projected although more is waiting to be written */
 #define BACKLOG_BYTES (16 * MIB) /* and so many: what a start after a crash reads again */
 #define IDLE_MS 1000             /* so long nothing came: project what is pending */
+#define PRUNE_EVERY_MS (60 * 60 * 1000)
 #define TROUBLE_MS 1000          /* projecting failed: try again then */
 #define ROW_MAX_BYTES (64 * MIB) /* of a row */
 
@@ -38,8 +40,9 @@ struct store {
     struct opening *opening; /* the opener's; NULL once told */
     pthread_t thread;
     struct known *known;
-    _Atomic bool knows_all; /* a session that is not in `known` is not in the store */
-    struct core core;       /* the thread's */
+    _Atomic bool knows_all;        /* a session that is not in `known` is not in the store */
+    _Atomic uint64_t keys_kept_ms; /* 0: for ever */
+    struct core core;              /* the thread's */
     uint64_t epoch;
     struct {
         pthread_mutex_t lock;
@@ -113,6 +116,16 @@ void store_run(struct store *store, struct store_task *task) {
     assert(!store->shared.closing);
     *store->shared.last_task = task;
     store->shared.last_task = &task->next;
+    bool asleep = store->shared.asleep;
+    store->shared.asleep = false;
+    pthread_mutex_unlock(&store->shared.lock);
+    wake(store, asleep);
+}
+
+void store_keep_keys(struct store *store, uint64_t kept_ms) {
+    assert(store->magic == STORE_MAGIC);
+    atomic_store(&store->keys_kept_ms, kept_ms);
+    pthread_mutex_lock(&store->shared.lock);
     bool asleep = store->shared.asleep;
     store->shared.asleep = false;
     pthread_mutex_unlock(&store->shared.lock);
@@ -193,7 +206,8 @@ struct work {
     struct store_load *loads;
     struct store_task *tasks; /* behind `writes` */
     bool closing;
-    int64_t pause_ms; /* how long to sleep at most */
+    int64_t pause_ms;  /* how long to sleep at most */
+    uint64_t prune_ms; /* when the next round begins to look for old keys */
 };
 
 static void sleep_until_asked(struct store *store, int64_t pause_ms) {
@@ -306,8 +320,20 @@ static bool learn(struct store *store) {
     return all;
 }
 
-/* What can wait: the tables, and what `known` still lacks. Says how long to sleep after it. */
-static int64_t tidy(struct store *store, bool idle, bool *learned) {
+/* One step of a round over the table of keys. False: there is nothing to do now. */
+static bool prune(struct store *store, struct work *work) {
+    struct err e;
+    bool end = true;
+    uint64_t kept_ms = atomic_load(&store->keys_kept_ms), now_ms = clock_mono_ms();
+    if (kept_ms == 0 || now_ms < work->prune_ms) return false;
+    if (!core_prune(&store->core, kept_ms, &end, &e)) log_debug("old keys stay: %s", e.text);
+    if (end) work->prune_ms = now_ms + PRUNE_EVERY_MS;
+    return !end;
+}
+
+/* What can wait: the tables, what `known` still lacks, and keys that nobody needs any more.
+ * Says how long to sleep after it. */
+static int64_t tidy(struct store *store, struct work *work, bool idle, bool *learned) {
     struct err e;
     bool much = core_pending(&store->core) >= BACKLOG_ROWS ||
                 project_pending_bytes(&store->core.project) >= BACKLOG_BYTES;
@@ -319,7 +345,7 @@ static int64_t tidy(struct store *store, bool idle, bool *learned) {
     if (catch_up && !core_purge(&store->core)) return TROUBLE_MS;
     if (catch_up) checkpoint_look(store->core.checkpoint, store->core.wal_pages);
     if (!*learned) *learned = learn(store);
-    if (!*learned) return NO_SLEEP;
+    if (!*learned || prune(store, work)) return NO_SLEEP;
     return core_pending(&store->core) ? IDLE_MS : FOR_EVER;
 }
 
@@ -335,7 +361,7 @@ static void serve(struct store *store) {
         }
         if (work.tasks) run_tasks(store, &work);
         if (work.writes) commit(store, &work);
-        work.pause_ms = tidy(store, idle, &learned);
+        work.pause_ms = tidy(store, &work, idle, &learned);
     }
     struct err e;
     while (core_pending(&store->core) && core_project(&store->core, &e)) continue;

@@ -60,6 +60,10 @@ void store_close(struct store *store);
 /* Valid after on_open: 1 in a new store, one more with every start. */
 uint64_t store_epoch(const struct store *store);
 
+/* Forget idempotency keys that are older, in small steps, from now on and once an hour. Until
+ * this is called, and with 0, they stay. Any loop. */
+void store_keep_keys(struct store *store, uint64_t kept_ms);
+
 /* --- writing ------------------------------------------------------------------------------ */
 
 struct store_row {

@@ -1,6 +1,10 @@
 #include "store/fixture.h"
 
+#include "base/clock.h"
 #include "helper/assert_str.h"
+#include "store/key.h"
+
+#include <semaphore.h>
 
 static int setup(void **state) {
     struct fixture *f = MEM_NEW(struct fixture);
@@ -129,6 +133,98 @@ static void a_store_of_the_version_before_gets_the_table(void **state) {
     assert_means(f, "w", "u", "k", 8, 2000, "p8");
 }
 
+/* --- forgetting old ones ------------------------------------------------------------------ */
+
+#define DAY_MS INT64_C(86400000)
+
+static void open_table(const struct fixture *f, struct database *db, struct key_table *table) {
+    char path[96];
+    struct err e;
+    snprintf(path, sizeof(path), "%s/weir.db", f->folder);
+    assert_true(database_open(db, path, &e));
+    assert_true(key_open(table, db, &e));
+}
+
+static void close_table(struct database *db, struct key_table *table) {
+    key_close(table);
+    database_close(db);
+}
+
+static void put(struct key_table *table, const char *user, size_t number, int64_t started_ms) {
+    char key[16];
+    struct err e;
+    snprintf(key, sizeof(key), "k%04zu", number);
+    const struct key_entry entry = {
+        .workspace = STR("w"),
+        .user = str_from(user),
+        .key = str_from(key),
+        .means = {.run = number + 1, .started_ms = started_ms, .print = STR("p")}};
+    assert_true(key_write(table, &entry, &e));
+}
+
+/* How many steps one walk took. */
+static size_t walk(struct key_table *table, int64_t before_ms) {
+    bool end = false;
+    struct err e;
+    size_t steps = 0;
+    for (; !end; steps++) assert_true(key_prune(table, before_ms, &end, &e));
+    return steps;
+}
+
+static void old_keys_are_deleted_step_by_step_and_others_stay(void **state) {
+    struct fixture *f = *state;
+    struct database db;
+    struct key_table table;
+    fixture_close(f);
+    open_table(f, &db, &table);
+    for (size_t i = 0; i < KEY_WALK_ENTRIES; i++) {
+        put(&table, "u", i, i % 3 ? 1000 : 2000);
+        put(&table, "", i, i % 2 ? 1000 : 2000);
+        put(&table, "\xFF", i, 1000);
+    }
+    assert_int_equal(walk(&table, 1000),
+                     4); /* what began then is not older; the last is empty */
+    assert_sql(f, "SELECT count(*) FROM keyed", "768 ");
+    assert_int_equal(walk(&table, 1001), 4);
+    assert_sql(f, "SELECT count(*), min(started_ms) FROM keyed", "214 2000 ");
+    put(&table, "u", 9000, 1000); /* behind all others */
+    put(&table, "", 0, 1000);     /* before them: an old one again */
+    assert_int_equal(walk(&table, 2000), 1);
+    assert_sql(f, "SELECT count(*), min(started_ms) FROM keyed", "213 2000 ");
+    assert_int_equal(walk(&table, 2001), 1);
+    assert_sql(f, "SELECT count(*) FROM keyed", "0 ");
+    assert_int_equal(walk(&table, 2001), 1);
+    close_table(&db, &table);
+    fixture_open(f);
+}
+
+static sem_t pruned;
+
+static void post_when_pruned(const char *step, void *ctx) {
+    (void)ctx;
+    if (strcmp(step, "keys pruned") == 0) sem_post(&pruned);
+}
+
+static void an_open_store_forgets_keys_that_are_no_longer_valid(void **state) {
+    struct fixture *f = *state;
+    int64_t now_ms = clock_unix_ms();
+    fixture_close(f);
+    assert_int_equal(sem_init(&pruned, 0, 0), 0);
+    f->at_step = post_when_pruned;
+    fixture_open(f);
+    begin(f, 7, "u", "old", now_ms - DAY_MS, "p");
+    begin(f, 8, "u", "young", now_ms, "p");
+    assert_means(f, "w", "u", "old", 7, now_ms - DAY_MS, "p"); /* in the table by now */
+    store_keep_keys(f->store, (uint64_t)DAY_MS / 2);
+    assert_int_equal(sem_wait(&pruned), 0);
+    assert_means(f, "w", "u", "old", 0, 0, "");
+    assert_means(f, "w", "u", "young", 8, now_ms, "p");
+    fixture_close(f);
+    sem_destroy(&pruned);
+    f->at_step = NULL;
+    fixture_open(f);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -137,6 +233,8 @@ int main(void) {
         TEST(a_key_that_is_used_again_stands_for_the_newest_run),
         TEST(a_run_whose_caller_left_has_given_its_key_back),
         TEST(keys_are_there_after_a_restart_and_when_the_tables_are_filled_anew),
+        TEST(old_keys_are_deleted_step_by_step_and_others_stay),
+        TEST(an_open_store_forgets_keys_that_are_no_longer_valid),
         TEST(a_store_of_the_version_before_gets_the_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
