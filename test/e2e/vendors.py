@@ -233,10 +233,16 @@ class Answer:
         self.handler.close_connection = True
         self.handler.connection.close()
 
+    def is_gone(self):
+        readable, _, _ = select.select([self.handler.connection], [], [], 0.05)
+        try:
+            return bool(readable) and not self.handler.connection.recv(1, socket.MSG_PEEK)
+        except ConnectionResetError:  # something that was sent had not been read
+            return True
+
     def wait_until_gone(self):
         while not self.stop.is_set():
-            readable, _, _ = select.select([self.handler.connection], [], [], 0.05)
-            if readable and not self.handler.connection.recv(1, socket.MSG_PEEK):
+            if self.is_gone():
                 raise Gone
 
     def through(self):
