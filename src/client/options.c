@@ -14,7 +14,8 @@
 
 /* For the request's body: the least that libcurl takes. It keeps it while the answer streams,
  * and 64 KiB of it unless told. */
-#define UPLOAD_BYTES (16L * 1024)
+#define UPLOAD_BYTES (16L * 1024) /* libcurl takes no less */
+#define READ_BYTES (4L * 1024)    /* as long as a call lasts; most pieces are a line or two */
 
 /* libcurl takes whatever it is given for what the option's number says: so each kind has a
  * function that looks. */
@@ -157,16 +158,22 @@ static int seek_body(void *ctx, curl_off_t offset, int origin) {
     return CURL_SEEKFUNC_OK;
 }
 
+/* A body of a few pages is copied: that is less than the room for pieces, which libcurl keeps
+ * until the answer has ended. */
 static void set_body(struct http_call *call, struct str body) {
     const struct curl *curl = call->lane->curl;
+    curl->curl_easy_setopt(call->transfer.easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                           (curl_off_t)body.len);
+    if (body.len < UPLOAD_BYTES) {
+        set_object(call, CURLOPT_COPYPOSTFIELDS, body.len ? body.at : "");
+        return;
+    }
     call->body = body;
     curl->curl_easy_setopt(call->transfer.easy, CURLOPT_READFUNCTION, read_body);
     curl->curl_easy_setopt(call->transfer.easy, CURLOPT_SEEKFUNCTION, seek_body);
     set_object(call, CURLOPT_READDATA, call);
     set_object(call, CURLOPT_SEEKDATA, call);
     set_long(call, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BYTES);
-    curl->curl_easy_setopt(call->transfer.easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                           (curl_off_t)body.len);
 }
 
 /* With CUSTOMREQUEST a method stays what it is over a redirect; without it a POST that is sent
@@ -203,6 +210,7 @@ static void set_connection(struct http_call *call, const struct http_request *re
     set_long(call, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1);
     set_long(call, CURLOPT_NOSIGNAL, 1);
     set_long(call, CURLOPT_QUICK_EXIT, 1); /* a cancel does not wait for a name server */
+    set_long(call, CURLOPT_BUFFERSIZE, READ_BYTES);
     set_long(call, CURLOPT_TCP_NODELAY, 1);
     set_long(call, CURLOPT_TCP_KEEPALIVE, 1);
     set_long(call, CURLOPT_CONNECTTIMEOUT_MS,

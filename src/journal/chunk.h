@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 
 #define CHUNK_FIRST_BYTES (4 * KIB)
-#define CHUNK_BYTES (16 * KIB)
+#define CHUNK_BYTES (8 * KIB)
 
 struct chunk {
     atomic_uint refs;

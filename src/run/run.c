@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define JOURNAL_WINDOW_BYTES (512 * KIB)
+#define JOURNAL_WINDOW_BYTES (128 * KIB)
 #define RUN_COUNTER_BITS 20
 #define INTERRUPT_MAX 64 /* turns that one message takes the place of */
 

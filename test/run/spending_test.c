@@ -391,7 +391,7 @@ static void without_a_ledger_calls_are_priced_and_nothing_is_limited(void **stat
     ledger_free(m.f.engine.ledger);
     m.f.engine.ledger = NULL;
     say(&turn, &m.f, "x");
-    assert_true(say_bytes(&m.f, 60000));
+    assert_true(say_bytes(&m.f, 30000));
     assert_true(fake_usage(asked(&m.f), 1, 2));
     reply(&m.f, "");
     assert_usages(&turn, "0 fake-1 1+2=3 $2000");
