@@ -92,6 +92,24 @@ static const char *const steps[] = {
     " started_ms INTEGER NOT NULL," /* Unix time */
     " print BLOB NOT NULL,"         /* the fingerprint of the request */
     " PRIMARY KEY(workspace, user, key)) WITHOUT ROWID;",
+
+    /* 8: what was uploaded, in pieces; see upload.h. */
+    "CREATE TABLE upload("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT," /* later ones are larger */
+    " name BLOB NOT NULL UNIQUE,"            /* by which it is asked for */
+    " app BLOB NOT NULL, subject BLOB NOT NULL,"
+    " content_type BLOB NOT NULL, title BLOB NOT NULL,"
+    " state INTEGER NOT NULL," /* 0 coming, 1 whole, 2 over */
+    " epoch INTEGER NOT NULL,"
+    " created_ms INTEGER NOT NULL," /* Unix time */
+    " size INTEGER NOT NULL,"
+    " sum BLOB NOT NULL);"
+    "CREATE TABLE upload_piece("
+    " id INTEGER PRIMARY KEY,"
+    " upload INTEGER NOT NULL,"
+    " place INTEGER NOT NULL," /* of its first byte in the whole */
+    " bytes BLOB NOT NULL);"
+    "CREATE UNIQUE INDEX upload_pieces ON upload_piece(upload, place);",
 };
 
 const int64_t schema_newest = ARRAY_LEN(steps);

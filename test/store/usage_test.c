@@ -178,6 +178,7 @@ static void a_store_of_an_earlier_version_is_summed_from_its_log(void **state) {
     fixture_close(f);
     fixture_sql(f, "ALTER TABLE usage DROP COLUMN cost_nano;"
                    "ALTER TABLE usage DROP COLUMN cost_unknown; DROP TABLE keyed;"
+                   "DROP TABLE upload; DROP TABLE upload_piece;"
                    "UPDATE meta SET value = 5 WHERE name = 'schema'");
     fixture_open(f);
     assert_usage(f, usage_load("w", DAY, DAY), ON_DAY_0);

@@ -1,0 +1,408 @@
+#include "store/upload.h"
+
+#include "base/mem.h"
+#include "store/task.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define PRUNE_PIECES "4" /* that one commit deletes: it overwrites each byte */
+
+/* upload.state */
+enum { COMING, WHOLE, OVER };
+
+struct upload_ask {
+    struct store_task task;
+    struct buf asked, told; /* own the texts below; told anew each time the task runs */
+    struct upload upload;   /* as asked, then as found */
+    enum upload_piece piece;
+    size_t place, limit;
+    int64_t now_ms;
+    struct store *store; /* of a prune, which asks twice */
+    bool due;            /* something is over */
+    int64_t next_ms;
+    upload_done_fn *done; /* both NULL: nobody waits */
+    upload_pruned_fn *pruned;
+    void *ctx;
+};
+
+static void ask_free(struct upload_ask *ask) {
+    buf_done(&ask->asked);
+    buf_done(&ask->told);
+    free(ask);
+}
+
+static void on_done(struct store_task *task, const struct err *failed, void *ctx) {
+    struct upload_ask *ask = ctx;
+    (void)task;
+    if (ask->done) ask->done(&ask->upload, failed, ask->ctx);
+    ask_free(ask);
+}
+
+void upload_forget(struct upload_ask *ask) {
+    if (!ask) return;
+    ask->done = NULL;
+    ask->pruned = NULL;
+}
+
+static struct upload_ask *ask_new(struct loop *loop, int64_t now_ms,
+                                  bool (*fn)(struct database *, void *, struct err *)) {
+    struct upload_ask *ask = MEM_NEW(struct upload_ask);
+    ask->task = (struct store_task){.fn = fn, .home = loop, .on_done = on_done, .ctx = ask};
+    ask->now_ms = now_ms;
+    return ask;
+}
+
+/* The next part of a buffer that was born with room for all of them, so that none moves. */
+static struct str keep(struct buf *into, struct str text) {
+    size_t at = into->len;
+    bool fits = buf_append(into, text);
+    assert(fits);
+    (void)fits;
+    return str_of(into->at + at, text.len);
+}
+
+static void make_room(struct buf *buf, size_t bytes) {
+    buf_init(buf, bytes + 1);
+    char *room = buf_room(buf, bytes + 1);
+    assert(room);
+    (void)room;
+}
+
+/* --- put ---------------------------------------------------------------------------------- */
+
+/* Of this start: what an earlier one left half sent nobody will finish. */
+static bool begin(struct database *db, const struct upload_ask *ask, struct err *e) {
+    const struct upload *upload = &ask->upload;
+    sqlite3_stmt *put = NULL;
+    bool ok = database_prepare(
+        db,
+        "INSERT INTO upload(name, app, subject, content_type, title, state, epoch, created_ms,"
+        " size, sum) SELECT ?1, ?2, ?3, ?4, ?5, 0, value, ?6, 0, x'' FROM meta"
+        " WHERE name = 'epoch'",
+        &put, e);
+    if (ok) {
+        database_bind(put, 1, upload->id);
+        database_bind(put, 2, upload->app);
+        database_bind(put, 3, upload->subject);
+        database_bind(put, 4, upload->content_type);
+        database_bind(put, 5, upload->name);
+        sqlite3_bind_int64(put, 6, ask->now_ms);
+        ok = database_do(db, put, e);
+    }
+    sqlite3_finalize(put);
+    return ok;
+}
+
+static bool find_coming(struct database *db, struct str id, int64_t *ret, struct err *e) {
+    sqlite3_stmt *find = NULL;
+    bool row = false;
+    bool ok =
+        database_prepare(db, "SELECT id FROM upload WHERE name = ? AND state = 0", &find, e);
+    if (ok) {
+        database_bind(find, 1, id);
+        ok = database_row(db, find, &row, e);
+    }
+    if (row) *ret = sqlite3_column_int64(find, 0);
+    sqlite3_finalize(find);
+    if (!ok || row) return ok;
+    return err_set(e, ERR_NOT_FOUND, "this upload is over; begin a new one");
+}
+
+static bool put_piece(struct database *db, int64_t row, const struct upload_ask *ask,
+                      struct err *e) {
+    sqlite3_stmt *put = NULL;
+    if (ask->upload.bytes.len == 0) return true;
+    bool ok = database_prepare(
+        db, "INSERT INTO upload_piece(upload, place, bytes) VALUES(?, ?, ?)", &put, e);
+    if (ok) {
+        sqlite3_bind_int64(put, 1, row);
+        sqlite3_bind_int64(put, 2, (int64_t)ask->place);
+        database_bind(put, 3, ask->upload.bytes);
+        ok = database_do(db, put, e);
+    }
+    sqlite3_finalize(put);
+    return ok;
+}
+
+static bool make_whole(struct database *db, int64_t row, const struct upload_ask *ask,
+                       struct err *e) {
+    sqlite3_stmt *put = NULL;
+    bool ok = database_prepare(
+        db, "UPDATE upload SET state = 1, size = ?, sum = ?, created_ms = ? WHERE id = ?", &put,
+        e);
+    if (ok) {
+        sqlite3_bind_int64(put, 1, (int64_t)ask->upload.size);
+        database_bind(put, 2, ask->upload.sum);
+        sqlite3_bind_int64(put, 3, ask->now_ms);
+        sqlite3_bind_int64(put, 4, row);
+        ok = database_do(db, put, e);
+    }
+    sqlite3_finalize(put);
+    return ok;
+}
+
+/* The oldest of too many are over. */
+static bool keep_the_newest(struct database *db, struct err *e) {
+    sqlite3_stmt *mark = NULL;
+    bool ok = database_prepare(db,
+                               "UPDATE upload SET state = 2 WHERE state = 1 AND id <="
+                               " (SELECT id FROM upload WHERE state = 1"
+                               "  ORDER BY id DESC LIMIT 1 OFFSET ?)",
+                               &mark, e);
+    if (ok) {
+        sqlite3_bind_int64(mark, 1, UPLOAD_KEPT_MAX);
+        ok = database_do(db, mark, e);
+    }
+    sqlite3_finalize(mark);
+    return ok;
+}
+
+static bool run_put(struct database *db, void *ctx, struct err *e) {
+    struct upload_ask *ask = ctx;
+    int64_t row = 0;
+    if (ask->place == 0 && !begin(db, ask, e)) return false;
+    if (!find_coming(db, ask->upload.id, &row, e) || !put_piece(db, row, ask, e)) return false;
+    if (ask->piece == UPLOAD_GOES_ON) return true;
+    ask->upload.created_ms = ask->now_ms;
+    return make_whole(db, row, ask, e) && keep_the_newest(db, e);
+}
+
+static size_t bytes_of(const struct upload *upload) {
+    return upload->id.len + upload->app.len + upload->subject.len + upload->content_type.len +
+           upload->name.len + upload->sum.len + upload->bytes.len;
+}
+
+static void keep_upload(struct upload_ask *ask, const struct upload *upload) {
+    assert(bytes_of(upload) - upload->bytes.len <= UPLOAD_NAMES_MAX_BYTES);
+    make_room(&ask->asked, bytes_of(upload));
+    ask->upload = (struct upload){.id = keep(&ask->asked, upload->id),
+                                  .app = keep(&ask->asked, upload->app),
+                                  .subject = keep(&ask->asked, upload->subject),
+                                  .content_type = keep(&ask->asked, upload->content_type),
+                                  .name = keep(&ask->asked, upload->name),
+                                  .sum = keep(&ask->asked, upload->sum),
+                                  .size = upload->size,
+                                  .bytes = keep(&ask->asked, upload->bytes)};
+}
+
+struct upload_ask *upload_put_start(struct store *store, struct loop *loop,
+                                    const struct upload *upload, size_t place,
+                                    enum upload_piece piece, int64_t now_ms,
+                                    upload_done_fn *done, void *ctx) {
+    struct upload_ask *ask = ask_new(loop, now_ms, run_put);
+    assert(upload->id.len && upload->app.len && place % UPLOAD_PIECE_BYTES == 0);
+    assert(piece == UPLOAD_LAST ? upload->sum.len == UPLOAD_SUM_BYTES
+                                : upload->bytes.len == UPLOAD_PIECE_BYTES);
+    keep_upload(ask, upload);
+    ask->place = place;
+    ask->piece = piece;
+    ask->done = done;
+    ask->ctx = ctx;
+    store_run(store, &ask->task);
+    return ask;
+}
+
+/* --- drop --------------------------------------------------------------------------------- */
+
+static bool run_drop(struct database *db, void *ctx, struct err *e) {
+    const struct upload_ask *ask = ctx;
+    sqlite3_stmt *mark = NULL;
+    bool ok = database_prepare(db, "UPDATE upload SET state = 2 WHERE name = ?", &mark, e);
+    if (ok) {
+        database_bind(mark, 1, ask->upload.id);
+        ok = database_do(db, mark, e);
+    }
+    sqlite3_finalize(mark);
+    return ok;
+}
+
+void upload_drop(struct store *store, struct loop *loop, struct str id) {
+    struct upload_ask *ask = ask_new(loop, 0, run_drop);
+    keep_upload(ask, &(struct upload){.id = id});
+    store_run(store, &ask->task);
+}
+
+/* --- get ---------------------------------------------------------------------------------- */
+
+/* The row number of the upload; 0: there is none. Its texts are those of *row. */
+static bool find_whole(struct database *db, const struct upload_ask *ask, sqlite3_stmt **row,
+                       int64_t *ret, struct err *e) {
+    bool found = false;
+    bool ok = database_prepare(db,
+                               "SELECT id, content_type, title, sum, size, created_ms"
+                               " FROM upload WHERE name = ? AND app = ? AND subject = ?"
+                               " AND state = 1 AND created_ms > ?",
+                               row, e);
+    if (ok) {
+        database_bind(*row, 1, ask->upload.id);
+        database_bind(*row, 2, ask->upload.app);
+        database_bind(*row, 3, ask->upload.subject);
+        sqlite3_bind_int64(*row, 4, ask->now_ms - UPLOAD_KEPT_MS);
+        ok = database_row(db, *row, &found, e);
+    }
+    *ret = found ? sqlite3_column_int64(*row, 0) : 0;
+    return ok;
+}
+
+/* How many of the bytes that were asked for there are. */
+static size_t wanted(const struct upload_ask *ask, size_t size) {
+    size_t behind = ask->place < size ? size - ask->place : 0;
+    return behind < ask->limit ? behind : ask->limit;
+}
+
+static void take_row(struct upload_ask *ask, sqlite3_stmt *row) {
+    struct upload *upload = &ask->upload;
+    struct str type = database_bytes(row, 1), name = database_bytes(row, 2);
+    struct str sum = database_bytes(row, 3);
+    upload->size = (size_t)sqlite3_column_int64(row, 4);
+    upload->created_ms = sqlite3_column_int64(row, 5);
+    buf_done(&ask->told);
+    make_room(&ask->told, type.len + name.len + sum.len + wanted(ask, upload->size));
+    upload->content_type = keep(&ask->told, type);
+    upload->name = keep(&ask->told, name);
+    upload->sum = keep(&ask->told, sum);
+}
+
+/* Of the piece at `place`: what lies in the window that was asked for. */
+static void take_piece(struct upload_ask *ask, size_t place, struct str bytes, size_t *left) {
+    if (place < ask->place) bytes = str_skip(bytes, ask->place - place);
+    bytes = str_head(bytes, *left);
+    keep(&ask->told, bytes);
+    *left -= bytes.len;
+}
+
+static bool take_pieces(struct database *db, struct upload_ask *ask, int64_t row,
+                        struct err *e) {
+    size_t left = wanted(ask, ask->upload.size), begin = ask->told.len;
+    sqlite3_stmt *list = NULL;
+    bool more = false;
+    if (left == 0) return true;
+    bool ok = database_prepare(db,
+                               "SELECT place, bytes FROM upload_piece WHERE upload = ?"
+                               " AND place > ? AND place < ? ORDER BY place",
+                               &list, e);
+    if (ok) {
+        sqlite3_bind_int64(list, 1, row);
+        sqlite3_bind_int64(list, 2, (int64_t)ask->place - (int64_t)UPLOAD_PIECE_BYTES);
+        sqlite3_bind_int64(list, 3, (int64_t)(ask->place + left));
+    }
+    while (ok && (ok = database_row(db, list, &more, e)) && more)
+        take_piece(ask, (size_t)sqlite3_column_int64(list, 0), database_bytes(list, 1), &left);
+    sqlite3_finalize(list);
+    ask->upload.bytes = str_of(ask->told.at + begin, ask->told.len - begin);
+    if (!ok || left == 0) return ok;
+    return err_set(e, ERR_DATA_LOSS, "a piece of the upload is missing; send it again");
+}
+
+static bool run_get(struct database *db, void *ctx, struct err *e) {
+    struct upload_ask *ask = ctx;
+    sqlite3_stmt *row = NULL;
+    int64_t id = 0;
+    bool ok = find_whole(db, ask, &row, &id, e);
+    if (id) take_row(ask, row);
+    sqlite3_finalize(row);
+    if (!ok) return false;
+    if (id) return take_pieces(db, ask, id, e);
+    return err_set(e, ERR_NOT_FOUND,
+                   "there is no artifact '" STR_FMT "' of this app and subject; one is kept "
+                   "for 30 minutes, so send it again",
+                   STR_ARG(str_head(ask->upload.id, 80)));
+}
+
+struct upload_ask *upload_get_start(struct store *store, struct loop *loop, struct str app,
+                                    struct str subject, struct str id, size_t offset,
+                                    size_t limit, int64_t now_ms, upload_done_fn *done,
+                                    void *ctx) {
+    struct upload_ask *ask = ask_new(loop, now_ms, run_get);
+    ask->task.reads_only = true;
+    keep_upload(ask, &(struct upload){.id = id, .app = app, .subject = subject});
+    ask->place = offset < UPLOAD_MAX_BYTES ? offset : UPLOAD_MAX_BYTES;
+    ask->limit = limit < UPLOAD_MAX_BYTES ? limit : UPLOAD_MAX_BYTES;
+    ask->done = done;
+    ask->ctx = ctx;
+    store_run(store, &ask->task);
+    return ask;
+}
+
+/* --- prune -------------------------------------------------------------------------------- */
+
+/* Whose time is over at ?1, or whom nobody will finish. */
+#define IS_DUE                                                                                 \
+    "(state = 2 OR created_ms <= ?1 OR"                                                        \
+    " (state = 0 AND epoch <> (SELECT value FROM meta WHERE name = 'epoch')))"
+
+static bool run_with(struct database *db, const char *sql, int64_t number, struct err *e) {
+    sqlite3_stmt *statement = NULL;
+    bool ok = database_prepare(db, sql, &statement, e);
+    if (ok) {
+        sqlite3_bind_int64(statement, 1, number);
+        ok = database_do(db, statement, e);
+    }
+    sqlite3_finalize(statement);
+    return ok;
+}
+
+static bool look(struct database *db, struct upload_ask *ask, struct err *e) {
+    sqlite3_stmt *sum = NULL;
+    bool row = false, ok = database_prepare(db,
+                                            "SELECT max(" IS_DUE "), min(CASE WHEN " IS_DUE
+                                            " THEN NULL ELSE created_ms END) FROM upload",
+                                            &sum, e);
+    if (ok) {
+        sqlite3_bind_int64(sum, 1, ask->now_ms - UPLOAD_KEPT_MS);
+        ok = database_row(db, sum, &row, e);
+    }
+    ask->due = ok && row && sqlite3_column_int64(sum, 0);
+    bool more = ok && row && sqlite3_column_type(sum, 1) != SQLITE_NULL;
+    ask->next_ms = more ? sqlite3_column_int64(sum, 1) + UPLOAD_KEPT_MS : 0;
+    sqlite3_finalize(sum);
+    return ok;
+}
+
+static bool run_look(struct database *db, void *ctx, struct err *e) {
+    return look(db, ctx, e);
+}
+
+static bool run_prune(struct database *db, void *ctx, struct err *e) {
+    struct upload_ask *ask = ctx;
+    int64_t line = ask->now_ms - UPLOAD_KEPT_MS;
+    return run_with(db, "UPDATE upload SET state = 2 WHERE state <> 2 AND " IS_DUE, line, e) &&
+           database_run(db,
+                        "DELETE FROM upload_piece WHERE id IN (SELECT p.id FROM upload AS u"
+                        " JOIN upload_piece AS p ON p.upload = u.id WHERE u.state = 2"
+                        " LIMIT " PRUNE_PIECES ")",
+                        e) &&
+           database_run(db,
+                        "DELETE FROM upload WHERE state = 2 AND NOT EXISTS"
+                        " (SELECT 1 FROM upload_piece AS p WHERE p.upload = upload.id)",
+                        e) &&
+           look(db, ask, e);
+}
+
+/* Told of the look, and then of what it found to do. */
+static void on_pruned(struct store_task *task, const struct err *failed, void *ctx) {
+    struct upload_ask *ask = ctx;
+    bool looked = task->reads_only;
+    if (!failed && looked && ask->due && ask->pruned) {
+        task->reads_only = false;
+        task->purges = true;
+        task->fn = run_prune;
+        store_run(ask->store, task);
+        return;
+    }
+    if (ask->pruned) ask->pruned(ask->due, ask->next_ms, failed, ask->ctx);
+    ask_free(ask);
+}
+
+struct upload_ask *upload_prune_start(struct store *store, struct loop *loop, int64_t now_ms,
+                                      upload_pruned_fn *done, void *ctx) {
+    struct upload_ask *ask = ask_new(loop, now_ms, run_look);
+    ask->task.reads_only = true;
+    ask->task.on_done = on_pruned;
+    ask->store = store;
+    ask->pruned = done;
+    ask->ctx = ctx;
+    store_run(store, &ask->task);
+    return ask;
+}
