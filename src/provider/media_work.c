@@ -1,0 +1,206 @@
+#include "provider/media_work.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/* --- states ------------------------------------------------------------------------------- */
+
+#define TO(state) (1u << (state))
+
+/* clang-format off */
+static const struct {
+    struct str name;
+    unsigned may_become;
+} states[MEDIA_STATE_COUNT] = {
+    [MEDIA_ASKING]  = {STR_INIT("asking"),  TO(MEDIA_WAITING) | TO(MEDIA_SHAPING) | TO(MEDIA_OVER)},
+    [MEDIA_WAITING] = {STR_INIT("waiting"), TO(MEDIA_ASKING) | TO(MEDIA_OVER)},
+    [MEDIA_SHAPING] = {STR_INIT("shaping"), TO(MEDIA_OVER)},
+    [MEDIA_OVER]    = {STR_INIT("over"),    0},
+};
+/* clang-format on */
+
+bool media_may_become(enum media_state state, enum media_state next) {
+    return states[state].may_become & TO(next);
+}
+
+struct str media_state_name(enum media_state state) {
+    return states[state].name;
+}
+
+/* The only function that writes call->state. */
+void media_work_move(struct media_call *call, enum media_state next) {
+    assert(media_may_become(call->state, next));
+    call->state = next;
+    if (next == MEDIA_SHAPING || next == MEDIA_OVER) timer_stop(&call->deadline);
+}
+
+/* --- its life ----------------------------------------------------------------------------- */
+
+static void call_free(struct media_call *call) {
+    arena_free(call->arena);
+    call->kind->free(call);
+}
+
+void media_work_enter(struct media_call *call) {
+    call->inside++;
+}
+
+void media_work_leave(struct media_call *call) {
+    call->inside--;
+    if (call->state == MEDIA_OVER && !call->inside && !call->working) call_free(call);
+}
+
+static void finish(struct media_call *call) {
+    task_cancel(&call->task);
+    media_work_move(call, MEDIA_OVER);
+    call->kind->stop(call);
+}
+
+void media_work_cancel(struct media_call *call) {
+    media_work_enter(call);
+    finish(call);
+    if (call->working && job_cancel(&call->job)) call->working = false;
+    media_work_leave(call);
+}
+
+/* --- failing ------------------------------------------------------------------------------ */
+
+bool media_work_set(struct media_call *call, enum err_code code, const char *reason,
+                    const char *format, ...) {
+    char text[ERR_TEXT_BYTES + 4]; /* err_set() cuts it, between characters */
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof(text), format, values);
+    va_end(values);
+    call->failure.reason = reason;
+    return err_set(&call->failure.why, code, "%s", text);
+}
+
+void media_work_set_late(struct media_call *call, const char *who) {
+    struct buf limit;
+    buf_init(&limit, ERR_TEXT_BYTES);
+    units_append_duration(&limit, call->request.total_ms * 1000);
+    media_work_set(call, ERR_DEADLINE_EXCEEDED, PROVIDER_TIMEOUT,
+                   "%s was not done after " STR_FMT, who, STR_ARG(buf_str(&limit)));
+    buf_done(&limit);
+}
+
+void media_work_fail(struct media_call *call) {
+    media_work_enter(call);
+    finish(call);
+    call->sink.on_failed(&call->failure.why, str_from(call->failure.reason), call->ctx);
+    media_work_leave(call);
+}
+
+static void on_task(void *ctx) {
+    media_work_fail(ctx);
+}
+
+void media_work_fail_later(struct media_call *call) {
+    loop_defer(call->loop, &call->task);
+}
+
+static void on_deadline(void *ctx) {
+    struct media_call *call = ctx;
+    call->kind->late(call);
+    media_work_fail(call);
+}
+
+/* --- a copy of the request ---------------------------------------------------------------- */
+
+static bool keep(struct media_call *call, struct str *text) {
+    return text->len == 0 || arena_str(call->arena, *text, text);
+}
+
+static bool keep_inputs(struct media_call *call) {
+    struct media_request *request = &call->request;
+    if (request->input_count == 0) return true;
+    struct str *inputs = arena_alloc(call->arena, request->input_count * sizeof(*inputs));
+    if (!inputs) return false;
+    for (size_t i = 0; i < request->input_count; i++) {
+        inputs[i] = request->inputs[i];
+        if (!keep(call, &inputs[i])) return false;
+    }
+    request->inputs = inputs;
+    return true;
+}
+
+static bool keep_request(struct media_call *call) {
+    struct media_request *request = &call->request;
+    struct str *texts[] = {&request->model,   &request->text,    &request->language,
+                           &request->voice,   &request->format,  &request->content_type,
+                           &request->size,    &request->quality, &request->style,
+                           &request->negative};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        if (!keep(call, texts[i])) return false;
+    }
+    return keep_inputs(call);
+}
+
+bool media_work_init(struct media_call *call, const struct media_work_kind *kind,
+                     struct media *media, struct loop *loop,
+                     const struct media_request *request, const struct media_sink *sink,
+                     void *ctx) {
+    call->kind = kind;
+    call->media = media;
+    call->loop = loop;
+    call->request = *request;
+    call->sink = *sink;
+    call->ctx = ctx;
+    call->start_ms = loop_now_ms(loop);
+    call->arena = arena_new(MEDIA_WORK_MAX_BYTES);
+    timer_init(&call->deadline, loop, on_deadline, call);
+    task_init(&call->task, on_task, call);
+    if (!keep_request(call))
+        return media_work_set(call, ERR_TOO_LARGE, PROVIDER_REJECTED,
+                              "the request is too large");
+    if (request->total_ms) timer_start(&call->deadline, request->total_ms);
+    return true;
+}
+
+/* --- shaping, and telling ----------------------------------------------------------------- */
+
+static void shape(void *ctx) {
+    struct media_call *call = ctx;
+    call->failure.reason = NULL;
+    if (!call->kind->shape(call)) assert(call->failure.reason);
+}
+
+static bool is_over(const struct media_call *call) {
+    return call->state == MEDIA_OVER;
+}
+
+static void tell_made(struct media_call *call) {
+    const struct media_made *made = &call->made;
+    const struct media_sink *sink = &call->sink;
+    for (size_t i = 0; i < made->artifact_count && !is_over(call); i++)
+        sink->on_artifact(&made->artifacts[i], call->ctx);
+    if (made->text.at && !is_over(call)) sink->on_text(made->text, call->ctx);
+    for (size_t i = 0; i < made->vector_count && !is_over(call); i++)
+        sink->on_vector(i, made->vectors[i].values, made->vectors[i].count, call->ctx);
+    if (made->has_usage && !is_over(call)) sink->on_usage(&made->usage, call->ctx);
+}
+
+static void on_shaped(void *ctx) {
+    struct media_call *call = ctx;
+    call->working = false;
+    media_work_enter(call);
+    if (!is_over(call) && call->failure.reason) {
+        media_work_fail(call);
+    } else if (!is_over(call)) {
+        tell_made(call);
+    }
+    if (!is_over(call)) {
+        finish(call);
+        call->sink.on_done(call->made.model.len ? call->made.model : call->request.model,
+                           call->ctx);
+    }
+    media_work_leave(call);
+}
+
+void media_work_shape(struct media_call *call) {
+    if (call->state != MEDIA_SHAPING) media_work_move(call, MEDIA_SHAPING);
+    call->working = true;
+    job_start(&call->job, call->loop, shape, on_shaped, call);
+}

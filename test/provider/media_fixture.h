@@ -1,0 +1,149 @@
+/* media_fixture: one call of a media, and what its sink heard. */
+#ifndef WEIR_TEST_PROVIDER_MEDIA_FIXTURE_H
+#define WEIR_TEST_PROVIDER_MEDIA_FIXTURE_H
+
+#include "base/buf.h"
+#include "base/mem.h"
+#include "provider/media.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+enum { HEARD_VECTORS = 4, HEARD_NUMBERS = 2048 };
+
+struct heard {
+    struct loop *loop;
+    struct media *media;
+    struct media_call *call; /* NULL: it ended */
+    bool cancels;            /* in the first callback */
+    unsigned artifacts, texts, vectors, usages, dones, faileds;
+    struct media_artifact artifact; /* the last one; its text is in the buffers */
+    struct buf bytes, type, uri, text, model;
+    double numbers[HEARD_VECTORS][HEARD_NUMBERS];
+    size_t number_count[HEARD_VECTORS];
+    struct event_usage usage;
+    struct err why;
+    struct buf reason;
+};
+
+static inline unsigned heard_endings(const struct heard *heard) {
+    return heard->dones + heard->faileds;
+}
+
+static inline void heard_anything(struct heard *heard) {
+    struct media_call *call = heard->call;
+    assert_non_null(call); /* nothing is told after the end or a cancel */
+    if (!heard->cancels) return;
+    heard->call = NULL;
+    heard->media->kind->cancel(call);
+    if (loop_uv(heard->loop)) loop_stop(heard->loop);
+}
+
+static inline void heard_ending(struct heard *heard) {
+    assert_non_null(heard->call);
+    heard->call = NULL;
+    if (loop_uv(heard->loop)) loop_stop(heard->loop);
+}
+
+static inline void hear_text(struct buf *out, struct str text) {
+    buf_clear(out);
+    assert_true(buf_append(out, text));
+}
+
+static inline void hear_artifact(const struct media_artifact *artifact, void *ctx) {
+    struct heard *heard = ctx;
+    heard->artifacts++;
+    heard->artifact = *artifact;
+    hear_text(&heard->bytes, artifact->bytes);
+    hear_text(&heard->type, artifact->content_type);
+    hear_text(&heard->uri, artifact->uri);
+    heard_anything(heard);
+}
+
+static inline void hear_words(struct str text, void *ctx) {
+    struct heard *heard = ctx;
+    heard->texts++;
+    hear_text(&heard->text, text);
+    heard_anything(heard);
+}
+
+static inline void hear_vector(size_t input, const double *values, size_t count, void *ctx) {
+    struct heard *heard = ctx;
+    assert_int_equal(input, heard->vectors);
+    heard->vectors++;
+    if (input < HEARD_VECTORS && count <= HEARD_NUMBERS) {
+        heard->number_count[input] = count;
+        memcpy(heard->numbers[input], values, count * sizeof(*values));
+    }
+    heard_anything(heard);
+}
+
+static inline void hear_usage(const struct event_usage *usage, void *ctx) {
+    struct heard *heard = ctx;
+    heard->usages++;
+    heard->usage = *usage;
+    heard_anything(heard);
+}
+
+static inline void hear_done(struct str model, void *ctx) {
+    struct heard *heard = ctx;
+    heard->dones++;
+    hear_text(&heard->model, model);
+    heard_ending(heard);
+}
+
+static inline void hear_failed(const struct err *why, struct str reason, void *ctx) {
+    struct heard *heard = ctx;
+    heard->faileds++;
+    heard->why = *why;
+    hear_text(&heard->reason, reason);
+    heard_ending(heard);
+}
+
+static const struct media_sink heard_sink = {hear_artifact, hear_words, hear_vector,
+                                             hear_usage,    hear_done,  hear_failed};
+
+static inline struct heard *heard_new(struct loop *loop, struct media *media) {
+    struct heard *heard = MEM_NEW(struct heard);
+    heard->loop = loop;
+    heard->media = media;
+    buf_init(&heard->bytes, 64 * MIB);
+    buf_init(&heard->type, KIB);
+    buf_init(&heard->uri, 64 * KIB);
+    buf_init(&heard->text, MIB);
+    buf_init(&heard->model, KIB);
+    buf_init(&heard->reason, KIB);
+    return heard;
+}
+
+static inline void heard_free(struct heard *heard) {
+    assert_null(heard->call);
+    buf_done(&heard->bytes);
+    buf_done(&heard->type);
+    buf_done(&heard->uri);
+    buf_done(&heard->text);
+    buf_done(&heard->model);
+    buf_done(&heard->reason);
+    free(heard);
+}
+
+static inline void heard_start(struct heard *heard, const struct media_request *request) {
+    unsigned before = heard_endings(heard);
+    heard->call = media_call_start(heard->media, heard->loop, request, &heard_sink, heard);
+    assert_non_null(heard->call);
+    assert_int_equal(heard_endings(heard), before); /* never before it returned */
+}
+
+static inline void assert_failed(const struct heard *heard, enum err_code code,
+                                 const char *reason, const char *text) {
+    assert_int_equal(heard->faileds, 1);
+    assert_int_equal(heard->dones, 0);
+    assert_string_equal(heard->why.text, text);
+    assert_int_equal(heard->why.code, code);
+    assert_true(str_equal(buf_str(&heard->reason), str_from(reason)));
+}
+
+#endif
