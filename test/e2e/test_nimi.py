@@ -194,7 +194,8 @@ def test_what_is_not_served_says_so(weir):
         spec=pb.ScenarioSpec(speech_synthesize=pb.SpeechSynthesizeScenarioSpec(text="hi")),
     )
     answer = client.stream(asked=speech)
-    assert answer.code == grpc.StatusCode.UNIMPLEMENTED and answer.events == []
+    assert answer.events == [] and answer.error.reason == "AI_MODALITY_NOT_SUPPORTED"
+    assert answer.code == grpc.StatusCode.FAILED_PRECONDITION
     unknown = client.channel.unary_unary("/nimi.runtime.v1.RuntimeAiService/DeleteVoiceAsset")
     with pytest.raises(grpc.RpcError) as error:
         unknown(b"", metadata=client.metadata(), timeout=nimi.PATIENCE)
@@ -205,7 +206,10 @@ def test_what_is_not_served_says_so(weir):
 def test_profiles_and_voices(weir):
     client = nimi.Client(weir)
     reply, _ = client.ask(client.ai.ListScenarioProfiles, pb.ListScenarioProfilesRequest())
-    assert [p.scenario_type for p in reply.profiles] == [pb.SCENARIO_TYPE_TEXT_GENERATE]
+    text = next(p for p in reply.profiles if p.scenario_type == pb.SCENARIO_TYPE_TEXT_GENERATE)
+    assert list(text.supported_execution_modes) == [1, 2, 3] and text.description
+    none = pb.ListScenarioProfilesRequest(model_id="sidecar/none")
+    assert not client.ask(client.ai.ListScenarioProfiles, none)[0].profiles
     asked = pb.ListPresetVoicesRequest(app_id=nimi.APP, model_id="m")
     reply, headers = client.ask(client.ai.ListPresetVoices, asked)
     assert list(reply.voices) == [] and headers["x-nimi-voice-count"] == "0"

@@ -2,23 +2,34 @@
 
 #define MODE(name) (1u << NIMI_EXECUTION_MODE_##name)
 
-/* Which modes a type admits, and which arm of the spec it needs. */
+/* What a connector must have for a type: words, or a media with one of its tasks. */
+enum need { NEED_WORDS = MEDIA_TASKS, NEED_NOBODY_HAS };
+
+/* Which modes a type admits, which arm of the spec it needs, and who can serve it. The jobs of
+ * the first two are ours: the protocol has none for them. */
 static const struct {
     unsigned modes;
     int spec;
+    int need; /* enum media_task or enum need */
 } types[] = {
     /* clang-format off */
-    [NIMI_SCENARIO_TYPE_TEXT_GENERATE]     = {MODE(SYNC) | MODE(STREAM),      1},
-    [NIMI_SCENARIO_TYPE_TEXT_EMBED]        = {MODE(SYNC),                     2},
-    [NIMI_SCENARIO_TYPE_IMAGE_GENERATE]    = {MODE(ASYNC_JOB),                3},
-    [NIMI_SCENARIO_TYPE_VIDEO_GENERATE]    = {MODE(ASYNC_JOB),                4},
-    [NIMI_SCENARIO_TYPE_SPEECH_SYNTHESIZE] = {MODE(STREAM) | MODE(ASYNC_JOB), 5},
-    [NIMI_SCENARIO_TYPE_SPEECH_TRANSCRIBE] = {MODE(ASYNC_JOB),                6},
-    [NIMI_SCENARIO_TYPE_VOICE_CLONE]       = {MODE(ASYNC_JOB),                7},
-    [NIMI_SCENARIO_TYPE_VOICE_DESIGN]      = {MODE(ASYNC_JOB),                8},
-    [NIMI_SCENARIO_TYPE_MUSIC_GENERATE]    = {MODE(ASYNC_JOB),                9},
-    [NIMI_SCENARIO_TYPE_WORLD_GENERATE]    = {MODE(ASYNC_JOB),               10},
+    [NIMI_SCENARIO_TYPE_TEXT_GENERATE]     = {MODE(SYNC) | MODE(STREAM) | MODE(ASYNC_JOB), 1, NEED_WORDS},
+    [NIMI_SCENARIO_TYPE_TEXT_EMBED]        = {MODE(SYNC) | MODE(ASYNC_JOB),                2, MEDIA_EMBEDDING},
+    [NIMI_SCENARIO_TYPE_IMAGE_GENERATE]    = {MODE(ASYNC_JOB),                             3, MEDIA_IMAGE},
+    [NIMI_SCENARIO_TYPE_VIDEO_GENERATE]    = {MODE(ASYNC_JOB),                             4, NEED_NOBODY_HAS},
+    [NIMI_SCENARIO_TYPE_SPEECH_SYNTHESIZE] = {MODE(STREAM) | MODE(ASYNC_JOB),              5, MEDIA_SPEECH},
+    [NIMI_SCENARIO_TYPE_SPEECH_TRANSCRIBE] = {MODE(ASYNC_JOB),                             6, MEDIA_TRANSCRIPT},
+    [NIMI_SCENARIO_TYPE_VOICE_CLONE]       = {MODE(ASYNC_JOB),                             7, NEED_NOBODY_HAS},
+    [NIMI_SCENARIO_TYPE_VOICE_DESIGN]      = {MODE(ASYNC_JOB),                             8, NEED_NOBODY_HAS},
+    [NIMI_SCENARIO_TYPE_MUSIC_GENERATE]    = {MODE(ASYNC_JOB),                             9, NEED_NOBODY_HAS},
+    [NIMI_SCENARIO_TYPE_WORLD_GENERATE]    = {MODE(ASYNC_JOB),                            10, NEED_NOBODY_HAS},
     /* clang-format on */
+};
+
+static const int mode_of[] = {
+    [ADMIT_STREAM] = NIMI_EXECUTION_MODE_STREAM,
+    [ADMIT_EXECUTE] = NIMI_EXECUTION_MODE_SYNC,
+    [ADMIT_SUBMIT] = NIMI_EXECUTION_MODE_ASYNC_JOB,
 };
 
 unsigned admit_modes(int scenario_type) {
@@ -26,12 +37,19 @@ unsigned admit_modes(int scenario_type) {
     return known ? types[scenario_type].modes : 0;
 }
 
+/* Whether this connector can serve the type, whatever its models are. */
+static bool serves(const struct nimi_connector *connector, int scenario_type) {
+    int need = types[scenario_type].need;
+    if (need == NEED_WORDS) return connector->provider != NULL;
+    return need < MEDIA_TASKS && media_can(connector->media, (enum media_task)need);
+}
+
 /* What every step looks at, and what the steps find. */
 struct steps {
     const struct nimi_settings *settings;
     const struct envelope *envelope;
     const struct scenario *asked;
-    int mode, default_mode;
+    enum admit_by by;
     struct str connector_id; /* without white space; empty: none */
     bool local;
     struct admission found;
@@ -50,10 +68,9 @@ static bool has_parts(struct steps *at, struct fault *fault) {
 
 static bool mode_is_admitted(struct steps *at, struct fault *fault) {
     const struct scenario *asked = at->asked;
-    at->mode = asked->mode ? asked->mode : at->default_mode;
-    unsigned modes = admit_modes(asked->scenario_type);
-    bool admitted = at->mode > 0 && at->mode < 31 && (modes & 1u << at->mode) &&
-                    at->mode == at->default_mode;
+    int mode = mode_of[at->by];
+    bool admitted = (asked->mode == 0 || asked->mode == mode) &&
+                    (admit_modes(asked->scenario_type) & 1u << mode);
     if (!admitted)
         return fault_set_code(fault, NIMI_AI_ROUTE_UNSUPPORTED, ERR_INVALID_ARGUMENT,
                               "this scenario type cannot be asked for in this execution mode "
@@ -67,20 +84,38 @@ static bool says_something(const struct nimi_chat_message *message) {
     return message->content.len || message->parts_count;
 }
 
+static bool has_words(const struct nimi_text_generate_scenario_spec *spec) {
+    for (size_t i = 0; i < spec->input_count; i++) {
+        if (says_something(&spec->input[i])) return true;
+    }
+    return false;
+}
+
+/* Every input must have a vector, and nothing has none. */
+static bool has_inputs(const struct nimi_text_embed_scenario_spec *spec) {
+    for (size_t i = 0; i < spec->inputs_count; i++) {
+        if (str_trim(spec->inputs[i]).len == 0) return false;
+    }
+    return spec->inputs_count > 0;
+}
+
 static bool has_input(struct steps *at, struct fault *fault) {
     const struct nimi_scenario_spec *spec = at->asked->spec;
-    if (spec->which_spec == NIMI_SCENARIO_SPEC_SPEECH_SYNTHESIZE) {
-        return spec->speech_synthesize->text.len ||
+    switch (spec->which_spec) {
+    case NIMI_SCENARIO_SPEC_TEXT_GENERATE:
+        return has_words(spec->text_generate) ||
+               fault_set(fault, NIMI_AI_INPUT_INVALID,
+                         "there is nothing to answer: input needs a message with content or "
+                         "parts; a system prompt alone is not enough");
+    case NIMI_SCENARIO_SPEC_TEXT_EMBED:
+        return has_inputs(spec->text_embed) ||
+               fault_set(fault, NIMI_AI_INPUT_INVALID,
+                         "inputs needs one text or more, and none may be empty");
+    case NIMI_SCENARIO_SPEC_SPEECH_SYNTHESIZE:
+        return str_trim(spec->speech_synthesize->text).len ||
                fault_set(fault, NIMI_AI_INPUT_INVALID, "there is no text to say");
+    default: return true; /* whoever makes it knows what it needs */
     }
-    if (spec->which_spec != NIMI_SCENARIO_SPEC_TEXT_GENERATE) return true;
-    const struct nimi_text_generate_scenario_spec *text = spec->text_generate;
-    for (size_t i = 0; i < text->input_count; i++) {
-        if (says_something(&text->input[i])) return true;
-    }
-    return fault_set(fault, NIMI_AI_INPUT_INVALID,
-                     "there is nothing to answer: input needs a message with content or parts; "
-                     "a system prompt alone is not enough");
 }
 
 /* No extension is known, for any type. */
@@ -230,6 +265,32 @@ static bool model_is_one(struct steps *at, struct fault *fault) {
                               "a request names one model; lists of models are not routed");
 }
 
+#define TYPE(name) (1u << NIMI_SCENARIO_TYPE_##name)
+#define ALL_TYPES (~0u)
+
+/* What a local model's name may begin with, and what that engine is there for. */
+static const struct engine_prefix {
+    struct str prefix;
+    unsigned types;
+} engines[] = {
+    {STR_INIT("local/"), ALL_TYPES}, /* whichever has the model */
+    {STR_INIT("llama/"), TYPE(TEXT_GENERATE) | TYPE(TEXT_EMBED)},
+    {STR_INIT("media/"), TYPE(IMAGE_GENERATE) | TYPE(VIDEO_GENERATE)},
+    {STR_INIT("speech/"), TYPE(SPEECH_SYNTHESIZE) | TYPE(SPEECH_TRANSCRIBE) |
+                              TYPE(VOICE_CLONE) | TYPE(VOICE_DESIGN)},
+    {STR_INIT("sidecar/"), TYPE(MUSIC_GENERATE) | TYPE(WORLD_GENERATE)},
+};
+
+/* Moves *model behind the prefix. NULL: it has none, and is an exact name. */
+static const struct engine_prefix *take_prefix(struct str *model) {
+    for (size_t i = 0; i < ARRAY_LEN(engines); i++) {
+        if (!str_starts(*model, engines[i].prefix)) continue;
+        *model = str_skip(*model, engines[i].prefix.len);
+        return &engines[i];
+    }
+    return NULL;
+}
+
 static bool is_installed(const struct nimi_connector *connector, struct str model) {
     for (size_t i = 0; i < connector->model_count; i++) {
         if (str_equal(connector->models[i], model)) return true;
@@ -237,40 +298,33 @@ static bool is_installed(const struct nimi_connector *connector, struct str mode
     return connector->model_count == 0;
 }
 
-/* The connector that has the model; one that knows its models comes before one that takes any
- * name. */
+/* The local connector that has the model: first one that can do what is asked; of those, one
+ * that knows its models before one that takes any name. */
 static const struct nimi_connector *find_local(const struct steps *at, struct str model) {
-    const struct nimi_connector *any = NULL;
+    const struct nimi_connector *best = NULL;
+    unsigned best_rank = 0;
     for (size_t i = 0; i < at->settings->connector_count; i++) {
         const struct nimi_connector *connector = &at->settings->connectors[i];
         if (!connector->local || !connector->enabled || !is_installed(connector, model))
             continue;
-        if (connector->model_count) return connector;
-        if (!any) any = connector;
+        unsigned rank = serves(connector, at->asked->scenario_type) ? 3 : 1;
+        if (connector->model_count) rank++;
+        if (rank <= best_rank) continue;
+        best = connector;
+        best_rank = rank;
     }
-    return any;
+    return best;
 }
 
 static bool local_model_is_there(struct steps *at, struct fault *fault) {
-    static const struct {
-        struct str prefix;
-        bool text; /* an engine for text */
-    } engines[] = {{STR_INIT("local/"), true},
-                   {STR_INIT("llama/"), true},
-                   {STR_INIT("media/"), false},
-                   {STR_INIT("speech/"), false},
-                   {STR_INIT("sidecar/"), false}};
     if (at->found.connector) return true; /* remote names pass */
     struct str model = at->found.model;
-    for (size_t i = 0; i < ARRAY_LEN(engines); i++) {
-        if (!str_starts(model, engines[i].prefix)) continue;
-        if (!engines[i].text)
-            return fault_set(
-                fault, NIMI_AI_MODEL_PROVIDER_MISMATCH,
-                "the engine that this model's name begins with does not write text");
-        model = str_skip(model, engines[i].prefix.len);
-        break;
-    }
+    const struct engine_prefix *engine = take_prefix(&model);
+    if (engine && !(engine->types & 1u << at->asked->scenario_type))
+        return fault_set(fault, NIMI_AI_MODEL_PROVIDER_MISMATCH,
+                         "the engine '" STR_FMT "' is not there for this scenario type; ask "
+                         "for the model by its name alone",
+                         STR_ARG(engine->prefix));
     at->found.connector = find_local(at, model);
     at->found.model = model;
     return at->found.connector || fault_set(fault, NIMI_AI_LOCAL_MODEL_UNAVAILABLE,
@@ -278,13 +332,29 @@ static bool local_model_is_there(struct steps *at, struct fault *fault) {
                                             STR_ARG(str_head(model, 80)));
 }
 
-static bool model_writes_text(struct steps *at, struct fault *fault) {
-    if (at->asked->scenario_type == NIMI_SCENARIO_TYPE_TEXT_GENERATE) return true;
-    if (at->asked->scenario_type == NIMI_SCENARIO_TYPE_TEXT_EMBED)
-        return fault_set(fault, NIMI_AI_MODALITY_NOT_SUPPORTED,
-                         "no model here makes embeddings");
-    return fault_set_code(fault, NIMI_AI_ROUTE_UNSUPPORTED, ERR_UNIMPLEMENTED,
-                          "this version does not synthesize speech yet");
+static bool model_can_do_it(struct steps *at, struct fault *fault) {
+    int type = at->asked->scenario_type;
+    if (serves(at->found.connector, type)) return true;
+    if (type == NIMI_SCENARIO_TYPE_VOICE_CLONE || type == NIMI_SCENARIO_TYPE_VOICE_DESIGN)
+        return fault_set(fault, NIMI_AI_VOICE_WORKFLOW_UNSUPPORTED,
+                         "no provider here makes voices; ListPresetVoices has those that are");
+    return fault_set(fault, NIMI_AI_MODALITY_NOT_SUPPORTED,
+                     "the model '" STR_FMT "' cannot do this here; ListScenarioProfiles says "
+                     "what can be done",
+                     STR_ARG(str_head(at->found.model, 80)));
+}
+
+bool admit_serves(const struct nimi_settings *settings, int scenario_type, struct str model) {
+    const struct engine_prefix *engine = take_prefix(&model);
+    if (!admit_modes(scenario_type) || (engine && !(engine->types & 1u << scenario_type)))
+        return false;
+    for (size_t i = 0; i < settings->connector_count; i++) {
+        const struct nimi_connector *connector = &settings->connectors[i];
+        bool has_it = model.len == 0 ||
+                      (connector->local ? is_installed(connector, model) : engine == NULL);
+        if (connector->enabled && has_it && serves(connector, scenario_type)) return true;
+    }
+    return false;
 }
 
 /* --- the chain ---------------------------------------------------------------------------- */
@@ -302,16 +372,13 @@ static step_fn *const chain[] = {
     endpoint_is_safe,
     model_is_one,
     local_model_is_there,
-    model_writes_text,
+    model_can_do_it,
 };
 
 bool admit_scenario(const struct nimi_settings *settings, const struct envelope *envelope,
-                    const struct scenario *asked, int default_mode, struct admission *ret,
+                    const struct scenario *asked, enum admit_by by, struct admission *ret,
                     struct fault *fault) {
-    struct steps at = {.settings = settings,
-                       .envelope = envelope,
-                       .asked = asked,
-                       .default_mode = default_mode};
+    struct steps at = {.settings = settings, .envelope = envelope, .asked = asked, .by = by};
     for (size_t i = 0; i < ARRAY_LEN(chain); i++) {
         if (!chain[i](&at, fault)) return false;
     }

@@ -13,7 +13,7 @@
 #include "contract/nimi/envelope.h"
 #include "contract/nimi/nimi.h"
 
-/* What both requests have in common. */
+/* What the requests have in common. */
 struct scenario {
     const struct nimi_scenario_request_head *head;
     int scenario_type, mode;
@@ -22,17 +22,24 @@ struct scenario {
     size_t extension_count;
 };
 
+/* The method it is asked by. Each has one execution mode, and a mode of 0 means that one. */
+enum admit_by {
+    ADMIT_STREAM,  /* StreamScenario */
+    ADMIT_EXECUTE, /* ExecuteScenario */
+    ADMIT_SUBMIT,  /* SubmitScenarioJob: text and vectors too, which the protocol leaves out */
+};
+
 struct admission {
+    /* Its provider is there for TEXT_GENERATE, its media, with the task, for all others. */
     const struct nimi_connector *connector;
     struct str model; /* as its provider calls it */
     int route;        /* RoutePolicy */
 };
 
-/* default_mode  what a mode of 0 means for this method
- * errors        as the table of the chain has them */
+/* errors  as the table of the chain has them */
 MUST_CHECK bool admit_scenario(const struct nimi_settings *settings,
                                const struct envelope *envelope, const struct scenario *asked,
-                               int default_mode, struct admission *ret, struct fault *fault);
+                               enum admit_by by, struct admission *ret, struct fault *fault);
 
 /* app_id is there, and the same everywhere (step 3). */
 MUST_CHECK bool admit_app(const struct envelope *envelope, struct str app_id,
@@ -40,5 +47,9 @@ MUST_CHECK bool admit_app(const struct envelope *envelope, struct str app_id,
 
 /* Which modes a scenario type admits: a set of 1 << ExecutionMode. */
 unsigned admit_modes(int scenario_type);
+
+/* Whether any connector that is on serves this type; `model` narrows it down to those that have
+ * a model of this name, and may be empty. */
+bool admit_serves(const struct nimi_settings *settings, int scenario_type, struct str model);
 
 #endif

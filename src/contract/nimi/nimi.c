@@ -69,18 +69,48 @@ struct replies *nimi_runtime_replies(struct nimi_runtime *runtime) {
 
 /* --- small answers ------------------------------------------------------------------------ */
 
-/* What this version serves; the other types and modes of the protocol are refused. */
+static const struct {
+    int type;
+    struct str description;
+} profiles[] = {
+    {NIMI_SCENARIO_TYPE_TEXT_GENERATE, STR_INIT("a model answers a conversation with text")},
+    {NIMI_SCENARIO_TYPE_TEXT_EMBED, STR_INIT("a model turns texts into vectors, one each")},
+    {NIMI_SCENARIO_TYPE_IMAGE_GENERATE, STR_INIT("a model draws what a text says")},
+    {NIMI_SCENARIO_TYPE_SPEECH_SYNTHESIZE, STR_INIT("a voice says a text")},
+    {NIMI_SCENARIO_TYPE_SPEECH_TRANSCRIBE, STR_INIT("a model writes down what was said")},
+};
+
+#define MODES_MAX 3
+
+/* The modes of a type, in their order. */
+static size_t list_modes(int type, int32_t *ret) {
+    size_t count = 0;
+    for (int mode = NIMI_EXECUTION_MODE_SYNC; mode <= NIMI_EXECUTION_MODE_ASYNC_JOB; mode++) {
+        if (admit_modes(type) & 1u << mode) ret[count++] = mode;
+    }
+    return count;
+}
+
+/* What some connector serves, of any model or of the one that is named. */
 static void list_profiles(struct nimi_call *call, const void *request, struct arena *arena) {
-    static const int32_t modes[] = {NIMI_EXECUTION_MODE_SYNC, NIMI_EXECUTION_MODE_STREAM};
-    static const struct nimi_scenario_profile profiles[] = {
-        {.scenario_type = NIMI_SCENARIO_TYPE_TEXT_GENERATE,
-         .supported_execution_modes = modes,
-         .supported_execution_modes_count = ARRAY_LEN(modes),
-         .description = STR_INIT("a model answers a conversation with text")}};
-    (void)request, (void)arena;
+    const struct nimi_list_scenario_profiles_request *from = request;
+    int32_t modes[ARRAY_LEN(profiles)][MODES_MAX];
+    struct nimi_scenario_profile served[ARRAY_LEN(profiles)];
+    size_t count = 0;
+    (void)arena;
+    for (size_t i = 0; i < ARRAY_LEN(profiles); i++) {
+        int type = profiles[i].type;
+        if (!admit_serves(call->desk->settings, type, str_trim(from->model_id))) continue;
+        served[count] = (struct nimi_scenario_profile){
+            .scenario_type = type,
+            .supported_execution_modes = modes[count],
+            .supported_execution_modes_count = list_modes(type, modes[count]),
+            .description = profiles[i].description};
+        count++;
+    }
     nimi_reply(call, &nimi_list_scenario_profiles_response_table,
-               &(struct nimi_list_scenario_profiles_response){
-                   .profiles = profiles, .profiles_count = ARRAY_LEN(profiles)});
+               &(struct nimi_list_scenario_profiles_response){.profiles = served,
+                                                              .profiles_count = count});
 }
 
 static const struct {

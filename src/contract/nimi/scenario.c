@@ -276,7 +276,7 @@ static bool prepare(struct work *work, const struct scenario *asked, struct faul
     return true;
 }
 
-static void begin(struct nimi_call *call, const struct scenario *asked, int mode) {
+static void begin(struct nimi_call *call, const struct scenario *asked, enum admit_by by) {
     const struct nimi_desk *desk = call->desk;
     struct work *work = MEM_NEW(struct work);
     struct fault fault;
@@ -287,8 +287,7 @@ static void begin(struct nimi_call *call, const struct scenario *asked, int mode
     projection_init(&work->projection, call);
     buf_init(&work->reply, work->engine->limits.reply_max_bytes);
     nimi_work(call, &events, work);
-    if (admit_scenario(desk->settings, &call->envelope, asked, mode, &work->admission,
-                       &fault) &&
+    if (admit_scenario(desk->settings, &call->envelope, asked, by, &work->admission, &fault) &&
         prepare(work, asked, &fault)) {
         wait_for_slot(work);
     } else {
@@ -302,7 +301,7 @@ void scenario_stream(struct nimi_call *call, const void *request, struct arena *
     begin(call,
           &(struct scenario){from->head, from->scenario_type, from->execution_mode, from->spec,
                              from->extensions, from->extensions_count},
-          NIMI_EXECUTION_MODE_STREAM);
+          ADMIT_STREAM);
 }
 
 void scenario_execute(struct nimi_call *call, const void *request, struct arena *arena) {
@@ -311,5 +310,5 @@ void scenario_execute(struct nimi_call *call, const void *request, struct arena 
     begin(call,
           &(struct scenario){from->head, from->scenario_type, from->execution_mode, from->spec,
                              from->extensions, from->extensions_count},
-          NIMI_EXECUTION_MODE_SYNC);
+          ADMIT_EXECUTE);
 }
