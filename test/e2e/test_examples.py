@@ -46,6 +46,20 @@ def test_the_converse_example_takes_two_turns_on_one_stream(weir):
     assert answer.count("-- demo-script: 3 turns") == 2
 
 
+def test_the_scenario_example_reads_a_stream_to_its_end(weir):
+    stubs = pathlib.Path(harness.BUILD) / "stubs"
+    answer = subprocess.run(
+        [sys.executable, EXAMPLES / "scenario.py", f"127.0.0.1:{weir.ports['nimi_grpc']}"],
+        env={**os.environ, "PYTHONPATH": str(stubs)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+    assert answer.startswith("[") and "plan two days in Kyoto" in answer
+    assert "-- done, " in answer
+
+
 def test_every_settings_file_passes_the_check(tmp_path):
     """docs/config.md, docs/agents.md: no key is needed to look for mistakes"""
     for name in ("weir.yaml", "agents.yaml", "agentbreeder/agent.yaml"):
