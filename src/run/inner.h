@@ -270,8 +270,14 @@ void run_wait_for_human(struct run *run);
 /* Nobody answered in time. */
 void run_work_expired(struct run *run);
 
-/* --- revive.c: the session of a run from an earlier process is ours */
+/* --- revive.c: a run from an earlier process ------------------------------------------------
+ */
+
+/* The session is ours. */
 void run_revive_granted(struct run *run);
+
+/* It waits for a human again, or never will. Harmless for any other run. */
+void run_revive_over(struct run *run);
 
 /* The session is ours again and the human has answered. */
 void run_work_answered(struct run *run);

@@ -27,6 +27,7 @@ struct recovery {
 static void finish(struct recovery *recovery, const struct err *failed) {
     struct err why;
     if (failed) why = *failed;
+    recovery->host->on_revived = NULL;
     for (size_t i = 0; i < recovery->write.row_count; i++) {
         buf_done(&recovery->write.rows[i].bytes);
     }
@@ -39,11 +40,31 @@ static void finish(struct recovery *recovery, const struct err *failed) {
     done(&found, failed ? &why : NULL, ctx);
 }
 
+/* The sessions of those that wait are still being read: who answers one before it is back
+ * would be told that nobody waits. */
+static void on_revived(void *ctx) {
+    finish(ctx, NULL);
+}
+
+static void finish_when_revived(struct recovery *recovery) {
+    struct run_host *host = recovery->host;
+    if (host->reviving_count == 0) {
+        finish(recovery, NULL);
+        return;
+    }
+    host->on_revived = on_revived;
+    host->revived_ctx = recovery;
+}
+
 /* --- runs that were cut short ------------------------------------------------------------- */
 
 static void on_written(struct store_write *write, const struct err *failed, void *ctx) {
     (void)write;
-    finish(ctx, failed);
+    if (failed) {
+        finish(ctx, failed);
+    } else {
+        finish_when_revived(ctx);
+    }
 }
 
 /* What came of the calls that were out is for the next turn to know. */
@@ -85,7 +106,7 @@ static void add_interrupted(struct recovery *recovery, const struct store_load *
 static void write_interrupted(struct recovery *recovery) {
     struct store_write *write = &recovery->write;
     if (write->row_count == 0) {
-        finish(recovery, NULL);
+        finish_when_revived(recovery);
         return;
     }
     write->home = recovery->host->loop;

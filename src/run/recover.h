@@ -17,7 +17,8 @@ struct recovered {
     size_t effects_unknown;      /* calls of theirs that were made and not answered */
 };
 
-/* Once: what was found, or what kept it from being taken up. */
+/* Once, when every run that waits can be answered: what was found, or what kept it from being
+ * taken up. */
 typedef void recovered_fn(const struct recovered *found, const struct err *failed, void *ctx);
 
 /* Runs that wait belong to `host` from now on. */

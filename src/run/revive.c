@@ -289,11 +289,18 @@ static void put_history_first(struct run *run) {
     for (size_t i = 0; i < run->said_count; i++) run->said[i].index += before;
 }
 
-void run_revive_granted(struct run *run) {
+void run_revive_over(struct run *run) {
+    struct run_host *host = run->host;
+    if (!run->reviving) return;
     run->reviving = false;
+    if (--host->reviving_count == 0 && host->on_revived) host->on_revived(host->revived_ctx);
+}
+
+void run_revive_granted(struct run *run) {
     run->leased = true;
     put_history_first(run);
     run_wait_for_human(run);
+    run_revive_over(run);
 }
 
 bool run_revive(struct run_host *host, uint64_t id, const struct store_section *sections,
@@ -302,7 +309,7 @@ bool run_revive(struct run_host *host, uint64_t id, const struct store_section *
     if (!walk(sections, count, note_seq, &last_seq)) return false;
     struct run *run = run_new(host, host->engine, &host->engine->agents[0], id, last_seq);
     run->state = RUN_WAITING; /* as it was left */
-    run->reviving = run->calls_made = true;
+    run->calls_made = true;
     struct revival revival = {.run = run};
     if (!walk(sections, count, take, &revival) || run->ending_seq ||
         !(run->asks_human || run->guarded)) {
@@ -310,6 +317,8 @@ bool run_revive(struct run_host *host, uint64_t id, const struct store_section *
         return false;
     }
     run_enter_directory(run);
+    run->reviving = true;
+    host->reviving_count++;
     struct err e;
     switch (
         session_acquire(run->engine->sessions, &run->name, SESSION_QUEUE, &run->lease, &e)) {

@@ -203,6 +203,7 @@ static void end_with(struct run *run, enum run_state ending, struct event *event
     if (!run->host->keeper || run->state == RUN_QUEUED) {
         loop_defer(run->host->loop, &run->settle);
     }
+    run_revive_over(run);
 }
 
 void run_done(struct run *run) {
@@ -562,6 +563,7 @@ static bool leave_waiting(struct run *run) {
         return false;
     }
     leave_tables(run);
+    run_revive_over(run);
     timer_stop(&run->limit);
     timer_stop(&run->alone);
     assert(run->refs > 1);
