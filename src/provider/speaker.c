@@ -152,10 +152,15 @@ bool speaker_voices(struct speaker *speaker, const struct voices **ret, struct e
 
 /* --- its life ----------------------------------------------------------------------------- */
 
+static const char *variable(const char *name) {
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment */
+    return getenv(name);
+}
+
 static void take_environment(struct speaker *speaker) {
     size_t count = 0;
     for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
-        const char *value = getenv(variables[i]);
+        const char *value = variable(variables[i]);
         struct buf line;
         if (!value) continue;
         buf_init(&line, PATH_MAX_BYTES);
@@ -166,7 +171,7 @@ static void take_environment(struct speaker *speaker) {
 }
 
 static struct str path_of(struct str path) {
-    const char *usual = getenv("PATH");
+    const char *usual = variable("PATH");
     if (path.at) return path;
     return usual ? str_from(usual) : STR(USUAL_PATH);
 }

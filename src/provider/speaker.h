@@ -20,19 +20,22 @@ void speaker_free(struct speaker *speaker); /* NULL is fine; waits for a listing
 MUST_CHECK bool speaker_voices(struct speaker *speaker, const struct voices **ret,
                                struct err *e);
 
-/* How the program is run so that it says a text.
- * errors  what the request asks for and nobody can do, with what can be done */
+/* How the program is run so that it says a text. */
 struct speaker_order {
     struct str file; /* of the voice */
     char speed[8], pitch[8], volume[8];
 };
 
+/* errors  ERR_INVALID_ARGUMENT, ERR_NOT_FOUND what the request asks for cannot be had, and what
+ *         can; those of speaker_voices() */
 MUST_CHECK bool speaker_order(struct speaker *speaker, const struct media_request *request,
                               struct speaker_order *ret, struct err *e);
 
 /* Append `text` without what the program would take for commands. */
 void speaker_append_text(struct str text, struct buf *out);
 
+/* Only with an order of its own making.
+ * errors  those of child_start() */
 MUST_CHECK bool speaker_start(struct speaker *speaker, struct loop *loop,
                               const struct speaker_order *order, struct str text,
                               const struct child_sink *sink, void *ctx, struct child **ret,
