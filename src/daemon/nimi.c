@@ -56,12 +56,14 @@ void nimi_share_use(struct nimi_share *share, const struct nimi_settings *settin
 }
 
 void nimi_share_serving(struct nimi_share *share) {
+    nimi_desk_serving(&share->desk);
     health_set_all(share->health, HEALTH_SERVING);
 }
 
 /* What only reads is still let in: the lifecycle interceptor decides. */
 void nimi_share_stopping(struct nimi_share *share) {
     health_set_all(share->health, HEALTH_NOT_SERVING);
+    nimi_desk_stopping(&share->desk);
     rpc_site_warn(share->grpc);
     route_site_stop(share->http);
 }

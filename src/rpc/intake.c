@@ -67,6 +67,9 @@ void intake_drop(struct rpc_call *call) {
 /* --- messages ---------------------------------------------------------------------------- */
 
 static void broken(struct rpc_call *call, const struct err *e) {
+    const struct rpc_handler *handler = call->method->handler;
+    if (e->code == ERR_TOO_LARGE && handler->too_large) handler->too_large(call, e, call->ctx);
+    if (!call_is_live(call)) return; /* it was ended there */
     call_break(call, e->code, err_text(e));
 }
 

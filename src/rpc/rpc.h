@@ -50,6 +50,9 @@ struct rpc_handler {
     /* One whole message, borrowed. The first comes by itself, the next one only after
      * rpc_next(). Where there must be exactly one it comes once the client has half-closed. */
     void (*message)(struct rpc_call *call, struct str message, void *ctx);
+    /* A message is longer than the method allows, and `why` says so. The handler may end the
+     * call in its own words; else it is broken with `why`. */
+    void (*too_large)(struct rpc_call *call, const struct err *why, void *ctx);
     /* The client will send no more. For RPC_UNARY and RPC_SERVER_STREAM this comes right
      * after the one message; the count of messages has been checked. */
     void (*half_closed)(struct rpc_call *call, void *ctx);

@@ -428,6 +428,16 @@ void store_run(struct store *store, struct store_task *task) {
     store->tasks[store->task_count++] = task;
 }
 
+int64_t fake_store_number(struct store *store, const char *sql) {
+    int64_t number = -1;
+    struct err e;
+    open_tables(store);
+    bool ok = database_number(&store->db, sql, &number, &e);
+    assert(ok);
+    (void)ok;
+    return number;
+}
+
 size_t fake_store_tasks(const struct store *store) {
     return store->task_count;
 }

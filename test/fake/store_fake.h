@@ -41,4 +41,7 @@ size_t fake_store_tasks(const struct store *store);
 void fake_store_run(struct store *store, size_t index);
 void fake_store_fail(struct store *store, size_t index, enum err_code code);
 
+/* What the tables of its tasks say, as one number. */
+int64_t fake_store_number(struct store *store, const char *sql);
+
 #endif

@@ -458,6 +458,32 @@ static void a_message_past_its_limit_is_refused_at_its_prefix(void **state) {
     }
 }
 
+static void a_handler_may_say_itself_that_a_message_is_too_large(void **state) {
+    (void)state;
+    static const unsigned char too_long[] = {0, 0, 0, 3, 0xE9}; /* 1001 */
+    static const char *const paths[] = {"/t.Probe/Unary", "/t.Probe/Upload"};
+    static char letters[PROBE_MESSAGE_MAX_BYTES + 1];
+    struct buf room;
+    probe.ends_too_large = true;
+    memset(letters, 'x', sizeof(letters));
+    struct str bomb = squeezed(&room, str_of(letters, sizeof(letters)));
+    for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
+        struct exchange *plain = started(paths[i]);
+        fake_body(plain, str_of(too_long, sizeof(too_long)));
+        seen_is("open too_large");
+        refused_with(plain, "3", "cut it in two");
+        done(plain);
+        seen_is("closed");
+        struct exchange *packed = started_with_gzip(paths[i]);
+        fake_body(packed, bomb);
+        seen_is("open too_large");
+        refused_with(packed, "3", "cut it in two");
+        done(packed);
+        seen_is("closed");
+    }
+    buf_done(&room);
+}
+
 static void an_error_before_the_half_close_is_trailers_only(void **state) {
     (void)state;
     struct exchange *x = started("/t.Probe/Unary");
@@ -490,6 +516,7 @@ int main(void) {
         TEST(a_damaged_compressed_message_is_an_error),
         TEST(a_bomb_is_refused_at_the_methods_limit),
         TEST(a_message_past_its_limit_is_refused_at_its_prefix),
+        TEST(a_handler_may_say_itself_that_a_message_is_too_large),
         TEST(an_error_before_the_half_close_is_trailers_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,6 +25,7 @@ struct probe {
     bool ends_early; /* rpc_end(ABORTED) in open() */
     bool ends_in_message;
     bool ends_at_stop;
+    bool ends_too_large;                    /* rpc_end() in its own words */
     bool refuses;                           /* authenticate() says no */
     size_t sends_in_open;                   /* bytes of a message sent from open() */
     void (*in_open)(struct rpc_call *call); /* what else a test wants there */
@@ -67,6 +68,14 @@ static void probe_message(struct rpc_call *call, struct str message, void *ctx) 
         /* Still lent, although the call is over. */
         if (message.len) assert_true(message.at[0] != '\0');
     }
+}
+
+static void probe_too_large(struct rpc_call *call, const struct err *why, void *ctx) {
+    assert_ptr_equal(ctx, &probe);
+    assert_int_equal(why->code, ERR_TOO_LARGE);
+    if (!probe.ends_too_large) return;
+    say("too_large");
+    rpc_end(call, ERR_INVALID_ARGUMENT, STR("cut it in two"));
 }
 
 static void probe_half_closed(struct rpc_call *call, void *ctx) {
@@ -115,6 +124,7 @@ static bool probe_authenticate(struct rpc_call *call, void *ctx, struct rpc_iden
 static const struct rpc_handler probe_handler = {
     .open = probe_open,
     .message = probe_message,
+    .too_large = probe_too_large,
     .half_closed = probe_half_closed,
     .drained = probe_drained,
     .stopping = probe_stopping,

@@ -109,7 +109,7 @@ static void note_end(struct nimi_call *call, enum err_code code, int reason) {
     call->reason = reason;
 }
 
-static void send_reply(struct nimi_call *call, struct str reply) {
+void nimi_reply_again(struct nimi_call *call, struct str reply) {
     note_end(call, ERR_NONE, 0);
     rpc_send(call->rpc, reply);
     rpc_end(call->rpc, ERR_NONE, STR_EMPTY);
@@ -127,7 +127,7 @@ void nimi_reply(struct nimi_call *call, const struct pb_message *type, const voi
         if (call->once_key.len)
             replies_keep(nimi_runtime_replies(call->desk->runtime), call->once_key,
                          call->once_digest, clock_mono_ms(), buf_str(&reply));
-        send_reply(call, buf_str(&reply));
+        nimi_reply_again(call, buf_str(&reply));
     }
     buf_done(&reply);
 }
@@ -160,34 +160,50 @@ static void digest(const struct nimi_call *call, const void *request, uint8_t *r
     buf_done(&bytes);
 }
 
-/* A write that was made before: answered as it was then. True: it is. */
-static bool answer_again(struct nimi_call *call, const void *request) {
+enum reply_found nimi_once(struct nimi_call *call, const uint8_t *print, struct buf *stored) {
     const struct envelope *envelope = &call->envelope;
-    if (!(call->row->facts & NIMI_ONCE) || envelope->idempotency_key.len == 0) return false;
-    struct buf key, stored;
-    struct fault fault;
+    struct buf key;
+    if (envelope->idempotency_key.len == 0) return REPLY_NEW;
     buf_init(&key, 8 * ENVELOPE_VALUE_MAX_BYTES);
-    buf_init(&stored, REPLIES_MAX_BYTES);
     /* Lengths keep "ab", "c" apart from "a", "bc". */
     buf_printf(&key, STR_FMT " %zu " STR_FMT " %zu " STR_FMT " " STR_FMT,
                STR_ARG(call->row->path), envelope->app_id.len, STR_ARG(envelope->app_id),
                envelope->participant_id.len, STR_ARG(envelope->participant_id),
                STR_ARG(envelope->idempotency_key));
     call->once_key = rpc_keep(call->rpc, buf_str(&key));
-    digest(call, request, call->once_digest);
-    enum reply_found found =
-        replies_find(nimi_runtime_replies(call->desk->runtime), call->once_key,
-                     call->once_digest, clock_mono_ms(), &stored);
+    buf_done(&key);
+    memcpy(call->once_digest, print, REPLIES_DIGEST_BYTES);
+    return replies_find(nimi_runtime_replies(call->desk->runtime), call->once_key, print,
+                        clock_mono_ms(), stored);
+}
+
+/* A write that was made before: answered as it was then. True: it is. */
+static bool answer_again(struct nimi_call *call, const void *request) {
+    uint8_t print[REPLIES_DIGEST_BYTES];
+    struct buf stored;
+    struct fault fault;
+    if (!(call->row->facts & NIMI_ONCE) || call->envelope.idempotency_key.len == 0)
+        return false;
+    buf_init(&stored, REPLIES_MAX_BYTES);
+    digest(call, request, print);
+    enum reply_found found = nimi_once(call, print, &stored);
     if (found == REPLY_STORED) {
-        send_reply(call, buf_str(&stored));
+        nimi_reply_again(call, buf_str(&stored));
     } else if (found == REPLY_CONFLICT) {
         fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
                   "x-nimi-idempotency-key was used for another request; send a new key");
         nimi_refuse(call, &fault);
     }
-    buf_done(&key);
     buf_done(&stored);
     return found != REPLY_NEW;
+}
+
+static void hand_over(struct nimi_call *call, const void *request, struct arena *arena) {
+    if (call->work) {
+        call->work->message(request, arena, call->work_ctx);
+    } else if (!answer_again(call, request)) {
+        call->row->begin(call, request, arena);
+    }
 }
 
 static void on_message(struct rpc_call *rpc, struct str message, void *ctx) {
@@ -202,15 +218,35 @@ static void on_message(struct rpc_call *rpc, struct str message, void *ctx) {
     }
     struct arena *arena = arena_new(8 * message.len + 64 * KIB);
     void *request = arena_alloc(arena, row->type->size);
-    if (!pb_decode(row->type, message, arena, request, &e)) {
+    if (pb_decode(row->type, message, arena, request, &e)) {
+        hand_over(call, request, arena);
+    } else {
         struct fault fault;
         fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID, "the request is no such message: %s",
                   e.text);
         nimi_refuse(call, &fault);
-    } else if (!answer_again(call, request)) {
-        row->begin(call, request, arena);
     }
     arena_free(arena);
+}
+
+static void on_half_closed(struct rpc_call *rpc, void *ctx) {
+    struct nimi_call *call = ctx;
+    if (call->over || rpc_method(rpc)->kind != RPC_CLIENT_STREAM) return;
+    if (call->work) {
+        call->work->half_closed(call->work_ctx);
+    } else {
+        call->row->begin(call, NULL, NULL);
+    }
+}
+
+/* The only client stream is that of uploads, which have a reason of their own for it. */
+static void on_too_large(struct rpc_call *rpc, const struct err *why, void *ctx) {
+    struct nimi_call *call = ctx;
+    struct fault fault;
+    if (call->over || rpc_method(rpc)->kind != RPC_CLIENT_STREAM) return;
+    fault_set(&fault, NIMI_AI_ARTIFACT_UPLOAD_TOO_LARGE,
+              "a chunk has more bytes than a message may: %s; send smaller chunks", why->text);
+    nimi_refuse(call, &fault);
 }
 
 /* --- the call ----------------------------------------------------------------------------- */
@@ -280,6 +316,8 @@ static void on_closed(void *ctx) {
 const struct rpc_handler nimi_handler = {
     .open = on_open,
     .message = on_message,
+    .half_closed = on_half_closed,
+    .too_large = on_too_large,
     .drained = on_drained,
     .stopping = on_stopping,
     .cancelled = on_cancelled,

@@ -26,6 +26,8 @@ enum {
     NIMI_ONCE = 4,  /* a unary write: replies are remembered under its key */
 };
 
+/* `request` is the first message, or NULL for one that is not looked at, or when a client
+ * stream ended without any. */
 typedef void nimi_begin_fn(struct nimi_call *call, const void *request, struct arena *arena);
 
 struct nimi_row {
@@ -43,6 +45,10 @@ struct nimi_work {
     void (*stopping)(void *ctx);
     void (*cancelled)(enum close_cause why, void *ctx); /* nothing more can be sent */
     void (*closed)(void *ctx);                          /* the last: free it */
+    /* Of a client stream: its further messages, and that no more will come. It says rpc_next()
+     * itself when it is ready for one. */
+    void (*message)(const void *request, struct arena *arena, void *ctx);
+    void (*half_closed)(void *ctx);
 };
 
 struct nimi_call {
@@ -74,6 +80,13 @@ static inline struct str nimi_trace(const struct nimi_call *call) {
 
 /* End it with one message and OK; a write is remembered. */
 void nimi_reply(struct nimi_call *call, const struct pb_message *type, const void *message);
+
+/* End it with the reply of the same write, made before. */
+void nimi_reply_again(struct nimi_call *call, struct str reply);
+
+/* Whether a unary write was made before, under the key that the caller sent; without one it is
+ * new. The digest says what is written. When it is new, nimi_reply() remembers it. */
+enum reply_found nimi_once(struct nimi_call *call, const uint8_t *digest, struct buf *stored);
 
 /* End it as refused. */
 void nimi_refuse(struct nimi_call *call, const struct fault *fault);

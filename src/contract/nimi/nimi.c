@@ -4,6 +4,7 @@
 #include "contract/nimi/admit.h"
 #include "contract/nimi/call.h"
 #include "contract/nimi/health.h"
+#include "contract/nimi/receive.h"
 #include "contract/nimi/scenario.h"
 
 #include <assert.h>
@@ -16,15 +17,18 @@ struct nimi_runtime {
     pthread_mutex_t lock; /* of state and why */
     enum lifecycle state;
     const char *why;
-    struct scheduler *scheduler;
+    struct scheduler *scheduler, *slots;
     struct replies *replies;
 };
 
 struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits) {
+    static const struct scheduler_limits uploads = {RECEIVE_SLOTS, RECEIVE_SLOTS_PER_APP,
+                                                    RECEIVE_QUEUE_MAX};
     struct nimi_runtime *runtime = MEM_NEW(struct nimi_runtime);
     runtime->state = LIFE_STOPPED;
     runtime->why = "not started";
     runtime->scheduler = scheduler_new(limits);
+    runtime->slots = scheduler_new(&uploads);
     runtime->replies = replies_new(REPLIES_MAX, REPLIES_MAX_BYTES);
     pthread_mutex_init(&runtime->lock, NULL);
     return runtime;
@@ -33,6 +37,7 @@ struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits) {
 void nimi_runtime_free(struct nimi_runtime *runtime) {
     if (!runtime) return;
     scheduler_free(runtime->scheduler);
+    scheduler_free(runtime->slots);
     replies_free(runtime->replies);
     pthread_mutex_destroy(&runtime->lock);
     free(runtime);
@@ -61,6 +66,10 @@ const char *nimi_runtime_why(struct nimi_runtime *runtime) {
 
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime) {
     return runtime->scheduler;
+}
+
+struct scheduler *nimi_runtime_slots(struct nimi_runtime *runtime) {
+    return runtime->slots;
 }
 
 struct replies *nimi_runtime_replies(struct nimi_runtime *runtime) {
@@ -174,8 +183,7 @@ static void list_voices(struct nimi_call *call, const void *request, struct aren
 static void not_yet(struct nimi_call *call, const void *request, struct arena *arena) {
     (void)request, (void)arena;
     nimi_end(call, ERR_UNIMPLEMENTED,
-             STR("this version has no jobs and keeps no artifacts yet; ask with StreamScenario "
-                 "or ExecuteScenario"));
+             STR("this version has no jobs yet; ask with StreamScenario or ExecuteScenario"));
 }
 
 /* --- the table ---------------------------------------------------------------------------- */
@@ -198,7 +206,7 @@ static const struct nimi_row ai_rows[] = {
     {ROW(AI, "CancelScenarioJob"),          RPC_UNARY,         CLOSE_SINGLE,   0,          NULL,                                        not_yet},
     {ROW(AI, "SubscribeScenarioJobEvents"), RPC_SERVER_STREAM, CLOSE_TERMINAL, NIMI_READS, NULL,                                        not_yet},
     {ROW(AI, "GetScenarioArtifacts"),       RPC_UNARY,         CLOSE_SINGLE,   NIMI_READS, NULL,                                        not_yet},
-    {ROW(AI, "UploadArtifact"),             RPC_CLIENT_STREAM, CLOSE_SINGLE,   NIMI_BARE,  NULL,                                        not_yet},
+    {ROW(AI, "UploadArtifact"),             RPC_CLIENT_STREAM, CLOSE_SINGLE,   NIMI_BARE,  &nimi_upload_artifact_request_table,         receive_begin},
     /* clang-format on */
 };
 
@@ -229,14 +237,19 @@ const struct nimi_row *nimi_row_of(const struct nimi_desk *desk,
     return desk->methods->rows[method - desk->methods->methods];
 }
 
+/* A message of a client stream is a chunk. */
 static struct rpc_method method_of(const struct nimi_row *row, size_t message_max_bytes) {
+    bool chunks = row->kind == RPC_CLIENT_STREAM;
     return (struct rpc_method){.path = row->path,
                                .kind = row->kind,
                                .handler = &nimi_handler,
                                .ends = row->ends,
                                .established = RPC_BY_HANDLER,
                                .auth = RPC_OPEN,
-                               .request_max_bytes = message_max_bytes};
+                               .deadline_ms = chunks ? RECEIVE_TOTAL_MS : 0,
+                               .request_max_bytes =
+                                   chunks ? RECEIVE_CHUNK_MAX_BYTES + RECEIVE_WRAPPING_BYTES
+                                          : message_max_bytes};
 }
 
 void nimi_services(struct nimi_desk *desk, struct rpc_service *ret) {
@@ -261,10 +274,20 @@ void nimi_desk_init(struct nimi_desk *desk, const struct nimi_settings *settings
                                .runtime = runtime,
                                .methods = MEM_NEW(struct nimi_methods)};
     list_init(&desk->calls);
+    pruner_init(&desk->pruner, host->loop);
+}
+
+void nimi_desk_serving(struct nimi_desk *desk) {
+    pruner_start(&desk->pruner, desk->host->engine->store);
+}
+
+void nimi_desk_stopping(struct nimi_desk *desk) {
+    pruner_stop(&desk->pruner);
 }
 
 void nimi_desk_done(struct nimi_desk *desk) {
     if (!desk->methods) return;
     assert(list_empty(&desk->calls));
+    pruner_stop(&desk->pruner);
     free(desk->methods);
 }

@@ -13,6 +13,7 @@
 #define WEIR_CONTRACT_NIMI_NIMI_H
 
 #include "contract/nimi/lifecycle.h"
+#include "contract/nimi/pruner.h"
 #include "contract/nimi/replies.h"
 #include "contract/nimi/scheduler.h"
 #include "provider/media.h"
@@ -57,6 +58,7 @@ enum lifecycle nimi_runtime_state(struct nimi_runtime *runtime);
 const char *nimi_runtime_why(struct nimi_runtime *runtime);
 
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime);
+struct scheduler *nimi_runtime_slots(struct nimi_runtime *runtime); /* of uploads */
 struct replies *nimi_runtime_replies(struct nimi_runtime *runtime);
 
 /* --- a loop's share ----------------------------------------------------------------------- */
@@ -72,11 +74,17 @@ struct nimi_desk {
     struct nimi_methods *methods;
     struct list calls; /* open ones */
     size_t call_count;
+    struct pruner pruner; /* of what was uploaded */
 };
 
 void nimi_desk_init(struct nimi_desk *desk, const struct nimi_settings *settings,
                     struct run_host *host, struct nimi_runtime *runtime);
 void nimi_desk_done(struct nimi_desk *desk);
+
+/* From the first on the store is open; after the second nothing but what is needed to end is
+ * asked of it. */
+void nimi_desk_serving(struct nimi_desk *desk);
+void nimi_desk_stopping(struct nimi_desk *desk);
 
 /* Fill NIMI_SERVICES services; `desk` is borrowed. */
 void nimi_services(struct nimi_desk *desk, struct rpc_service *ret);

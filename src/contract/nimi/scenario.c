@@ -239,7 +239,10 @@ static void on_closed(void *ctx) {
     free(work);
 }
 
-static const struct nimi_work events = {on_drained, on_stopping, on_cancelled, on_closed};
+static const struct nimi_work events = {.drained = on_drained,
+                                        .stopping = on_stopping,
+                                        .cancelled = on_cancelled,
+                                        .closed = on_closed};
 
 /* --- a request ---------------------------------------------------------------------------- */
 
