@@ -134,20 +134,25 @@ static bool follow(struct once *once, uint64_t after_seq, struct err *e) {
 
 /* False when nobody is there to answer. */
 static bool answer(struct once *once, const struct session_name *name, struct err *e) {
-    char line[4096];
-    fprintf(stderr, "> ");
-    if (!fgets(line, sizeof(line), stdin)) {
-        return err_set(
-            e, ERR_FAILED_PRECONDITION,
-            "the turn waits for an answer and there is none on stdin; try: echo yes | "
-            "weir run ...");
-    }
+    enum parking_found found = PARKING_REFUSED;
     struct journal *journal;
     uint64_t seq;
-    if (!session_answer_parked(once->sessions, name, str_trim(str_from(line)), &journal,
-                               &seq)) {
-        return err_set(e, ERR_INTERNAL, "the turn does not wait any more");
+    while (found == PARKING_REFUSED) {
+        char line[4096];
+        struct err why;
+        fprintf(stderr, "> ");
+        if (!fgets(line, sizeof(line), stdin)) {
+            return err_set(
+                e, ERR_FAILED_PRECONDITION,
+                "the turn waits for an answer and there is none on stdin; try: echo yes | "
+                "weir run ...");
+        }
+        found = session_answer_parked(once->sessions, name, str_trim(str_from(line)), &journal,
+                                      &seq, &why);
+        if (found == PARKING_REFUSED) fprintf(stderr, "%s\n", why.text);
     }
+    if (found == PARKING_NOBODY)
+        return err_set(e, ERR_INTERNAL, "the turn does not wait any more");
     journal_unref(journal);
     return follow(once, seq, e);
 }

@@ -1,7 +1,9 @@
 #include "run/decision.h"
 
+#include "run/parking.h"
 #include "wire/consent.h"
 #include "wire/json.h"
+#include "wire/schema.h"
 
 static const char *const names[] = {
     [DECISION_APPROVE] = "approve", [DECISION_REFUSE] = "refuse", [DECISION_EDIT] = "edit"};
@@ -55,4 +57,24 @@ bool decision_read(struct str answer, struct arena *arena, struct decision *ret,
         return true;
     }
     return arena_str(arena, words, &ret->reason) || full(e);
+}
+
+/* --- what fits ---------------------------------------------------------------------------- */
+
+bool decision_args_fit(const struct parked_question *asked, struct json args, struct err *e) {
+    return !asked->schema || schema_check(asked->schema, args, e) ||
+           err_add(e, "args do not fit the tool '" STR_FMT "'", STR_ARG(asked->tool));
+}
+
+bool decision_fits(const struct parked_question *asked, struct str answer, struct err *e) {
+    struct json json;
+    struct err none;
+    if (asked->guards.len == 0 || !json_read(str_trim(answer), &json, &none)) return true;
+    struct json args = json_find(json, STR("args"));
+    bool edits = json_is(json_find(json, STR("decision")), str_from(names[DECISION_EDIT]));
+    if (edits && args.kind != JSON_OBJECT)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "an edit needs args, the object to call the tool with");
+    if (json.kind != JSON_OBJECT || kind_of(json) == DECISION_REFUSE) return true;
+    return args.kind != JSON_OBJECT || decision_args_fit(asked, args, e);
 }

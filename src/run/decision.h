@@ -29,6 +29,20 @@ struct decision {
 MUST_CHECK bool decision_read(struct str answer, struct arena *arena, struct decision *ret,
                               struct err *e);
 
+struct parked_question;
+struct json;
+
+/* Whether the call that is asked about may be made with `args` instead.
+ * errors  ERR_INVALID_ARGUMENT with the place that does not fit the tool's schema */
+MUST_CHECK bool decision_args_fit(const struct parked_question *asked, struct json args,
+                                  struct err *e);
+
+/* Whether what is asked may be answered with these words: an edit of a call must fit its tool.
+ * What a plain question is answered is free.
+ * errors  as decision_args_fit() */
+MUST_CHECK bool decision_fits(const struct parked_question *asked, struct str answer,
+                              struct err *e);
+
 /* "approve", "refuse", "edit" */
 struct str decision_name(enum decision_kind kind);
 

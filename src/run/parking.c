@@ -94,20 +94,6 @@ static void take_out(struct stripe *stripe, struct str key, struct parked *parke
     free(lot);
 }
 
-struct parked *parking_take(struct parking *parking, const struct session_name *name) {
-    struct buf key;
-    struct parked *parked = NULL;
-    if (write_key(&key, name)) {
-        struct stripe *stripe = lock_stripe(parking, buf_str(&key));
-        struct lot *lot = map_find(stripe->lots, buf_str(&key));
-        parked = lot ? oldest_of(lot, name->user) : NULL;
-        if (parked) take_out(stripe, buf_str(&key), parked);
-        pthread_mutex_unlock(&stripe->lock);
-    }
-    buf_done(&key);
-    return parked;
-}
-
 static struct parked *find_run(struct lot *lot, uint64_t run, uint64_t seq) {
     LIST_EACH(&lot->parked, link) {
         struct parked *parked = CONTAINER_OF(link, struct parked, link);
@@ -116,15 +102,18 @@ static struct parked *find_run(struct lot *lot, uint64_t run, uint64_t seq) {
     return NULL;
 }
 
-enum parking_found parking_take_run(struct parking *parking, const struct session_name *name,
-                                    uint64_t run, uint64_t seq, parking_check_fn *check,
-                                    void *ctx, struct parked **ret) {
+typedef struct parked *choose_fn(struct lot *lot, const void *which);
+
+/* Whom `choose` finds under this name, if `check` has nothing against it. */
+static enum parking_found take_chosen(struct parking *parking, const struct session_name *name,
+                                      choose_fn *choose, const void *which,
+                                      parking_check_fn *check, void *ctx, struct parked **ret) {
     enum parking_found found = PARKING_NOBODY;
     struct buf key;
     if (write_key(&key, name)) {
         struct stripe *stripe = lock_stripe(parking, buf_str(&key));
         struct lot *lot = map_find(stripe->lots, buf_str(&key));
-        struct parked *parked = lot ? find_run(lot, run, seq) : NULL;
+        struct parked *parked = lot ? choose(lot, which) : NULL;
         if (parked) found = check(&parked->asked, ctx) ? PARKING_TAKEN : PARKING_REFUSED;
         if (found == PARKING_TAKEN) {
             take_out(stripe, buf_str(&key), parked);
@@ -134,6 +123,31 @@ enum parking_found parking_take_run(struct parking *parking, const struct sessio
     }
     buf_done(&key);
     return found;
+}
+
+static struct parked *choose_oldest(struct lot *lot, const void *which) {
+    return oldest_of(lot, *(const struct str *)which);
+}
+
+enum parking_found parking_take(struct parking *parking, const struct session_name *name,
+                                parking_check_fn *check, void *ctx, struct parked **ret) {
+    return take_chosen(parking, name, choose_oldest, &name->user, check, ctx, ret);
+}
+
+struct approval {
+    uint64_t run, seq;
+};
+
+static struct parked *choose_run(struct lot *lot, const void *which) {
+    const struct approval *approval = which;
+    return find_run(lot, approval->run, approval->seq);
+}
+
+enum parking_found parking_take_run(struct parking *parking, const struct session_name *name,
+                                    uint64_t run, uint64_t seq, parking_check_fn *check,
+                                    void *ctx, struct parked **ret) {
+    const struct approval approval = {run, seq};
+    return take_chosen(parking, name, choose_run, &approval, check, ctx, ret);
 }
 
 bool parking_remove(struct parking *parking, struct parked *parked) {

@@ -55,13 +55,17 @@ void parking_free(struct parking *parking); /* must be empty; NULL is fine */
 
 void parking_add(struct parking *parking, struct parked *parked);
 
-/* Take out the run that has waited longest under this name, or NULL. */
-struct parked *parking_take(struct parking *parking, const struct session_name *name);
-
 /* Whether what is asked may be answered so. It runs under a lock: look, and return. */
 typedef bool parking_check_fn(const struct parked_question *asked, void *ctx);
 
 enum parking_found { PARKING_TAKEN, PARKING_REFUSED, PARKING_NOBODY };
+
+/* Take out the run that has waited longest under this name, if `check` has nothing against
+ * it. */
+MUST_CHECK enum parking_found parking_take(struct parking *parking,
+                                           const struct session_name *name,
+                                           parking_check_fn *check, void *ctx,
+                                           struct parked **ret);
 
 /* Take out the run that waits with the approval `seq`, if `check` has nothing against it. */
 MUST_CHECK enum parking_found parking_take_run(struct parking *parking,

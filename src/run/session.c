@@ -5,6 +5,7 @@
 #include "journal/journal.h"
 #include "run/claims.h"
 #include "run/crowd.h"
+#include "run/decision.h"
 #include "run/directory.h"
 #include "run/recall.h"
 
@@ -571,14 +572,28 @@ static void send_answer(struct parked *parked, struct str text) {
     leave_parking(session);
 }
 
-bool session_answer_parked(struct session_table *table, const struct session_name *name,
-                           struct str text, struct journal **ret_journal, uint64_t *ret_seq) {
-    struct parked *parked = parking_take(table->parking, name);
-    if (!parked) return false;
+struct words {
+    struct str text;
+    struct err *e;
+};
+
+static bool check_words(const struct parked_question *asked, void *ctx) {
+    const struct words *words = ctx;
+    return decision_fits(asked, words->text, words->e);
+}
+
+enum parking_found session_answer_parked(struct session_table *table,
+                                         const struct session_name *name, struct str text,
+                                         struct journal **ret_journal, uint64_t *ret_seq,
+                                         struct err *e) {
+    struct parked *parked;
+    struct words words = {text, e};
+    enum parking_found found = parking_take(table->parking, name, check_words, &words, &parked);
+    if (found != PARKING_TAKEN) return found;
     *ret_journal = journal_ref(parked->journal);
     *ret_seq = parked->seq;
     send_answer(parked, text);
-    return true;
+    return PARKING_TAKEN;
 }
 
 enum parking_found session_answer_run(struct session_table *table,

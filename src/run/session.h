@@ -138,9 +138,13 @@ void session_park(struct lease *lease, struct parked *parked);
 /* Take the longest parked run of a session, if there is one, and send it `text`. *ret_journal
  * is a reference for the caller (journal_run() is whom it would cancel), *ret_seq where to
  * read on. A name whose user is ANY_USER stands for every session of that id in its
- * workspace. */
-bool session_answer_parked(struct session_table *table, const struct session_name *name,
-                           struct str text, struct journal **ret_journal, uint64_t *ret_seq);
+ * workspace. PARKING_REFUSED: `e` says why the words do not fit (decision_fits()), and the run
+ * waits on. */
+MUST_CHECK enum parking_found session_answer_parked(struct session_table *table,
+                                                    const struct session_name *name,
+                                                    struct str text,
+                                                    struct journal **ret_journal,
+                                                    uint64_t *ret_seq, struct err *e);
 
 /* The same for one run and the approval that it waits with, as parking_take_run(). The name's
  * user does not count. */

@@ -286,6 +286,41 @@ def test_resume_decides_about_a_call(weir, words, paid):
         assert f'{{"paid":"{paid}"}}' in output if paid else "refused" in output, output
 
 
+MISFITS = [
+    ({"decision": "edit", "args": {"eur": 5000}}, "/eur"),
+    ({"decision": "approve", "args": {"euro": 1}}, "euro"),
+    ({"approved": True, "args": {}}, "'eur' is missing"),
+    ({"decision": "edit"}, "needs args"),
+]
+
+
+@pytest.mark.parametrize("words, place", MISFITS, ids=repr)
+def test_resume_with_args_that_do_not_fit_leaves_the_question_open(weir, words, place):
+    with client(weir) as http:
+        named = ask(http)["approval_id"]
+        for said in (words, json.dumps(words)):
+            answer = http.post("/resume", json={"thread_id": "t", "human_input": said})
+            assert answer.status_code == 422, answer.text
+            error = answer.json()["error"]
+            assert error["code"] == "INVALID_INPUT" and place in error["message"]
+            assert "stays open" in error["message"]
+        answer = http.post(f"/weir/v1/approvals/{named}", json={"answer": json.dumps(words)})
+        assert answer.status_code == 422 and place in answer.json()["error"]["message"]
+        assert [a["id"] for a in waiting(http)] == [named]
+        answer = http.post("/resume", json={"thread_id": "t", "human_input": "yes"})
+        assert '{"paid":"300"}' in answer.json()["output"]
+
+
+def test_converse_with_args_that_do_not_fit_leaves_the_question_open(weir):
+    with crawbl.open_stream(weir) as stream:
+        stream.ask("pay", session_id="c")
+        for words, place in MISFITS:
+            turn = stream.ask(json.dumps(words), session_id="c")
+            assert turn.error.startswith("INVALID_ARGUMENT") and place in turn.error
+        fits = json.dumps({"decision": "edit", "args": {"eur": 7}})
+        assert '{"paid":"7"}' in stream.ask(fits, session_id="c").text
+
+
 def test_a_stream_shows_the_approval_as_a_step_before_its_result(weir):
     with client(weir) as http:
         body = {"input": "pay", "session_id": "t"}
@@ -326,9 +361,8 @@ def test_what_waits_waits_on_after_a_restart_under_the_same_name(weir, end):
         getattr(weir, end)()
         weir.start()
         with client(weir) as http:
-            give_up = time.monotonic() + PATIENCE
-            while len(after := waiting(http)) < 2 and time.monotonic() < give_up:
-                time.sleep(0.01)
+            after = waiting(http)  # at once: who takes requests has taken up what waits
+            assert len(after) == 2
         for was, now in zip(listed, after):
             assert abs(was["asked_unix_ms"] - now["asked_unix_ms"]) < 2000
             assert was == {**now, "asked_unix_ms": was["asked_unix_ms"]}

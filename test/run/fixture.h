@@ -243,8 +243,10 @@ FRESH void answer_as_human(struct turn *turn, struct fixture *f, const char *tex
     uint64_t seq;
     *turn = (struct turn){.f = f};
     assert_true(session_is_parked(f->engine.sessions, &name));
-    assert_true(
-        session_answer_parked(f->engine.sessions, &name, str_from(text), &journal, &seq));
+    struct err e;
+    assert_int_equal(
+        session_answer_parked(f->engine.sessions, &name, str_from(text), &journal, &seq, &e),
+        PARKING_TAKEN);
     follow(turn, journal, seq);
     journal_unref(journal);
     turns(f);

@@ -19,12 +19,18 @@ static void add(struct parking *parking, struct parked *parked, const char *work
     parking_add(parking, parked);
 }
 
+static bool anything(const struct parked_question *asked, void *ctx) {
+    (void)asked, (void)ctx;
+    return true;
+}
+
 static struct parked *take(struct parking *parking, const char *workspace, const char *user,
                            const char *session) {
     struct session_name name = named(workspace, user, session);
     bool had = parking_has(parking, &name);
-    struct parked *parked = parking_take(parking, &name);
-    assert_int_equal(had, parked != NULL);
+    struct parked *parked = NULL;
+    enum parking_found found = parking_take(parking, &name, anything, NULL, &parked);
+    assert_int_equal(found, had ? PARKING_TAKEN : PARKING_NOBODY);
     return parked;
 }
 
@@ -201,7 +207,9 @@ struct race {
 static void *take_all(void *ctx) {
     struct race *race = ctx;
     struct session_name name = named("w", NULL, "s");
-    while (parking_take(race->parking, &name)) atomic_fetch_add(&race->taken, 1);
+    struct parked *parked;
+    while (parking_take(race->parking, &name, anything, NULL, &parked) == PARKING_TAKEN)
+        atomic_fetch_add(&race->taken, 1);
     return NULL;
 }
 

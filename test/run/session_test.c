@@ -589,7 +589,9 @@ static void parked_runs_are_answered_the_oldest_first(void **state) {
     assert_true(session_unpark(f.table, &waiting[1].parked));
     struct journal *found;
     uint64_t seq;
-    assert_true(session_answer_parked(f.table, &name, STR("yes"), &found, &seq));
+    struct err e;
+    assert_int_equal(session_answer_parked(f.table, &name, STR("yes"), &found, &seq, &e),
+                     PARKING_TAKEN);
     assert_int_equal(seq, 10);
     assert_ptr_equal(found, journal);
     journal_unref(found);
@@ -597,12 +599,14 @@ static void parked_runs_are_answered_the_oldest_first(void **state) {
     assert_string_equal(waiting[0].text, "");
     loop_turn(f.loop);
     assert_string_equal(waiting[0].text, "yes");
-    assert_true(session_answer_parked(f.table, &name, STR("no"), &found, &seq));
+    assert_int_equal(session_answer_parked(f.table, &name, STR("no"), &found, &seq, &e),
+                     PARKING_TAKEN);
     assert_int_equal(seq, 12);
     journal_unref(found);
     loop_turn(f.loop);
     assert_string_equal(waiting[2].text, "no");
-    assert_false(session_answer_parked(f.table, &name, STR("no"), &found, &seq));
+    assert_int_equal(session_answer_parked(f.table, &name, STR("no"), &found, &seq, &e),
+                     PARKING_NOBODY);
     assert_false(session_is_parked(f.table, &name));
     journal_unref(journal);
     fixture_done(&f);
@@ -620,13 +624,17 @@ static void who_knows_only_the_session_answers_whoever_waits_in_it(void **state)
     struct session_name stranger = {STR("w"), STR("v"), STR("s")};
     struct journal *found;
     uint64_t seq;
-    assert_false(session_answer_parked(f.table, &elsewhere, STR("no"), &found, &seq));
-    assert_false(session_answer_parked(f.table, &stranger, STR("no"), &found, &seq));
-    assert_true(session_answer_parked(f.table, &someone, STR("yes"), &found, &seq));
+    struct err e;
+    assert_int_equal(session_answer_parked(f.table, &elsewhere, STR("no"), &found, &seq, &e),
+                     PARKING_NOBODY);
+    assert_int_equal(session_answer_parked(f.table, &stranger, STR("no"), &found, &seq, &e),
+                     PARKING_NOBODY);
+    assert_int_equal(session_answer_parked(f.table, &someone, STR("yes"), &found, &seq, &e),
+                     PARKING_TAKEN);
     assert_int_equal(journal_run(found), 77);
     journal_unref(found);
-    assert_false(
-        session_answer_parked(f.table, &someone, STR("no"), &found, &seq)); /* one wins */
+    assert_int_equal(session_answer_parked(f.table, &someone, STR("no"), &found, &seq, &e),
+                     PARKING_NOBODY); /* one wins */
     loop_turn(f.loop);
     assert_string_equal(waiting.text, "yes");
     journal_unref(journal);

@@ -469,7 +469,10 @@ static bool resume(struct turn *turn, const struct resume_request *request, stru
     struct session_name name = {turn->desk->settings->workspace, ANY_USER, request->thread};
     struct journal *journal;
     uint64_t seq;
-    if (!session_answer_parked(sessions_of(turn), &name, request->text, &journal, &seq)) {
+    switch (session_answer_parked(sessions_of(turn), &name, request->text, &journal, &seq, e)) {
+    case PARKING_TAKEN: break;
+    case PARKING_REFUSED: return err_add(e, "the question stays open");
+    case PARKING_NOBODY:
         return err_set(e, ERR_NOT_FOUND,
                        "no run of this thread waits for a human: it is unknown here, done, or "
                        "has been answered");

@@ -218,7 +218,12 @@ static bool answer_parked(struct converse *converse, const struct session_name *
     struct journal *journal;
     uint64_t seq;
     struct session_table *sessions = converse->desk->host->engine->sessions;
-    if (!session_answer_parked(sessions, name, text, &journal, &seq)) return false;
+    enum parking_found found = session_answer_parked(sessions, name, text, &journal, &seq, e);
+    if (found == PARKING_NOBODY) return false;
+    if (found == PARKING_REFUSED) {
+        *ret_followed = err_add(e, "the question stays open");
+        return true;
+    }
     converse->answered = journal_run(journal);
     *ret_followed = follow(converse, journal, seq, false, e);
     journal_unref(journal);

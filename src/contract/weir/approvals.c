@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "contract/weir/inner.h"
 #include "run/decision.h"
-#include "wire/schema.h"
 
 #include <stdlib.h>
 
@@ -311,12 +310,12 @@ static bool write_words(const struct verdict *verdict, bool guards, struct buf *
 
 static bool check_verdict(const struct parked_question *asked, void *ctx) {
     struct verdict *verdict = ctx;
-    if (!verdict->decides || verdict->kind != DECISION_EDIT) return true;
+    if (!verdict->decides) return decision_fits(asked, verdict->answer, &verdict->why);
+    if (verdict->kind != DECISION_EDIT) return true;
     if (asked->guards.len == 0)
         return err_set(&verdict->why, ERR_INVALID_ARGUMENT,
                        "this is a question, not a call that could be edited; send an answer");
-    return !asked->schema || schema_check(asked->schema, verdict->args, &verdict->why) ||
-           err_add(&verdict->why, "args do not fit the tool");
+    return decision_args_fit(asked, verdict->args, &verdict->why);
 }
 
 static void tell_taken(struct route_call *call, uint64_t run, uint64_t seq) {
