@@ -19,6 +19,7 @@ build: ## the release binary build/weir (optimised, asserts on, hardened)
 	@JOBS=$(JOBS) scripts/build $(BUILD) weir
 
 run: build ## build, then the offline demo in the foreground
+	@scripts/setup run || echo "make run: without espeak-ng there is no local speech" >&2
 	@$(BUILD)/weir
 
 test: ## all fast tests: units, fuzz corpora, end to end; T=name for one

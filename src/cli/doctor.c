@@ -17,7 +17,7 @@
 static const char usage[] =
     "weir doctor [-c FILE] [--json]\n\n"
     "Look at this machine and at the settings with the eyes of weir serve: settings, script,\n"
-    "ports, open files, memory, clock, keys, store and disk. Each bad line ends with a "
+    "ports, open files, memory, clock, keys, speech, store and disk. Each bad line ends with a "
     "command\n"
     "to copy. Nothing is changed. Exit code 1: something is bad.\n";
 
@@ -105,9 +105,9 @@ static void check_keys(struct doctor *doctor) {
 
 /* --- the command -------------------------------------------------------------------------- */
 
-static doctor_check *const checks[] = {check_settings, check_script, check_keys,
-                                       doctor_ports,   doctor_files, doctor_memory,
-                                       doctor_clock,   doctor_store, doctor_disk};
+static doctor_check *const checks[] = {
+    check_settings, check_script, check_keys,    doctor_ports, doctor_files,
+    doctor_memory,  doctor_clock, doctor_speech, doctor_store, doctor_disk};
 
 static int examine(struct doctor *doctor) {
     buf_init(&doctor->out, OUT_MAX_BYTES);

@@ -1,6 +1,7 @@
-/* doctor: ports, open files, memory and the clock of this machine. */
+/* doctor: ports, open files, memory, the clock and the voice of this machine. */
 #include "base/clock.h"
 #include "cli/doctor.h"
+#include "provider/media_local.h"
 #include "server/holder.h"
 
 #include <errno.h>
@@ -141,4 +142,18 @@ void doctor_clock(struct doctor *doctor) {
     doctor_say(doctor, sane ? FINDING_GOOD : FINDING_BAD, "clock",
                sane ? NULL : "timedatectl status", "%s%s", text,
                sane ? "" : ": tokens are judged by their date");
+}
+
+/* --- speech ------------------------------------------------------------------------------- */
+
+/* Only nimi.runtime.v1 speaks, so without it nobody misses anything. */
+void doctor_speech(struct doctor *doctor) {
+    struct buf path;
+    buf_init(&path, 64 * KIB);
+    bool found = media_local_find(&path);
+    doctor_say(doctor, found ? FINDING_GOOD : FINDING_NOTE, "speech",
+               found ? NULL : "apt-get install espeak-ng",
+               found ? "espeak-ng is %s" : "espeak-ng is not installed: no local speech%s",
+               found ? path.at : "");
+    buf_done(&path);
 }

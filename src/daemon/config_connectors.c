@@ -2,6 +2,11 @@
 #include "daemon/config_build.h"
 
 #include "base/nearest.h"
+#include "provider/media_local.h"
+
+/* No provider, but what provider/media_local.h does. A provider of that name in the file beats
+ * it. */
+#define BUILTIN "builtin"
 
 struct connector_nodes {
     struct str id, provider, owner;
@@ -102,6 +107,7 @@ static bool find_provider(struct config *config, const struct config_input *inpu
         char hint[NEAREST_HINT_BYTES];
         nearest_init(&nearest, connector->provider_name);
         config_offer_providers(config, &nearest);
+        nearest_offer(&nearest, STR(BUILTIN));
         return yaml_err(e, at, "no provider is called '" STR_FMT "'%s",
                         STR_ARG(str_head(connector->provider_name, 40)),
                         nearest_hint(&nearest, hint));
@@ -111,12 +117,42 @@ static bool find_provider(struct config *config, const struct config_input *inpu
     return true;
 }
 
+/* It is asked by the names of its models, unless the file says otherwise. */
+static bool be_builtin(struct config_connector *connector, struct err *e) {
+    static const struct str models[] = {STR_INIT(LOCAL_SPEECH_MODEL),
+                                        STR_INIT(LOCAL_EMBEDDING_MODEL)};
+    const struct yaml *said = yaml_find(connector->at, STR("models"));
+    if (said)
+        return yaml_err(e, said,
+                        "the models of '" BUILTIN "' are known: " LOCAL_SPEECH_MODEL
+                        " and " LOCAL_EMBEDDING_MODEL "; leave 'models' out");
+    connector->builtin = true;
+    if (!yaml_find(connector->at, STR("local"))) connector->local = true;
+    connector->models = models;
+    connector->model_count = ARRAY_LEN(models);
+    return true;
+}
+
+static bool is_listed(const struct config *config, struct str name) {
+    for (size_t i = 0; i < config->provider_count; i++) {
+        if (str_equal(config->providers[i].name, name)) return true;
+    }
+    return false;
+}
+
+static bool find_answerer(struct config *config, const struct config_input *input,
+                          struct config_connector *connector, struct err *e) {
+    bool builtin = str_equal(connector->provider_name, STR(BUILTIN)) &&
+                   !is_listed(config, connector->provider_name);
+    return builtin ? be_builtin(connector, e) : find_provider(config, input, connector, e);
+}
+
 bool config_resolve_connectors(struct config *config, const struct config_input *input,
                                struct err *e) {
     for (size_t i = 0; i < config->connector_count; i++) {
         struct config_connector *connector =
             (struct config_connector *)(uintptr_t)&config->connectors[i];
-        if (!find_provider(config, input, connector, e) && !config_goes_on(config, e))
+        if (!find_answerer(config, input, connector, e) && !config_goes_on(config, e))
             return false;
     }
     return true;

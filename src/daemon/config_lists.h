@@ -90,9 +90,10 @@ struct config_agent {
 /* A way to a provider's models, for callers of nimi.runtime.v1. */
 struct config_connector {
     struct str id, provider_name;
-    const struct config_provider *provider;
-    struct str owner; /* subject that may use it; empty: everybody */
-    bool local;       /* its models are asked for by name, without naming the connector */
+    const struct config_provider *provider; /* NULL: builtin */
+    bool builtin;                           /* what this machine can without a provider */
+    struct str owner;                       /* subject that may use it; empty: everybody */
+    bool local; /* its models are asked for by name, without naming the connector */
     bool enabled;
     const struct str *models; /* of a local one; none: any name */
     size_t model_count;

@@ -4,6 +4,7 @@
 #include "daemon/daemon.h"
 #include "proto/health.pb.h"
 #include "proto/nimi.pb.h"
+#include "provider/media_local.h"
 
 #include <stdlib.h>
 
@@ -79,19 +80,27 @@ static bool has_credential(const struct config_provider *provider) {
     return provider->key.len || provider->key_source.len || !provider->key_name.len;
 }
 
-static struct nimi_connector connector_of(const struct config_connector *from,
-                                          const struct config *config,
+static struct media *media_at(const struct team *team, size_t i) {
+    return i < team->media_count ? team->media[i] : NULL; /* of a team that is only looked at */
+}
+
+static struct nimi_connector connector_of(const struct config *config, size_t i,
                                           const struct team *team) {
-    return (struct nimi_connector){.id = from->id,
-                                   .provider =
-                                       team->providers[from->provider - config->providers],
-                                   .owner = from->owner,
-                                   .endpoint = from->provider->base_url,
-                                   .local = from->local,
-                                   .enabled = from->enabled,
-                                   .has_credential = has_credential(from->provider),
-                                   .models = from->models,
-                                   .model_count = from->model_count};
+    const struct config_connector *from = &config->connectors[i];
+    struct nimi_connector connector = {.id = from->id,
+                                       .media = media_at(team, i),
+                                       .owner = from->owner,
+                                       .endpoint = STR_EMPTY,
+                                       .local = from->local,
+                                       .enabled = from->enabled,
+                                       .has_credential = true,
+                                       .models = from->models,
+                                       .model_count = from->model_count};
+    if (from->builtin) return connector;
+    connector.provider = team->providers[from->provider - config->providers];
+    connector.endpoint = from->provider->base_url;
+    connector.has_credential = has_credential(from->provider);
+    return connector;
 }
 
 /* A script plays any model; anybody else the one that the agent has. */
@@ -107,13 +116,27 @@ static struct nimi_connector first_agents(const struct team *team) {
                                    .model_count = scripted ? 0 : 1};
 }
 
+static struct nimi_connector this_machines(const struct team *team) {
+    static const struct str models[] = {STR_INIT(LOCAL_SPEECH_MODEL),
+                                        STR_INIT(LOCAL_EMBEDDING_MODEL)};
+    return (struct nimi_connector){.id = STR("builtin"),
+                                   .media = media_at(team, 0),
+                                   .local = true,
+                                   .enabled = true,
+                                   .has_credential = true,
+                                   .models = models,
+                                   .model_count = ARRAY_LEN(models)};
+}
+
 void nimi_settings_init(struct nimi_settings *ret, const struct config *config,
                         const struct team *team) {
-    size_t count = config->connector_count ? config->connector_count : 1;
-    struct nimi_connector *connectors = mem_zero(count, sizeof(struct nimi_connector));
-    for (size_t i = 0; i < config->connector_count; i++)
-        connectors[i] = connector_of(&config->connectors[i], config, team);
-    if (!config->connector_count) connectors[0] = first_agents(team);
+    size_t count = config->connector_count;
+    struct nimi_connector *connectors = mem_zero(count + 2, sizeof(struct nimi_connector));
+    for (size_t i = 0; i < count; i++) connectors[i] = connector_of(config, i, team);
+    if (!config->connector_count) {
+        connectors[count++] = first_agents(team);
+        connectors[count++] = this_machines(team);
+    }
     *ret = (struct nimi_settings){.connectors = connectors,
                                   .connector_count = count,
                                   .allow_loopback = config->nimi.allow_loopback,

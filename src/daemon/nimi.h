@@ -48,7 +48,8 @@ void nimi_share_cut(struct nimi_share *share);
 /* --- settings ----------------------------------------------------------------------------- */
 
 /* What the configuration says, with the connectors it lists; without any, whoever answers for
- * the first agent serves local models. End it with nimi_settings_done(). */
+ * the first agent serves local models, and this machine speaks and makes vectors. End it with
+ * nimi_settings_done(). */
 void nimi_settings_init(struct nimi_settings *ret, const struct config *config,
                         const struct team *team);
 void nimi_settings_done(struct nimi_settings *settings);

@@ -2,9 +2,11 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "daemon/team_media.h"
 #include "daemon/team_tape.h"
 #include "daemon/team_tools.h"
 #include "provider/chain.h"
+#include "provider/media.h"
 #include "provider/remote.h"
 #include "provider/scripted.h"
 #include "wire/yaml.h"
@@ -239,6 +241,7 @@ bool team_assemble(const struct config *config, const struct team_means *given,
         team_done(&team);
         return false;
     }
+    if (given->pool) team_make_media(&team, config, means.pool);
     team_tape(&team);
     *ret = team;
     return true;
@@ -252,6 +255,8 @@ void team_done(struct team *team) {
     free(team->agents);
     for (size_t i = 0; i < team->tool_count; i++) tool_free(team->tools[i]);
     free(team->tools);
+    for (size_t i = 0; i < team->media_count; i++) media_free(team->media[i]);
+    free(team->media);
     /* A chain stands behind those that it borrows. */
     while (team->provider_count) provider_free(team->providers[--team->provider_count]);
     free(team->providers);

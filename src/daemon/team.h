@@ -21,6 +21,8 @@ struct team {
     struct http_pool *own_pool; /* of a team that is only looked at; else NULL */
     struct provider **providers;
     size_t provider_count;
+    struct media **media; /* of each connector, NULL where it has none; see team_media.h */
+    size_t media_count;
     struct tool **tools;
     size_t tool_count;
     struct agent *agents;

@@ -602,6 +602,55 @@ static void tools_are_set_up_or_switched_off(void **state) {
 #define MODEL "model: {primary: openai/gpt-x}\n"
 #define DEPLOY "deploy: {cloud: local}\n"
 
+/* --- connectors --------------------------------------------------------------------------- */
+
+static void a_connector_is_a_provider_or_this_machine(void **state) {
+    struct config *config = read_text(*state, "connectors:\n"
+                                              "  - {id: a, provider: scripted, owner: anna}\n"
+                                              "  - {id: b, provider: builtin}\n"
+                                              "  - {id: c, provider: builtin, local: false, "
+                                              "enabled: false}\n"
+                                              "  - {id: d, provider: ollama, local: true, "
+                                              "models: [llama3, tiny]}\n");
+    const struct config_connector *connectors = config->connectors;
+    assert_int_equal(config->connector_count, 4);
+    assert_str(connectors[0].provider->name, "scripted");
+    assert_str(connectors[0].owner, "anna");
+    assert_false(connectors[0].builtin || connectors[0].local);
+    assert_true(connectors[1].builtin && connectors[1].local && connectors[1].enabled);
+    assert_null(connectors[1].provider);
+    assert_int_equal(connectors[1].model_count, 2);
+    assert_str(connectors[1].models[0], "espeak-ng");
+    assert_str(connectors[1].models[1], "hash-256");
+    assert_true(connectors[2].builtin && !connectors[2].local && !connectors[2].enabled);
+    assert_str(connectors[3].provider->name, "ollama");
+    assert_str(connectors[3].models[1], "tiny");
+    config_free(config);
+}
+
+static void a_provider_of_that_name_beats_this_machine(void **state) {
+    struct config *config = read_text(
+        *state, "providers:\n  - {name: builtin, kind: openai, base_url: \"http://[::1]:1\"}\n"
+                "connectors:\n  - {id: a, provider: builtin, models: [x]}\n");
+    assert_false(config->connectors[0].builtin);
+    assert_str(config->connectors[0].provider->name, "builtin");
+    config_free(config);
+}
+
+static void what_is_wrong_with_a_connector_is_named_at_its_place(void **state) {
+    static const struct refusal cases[] = {
+        {"connectors: x\n", ":1:13: expected a list of connectors"},
+        {"connectors:\n  - {id: a, provider: builtin, models: [x]}\n",
+         ":2:41: the models of 'builtin' are known: espeak-ng and hash-256; leave 'models' out"},
+        {"connectors:\n  - {id: a, provider: bultin}\n",
+         ":2:23: no provider is called 'bultin'; did you mean 'builtin'?"},
+        {"connectors:\n  - {id: a, provider: scripted}\n  - {id: a, provider: builtin}\n",
+         ":3:5: there is a connector 'a' already; ids are unique"},
+    };
+    const struct folder *folder = *state;
+    refuse_all(folder->file, cases, ARRAY_LEN(cases));
+}
+
 static void an_agent_yaml_becomes_one_agent(void **state) {
     const struct folder *folder = *state;
     struct config *config =
@@ -694,6 +743,9 @@ int main(void) {
         cmocka_unit_test(prices_and_budgets_are_whole_numbers_of_small_units),
         cmocka_unit_test(what_is_wrong_with_money_is_named_at_its_place),
         cmocka_unit_test(tools_are_set_up_or_switched_off),
+        cmocka_unit_test(a_connector_is_a_provider_or_this_machine),
+        cmocka_unit_test(a_provider_of_that_name_beats_this_machine),
+        cmocka_unit_test(what_is_wrong_with_a_connector_is_named_at_its_place),
         cmocka_unit_test(an_agent_yaml_becomes_one_agent),
         cmocka_unit_test(what_the_schema_of_agent_yaml_does_not_know_is_refused),
     };

@@ -481,7 +481,8 @@ def test_doctor_is_content_with_a_good_machine(tmp_path):
     assert code == 0, findings
     whats = {f["what"] for f in findings}
     assert whats == {
-        "settings", "agents", "tokens", "ports", "files", "memory", "clock", "store", "disk",
+        "settings", "agents", "tokens", "ports", "files", "memory", "clock", "speech", "store",
+        "disk",
     }
     assert not (tmp_path / "data").exists(), "it changes nothing"
     assert "hush" not in json.dumps(findings)

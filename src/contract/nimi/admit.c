@@ -375,14 +375,32 @@ static step_fn *const chain[] = {
     model_can_do_it,
 };
 
+/* Of those, the ones that only look for the model. */
+static step_fn *const model_chain[] = {
+    app_is_clear,          key_source_is_clear, subject_is_there,    connector_exists,
+    connector_may_be_used, model_is_one,        local_model_is_there};
+
+static bool climb(struct steps *at, step_fn *const *steps, size_t count, struct admission *ret,
+                  struct fault *fault) {
+    for (size_t i = 0; i < count; i++) {
+        if (!steps[i](at, fault)) return false;
+    }
+    at->found.route = at->local ? NIMI_ROUTE_POLICY_LOCAL : NIMI_ROUTE_POLICY_CLOUD;
+    *ret = at->found;
+    return true;
+}
+
 bool admit_scenario(const struct nimi_settings *settings, const struct envelope *envelope,
                     const struct scenario *asked, enum admit_by by, struct admission *ret,
                     struct fault *fault) {
     struct steps at = {.settings = settings, .envelope = envelope, .asked = asked, .by = by};
-    for (size_t i = 0; i < ARRAY_LEN(chain); i++) {
-        if (!chain[i](&at, fault)) return false;
-    }
-    at.found.route = at.local ? NIMI_ROUTE_POLICY_LOCAL : NIMI_ROUTE_POLICY_CLOUD;
-    *ret = at.found;
-    return true;
+    return climb(&at, chain, ARRAY_LEN(chain), ret, fault);
+}
+
+bool admit_model(const struct nimi_settings *settings, const struct envelope *envelope,
+                 const struct nimi_scenario_request_head *head, int scenario_type,
+                 struct admission *ret, struct fault *fault) {
+    const struct scenario asked = {.head = head, .scenario_type = scenario_type};
+    struct steps at = {.settings = settings, .envelope = envelope, .asked = &asked};
+    return climb(&at, model_chain, ARRAY_LEN(model_chain), ret, fault);
 }

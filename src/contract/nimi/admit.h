@@ -41,6 +41,13 @@ MUST_CHECK bool admit_scenario(const struct nimi_settings *settings,
                                const struct envelope *envelope, const struct scenario *asked,
                                enum admit_by by, struct admission *ret, struct fault *fault);
 
+/* Whose model it is that a request without a scenario names: the steps of admit_scenario() that
+ * look for it. What its connector can do is not looked at. */
+MUST_CHECK bool admit_model(const struct nimi_settings *settings,
+                            const struct envelope *envelope,
+                            const struct nimi_scenario_request_head *head, int scenario_type,
+                            struct admission *ret, struct fault *fault);
+
 /* app_id is there, and the same everywhere (step 3). */
 MUST_CHECK bool admit_app(const struct envelope *envelope, struct str app_id,
                           struct fault *fault);

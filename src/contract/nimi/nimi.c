@@ -6,6 +6,7 @@
 #include "contract/nimi/health.h"
 #include "contract/nimi/receive.h"
 #include "contract/nimi/scenario.h"
+#include "contract/nimi/voices.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -162,24 +163,6 @@ static void peek_scheduling(struct nimi_call *call, const void *request, struct 
                                                 .target_judgements_count = target_count});
 }
 
-/* No connector speaks yet, so no model has voices. */
-static void list_voices(struct nimi_call *call, const void *request, struct arena *arena) {
-    const struct nimi_list_preset_voices_request *from = request;
-    struct fault fault;
-    struct str model = from->target_model_id.len ? from->target_model_id : from->model_id;
-    (void)arena;
-    if (!admit_app(&call->envelope, from->app_id, &fault) ||
-        (!str_trim(model).len &&
-         !fault_set(&fault, NIMI_AI_MODEL_ID_REQUIRED, "the request needs a model_id"))) {
-        nimi_refuse(call, &fault);
-        return;
-    }
-    rpc_header(call->rpc, STR("x-nimi-voice-count"), STR("0"));
-    nimi_reply(call, &nimi_list_preset_voices_response_table,
-               &(struct nimi_list_preset_voices_response){.model_resolved = model,
-                                                          .trace_id = nimi_trace(call)});
-}
-
 static void not_yet(struct nimi_call *call, const void *request, struct arena *arena) {
     (void)request, (void)arena;
     nimi_end(call, ERR_UNIMPLEMENTED,
@@ -200,7 +183,7 @@ static const struct nimi_row ai_rows[] = {
     {ROW(AI, "ExecuteScenario"),            RPC_UNARY,         CLOSE_SINGLE,   NIMI_ONCE,  &nimi_execute_scenario_request_table,        scenario_execute},
     {ROW(AI, "ListScenarioProfiles"),       RPC_UNARY,         CLOSE_SINGLE,   NIMI_READS, &nimi_list_scenario_profiles_request_table,  list_profiles},
     {ROW(AI, "PeekScheduling"),             RPC_UNARY,         CLOSE_SINGLE,   0,          &nimi_peek_scheduling_request_table,         peek_scheduling},
-    {ROW(AI, "ListPresetVoices"),           RPC_UNARY,         CLOSE_SINGLE,   NIMI_READS, &nimi_list_preset_voices_request_table,      list_voices},
+    {ROW(AI, "ListPresetVoices"),           RPC_UNARY,         CLOSE_SINGLE,   NIMI_READS, &nimi_list_preset_voices_request_table,      voices_list},
     {ROW(AI, "SubmitScenarioJob"),          RPC_UNARY,         CLOSE_SINGLE,   0,          NULL,                                        not_yet},
     {ROW(AI, "GetScenarioJob"),             RPC_UNARY,         CLOSE_SINGLE,   NIMI_READS, NULL,                                        not_yet},
     {ROW(AI, "CancelScenarioJob"),          RPC_UNARY,         CLOSE_SINGLE,   0,          NULL,                                        not_yet},
