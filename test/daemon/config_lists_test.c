@@ -641,7 +641,7 @@ static void what_is_wrong_with_a_connector_is_named_at_its_place(void **state) {
     static const struct refusal cases[] = {
         {"connectors: x\n", ":1:13: expected a list of connectors"},
         {"connectors:\n  - {id: a, provider: builtin, models: [x]}\n",
-         ":2:41: the models of 'builtin' are known: espeak-ng and hash-256; leave 'models' out"},
+         ":2:40: the models of 'builtin' are known: espeak-ng and hash-256; leave 'models' out"},
         {"connectors:\n  - {id: a, provider: bultin}\n",
          ":2:23: no provider is called 'bultin'; did you mean 'builtin'?"},
         {"connectors:\n  - {id: a, provider: scripted}\n  - {id: a, provider: builtin}\n",
