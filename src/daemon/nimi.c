@@ -10,7 +10,9 @@
 
 #define FIRST_PACKET_MS 60000
 #define IDLE_MS 30000
-#define TOTAL_MS 120000
+#define TEXT_TOTAL_MS 120000
+#define SPEECH_TOTAL_MS 45000
+#define EMBEDDING_TOTAL_MS 20000
 
 /* --- a worker's share --------------------------------------------------------------------- */
 
@@ -143,7 +145,9 @@ void nimi_settings_init(struct nimi_settings *ret, const struct config *config,
                                   .version = STR(WEIR_VERSION),
                                   .message_max_bytes = config->limits.message_bytes,
                                   .stall_ms = config->limits.write_stall_ms,
-                                  .text = {FIRST_PACKET_MS, IDLE_MS, TOTAL_MS}};
+                                  .text = {FIRST_PACKET_MS, IDLE_MS, TEXT_TOTAL_MS},
+                                  .speech = {FIRST_PACKET_MS, IDLE_MS, SPEECH_TOTAL_MS},
+                                  .embedding = {FIRST_PACKET_MS, IDLE_MS, EMBEDDING_TOTAL_MS}};
 }
 
 void nimi_settings_done(struct nimi_settings *settings) {

@@ -51,6 +51,10 @@ struct exchange *fake_new(struct loop *loop, const char *method, const char *pat
     return x;
 }
 
+void fake_room(struct exchange *x, size_t queue_bytes) {
+    x->out.max_bytes = queue_bytes;
+}
+
 static void forget(struct exchange *x) {
     for (size_t i = 0; i < x->field_count; i++) {
         free((char *)(uintptr_t)x->fields[i].name.at);

@@ -41,8 +41,9 @@ struct nimi_settings {
     bool allow_loopback; /* plain http to this machine */
     struct str version;  /* x-nimi-runtime-version */
     size_t message_max_bytes;
-    uint64_t stall_ms;             /* a peer that reads nothing is cut after this */
-    struct model_call_clocks text; /* 60 s, 30 s, 120 s */
+    uint64_t stall_ms; /* a peer that reads nothing is cut after this */
+    /* First word, silence, whole: 60 s and 30 s, and 120 s, 45 s, 20 s. */
+    struct model_call_clocks text, speech, embedding;
 };
 
 /* --- the runtime -------------------------------------------------------------------------- */

@@ -68,6 +68,21 @@ static void send_thinking(struct projection *projection, struct str piece) {
     send_delta(projection, &delta, NULL);
 }
 
+static void send_audio(struct projection *projection, struct str type, struct str piece) {
+    const struct nimi_artifact_stream_delta audio = {.chunk = piece, .mime_type = type};
+    const struct nimi_scenario_stream_delta delta = {
+        .which_delta = NIMI_SCENARIO_STREAM_DELTA_ARTIFACT, .artifact = &audio};
+    const struct nimi_stream_frame frame = {.audio_chunk = piece};
+    send_delta(projection, &delta, projection->call->brief ? NULL : &frame);
+}
+
+static void send_usage(struct projection *projection) {
+    send_event(projection, &(struct nimi_stream_scenario_event){
+                               .event_type = NIMI_STREAM_EVENT_USAGE,
+                               .which_payload = NIMI_STREAM_SCENARIO_EVENT_USAGE,
+                               .usage = &projection->usage});
+}
+
 typedef void send_fn(struct projection *projection, struct str piece);
 
 static void gather(struct projection *projection, struct pieces *pieces, struct str text,
@@ -155,6 +170,10 @@ void projection_send(struct projection *projection, const struct event *event) {
     case EVENT_THINKING:
         if (projection->shows_thinking)
             gather(projection, &projection->thinking, event->thinking.text, send_thinking);
+        break;
+    case EVENT_AUDIO: send_audio(projection, event->audio.type, event->audio.bytes); break;
+    case EVENT_USAGE:
+        if (projection->tells_usage) send_usage(projection);
         break;
     case EVENT_DONE: send_completed(projection); break;
     case EVENT_FAILED:

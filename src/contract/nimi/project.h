@@ -1,14 +1,15 @@
-/* project: what happens in a model call, as StreamScenarioEvents.
+/* project: what happens in a model call, or in a speech, as StreamScenarioEvents.
  *
  *     started ─▶ STARTED                       text, thinking ─▶ gathered ─▶ DELTA ...
  *     done ─▶ the rest as DELTA, COMPLETED     failed, cancelled ─▶ the rest as DELTA, FAILED
+ *     audio ─▶ DELTA, one each                 usage ─▶ USAGE, for speech alone
  *
  * Every delta and the last event say the same a second time in `frame`, in the words done,
- * text_delta, usage, reason_code.
+ * text_delta, audio_chunk, usage, reason_code.
  *
  * Memory   owns the text it gathers.
  * Threads  the call's loop.
- * Source   contracts/nimi.md 1.4, 2.3, 6.1; checks.md C1 to C3, K21.
+ * Source   contracts/nimi.md 1.4, 2.3, 6.1; checks.md C1 to C4, K21.
  */
 #ifndef WEIR_CONTRACT_NIMI_PROJECT_H
 #define WEIR_CONTRACT_NIMI_PROJECT_H
@@ -21,6 +22,7 @@ struct projection {
     struct str model; /* as it was asked for */
     int route;        /* RoutePolicy */
     bool shows_thinking;
+    bool tells_usage;  /* by an event of its own, too */
     uint64_t sequence; /* of the last event */
     struct pieces text, thinking;
     struct nimi_usage_stats usage; /* -1 where unknown */

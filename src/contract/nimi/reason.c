@@ -1,7 +1,7 @@
 #include "contract/nimi/reason.h"
 
 #include "provider/dialect.h"
-#include "run/model_call.h"
+#include "run/making.h"
 
 #include <stdlib.h>
 
@@ -189,11 +189,24 @@ static const struct {
     {STR_INIT(PROVIDER_BROKEN), NIMI_AI_STREAM_BROKEN},
     {STR_INIT(MODEL_CONTEXT), NIMI_AI_INPUT_INVALID},
     {STR_INIT(MODEL_REFUSED), NIMI_AI_CONTENT_FILTER_BLOCKED},
+    {STR_INIT(MAKING_UNUSABLE), NIMI_AI_OUTPUT_INVALID},
+    {STR_INIT("BUDGET"), NIMI_AI_PROVIDER_RATE_LIMITED},
 };
+
+/* One that speaks this contract's own words. */
+static int by_name(struct str said) {
+    for (size_t i = 2; i < ARRAY_LEN(reasons); i++) {
+        bool fails = reasons[i].code != ERR_NONE;
+        if (fails && str_equal(str_from(reasons[i].name), said)) return reasons[i].number;
+    }
+    return 0;
+}
 
 int reason_of_failure(struct str said, enum err_code code) {
     for (size_t i = 0; i < ARRAY_LEN(by_said); i++) {
         if (str_equal(by_said[i].said, said)) return by_said[i].reason;
     }
+    int named = by_name(said);
+    if (named) return named;
     return by_code[code] ? by_code[code] : NIMI_AI_STREAM_BROKEN;
 }

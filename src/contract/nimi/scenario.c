@@ -1,58 +1,49 @@
 #include "contract/nimi/scenario.h"
 
 #include "base/mem.h"
-#include "contract/nimi/admit.h"
-#include "contract/nimi/project.h"
-#include "contract/nimi/prompt.h"
-#include "stream/stream.h"
+#include "contract/nimi/work.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 #define TIMEOUT_MAX_MS 300000 /* what a request may ask for */
 
-struct work {
-    struct nimi_call *call;
-    struct engine *engine; /* a reference, from admission to the end */
-    struct arena *arena;   /* the prompt, until the model is asked */
-    struct prompt prompt;
-    struct admission admission;
-    struct str app, subject;
-    struct model_call_clocks clocks;
-    struct ticket *ticket;
-    struct timer wait; /* for a slot */
-    struct model_call *model;
-    struct stream *stream;
-    struct projection projection;
-    struct buf reply; /* unary: the text so far */
+/* Those that are asked by stream or at once; the others are jobs. */
+static const struct scenario_kind *const kinds[] = {
+    [NIMI_SCENARIO_TYPE_TEXT_GENERATE] = &scenario_text,
+    [NIMI_SCENARIO_TYPE_TEXT_EMBED] = &scenario_embedding,
+    [NIMI_SCENARIO_TYPE_SPEECH_SYNTHESIZE] = &scenario_speech,
 };
+
+/* --- the slot ----------------------------------------------------------------------------- */
+
+void work_release_slot(struct work *work) {
+    scheduler_release(work->ticket);
+    work->ticket = NULL;
+}
 
 /* --- ending ------------------------------------------------------------------------------- */
 
 /* Let go of everything that would still do something. */
 static void stop_work(struct work *work, struct str why) {
     timer_stop(&work->wait);
-    if (work->model) model_call_cancel(work->model, why);
-    scheduler_release(work->ticket);
-    work->ticket = NULL;
+    if (work->kind) work->kind->stop(work, why);
+    work_release_slot(work);
 }
 
 static void add_trailer(struct work *work) {
     char digits[24];
     struct buf text = {.at = digits, .room = sizeof(digits), .max_bytes = sizeof(digits)};
-    if (!work->ticket) return;
-    buf_append_u64(&text, ticket_waited_ms(work->ticket));
+    if (!work->granted) return;
+    buf_append_u64(&text, work->waited_ms);
     rpc_trailer(work->call->rpc, STR("x-nimi-queue-wait-ms"), buf_str(&text));
 }
 
-static void reply_whole(struct work *work, const struct event *last) {
-    const struct nimi_text_generate_output text = {.text = buf_str(&work->reply)};
-    const struct nimi_scenario_output output = {
-        .which_output = NIMI_SCENARIO_OUTPUT_TEXT_GENERATE, .text_generate = &text};
-    struct str model = last->done.model.len ? last->done.model : work->projection.model;
+void work_reply(struct work *work, const struct nimi_scenario_output *output,
+                struct str model) {
     nimi_reply(
         work->call, &nimi_execute_scenario_response_table,
-        &(struct nimi_execute_scenario_response){.output = &output,
+        &(struct nimi_execute_scenario_response){.output = output,
                                                  .finish_reason = work->projection.finish,
                                                  .usage = &work->projection.usage,
                                                  .route_decision = work->projection.route,
@@ -84,7 +75,8 @@ static void on_ended(struct close_ending ending, enum close_cause cause,
         if (ending.status != ERR_NONE) {
             end_status(work, ending.status, last);
         } else if (is_unary(work)) {
-            reply_whole(work, last);
+            struct str model = last->done.model;
+            work->kind->reply(work, model.len ? model : work->projection.model);
         } else {
             nimi_end(work->call, ERR_NONE, STR_EMPTY);
         }
@@ -128,27 +120,10 @@ static const struct stream_wire wire = {
 
 /* --- asking ------------------------------------------------------------------------------- */
 
-/* It asks as the first agent: a script's scenes, and budgets, know nobody else. */
-static bool ask(struct work *work, struct err *e) {
-    const struct nimi_desk *desk = work->call->desk;
-    work->prompt.request.agent = work->engine->agents[0].slug;
-    struct model_call_options options = {.host = desk->host,
-                                         .engine = work->engine,
-                                         .provider = work->admission.connector->provider,
-                                         .request = &work->prompt.request,
-                                         .workspace = work->app,
-                                         .user = work->subject,
-                                         .text = work->prompt.asked,
-                                         .contract = STR("nimi"),
-                                         .asked_ms = work->call->opened_ms,
-                                         .clocks = work->clocks};
-    return model_call_start(&options, &work->model, e);
-}
-
-static bool follow(struct work *work, struct err *e) {
+static bool follow(struct work *work, struct journal *journal, struct err *e) {
     struct nimi_call *call = work->call;
     struct stream_options options = {.loop = rpc_loop(call->rpc),
-                                     .journal = model_call_journal(work->model),
+                                     .journal = journal,
                                      .mode = call->row->ends,
                                      .paces = true,
                                      .stall_ms = call->desk->settings->stall_ms,
@@ -161,15 +136,16 @@ static bool follow(struct work *work, struct err *e) {
 static void start(struct work *work) {
     struct err e;
     struct fault fault;
+    struct journal *journal;
     timer_stop(&work->wait);
-    if (!ask(work, &e) || !follow(work, &e)) {
+    work->granted = true;
+    work->waited_ms = ticket_waited_ms(work->ticket);
+    if (!work->kind->ask(work, &journal, &e) || !follow(work, journal, &e)) {
         stop_work(work, STR("the call could not be followed"));
         fault_set_code(&fault, NIMI_AI_PROVIDER_RATE_LIMITED, e.code, "%s", e.text);
         nimi_refuse(work->call, &fault);
         return;
     }
-    arena_free(work->arena);
-    work->arena = NULL;
     if (!is_unary(work)) rpc_establish(work->call->rpc);
 }
 
@@ -230,8 +206,10 @@ static void on_cancelled(enum close_cause why, void *ctx) {
 static void on_closed(void *ctx) {
     struct work *work = ctx;
     assert(!work->ticket && !timer_waits(&work->wait));
+    assert(!work->making);
     stream_free(work->stream);
     model_call_unref(work->model);
+    feed_free(work->feed);
     projection_done(&work->projection);
     buf_done(&work->reply);
     arena_free(work->arena);
@@ -250,33 +228,28 @@ static uint64_t at_most(uint64_t limit_ms, uint64_t total_ms) {
     return limit_ms < total_ms ? limit_ms : total_ms;
 }
 
-static struct model_call_clocks clocks_for(const struct nimi_settings *settings,
-                                           const struct nimi_scenario_request_head *head) {
-    struct model_call_clocks clocks = settings->text;
+static void set_clocks(struct work *work, const struct nimi_scenario_request_head *head) {
+    const char *settings = (const char *)work->call->desk->settings;
+    struct model_call_clocks *clocks = &work->clocks;
+    memcpy(clocks, settings + work->kind->clocks_at, sizeof(*clocks));
     if (head->timeout_ms > 0)
-        clocks.total_ms = at_most((uint64_t)head->timeout_ms, TIMEOUT_MAX_MS);
-    clocks.first_ms = at_most(clocks.first_ms, clocks.total_ms);
-    clocks.idle_ms = at_most(clocks.idle_ms, clocks.total_ms);
-    return clocks;
+        clocks->total_ms = at_most((uint64_t)head->timeout_ms, TIMEOUT_MAX_MS);
+    clocks->first_ms = at_most(clocks->first_ms, clocks->total_ms);
+    clocks->idle_ms = at_most(clocks->idle_ms, clocks->total_ms);
+    if (is_unary(work)) clocks->first_ms = clocks->idle_ms = clocks->total_ms;
 }
 
 static bool prepare(struct work *work, const struct scenario *asked, struct fault *fault) {
-    const struct nimi_text_generate_scenario_spec *spec = asked->spec->text_generate;
+    struct rpc_call *rpc = work->call->rpc;
     const struct nimi_scenario_request_head *head = asked->head;
     struct str subject = head->subject_user_id.len ? head->subject_user_id : STR("anonymous");
-    if (!prompt_build(spec, work->admission.model, work->arena, &work->prompt, fault))
-        return false;
-    if (!arena_str(work->arena, head->app_id, &work->app) ||
-        !arena_str(work->arena, subject, &work->subject))
-        return fault_set(fault, NIMI_AI_INPUT_INVALID, "the request is too large");
-    work->app = rpc_keep(work->call->rpc, work->app);
-    work->projection.model = rpc_keep(work->call->rpc, work->admission.model);
+    work->kind = kinds[asked->scenario_type];
+    work->app = rpc_keep(rpc, head->app_id);
+    work->subject = rpc_keep(rpc, subject);
+    work->projection.model = rpc_keep(rpc, work->admission.model);
     work->projection.route = work->admission.route;
-    work->projection.shows_thinking =
-        spec->reasoning && spec->reasoning->trace_mode == NIMI_REASONING_TRACE_MODE_SEPARATE;
-    work->clocks = clocks_for(work->call->desk->settings, head);
-    if (is_unary(work)) work->clocks.first_ms = work->clocks.idle_ms = work->clocks.total_ms;
-    return true;
+    set_clocks(work, head);
+    return work->kind->prepare(work, asked, fault);
 }
 
 static void begin(struct nimi_call *call, const struct scenario *asked, enum admit_by by) {

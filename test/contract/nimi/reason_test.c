@@ -24,12 +24,38 @@ static void rows_rise_and_are_found_again(void **state) {
     assert_int_equal(reason_get(104)->number, 0); /* reserved */
 }
 
+/* 6.1 "In-stream error": our providers' reasons, the contract's own names, then the codes. */
 static void every_failure_has_a_reason(void **state) {
     (void)state;
-    assert_int_equal(reason_of_failure(STR(PROVIDER_AUTH), ERR_UNAUTHENTICATED),
-                     NIMI_AI_PROVIDER_AUTH_FAILED);
-    assert_int_equal(reason_of_failure(STR_EMPTY, ERR_DEADLINE_EXCEEDED),
-                     NIMI_AI_PROVIDER_TIMEOUT);
+    static const struct {
+        const char *said;
+        enum err_code code;
+        int reason;
+    } rows[] = {
+        {PROVIDER_AUTH, ERR_UNAUTHENTICATED, NIMI_AI_PROVIDER_AUTH_FAILED},
+        {PROVIDER_UNREACHABLE, ERR_UNAVAILABLE, NIMI_AI_PROVIDER_UNAVAILABLE},
+        {PROVIDER_TIMEOUT, ERR_DEADLINE_EXCEEDED, NIMI_AI_PROVIDER_TIMEOUT},
+        {PROVIDER_RATE_LIMITED, ERR_RESOURCE_EXHAUSTED, NIMI_AI_PROVIDER_RATE_LIMITED},
+        {PROVIDER_QUOTA, ERR_RESOURCE_EXHAUSTED, NIMI_AI_PROVIDER_RATE_LIMITED},
+        {PROVIDER_ERROR, ERR_UNAVAILABLE, NIMI_AI_PROVIDER_INTERNAL},
+        {PROVIDER_BROKEN, ERR_UNAVAILABLE, NIMI_AI_STREAM_BROKEN},
+        {PROVIDER_REJECTED, ERR_NOT_FOUND, NIMI_AI_MODEL_NOT_FOUND},
+        {PROVIDER_REJECTED, ERR_INVALID_ARGUMENT, NIMI_AI_INPUT_INVALID},
+        {MODEL_REFUSED, ERR_PERMISSION_DENIED, NIMI_AI_CONTENT_FILTER_BLOCKED},
+        {"OUTPUT_INVALID", ERR_INTERNAL, NIMI_AI_OUTPUT_INVALID},
+        {"BUDGET", ERR_RESOURCE_EXHAUSTED, NIMI_AI_PROVIDER_RATE_LIMITED},
+        {"AI_MODEL_NOT_READY", ERR_UNAVAILABLE, NIMI_AI_MODEL_NOT_READY},
+        {"AI_FINISH_LENGTH", ERR_UNAVAILABLE, NIMI_AI_PROVIDER_UNAVAILABLE}, /* no failure */
+        {"", ERR_INVALID_ARGUMENT, NIMI_AI_INPUT_INVALID},
+        {"", ERR_NOT_FOUND, NIMI_AI_MODEL_NOT_FOUND},
+        {"", ERR_DEADLINE_EXCEEDED, NIMI_AI_PROVIDER_TIMEOUT},
+        {"", ERR_UNAVAILABLE, NIMI_AI_PROVIDER_UNAVAILABLE},
+        {"", ERR_RESOURCE_EXHAUSTED, NIMI_AI_STREAM_BROKEN},
+        {"", ERR_INTERNAL, NIMI_AI_STREAM_BROKEN},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+        assert_int_equal(reason_of_failure(str_from(rows[i].said), rows[i].code),
+                         rows[i].reason);
     for (int code = ERR_CANCELLED; code < ERR_CODE_COUNT; code++)
         assert_true(reason_of_failure(STR("?"), (enum err_code)code) > 1);
 }

@@ -1,80 +1,11 @@
 /* StreamScenario on a fake clock: how it starts, how long it waits, how it ends. */
-#include "contract/nimi/nimi.h"
+#include "fixture.h"
 
-#include "base/mem.h"
-#include "fake/exchange_fake.h"
+#include "fake/exchange_fake.h" /* named here: the build links them */
+#include "fake/media_fake.h"
 #include "fake/provider_fake.h"
-#include "helper/assert_str.h"
-#include "proto/nimi.pb.h"
-#include "run/session.h"
-#include "wire/grpc.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-static struct loop *loop;
-static struct provider *model;
-static struct agent agent;
-static struct engine engine;
-static struct run_host host;
-static struct nimi_runtime *runtime;
-static struct nimi_connector connector;
-static struct nimi_settings settings;
-static struct nimi_desk desk;
-static struct rpc_service services[NIMI_SERVICES];
-static struct rpc_site *site;
-
-static int setup(void **state) {
-    (void)state;
-    static const struct scheduler_limits slots = {8, 2, 4};
-    loop = loop_new_fake();
-    model = fake_provider_new();
-    agent = (struct agent){.slug = STR("manager"), .provider = model};
-    engine = (struct engine){.agents = &agent,
-                             .agent_count = 1,
-                             .sessions = session_table_new(NULL),
-                             .limits = run_limits_default,
-                             .refs = 1};
-    run_host_init(&host, &engine, loop, NULL);
-    runtime = nimi_runtime_new(&slots);
-    nimi_runtime_move(runtime, LIFE_STARTING, "starting");
-    nimi_runtime_move(runtime, LIFE_READY, "ready");
-    connector = (struct nimi_connector){.id = STR("local"),
-                                        .provider = model,
-                                        .local = true,
-                                        .enabled = true,
-                                        .has_credential = true};
-    settings = (struct nimi_settings){.connectors = &connector,
-                                      .connector_count = 1,
-                                      .version = STR("0.1.0"),
-                                      .message_max_bytes = 4 * MIB,
-                                      .stall_ms = 30000,
-                                      .text = {60000, 30000, 120000}};
-    nimi_desk_init(&desk, &settings, &host, runtime);
-    nimi_services(&desk, services);
-    site = rpc_site_new(loop, services, NIMI_SERVICES);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    fake_settle(loop);
-    rpc_site_free(site);
-    nimi_desk_done(&desk);
-    nimi_runtime_free(runtime);
-    run_host_done(&host);
-    assert_int_equal(engine.refs, 1); /* no call keeps it */
-    session_table_free(engine.sessions);
-    provider_free(model);
-    loop_free(loop);
-    return 0;
-}
-
-static void serve(struct exchange *exchange, void *ctx) {
-    rpc_serve(ctx, exchange);
-}
-
-static void send_request(struct exchange *x, int reasoning) {
+static struct exchange *ask_with(int reasoning) {
     const struct nimi_chat_message words = {.role = STR("user"), .content = STR("hi")};
     const struct nimi_reasoning_config shown = {.mode = NIMI_REASONING_MODE_ON,
                                                 .trace_mode = reasoning};
@@ -87,93 +18,14 @@ static void send_request(struct exchange *x, int reasoning) {
                                                     .route_policy = NIMI_ROUTE_POLICY_LOCAL};
     const struct nimi_stream_scenario_request request = {
         .head = &head, .scenario_type = NIMI_SCENARIO_TYPE_TEXT_GENERATE, .spec = &spec};
-    struct buf body;
-    buf_init(&body, 8 * KIB);
-    size_t begin = grpc_begin_message(&body);
-    pb_encode(&nimi_stream_scenario_request_table, &request, &body);
-    grpc_end_message(&body, begin);
-    fake_body(x, buf_str(&body));
-    fake_body_end(x);
-    buf_done(&body);
-    fake_settle(loop);
-}
-
-static struct exchange *ask_with(int reasoning) {
-    struct exchange *x =
-        fake_new(loop, "POST", "/nimi.runtime.v1.RuntimeAiService/StreamScenario");
-    fake_field(x, "content-type", "application/grpc");
-    fake_field(x, "x-nimi-protocol-version", "1.0.0");
-    fake_field(x, "x-nimi-participant-protocol-version", "1.0.0");
-    fake_field(x, "x-nimi-participant-id", "demo.app");
-    fake_field(x, "x-nimi-domain", "runtime.rpc");
+    struct exchange *x = open_call("StreamScenario");
     fake_start(x, serve, site);
-    send_request(x, reasoning);
+    send_message(x, &nimi_stream_scenario_request_table, &request);
     return x;
 }
 
 static struct exchange *ask(void) {
     return ask_with(NIMI_REASONING_TRACE_MODE_HIDE);
-}
-
-static void put_event(struct buf *out, const struct nimi_stream_scenario_event *event) {
-    const struct nimi_stream_frame *frame = event->frame;
-    switch (event->which_payload) {
-    case NIMI_STREAM_SCENARIO_EVENT_STARTED:
-        assert_null(frame);
-        buf_printf(out, "started(" STR_FMT ") ", STR_ARG(event->started->model_resolved));
-        break;
-    case NIMI_STREAM_SCENARIO_EVENT_DELTA:
-        if (event->delta->which_delta == NIMI_SCENARIO_STREAM_DELTA_TEXT) {
-            assert_false(frame->done);
-            assert_true(frame->text_delta.len > 0);
-            assert_true(str_equal(frame->text_delta, event->delta->text->text));
-            buf_printf(out, "text(" STR_FMT ") ", STR_ARG(frame->text_delta));
-        } else {
-            assert_null(frame);
-            buf_printf(out, "thought(" STR_FMT ") ", STR_ARG(event->delta->reasoning->text));
-        }
-        break;
-    default:
-        assert_true(frame->done);
-        buf_printf(out, "%s(%d %lld/%lld) ",
-                   event->which_payload == NIMI_STREAM_SCENARIO_EVENT_COMPLETED ? "completed"
-                                                                                : "failed",
-                   frame->reason_code, (long long)frame->usage->input_tokens,
-                   (long long)frame->usage->output_tokens);
-    }
-}
-
-/* Everything that got out, as words: the events, then the status. */
-static void assert_heard(const struct exchange *x, const char *expected) {
-    struct buf heard;
-    uint64_t sequence = 0;
-    buf_init(&heard, 64 * KIB);
-    struct str rest = fake_sent(x);
-    while (rest.len >= 5) {
-        const unsigned char *at = (const unsigned char *)rest.at;
-        size_t len = (size_t)at[1] << 24 | (size_t)at[2] << 16 | (size_t)at[3] << 8 | at[4];
-        struct arena *arena = arena_new(64 * KIB);
-        struct nimi_stream_scenario_event event;
-        struct err e;
-        assert_true(pb_decode(&nimi_stream_scenario_event_table,
-                              str_head(str_skip(rest, 5), len), arena, &event, &e));
-        assert_int_equal(event.sequence, ++sequence);
-        assert_int_equal(event.trace_id.len, 26);
-        put_event(&heard, &event);
-        arena_free(arena);
-        rest = str_skip(rest, 5 + len);
-    }
-    struct str status = fake_value(fake_trailers(x), "grpc-status");
-    if (status.at) buf_printf(&heard, "=" STR_FMT, STR_ARG(status));
-    assert_str(buf_str(&heard), expected);
-    buf_done(&heard);
-}
-
-static void finish(struct exchange *x, const char *expected) {
-    fake_settle(loop);
-    assert_heard(x, expected);
-    assert_true(fake_closed(x));
-    fake_free(x);
 }
 
 /* C1 */

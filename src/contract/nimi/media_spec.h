@@ -1,0 +1,34 @@
+/* media_spec: what a spec asks of a media, as its request.
+ *
+ * Everything that cannot be had is refused here, before anything is promised: numbers outside
+ * the protocol's limits, voices that there are not, options that no media of ours has, and what
+ * this media says it cannot (media_check).
+ *
+ * Memory   a request borrows from the spec, until media_spec_keep() copies it.
+ * Threads  the call's loop.
+ * Source   contracts/nimi.md 1.3, 6.2 "limits".
+ */
+#ifndef WEIR_CONTRACT_NIMI_MEDIA_SPEC_H
+#define WEIR_CONTRACT_NIMI_MEDIA_SPEC_H
+
+#include "base/arena.h"
+#include "contract/nimi/fault.h"
+#include "provider/media.h"
+
+/* errors  AI_MEDIA_SPEC_INVALID a number outside its limits; AI_VOICE_INPUT_INVALID,
+ *         AI_VOICE_ASSET_NOT_FOUND the voice; AI_MEDIA_OPTION_UNSUPPORTED the rest */
+MUST_CHECK bool media_spec_speech(const struct nimi_speech_synthesize_scenario_spec *spec,
+                                  struct media *media, struct str model,
+                                  struct media_request *ret, struct fault *fault);
+
+/* errors  AI_MEDIA_OPTION_UNSUPPORTED what this media cannot */
+MUST_CHECK bool media_spec_embedding(const struct nimi_text_embed_scenario_spec *spec,
+                                     struct media *media, struct str model,
+                                     struct media_request *ret, struct fault *fault);
+
+/* Copy all that `request` borrows.
+ * errors  AI_INPUT_INVALID it is longer than the arena may hold */
+MUST_CHECK bool media_spec_keep(struct media_request *request, struct arena *arena,
+                                struct fault *fault);
+
+#endif

@@ -1,0 +1,166 @@
+/* Speech and vectors: a media answers whole. What it made is fed into a journal of the call's
+ * own, in which the stream reads it like a model's words; the record of what was asked and
+ * what it cost is the making's (run/making.h). */
+#include "contract/nimi/media_spec.h"
+#include "contract/nimi/work.h"
+
+#include <stddef.h>
+
+/* --- the answer --------------------------------------------------------------------------- */
+
+static void end_failed(struct work *work, const struct err *why, struct str reason) {
+    work->making = NULL;
+    work_release_slot(work);
+    feed_append(work->feed, &(struct event){.kind = EVENT_FAILED,
+                                            .failed = {why->code, reason, err_text(why)}});
+}
+
+/* What came cannot be kept or sent: nobody is asked on. */
+static void give_up(struct work *work, const struct err *why) {
+    making_cancel(work->making, err_text(why));
+    end_failed(work, why, STR(MAKING_UNUSABLE));
+}
+
+static void end_well(struct work *work) {
+    feed_append(work->feed, &(struct event){.kind = EVENT_USAGE, .usage = work->usage});
+    feed_append(work->feed,
+                &(struct event){.kind = EVENT_DONE, .done = {work->made_by, STR_EMPTY}});
+}
+
+/* All that was made is on its way to the reader. */
+static void on_empty(void *ctx) {
+    struct work *work = ctx;
+    if (work->made) end_well(work);
+}
+
+static void on_artifact(const struct media_artifact *artifact, void *ctx) {
+    struct work *work = ctx;
+    struct err e;
+    bool usable = artifact->bytes.len || err_set(&e, ERR_INTERNAL,
+                                                 "the provider made no sound but an address; "
+                                                 "ask for it as a job");
+    if (usable && feed_put(work->feed, artifact->content_type, artifact->bytes, &e)) return;
+    give_up(work, &e);
+}
+
+static void on_vector(size_t input, const double *values, size_t count, void *ctx) {
+    struct work *work = ctx;
+    struct err e;
+    double *kept = arena_alloc(work->arena, count * sizeof(double));
+    if (!kept) {
+        err_set(&e, ERR_RESOURCE_EXHAUSTED,
+                "the vectors are longer than a call may hold; ask for fewer at once");
+        give_up(work, &e);
+        return;
+    }
+    memcpy(kept, values, count * sizeof(double));
+    work->vectors[input] = (struct nimi_embedding_vector){kept, count};
+}
+
+static void on_usage(const struct event_usage *usage, void *ctx) {
+    struct work *work = ctx;
+    work->usage = *usage;
+    work->usage.model = STR_EMPTY; /* lent; the record has it */
+}
+
+static void on_done(struct str model, void *ctx) {
+    struct work *work = ctx;
+    work->making = NULL;
+    work->made = true;
+    work->made_by = rpc_keep(work->call->rpc, model);
+    work_release_slot(work);
+    if (feed_is_empty(work->feed)) end_well(work);
+}
+
+static void on_failed(const struct err *why, struct str reason, void *ctx) {
+    end_failed(ctx, why, reason);
+}
+
+static const struct media_sink sink = {
+    .on_artifact = on_artifact,
+    .on_vector = on_vector,
+    .on_usage = on_usage,
+    .on_done = on_done,
+    .on_failed = on_failed,
+};
+
+/* --- asking ------------------------------------------------------------------------------- */
+
+static bool ask_for(struct work *work, struct str text, struct journal **ret_journal,
+                    struct err *e) {
+    struct run_host *host = work->call->desk->host;
+    struct making_options options = {.host = host,
+                                     .engine = work->engine,
+                                     .media = work->admission.connector->media,
+                                     .request = &work->request,
+                                     .record = MAKING_RECORDED,
+                                     .workspace = work->app,
+                                     .user = work->subject,
+                                     .text = text,
+                                     .contract = STR("nimi"),
+                                     .asked_ms = work->call->opened_ms,
+                                     .clocks = work->clocks,
+                                     .sink = &sink,
+                                     .ctx = work};
+    work->feed =
+        feed_new(&(struct feed_options){.loop = host->loop,
+                                        .pace_max_bytes = work->engine->limits.pace_max_bytes,
+                                        .put_max_bytes = MEDIA_ARTIFACT_MAX_BYTES,
+                                        .on_empty = on_empty,
+                                        .ctx = work});
+    *ret_journal = feed_journal(work->feed);
+    feed_append(work->feed, &(struct event){.kind = EVENT_STARTED});
+    return making_start(&options, &work->making, e);
+}
+
+static void stop(struct work *work, struct str why) {
+    if (work->making) making_cancel(work->making, why);
+    work->making = NULL;
+}
+
+/* --- speech ------------------------------------------------------------------------------- */
+
+static bool prepare_speech(struct work *work, const struct scenario *asked,
+                           struct fault *fault) {
+    work->projection.tells_usage = true;
+    return media_spec_speech(asked->spec->speech_synthesize, work->admission.connector->media,
+                             work->admission.model, &work->request, fault) &&
+           media_spec_keep(&work->request, work->arena, fault);
+}
+
+static bool ask_speech(struct work *work, struct journal **ret_journal, struct err *e) {
+    return ask_for(work, work->request.text, ret_journal, e);
+}
+
+const struct scenario_kind scenario_speech = {offsetof(struct nimi_settings, speech),
+                                              prepare_speech, ask_speech, stop, NULL};
+
+/* --- vectors ------------------------------------------------------------------------------ */
+
+static bool prepare_embedding(struct work *work, const struct scenario *asked,
+                              struct fault *fault) {
+    const struct nimi_text_embed_scenario_spec *spec = asked->spec->text_embed;
+    work->vectors = arena_alloc(work->arena, spec->inputs_count * sizeof(*work->vectors));
+    if (!work->vectors)
+        return fault_set(fault, NIMI_AI_INPUT_INVALID,
+                         "there are more inputs than a call may hold; ask for fewer at once");
+    return media_spec_embedding(spec, work->admission.connector->media, work->admission.model,
+                                &work->request, fault) &&
+           media_spec_keep(&work->request, work->arena, fault);
+}
+
+static bool ask_embedding(struct work *work, struct journal **ret_journal, struct err *e) {
+    return ask_for(work, work->request.inputs[0], ret_journal, e);
+}
+
+static void reply_embedding(struct work *work, struct str model) {
+    const struct nimi_text_embed_output vectors = {work->vectors, work->request.input_count};
+    work_reply(work,
+               &(struct nimi_scenario_output){.which_output = NIMI_SCENARIO_OUTPUT_TEXT_EMBED,
+                                              .text_embed = &vectors},
+               model);
+}
+
+const struct scenario_kind scenario_embedding = {offsetof(struct nimi_settings, embedding),
+                                                 prepare_embedding, ask_embedding, stop,
+                                                 reply_embedding};
