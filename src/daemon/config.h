@@ -80,6 +80,7 @@ struct config {
     } http;
     struct {
         bool allow_loopback; /* plain http to a provider on this machine */
+        uint64_t probe_ms;   /* between two probes of a provider; 0: none */
     } nimi;
     struct {
         struct str name, version, framework; /* as /health reports them */

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "contract/nimi/probe.h"
 #include "daemon/edition.h"
 #include "daemon/notify.h"
 #include "daemon/ports.h"
@@ -34,6 +35,7 @@ struct daemon {
     struct ledger *ledger;
     struct store *store;
     struct nimi_runtime *nimi; /* NULL: nobody listens for it */
+    struct prober *prober;     /* while it serves */
     struct server *server;
     struct server_limits http_limits, grpc_limits;
     struct worker *workers;
@@ -118,6 +120,11 @@ static void order_serving(struct worker *worker, struct edition *edition) {
     worker_serving(worker);
 }
 
+static void order_health(struct worker *worker, struct edition *edition) {
+    (void)edition;
+    worker_health(worker);
+}
+
 static void order_stopping(struct worker *worker, struct edition *edition) {
     (void)edition;
     worker_stopping(worker);
@@ -151,6 +158,7 @@ static void take_edition(struct daemon *daemon, struct edition *edition) {
     config_log(edition->config);
     store_keep_keys(daemon->store, edition->config->limits.idempotency_ms);
     tell_workers(daemon, order_use);
+    if (daemon->prober) prober_use(daemon->prober, &daemon->edition->nimi);
     log_info("the configuration was read again; new turns follow it");
 }
 
@@ -251,6 +259,8 @@ static void on_cut(void *ctx) {
 /* One that never was ready has nothing to stop. */
 static void stop_nimi(struct daemon *daemon) {
     if (!daemon->nimi) return;
+    prober_free(daemon->prober);
+    daemon->prober = NULL;
     bool started = nimi_runtime_state(daemon->nimi) != LIFE_STARTING;
     nimi_runtime_move(daemon->nimi, started ? LIFE_STOPPING : LIFE_STOPPED, "stopping");
 }
@@ -307,6 +317,21 @@ static void fail(struct daemon *daemon, const struct err *why) {
     if (daemon->phase != PHASE_STOPPING) stop(daemon, 0);
 }
 
+static void on_health(void *ctx) {
+    tell_workers(ctx, order_health);
+}
+
+static void serve_nimi(struct daemon *daemon) {
+    if (!daemon->nimi) return;
+    nimi_runtime_move(daemon->nimi, LIFE_READY, "ready");
+    daemon->prober = prober_start(&(struct prober_options){.loop = home(daemon),
+                                                           .pool = daemon->pool,
+                                                           .runtime = daemon->nimi,
+                                                           .settings = &daemon->edition->nimi,
+                                                           .changed = on_health,
+                                                           .ctx = daemon});
+}
+
 static void on_recovered(const struct recovered *found, const struct err *failed, void *ctx) {
     struct daemon *daemon = ctx;
     struct err e;
@@ -330,7 +355,7 @@ static void on_recovered(const struct recovered *found, const struct err *failed
         return;
     }
     daemon->phase = PHASE_SERVING;
-    if (daemon->nimi) nimi_runtime_move(daemon->nimi, LIFE_READY, "ready");
+    serve_nimi(daemon);
     tell_workers(daemon, order_serving);
     if (daemon->options->on_ready) daemon->options->on_ready(daemon, daemon->options->ctx);
     notify_ready(daemon->edition->engine.agent_count);

@@ -4,6 +4,7 @@
 #include "daemon/daemon.h"
 #include "proto/health.pb.h"
 #include "proto/nimi.pb.h"
+#include "provider/dialect.h"
 #include "provider/media_local.h"
 
 #include <stdlib.h>
@@ -60,7 +61,12 @@ void nimi_share_use(struct nimi_share *share, const struct nimi_settings *settin
 
 void nimi_share_serving(struct nimi_share *share) {
     nimi_desk_serving(&share->desk);
-    health_set_all(share->health, HEALTH_SERVING);
+    nimi_share_health(share);
+}
+
+void nimi_share_health(struct nimi_share *share) {
+    bool ready = nimi_runtime_state(share->desk.runtime) == LIFE_READY;
+    health_set_all(share->health, ready ? HEALTH_SERVING : HEALTH_NOT_SERVING);
 }
 
 /* What only reads is still let in: the lifecycle interceptor decides. */
@@ -82,6 +88,13 @@ static bool has_credential(const struct config_provider *provider) {
     return provider->key.len || provider->key_source.len || !provider->key_name.len;
 }
 
+/* Where it is reached; empty for one that is no server. */
+static struct str address_of(const struct config_provider *provider) {
+    const struct dialect *dialect = dialect_find(provider->kind);
+    if (provider->base_url.len || !dialect || !dialect->base_url) return provider->base_url;
+    return str_from(dialect->base_url);
+}
+
 static struct media *media_at(const struct team *team, size_t i) {
     return i < team->media_count ? team->media[i] : NULL; /* of a team that is only looked at */
 }
@@ -93,6 +106,7 @@ static struct nimi_connector connector_of(const struct config *config, size_t i,
                                        .media = media_at(team, i),
                                        .owner = from->owner,
                                        .endpoint = STR_EMPTY,
+                                       .probe_url = STR_EMPTY,
                                        .local = from->local,
                                        .enabled = from->enabled,
                                        .has_credential = true,
@@ -101,6 +115,7 @@ static struct nimi_connector connector_of(const struct config *config, size_t i,
     if (from->builtin) return connector;
     connector.provider = team->providers[from->provider - config->providers];
     connector.endpoint = from->provider->base_url;
+    connector.probe_url = address_of(from->provider);
     connector.has_credential = has_credential(from->provider);
     return connector;
 }
@@ -145,6 +160,7 @@ void nimi_settings_init(struct nimi_settings *ret, const struct config *config,
                                   .version = STR(WEIR_VERSION),
                                   .message_max_bytes = config->limits.message_bytes,
                                   .stall_ms = config->limits.write_stall_ms,
+                                  .probe_ms = config->nimi.probe_ms,
                                   .text = {FIRST_PACKET_MS, IDLE_MS, TEXT_TOTAL_MS},
                                   .speech = {FIRST_PACKET_MS, IDLE_MS, SPEECH_TOTAL_MS},
                                   .embedding = {FIRST_PACKET_MS, IDLE_MS, EMBEDDING_TOTAL_MS}};

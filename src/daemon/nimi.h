@@ -42,6 +42,9 @@ void nimi_share_free(struct nimi_share *share); /* NULL is fine */
 
 void nimi_share_use(struct nimi_share *share, const struct nimi_settings *settings);
 void nimi_share_serving(struct nimi_share *share);
+
+/* gRPC health says SERVING while the runtime is READY: after each change of that. */
+void nimi_share_health(struct nimi_share *share);
 void nimi_share_stopping(struct nimi_share *share);
 void nimi_share_cut(struct nimi_share *share);
 

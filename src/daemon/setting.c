@@ -110,6 +110,8 @@ const struct setting settings[] = {
     {NULL, "nimi.allow_loopback_provider_endpoint", "nimi-allow-loopback", {"WEIR_NIMI_ALLOW_LOOPBACK"},
      SETTING_BOOL, AT(nimi.allow_loopback), "false", NULL,
      "let connectors ask providers on this machine over plain http", NULL, LIVE},
+    {NULL, "nimi.probe_interval", "nimi-probe-interval", {"WEIR_NIMI_PROBE_INTERVAL"}, SETTING_DURATION, AT(nimi.probe_ms),
+     "8s", NULL, "how often the providers of connectors are asked whether they are there; 0 = never", NULL, LIVE},
     {NULL, "converse.lenient", "lenient", {"WEIR_LENIENT"}, SETTING_BOOL, AT(converse.lenient),
      "false", NULL, "fall back where a request lacks an agent, a session or ids, as upstream does", NULL, LIVE},
     {NULL, "converse.errors_as_text", "errors-as-text", {"WEIR_ERRORS_AS_TEXT"}, SETTING_BOOL,

@@ -148,6 +148,10 @@ void worker_serving(struct worker *worker) {
     if (worker->nimi) nimi_share_serving(worker->nimi);
 }
 
+void worker_health(struct worker *worker) {
+    if (worker->nimi) nimi_share_health(worker->nimi);
+}
+
 void worker_stopping(struct worker *worker) {
     worker->runtime.loaded = worker->api.loaded = false;
     health_set_all(worker->health, HEALTH_NOT_SERVING);

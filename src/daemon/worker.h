@@ -71,6 +71,7 @@ void worker_done(struct worker *worker);
 void worker_use(struct worker *worker, struct edition *edition);
 
 void worker_serving(struct worker *worker); /* probes hear SERVING */
+void worker_health(struct worker *worker); /* Nimi's runtime may be DEGRADED, or not any more */
 void worker_stopping(struct worker *worker);
 
 /* The time to end by themselves is over: pre-empt what still runs. */

@@ -11,7 +11,7 @@
 /* One look at the runtime. */
 struct sample {
     enum lifecycle state;
-    const char *why;
+    char why[NIMI_WHY_BYTES];
     size_t queue_depth, inference_jobs;
     int64_t cpu_milli, memory_bytes; /* CPU since the start; what is resident now */
     int64_t unix_ms;
@@ -42,19 +42,23 @@ static int64_t memory_bytes(void) {
 static struct sample take_sample(const struct nimi_desk *desk) {
     struct occupancy slots =
         scheduler_occupancy(nimi_runtime_scheduler(desk->runtime), STR_EMPTY);
-    return (struct sample){.state = nimi_runtime_state(desk->runtime),
-                           .why = nimi_runtime_why(desk->runtime),
-                           .queue_depth = slots.waiting,
-                           .inference_jobs = slots.global_used,
-                           .cpu_milli = cpu_milli(),
-                           .memory_bytes = memory_bytes(),
-                           .unix_ms = clock_unix_ms()};
+    struct sample now = {.queue_depth = slots.waiting,
+                         .inference_jobs = slots.global_used,
+                         .cpu_milli = cpu_milli(),
+                         .memory_bytes = memory_bytes(),
+                         .unix_ms = clock_unix_ms()};
+    now.state = nimi_runtime_why(desk->runtime, now.why);
+    return now;
+}
+
+static struct google_timestamp timestamp_of(int64_t unix_ms) {
+    return (struct google_timestamp){.seconds = unix_ms / 1000,
+                                     .nanos = (int32_t)(unix_ms % 1000) * 1000000};
 }
 
 void health_get(struct nimi_call *call, const void *request, struct arena *arena) {
     struct sample now = take_sample(call->desk);
-    const struct google_timestamp at = {.seconds = now.unix_ms / 1000,
-                                        .nanos = (int32_t)(now.unix_ms % 1000) * 1000000};
+    const struct google_timestamp at = timestamp_of(now.unix_ms);
     (void)request, (void)arena;
     nimi_reply(call, &nimi_get_runtime_health_response_table,
                &(struct nimi_get_runtime_health_response){
@@ -65,6 +69,28 @@ void health_get(struct nimi_call *call, const void *request, struct arena *arena
                    .cpu_milli = now.cpu_milli,
                    .memory_bytes = now.memory_bytes,
                    .sampled_at = &at});
+}
+
+void health_list_providers(struct nimi_call *call, const void *request, struct arena *arena) {
+    struct nimi_probed probed[NIMI_PROBED_MAX];
+    struct google_timestamp changed[NIMI_PROBED_MAX], checked[NIMI_PROBED_MAX];
+    struct nimi_ai_provider_health_snapshot snapshots[NIMI_PROBED_MAX];
+    size_t count = nimi_runtime_providers(call->desk->runtime, probed);
+    (void)request, (void)arena;
+    for (size_t i = 0; i < count; i++) {
+        changed[i] = timestamp_of(probed[i].changed_ms);
+        checked[i] = timestamp_of(probed[i].checked_ms);
+        snapshots[i] = (struct nimi_ai_provider_health_snapshot){
+            .provider_name = str_from(probed[i].name),
+            .state = nimi_probe_state_name(probed[i].state),
+            .reason = str_from(probed[i].reason),
+            .consecutive_failures = probed[i].failures,
+            .last_changed_at = probed[i].changed_ms ? &changed[i] : NULL,
+            .last_checked_at = probed[i].checked_ms ? &checked[i] : NULL};
+    }
+    nimi_reply(call, &nimi_list_ai_provider_health_response_table,
+               &(struct nimi_list_ai_provider_health_response){.providers = snapshots,
+                                                               .providers_count = count});
 }
 
 /* --- HTTP --------------------------------------------------------------------------------- */
@@ -105,10 +131,29 @@ static void readyz(struct route_call *call, void *ctx) {
     buf_done(&body);
 }
 
+static void write_provider(struct json_writer *json, const struct nimi_probed *probed) {
+    json_open_object(json);
+    json_member_str(json, "name", str_from(probed->name));
+    json_member_str(json, "state", nimi_probe_state_name(probed->state));
+    json_member_str(json, "reason", str_from(probed->reason));
+    json_member_i64(json, "consecutive_failures", probed->failures);
+    if (probed->changed_ms) member_time(json, "last_changed_at", probed->changed_ms);
+    if (probed->checked_ms) member_time(json, "last_checked_at", probed->checked_ms);
+    json_close(json);
+}
+
+static void write_providers(struct json_writer *json, struct nimi_runtime *runtime) {
+    struct nimi_probed probed[NIMI_PROBED_MAX];
+    size_t count = nimi_runtime_providers(runtime, probed);
+    json_member_array(json, "ai_providers");
+    for (size_t i = 0; i < count; i++) write_provider(json, &probed[i]);
+    json_close(json);
+}
+
 static void runtime_health(struct route_call *call, void *ctx) {
     struct sample now = take_sample(ctx);
     struct buf body;
-    buf_init(&body, 4 * KIB);
+    buf_init(&body, 64 * KIB);
     struct json_writer json = json_writer(&body);
     json_open_object(&json);
     json_member_str(&json, "status", lifecycle_name(now.state));
@@ -121,8 +166,7 @@ static void runtime_health(struct route_call *call, void *ctx) {
     json_member_i64(&json, "memory_bytes", now.memory_bytes);
     json_member_u64(&json, "vram_bytes", 0);
     member_time(&json, "sampled_at", now.unix_ms);
-    json_member_array(&json, "ai_providers"); /* none is probed by this version */
-    json_close(&json);
+    write_providers(&json, ((struct nimi_desk *)ctx)->runtime);
     json_close(&json);
     reply(call, status_of(&now), &body);
     buf_done(&body);

@@ -13,6 +13,6 @@
 
 #include "contract/nimi/call.h"
 
-nimi_begin_fn health_get;
+nimi_begin_fn health_get, health_list_providers;
 
 #endif

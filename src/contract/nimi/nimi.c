@@ -10,24 +10,32 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* --- the runtime -------------------------------------------------------------------------- */
 
 struct nimi_runtime {
-    pthread_mutex_t lock; /* of state and why */
+    pthread_mutex_t lock; /* of what follows, up to `probed_count` */
     enum lifecycle state;
-    const char *why;
+    char why[NIMI_WHY_BYTES];
+    struct nimi_probed probed[NIMI_PROBED_MAX];
+    size_t probed_count;
     struct scheduler *scheduler, *slots;
     struct replies *replies;
 };
+
+static void set_why(struct nimi_runtime *runtime, const char *why) {
+    snprintf(runtime->why, sizeof(runtime->why), "%s", why);
+}
 
 struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits) {
     static const struct scheduler_limits uploads = {RECEIVE_SLOTS, RECEIVE_SLOTS_PER_APP,
                                                     RECEIVE_QUEUE_MAX};
     struct nimi_runtime *runtime = MEM_NEW(struct nimi_runtime);
     runtime->state = LIFE_STOPPED;
-    runtime->why = "not started";
+    set_why(runtime, "not started");
     runtime->scheduler = scheduler_new(limits);
     runtime->slots = scheduler_new(&uploads);
     runtime->replies = replies_new(REPLIES_MAX, REPLIES_MAX_BYTES);
@@ -47,7 +55,7 @@ void nimi_runtime_free(struct nimi_runtime *runtime) {
 void nimi_runtime_move(struct nimi_runtime *runtime, enum lifecycle next, const char *why) {
     pthread_mutex_lock(&runtime->lock);
     lifecycle_move(&runtime->state, next);
-    runtime->why = why;
+    set_why(runtime, why);
     pthread_mutex_unlock(&runtime->lock);
 }
 
@@ -58,11 +66,50 @@ enum lifecycle nimi_runtime_state(struct nimi_runtime *runtime) {
     return state;
 }
 
-const char *nimi_runtime_why(struct nimi_runtime *runtime) {
+enum lifecycle nimi_runtime_why(struct nimi_runtime *runtime, char ret_why[NIMI_WHY_BYTES]) {
     pthread_mutex_lock(&runtime->lock);
-    const char *why = runtime->why;
+    enum lifecycle state = runtime->state;
+    memcpy(ret_why, runtime->why, NIMI_WHY_BYTES);
     pthread_mutex_unlock(&runtime->lock);
-    return why;
+    return state;
+}
+
+struct str nimi_probe_state_name(enum nimi_probe_state state) {
+    static const struct str names[] = {
+        [NIMI_PROBE_UNKNOWN] = STR_INIT("unknown"),
+        [NIMI_PROBE_HEALTHY] = STR_INIT("healthy"),
+        [NIMI_PROBE_UNHEALTHY] = STR_INIT("unhealthy"),
+    };
+    return names[state];
+}
+
+bool nimi_runtime_probed(struct nimi_runtime *runtime, const struct nimi_probed *probed,
+                         size_t count, bool all_down) {
+    assert(count <= NIMI_PROBED_MAX && (count || !all_down));
+    pthread_mutex_lock(&runtime->lock);
+    enum lifecycle before = runtime->state;
+    runtime->probed_count = count;
+    if (count) memcpy(runtime->probed, probed, count * sizeof(*probed));
+    if (all_down && before == LIFE_READY) {
+        lifecycle_move(&runtime->state, LIFE_DEGRADED);
+        snprintf(runtime->why, sizeof(runtime->why), "ai-provider:%s unavailable",
+                 probed[0].name);
+    } else if (!all_down && before == LIFE_DEGRADED) {
+        lifecycle_move(&runtime->state, LIFE_READY);
+        set_why(runtime, "ready");
+    }
+    bool moved = runtime->state != before;
+    pthread_mutex_unlock(&runtime->lock);
+    return moved;
+}
+
+size_t nimi_runtime_providers(struct nimi_runtime *runtime,
+                              struct nimi_probed ret[NIMI_PROBED_MAX]) {
+    pthread_mutex_lock(&runtime->lock);
+    size_t count = runtime->probed_count;
+    memcpy(ret, runtime->probed, count * sizeof(*ret));
+    pthread_mutex_unlock(&runtime->lock);
+    return count;
 }
 
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime) {
@@ -196,6 +243,8 @@ static const struct nimi_row ai_rows[] = {
 static const struct nimi_row audit_rows[] = {
     {ROW(AUDIT, "GetRuntimeHealth"), RPC_UNARY, CLOSE_SINGLE, NIMI_READS,
      &nimi_get_runtime_health_request_table, health_get},
+    {ROW(AUDIT, "ListAIProviderHealth"), RPC_UNARY, CLOSE_SINGLE, NIMI_READS,
+     &nimi_list_ai_provider_health_request_table, health_list_providers},
 };
 
 static const struct {

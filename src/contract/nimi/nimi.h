@@ -28,6 +28,7 @@ struct nimi_connector {
     struct media *media;       /* NULL: neither speech nor pictures, transcripts, vectors */
     struct str owner;          /* subject that may use it; empty: everybody */
     struct str endpoint;       /* its base URL, or empty: the vendor's own */
+    struct str probe_url;      /* the same with the vendor's own; empty: nobody to probe */
     bool local;                /* serves the LOCAL route, by the names of its models */
     bool enabled;
     bool has_credential;      /* it needs none, or has it */
@@ -42,6 +43,7 @@ struct nimi_settings {
     struct str version;  /* x-nimi-runtime-version */
     size_t message_max_bytes;
     uint64_t stall_ms; /* a peer that reads nothing is cut after this */
+    uint64_t probe_ms; /* between two probes of a provider; 0: none */
     /* First word, silence, whole: 60 s and 30 s, and 120 s, 45 s, 20 s. */
     struct model_call_clocks text, speech, embedding;
 };
@@ -53,10 +55,37 @@ struct nimi_runtime;
 struct nimi_runtime *nimi_runtime_new(const struct scheduler_limits *limits);
 void nimi_runtime_free(struct nimi_runtime *runtime); /* NULL is fine */
 
-/* `why` is a constant, shown as the reason of this state. */
+#define NIMI_WHY_BYTES 128
+
+/* `why` is shown as the reason of this state, up to NIMI_WHY_BYTES. */
 void nimi_runtime_move(struct nimi_runtime *runtime, enum lifecycle next, const char *why);
 enum lifecycle nimi_runtime_state(struct nimi_runtime *runtime);
-const char *nimi_runtime_why(struct nimi_runtime *runtime);
+enum lifecycle nimi_runtime_why(struct nimi_runtime *runtime, char ret_why[NIMI_WHY_BYTES]);
+
+#define NIMI_PROBED_MAX 32
+#define NIMI_PROBED_NAME_BYTES 64
+
+enum nimi_probe_state { NIMI_PROBE_UNKNOWN, NIMI_PROBE_HEALTHY, NIMI_PROBE_UNHEALTHY };
+
+/* What is known of a provider (probe.h). Times are Unix milliseconds, 0: never. */
+struct nimi_probed {
+    char name[NIMI_PROBED_NAME_BYTES];
+    enum nimi_probe_state state;
+    char reason[160]; /* of an unhealthy one */
+    int32_t failures; /* in a row */
+    int64_t changed_ms, checked_ms;
+};
+
+struct str nimi_probe_state_name(enum nimi_probe_state state); /* "healthy" */
+
+/* Publish what was found. With `all_down` a READY runtime becomes DEGRADED because of the first
+ * of them, without it one that is so READY again. Whether it did. */
+bool nimi_runtime_probed(struct nimi_runtime *runtime, const struct nimi_probed *probed,
+                         size_t count, bool all_down);
+
+/* What was published last. Returns how many. */
+size_t nimi_runtime_providers(struct nimi_runtime *runtime,
+                              struct nimi_probed ret[NIMI_PROBED_MAX]);
 
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime);
 struct scheduler *nimi_runtime_slots(struct nimi_runtime *runtime); /* of uploads */

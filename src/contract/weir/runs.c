@@ -240,7 +240,7 @@ static void list_go_on(struct list_call *list) {
 
 static void list_loaded(struct store_load *load, const struct err *failed, void *ctx) {
     struct list_call *list = ctx;
-    (void)load;
+    (void)load; /* it is list->load */
     list->loading = false;
     if (!list->call) {
         list_free(list);
