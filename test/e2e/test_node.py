@@ -10,13 +10,38 @@ import pytest
 FOLDER = pathlib.Path(__file__).parent / "node"
 
 
-@pytest.mark.weir(script="test/e2e/scripts/quick.yaml")
-@pytest.mark.parametrize("script", sorted(p.name for p in FOLDER.glob("*.test.js")))
+# What a file's daemon has beside the quick script.
+OPTIONS = {
+    "nimi.test.js": {
+        "script": "test/e2e/scripts/nimi.yaml",
+        "env": {"HOUSE_KEY": "key"},
+        "config": """
+providers:
+  - {name: far, kind: openai, base_url: "https://far.example/v1", key_env: NO_SUCH_KEY}
+  - {name: near, kind: openai, base_url: "http://127.0.0.1:9/v1", key_env: HOUSE_KEY}
+connectors:
+  - {id: mine, provider: scripted, owner: anna}
+  - {id: off, provider: scripted, enabled: false}
+  - {id: near, provider: scripted, local: true, models: [m]}
+  - {id: keyless, provider: far}
+  - {id: plain, provider: near}
+""",
+    },
+}
+
+
+def case(script):
+    options = {"script": "test/e2e/scripts/quick.yaml", **OPTIONS.get(script, {})}
+    return pytest.param(script, marks=pytest.mark.weir(**options))
+
+
+@pytest.mark.parametrize("script", [case(p.name) for p in sorted(FOLDER.glob("*.test.js"))])
 def test_a_node_client_agrees(weir, mint, script):
     environment = {
         **os.environ,
         "WEIR_TARGET": weir.target,
         "WEIR_URL": weir.url,
+        "WEIR_NIMI": f"127.0.0.1:{weir.ports['nimi_grpc']}",
         "WEIR_TOKEN": mint(),
         "WEIR_PROTO": str(harness.ROOT / "proto"),
     }
