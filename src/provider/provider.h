@@ -73,7 +73,8 @@ struct provider_sink {
     void (*on_usage)(const struct event_usage *usage, void *ctx);
     /* Once at most, before on_done: the text of a MESSAGE_OPAQUE for this reply. */
     void (*on_opaque)(struct str dialect, struct str bytes, void *ctx);
-    /* Something that whoever watches should know: "gpt-4o did not answer (...), asking ..." */
+    /* Something that whoever watches should know: "gpt-4o did not answer (...), asking ...".
+     * PROVIDER_CUT_NOTE comes before on_done where the reply ended at a limit of tokens. */
     void (*on_note)(struct str text, void *ctx);
     /* A question to a human that this reply ends with; tool may be empty. */
     void (*on_approval)(struct str call_id, struct str question, struct str tool,
@@ -82,6 +83,8 @@ struct provider_sink {
     /* reason: stable, for programs, as EVENT_FAILED has it. */
     void (*on_failed)(const struct err *why, struct str reason, void *ctx);
 };
+
+#define PROVIDER_CUT_NOTE "the reply was cut at its token limit"
 
 struct provider_call; /* each kind's own */
 struct provider;

@@ -127,8 +127,7 @@ static void settle(struct provider_call *call, enum reply_outcome outcome) {
     call->ended = true;
     call->outcome = outcome;
     if (outcome == REPLY_FAILED) failure_word(call->remote, &call->failure);
-    if (outcome == REPLY_CUT)
-        gate_sink.on_note(STR("the reply was cut at its token limit"), &call->gate);
+    if (outcome == REPLY_CUT) gate_sink.on_note(STR(PROVIDER_CUT_NOTE), &call->gate);
     bool now = call->state != REMOTE_OVER && !call->gate.closed && gate_is_empty(&call->gate);
     if (now) tell_ending(call);
 }

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "provider/dialect.h"
 #include "run/directory.h"
 #include "run/expense.h"
 #include "run/inner.h"
@@ -30,7 +31,8 @@ struct model_call {
     uint64_t begun_ms;
     struct tail text_tail, thinking_tail;
     struct expense expense;
-    bool usage_seen, wants_tool;
+    bool usage_seen, wants_tool, cut;
+    bool spoke;          /* some of its text is in the journal */
     uint64_t ending_seq; /* the terminal event; 0: not ending yet */
     int ending;          /* enum run_state that it means */
     struct task settle;  /* ends one whose journal is in memory */
@@ -77,6 +79,7 @@ static void append_usage(struct model_call *call, const struct event_usage *usag
     if (call->usage_seen) return;
     call->usage_seen = true;
     struct event event = {.kind = EVENT_USAGE, .usage = *usage};
+    event.usage.call_sequence = 0; /* there is only this one */
     expense_settle(&call->expense, &event.usage);
     append(call, &event);
 }
@@ -133,6 +136,7 @@ static void show(struct model_call *call, enum event_kind kind, struct str text)
         struct event event = {.kind = kind};
         if (kind == EVENT_TEXT) {
             event.text.text = part;
+            call->spoke = true;
         } else {
             event.thinking.text = part;
         }
@@ -210,8 +214,23 @@ static void on_opaque(struct str dialect, struct str bytes, void *ctx) {
 }
 
 static void on_note(struct str text, void *ctx) {
+    struct model_call *call = ctx;
+    if (str_equal(text, STR(PROVIDER_CUT_NOTE))) call->cut = true;
     struct event event = {.kind = EVENT_STEP, .step = {.description = text}};
-    append(ctx, &event);
+    append(call, &event);
+}
+
+/* The reply ended; `how` is why, or empty: by itself. */
+static void end_reply(struct model_call *call, struct str model, struct str how) {
+    struct event_usage unknown = USAGE_UNKNOWN;
+    unknown.model = model;
+    append_usage(call, &unknown);
+    if (how.len) {
+        struct event finish = {.kind = EVENT_ITEM, .item = {STR(MODEL_CALL_FINISH), how}};
+        append(call, &finish);
+    }
+    struct event event = {.kind = EVENT_DONE, .done = {model, STR_EMPTY}};
+    end_with(call, RUN_DONE, &event);
 }
 
 static void on_done(struct str model, void *ctx) {
@@ -219,23 +238,22 @@ static void on_done(struct str model, void *ctx) {
     call->asked = NULL;
     flush_tails(call);
     if (call->ending_seq) return;
-    struct event_usage unknown = USAGE_UNKNOWN;
-    unknown.model = model;
-    append_usage(call, &unknown);
-    if (call->wants_tool) {
-        struct event finish = {.kind = EVENT_ITEM,
-                               .item = {STR(MODEL_CALL_FINISH), STR("tool_call")}};
-        append(call, &finish);
-    }
-    struct event event = {.kind = EVENT_DONE, .done = {model, STR_EMPTY}};
-    end_with(call, RUN_DONE, &event);
+    end_reply(call, model,
+              call->cut          ? STR("length")
+              : call->wants_tool ? STR("tool_call")
+                                 : STR_EMPTY);
 }
 
 static void on_failed(const struct err *why, struct str reason, void *ctx) {
     struct model_call *call = ctx;
     call->asked = NULL;
     flush_tails(call);
-    fail(call, why->code, reason, err_text(why));
+    if (call->ending_seq) return;
+    if (call->spoke && str_equal(reason, STR(MODEL_REFUSED))) {
+        end_reply(call, STR_EMPTY, STR("content_filter"));
+    } else {
+        fail(call, why->code, reason, err_text(why));
+    }
 }
 
 static const struct provider_sink sink = {

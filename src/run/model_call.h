@@ -25,7 +25,8 @@
 struct model_call;
 
 /* An EVENT_ITEM right before `done`: why the reply ended, where it was not by itself. Its bytes
- * are "tool_call". */
+ * are "tool_call", "length" (of tokens) or "content_filter" (whose first words were let pass; a
+ * reply without any has failed). */
 #define MODEL_CALL_FINISH "application/vnd.weir.finish"
 
 struct model_call_options {

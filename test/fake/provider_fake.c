@@ -163,6 +163,14 @@ bool fake_opaque(struct provider_call *call, const char *dialect, const char *by
     return leave(call);
 }
 
+bool fake_note(struct provider_call *call, const char *text) {
+    struct str lent = lend(str_from(text));
+    enter(call);
+    call->sink.on_note(lent, call->ctx);
+    take_back(lent);
+    return leave(call);
+}
+
 bool fake_usage(struct provider_call *call, int64_t prompt, int64_t completion) {
     struct event_usage usage = USAGE_UNKNOWN;
     usage.model = STR("fake-1");

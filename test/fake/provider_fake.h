@@ -30,6 +30,7 @@ bool fake_tool_call(struct provider_call *call, const char *id, const char *tool
                     const char *args);
 bool fake_approval(struct provider_call *call, const char *id, const char *question);
 bool fake_opaque(struct provider_call *call, const char *dialect, const char *bytes);
+bool fake_note(struct provider_call *call, const char *text);
 bool fake_usage(struct provider_call *call, int64_t prompt, int64_t completion);
 void fake_done(struct provider_call *call, const char *model);
 void fake_fail(struct provider_call *call, enum err_code code, const char *reason);

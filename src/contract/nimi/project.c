@@ -145,6 +145,23 @@ void projection_fault(const struct event *event, struct fault *ret) {
 
 /* --- events ------------------------------------------------------------------------------- */
 
+/* Why a reply ended that did not end by itself; none of these is a failure. */
+static const struct {
+    struct str how;
+    int reason;
+} finishes[] = {
+    {STR_INIT("tool_call"), NIMI_FINISH_REASON_TOOL_CALL},
+    {STR_INIT("length"), NIMI_FINISH_REASON_LENGTH},
+    {STR_INIT("content_filter"), NIMI_FINISH_REASON_CONTENT_FILTER},
+};
+
+static int finish_of(struct str how) {
+    for (size_t i = 0; i < ARRAY_LEN(finishes); i++) {
+        if (str_equal(finishes[i].how, how)) return finishes[i].reason;
+    }
+    return NIMI_FINISH_REASON_STOP;
+}
+
 void projection_note(struct projection *projection, const struct event *event) {
     if (event->kind == EVENT_USAGE) {
         projection->usage = (struct nimi_usage_stats){
@@ -154,7 +171,7 @@ void projection_note(struct projection *projection, const struct event *event) {
         };
     } else if (event->kind == EVENT_ITEM &&
                str_equal(event->item.type, STR(MODEL_CALL_FINISH))) {
-        projection->finish = NIMI_FINISH_REASON_TOOL_CALL;
+        projection->finish = finish_of(event->item.bytes);
     }
 }
 
