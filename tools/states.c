@@ -7,6 +7,7 @@
 #include "route/answer.h"
 #include "rpc/call.h"
 #include "run/run.h"
+#include "run/run_job.h"
 #include "stream/close.h"
 
 #include <stdio.h>
@@ -20,6 +21,7 @@
     }
 
 MACHINE(run)
+MACHINE(run_job)
 MACHINE(close)
 MACHINE(call)
 MACHINE(answer)
@@ -34,6 +36,8 @@ static const struct machine {
 } machines[] = {
     {"A run",            "src/run/run.c",      "One execution: a turn, a job.",
      RUN_STATE_COUNT,    run_moves,    run_name},
+    {"A job",            "src/run/run_job.c",  "Work that needs no caller, and outlives a process.",
+     RUN_JOB_STATE_COUNT, run_job_moves, run_job_name},
     {"A stream",         "src/stream/close.c", "One caller's view of a journal, and how it ends.",
      CLOSE_STATE_COUNT,  close_moves,  close_name},
     {"A gRPC call",      "src/rpc/call.c",     "From the headers to the last byte.",

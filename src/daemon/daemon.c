@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "contract/nimi/job_work.h"
 #include "contract/nimi/probe.h"
 #include "daemon/edition.h"
 #include "daemon/notify.h"
@@ -229,6 +230,7 @@ static void on_kept(void *ctx) {
 static void order_finish(struct worker *worker, struct edition *edition) {
     (void)edition;
     run_host_cancel(&worker->host, STR("the server stopped"));
+    if (worker->nimi) nimi_share_leave(worker->nimi);
     keeper_flush(worker->keeper, on_kept, worker);
 }
 
@@ -350,6 +352,11 @@ static void on_recovered(const struct recovered *found, const struct err *failed
                     found->effects_unknown);
     }
     if (found->waiting) log_info("%zu turns wait for a person's answer", found->waiting);
+    if (found->jobs) log_info("%zu jobs go on", found->jobs);
+    if (found->jobs_left) {
+        log_warning("%zu jobs wait for a process that serves them: set listen.nimi_grpc",
+                    found->jobs_left);
+    }
     if (!ports_write(daemon->config->ports_file, daemon->server, &e)) {
         fail(daemon, &e);
         return;
@@ -371,7 +378,10 @@ static void on_open(const struct err *failed, void *ctx) {
     if (failed) {
         fail(daemon, failed);
     } else {
-        recover_start(daemon->store, &daemon->workers[0].host, on_recovered, daemon);
+        struct worker *first = &daemon->workers[0];
+        struct recover_jobs jobs = {NULL, NULL};
+        if (first->nimi) jobs = (struct recover_jobs){job_work_take, &first->nimi->desk};
+        recover_start(daemon->store, &first->host, &jobs, on_recovered, daemon);
     }
 }
 

@@ -82,6 +82,10 @@ void nimi_share_cut(struct nimi_share *share) {
     route_site_cut(share->http);
 }
 
+void nimi_share_leave(struct nimi_share *share) {
+    nimi_desk_leave(&share->desk);
+}
+
 /* --- settings ----------------------------------------------------------------------------- */
 
 static bool has_credential(const struct config_provider *provider) {

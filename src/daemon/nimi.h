@@ -47,6 +47,7 @@ void nimi_share_serving(struct nimi_share *share);
 void nimi_share_health(struct nimi_share *share);
 void nimi_share_stopping(struct nimi_share *share);
 void nimi_share_cut(struct nimi_share *share);
+void nimi_share_leave(struct nimi_share *share); /* jobs are left for the next process */
 
 /* --- settings ----------------------------------------------------------------------------- */
 

@@ -27,12 +27,13 @@ struct journal {
     _Atomic uint64_t visible, durable;
 
     /* The disk. */
-    uint64_t gate;      /* first event that needs the disk and is not on it; 0: none */
-    uint64_t last_gate; /* and the last one */
-    uint64_t last_own;  /* the last event that must not stand in a shared row */
-    struct place kept;  /* behind what is on disk */
-    bool writing;       /* a write is on its way */
-    struct list link;   /* in the keeper's list of urgent or of dirty journals */
+    uint64_t gate;       /* first event that needs the disk and is not on it; 0: none */
+    uint64_t last_gate;  /* and the last one */
+    uint64_t asked_gate; /* the last one that is one by journal_gate() */
+    uint64_t last_own;   /* the last event that must not stand in a shared row */
+    struct place kept;   /* behind what is on disk */
+    bool writing;        /* a write is on its way */
+    struct list link;    /* in the keeper's list of urgent or of dirty journals */
 
     /* Readers on other loops join and leave under the lock; it guards `oldest` too. */
     pthread_mutex_t lock;

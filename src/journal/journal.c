@@ -140,6 +140,14 @@ void journal_hurry(struct journal *journal) {
     if (!journal->in_memory) keeper_note(journal->options.keeper, journal, true, 0);
 }
 
+void journal_gate(struct journal *journal) {
+    if (journal->in_memory) return;
+    assert(journal_visible(journal) < journal->appended);
+    if (!journal->gate) journal->gate = journal->appended;
+    journal->last_gate = journal->asked_gate = journal->appended;
+    keeper_note(journal->options.keeper, journal, true, 0);
+}
+
 /* --- publishing --------------------------------------------------------------------------- */
 
 static void ring(struct waker *waker);
@@ -227,6 +235,8 @@ static void walk_to(struct place *place, uint64_t seq) {
 /* The first event behind what is kept that needs the disk, or 0. */
 static uint64_t next_gate(const struct journal *journal) {
     if (journal->last_gate <= journal->kept.seq) return 0;
+    if (journal->asked_gate > journal->kept.seq)
+        return journal->kept.seq + 1; /* no kind tells */
     struct place place = journal->kept;
     for (;;) {
         while (place.offset == place.chunk->used) {
@@ -277,7 +287,7 @@ uint64_t journal_retract(struct journal *journal) {
     journal->appended = stays;
     journal->appended_bytes = end.chunk->first_byte + end.offset;
     journal->ended = false;
-    journal->gate = journal->last_gate = 0;
+    journal->gate = journal->last_gate = journal->asked_gate = 0;
     keeper_forget(journal->options.keeper, journal);
     journal->in_memory = true;
     publish_soon(journal);

@@ -62,6 +62,10 @@ uint64_t journal_append(struct journal *journal, const struct event *event);
  * waits for on_durable. */
 void journal_hurry(struct journal *journal);
 
+/* The event that was appended last, in this turn, is hidden until it is on the disk, with all
+ * that follows: as if it were of a kind that needs the disk. */
+void journal_gate(struct journal *journal);
+
 /* Drop what no reader has seen and stop waiting for the disk: what follows is visible at once
  * and not written. Returns the newest seq that stays. */
 uint64_t journal_retract(struct journal *journal);

@@ -24,6 +24,7 @@ struct order {
     uint64_t run;
     struct leaving leaving;
     struct str why;
+    char words[]; /* of `why` */
 };
 
 struct directory *directory_new(void) {
@@ -145,9 +146,12 @@ bool directory_leave(struct directory *directory, uint64_t run, struct leaving l
     struct stripe *stripe = lock_stripe(directory, run);
     const struct live *live = find(stripe, run);
     if (live) {
-        struct order *order = MEM_NEW(struct order);
-        *order =
-            (struct order){.directory = directory, .run = run, .leaving = leaving, .why = why};
+        struct order *order = mem_zero(1, sizeof(struct order) + why.len);
+        order->directory = directory;
+        order->run = run;
+        order->leaving = leaving;
+        order->why = str_of(order->words, why.len);
+        if (why.len) memcpy(order->words, why.at, why.len);
         loop_post(live->loop, &order->mail, obey, order);
     }
     pthread_mutex_unlock(&stripe->lock);

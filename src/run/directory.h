@@ -56,7 +56,7 @@ struct session_runs {
 void directory_of_session(struct directory *directory, struct str workspace, struct str user,
                           struct str session, struct session_runs *ret);
 
-/* Have a run left as `leaving` says, if it is alive. `why` is a constant. False: it is not. */
+/* Have a run left as `leaving` says, if it is alive. `why` is copied. False: it is not. */
 bool directory_leave(struct directory *directory, uint64_t run, struct leaving leaving,
                      struct str why);
 

@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "run/effect.h"
 #include "run/revive.h"
+#include "run/run_job.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 struct recovery {
     struct store *store;
     struct run_host *host;
+    struct recover_jobs jobs; /* take is NULL: nobody serves them */
     recovered_fn *done;
     void *ctx;
     struct recovered found;
@@ -115,6 +117,18 @@ static void write_interrupted(struct recovery *recovery) {
     store_write(recovery->store, write);
 }
 
+/* --- jobs --------------------------------------------------------------------------------- */
+
+static void take_job(struct recovery *recovery, uint64_t run, const struct store_load *load) {
+    const struct recover_jobs *jobs = &recovery->jobs;
+    if (jobs->take) {
+        jobs->take(run, load->sections, load->section_count, jobs->ctx);
+        recovery->found.jobs++;
+    } else {
+        recovery->found.jobs_left++;
+    }
+}
+
 /* --- one run after the other -------------------------------------------------------------- */
 
 static void look_at_next(struct recovery *recovery);
@@ -122,8 +136,12 @@ static void look_at_next(struct recovery *recovery);
 static void on_run(struct store_load *load, const struct err *failed, void *ctx) {
     struct recovery *recovery = ctx;
     const struct store_section *left = &recovery->unfinished.sections[recovery->next++];
-    bool waits = !failed && !load->more && revive_waits(load->sections, load->section_count);
-    if (waits && run_revive(recovery->host, left->run, load->sections, load->section_count)) {
+    bool whole = !failed && !load->more;
+    bool waits = whole && revive_waits(load->sections, load->section_count);
+    if (whole && run_job_is(load->sections, load->section_count)) {
+        take_job(recovery, left->run, load);
+    } else if (waits &&
+               run_revive(recovery->host, left->run, load->sections, load->section_count)) {
         recovery->found.waiting++;
     } else {
         add_interrupted(recovery, load, left->run, left->first_seq + 1);
@@ -157,9 +175,11 @@ static void on_unfinished(struct store_load *load, const struct err *failed, voi
     look_at_next(recovery);
 }
 
-void recover_start(struct store *store, struct run_host *host, recovered_fn *done, void *ctx) {
+void recover_start(struct store *store, struct run_host *host, const struct recover_jobs *jobs,
+                   recovered_fn *done, void *ctx) {
     struct recovery *recovery = MEM_NEW(struct recovery);
     *recovery = (struct recovery){.store = store, .host = host, .done = done, .ctx = ctx};
+    if (jobs) recovery->jobs = *jobs;
     recovery->unfinished = (struct store_load){.question = STORE_UNFINISHED,
                                                .max_bytes = SIZE_MAX,
                                                .home = host->loop,

@@ -1,6 +1,7 @@
 /* recover: take up what a dead process left behind.
  *
- * A run that waited for a human waits again; every other run that was not over is told to have
+ * A run that waited for a human waits again; a job goes on with whoever serves jobs, and
+ * without anybody who does it stays as it is; every other run that was not over is told to have
  * been interrupted.
  *
  * Memory   owns what it needs until `done`.
@@ -14,6 +15,8 @@
 
 struct recovered {
     size_t interrupted, waiting; /* runs */
+    size_t jobs;                 /* that go on */
+    size_t jobs_left;            /* that nobody here goes on with */
     size_t effects_unknown;      /* calls of theirs that were made and not answered */
 };
 
@@ -21,7 +24,16 @@ struct recovered {
  * taken up. */
 typedef void recovered_fn(const struct recovered *found, const struct err *failed, void *ctx);
 
-/* Runs that wait belong to `host` from now on. */
-void recover_start(struct store *store, struct run_host *host, recovered_fn *done, void *ctx);
+/* Who goes on with jobs: takes the sections of one, all that the store has, on the host's loop.
+ */
+struct recover_jobs {
+    void (*take)(uint64_t run, const struct store_section *sections, size_t count, void *ctx);
+    void *ctx;
+};
+
+/* Runs that wait belong to `host` from now on.
+ * jobs  NULL: jobs are left for a process that serves them */
+void recover_start(struct store *store, struct run_host *host, const struct recover_jobs *jobs,
+                   recovered_fn *done, void *ctx);
 
 #endif

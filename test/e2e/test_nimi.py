@@ -185,9 +185,6 @@ def test_an_app_has_two_slots_and_the_next_call_waits(weir):
 @QUICK
 def test_what_is_not_served_says_so(weir):
     client = nimi.Client(weir)
-    with pytest.raises(nimi.Refused) as refused:
-        client.ask(client.ai.SubmitScenarioJob, pb.SubmitScenarioJobRequest())
-    assert refused.value.code == grpc.StatusCode.UNIMPLEMENTED and "jobs" in refused.value.text
     speech = pb.StreamScenarioRequest(
         head=nimi.head(),
         scenario_type=pb.SCENARIO_TYPE_SPEECH_SYNTHESIZE,

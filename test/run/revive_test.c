@@ -52,7 +52,7 @@ static void on_recovered(const struct recovered *found, const struct err *failed
 
 static void recover(struct fixture *f, size_t waiting, size_t interrupted) {
     struct recovery_seen seen = {.f = f};
-    recover_start(f->store, &f->host, on_recovered, &seen);
+    recover_start(f->store, &f->host, NULL, on_recovered, &seen);
     turns(f);
     assert_int_equal(seen.times, 1);
     assert_false(seen.failed);
@@ -289,7 +289,7 @@ static void it_waits_on_when_it_was_not_yet_back_in_its_session(void **state) {
     ask_human(&f, "a1", "");
     end(&turn);
     restart(&f);
-    recover_start(f.store, &f.host, on_recovered, &seen);
+    recover_start(f.store, &f.host, NULL, on_recovered, &seen);
     while (!f.host.reviving_count) { /* answer what recovery asks, not what the session asks */
         if (fake_store_loads(f.store)) fake_store_answer(f.store, 0);
         loop_turn(f.loop);

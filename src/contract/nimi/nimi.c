@@ -4,6 +4,8 @@
 #include "contract/nimi/admit.h"
 #include "contract/nimi/call.h"
 #include "contract/nimi/health.h"
+#include "contract/nimi/job_work.h"
+#include "contract/nimi/jobs.h"
 #include "contract/nimi/receive.h"
 #include "contract/nimi/scenario.h"
 #include "contract/nimi/voices.h"
@@ -210,12 +212,6 @@ static void peek_scheduling(struct nimi_call *call, const void *request, struct 
                                                 .target_judgements_count = target_count});
 }
 
-static void not_yet(struct nimi_call *call, const void *request, struct arena *arena) {
-    (void)request, (void)arena;
-    nimi_end(call, ERR_UNIMPLEMENTED,
-             STR("this version has no jobs yet; ask with StreamScenario or ExecuteScenario"));
-}
-
 /* --- the table ---------------------------------------------------------------------------- */
 
 #define AI "nimi.runtime.v1.RuntimeAiService"
@@ -226,17 +222,17 @@ static void not_yet(struct nimi_call *call, const void *request, struct arena *a
  * who answers. */
 static const struct nimi_row ai_rows[] = {
     /* clang-format off */
-    {ROW(AI, "StreamScenario"),             RPC_SERVER_STREAM, CLOSE_DONE,     0,          &nimi_stream_scenario_request_table,         scenario_stream},
-    {ROW(AI, "ExecuteScenario"),            RPC_UNARY,         CLOSE_SINGLE,   NIMI_ONCE,  &nimi_execute_scenario_request_table,        scenario_execute},
-    {ROW(AI, "ListScenarioProfiles"),       RPC_UNARY,         CLOSE_SINGLE,   NIMI_READS, &nimi_list_scenario_profiles_request_table,  list_profiles},
-    {ROW(AI, "PeekScheduling"),             RPC_UNARY,         CLOSE_SINGLE,   0,          &nimi_peek_scheduling_request_table,         peek_scheduling},
-    {ROW(AI, "ListPresetVoices"),           RPC_UNARY,         CLOSE_SINGLE,   NIMI_READS, &nimi_list_preset_voices_request_table,      voices_list},
-    {ROW(AI, "SubmitScenarioJob"),          RPC_UNARY,         CLOSE_SINGLE,   0,          NULL,                                        not_yet},
-    {ROW(AI, "GetScenarioJob"),             RPC_UNARY,         CLOSE_SINGLE,   NIMI_READS, NULL,                                        not_yet},
-    {ROW(AI, "CancelScenarioJob"),          RPC_UNARY,         CLOSE_SINGLE,   0,          NULL,                                        not_yet},
-    {ROW(AI, "SubscribeScenarioJobEvents"), RPC_SERVER_STREAM, CLOSE_TERMINAL, NIMI_READS, NULL,                                        not_yet},
-    {ROW(AI, "GetScenarioArtifacts"),       RPC_UNARY,         CLOSE_SINGLE,   NIMI_READS, NULL,                                        not_yet},
-    {ROW(AI, "UploadArtifact"),             RPC_CLIENT_STREAM, CLOSE_SINGLE,   NIMI_BARE,  &nimi_upload_artifact_request_table,         receive_begin},
+    {ROW(AI, "StreamScenario"),              RPC_SERVER_STREAM, CLOSE_DONE,     0,          &nimi_stream_scenario_request_table,                scenario_stream},
+    {ROW(AI, "ExecuteScenario"),             RPC_UNARY,         CLOSE_SINGLE,   NIMI_ONCE,  &nimi_execute_scenario_request_table,               scenario_execute},
+    {ROW(AI, "ListScenarioProfiles"),        RPC_UNARY,         CLOSE_SINGLE,   NIMI_READS, &nimi_list_scenario_profiles_request_table,         list_profiles},
+    {ROW(AI, "PeekScheduling"),              RPC_UNARY,         CLOSE_SINGLE,   0,          &nimi_peek_scheduling_request_table,                peek_scheduling},
+    {ROW(AI, "ListPresetVoices"),            RPC_UNARY,         CLOSE_SINGLE,   NIMI_READS, &nimi_list_preset_voices_request_table,             voices_list},
+    {ROW(AI, "SubmitScenarioJob"),           RPC_UNARY,         CLOSE_SINGLE,   0,          &nimi_submit_scenario_job_request_table,            jobs_submit},
+    {ROW(AI, "GetScenarioJob"),              RPC_UNARY,         CLOSE_SINGLE,   NIMI_READS, &nimi_get_scenario_job_request_table,               jobs_get},
+    {ROW(AI, "CancelScenarioJob"),           RPC_UNARY,         CLOSE_SINGLE,   NIMI_ONCE,  &nimi_cancel_scenario_job_request_table,            jobs_cancel},
+    {ROW(AI, "SubscribeScenarioJobEvents"),  RPC_SERVER_STREAM, CLOSE_TERMINAL, NIMI_READS, &nimi_subscribe_scenario_job_events_request_table,  jobs_subscribe},
+    {ROW(AI, "GetScenarioArtifacts"),        RPC_UNARY,         CLOSE_SINGLE,   NIMI_READS, &nimi_get_scenario_artifacts_request_table,         jobs_artifacts},
+    {ROW(AI, "UploadArtifact"),              RPC_CLIENT_STREAM, CLOSE_SINGLE,   NIMI_BARE,  &nimi_upload_artifact_request_table,                receive_begin},
     /* clang-format on */
 };
 
@@ -306,6 +302,7 @@ void nimi_desk_init(struct nimi_desk *desk, const struct nimi_settings *settings
                                .runtime = runtime,
                                .methods = MEM_NEW(struct nimi_methods)};
     list_init(&desk->calls);
+    list_init(&desk->jobs);
     pruner_init(&desk->pruner, host->loop);
 }
 
@@ -317,9 +314,13 @@ void nimi_desk_stopping(struct nimi_desk *desk) {
     pruner_stop(&desk->pruner);
 }
 
+void nimi_desk_leave(struct nimi_desk *desk) {
+    job_work_leave_all(desk);
+}
+
 void nimi_desk_done(struct nimi_desk *desk) {
     if (!desk->methods) return;
-    assert(list_empty(&desk->calls));
+    assert(list_empty(&desk->calls) && list_empty(&desk->jobs));
     pruner_stop(&desk->pruner);
     free(desk->methods);
 }

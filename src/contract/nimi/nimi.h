@@ -104,6 +104,8 @@ struct nimi_desk {
     struct nimi_methods *methods;
     struct list calls; /* open ones */
     size_t call_count;
+    struct list jobs; /* at work: job_work.h */
+    size_t job_count;
     struct pruner pruner; /* of what was uploaded */
 };
 
@@ -115,6 +117,9 @@ void nimi_desk_done(struct nimi_desk *desk);
  * asked of it. */
 void nimi_desk_serving(struct nimi_desk *desk);
 void nimi_desk_stopping(struct nimi_desk *desk);
+
+/* The process ends, and so do all runs: its jobs are left for the next one. */
+void nimi_desk_leave(struct nimi_desk *desk);
 
 /* Fill NIMI_SERVICES services; `desk` is borrowed. */
 void nimi_services(struct nimi_desk *desk, struct rpc_service *ret);

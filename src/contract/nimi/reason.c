@@ -202,11 +202,31 @@ static int by_name(struct str said) {
     return 0;
 }
 
-int reason_of_failure(struct str said, enum err_code code) {
+static int of_said(struct str said) {
     for (size_t i = 0; i < ARRAY_LEN(by_said); i++) {
         if (str_equal(by_said[i].said, said)) return by_said[i].reason;
     }
-    int named = by_name(said);
-    if (named) return named;
+    return by_name(said);
+}
+
+int reason_of_failure(struct str said, enum err_code code) {
+    int reason = of_said(said);
+    if (reason) return reason;
     return by_code[code] ? by_code[code] : NIMI_AI_STREAM_BROKEN;
+}
+
+/* The column for jobs: all others are the provider's fault. */
+static const int job_by_code[ERR_CODE_COUNT] = {
+    [ERR_INVALID_ARGUMENT] = NIMI_AI_INPUT_INVALID,
+    [ERR_MALFORMED] = NIMI_AI_INPUT_INVALID,
+    [ERR_NOT_FOUND] = NIMI_AI_MODEL_NOT_FOUND,
+    [ERR_DEADLINE_EXCEEDED] = NIMI_AI_PROVIDER_TIMEOUT,
+    [ERR_RESOURCE_EXHAUSTED] = NIMI_AI_PROVIDER_RATE_LIMITED,
+    [ERR_FAILED_PRECONDITION] = NIMI_AI_ROUTE_UNSUPPORTED,
+};
+
+int reason_of_job_failure(struct str said, enum err_code code) {
+    int reason = of_said(said);
+    if (reason) return reason;
+    return job_by_code[code] ? job_by_code[code] : NIMI_AI_PROVIDER_UNAVAILABLE;
 }

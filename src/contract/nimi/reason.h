@@ -29,4 +29,7 @@ bool reason_next(size_t *cursor, const struct reason **ret);
 /* What a failure is called: `said` is the stable reason that a run or provider gave it. */
 int reason_of_failure(struct str said, enum err_code code);
 
+/* The same of a job: what has no reason of its own is the provider's fault. */
+int reason_of_job_failure(struct str said, enum err_code code);
+
 #endif

@@ -1,0 +1,301 @@
+"""nimi.runtime.v1 jobs (mode B) with Google's client: asked once, watched by anybody, kept."""
+import threading
+import time
+
+import grpc
+import nimi_client as nimi
+import pytest
+from nimi_client import common, pb
+
+QUICK = pytest.mark.weir(script="test/e2e/scripts/quick.yaml")
+SLOW = pytest.mark.weir(script="test/e2e/scripts/slow.yaml")
+
+SUBMITTED, QUEUED, RUNNING, COMPLETED, FAILED, CANCELED, TIMEOUT = range(1, 8)
+TERMINAL = {COMPLETED, FAILED, CANCELED, TIMEOUT}
+
+
+class Jobs(nimi.Client):
+    def submit(self, message="hello", metadata=None, **fields):
+        reply = self.ask(self.ai.SubmitScenarioJob, self.request(message, **fields), metadata)[0]
+        return reply.job
+
+    @staticmethod
+    def request(message="hello", key="", kind=pb.SCENARIO_TYPE_TEXT_GENERATE, spec=None, mode=3, **head):
+        return pb.SubmitScenarioJobRequest(
+            head=nimi.head(**head),
+            scenario_type=kind,
+            execution_mode=mode,
+            spec=spec or nimi.text_spec(message),
+            idempotency_key=key,
+        )
+
+    def get(self, job_id, metadata=None):
+        request = pb.GetScenarioJobRequest(job_id=job_id)
+        return self.ask(self.ai.GetScenarioJob, request, metadata)[0].job
+
+    def cancel(self, job_id, reason="", metadata=None):
+        request = pb.CancelScenarioJobRequest(job_id=job_id, reason=reason)
+        return self.ask(self.ai.CancelScenarioJob, request, metadata)[0].job
+
+    def result(self, job_id, metadata=None):
+        request = pb.GetScenarioArtifactsRequest(job_id=job_id)
+        return self.ask(self.ai.GetScenarioArtifacts, request, metadata)[0]
+
+    def open_events(self, job_id, metadata=None, timeout=nimi.PATIENCE):
+        request = pb.SubscribeScenarioJobEventsRequest(job_id=job_id)
+        return self.ai.SubscribeScenarioJobEvents(
+            request, metadata=metadata or self.metadata(), timeout=timeout
+        )
+
+    def events(self, job_id, metadata=None):
+        return nimi.Answer(self.open_events(job_id, metadata))
+
+
+def until(client, job_id, state, attempt=1):
+    """Its events up to the one that says that state (of the nth attempt)."""
+    call = client.open_events(job_id)
+    seen = []
+    for event in call:
+        seen.append(event)
+        if event.event_type == state and event.job.retry_count >= attempt - 1:
+            call.cancel()
+            return seen
+    raise AssertionError(f"it ended before that: {seen[-1]}")
+
+
+def until_running(client, job_id, attempt=1):
+    return until(client, job_id, RUNNING, attempt)
+
+
+def check_story(answer, last):
+    """What every subscriber may rely on."""
+    assert answer.code == grpc.StatusCode.OK, answer.error
+    types = [e.event_type for e in answer.events]
+    assert types[-1] == last and not TERMINAL & set(types[:-1]), types
+    assert types[0] == SUBMITTED
+    assert [e.sequence for e in answer.events] == list(range(1, len(types) + 1))
+    assert all(e.job.status == e.event_type for e in answer.events)
+    assert len({(e.job.job_id, e.trace_id, e.job.trace_id) for e in answer.events}) == 1
+    moments = [e.timestamp.ToNanoseconds() for e in answer.events]
+    assert moments == sorted(moments)
+    return types
+
+
+@QUICK
+def test_a_job_is_asked_for_watched_and_fetched(weir):
+    client = Jobs(weir)
+    job = client.submit("a question")
+    assert len(job.job_id) == 26 and len(job.trace_id) == 26
+    assert job.head.app_id == nimi.APP and job.head.model_id == "local/m"
+    assert job.scenario_type == pb.SCENARIO_TYPE_TEXT_GENERATE
+    assert job.execution_mode == pb.EXECUTION_MODE_ASYNC_JOB
+    assert job.route_decision == common.ROUTE_POLICY_LOCAL and job.model_resolved == "m"
+    assert job.reason_code == common.ACTION_EXECUTED and job.retry_count == 0
+
+    answer = client.events(job.job_id)
+    assert check_story(answer, COMPLETED) == [SUBMITTED, QUEUED, RUNNING, COMPLETED]
+    last = answer.events[-1].job
+    assert last.progress_percent == 100 and last.reason_code == common.ACTION_EXECUTED
+    assert (last.usage.input_tokens, last.usage.output_tokens) == (7, 11)
+    assert client.get(job.job_id) == last
+
+    result = client.result(job.job_id)
+    said = "You said: a question. Grüße, and that was all."
+    assert result.output.text_generate.text == said
+    assert result.job_id == job.job_id and not result.artifacts
+    with pytest.raises(nimi.Refused) as refused:
+        client.cancel(job.job_id)
+    assert refused.value.reason == "AI_MEDIA_JOB_NOT_CANCELLABLE"
+    assert refused.value.code == grpc.StatusCode.FAILED_PRECONDITION
+
+
+@SLOW
+def test_late_and_early_subscribers_hear_the_same_story(weir):
+    client = Jobs(weir)
+    job = client.submit("hello")
+    early = []
+    thread = threading.Thread(target=lambda: early.append(client.events(job.job_id)))
+    thread.start()
+    until_running(client, job.job_id)
+    joined = client.events(job.job_id)
+    thread.join()
+    late = client.events(job.job_id)
+    check_story(late, COMPLETED)
+    assert late.events == joined.events == early[0].events
+    assert client.get(job.job_id) == late.events[-1].job
+
+
+@SLOW
+def test_a_cancel_is_in_its_own_reply_and_stops_the_work(weir):
+    client = Jobs(weir)
+    job = client.submit("for ever")
+    until_running(client, job.job_id)
+    assert client.get(job.job_id).status == RUNNING
+    gone = client.cancel(job.job_id, "not needed any more")
+    assert gone.status == CANCELED and gone.reason_detail == "not needed any more"
+    assert gone.reason_code == common.ACTION_EXECUTED
+    answer = client.events(job.job_id)
+    check_story(answer, CANCELED)
+    assert answer.events[-1].job == gone == client.get(job.job_id)
+    peek = client.ask(client.ai.PeekScheduling, pb.PeekSchedulingRequest(app_id=nimi.APP))[0]
+    assert peek.occupancy.global_used == 0
+    with pytest.raises(nimi.Refused) as refused:
+        client.cancel(job.job_id)
+    assert refused.value.reason == "AI_MEDIA_JOB_NOT_CANCELLABLE"
+
+
+@SLOW
+def test_a_failure_is_the_jobs_and_says_why(weir):
+    client = Jobs(weir)
+    job = client.submit("fail")
+    answer = client.events(job.job_id)
+    check_story(answer, FAILED)
+    last = answer.events[-1].job
+    assert last.reason_code == common.AI_PROVIDER_UNAVAILABLE and last.reason_detail
+    assert last.reason_metadata["provider_message"] == last.reason_detail
+    assert not client.result(job.job_id).HasField("output")
+
+
+@SLOW
+def test_a_job_that_takes_too_long_times_out(weir):
+    client = Jobs(weir)
+    job = client.submit("for ever", timeout_ms=300)
+    answer = client.events(job.job_id)
+    check_story(answer, TIMEOUT)
+    assert answer.events[-1].job.reason_code == common.AI_PROVIDER_TIMEOUT
+
+
+@SLOW
+def test_jobs_wait_for_a_slot_of_their_app(weir):
+    client = Jobs(weir)
+    running = [client.submit("for ever").job_id for _ in range(2)]
+    for job_id in running:
+        until_running(client, job_id)
+    waiting = client.submit("quick").job_id
+    until(client, waiting, QUEUED)
+    assert client.get(waiting).status == QUEUED
+    client.cancel(running[0])
+    check_story(client.events(waiting), COMPLETED)
+    client.cancel(running[1])
+
+
+@QUICK
+def test_only_its_own_app_sees_a_job(weir):
+    client = Jobs(weir)
+    job_id = client.submit("mine", subject_user_id="anna").job_id
+    stranger = client.metadata(app_id="other.app")
+    nobody = client.metadata(app_id=None)
+    calls = [client.get, client.cancel, client.result]
+    for metadata in (stranger, nobody):
+        for call in calls:
+            with pytest.raises(nimi.Refused) as refused:
+                call(job_id, metadata=metadata)
+            assert refused.value.reason == "APP_SCOPE_FORBIDDEN"
+            assert refused.value.code == grpc.StatusCode.PERMISSION_DENIED
+        answer = client.events(job_id, metadata)
+        assert not answer.events and answer.error.reason == "APP_SCOPE_FORBIDDEN"
+    assert client.get(job_id).head.subject_user_id == "anna"
+
+
+@QUICK
+def test_an_id_that_is_no_jobs_is_not_found(weir):
+    client = Jobs(weir)
+    job_id = client.submit().job_id
+    check_story(client.events(job_id), COMPLETED)
+    other = job_id[:-1] + ("0" if job_id[-1] != "0" else "1")
+    turned = job_id[:13] + ("0" if job_id[13] != "0" else "1") + job_id[14:]
+    for wrong in (other, turned, "x", "0" * 26, "Z" * 26, "7" * 26, job_id.lower(), job_id + "0"):
+        for call in (client.get, client.cancel, client.result):
+            with pytest.raises(nimi.Refused) as refused:
+                call(wrong)
+            assert refused.value.reason == "AI_MEDIA_JOB_NOT_FOUND", wrong
+            assert refused.value.code == grpc.StatusCode.NOT_FOUND
+        assert client.events(wrong).error.reason == "AI_MEDIA_JOB_NOT_FOUND"
+    for call in (client.get, client.cancel, client.result):
+        with pytest.raises(nimi.Refused) as refused:
+            call(" ")
+        assert refused.value.reason == "PROTOCOL_ENVELOPE_INVALID"
+
+
+REFUSALS = [
+    ({"app_id": ""}, "AI_APP_ID_REQUIRED"),
+    ({"app_id": "other"}, "AI_APP_ID_CONFLICT"),
+    ({"model_id": " "}, "AI_MODEL_ID_REQUIRED"),
+    ({"model_id": "m" * 2000}, "PROTOCOL_ENVELOPE_INVALID"),
+    ({"mode": 1}, "AI_ROUTE_UNSUPPORTED"),
+    ({"mode": 2}, "AI_ROUTE_UNSUPPORTED"),
+    ({"message": None}, "AI_INPUT_INVALID"),
+    ({"kind": 4, "spec": pb.ScenarioSpec(video_generate={"prompt": "a cat"})}, "AI_MODALITY_NOT_SUPPORTED"),
+    ({"kind": 9, "spec": pb.ScenarioSpec(music_generate={"prompt": "a song"})}, "AI_MODALITY_NOT_SUPPORTED"),
+]
+
+
+@QUICK
+def test_what_nobody_offers_is_refused_before_there_is_a_job(weir):
+    client = Jobs(weir)
+    for fields, reason in REFUSALS:
+        with pytest.raises(nimi.Refused) as refused:
+            client.submit(**{"message": "hi", **fields})
+        assert refused.value.reason == reason, (fields, refused.value.text)
+
+
+# R-5
+@pytest.mark.parametrize("end", ["stop", "kill"])
+@SLOW
+def test_a_job_survives_a_restart(weir, end):
+    client = Jobs(weir)
+    done = client.submit("quick").job_id
+    check_story(client.events(done), COMPLETED)
+    before, result = client.get(done), client.result(done)
+    job_id = client.submit("hello").job_id
+    endless = client.submit("for ever").job_id
+    until_running(client, job_id)
+    until_running(client, endless)
+    getattr(weir, end)()
+    weir.start()
+    started = time.monotonic()
+
+    client = Jobs(weir)
+    assert client.get(done) == before
+    assert client.result(done).output == result.output
+    check_story(client.events(done), COMPLETED)
+    seen = until_running(client, endless, attempt=2)
+    assert time.monotonic() - started < 5
+    assert [e.event_type for e in seen][-3:] == [RUNNING, QUEUED, RUNNING]
+    assert client.get(endless).retry_count == 1
+    answer = client.events(job_id)
+    types = check_story(answer, COMPLETED)
+    assert types.count(RUNNING) == 2 and answer.events[-1].job.retry_count == 1
+    assert client.result(job_id).output.text_generate.text == "on " * 10
+    assert client.cancel(endless, "enough").status == CANCELED
+
+
+@SLOW
+def test_a_job_is_not_begun_for_ever(weir):
+    client = Jobs(weir)
+    job_id = client.submit("for ever").job_id
+    for attempt in range(1, 6):
+        until_running(Jobs(weir), job_id, attempt)
+        weir.kill()
+        weir.start()
+    client = Jobs(weir)
+    answer = client.events(job_id)
+    types = check_story(answer, FAILED)
+    assert types.count(RUNNING) == 5
+    assert answer.events[-1].job.reason_code == common.AI_PROVIDER_UNAVAILABLE
+    assert "5 times" in answer.events[-1].job.reason_detail
+
+
+@SLOW
+def test_stopping_cuts_subscribers_and_forges_nothing(weir):
+    client = Jobs(weir)
+    job_id = client.submit("for ever").job_id
+    until_running(client, job_id)
+    call = client.open_events(job_id)
+    assert next(call).event_type == SUBMITTED
+    weir.signal(15)
+    answer = nimi.Answer(call)
+    assert answer.code == grpc.StatusCode.CANCELLED
+    assert answer.error.text == "runtime shutting down"
+    assert not TERMINAL & {e.event_type for e in answer.events}
+    assert weir.wait() == 0
