@@ -13,7 +13,7 @@ static bool too_large(const struct yaml *node, struct err *e) {
 
 struct price_nodes {
     struct str model;
-    const struct yaml *from, *input, *output, *cached;
+    const struct yaml *from, *input, *output, *cached, *cache_write, *cache_write_hour;
 };
 
 static const struct yaml_field price_fields[] = {
@@ -22,6 +22,8 @@ static const struct yaml_field price_fields[] = {
     {"input", YAML_NODE, offsetof(struct price_nodes, input), true},
     {"output", YAML_NODE, offsetof(struct price_nodes, output), true},
     {"cached", YAML_NODE, offsetof(struct price_nodes, cached), false},
+    {"cache_write", YAML_NODE, offsetof(struct price_nodes, cache_write), false},
+    {"cache_write_hour", YAML_NODE, offsetof(struct price_nodes, cache_write_hour), false},
 };
 
 static unsigned two_digits(const char *at) {
@@ -71,7 +73,10 @@ static bool read_price(const struct yaml *node, struct price *ret, struct err *e
     struct str date;
     if (!yaml_fields(node, "a price", price_fields, ARRAY_LEN(price_fields), &nodes, e))
         return false;
-    *ret = (struct price){.model = nodes.model, .cached = TOKENS_UNKNOWN};
+    *ret = (struct price){.model = nodes.model,
+                          .cached = TOKENS_UNKNOWN,
+                          .cache_write = TOKENS_UNKNOWN,
+                          .cache_write_hour = TOKENS_UNKNOWN};
     if (str_find_byte(nodes.model, '*') + 1 < nodes.model.len)
         return yaml_err(e, yaml_find(node, STR("model")),
                         "'*' stands at the end: it means all names that begin so");
@@ -83,7 +88,10 @@ static bool read_price(const struct yaml *node, struct price *ret, struct err *e
     }
     return read_amount_of(nodes.input, &ret->input, e) &&
            read_amount_of(nodes.output, &ret->output, e) &&
-           (!nodes.cached || read_amount_of(nodes.cached, &ret->cached, e));
+           (!nodes.cached || read_amount_of(nodes.cached, &ret->cached, e)) &&
+           (!nodes.cache_write || read_amount_of(nodes.cache_write, &ret->cache_write, e)) &&
+           (!nodes.cache_write_hour ||
+            read_amount_of(nodes.cache_write_hour, &ret->cache_write_hour, e));
 }
 
 bool config_read_prices(struct config *config, const struct config_input *input,

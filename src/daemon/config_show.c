@@ -58,15 +58,20 @@ static void append_dollars(int64_t nano, struct buf *out) {
                (long long)fraction);
 }
 
+static void append_part(const char *name, int64_t nano, struct buf *out) {
+    if (nano == TOKENS_UNKNOWN) return;
+    buf_append(out, str_from(name));
+    append_dollars(nano, out);
+}
+
 static void print_price(const struct price *price, struct buf *out) {
     buf_printf(out, "prices." STR_FMT " = input ", STR_ARG(price->model));
     append_dollars(price->input, out);
     buf_append(out, STR(", output "));
     append_dollars(price->output, out);
-    if (price->cached != TOKENS_UNKNOWN) {
-        buf_append(out, STR(", cached "));
-        append_dollars(price->cached, out);
-    }
+    append_part(", cached ", price->cached, out);
+    append_part(", cache_write ", price->cache_write, out);
+    append_part(", cache_write_hour ", price->cache_write_hour, out);
     buf_append(out, STR(" for a million tokens\n"));
 }
 

@@ -52,7 +52,8 @@ struct anthropic_reply {
     const struct stop_reason *stop;
     struct buf stop_name, stop_why; /* as it came; what a refusal adds to it */
 
-    int64_t input, created, read, output, thoughts; /* tokens, or TOKENS_UNKNOWN */
+    int64_t input, read, output, thoughts; /* tokens, or TOKENS_UNKNOWN */
+    int64_t created, created_hour;         /* put into a cache; of them, for an hour */
 };
 
 /* --- beginning and end of its life -------------------------------------------------------- */
@@ -61,7 +62,7 @@ struct reply *anthropic_reply_new(const struct provider_sink *sink, void *ctx) {
     struct anthropic_reply *reply = MEM_NEW(struct anthropic_reply);
     reply->base.sink = sink;
     reply->base.ctx = ctx;
-    reply->input = reply->created = reply->read = TOKENS_UNKNOWN;
+    reply->input = reply->read = reply->created = reply->created_hour = TOKENS_UNKNOWN;
     reply->output = reply->thoughts = TOKENS_UNKNOWN;
     buf_init(&reply->model, REPLY_MAX_BYTES);
     buf_init(&reply->text, REPLY_MAX_BYTES);
@@ -292,6 +293,8 @@ static void take_tokens(struct json usage, struct str name, int64_t *ret) {
 static void take_prompt_tokens(struct anthropic_reply *reply, struct json usage) {
     take_tokens(usage, STR("input_tokens"), &reply->input);
     take_tokens(usage, STR("cache_creation_input_tokens"), &reply->created);
+    take_tokens(json_find(usage, STR("cache_creation")), STR("ephemeral_1h_input_tokens"),
+                &reply->created_hour);
     take_tokens(usage, STR("cache_read_input_tokens"), &reply->read);
 }
 
@@ -324,6 +327,12 @@ static bool on_message_delta(struct anthropic_reply *reply, struct json event) {
     return tell_call(reply);
 }
 
+static bool on_message_stop(struct anthropic_reply *reply, struct json event) {
+    (void)event;
+    reply->base.over = true;
+    return true;
+}
+
 static bool on_error(struct anthropic_reply *reply, struct json event) {
     reply_failure_of("Anthropic", 0, event, &reply->base.failure);
     return false;
@@ -338,6 +347,7 @@ static const struct {
     {STR_INIT("content_block_delta"), on_block_delta},
     {STR_INIT("content_block_stop"), on_block_stop},
     {STR_INIT("message_delta"), on_message_delta},
+    {STR_INIT("message_stop"), on_message_stop},
     {STR_INIT("error"), on_error},
 };
 
@@ -363,7 +373,8 @@ bool anthropic_reply_feed(struct reply *base, const struct sse_event *event) {
     struct err e;
     struct json json;
     if (base->stopped || !is_for_us(event->type)) return true;
-    if (str_equal(event->data, STR("[DONE]"))) return true; /* what some gateways add */
+    base->over = str_equal(event->data, STR("[DONE]")); /* what some gateways add */
+    if (base->over) return true;
     if (!json_read(event->data, &json, &e))
         return reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
                           "Anthropic sent an event that is no JSON: %s", e.text);
@@ -390,7 +401,12 @@ static void tell_usage(struct anthropic_reply *reply) {
         .tool_use = TOKENS_UNKNOWN,
         .thoughts = reply->thoughts,
         .cached = reply->read,
+        .cache_write = reply->created,
+        .cache_write_hour = reply->created_hour,
     };
+    if (known(reply->created_hour) > known(reply->created)) /* one of them is wrong */
+        usage.cache_write_hour = TOKENS_UNKNOWN;
+    usage.cache_write -= known(usage.cache_write_hour);
     if (reply->input != TOKENS_UNKNOWN)
         usage.prompt += known(reply->created) + known(reply->read);
     if (reply->input != TOKENS_UNKNOWN && reply->output != TOKENS_UNKNOWN)

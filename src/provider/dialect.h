@@ -66,6 +66,7 @@ struct reply {
     const struct provider_sink *sink;
     void *ctx;
     bool stopped; /* cancelled from inside a callback: no further callback */
+    bool over;    /* the other side said that nothing follows: the stream need not close */
     struct reply_failure failure;
 };
 

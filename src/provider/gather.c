@@ -12,7 +12,9 @@ void gather_init(struct gather *gather) {
                                         .total = TOKENS_UNKNOWN,
                                         .tool_use = TOKENS_UNKNOWN,
                                         .thoughts = TOKENS_UNKNOWN,
-                                        .cached = TOKENS_UNKNOWN}};
+                                        .cached = TOKENS_UNKNOWN,
+                                        .cache_write = TOKENS_UNKNOWN,
+                                        .cache_write_hour = TOKENS_UNKNOWN}};
     struct buf *const bufs[] = {&gather->model, &gather->refusal, &gather->opaque,
                                 &gather->text};
     for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_init(bufs[i], GATHER_MAX_BYTES);

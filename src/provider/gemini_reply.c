@@ -19,6 +19,7 @@ static const struct finish {
 } finishes[] = {
     /* clang-format off */
     {STR_INIT("STOP"),                     REPLY_DONE},
+    {STR_INIT("FUNCTION_CALL"),            REPLY_DONE}, /* of servers that speak like Gemini */
     {STR_INIT("MAX_TOKENS"),               REPLY_CUT},
     {STR_INIT("SAFETY"),                   REPLY_FAILED},
     {STR_INIT("RECITATION"),               REPLY_FAILED},
@@ -58,7 +59,9 @@ struct reply *gemini_reply_new(const struct provider_sink *sink, void *ctx) {
                                         .total = TOKENS_UNKNOWN,
                                         .tool_use = TOKENS_UNKNOWN,
                                         .thoughts = TOKENS_UNKNOWN,
-                                        .cached = TOKENS_UNKNOWN};
+                                        .cached = TOKENS_UNKNOWN,
+                                        .cache_write = TOKENS_UNKNOWN,
+                                        .cache_write_hour = TOKENS_UNKNOWN};
     buf_init(&reply->model, REPLY_MAX_BYTES);
     buf_init(&reply->text, REPLY_MAX_BYTES);
     buf_init(&reply->call_id, REPLY_MAX_BYTES);
@@ -194,7 +197,8 @@ bool gemini_reply_feed(struct reply *base, const struct sse_event *event) {
     struct err e;
     struct json json, item;
     if (base->stopped) return true;
-    if (str_equal(event->data, STR("[DONE]"))) return true; /* what some gateways add */
+    base->over = str_equal(event->data, STR("[DONE]")); /* what some gateways add */
+    if (base->over) return true;
     if (!json_read(event->data, &json, &e))
         return reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
                           "Gemini sent an event that is no JSON: %s", e.text);

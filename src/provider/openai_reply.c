@@ -396,6 +396,7 @@ bool openai_reply_feed(struct reply *base, const struct sse_event *event) {
     if (data.len == 0) return true;
     if (str_equal(data, STR("[DONE]"))) {
         if (reply->state == OPEN) reply->state = FINISHED;
+        base->over = true;
         return true;
     }
     if (!json_read(data, &chunk, &e))

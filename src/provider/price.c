@@ -20,46 +20,49 @@
  * prompt is, or of which one part could not be confirmed, is left out: unknown is better than
  * wrong. A pattern must not take in the variants that cost something else (gpt-4o-audio,
  * gpt-5-pro). */
+#define PRICE(model, from_day, input, output, cached)                                          \
+    { STR_INIT(model), from_day, input, output, cached, TOKENS_UNKNOWN, TOKENS_UNKNOWN }
+
 static const struct price built_in[] = {
     /* clang-format off */
-    {STR_INIT("gpt-4o"),                   DAY_2026_01_01, USD(2.50),  USD(10.00), USD(1.25)},
-    {STR_INIT("gpt-4o-2024-08-06"),        DAY_2026_01_01, USD(2.50),  USD(10.00), USD(1.25)},
-    {STR_INIT("gpt-4o-2024-11-20"),        DAY_2026_01_01, USD(2.50),  USD(10.00), USD(1.25)},
-    {STR_INIT("gpt-4o-mini"),              DAY_2026_01_01, USD(0.15),  USD(0.60),  USD(0.075)},
-    {STR_INIT("gpt-4o-mini-2024-07-18"),   DAY_2026_01_01, USD(0.15),  USD(0.60),  USD(0.075)},
-    {STR_INIT("gpt-4.1"),                  DAY_2026_01_01, USD(2.00),  USD(8.00),  USD(0.50)},
-    {STR_INIT("gpt-4.1-2025*"),            DAY_2026_01_01, USD(2.00),  USD(8.00),  USD(0.50)},
-    {STR_INIT("gpt-4.1-mini*"),            DAY_2026_01_01, USD(0.40),  USD(1.60),  USD(0.10)},
-    {STR_INIT("gpt-4.1-nano*"),            DAY_2026_01_01, USD(0.10),  USD(0.40),  USD(0.025)},
-    {STR_INIT("gpt-5"),                    DAY_2026_01_01, USD(1.25),  USD(10.00), USD(0.125)},
-    {STR_INIT("gpt-5-2025*"),              DAY_2026_01_01, USD(1.25),  USD(10.00), USD(0.125)},
-    {STR_INIT("gpt-5-mini*"),              DAY_2026_01_01, USD(0.25),  USD(2.00),  USD(0.025)},
-    {STR_INIT("gpt-5-nano*"),              DAY_2026_01_01, USD(0.05),  USD(0.40),  USD(0.005)},
-    {STR_INIT("gpt-5.2"),                  DAY_2026_01_01, USD(1.75),  USD(14.00), USD(0.175)},
-    {STR_INIT("gpt-5.2-2025*"),            DAY_2026_01_01, USD(1.75),  USD(14.00), USD(0.175)},
-    {STR_INIT("o3"),                       DAY_2026_01_01, USD(2.00),  USD(8.00),  USD(0.50)},
-    {STR_INIT("o3-2025*"),                 DAY_2026_01_01, USD(2.00),  USD(8.00),  USD(0.50)},
-    {STR_INIT("o3-mini*"),                 DAY_2026_01_01, USD(1.10),  USD(4.40),  USD(0.55)},
-    {STR_INIT("o4-mini"),                  DAY_2026_01_01, USD(1.10),  USD(4.40),  USD(0.275)},
-    {STR_INIT("o4-mini-2025*"),            DAY_2026_01_01, USD(1.10),  USD(4.40),  USD(0.275)},
-    {STR_INIT("claude-3-5-haiku*"),        DAY_2026_01_01, USD(0.80),  USD(4.00),  USD(0.08)},
-    {STR_INIT("claude-haiku-4-5*"),        DAY_2026_01_01, USD(1.00),  USD(5.00),  USD(0.10)},
-    {STR_INIT("claude-3-7-sonnet*"),       DAY_2026_01_01, USD(3.00),  USD(15.00), USD(0.30)},
-    {STR_INIT("claude-sonnet-4-0"),        DAY_2026_01_01, USD(3.00),  USD(15.00), USD(0.30)},
-    {STR_INIT("claude-sonnet-4-2025*"),    DAY_2026_01_01, USD(3.00),  USD(15.00), USD(0.30)},
-    {STR_INIT("claude-sonnet-4-5*"),       DAY_2026_01_01, USD(3.00),  USD(15.00), USD(0.30)},
-    {STR_INIT("claude-sonnet-4-6*"),       DAY_2026_01_01, USD(3.00),  USD(15.00), USD(0.30)},
-    {STR_INIT("claude-sonnet-5"),          DAY_2026_01_01, USD(2.00),  USD(10.00), USD(0.20)},
-    {STR_INIT("claude-sonnet-5-5*"),       DAY_2026_01_01, USD(2.00),  USD(10.00), USD(0.20)},
-    {STR_INIT("claude-sonnet-5-5*"),       DAY_2026_10_07, USD(2.00),  USD(10.00), USD(0.10)},
-    {STR_INIT("claude-opus-4-0"),          DAY_2026_01_01, USD(15.00), USD(75.00), USD(1.50)},
-    {STR_INIT("claude-opus-4-2025*"),      DAY_2026_01_01, USD(15.00), USD(75.00), USD(1.50)},
-    {STR_INIT("claude-opus-4-1*"),         DAY_2026_01_01, USD(15.00), USD(75.00), USD(1.50)},
-    {STR_INIT("claude-opus-4-5*"),         DAY_2026_01_01, USD(5.00),  USD(25.00), USD(0.50)},
-    {STR_INIT("claude-opus-4-6*"),         DAY_2026_01_01, USD(5.00),  USD(25.00), USD(0.50)},
-    {STR_INIT("claude-opus-4-7*"),         DAY_2026_01_01, USD(5.00),  USD(25.00), USD(0.50)},
-    {STR_INIT("claude-opus-4-8*"),         DAY_2026_01_01, USD(5.00),  USD(25.00), USD(0.50)},
-    {STR_INIT("claude-opus-5"),            DAY_2026_01_01, USD(5.00),  USD(25.00), USD(0.50)},
+    PRICE("gpt-4o",                   DAY_2026_01_01, USD(2.50),  USD(10.00), USD(1.25)),
+    PRICE("gpt-4o-2024-08-06",        DAY_2026_01_01, USD(2.50),  USD(10.00), USD(1.25)),
+    PRICE("gpt-4o-2024-11-20",        DAY_2026_01_01, USD(2.50),  USD(10.00), USD(1.25)),
+    PRICE("gpt-4o-mini",              DAY_2026_01_01, USD(0.15),  USD(0.60),  USD(0.075)),
+    PRICE("gpt-4o-mini-2024-07-18",   DAY_2026_01_01, USD(0.15),  USD(0.60),  USD(0.075)),
+    PRICE("gpt-4.1",                  DAY_2026_01_01, USD(2.00),  USD(8.00),  USD(0.50)),
+    PRICE("gpt-4.1-2025*",            DAY_2026_01_01, USD(2.00),  USD(8.00),  USD(0.50)),
+    PRICE("gpt-4.1-mini*",            DAY_2026_01_01, USD(0.40),  USD(1.60),  USD(0.10)),
+    PRICE("gpt-4.1-nano*",            DAY_2026_01_01, USD(0.10),  USD(0.40),  USD(0.025)),
+    PRICE("gpt-5",                    DAY_2026_01_01, USD(1.25),  USD(10.00), USD(0.125)),
+    PRICE("gpt-5-2025*",              DAY_2026_01_01, USD(1.25),  USD(10.00), USD(0.125)),
+    PRICE("gpt-5-mini*",              DAY_2026_01_01, USD(0.25),  USD(2.00),  USD(0.025)),
+    PRICE("gpt-5-nano*",              DAY_2026_01_01, USD(0.05),  USD(0.40),  USD(0.005)),
+    PRICE("gpt-5.2",                  DAY_2026_01_01, USD(1.75),  USD(14.00), USD(0.175)),
+    PRICE("gpt-5.2-2025*",            DAY_2026_01_01, USD(1.75),  USD(14.00), USD(0.175)),
+    PRICE("o3",                       DAY_2026_01_01, USD(2.00),  USD(8.00),  USD(0.50)),
+    PRICE("o3-2025*",                 DAY_2026_01_01, USD(2.00),  USD(8.00),  USD(0.50)),
+    PRICE("o3-mini*",                 DAY_2026_01_01, USD(1.10),  USD(4.40),  USD(0.55)),
+    PRICE("o4-mini",                  DAY_2026_01_01, USD(1.10),  USD(4.40),  USD(0.275)),
+    PRICE("o4-mini-2025*",            DAY_2026_01_01, USD(1.10),  USD(4.40),  USD(0.275)),
+    PRICE("claude-3-5-haiku*",        DAY_2026_01_01, USD(0.80),  USD(4.00),  USD(0.08)),
+    PRICE("claude-haiku-4-5*",        DAY_2026_01_01, USD(1.00),  USD(5.00),  USD(0.10)),
+    PRICE("claude-3-7-sonnet*",       DAY_2026_01_01, USD(3.00),  USD(15.00), USD(0.30)),
+    PRICE("claude-sonnet-4-0",        DAY_2026_01_01, USD(3.00),  USD(15.00), USD(0.30)),
+    PRICE("claude-sonnet-4-2025*",    DAY_2026_01_01, USD(3.00),  USD(15.00), USD(0.30)),
+    PRICE("claude-sonnet-4-5*",       DAY_2026_01_01, USD(3.00),  USD(15.00), USD(0.30)),
+    PRICE("claude-sonnet-4-6*",       DAY_2026_01_01, USD(3.00),  USD(15.00), USD(0.30)),
+    PRICE("claude-sonnet-5",          DAY_2026_01_01, USD(2.00),  USD(10.00), USD(0.20)),
+    PRICE("claude-sonnet-5-5*",       DAY_2026_01_01, USD(2.00),  USD(10.00), USD(0.20)),
+    PRICE("claude-sonnet-5-5*",       DAY_2026_10_07, USD(2.00),  USD(10.00), USD(0.10)),
+    PRICE("claude-opus-4-0",          DAY_2026_01_01, USD(15.00), USD(75.00), USD(1.50)),
+    PRICE("claude-opus-4-2025*",      DAY_2026_01_01, USD(15.00), USD(75.00), USD(1.50)),
+    PRICE("claude-opus-4-1*",         DAY_2026_01_01, USD(15.00), USD(75.00), USD(1.50)),
+    PRICE("claude-opus-4-5*",         DAY_2026_01_01, USD(5.00),  USD(25.00), USD(0.50)),
+    PRICE("claude-opus-4-6*",         DAY_2026_01_01, USD(5.00),  USD(25.00), USD(0.50)),
+    PRICE("claude-opus-4-7*",         DAY_2026_01_01, USD(5.00),  USD(25.00), USD(0.50)),
+    PRICE("claude-opus-4-8*",         DAY_2026_01_01, USD(5.00),  USD(25.00), USD(0.50)),
+    PRICE("claude-opus-5",            DAY_2026_01_01, USD(5.00),  USD(25.00), USD(0.50)),
     /* clang-format on */
 };
 
@@ -143,13 +146,27 @@ const struct price *price_find(const struct price_book *book, struct str model,
 
 /* --- money -------------------------------------------------------------------------------- */
 
+/* What was counted and has a figure of its own, taken out of what is left of the prompt. */
+static __int128 part(int64_t tokens, __int128 figure, int64_t *left) {
+    if (tokens <= 0 || figure == TOKENS_UNKNOWN) return 0;
+    if (tokens > *left) tokens = *left;
+    *left -= tokens;
+    return tokens * figure;
+}
+
+static __int128 or_else(int64_t figure, __int128 other) {
+    return figure == TOKENS_UNKNOWN ? other : figure;
+}
+
 int64_t price_of(const struct price *price, const struct event_usage *usage) {
     if (!price || usage->prompt < 0 || usage->completion < 0) return TOKENS_UNKNOWN;
-    int64_t cached = price->cached == TOKENS_UNKNOWN || usage->cached < 0 ? 0 : usage->cached;
-    if (cached > usage->prompt) cached = usage->prompt;
-    __int128 sum = (__int128)(usage->prompt - cached) * price->input +
-                   (__int128)usage->completion * price->output;
-    if (cached) sum += (__int128)cached * price->cached;
+    int64_t left = usage->prompt;
+    __int128 sum = part(usage->cached, price->cached, &left);
+    sum += part(usage->cache_write, or_else(price->cache_write, (__int128)price->input * 5 / 4),
+                &left);
+    sum += part(usage->cache_write_hour,
+                or_else(price->cache_write_hour, (__int128)price->input * 2), &left);
+    sum += (__int128)left * price->input + (__int128)usage->completion * price->output;
     sum = (sum + MILLION - 1) / MILLION;
     return sum > INT64_MAX ? INT64_MAX : (int64_t)sum;
 }

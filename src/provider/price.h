@@ -19,6 +19,9 @@ struct price {
     int64_t from_day; /* days since 1970-01-01, UTC: the first on which it counts */
     int64_t input, output;
     int64_t cached; /* of the input, what came from a cache; TOKENS_UNKNOWN: as input */
+    /* What was put into one, for minutes and for an hour; TOKENS_UNKNOWN: 1.25 and 2 times the
+     * input, as Anthropic asks. Nobody else counts it. */
+    int64_t cache_write, cache_write_hour;
 };
 
 struct price_book;

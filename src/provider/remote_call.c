@@ -14,6 +14,9 @@
 /* Of an answer that is no stream: what it says about its failure stands at its beginning. */
 #define REFUSAL_MAX_BYTES (64 * KIB)
 
+/* Between the reply's own end and the connection's: one that closes in time is used again. */
+#define CLOSE_MS 500
+
 #define TO(state) (1u << (state))
 
 struct provider_call {
@@ -29,7 +32,7 @@ struct provider_call {
     struct http_call *http;
     unsigned retries;
     uint64_t random;
-    struct timer timer; /* while waiting */
+    struct timer timer; /* while waiting; and for the end of a stream that is over */
     bool due;           /* it fired during a pause */
 
     unsigned status; /* of an answer that is no stream; 0 before its head */
@@ -222,11 +225,17 @@ static bool wait_and_ask_again(struct provider_call *call) {
     return true;
 }
 
+static void close_stream(struct provider_call *call);
+
 static void on_due(void *ctx) {
     struct provider_call *call = ctx;
-    call->due = true;
     enter(call);
-    if (!call->gate.closed) ask_again(call);
+    if (call->state == REMOTE_STREAMING) {
+        if (!call->ended) close_stream(call);
+    } else {
+        call->due = true;
+        if (!call->gate.closed) ask_again(call);
+    }
     leave(call);
 }
 
@@ -305,7 +314,11 @@ static void take_stream(struct provider_call *call, struct str bytes) {
     struct err e;
     bool fits = sse_feed(call->sse, bytes, &e);
     if (call->state == REMOTE_OVER) return; /* cancelled by what it heard */
-    if (fits && !call->spoiled) return;
+    if (fits && !call->spoiled) {
+        if (call->reply->over && !timer_waits(&call->timer))
+            timer_start(&call->timer, CLOSE_MS);
+        return;
+    }
     stop_http(call);
     if (call->spoiled) {
         settle_spoiled(call);
@@ -334,6 +347,12 @@ static void stream_ended(struct provider_call *call) {
     }
     call->model = model.len ? model : call->model;
     settle(call, outcome);
+}
+
+/* The reply is over and its connection stays open: all was heard. */
+static void close_stream(struct provider_call *call) {
+    stop_http(call);
+    stream_ended(call);
 }
 
 /* --- what the HTTP side tells ------------------------------------------------------------- */
@@ -365,7 +384,8 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     call->http = NULL;
     enter(call);
     if (call->state == REMOTE_STREAMING) {
-        if (failed) {
+        timer_stop(&call->timer);
+        if (failed && !call->reply->over) {
             stream_broke(call, failed, stage);
         } else {
             stream_ended(call);

@@ -281,11 +281,14 @@ bool responses_reply_feed(struct reply *base, const struct sse_event *event) {
     struct json value;
     struct err e;
     bool over = reply->state != OPEN;
-    if (over || data.len == 0 || str_equal(data, STR("[DONE]"))) return true;
+    base->over = over || str_equal(data, STR("[DONE]"));
+    if (base->over || data.len == 0) return true;
     if (!json_read(data, &value, &e))
         return reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
                           "the provider sent an event that is no JSON");
-    return take_event(reply, event->type, value);
+    bool goes_on = take_event(reply, event->type, value);
+    base->over = reply->state != OPEN;
+    return goes_on;
 }
 
 /* Half arguments are refused when they come back. */

@@ -36,7 +36,7 @@ const struct tape_row tape_rows[] = {
 const struct tape_count tape_counts[] = {
     COUNT("prompt", prompt),     COUNT("completion", completion), COUNT("total", total),
     COUNT("tool_use", tool_use), COUNT("thoughts", thoughts),     COUNT("cached", cached),
-    COUNT("cost_nano", cost_nano),
+    COUNT("cost_nano", cost_nano), COUNT("cache_write", cache_write), COUNT("cache_write_hour", cache_write_hour),
 };
 /* clang-format on */
 

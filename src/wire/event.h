@@ -48,6 +48,8 @@ struct event_usage {
     int64_t prompt, completion, total, tool_use, thoughts, cached;
     int64_t call_sequence; /* model calls of this run, counted from 0 */
     int64_t cost_nano;     /* billionths of a dollar, or TOKENS_UNKNOWN: no price is known */
+    /* Parts of prompt as well: what was put into a cache, for minutes and for an hour. */
+    int64_t cache_write, cache_write_hour;
 };
 
 /* A model call of which nothing was counted. */
@@ -59,6 +61,8 @@ struct event_usage {
                           .tool_use = TOKENS_UNKNOWN,                                          \
                           .thoughts = TOKENS_UNKNOWN,                                          \
                           .cached = TOKENS_UNKNOWN,                                            \
+                          .cache_write = TOKENS_UNKNOWN,                                       \
+                          .cache_write_hour = TOKENS_UNKNOWN,                                  \
                           .cost_nano = TOKENS_UNKNOWN})
 
 struct event {

@@ -48,6 +48,9 @@ static void write_usage(struct json_writer *json, const struct event_usage *usag
     write_tokens(json, "cached_tokens", usage->cached);
     json_member_i64(json, "call_sequence", usage->call_sequence);
     write_tokens(json, "cost_nano_usd", usage->cost_nano);
+    if (usage->cache_write > 0) write_tokens(json, "cache_write_tokens", usage->cache_write);
+    if (usage->cache_write_hour > 0)
+        write_tokens(json, "cache_write_hour_tokens", usage->cache_write_hour);
 }
 
 static void write_turns(struct json_writer *json, struct str turns) {

@@ -50,16 +50,13 @@ def call(name, arguments, id=None):
     return {"name": name, "arguments": text, **({"id": id} if id else {})}
 
 
-def response(reply, model):
+def response(reply):
     if isinstance(reply, str):
         return {"content": reply}
     if isinstance(reply, list):
         reply = {"toolCalls": reply}
     if "arguments" in reply:
         reply = {"toolCalls": [reply]}
-    if "toolCalls" in reply and model.startswith("gemini"):
-        # Gemini ends calls with STOP; the mock's FUNCTION_CALL is none of its reasons.
-        reply = {"finishReason": "stop", **reply}
     return reply
 
 
@@ -324,7 +321,7 @@ class Vendors:
         fixtures = [
             {
                 "match": {"model": model, "sequenceIndex": at},
-                "response": response(reply, model),
+                "response": response(reply),
                 **options,
             }
             for at, reply in enumerate(replies)

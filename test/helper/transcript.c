@@ -71,6 +71,10 @@ static void on_usage(const struct event_usage *usage, void *ctx) {
                (long long)usage->prompt, (long long)usage->completion, (long long)usage->total,
                (long long)usage->tool_use, (long long)usage->thoughts,
                (long long)usage->cached);
+    if (usage->cache_write <= 0 && usage->cache_write_hour <= 0) return;
+    hearing->out->len--; /* the same line goes on */
+    buf_printf(hearing->out, " cache_write=%lld cache_write_hour=%lld\n",
+               (long long)usage->cache_write, (long long)usage->cache_write_hour);
 }
 
 static void on_opaque(struct str dialect, struct str bytes, void *ctx) {

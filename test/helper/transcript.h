@@ -9,6 +9,7 @@
  *         thinking "hm"
  *         call ID TOOL ARGS              as they came; - for an empty id
  *         usage MODEL prompt=1 completion=2 total=3 tool_use=-1 thoughts=0 cached=0
+ *               and, where a cache was filled: cache_write=1 cache_write_hour=0
  *         opaque DIALECT BYTES
  *         done MODEL | cut MODEL | failed REASON CODE "why"
  *

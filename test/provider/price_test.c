@@ -10,7 +10,8 @@
 #define DOLLAR INT64_C(1000000000)
 
 static struct price price(const char *model, int64_t from_day, int64_t input) {
-    return (struct price){str_from(model), from_day, input, 2 * input, TOKENS_UNKNOWN};
+    return (struct price){str_from(model), from_day,       input,         2 * input,
+                          TOKENS_UNKNOWN,  TOKENS_UNKNOWN, TOKENS_UNKNOWN};
 }
 
 /* The input price of `model` on a day: 0 when there is none. */
@@ -145,7 +146,8 @@ static void a_price_that_changed_is_known_before_and_after(void **state) {
 
 static void a_call_costs_its_tokens(void **state) {
     (void)state;
-    const struct price cheap = {STR("m"), 0, 5 * DOLLAR, 25 * DOLLAR, DOLLAR / 2};
+    const struct price cheap = {
+        STR("m"), 0, 5 * DOLLAR, 25 * DOLLAR, DOLLAR / 2, TOKENS_UNKNOWN, TOKENS_UNKNOWN};
     struct event_usage both = usage(1000, 200, 0), some = usage(1000, 200, 900);
     struct event_usage all = usage(10, 0, 50), none = usage(0, 0, 0);
     assert_int_equal(price_of(&cheap, &both), 5000000 + 5000000);
@@ -156,8 +158,10 @@ static void a_call_costs_its_tokens(void **state) {
 
 static void what_a_cache_gave_costs_as_input_where_nothing_is_said(void **state) {
     (void)state;
-    const struct price plain = {STR("m"), 0, DOLLAR, DOLLAR, TOKENS_UNKNOWN};
-    const struct price free_reads = {STR("m"), 0, DOLLAR, DOLLAR, 0};
+    const struct price plain = {
+        STR("m"), 0, DOLLAR, DOLLAR, TOKENS_UNKNOWN, TOKENS_UNKNOWN, TOKENS_UNKNOWN};
+    const struct price free_reads = {STR("m"),      0, DOLLAR, DOLLAR, 0, TOKENS_UNKNOWN,
+                                     TOKENS_UNKNOWN};
     struct event_usage cached = usage(10, 0, 10), silent = usage(10, 0, TOKENS_UNKNOWN);
     assert_int_equal(price_of(&plain, &cached), 10000);
     assert_int_equal(price_of(&plain, &silent), 10000);
@@ -165,9 +169,26 @@ static void what_a_cache_gave_costs_as_input_where_nothing_is_said(void **state)
     assert_int_equal(price_of(&free_reads, &silent), 10000);
 }
 
+static void what_was_put_into_a_cache_costs_more_or_what_is_said(void **state) {
+    (void)state;
+    const struct price usual = {STR("m"),      0, 4 * DOLLAR, DOLLAR, DOLLAR, TOKENS_UNKNOWN,
+                                TOKENS_UNKNOWN};
+    const struct price own = {STR("m"), 0, 4 * DOLLAR, DOLLAR, DOLLAR, 0, 7 * DOLLAR};
+    struct event_usage put = usage(1000, 0, 100);
+    put.cache_write = 200;
+    put.cache_write_hour = 300;
+    assert_int_equal(price_of(&usual, &put), 400 * 4000 + 100 * 1000 + 200 * 5000 + 300 * 8000);
+    assert_int_equal(price_of(&own, &put), 400 * 4000 + 100 * 1000 + 300 * 7000);
+    put.cache_write = put.cache_write_hour = TOKENS_UNKNOWN;
+    assert_int_equal(price_of(&usual, &put), 900 * 4000 + 100 * 1000);
+    put.cache_write = 2000; /* more than was sent */
+    assert_int_equal(price_of(&usual, &put), 100 * 1000 + 900 * 5000);
+}
+
 static void a_part_of_a_nano_dollar_is_a_whole_one(void **state) {
     (void)state;
-    const struct price tiny = {STR("m"), 0, 1, 1, TOKENS_UNKNOWN}; /* for a million tokens */
+    const struct price tiny = {STR("m"),      0, 1, 1, TOKENS_UNKNOWN, TOKENS_UNKNOWN,
+                               TOKENS_UNKNOWN}; /* for a million tokens */
     struct event_usage one = usage(1, 0, 0), million = usage(1000000, 0, 0);
     struct event_usage more = usage(1000000, 1, 0);
     assert_int_equal(price_of(&tiny, &one), 1);
@@ -177,7 +198,8 @@ static void a_part_of_a_nano_dollar_is_a_whole_one(void **state) {
 
 static void what_was_not_counted_or_has_no_price_costs_an_unknown_amount(void **state) {
     (void)state;
-    const struct price plain = {STR("m"), 0, DOLLAR, DOLLAR, TOKENS_UNKNOWN};
+    const struct price plain = {
+        STR("m"), 0, DOLLAR, DOLLAR, TOKENS_UNKNOWN, TOKENS_UNKNOWN, TOKENS_UNKNOWN};
     struct event_usage known = usage(1, 1, 0), no_prompt = usage(TOKENS_UNKNOWN, 1, 0);
     struct event_usage no_reply = usage(1, TOKENS_UNKNOWN, 0), nonsense = usage(-7, 1, 0);
     assert_int_equal(price_of(NULL, &known), TOKENS_UNKNOWN);
@@ -189,7 +211,8 @@ static void what_was_not_counted_or_has_no_price_costs_an_unknown_amount(void **
 
 static void a_sum_that_has_no_room_is_the_largest(void **state) {
     (void)state;
-    const struct price dear = {STR("m"), 0, INT64_MAX, INT64_MAX, INT64_MAX};
+    const struct price dear = {
+        STR("m"), 0, INT64_MAX, INT64_MAX, INT64_MAX, TOKENS_UNKNOWN, TOKENS_UNKNOWN};
     struct event_usage much = usage(INT64_MAX / 2, INT64_MAX / 2, 1);
     struct event_usage fits = usage(1000000, 0, 0);
     assert_int_equal(price_of(&dear, &much), INT64_MAX);
@@ -287,6 +310,7 @@ int main(void) {
         cmocka_unit_test(a_price_that_changed_is_known_before_and_after),
         cmocka_unit_test(a_call_costs_its_tokens),
         cmocka_unit_test(what_a_cache_gave_costs_as_input_where_nothing_is_said),
+        cmocka_unit_test(what_was_put_into_a_cache_costs_more_or_what_is_said),
         cmocka_unit_test(a_part_of_a_nano_dollar_is_a_whole_one),
         cmocka_unit_test(what_was_not_counted_or_has_no_price_costs_an_unknown_amount),
         cmocka_unit_test(a_sum_that_has_no_room_is_the_largest),

@@ -18,7 +18,7 @@
 
 /* Each word of an event is one thing said:
  *
- *     t:TEXT  h:THINKING  c:ID  u  o:BYTES  bad  done  cut  m:MODEL
+ *     t:TEXT  h:THINKING  c:ID  u  o:BYTES  bad  done  cut  m:MODEL  over
  */
 
 struct morse {
@@ -71,6 +71,7 @@ static inline bool morse_feed(struct reply *reply, const struct sse_event *event
         if (str_starts(word, STR("m:"))) buf_append(&morse->model, text);
         if (str_equal(word, STR("done"))) morse->outcome = REPLY_DONE;
         if (str_equal(word, STR("cut"))) morse->outcome = REPLY_CUT;
+        if (str_equal(word, STR("over"))) reply->over = true;
     }
     return true;
 }

@@ -181,6 +181,58 @@ static void a_stream_that_does_not_say_that_it_is_done_has_failed(void **state) 
     fixture_done(&f);
 }
 
+static void a_reply_that_is_over_need_not_be_closed(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    begin(&f);
+    stream(&f);
+    assert_true(send(&f, "data: t:Hi done over\n\n"));
+    heard(&f, "text(Hi) ");
+    loop_advance(f.loop, 499); /* so that a connection which is closed can be used again */
+    heard(&f, "");
+    loop_advance(f.loop, 1);
+    heard(&f, "done(default-model) ");
+    assert_int_equal(fake_http_cancels(f.pool), 1);
+
+    begin(&f);
+    stream(&f);
+    assert_true(send(&f, "data: done over\n\n"));
+    fake_http_end(asked(&f));
+    heard(&f, "done(default-model) ");
+    assert_int_equal(fake_http_cancels(f.pool), 1);
+
+    begin(&f);
+    stream(&f);
+    assert_true(send(&f, "data: done over\n\n"));
+    fake_http_fail(asked(&f), ERR_DEADLINE_EXCEEDED, HTTP_READING);
+    heard(&f, "done(default-model) ");
+
+    begin(&f);
+    stream(&f);
+    assert_true(send(&f, "data: t:Hi over\n\n")); /* and was not complete */
+    loop_advance(f.loop, 500);
+    heard(&f, "text(Hi) failed(PROVIDER_BROKEN) ");
+    fixture_done(&f);
+}
+
+static void a_reply_that_is_over_during_a_pause_is_told_behind_it(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    begin(&f);
+    stream(&f);
+    assert_true(send(&f, "data: t:Hi done over\n\n"));
+    heard(&f, "text(Hi) ");
+    pause_call(&f);
+    loop_advance(f.loop, 5000);
+    heard(&f, "");
+    resume(&f);
+    loop_turn(f.loop);
+    heard(&f, "done(default-model) ");
+    fixture_done(&f);
+}
+
 static void a_reset_in_the_stream_fails_and_is_never_asked_again(void **state) {
     (void)state;
     struct fixture f;
@@ -379,6 +431,8 @@ int main(void) {
         cmocka_unit_test(a_reply_cut_at_its_limit_is_done_and_says_so),
         cmocka_unit_test(what_cannot_be_asked_fails_after_the_start),
         cmocka_unit_test(a_stream_that_does_not_say_that_it_is_done_has_failed),
+        cmocka_unit_test(a_reply_that_is_over_need_not_be_closed),
+        cmocka_unit_test(a_reply_that_is_over_during_a_pause_is_told_behind_it),
         cmocka_unit_test(a_reset_in_the_stream_fails_and_is_never_asked_again),
         cmocka_unit_test(an_answer_that_is_too_large_has_failed),
         cmocka_unit_test(an_error_inside_the_stream_ends_it_there),

@@ -21,7 +21,8 @@ static const struct event events[] = {
      .tool_result = {STR_INIT("id"), STR_INIT("{}"), true, STR_INIT("broken")}},
     {.kind = EVENT_USAGE,
      .agent = STR_INIT("a"),
-     .usage = {STR_INIT("m"), 1, INT64_MAX, 3, TOKENS_UNKNOWN, 0, INT64_MIN, 7, 12}},
+     .usage = {STR_INIT("m"), 1, INT64_MAX, 3, TOKENS_UNKNOWN, 0, INT64_MIN, 7, 12, 5,
+               INT64_MAX}},
     {.kind = EVENT_STEP, .agent = STR_INIT("a"), .step = {STR_INIT("d"), STR_INIT("r")}},
     {.kind = EVENT_AUDIO,
      .agent = STR_INIT("a"),
@@ -89,6 +90,7 @@ static void the_fields_of_a_read_event_are_where_they_belong(void **state) {
     assert_true(event_decode(&bytes, &event, &e));
     assert_true(event.usage.cached == INT64_MIN && event.usage.completion == INT64_MAX);
     assert_true(event.usage.tool_use == TOKENS_UNKNOWN && event.usage.call_sequence == 7);
+    assert_true(event.usage.cache_write == 5 && event.usage.cache_write_hour == INT64_MAX);
     buf_done(&room);
     bytes = encoded(&events[EVENT_FAILED - 1], &room);
     assert_true(event_decode(&bytes, &event, &e));
