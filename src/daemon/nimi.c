@@ -38,6 +38,7 @@ struct nimi_share *nimi_share_new(const struct nimi_share_options *options) {
     share->services[NIMI_SITE_HEALTH] = health_service(share->health);
     if (options->reflection) service_count += reflect(share);
     share->grpc = rpc_site_new(options->loop, share->services, service_count);
+    nimi_site(&share->desk, share->grpc);
     rpc_site_stall_limit(share->grpc, options->settings->stall_ms);
     nimi_health_table(&share->desk, &share->table);
     share->tables[0] = &share->table;

@@ -72,6 +72,8 @@ static void free_kept(struct rpc_call *call) {
 
 static void send_end(struct rpc_call *call, enum err_code code, struct str message) {
     timer_stop(&call->deadline);
+    /* The two kinds of metadata stay apart. */
+    if (call->initial || call->site->always.count) rpc_establish(call);
     status_end(call->exchange, code, message, call->trailing);
 }
 
@@ -80,7 +82,6 @@ void rpc_end(struct rpc_call *call, enum err_code code, struct str message) {
     bool cut = call->state == CALL_CUT;
     move(call, CALL_ENDED);
     if (cut) return;
-    if (call->initial) rpc_establish(call); /* the two kinds of metadata stay apart */
     send_end(call, code, message);
     intake_drop(call);
 }
@@ -278,7 +279,7 @@ void call_open(struct rpc_call *call, const struct call_wishes *wishes,
 
 void rpc_establish(struct rpc_call *call) {
     if (exchange_head_sent(call->exchange)) return;
-    status_head(call->exchange, call->announces_gzip, call->initial);
+    status_head(call->exchange, call->announces_gzip, &call->site->always, call->initial);
 }
 
 bool rpc_established(const struct rpc_call *call) {

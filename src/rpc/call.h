@@ -16,6 +16,7 @@
 #include "loop/loop.h"
 #include "rpc/intake.h"
 #include "rpc/rpc.h"
+#include "rpc/status.h"
 
 enum call_state {
     CALL_CHECKING, /* headers are being judged, authenticate() may run */
@@ -42,6 +43,7 @@ struct rpc_site {
     struct timer stall; /* due when the first of the calls may have stalled too long */
     uint64_t stall_ms;
     struct buf sink; /* swallows what a handler sends before it was told of the end */
+    struct status_extra always; /* of each head; the texts are the site's */
     bool stopping;
 };
 

@@ -62,6 +62,10 @@ void rpc_site_free(struct rpc_site *site) {
     assert(list_empty(&site->calls));
     timer_stop(&site->stall);
     buf_done(&site->sink);
+    for (size_t i = 0; i < site->always.count; i++) {
+        free((char *)(uintptr_t)site->always.fields[i].name.at);
+        free((char *)(uintptr_t)site->always.fields[i].value.at);
+    }
     map_free(site->methods);
     map_free(site->services);
     free(site->rows);
@@ -87,6 +91,12 @@ void rpc_site_cut(struct rpc_site *site) {
 void rpc_site_stall_limit(struct rpc_site *site, uint64_t limit_ms) {
     assert(limit_ms > 0);
     site->stall_ms = limit_ms;
+}
+
+void rpc_site_always(struct rpc_site *site, struct str name, struct str value) {
+    assert(site->always.count < STATUS_EXTRA_MAX);
+    site->always.fields[site->always.count++] =
+        (struct field){str_of(str_dup(name), name.len), str_of(str_dup(value), value.len)};
 }
 
 /* No call can have stalled for the limit before this is due: it starts with the first call,

@@ -119,6 +119,10 @@ void rpc_site_warn(struct rpc_site *site);
 /* The shutdown deadline passed: end every open call CANCELLED (trailers, no forged frame). */
 void rpc_site_cut(struct rpc_site *site);
 
+/* One more field of initial metadata (copied) on everything that is answered here with a gRPC
+ * status, also on what is refused before a handler hears of it; 16 at most. */
+void rpc_site_always(struct rpc_site *site, struct str name, struct str value);
+
 /* How long a peer may read nothing while bytes wait for it, 30 s at first: then its stream is
  * reset with the code that gRPC clients show as RESOURCE_EXHAUSTED. */
 void rpc_site_stall_limit(struct rpc_site *site, uint64_t limit_ms);

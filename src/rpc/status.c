@@ -15,7 +15,7 @@ static const struct field gzip_encoding = {STR_INIT("grpc-encoding"), STR_INIT("
 static const struct field ok[] = {{STR_INIT("grpc-status"), STR_INIT("0")}};
 
 struct section {
-    struct field fields[HEAD_FIELDS_MAX + END_FIELDS_MAX + STATUS_EXTRA_MAX];
+    struct field fields[HEAD_FIELDS_MAX + END_FIELDS_MAX + 2 * STATUS_EXTRA_MAX];
     size_t count;
 };
 
@@ -31,10 +31,12 @@ static void add_extra(struct section *section, const struct status_extra *extra)
     for (size_t i = 0; extra && i < extra->count; i++) add(section, extra->fields[i]);
 }
 
-void status_head(struct exchange *exchange, bool gzip, const struct status_extra *extra) {
+void status_head(struct exchange *exchange, bool gzip, const struct status_extra *always,
+                 const struct status_extra *extra) {
     struct section section = {.count = 0};
     add_head(&section);
     if (gzip) add(&section, gzip_encoding);
+    add_extra(&section, always);
     add_extra(&section, extra);
     exchange_head(exchange, 200, section.fields, section.count);
 }

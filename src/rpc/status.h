@@ -21,9 +21,10 @@ struct status_extra {
     struct field fields[STATUS_EXTRA_MAX];
 };
 
-/* Send the head of a response whose messages follow; `gzip`: some of them compressed.
- * `extra` may be NULL. */
-void status_head(struct exchange *exchange, bool gzip, const struct status_extra *extra);
+/* Send the head of a response whose messages follow; `gzip`: some of them compressed. `always`
+ * are the listener's own fields, `extra` the call's; each may be NULL. */
+void status_head(struct exchange *exchange, bool gzip, const struct status_extra *always,
+                 const struct status_extra *extra);
 
 /* End the response. `extra` are further trailers, or NULL. */
 void status_end(struct exchange *exchange, enum err_code code, struct str message,

@@ -220,6 +220,22 @@ def test_ready_of_the_sdk_finds_what_it_looks_for(weir):
 
 
 @QUICK
+def test_the_version_stands_on_what_is_refused_before_any_method(weir):
+    client = nimi.Client(weir)
+    service = "/nimi.runtime.v1.RuntimeAiService/"
+    for method, body, code in [
+        ("Nothing", b"", grpc.StatusCode.UNIMPLEMENTED),
+        ("ExecuteScenario", b"x" * (9 * 1024 * 1024), grpc.StatusCode.RESOURCE_EXHAUSTED),
+    ]:
+        with pytest.raises(grpc.RpcError) as error:
+            client.channel.unary_unary(service + method)(
+                body, metadata=client.metadata(), timeout=nimi.PATIENCE
+            )
+        assert error.value.code() == code
+        assert dict(error.value.initial_metadata())["x-nimi-runtime-version"].startswith("0.")
+
+
+@QUICK
 def test_probes_need_no_envelope(weir):
     stub = health_pb2_grpc.HealthStub(nimi.Client(weir).channel)
     for name in ("", "nimi.runtime.v1.RuntimeAiService"):

@@ -323,6 +323,44 @@ static void a_stopping_site_tells_its_calls_and_refuses_new_ones(void **state) {
     seen_is("closed");
 }
 
+/* Refused before a handler, broken behind it, stopped, and answered: the same field each time.
+ */
+static void what_a_site_always_says_stands_on_every_answer(void **state) {
+    (void)state;
+    static const struct {
+        const char *path, *encoding;
+        struct str body;
+        const char *status;
+    } rows[] = {
+        {"/t.Probe/Nothing", "identity", STR_INIT(""), "12"},
+        {"/t.Other/Unary", "identity", STR_INIT(""), "12"},
+        {"/t.Probe/Unary", "snappy", STR_INIT(""), "12"},
+        {"/t.Probe/Unary", "identity", STR_INIT(""), "12"},                  /* no message */
+        {"/t.Probe/Unary", "gzip", STR_INIT("\1\0\0\0\4abcd"), "13"},        /* no gzip */
+        {"/t.Probe/Unary", "identity", STR_INIT("\0\177\177\177\177"), "8"}, /* too large */
+        {"/t.Probe/Unary", "identity", STR_INIT("\2\0\0\0\1a"), "13"},       /* no such flag */
+    };
+    rpc_site_always(probe.site, STR("x-version"), STR("1.2.3"));
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct exchange *x = request(rows[i].path);
+        fake_field(x, "grpc-encoding", rows[i].encoding);
+        start(x);
+        if (rows[i].body.len) fake_body(x, rows[i].body);
+        if (!fake_ended(x)) fake_body_end(x);
+        settle();
+        assert_str(fake_value(fake_head(x), "x-version"), "1.2.3");
+        assert_null(fake_value(fake_head(x), "grpc-status").at);
+        assert_str(fake_value(fake_trailers(x), "grpc-status"), rows[i].status);
+        done(x);
+    }
+    struct exchange *x = started("/t.Probe/Talk");
+    settle();
+    rpc_site_cut(probe.site);
+    settle();
+    assert_str(fake_value(fake_head(x), "x-version"), "1.2.3");
+    done(x);
+}
+
 static void a_handler_may_end_its_call_when_it_hears_of_the_stop(void **state) {
     (void)state;
     probe.ends_at_stop = true;
@@ -436,6 +474,7 @@ int main(void) {
         TEST(a_service_without_authentication_lets_everybody_in_as_unknown),
         TEST(of_several_faults_the_first_check_answers),
         TEST(a_stopping_site_tells_its_calls_and_refuses_new_ones),
+        TEST(what_a_site_always_says_stands_on_every_answer),
         TEST(a_handler_may_end_its_call_when_it_hears_of_the_stop),
         TEST(a_call_that_is_over_is_neither_told_nor_cut),
         TEST(a_peer_that_does_not_read_is_reset_after_its_time),

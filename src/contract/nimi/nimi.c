@@ -295,6 +295,10 @@ void nimi_services(struct nimi_desk *desk, struct rpc_service *ret) {
     }
 }
 
+void nimi_site(const struct nimi_desk *desk, struct rpc_site *site) {
+    rpc_site_always(site, STR("x-nimi-runtime-version"), desk->settings->version);
+}
+
 void nimi_desk_init(struct nimi_desk *desk, const struct nimi_settings *settings,
                     struct run_host *host, struct nimi_runtime *runtime) {
     *desk = (struct nimi_desk){.settings = settings,

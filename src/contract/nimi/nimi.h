@@ -124,6 +124,9 @@ void nimi_desk_leave(struct nimi_desk *desk);
 /* Fill NIMI_SERVICES services; `desk` is borrowed. */
 void nimi_services(struct nimi_desk *desk, struct rpc_service *ret);
 
+/* What every answer of their listener carries: x-nimi-runtime-version. */
+void nimi_site(const struct nimi_desk *desk, struct rpc_site *site);
+
 /* Fill the table of the health endpoints; `desk` is borrowed. */
 void nimi_health_table(struct nimi_desk *desk, struct route_table *ret);
 

@@ -67,6 +67,7 @@ FRESH int setup(void **state) {
     nimi_desk_init(&desk, &settings, &host, runtime);
     nimi_services(&desk, services);
     site = rpc_site_new(loop, services, NIMI_SERVICES);
+    nimi_site(&desk, site);
     return 0;
 }
 
