@@ -6,7 +6,7 @@
 #include "daemon/team_tape.h"
 #include "daemon/team_tools.h"
 #include "provider/chain.h"
-#include "provider/media.h"
+#include "provider/media_openai.h"
 #include "provider/remote.h"
 #include "provider/scripted.h"
 #include "wire/yaml.h"
@@ -71,6 +71,14 @@ static struct remote_options remote_options_of(const struct config_provider *fro
     return options;
 }
 
+/* Owned by the caller: free() it. */
+static struct http_header *headers_of(const struct config_provider *from) {
+    struct http_header *headers = mem_zero(from->header_count, sizeof(*headers));
+    for (size_t i = 0; i < from->header_count; i++)
+        headers[i] = (struct http_header){from->headers[i].name, from->headers[i].value};
+    return headers;
+}
+
 bool team_provider_new(const struct config_provider *from, struct http_pool *pool,
                        struct provider **ret, struct err *e) {
     const struct dialect *dialect = dialect_find(from->kind);
@@ -78,16 +86,27 @@ bool team_provider_new(const struct config_provider *from, struct http_pool *poo
         return err_set(e, ERR_FAILED_PRECONDITION, "provider '" STR_FMT "' asks nobody",
                        STR_ARG(from->name));
     struct remote_options options = remote_options_of(from, dialect);
-    size_t count = from->header_count;
-    struct http_header *headers = mem_zero(count, sizeof(*headers));
-    for (size_t i = 0; i < count; i++)
-        headers[i] = (struct http_header){from->headers[i].name, from->headers[i].value};
+    struct http_header *headers = headers_of(from);
     options.headers = headers;
-    options.header_count = count;
+    options.header_count = from->header_count;
     options.pool = pool;
     *ret = remote_provider_new(&options);
     free(headers);
     return true;
+}
+
+struct media *team_media_beside(const struct config_provider *from, struct http_pool *pool) {
+    bool speaks = str_equal(from->kind, str_from(openai_dialect.name)) ||
+                  str_equal(from->kind, str_from(responses_dialect.name));
+    if (!speaks) return NULL;
+    struct remote_options options = remote_options_of(from, &openai_dialect);
+    struct http_header *headers = headers_of(from);
+    options.headers = headers;
+    options.header_count = from->header_count;
+    options.pool = pool;
+    struct media *media = media_openai_new(&options);
+    free(headers);
+    return media;
 }
 
 /* Nobody asks through a pool of the team's own: the library is not needed. */

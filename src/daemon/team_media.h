@@ -13,4 +13,8 @@
  * this machine's own. Freed with the team. */
 void team_make_media(struct team *team, const struct config *config, struct http_pool *pool);
 
+/* The media beside a provider's conversations, or NULL: it has none. In team.c, where the rest
+ * of a provider is made of its settings. */
+struct media *team_media_beside(const struct config_provider *from, struct http_pool *pool);
+
 #endif

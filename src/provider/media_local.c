@@ -198,6 +198,9 @@ static bool shape_speech(struct media_call *call) {
         return media_work_set(call, ERR_INTERNAL, PROVIDER_BROKEN,
                               "espeak-ng speaks on %u channels; one was expected",
                               wave.channels);
+    if (wave.samples.len == 0)
+        return media_work_set(call, ERR_INVALID_ARGUMENT, PROVIDER_REJECTED,
+                              "there is nothing in this text that can be said");
     uint32_t rate_hz = (uint32_t)call->request.sample_rate_hz;
     buf_init(&resampled, MEDIA_ARTIFACT_MAX_BYTES);
     if (rate_hz && rate_hz != wave.sample_rate_hz) {

@@ -366,6 +366,8 @@ static void a_program_that_fails_is_quoted(void **state) {
         {"exit 1", PROVIDER_ERROR, "espeak-ng failed (status 1)", ERR_INTERNAL},
         {"kill -SEGV $$", PROVIDER_ERROR, "espeak-ng failed (signal 11)", ERR_INTERNAL},
         {"echo no sound", PROVIDER_BROKEN, "espeak-ng: this is no RIFF file", ERR_INTERNAL},
+        {"head -c 44 sound", PROVIDER_REJECTED,
+         "there is nothing in this text that can be said", ERR_INVALID_ARGUMENT},
         {"head -c 20 sound", PROVIDER_BROKEN, "espeak-ng: the sound ends inside its WAVE head",
          ERR_INTERNAL},
         {"cat sound; yes", PROVIDER_REJECTED,

@@ -1,0 +1,345 @@
+#include "provider/media_openai.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "provider/body.h"
+#include "provider/media_work.h"
+#include "provider/openai_media.h"
+#include "provider/remote_inner.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define URL_MAX_BYTES (8 * KIB)
+#define BODY_MAX_BYTES (64 * MIB)
+#define REFUSAL_MAX_BYTES (64 * KIB)
+
+struct openai {
+    struct media base;
+    struct provider
+        *provider; /* asked by nobody: it keeps the address, the key and the words */
+};
+
+struct openai_call {
+    struct media_call base;
+    const struct remote *remote;
+    struct http_call *http;      /* NULL: nobody is asked just now */
+    struct http_header *headers; /* those of the remote, two of them our own */
+    struct buf url, type, body;  /* of each attempt the same */
+    struct timer again;
+    unsigned retries;
+    uint64_t random;
+    unsigned status; /* 0 before the head */
+    int64_t retry_after_ms;
+    struct buf answer_type, answer;
+};
+
+static struct openai_call *openai_of(struct media_call *call) {
+    return CONTAINER_OF(call, struct openai_call, base);
+}
+
+static const struct remote_options *options_of(const struct openai_call *call) {
+    return &call->remote->options;
+}
+
+/* --- failing ------------------------------------------------------------------------------ */
+
+static void fail(struct openai_call *call) {
+    failure_word(call->remote, &call->base.failure);
+    media_work_fail(&call->base);
+}
+
+static uint64_t elapsed_ms(const struct openai_call *call) {
+    return loop_now_ms(call->base.loop) - call->base.start_ms;
+}
+
+static bool is_expired(const struct openai_call *call) {
+    uint64_t total_ms = options_of(call)->total_ms;
+    return total_ms && elapsed_ms(call) >= total_ms;
+}
+
+/* The caller's limit, in the words of the provider's own. */
+static void openai_late(struct media_call *base) {
+    struct openai_call *call = openai_of(base);
+    struct remote_options limits = {.total_ms = base->request.total_ms};
+    failure_timeout(&limits, HTTP_COMPLETE, true, &base->failure);
+    failure_word(call->remote, &base->failure);
+}
+
+/* --- asking, and asking again ------------------------------------------------------------- */
+
+static const struct http_sink http_sink;
+
+static void ask(struct openai_call *call) {
+    const struct remote_options *options = options_of(call);
+    struct http_request request = {
+        .method = STR("POST"),
+        .url = buf_str(&call->url),
+        .headers = call->headers,
+        .header_count = call->remote->header_count,
+        .body = buf_str(&call->body),
+        .connect_ms = options->connect_ms,
+        .first_byte_ms = options->first_byte_ms,
+        .stall_ms = options->stall_ms,
+        .total_ms = options->total_ms ? options->total_ms - elapsed_ms(call) : 0,
+        .body_max_bytes = openai_media_max_bytes(call->base.request.task),
+    };
+    call->status = 0;
+    call->retry_after_ms = -1;
+    buf_clear(&call->answer_type);
+    buf_clear(&call->answer);
+    call->http = http_start(options->pool, call->base.loop, &request, &http_sink, call);
+}
+
+static void on_again(void *ctx) {
+    struct openai_call *call = ctx;
+    media_work_move(&call->base, MEDIA_ASKING);
+    ask(call);
+}
+
+static uint64_t wait_ms(struct openai_call *call) {
+    uint64_t pause = remote_pause_ms(options_of(call), call->retries, &call->random);
+    if (call->retry_after_ms <= 0) return pause;
+    return (uint64_t)call->retry_after_ms + pause / 4;
+}
+
+/* False: it is not worth waiting. */
+static bool ask_later(struct openai_call *call) {
+    const struct remote_options *options = options_of(call);
+    if (call->retries == options->retries_max) return false;
+    if (call->retry_after_ms > 0 && (uint64_t)call->retry_after_ms > options->pause_max_ms)
+        return false;
+    uint64_t wait = wait_ms(call);
+    if (options->total_ms && elapsed_ms(call) + wait >= options->total_ms) return false;
+    call->retries++;
+    log_often(LOG_INFO, "provider '" STR_FMT "' did not answer (%s), asking again in %llu ms",
+              STR_ARG(options->name), call->base.failure.reason, (unsigned long long)wait);
+    media_work_move(&call->base, MEDIA_WAITING);
+    timer_start(&call->again, wait);
+    return true;
+}
+
+/* --- what comes --------------------------------------------------------------------------- */
+
+/* Whoever was connected and then thought for too long would do so again. */
+static void unanswered(struct openai_call *call, const struct err *failed,
+                       enum http_stage stage) {
+    bool late = failed->code == ERR_DEADLINE_EXCEEDED;
+    if (late) {
+        failure_timeout(options_of(call), stage, is_expired(call), &call->base.failure);
+    } else {
+        failure_unreachable(failed, &call->base.failure);
+    }
+    bool again = late ? stage == HTTP_CONNECTING : failed->code == ERR_UNAVAILABLE;
+    if (again && ask_later(call)) return;
+    fail(call);
+}
+
+static bool worth_asking_again(unsigned status) {
+    return status == 408 || status == 409 || status == 429 || status >= 500;
+}
+
+static void refused(struct openai_call *call) {
+    failure_refused(options_of(call)->dialect, call->status, buf_str(&call->answer_type),
+                    buf_str(&call->answer), &call->base.failure);
+    bool broke = strcmp(call->base.failure.reason, PROVIDER_QUOTA) == 0;
+    if (!broke && worth_asking_again(call->status) && ask_later(call)) return;
+    fail(call);
+}
+
+/* Its head was good, and then the rest did not come. */
+static void cut_off(struct openai_call *call, const struct err *failed, enum http_stage stage) {
+    if (failed->code == ERR_DEADLINE_EXCEEDED) {
+        failure_timeout(options_of(call), stage, is_expired(call), &call->base.failure);
+    } else {
+        failure_broken(failed, &call->base.failure);
+        call->base.failure.why.code =
+            failed->code == ERR_TOO_LARGE ? ERR_TOO_LARGE : ERR_UNAVAILABLE;
+    }
+    fail(call);
+}
+
+static void on_head(const struct http_head *head, void *ctx) {
+    struct openai_call *call = ctx;
+    call->status = head->status;
+    call->retry_after_ms = head->retry_after_ms;
+    buf_append(&call->answer_type, str_head(head->content_type, KIB));
+}
+
+/* Of a refusal what stands at its beginning is enough. */
+static void on_body(struct str bytes, void *ctx) {
+    struct openai_call *call = ctx;
+    if (call->status != 200) bytes = str_head(bytes, REFUSAL_MAX_BYTES - call->answer.len);
+    buf_append(&call->answer, bytes);
+}
+
+static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
+    struct openai_call *call = ctx;
+    call->http = NULL;
+    media_work_enter(&call->base);
+    if (call->status == 0) {
+        unanswered(call, failed, stage);
+    } else if (call->status != 200) {
+        refused(call);
+    } else if (failed) {
+        cut_off(call, failed, stage);
+    } else {
+        media_work_shape(&call->base);
+    }
+    media_work_leave(&call->base);
+}
+
+static const struct http_sink http_sink = {on_head, on_body, on_end};
+
+/* --- a call ------------------------------------------------------------------------------- */
+
+static bool openai_shape(struct media_call *base) {
+    struct openai_call *call = openai_of(base);
+    bool read =
+        openai_media_read(&base->request, buf_str(&call->answer_type), buf_str(&call->answer),
+                          base->arena, &base->made, &base->failure);
+    if (!read) failure_word(call->remote, &base->failure);
+    return read;
+}
+
+static void openai_stop(struct media_call *base) {
+    struct openai_call *call = openai_of(base);
+    struct http_call *http = call->http;
+    timer_stop(&call->again);
+    call->http = NULL;
+    if (http) http_cancel(http);
+}
+
+static void openai_call_free(struct media_call *base) {
+    struct openai_call *call = openai_of(base);
+    free(call->headers);
+    buf_done(&call->url);
+    buf_done(&call->type);
+    buf_done(&call->body);
+    buf_done(&call->answer_type);
+    buf_done(&call->answer);
+    free(call);
+}
+
+static const struct media_work_kind work = {openai_shape, openai_stop, openai_late,
+                                            openai_call_free};
+
+static void set_header(struct openai_call *call, struct str name, struct str value) {
+    for (size_t i = 0; i < call->remote->header_count; i++) {
+        if (str_equal_nocase(call->headers[i].name, name)) call->headers[i].value = value;
+    }
+}
+
+/* Everything but what the body is and what is wanted for it. */
+static void copy_headers(struct openai_call *call) {
+    size_t count = call->remote->header_count;
+    call->headers = mem_alloc(count * sizeof(*call->headers));
+    memcpy(call->headers, call->remote->headers, count * sizeof(*call->headers));
+    set_header(call, STR("content-type"), buf_str(&call->type));
+    set_header(call, STR("accept"), STR("*/*"));
+}
+
+static bool write_request(struct openai_call *call, struct err *e) {
+    struct media_request *request = &call->base.request;
+    const struct dialect_settings *settings = &options_of(call)->settings;
+    if (!request->model.len) request->model = settings->model;
+    body_url(settings, openai_media_path(request->task), &call->url);
+    if (!openai_media_body(request, &call->type, &call->body, e)) return false;
+    copy_headers(call);
+    return buf_ok(&call->url) ||
+           err_set(e, ERR_TOO_LARGE, "the address of this provider is too long");
+}
+
+static uint64_t seed(const struct openai_call *call) {
+    return (clock_mono_us() ^ ((uint64_t)(uintptr_t)call << 20)) | 1;
+}
+
+static void call_init(struct openai_call *call, const struct remote *remote) {
+    call->remote = remote;
+    call->random = seed(call);
+    buf_init(&call->url, URL_MAX_BYTES);
+    buf_init(&call->type, KIB);
+    buf_init(&call->body, BODY_MAX_BYTES);
+    buf_init(&call->answer_type, KIB);
+    buf_init(&call->answer, BODY_MAX_BYTES * 2);
+}
+
+static struct media_call *openai_start(struct media *media, struct loop *loop,
+                                       const struct media_request *request,
+                                       const struct media_sink *sink, void *ctx) {
+    struct openai *openai = CONTAINER_OF(media, struct openai, base);
+    struct openai_call *call = MEM_NEW(struct openai_call);
+    struct err e;
+    call_init(call, CONTAINER_OF(openai->provider, const struct remote, base));
+    timer_init(&call->again, loop, on_again, call);
+    if (!media_work_init(&call->base, &work, media, loop, request, sink, ctx)) {
+        media_work_fail_later(&call->base);
+    } else if (!write_request(call, &e)) {
+        call->base.failure = (struct reply_failure){e, PROVIDER_REJECTED};
+        media_work_fail_later(&call->base);
+    } else {
+        ask(call);
+    }
+    return &call->base;
+}
+
+/* --- the media ---------------------------------------------------------------------------- */
+
+static bool openai_check(struct media *media, const struct media_request *request,
+                         struct err *e) {
+    (void)media;
+    return openai_media_check(request, e);
+}
+
+static const struct media_voice voices[] = {
+    {.id = STR_INIT("alloy"), .name = STR_INIT("Alloy")},
+    {.id = STR_INIT("ash"), .name = STR_INIT("Ash")},
+    {.id = STR_INIT("ballad"), .name = STR_INIT("Ballad")},
+    {.id = STR_INIT("coral"), .name = STR_INIT("Coral")},
+    {.id = STR_INIT("echo"), .name = STR_INIT("Echo")},
+    {.id = STR_INIT("fable"), .name = STR_INIT("Fable")},
+    {.id = STR_INIT("onyx"), .name = STR_INIT("Onyx")},
+    {.id = STR_INIT("nova"), .name = STR_INIT("Nova")},
+    {.id = STR_INIT("sage"), .name = STR_INIT("Sage")},
+    {.id = STR_INIT("shimmer"), .name = STR_INIT("Shimmer")},
+    {.id = STR_INIT("verse"), .name = STR_INIT("Verse")},
+};
+
+/* A server that speaks like OpenAI has voices of its own, and no way to ask for them. */
+static const struct media_voice *openai_voices(struct media *media, struct str model,
+                                               size_t *ret_count) {
+    const struct openai *openai = CONTAINER_OF(media, struct openai, base);
+    const struct remote *remote = CONTAINER_OF(openai->provider, const struct remote, base);
+    (void)model;
+    bool own = body_host_is(&remote->options.settings, "api.openai.com");
+    *ret_count = own ? ARRAY_LEN(voices) : 0;
+    return own ? voices : NULL;
+}
+
+static void openai_free(struct media *media) {
+    struct openai *openai = CONTAINER_OF(media, struct openai, base);
+    provider_free(openai->provider);
+    free(openai);
+}
+
+static const struct media_kind openai_kind = {
+    .name = "openai",
+    .tasks =
+        1u << MEDIA_SPEECH | 1u << MEDIA_EMBEDDING | 1u << MEDIA_IMAGE | 1u << MEDIA_TRANSCRIPT,
+    .start = openai_start,
+    .cancel = media_work_cancel,
+    .voices = openai_voices,
+    .free = openai_free,
+    .check = openai_check,
+};
+
+struct media *media_openai_new(const struct remote_options *options) {
+    struct openai *openai = MEM_NEW(struct openai);
+    struct remote_options own = *options;
+    own.dialect = &openai_dialect;
+    openai->provider = remote_provider_new(&own);
+    openai->base.kind = &openai_kind;
+    openai->base.name = openai->provider->name;
+    return &openai->base;
+}
