@@ -186,7 +186,7 @@ static void on_usage(const struct event_usage *usage, void *ctx) {
     if (making->usage_seen) return;
     making->usage_seen = true;
     making->usage = *usage;
-    making->usage.call_sequence = 0; /* there is only this one */
+    making->usage.call_sequence = 0;           /* there is only this one */
     making->usage.model = making->asked_model; /* the other is borrowed */
 }
 
