@@ -1,18 +1,20 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "daemon/team.h"
+#include "wire/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char usage[] =
-    "weir config check [FILE]\n"
-    "weir config print [-c FILE]\n\n"
+    "weir config check [FILE] [--json]\n"
+    "weir config print [-c FILE] [--json]\n\n"
     "check: is everything right with the settings and with what they name? Each mistake is\n"
     "one line with its place; exit code 2 when there is one. Nothing is started or written.\n"
     "print: every setting, its value, and where that came from. Secrets show only whether\n"
-    "they are set.\n";
+    "they are set.\n"
+    "--json: the same as one object, on stdout.\n";
 
 /* --- check -------------------------------------------------------------------------------- */
 
@@ -22,33 +24,76 @@ static void print_lines(const char *before, const struct str *lines, size_t coun
 }
 
 /* What the settings name can be read, too. */
-static bool check_team(const struct config *config) {
+static bool check_team(const struct config *config, struct err *e, size_t *ret_agents,
+                       size_t *ret_tools) {
     struct team team;
-    struct err e;
-    if (!team_assemble(config, &(struct team_means){0}, &team, &e)) {
-        print_lines("", &(struct str){e.text, strlen(e.text)}, 1);
-        return false;
-    }
-    printf(STR_FMT ": good; %zu agent%s, %zu tool%s\n",
-           STR_ARG(config->file.len ? config->file : STR("the settings")), team.agent_count,
-           team.agent_count == 1 ? "" : "s", team.tool_count, team.tool_count == 1 ? "" : "s");
+    if (!team_assemble(config, &(struct team_means){0}, &team, e)) return false;
+    *ret_agents = team.agent_count;
+    *ret_tools = team.tool_count;
     team_done(&team);
     return true;
 }
 
-static int check(const struct config *config) {
+struct verdict {
+    bool good;
+    struct err why; /* of the team, when nothing was wrong before it */
+    size_t agents, tools;
+};
+
+static void say_verdict(const struct config *config, const struct verdict *verdict) {
     print_lines("warning: ", config->warnings, config->warning_count);
     print_lines("", config->problems, config->problem_count);
-    bool good = config->problem_count == 0;
-    return good && check_team(config) ? EXIT_DONE : EXIT_USAGE;
+    if (!verdict->good) {
+        if (!config->problem_count) fprintf(stderr, "%s\n", verdict->why.text);
+        return;
+    }
+    printf(STR_FMT ": good; %zu agent%s, %zu tool%s\n",
+           STR_ARG(config->file.len ? config->file : STR("the settings")), verdict->agents,
+           verdict->agents == 1 ? "" : "s", verdict->tools, verdict->tools == 1 ? "" : "s");
+}
+
+static void put_lines(struct json_writer *json, const char *key, const struct str *lines,
+                      size_t count) {
+    json_member_array(json, key);
+    for (size_t i = 0; i < count; i++) json_write_str(json, lines[i]);
+    json_close(json);
+}
+
+static void say_verdict_json(const struct config *config, const struct verdict *verdict) {
+    struct buf out;
+    struct str why = err_text(&verdict->why);
+    bool by_team = !verdict->good && !config->problem_count;
+    buf_init(&out, MIB);
+    struct json_writer json = json_writer(&out);
+    json_open_object(&json);
+    json_member_str(&json, "file", config->file);
+    json_member_bool(&json, "good", verdict->good);
+    put_lines(&json, "problems", by_team ? &why : config->problems,
+              by_team ? 1 : config->problem_count);
+    put_lines(&json, "warnings", config->warnings, config->warning_count);
+    if (verdict->good) {
+        json_member_u64(&json, "agents", verdict->agents);
+        json_member_u64(&json, "tools", verdict->tools);
+    }
+    json_close(&json);
+    printf(STR_FMT "\n", STR_ARG(buf_str(&out)));
+    buf_done(&out);
+}
+
+static int check(const struct config *config, bool as_json) {
+    struct verdict verdict = {.why = {.code = ERR_NONE}};
+    verdict.good = config->problem_count == 0 &&
+                   check_team(config, &verdict.why, &verdict.agents, &verdict.tools);
+    (as_json ? say_verdict_json : say_verdict)(config, &verdict);
+    return verdict.good ? EXIT_DONE : EXIT_USAGE;
 }
 
 /* --- print -------------------------------------------------------------------------------- */
 
-static int print(const struct config *config) {
+static int print(const struct config *config, bool as_json) {
     struct buf out;
-    buf_init(&out, MIB);
-    config_print(config, &out);
+    buf_init(&out, 4 * MIB);
+    (as_json ? config_print_json : config_print)(config, &out);
     printf(STR_FMT, STR_ARG(buf_str(&out)));
     buf_done(&out);
     return EXIT_DONE;
@@ -56,7 +101,7 @@ static int print(const struct config *config) {
 
 /* --- the command -------------------------------------------------------------------------- */
 
-static int act(struct config_input *input, bool checks) {
+static int act(struct config_input *input, bool checks, bool as_json) {
     struct config *config;
     struct err e;
     input->collect = checks;
@@ -68,11 +113,13 @@ static int act(struct config_input *input, bool checks) {
         fprintf(stderr, "%s", usage);
         code = EXIT_USAGE;
     } else {
-        code = checks ? check(config) : print(config);
+        code = (checks ? check : print)(config, as_json);
     }
     config_free(config);
     return code;
 }
+
+static const char *const own_flags[] = {"json", NULL};
 
 int command_config(int arg_count, const char *const *args) {
     bool checks = arg_count > 0 && strcmp(args[0], "check") == 0;
@@ -83,13 +130,22 @@ int command_config(int arg_count, const char *const *args) {
         return asked ? EXIT_DONE : EXIT_USAGE;
     }
     /* FILE stands for -c FILE. */
-    const char **all = mem_zero((size_t)arg_count + 1, sizeof(char *));
+    const char **all = mem_zero((size_t)arg_count + 2, sizeof(char *));
     int count = 0;
-    bool has_file = checks && arg_count > 1 && args[1][0] != '-';
-    if (has_file) all[count++] = "-c";
-    for (int i = 1; i < arg_count; i++) all[count++] = args[i];
+    bool as_json = false, has_file = false;
+    for (int i = 1; i < arg_count; i++) {
+        if (strcmp(args[i], "--json") == 0) {
+            as_json = true;
+            continue;
+        }
+        bool is_file = checks && count == 0 && args[i][0] != '-';
+        if (is_file && !has_file) all[count++] = "-c";
+        has_file = has_file || is_file;
+        all[count++] = args[i];
+    }
     struct config_input input = cli_input(count, all, false);
-    int code = act(&input, checks);
+    input.own_flags = own_flags;
+    int code = act(&input, checks, as_json);
     free(all);
     return code;
 }

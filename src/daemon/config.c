@@ -104,11 +104,38 @@ static void set_defaults(struct config *config) {
 struct flags {
     struct given {
         const struct setting *setting;
+        const char *flag;   /* as it was said */
+        const char *before; /* stands before the value */
         struct str value;
     } * given;
     size_t count;
     struct str file;
 };
+
+/* As other programs of the family call them; not in --help's first column. */
+static const struct other_flag {
+    const char *flag, *key, *before;
+} other_flags[] = {
+    {"openai-model", "model", "openai/"},
+    {"grpc-listen", "listen.grpc", ""},
+};
+
+static bool find_flag(struct str flag, struct given *ret) {
+    const struct setting *setting = setting_by_flag(flag);
+    if (setting) {
+        *ret = (struct given){.setting = setting, .flag = setting->flag, .before = ""};
+        return true;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(other_flags); i++) {
+        const struct other_flag *other = &other_flags[i];
+        if (!str_equal(flag, str_from(other->flag))) continue;
+        *ret = (struct given){.setting = setting_by_key(str_from(other->key)),
+                              .flag = other->flag,
+                              .before = other->before};
+        return true;
+    }
+    return false;
+}
 
 static bool refuse_flag(const struct config_input *input, struct str flag, struct err *e) {
     struct nearest nearest;
@@ -150,10 +177,10 @@ static bool take_long(const struct config_input *input, size_t *i, struct flags 
     if (str_equal(flag, STR("config")))
         return take_flag_value(input, i, flag, attached, &flags->file, e);
 
-    const struct setting *setting = setting_by_flag(flag);
-    if (!setting) return refuse_flag(input, flag, e);
-    struct given *given = &flags->given[flags->count++];
-    given->setting = setting;
+    struct given *given = &flags->given[flags->count];
+    if (!find_flag(flag, given)) return refuse_flag(input, flag, e);
+    const struct setting *setting = given->setting;
+    flags->count++;
     if (setting->kind == SETTING_BOOL && !attached.at) {
         given->value = STR("true");
         return true;
@@ -166,7 +193,7 @@ static bool take_short(const struct config_input *input, size_t *i, struct flags
     struct str arg = str_from(input->args[*i]);
     if (str_equal(arg, STR("-v"))) {
         flags->given[flags->count++] =
-            (struct given){setting_by_flag(STR("log-level")), STR("debug")};
+            (struct given){setting_by_flag(STR("log-level")), "log-level", "", STR("debug")};
         return true;
     }
     if (!str_equal(arg, STR("-c")))
@@ -202,12 +229,21 @@ static bool scan_flags(struct config *config, const struct config_input *input,
     return true;
 }
 
+static bool apply_flag(struct config *config, const struct given *given, struct err *e) {
+    struct buf text;
+    buf_init(&text, given->value.len + 64);
+    buf_append(&text, str_from(given->before));
+    buf_append(&text, given->value);
+    bool done = config_apply(config, given->setting, buf_str(&text), FROM_FLAG, given->flag, e);
+    buf_done(&text);
+    return done;
+}
+
 static bool apply_flags(struct config *config, const struct flags *flags, struct err *e) {
     for (size_t i = 0; i < flags->count; i++) {
         const struct given *given = &flags->given[i];
-        const char *flag = given->setting->flag;
-        if (config_apply(config, given->setting, given->value, FROM_FLAG, flag, e)) continue;
-        err_add(e, "--%s", flag);
+        if (apply_flag(config, given, e)) continue;
+        err_add(e, "--%s", given->flag);
         if (!config_goes_on(config, e)) return false;
     }
     return true;
@@ -446,6 +482,7 @@ static bool load(struct config *config, const struct config_input *input, struct
     if (!check(config, e) && !config_goes_on(config, e)) return false;
     warn_of_open_doors(config);
     warn_of_closed_doors(config);
+    config_warn_of_budgets(config);
     return true;
 }
 

@@ -85,6 +85,8 @@ struct config {
     struct {
         struct str name, version, framework; /* as /health reports them */
         struct str instructions;             /* of agents without any */
+        double temperature;                  /* likewise; below 0: none */
+        uint64_t max_tokens;                 /* likewise; 0: none */
     } agent;
     struct {
         struct str record, play; /* folders; empty = none */
@@ -167,5 +169,8 @@ void config_help_markdown(struct buf *out);
 /* One line a setting: its key, its value and where that came from. A secret shows only
  * whether it is set. */
 void config_print(const struct config *config, struct buf *out);
+
+/* The same as one JSON object and a line's end. */
+void config_print_json(const struct config *config, struct buf *out);
 
 #endif

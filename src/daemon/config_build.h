@@ -122,6 +122,9 @@ MUST_CHECK bool config_choice(const struct yaml *node, const char *const *choice
 MUST_CHECK bool config_want(const struct yaml *node, enum yaml_kind kind, const char *what,
                             struct err *e);
 
+/* Budgets of agents that there are not: nobody ever uses them up. */
+void config_warn_of_budgets(struct config *config);
+
 /* The lists that were read, as lines of config_print(). */
 void config_print_lists(const struct config *config, struct buf *out);
 

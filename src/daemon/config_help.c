@@ -1,6 +1,8 @@
 /* The settings explained and shown: --help, docs/config.md, and what is in force. */
 #include "daemon/config_build.h"
 
+#include "wire/json.h"
+
 #define HELP_COLUMN 26
 
 static const char *shown_default(const struct setting *setting) {
@@ -71,6 +73,61 @@ static void append_origin(const struct config *config, const struct config_origi
     case FROM_ENVIRONMENT: buf_append(out, str_from(origin->name)); break;
     case FROM_FLAG: buf_printf(out, "--%s", origin->name); break;
     }
+}
+
+static struct str source_name(enum config_source source) {
+    static const char *const names[] = {[FROM_DEFAULT] = "default",
+                                        [FROM_FILE] = "file",
+                                        [FROM_ENVIRONMENT] = "environment",
+                                        [FROM_FLAG] = "flag"};
+    return str_from(names[source]);
+}
+
+static void put_setting(struct json_writer *json, const struct config *config, size_t index,
+                        struct buf *value) {
+    const struct config_origin *origin = &config->origins[index];
+    buf_clear(value);
+    setting_append(&settings[index], config, value);
+    json_open_object(json);
+    json_member_str(json, "key", str_from(settings[index].key));
+    json_member_str(json, "value", buf_str(value));
+    json_member_str(json, "source", source_name(origin->source));
+    if (origin->source == FROM_FILE) json_member_str(json, "name", config->file);
+    if (origin->name) json_member_str(json, "name", str_from(origin->name));
+    json_close(json);
+}
+
+/* What the lists hold, a line each: "KEY = VALUE". */
+static void put_lists(struct json_writer *json, const struct config *config,
+                      struct buf *lines) {
+    buf_clear(lines);
+    config_print_lists(config, lines);
+    struct str rest = buf_str(lines);
+    while (rest.len) {
+        struct str line = str_split(rest, '\n', &rest);
+        size_t at = str_find(line, STR(" = "));
+        if (at == line.len) continue;
+        json_open_object(json);
+        json_member_str(json, "key", str_head(line, at));
+        json_member_str(json, "value", str_skip(line, at + strlen(" = ")));
+        json_close(json);
+    }
+}
+
+void config_print_json(const struct config *config, struct buf *out) {
+    struct buf text;
+    buf_init(&text, MIB);
+    struct json_writer json = json_writer(out);
+    json_open_object(&json);
+    json_member_array(&json, "settings");
+    for (size_t i = 0; i < setting_count; i++) put_setting(&json, config, i, &text);
+    json_close(&json);
+    json_member_array(&json, "lists");
+    put_lists(&json, config, &text);
+    json_close(&json);
+    json_close(&json);
+    buf_append_byte(out, '\n');
+    buf_done(&text);
 }
 
 void config_print(const struct config *config, struct buf *out) {

@@ -245,7 +245,8 @@ static bool make_agent(struct config *config, struct err *e) {
         .model = config->model_default,
         .effort = STR_EMPTY,
         .output = STR_EMPTY,
-        .temperature = -1,
+        .temperature = config->agent.temperature,
+        .max_tokens = config->agent.max_tokens,
         .top_p = -1,
         .all_tools = true};
     if (config->agent.instructions.len) agent->system = config->agent.instructions;
@@ -273,6 +274,8 @@ bool config_resolve_models(struct config *config, const struct config_input *inp
         return false;
     for (size_t i = 0; i < config->agent_count; i++) {
         if (!agents[i].system.len) agents[i].system = config->agent.instructions;
+        if (agents[i].temperature < 0) agents[i].temperature = config->agent.temperature;
+        if (!agents[i].max_tokens) agents[i].max_tokens = config->agent.max_tokens;
         if (!resolve_agent(config, input, &agents[i], e) && !config_goes_on(config, e))
             return false;
     }

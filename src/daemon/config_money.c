@@ -2,6 +2,8 @@
  * first digit on: a sum of money that went through a double is a sum nobody can check. */
 #include "daemon/config_build.h"
 
+#include "base/nearest.h"
+
 /* A price is at most so much for a million tokens: what a call costs stays a number. */
 #define PRICE_MAX_NANO (INT64_C(1000000) * 1000000000)
 
@@ -180,4 +182,28 @@ bool config_read_budgets(struct config *config, const struct config_input *input
         if (!read_budget(config, item, budgets, e) && !config_goes_on(config, e)) return false;
     }
     return true;
+}
+
+static bool is_agent(const struct config *config, struct str slug, struct nearest *nearest) {
+    bool found = false;
+    nearest_init(nearest, slug);
+    for (size_t i = 0; i < config->agent_count; i++) {
+        found = found || str_equal(config->agents[i].slug, slug);
+        nearest_offer(nearest, config->agents[i].slug);
+    }
+    return found;
+}
+
+/* A script names its agents itself, and so does a blueprint: those are not known here. */
+void config_warn_of_budgets(struct config *config) {
+    bool blueprints = config->converse.mcp_endpoint.len && config->converse.blueprint;
+    if (config->agent_count == 0 || blueprints) return;
+    for (size_t i = 0; i < config->budget_count; i++) {
+        const struct budget *budget = &config->budgets[i];
+        struct nearest nearest;
+        char hint[NEAREST_HINT_BYTES];
+        if (!budget->agent.len || is_agent(config, budget->agent, &nearest)) continue;
+        config_warn(config, "a budget is for the agent '" STR_FMT "', and there is none%s",
+                    STR_ARG(str_head(budget->agent, 80)), nearest_hint(&nearest, hint));
+    }
 }

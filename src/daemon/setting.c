@@ -2,6 +2,7 @@
 
 #include "base/nearest.h"
 #include "base/units.h"
+#include "daemon/config_build.h"
 #include "wire/json.h"
 
 #include <sys/un.h>
@@ -66,9 +67,13 @@ const struct setting settings[] = {
     {"Agents", "script", "script", {"WEIR_SCRIPT"}, SETTING_PATH, AT(script),
      NULL, "the built-in demo", "the script that the offline provider plays", NULL, LIVE},
     {NULL, "model", "model", {"WEIR_MODEL", "AGENT_MODEL", "CRAWBL_OPENAI_MODEL"}, SETTING_TEXT, AT(model),
-     NULL, "none: the script plays", "the model of every agent without one: openai/gpt-4o, ollama/gemma3, ...", NULL, LIVE},
+     NULL, "none: the script plays", "the model of every agent without one: openai/gpt-4o, ollama/gemma3, ...; --openai-model NAME says openai/NAME", NULL, LIVE},
     {NULL, "agent.instructions", "agent-instructions", {"WEIR_AGENT_INSTRUCTIONS", "AGENT_SYSTEM_PROMPT"}, SETTING_PROSE,
      AT(agent.instructions), NULL, "none", "the instructions of every agent without any", NULL, LIVE},
+    {NULL, "agent.temperature", "agent-temperature", {"WEIR_AGENT_TEMPERATURE", "AGENT_TEMPERATURE"}, SETTING_TEMPERATURE,
+     AT(agent.temperature), "none", "none: the model's own", "0 to 2: how freely the model of every agent without one answers", NULL, LIVE},
+    {NULL, "agent.max_tokens", "agent-max-tokens", {"WEIR_AGENT_MAX_TOKENS", "AGENT_MAX_TOKENS"}, SETTING_COUNT,
+     AT(agent.max_tokens), "0", "0: the model's own", "tokens of one reply of every agent without such a limit", NULL, LIVE},
     {NULL, "agent.name", "agent-name", {"WEIR_AGENT_NAME", "AGENT_NAME"}, SETTING_TEXT, AT(agent.name),
      "weir", NULL, "the name that /health reports", NULL, LIVE},
     {NULL, "agent.version", "agent-version", {"WEIR_AGENT_VERSION", "AGENT_VERSION"}, SETTING_TEXT,
@@ -349,6 +354,22 @@ static bool set_leaving(struct str text, struct config *config, void *ret, struc
     return leaving_parse(text, ret, e);
 }
 
+/* With six digits behind the point, as an agent's own. */
+static bool set_temperature(struct str text, struct config *config, void *ret, struct err *e) {
+    (void)config;
+    uint64_t millionths;
+    if (str_equal(text, STR("none"))) {
+        *(double *)ret = -1;
+        return true;
+    }
+    if (!config_decimal_text(text, 6, &millionths, e)) return false;
+    if (millionths > 2000000)
+        return err_set(e, ERR_INVALID_ARGUMENT, "'" STR_FMT "' is more than 2",
+                       STR_ARG(str_head(text, 40)));
+    *(double *)ret = (double)millionths / 1000000;
+    return true;
+}
+
 static bool set_choice(const struct setting *setting, struct str text, void *ret,
                        struct err *e) {
     for (unsigned i = 0; setting->choices[i]; i++) {
@@ -367,12 +388,19 @@ static bool set_choice(const struct setting *setting, struct str text, void *ret
 bool setting_set(const struct setting *setting, struct str text, struct config *config,
                  struct err *e) {
     static bool (*const set[])(struct str, struct config *, void *, struct err *) = {
-        [SETTING_TEXT] = set_text,       [SETTING_ID] = set_id,
-        [SETTING_PROSE] = set_prose,     [SETTING_PATH] = set_text,
-        [SETTING_ADDRESS] = set_address, [SETTING_SECRET] = set_secret,
-        [SETTING_BOOL] = set_bool,       [SETTING_COUNT] = set_count,
-        [SETTING_SIZE] = set_size,       [SETTING_DURATION] = set_duration,
-        [SETTING_LEAVING] = set_leaving, [SETTING_URL] = set_url,
+        [SETTING_TEXT] = set_text,
+        [SETTING_ID] = set_id,
+        [SETTING_PROSE] = set_prose,
+        [SETTING_PATH] = set_text,
+        [SETTING_ADDRESS] = set_address,
+        [SETTING_SECRET] = set_secret,
+        [SETTING_BOOL] = set_bool,
+        [SETTING_COUNT] = set_count,
+        [SETTING_SIZE] = set_size,
+        [SETTING_DURATION] = set_duration,
+        [SETTING_LEAVING] = set_leaving,
+        [SETTING_URL] = set_url,
+        [SETTING_TEMPERATURE] = set_temperature,
     };
     void *at = (char *)config + setting->offset;
     if (setting->kind == SETTING_CHOICE) return set_choice(setting, text, at, e);
@@ -400,6 +428,14 @@ static void append_prose(struct str text, struct buf *out) {
     }
 }
 
+static void append_temperature(double temperature, struct buf *out) {
+    if (temperature < 0) {
+        buf_append(out, STR("none"));
+    } else {
+        buf_printf(out, "%.6g", temperature);
+    }
+}
+
 void setting_append(const struct setting *setting, const struct config *config,
                     struct buf *out) {
     const void *at = (const char *)config + setting->offset;
@@ -421,16 +457,17 @@ void setting_append(const struct setting *setting, const struct config *config,
     case SETTING_SIZE: units_append_size(out, *(const uint64_t *)at); break;
     case SETTING_DURATION: units_append_duration(out, *(const uint64_t *)at * 1000); break;
     case SETTING_LEAVING: leaving_append(*(const struct leaving *)at, out); break;
+    case SETTING_TEMPERATURE: append_temperature(*(const double *)at, out); break;
     }
 }
 
 const char *setting_placeholder(const struct setting *setting) {
     static const char *const names[] = {
-        [SETTING_TEXT] = "TEXT", [SETTING_PROSE] = "TEXT",    [SETTING_ID] = "ID",
-        [SETTING_PATH] = "PATH", [SETTING_ADDRESS] = "ADDR",  [SETTING_SECRET] = "",
-        [SETTING_BOOL] = "",     [SETTING_CHOICE] = "WORD",   [SETTING_COUNT] = "N",
-        [SETTING_SIZE] = "SIZE", [SETTING_DURATION] = "TIME", [SETTING_LEAVING] = "HOW",
-        [SETTING_URL] = "URL",
+        [SETTING_TEXT] = "TEXT", [SETTING_PROSE] = "TEXT",      [SETTING_ID] = "ID",
+        [SETTING_PATH] = "PATH", [SETTING_ADDRESS] = "ADDR",    [SETTING_SECRET] = "",
+        [SETTING_BOOL] = "",     [SETTING_CHOICE] = "WORD",     [SETTING_COUNT] = "N",
+        [SETTING_SIZE] = "SIZE", [SETTING_DURATION] = "TIME",   [SETTING_LEAVING] = "HOW",
+        [SETTING_URL] = "URL",   [SETTING_TEMPERATURE] = "0-2",
     };
     return names[setting->kind];
 }

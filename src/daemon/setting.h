@@ -23,8 +23,9 @@ enum setting_kind {
     SETTING_CHOICE,  /* one of `choices`; an enum */
     SETTING_COUNT,   /* uint64_t */
     SETTING_SIZE,    /* uint64_t, bytes */
-    SETTING_DURATION, /* uint64_t, milliseconds */
-    SETTING_LEAVING,  /* struct leaving: cancel, detach or detach-for=TIME */
+    SETTING_DURATION,    /* uint64_t, milliseconds */
+    SETTING_LEAVING,     /* struct leaving: cancel, detach or detach-for=TIME */
+    SETTING_TEMPERATURE, /* double, 0 to 2; below 0: none */
 };
 
 #define SETTING_ENV_MAX 3

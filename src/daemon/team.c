@@ -166,6 +166,14 @@ static struct agent_tool *allow_all(const struct str *names, size_t count) {
 }
 
 /* The script's own agents; a model that is the default of all answers in its place. */
+/* Of an agent that says nothing about them. */
+static struct model_options usual_options(const struct config *config) {
+    struct model_options options = MODEL_OPTIONS_NONE;
+    options.temperature = config->agent.temperature;
+    options.output_tokens_max = (int64_t)config->agent.max_tokens;
+    return options;
+}
+
 static bool make_script_agents(struct team *team, const struct config *config) {
     const struct script *script = team->script;
     const struct config_model *model = &config->model_default;
@@ -183,7 +191,7 @@ static bool make_script_agents(struct team *team, const struct config *config) {
                            .system = config->agent.instructions,
                            .model = model->provider ? model->name : STR_EMPTY,
                            .provider = provider,
-                           .options = MODEL_OPTIONS_NONE,
+                           .options = usual_options(config),
                            .delegates = from->delegates,
                            .delegate_count = from->delegate_count,
                            .picks_tools = !from->all_tools,

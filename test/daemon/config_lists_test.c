@@ -320,6 +320,61 @@ static void a_model_alone_makes_one_agent_that_asks_it(void **state) {
     config_free(config);
 }
 
+static void the_usual_options_are_those_of_agents_without_any(void **state) {
+    const struct folder *folder = *state;
+    struct config *config =
+        load(NULL, NULL, LIST("--openai-model", "gpt-5-mini"),
+             LIST("WEIR_MODEL=ollama/x", "AGENT_TEMPERATURE=0.3", "AGENT_MAX_TOKENS=4096"));
+    assert_model(&config->model_default, "openai", "gpt-5-mini");
+    assert_true(config->agents[0].temperature > 0.29 && config->agents[0].temperature < 0.31);
+    assert_int_equal(config->agents[0].max_tokens, 4096);
+    printed(config, "model = openai/gpt-5-mini (--openai-model)\n", true);
+    printed(config, "agent.temperature = 0.3 (AGENT_TEMPERATURE)\n", true);
+    config_free(config);
+
+    config = load(folder->file,
+                  "agents:\n"
+                  "  - {slug: a, model: ollama/m, temperature: 1.5, max_tokens: 7}\n"
+                  "  - {slug: b, model: ollama/m}\n",
+                  LIST("--agent-temperature=2"), NOTHING);
+    assert_true(config->agents[0].temperature == 1.5 && config->agents[1].temperature == 2);
+    assert_int_equal(config->agents[0].max_tokens, 7);
+    assert_int_equal(config->agents[1].max_tokens, 0);
+    config_free(config);
+
+    struct err e;
+    static const char *const bad[] = {"2.01", "-1", "warm", ""};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        if (try_load(NULL, LIST("--agent-temperature", bad[i]), NOTHING, false, &config, &e))
+            fail_msg("'%s' was taken", bad[i]);
+        assert_true(str_starts(err_text(&e), STR("--agent-temperature: ")));
+    }
+}
+
+static void a_budget_of_an_agent_that_is_not_there_is_told(void **state) {
+    const struct folder *folder = *state;
+    static const char agents[] = "agents: [{slug: researcher, model: ollama/m}]\n"
+                                 "budgets:\n"
+                                 "  - {agent: researcher, day: $1}\n"
+                                 "  - {agent: reseacher, day: $1}\n"
+                                 "  - {agent: zzz, day: $1}\n"
+                                 "  - {day: $1}\n";
+    struct config *config = read_text(folder, agents);
+    assert_int_equal(config->warning_count, 2);
+    assert_true(warned(config, "a budget is for the agent 'reseacher', and there is none; did "
+                               "you mean 'researcher'?"));
+    assert_true(warned(config, "a budget is for the agent 'zzz', and there is none"));
+    config_free(config);
+    /* Agents that only a script or an orchestrator names are nobody's slip. */
+    config = load(folder->file, agents, LIST("--mcp-endpoint", "http://127.0.0.1:7171/mcp/v1"),
+                  NOTHING);
+    assert_false(warned(config, "a budget is for"));
+    config_free(config);
+    config = read_text(folder, "budgets: [{agent: zzz, day: $1}]\n");
+    assert_false(warned(config, "a budget is for"));
+    config_free(config);
+}
+
 static void a_model_that_nobody_has_is_refused(void **state) {
     static const struct {
         const char *flag, *why;
@@ -641,7 +696,8 @@ static void what_is_wrong_with_a_connector_is_named_at_its_place(void **state) {
     static const struct refusal cases[] = {
         {"connectors: x\n", ":1:13: expected a list of connectors"},
         {"connectors:\n  - {id: a, provider: builtin, models: [x]}\n",
-         ":2:40: the models of 'builtin' are known: espeak-ng and hash-256; leave 'models' out"},
+         ":2:40: the models of 'builtin' are known: espeak-ng and hash-256; leave 'models' "
+         "out"},
         {"connectors:\n  - {id: a, provider: bultin}\n",
          ":2:23: no provider is called 'bultin'; did you mean 'builtin'?"},
         {"connectors:\n  - {id: a, provider: scripted}\n  - {id: a, provider: builtin}\n",
@@ -734,6 +790,8 @@ int main(void) {
         cmocka_unit_test(a_key_is_printed_nowhere),
         cmocka_unit_test(known_providers_need_no_entry_and_listen_to_their_variables),
         cmocka_unit_test(a_model_alone_makes_one_agent_that_asks_it),
+        cmocka_unit_test(the_usual_options_are_those_of_agents_without_any),
+        cmocka_unit_test(a_budget_of_an_agent_that_is_not_there_is_told),
         cmocka_unit_test(a_model_that_nobody_has_is_refused),
         cmocka_unit_test(each_agent_gets_the_model_that_its_entry_means),
         cmocka_unit_test(without_providers_the_script_answers_as_ever),

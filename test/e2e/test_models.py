@@ -219,3 +219,29 @@ def test_the_screen_tells_which_model_answers(tmp_path, vendor):
     screen, _ = screen_of(tmp_path, env, b"Ctrl-C")
     assert "openai/gpt-x   no key: set OPENAI_API_KEY" in screen
     assert "not an AI" not in screen
+
+
+def test_settings_are_checked_and_shown_as_json(cli, tmp_path):
+    (tmp_path / "weir.yaml").write_text(
+        "agents: [{slug: researcher, model: ollama/m}]\nbudgets: [{agent: reseacher, day: $1}]\n"
+    )
+    answer = cli("config", "check", "weir.yaml", "--json")
+    said = json.loads(answer.stdout)
+    assert answer.returncode == OK and answer.stderr == ""
+    assert (said["good"], said["file"], said["agents"]) == (True, "weir.yaml", 1)
+    assert ["did you mean 'researcher'?" in line for line in said["warnings"]] == [True]
+
+    answer = cli("config", "print", "--json", "-c", "weir.yaml", env={"AGENT_TEMPERATURE": "0.5"})
+    said = json.loads(answer.stdout)
+    rows = {row["key"]: row for row in said["settings"]}
+    assert rows["agent.temperature"] == {
+        "key": "agent.temperature", "value": "0.5", "source": "environment", "name": "AGENT_TEMPERATURE"
+    }
+    assert rows["limits.idle"] == {"key": "limits.idle", "value": "5m", "source": "default"}
+    assert {"key": "agents.researcher.model", "value": "ollama/m"} in said["lists"]
+
+    (tmp_path / "weir.yaml").write_text("agents: [{slgu: x}]\nlisten: {htpp: off}\n")
+    answer = cli("config", "check", "--json", "weir.yaml")
+    said = json.loads(answer.stdout)
+    assert answer.returncode == USAGE and not said["good"]
+    assert len(said["problems"]) == 2 and "did you mean 'slug'" in said["problems"][0]
