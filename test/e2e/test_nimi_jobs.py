@@ -1,4 +1,6 @@
 """nimi.runtime.v1 jobs (mode B) with Google's client: asked once, watched by anybody, kept."""
+import hashlib
+import shutil
 import threading
 import time
 
@@ -177,6 +179,56 @@ def test_jobs_wait_for_a_slot_of_their_app(weir):
     client.cancel(running[0])
     check_story(client.events(waiting), COMPLETED)
     client.cancel(running[1])
+
+
+def vectors_of(*texts):
+    spec = pb.ScenarioSpec(text_embed=pb.TextEmbedScenarioSpec(inputs=texts))
+    return {"kind": pb.SCENARIO_TYPE_TEXT_EMBED, "spec": spec}
+
+
+def speech_of(text, **fields):
+    spec = pb.ScenarioSpec(speech_synthesize=pb.SpeechSynthesizeScenarioSpec(text=text, **fields))
+    return {"kind": pb.SCENARIO_TYPE_SPEECH_SYNTHESIZE, "spec": spec}
+
+
+@QUICK
+def test_vectors_are_made_by_a_job_that_says_how_far_it_is(weir):
+    client = Jobs(weir)
+    texts = [f"sentence number {i}" for i in range(5)]
+    job = client.submit(model_id="hash-256", **vectors_of(*texts))
+    answer = client.events(job.job_id)
+    check_story(answer, COMPLETED)
+    running = [e.job for e in answer.events if e.event_type == RUNNING]
+    assert running[0].progress_total_steps == 0
+    assert all(j.progress_total_steps == 5 for j in running[1:])
+    result = client.result(job.job_id)
+    vectors = [list(v.values) for v in result.output.text_embed.vectors]
+    assert len(vectors) == 5 and len({len(v) for v in vectors}) == 1 and len(vectors[0]) > 8
+    assert vectors[0] != vectors[1]
+
+
+@QUICK
+@pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="nobody here speaks")
+def test_speech_is_an_artifact_that_survives_a_restart(weir):
+    client = Jobs(weir)
+    job = client.submit(model_id="espeak-ng", **speech_of("hello there", audio_format="wav"))
+    answer = client.events(job.job_id)
+    check_story(answer, COMPLETED)
+    (shown,) = answer.events[-1].job.artifacts
+    assert shown.mime_type == "audio/wav" and not shown.bytes
+    assert shown.artifact_id.startswith("artifact_") and len(shown.artifact_id) == 9 + 26
+    assert shown.duration_ms > 0 and shown.sample_rate_hz > 0
+    for daemon in (weir, weir.restart()):
+        result = Jobs(daemon).result(job.job_id)
+        (artifact,) = result.artifacts
+        assert artifact.bytes[:4] == b"RIFF" and len(artifact.bytes) == artifact.size_bytes
+        assert hashlib.sha256(artifact.bytes).hexdigest() == artifact.sha256
+        assert artifact.sha256 == shown.sha256
+        (made,) = result.output.speech_synthesize.artifacts
+        assert made.artifact_id == shown.artifact_id
+    with pytest.raises(nimi.Refused) as refused:
+        Jobs(weir).result(job.job_id, client.metadata(app_id="other.app"))
+    assert refused.value.reason == "APP_SCOPE_FORBIDDEN"
 
 
 @QUICK

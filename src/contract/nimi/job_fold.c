@@ -157,6 +157,7 @@ static bool show_state(struct job_fold *fold, const struct event *event,
     if (note->attempt) fold->note.attempt = note->attempt;
     job->status = (int32_t)note->state + NIMI_SCENARIO_JOB_STATUS_SUBMITTED;
     job->reason_code = NIMI_ACTION_EXECUTED;
+    if (note->state == RUN_JOB_QUEUED) job->artifacts_count = 0; /* of an attempt before */
     job->retry_count = fold->note.attempt > 1 ? (int32_t)fold->note.attempt - 1 : 0;
     fold->updated = moment(fold->started_ms + event->at_ms);
     if (event->kind == EVENT_FAILED) return show_failure(fold, event);

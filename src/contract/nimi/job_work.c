@@ -2,51 +2,23 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "contract/nimi/job_fold.h"
-#include "contract/nimi/job_spec.h"
+#include "contract/nimi/job_inner.h"
 #include "contract/nimi/ulid.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-#define OUTPUT_MAX_BYTES (4 * MIB - 64 * KIB) /* GetScenarioArtifacts hands it out whole */
-#define AGAIN_MS 1000                         /* until a full queue is asked again */
+#define AGAIN_MS 1000 /* until a full queue is asked again */
 #define ARENA_EXTRA_BYTES (1 * MIB)
-
-struct job_work {
-    struct nimi_desk *desk;
-    struct list link;      /* in desk->jobs */
-    struct engine *engine; /* a reference; it keeps the connector */
-    struct run_job *job;
-    struct arena *arena;
-    struct nimi_submit_scenario_job_request request;
-    struct admission admission;
-    struct job_spec spec;
-    job_kept_fn *on_kept; /* NULL: nobody listens */
-    void *ctx;
-    bool kept; /* it is on disk and may begin */
-
-    struct ticket *ticket;
-    bool granted;
-    struct timer again; /* for a ticket */
-
-    /* The attempt. */
-    struct model_call *model;
-    struct cursor *cursor; /* on what it says */
-    struct nimi_usage_stats usage;
-    struct buf text;
-};
 
 /* --- ending ------------------------------------------------------------------------------- */
 
 /* Let go of everything that would still do something. */
 static void stop(struct job_work *work, struct str why) {
+    const struct job_asked *asked = work->asked;
+    work->asked = NULL;
     timer_stop(&work->again);
-    if (work->model) model_call_cancel(work->model, why);
-    cursor_close(work->cursor);
-    model_call_unref(work->model);
-    work->cursor = NULL;
-    work->model = NULL;
+    if (asked) asked->stop(work, why);
     scheduler_release(work->ticket);
     work->ticket = NULL;
     work->granted = false;
@@ -65,94 +37,46 @@ static void work_free(struct job_work *work) {
     free(work);
 }
 
-static void fail(struct job_work *work, enum err_code code, struct str reason,
-                 struct str message) {
+void job_fail(struct job_work *work, enum err_code code, struct str reason,
+              struct str message) {
     run_job_fail(work->job, code, reason, message);
     stop(work, message);
 }
 
 static void fail_with(struct job_work *work, const struct fault *fault) {
-    fail(work, fault->why.code, str_from(reason_get(fault->reason)->name),
-         err_text(&fault->why));
+    job_fail(work, fault->why.code, str_from(reason_get(fault->reason)->name),
+             err_text(&fault->why));
 }
 
 /* --- what came ---------------------------------------------------------------------------- */
 
-static bool note(struct job_work *work, const char *type, const struct pb_message *table,
-                 const void *message) {
+struct nimi_usage_stats job_usage(const struct event_usage *usage) {
+    return (struct nimi_usage_stats){
+        .input_tokens = usage->prompt, .output_tokens = usage->completion, .compute_ms = -1};
+}
+
+bool job_note(struct job_work *work, const char *type, const struct pb_message *table,
+              const void *message) {
     struct buf bytes;
-    buf_init(&bytes, OUTPUT_MAX_BYTES);
+    buf_init(&bytes, JOB_OUTPUT_MAX_BYTES);
     bool fits = pb_encode(table, message, &bytes);
     if (fits) run_job_item(work->job, str_from(type), buf_str(&bytes));
     buf_done(&bytes);
     return fits;
 }
 
-static void complete(struct job_work *work, const struct nimi_scenario_output *output,
-                     struct str model) {
+void job_complete(struct job_work *work, const struct nimi_scenario_output *output,
+                  struct str model) {
     const struct nimi_scenario_job known = {.model_resolved = model, .usage = &work->usage};
-    if (!buf_ok(&work->text) || !note(work, JOB_OUTPUT, &nimi_scenario_output_table, output) ||
-        !note(work, JOB_PATCH, &nimi_scenario_job_table, &known)) {
-        fail(work, ERR_INTERNAL, STR("AI_OUTPUT_INVALID"),
-             STR("what came is more than one message holds; ask for less"));
+    bool fits = buf_ok(&work->text) &&
+                (!output || job_note(work, JOB_OUTPUT, &nimi_scenario_output_table, output));
+    if (!fits || !job_note(work, JOB_PATCH, &nimi_scenario_job_table, &known)) {
+        job_fail(work, ERR_INTERNAL, STR("AI_OUTPUT_INVALID"),
+                 STR("what came is more than one message holds; ask for less"));
         return;
     }
     run_job_done(work->job, model);
     stop(work, STR_EMPTY);
-}
-
-static void complete_text(struct job_work *work, struct str model) {
-    const struct nimi_text_generate_output text = {.text = buf_str(&work->text)};
-    const struct nimi_scenario_output output = {
-        .which_output = NIMI_SCENARIO_OUTPUT_TEXT_GENERATE, .text_generate = &text};
-    complete(work, &output, model.len ? model : work->admission.model);
-}
-
-/* --- a model writes ----------------------------------------------------------------------- */
-
-/* False: it is over. */
-static bool take(struct job_work *work, const struct event *event) {
-    switch (event->kind) {
-    case EVENT_TEXT: buf_append(&work->text, event->text.text); return true;
-    case EVENT_USAGE:
-        work->usage = (struct nimi_usage_stats){.input_tokens = event->usage.prompt,
-                                                .output_tokens = event->usage.completion,
-                                                .compute_ms = -1};
-        return true;
-    case EVENT_DONE: complete_text(work, event->done.model); return false;
-    case EVENT_FAILED:
-        fail(work, event->failed.code, event->failed.reason, event->failed.message);
-        return false;
-    case EVENT_CANCELLED:
-        fail(work, ERR_UNAVAILABLE, STR_EMPTY, event->cancelled.message);
-        return false;
-    default: return true;
-    }
-}
-
-static void on_words(void *ctx) {
-    struct job_work *work = ctx;
-    struct event event = {0};
-    while (cursor_next(work->cursor, &event) && take(work, &event)) continue;
-}
-
-/* It asks as the first agent: scripts and budgets know nobody else. */
-static bool ask_model(struct job_work *work, struct err *e) {
-    struct run_host *host = work->desk->host;
-    work->spec.prompt.request.agent = work->engine->agents[0].slug;
-    struct model_call_options options = {.host = host,
-                                         .engine = work->engine,
-                                         .provider = work->admission.connector->provider,
-                                         .request = &work->spec.prompt.request,
-                                         .workspace = work->request.head->app_id,
-                                         .user = run_job_user(work->job),
-                                         .text = work->spec.asked,
-                                         .contract = STR("nimi"),
-                                         .asked_ms = loop_now_ms(host->loop),
-                                         .clocks = {.total_ms = work->spec.total_ms}};
-    return model_call_start(&options, &work->model, e) &&
-           cursor_open(model_call_journal(work->model), 0, host->loop, on_words, work,
-                       &work->cursor, e);
 }
 
 /* --- an attempt --------------------------------------------------------------------------- */
@@ -204,7 +128,8 @@ static void on_job_running(void *ctx) {
     struct err e;
     work->usage = (struct nimi_usage_stats){-1, -1, -1};
     buf_clear(&work->text);
-    if (!ask_model(work, &e)) fail(work, e.code, STR_EMPTY, err_text(&e));
+    work->asked = work->spec.is_text ? &job_asks_model : &job_asks_media;
+    if (!work->asked->ask(work, &e)) job_fail(work, e.code, STR_EMPTY, err_text(&e));
 }
 
 static void on_job_cancel(struct str why, void *ctx) {
@@ -233,7 +158,8 @@ static struct job_work *work_new(struct nimi_desk *desk, size_t request_bytes) {
     work->engine = engine_ref(desk->host->engine);
     work->arena = arena_new(16 * request_bytes + ARENA_EXTRA_BYTES);
     timer_init(&work->again, desk->host->loop, wait_for_slot, work);
-    buf_init(&work->text, OUTPUT_MAX_BYTES + 1);
+    buf_init(&work->text, JOB_OUTPUT_MAX_BYTES);
+    list_init(&work->puts);
     list_append(&desk->jobs, &work->link);
     desk->job_count++;
     return work;
@@ -257,10 +183,7 @@ static bool admit(struct job_work *work, const struct envelope *envelope, struct
                                    from->spec, from->extensions,    from->extensions_count};
     return admit_scenario(work->desk->settings, envelope, &asked, ADMIT_SUBMIT,
                           &work->admission, fault) &&
-           job_spec_read(from, work->admission.model, work->arena, &work->spec, fault) &&
-           (work->spec.is_text ||
-            fault_set_code(fault, NIMI_AI_ROUTE_UNSUPPORTED, ERR_UNIMPLEMENTED,
-                           "this version runs jobs that write text only"));
+           job_spec_read(from, &work->admission, work->arena, &work->spec, fault);
 }
 
 static struct str user_of(const struct job_work *work) {
@@ -276,7 +199,7 @@ static void note_known(struct job_work *work, struct str trace) {
                                             .trace_id = trace,
                                             .route_decision = work->admission.route,
                                             .model_resolved = work->admission.model};
-    bool fits = note(work, JOB_PATCH, &nimi_scenario_job_table, &known);
+    bool fits = job_note(work, JOB_PATCH, &nimi_scenario_job_table, &known);
     assert(fits); /* it stood in a request */
     (void)fits;
 }

@@ -1,5 +1,8 @@
 #include "contract/nimi/media_spec.h"
 
+#define IMAGES_MAX 16
+#define SPEAKERS_MAX 32
+
 /* --- limits ------------------------------------------------------------------------------- */
 
 /* A value of 0 is one that is not set; NaN is in no range. */
@@ -131,6 +134,99 @@ bool media_spec_embedding(const struct nimi_text_embed_scenario_spec *spec, stru
                                   .input_count = spec->inputs_count};
     return media_takes_it(media, ret, fault);
 }
+
+/* --- pictures ----------------------------------------------------------------------------- */
+
+static bool unsupported(struct fault *fault, const char *why) {
+    return fault_set(fault, NIMI_AI_MEDIA_OPTION_UNSUPPORTED, "%s", why);
+}
+
+static bool image_options_are_had(const struct nimi_image_generate_scenario_spec *spec,
+                                  struct fault *fault) {
+    if (spec->reference_images_count || spec->mask.len)
+        return unsupported(fault, "no media here takes reference images or a mask");
+    if (spec->seed) return unsupported(fault, "no media here takes a seed; leave it unset");
+    if (str_trim(spec->aspect_ratio).len)
+        return unsupported(fault, "no media here takes an aspect_ratio; ask for a size");
+    return true;
+}
+
+bool media_spec_image(const struct nimi_image_generate_scenario_spec *spec, struct media *media,
+                      struct str model, struct media_request *ret, struct fault *fault) {
+    if (str_trim(spec->prompt).len == 0)
+        return fault_set(fault, NIMI_AI_MEDIA_SPEC_INVALID, "there is no prompt to draw from");
+    if (spec->n < 0 || spec->n > IMAGES_MAX)
+        return fault_set(fault, NIMI_AI_MEDIA_SPEC_INVALID,
+                         "n is %d; it must be from 0 to %d, and 0 is one picture", (int)spec->n,
+                         IMAGES_MAX);
+    if (!image_options_are_had(spec, fault)) return false;
+    *ret = (struct media_request){.task = MEDIA_IMAGE,
+                                  .model = model,
+                                  .text = spec->prompt,
+                                  .count = spec->n,
+                                  .size = str_trim(spec->size),
+                                  .quality = str_trim(spec->quality),
+                                  .style = str_trim(spec->style),
+                                  .negative = spec->negative_prompt};
+    return media_takes_it(media, ret, fault);
+}
+
+/* --- transcripts -------------------------------------------------------------------------- */
+
+static bool join_chunks(const struct nimi_audio_chunks *from, struct arena *arena,
+                        struct str *ret, struct fault *fault) {
+    size_t len = 0;
+    for (size_t i = 0; i < from->chunks_count; i++) len += from->chunks[i].len;
+    char *bytes = arena_alloc(arena, len + 1), *at = bytes;
+    if (!bytes)
+        return fault_set(fault, NIMI_AI_INPUT_INVALID,
+                         "the sound is longer than a call may hold");
+    for (size_t i = 0; i < from->chunks_count; i++) {
+        if (from->chunks[i].len) memcpy(at, from->chunks[i].at, from->chunks[i].len);
+        at += from->chunks[i].len;
+    }
+    *ret = str_of(bytes, len);
+    return true;
+}
+
+/* Addresses are not fetched for a caller: it would choose where this machine connects to. */
+static bool find_sound(const struct nimi_speech_transcription_audio_source *source,
+                       struct arena *arena, struct str *ret, struct fault *fault) {
+    *ret = STR_EMPTY;
+    switch (source ? source->which_source : 0) {
+    case NIMI_SPEECH_TRANSCRIPTION_AUDIO_SOURCE_AUDIO_BYTES: *ret = source->audio_bytes; break;
+    case NIMI_SPEECH_TRANSCRIPTION_AUDIO_SOURCE_AUDIO_URI:
+        return unsupported(fault, "no media here fetches an audio_uri; send the bytes");
+    case NIMI_SPEECH_TRANSCRIPTION_AUDIO_SOURCE_AUDIO_CHUNKS:
+        if (!join_chunks(source->audio_chunks, arena, ret, fault)) return false;
+        break;
+    default: break;
+    }
+    return ret->len || fault_set(fault, NIMI_AI_MEDIA_SPEC_INVALID,
+                                 "there is no sound: audio_source needs bytes or chunks");
+}
+
+bool media_spec_transcript(const struct nimi_speech_transcribe_scenario_spec *spec,
+                           struct media *media, struct str model, struct arena *arena,
+                           struct media_request *ret, struct fault *fault) {
+    struct str sound;
+    if (spec->speaker_count < 0 || spec->speaker_count > SPEAKERS_MAX)
+        return fault_set(fault, NIMI_AI_MEDIA_SPEC_INVALID,
+                         "speaker_count is %d; it must be from 0 to %d",
+                         (int)spec->speaker_count, SPEAKERS_MAX);
+    if (!find_sound(spec->audio_source, arena, &sound, fault)) return false;
+    if (spec->timestamps || spec->diarization)
+        return unsupported(fault, "no media here tells when, or by whom, something is said");
+    *ret = (struct media_request){.task = MEDIA_TRANSCRIPT,
+                                  .model = model,
+                                  .text = spec->prompt,
+                                  .language = str_trim(spec->language),
+                                  .bytes = sound,
+                                  .content_type = str_trim(spec->mime_type)};
+    return media_takes_it(media, ret, fault);
+}
+
+/* --- keeping ------------------------------------------------------------------------------ */
 
 static bool keep_inputs(struct media_request *request, struct arena *arena) {
     struct str *inputs = arena_alloc(arena, (request->input_count + 1) * sizeof(struct str));

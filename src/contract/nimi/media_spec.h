@@ -26,6 +26,20 @@ MUST_CHECK bool media_spec_embedding(const struct nimi_text_embed_scenario_spec 
                                      struct media *media, struct str model,
                                      struct media_request *ret, struct fault *fault);
 
+/* errors  AI_MEDIA_SPEC_INVALID no prompt, a number outside its limits;
+ *         AI_MEDIA_OPTION_UNSUPPORTED what no media of ours has, or what this one cannot */
+MUST_CHECK bool media_spec_image(const struct nimi_image_generate_scenario_spec *spec,
+                                 struct media *media, struct str model,
+                                 struct media_request *ret, struct fault *fault);
+
+/* Sound that came in chunks is joined in the arena.
+ * errors  AI_MEDIA_SPEC_INVALID no sound, a number outside its limits;
+ *         AI_MEDIA_OPTION_UNSUPPORTED as above; AI_INPUT_INVALID no room in the arena */
+MUST_CHECK bool media_spec_transcript(const struct nimi_speech_transcribe_scenario_spec *spec,
+                                      struct media *media, struct str model,
+                                      struct arena *arena, struct media_request *ret,
+                                      struct fault *fault);
+
 /* Copy all that `request` borrows.
  * errors  AI_INPUT_INVALID it is longer than the arena may hold */
 MUST_CHECK bool media_spec_keep(struct media_request *request, struct arena *arena,

@@ -1,0 +1,61 @@
+/* A job that a model writes: its model call is a run of its own (run/model_call.h), which
+ * counts what it cost; here only its words are gathered. */
+#include "contract/nimi/job_inner.h"
+
+static void complete_text(struct job_work *work, struct str model) {
+    const struct nimi_text_generate_output text = {.text = buf_str(&work->text)};
+    const struct nimi_scenario_output output = {
+        .which_output = NIMI_SCENARIO_OUTPUT_TEXT_GENERATE, .text_generate = &text};
+    job_complete(work, &output, model);
+}
+
+/* False: it is over. */
+static bool take(struct job_work *work, const struct event *event) {
+    switch (event->kind) {
+    case EVENT_TEXT: buf_append(&work->text, event->text.text); return true;
+    case EVENT_USAGE: work->usage = job_usage(&event->usage); return true;
+    case EVENT_DONE: complete_text(work, event->done.model); return false;
+    case EVENT_FAILED:
+        job_fail(work, event->failed.code, event->failed.reason, event->failed.message);
+        return false;
+    case EVENT_CANCELLED:
+        job_fail(work, ERR_UNAVAILABLE, STR_EMPTY, event->cancelled.message);
+        return false;
+    default: return true;
+    }
+}
+
+static void on_words(void *ctx) {
+    struct job_work *work = ctx;
+    struct event event = {0};
+    while (cursor_next(work->cursor, &event) && take(work, &event)) continue;
+}
+
+/* It asks as the first agent: scripts and budgets know nobody else. */
+static bool ask(struct job_work *work, struct err *e) {
+    struct run_host *host = work->desk->host;
+    work->spec.prompt.request.agent = work->engine->agents[0].slug;
+    struct model_call_options options = {.host = host,
+                                         .engine = work->engine,
+                                         .provider = work->admission.connector->provider,
+                                         .request = &work->spec.prompt.request,
+                                         .workspace = work->request.head->app_id,
+                                         .user = run_job_user(work->job),
+                                         .text = work->spec.asked,
+                                         .contract = STR("nimi"),
+                                         .asked_ms = loop_now_ms(host->loop),
+                                         .clocks = {.total_ms = work->spec.total_ms}};
+    return model_call_start(&options, &work->model, e) &&
+           cursor_open(model_call_journal(work->model), 0, host->loop, on_words, work,
+                       &work->cursor, e);
+}
+
+static void stop(struct job_work *work, struct str why) {
+    if (work->model) model_call_cancel(work->model, why);
+    cursor_close(work->cursor);
+    model_call_unref(work->model);
+    work->cursor = NULL;
+    work->model = NULL;
+}
+
+const struct job_asked job_asks_model = {ask, stop};
