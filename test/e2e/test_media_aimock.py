@@ -42,6 +42,11 @@ def says(models, model, endpoint, *answers):
     assert told.status_code == 200, told.text
 
 
+def questions(models):
+    """What the vendor was asked, without the probes of whether it is there."""
+    return [asked for asked in models.asked if asked.raw]
+
+
 def embed(client, *inputs, model="embed-1"):
     asked = pb.ExecuteScenarioRequest(
         head=nimi.head(model_id=model, **CLOUD),
@@ -68,7 +73,7 @@ def test_vectors_come_from_the_vendor(client, models):
     vectors = [list(v.values) for v in reply.output.text_embed.vectors]
     assert vectors == [[0.5, -0.25, 0.001]] * 2
     assert reply.model_resolved == "embed-1"
-    [asked] = models.asked
+    [asked] = questions(models)
     assert asked.path == "/v1/embeddings"
     assert asked.body == {
         "model": "embed-1", "input": ["one", "two"], "encoding_format": "float",
@@ -90,7 +95,8 @@ def test_a_busy_vendor_is_asked_again(client, models):
     busy = vendors.refuse(503, "busy")
     says(models, "embed-1", "embedding", busy, {"embedding": [1]})
     assert list(embed(client, "one").output.text_embed.vectors[0].values) == [1]
-    assert len(models.asked) == 2 and models.asked[0].raw == models.asked[1].raw
+    first, second = questions(models)
+    assert first.raw == second.raw
 
 
 def test_sound_comes_as_the_vendor_made_it(client, models):
@@ -102,7 +108,7 @@ def test_sound_comes_as_the_vendor_made_it(client, models):
     deltas = [e.delta.artifact for e in heard.events if e.HasField("delta")]
     assert b"".join(d.chunk for d in deltas) == sound
     assert {d.mime_type for d in deltas} == {"audio/mpeg"}
-    [asked] = models.asked
+    [asked] = questions(models)
     assert asked.path == "/v1/audio/speech"
     assert asked.body == {
         "model": "tts-1", "input": "hello", "voice": "alloy", "response_format": "mp3",
@@ -124,7 +130,7 @@ def test_what_the_vendor_cannot_do_is_refused_before_it_is_asked(client, models)
     heard = speak(client, "hello", audio_format="midi")
     assert heard.events == [] and heard.code == grpc.StatusCode.INVALID_ARGUMENT
     assert "wav, pcm, mp3, opus, aac or flac" in heard.error.text
-    assert models.asked == []
+    assert questions(models) == []
 
 
 def test_voices_of_a_server_that_is_not_openai_are_not_known(client):
