@@ -14,7 +14,8 @@ struct fake_media {
     size_t count, ever;
     const struct media_voice *voices;
     size_t voice_count;
-    const char *lacks;
+    const char *lacks, *only;
+    enum err_code refuses;
 };
 
 struct media_call {
@@ -71,7 +72,11 @@ static const struct media_voice *voices(struct media *media, struct str model,
 }
 
 static bool check(struct media *media, const struct media_request *request, struct err *e) {
-    const char *lacks = fake_of(media)->lacks;
+    const struct fake_media *fake = fake_of(media);
+    const char *lacks = fake->lacks, *only = fake->only;
+    if (fake->refuses) return err_set(e, fake->refuses, "the test says no");
+    if (only && !str_equal(request->model, str_from(only)))
+        return err_set(e, ERR_NOT_FOUND, "the one model is '%s'", only);
     if (!lacks || !str_equal(request->format, str_from(lacks))) return true;
     return err_set(e, ERR_INVALID_ARGUMENT, "no format '%s'; ask for another", lacks);
 }
@@ -101,6 +106,14 @@ void fake_media_voices(struct media *media, const struct media_voice *list, size
 
 void fake_media_lacks(struct media *media, const char *format) {
     fake_of(media)->lacks = format;
+}
+
+void fake_media_only(struct media *media, const char *model) {
+    fake_of(media)->only = model;
+}
+
+void fake_media_refuses(struct media *media, enum err_code code) {
+    fake_of(media)->refuses = code;
 }
 
 size_t fake_media_calls(const struct media *media) {

@@ -15,9 +15,12 @@
 /* tasks: a set of 1 << enum media_task. */
 struct media *fake_media_new(unsigned tasks);
 
-/* It has these voices from now on (borrowed), and refuses this format. */
+/* It has these voices from now on (borrowed); it refuses this format; it has only this model;
+ * it says no to everything, with this code. */
 void fake_media_voices(struct media *media, const struct media_voice *voices, size_t count);
 void fake_media_lacks(struct media *media, const char *format);
+void fake_media_only(struct media *media, const char *model);
+void fake_media_refuses(struct media *media, enum err_code code);
 
 /* Calls that are out, the oldest first, and how many there ever were. */
 size_t fake_media_calls(const struct media *media);

@@ -99,11 +99,29 @@ static bool find_voice(const struct nimi_voice_reference *reference, struct medi
 
 /* --- requests ----------------------------------------------------------------------------- */
 
+/* What a media says no to before it is asked, in this contract's words. */
+static int reason_of_check(enum err_code code) {
+    switch (code) {
+    case ERR_UNAVAILABLE: return NIMI_AI_LOCAL_MODEL_UNAVAILABLE; /* its program is missing */
+    case ERR_TOO_LARGE: return NIMI_AI_INPUT_INVALID;
+    default: return NIMI_AI_MEDIA_OPTION_UNSUPPORTED;
+    }
+}
+
+/* First the model by itself: where it is not found with nothing else wished for, it is another
+ * kind of model. */
 static bool media_takes_it(struct media *media, const struct media_request *request,
                            struct fault *fault) {
+    const struct media_request bare = {.task = request->task,
+                                       .model = request->model,
+                                       .text = request->text,
+                                       .inputs = request->inputs,
+                                       .input_count = request->input_count};
     struct err e;
-    if (media_check(media, request, &e)) return true;
-    return fault_set(fault, NIMI_AI_MEDIA_OPTION_UNSUPPORTED, "%s", e.text);
+    if (!media_check(media, &bare, &e) && e.code == ERR_NOT_FOUND)
+        return fault_set(fault, NIMI_AI_MODALITY_NOT_SUPPORTED, "%s", e.text);
+    return media_check(media, request, &e) ||
+           fault_set(fault, reason_of_check(e.code), "%s", e.text);
 }
 
 bool media_spec_speech(const struct nimi_speech_synthesize_scenario_spec *spec,

@@ -247,6 +247,21 @@ static void what_no_voice_can_is_refused_before_it_is_asked(void **state) {
     assert_int_equal(fake_media_calls_ever(media), 0);
 }
 
+static void what_a_media_says_no_to_is_a_status_too(void **state) {
+    (void)state;
+    const struct nimi_speech_synthesize_scenario_spec spec = {.text = STR("hi")};
+    fake_media_only(media, "other");
+    refused(speak_as(&spec, &head), "9", "AI_MODALITY_NOT_SUPPORTED");
+    fake_media_only(media, NULL);
+    fake_media_refuses(media, ERR_UNAVAILABLE);
+    refused(speak_as(&spec, &head), "9", "AI_LOCAL_MODEL_UNAVAILABLE");
+    fake_media_refuses(media, ERR_TOO_LARGE);
+    refused(speak_as(&spec, &head), "3", "AI_INPUT_INVALID");
+    fake_media_refuses(media, ERR_INVALID_ARGUMENT);
+    refused(speak_as(&spec, &head), "3", "AI_MEDIA_OPTION_UNSUPPORTED");
+    assert_int_equal(fake_media_calls_ever(media), 0);
+}
+
 static void what_the_voice_can_reaches_it(void **state) {
     (void)state;
     static const struct media_voice voices[] = {{.id = STR_INIT("anna")}};
@@ -403,6 +418,7 @@ int main(void) {
         T(the_longest_sound_waits_for_its_reader),
         T(a_reader_that_never_reads_is_ended_alone),
         T(what_no_voice_can_is_refused_before_it_is_asked),
+        T(what_a_media_says_no_to_is_a_status_too),
         T(what_the_voice_can_reaches_it),
         T(a_provider_may_know_voices_that_it_does_not_tell),
         T(a_budget_that_is_used_up_is_a_status),
