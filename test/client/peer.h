@@ -119,9 +119,12 @@ static inline void *peer_accept(void *ctx) {
     return NULL;
 }
 
-static inline void peer_start_at(struct peer *peer, const char *ip, peer_fn *answer,
-                                 void *ctx) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = inet_addr(ip)};
+/* port  0: any */
+static inline void peer_start_on(struct peer *peer, const char *ip, unsigned port,
+                                 peer_fn *answer, void *ctx) {
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)port),
+                                  .sin_addr.s_addr = inet_addr(ip)};
     socklen_t len = sizeof(address);
     *peer = (struct peer){.answer = answer, .ctx = ctx};
     peer->listener = socket(AF_INET, SOCK_STREAM, 0);
@@ -130,6 +133,11 @@ static inline void peer_start_at(struct peer *peer, const char *ip, peer_fn *ans
     assert_int_equal(getsockname(peer->listener, (struct sockaddr *)&address, &len), 0);
     peer->port = ntohs(address.sin_port);
     pthread_create(&peer->thread, NULL, peer_accept, peer);
+}
+
+static inline void peer_start_at(struct peer *peer, const char *ip, peer_fn *answer,
+                                 void *ctx) {
+    peer_start_on(peer, ip, 0, answer, ctx);
 }
 
 static inline void peer_start(struct peer *peer, peer_fn *answer, void *ctx) {

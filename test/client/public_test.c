@@ -1,15 +1,8 @@
 /* What strangers name is asked only where it is public (checks.md X1, X3). */
 #include "client/http.h"
 
+#include "client/ours.h"
 #include "client/peer.h"
-
-#include <net/if.h>
-#include <sched.h>
-#include <sys/ioctl.h>
-#include <sys/wait.h>
-
-/* One address of the internet that is ours, in a network of our own. */
-#define OURS "93.184.216.34"
 
 static bool have_ours;
 
@@ -206,35 +199,9 @@ static void a_public_server_is_asked_on_a_connection_of_its_own(void **state) {
     peer_stop(&peer);
 }
 
-static bool set_interface(const char *name, const char *ip) {
-    struct ifreq request = {0};
-    int fd = socket(AF_INET, SOCK_DGRAM, 0);
-    snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = inet_addr(ip)};
-    memcpy(&request.ifr_addr, &address, sizeof(address));
-    bool good = ioctl(fd, SIOCSIFADDR, &request) == 0;
-    request.ifr_flags = IFF_UP;
-    good = good && ioctl(fd, SIOCSIFFLAGS, &request) == 0;
-    close(fd);
-    return good;
-}
-
-static bool enter_a_network_of_our_own(void) {
-    return unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0 && set_interface("lo", "127.0.0.1") &&
-           set_interface("lo:1", OURS);
-}
-
-/* Tried in a process of its own first: one that is refused halfway has no network at all. */
-static bool may_enter(void) {
-    int status = -1;
-    pid_t child = fork();
-    if (child == 0) _exit(enter_a_network_of_our_own() ? 0 : 1);
-    return waitpid(child, &status, 0) == child && status == 0;
-}
-
 int main(void) {
     /* Before there are threads. A machine that forbids it skips what needs it. */
-    have_ours = may_enter() && enter_a_network_of_our_own();
+    have_ours = ours_enter();
     unsetenv("http_proxy");
     unsetenv("all_proxy");
     unsetenv("ALL_PROXY");
