@@ -1,5 +1,7 @@
-"""Vectors and speech of a vendor's API, asked for over nimi.runtime.v1."""
+"""Vectors, speech, pictures and transcripts of a vendor's API, asked for over nimi.runtime.v1."""
 import base64
+import email
+import email.policy
 import struct
 
 import grpc
@@ -67,6 +69,25 @@ def speak(client, text, model="tts-1", **spec):
     return client.stream(asked=asked)
 
 
+def job(client, kind, spec, model):
+    """A job from its submission to its end: its last event, and what it made."""
+    asked = pb.SubmitScenarioJobRequest(
+        head=nimi.head(model_id=model, **CLOUD),
+        scenario_type=kind,
+        execution_mode=pb.EXECUTION_MODE_ASYNC_JOB,
+        spec=spec,
+    )
+    named = client.metadata()
+    job_id = client.ask(client.ai.SubmitScenarioJob, asked)[0].job.job_id
+    watched = pb.SubscribeScenarioJobEventsRequest(job_id=job_id)
+    events = nimi.Answer(
+        client.ai.SubscribeScenarioJobEvents(watched, metadata=named, timeout=nimi.PATIENCE)
+    )
+    assert events.code == grpc.StatusCode.OK
+    made = client.ask(client.ai.GetScenarioArtifacts, pb.GetScenarioArtifactsRequest(job_id=job_id))
+    return events.events[-1].job, made[0]
+
+
 def test_vectors_come_from_the_vendor(client, models):
     says(models, "embed-1", "embedding", {"embedding": [0.5, -0.25, 1e-3]})
     reply = embed(client, "one", "two")
@@ -124,6 +145,52 @@ def test_pcm_at_another_rate_is_resampled(client, models):
     heard = speak(client, "hello", audio_format="pcm", sample_rate_hz=48000)
     chunks = b"".join(e.delta.artifact.chunk for e in heard.events if e.HasField("delta"))
     assert struct.unpack("<8h", chunks) == (0, 50, 100, 150, 200, 150, 100, 100)
+
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
+
+
+def test_pictures_are_made_by_a_job(client, models):
+    drawn = {"b64Json": base64.b64encode(PNG).decode()}
+    says(models, "dall-e-3", "image", {"images": [drawn, {"url": "https://x.test/a.png"}]})
+    spec = pb.ScenarioSpec(
+        image_generate=pb.ImageGenerateScenarioSpec(prompt="a weir", n=2, size="640x480")
+    )
+    last, made = job(client, pb.SCENARIO_TYPE_IMAGE_GENERATE, spec, "dall-e-3")
+    assert last.status == pb.SCENARIO_JOB_STATUS_COMPLETED, last
+    first, second = sorted(made.artifacts, key=lambda artifact: artifact.uri)
+    assert first.bytes == PNG and first.mime_type == "image/png"
+    assert second.uri == "https://x.test/a.png" and not second.bytes
+    assert (second.width, second.height) == (640, 480)
+    [asked] = questions(models)
+    assert asked.path == "/v1/images/generations"
+    assert asked.body == {"model": "dall-e-3", "prompt": "a weir", "n": 2, "size": "640x480"}
+    vendors.no_key_in(client.weir, made)
+
+
+def test_a_transcript_is_made_by_a_job(client, models):
+    sound = b"RIFF" + bytes(range(256)) + b"\r\n--weir-form-00000000--\r\n"
+    says(models, "whisper-1", "transcription", {"transcription": {"text": "Grüße."}})
+    source = pb.SpeechTranscriptionAudioSource(audio_bytes=sound)
+    spec = pb.ScenarioSpec(
+        speech_transcribe=pb.SpeechTranscribeScenarioSpec(
+            mime_type="audio/wav", language="de-AT", prompt="names", audio_source=source
+        )
+    )
+    last, made = job(client, pb.SCENARIO_TYPE_SPEECH_TRANSCRIBE, spec, "whisper-1")
+    assert last.status == pb.SCENARIO_JOB_STATUS_COMPLETED, last
+    assert made.output.speech_transcribe.text == "Grüße."
+    [asked] = questions(models)
+    assert asked.path == "/v1/audio/transcriptions"
+    form = email.message_from_bytes(
+        b"content-type: " + asked.headers["content-type"].encode() + b"\r\n\r\n" + asked.raw,
+        policy=email.policy.HTTP,
+    )
+    parts = {p.get_param("name", header="content-disposition"): p for p in form.iter_parts()}
+    assert set(parts) == {"model", "response_format", "language", "prompt", "file"}
+    assert parts["language"].get_content().strip() == "de"
+    assert parts["file"].get_filename() == "sound.wav"
+    assert sound in asked.raw
 
 
 def test_what_the_vendor_cannot_do_is_refused_before_it_is_asked(client, models):

@@ -71,7 +71,8 @@ static void read_next(struct result *result) {
     for (; result->next < result->reply.artifacts_count; result->next++) {
         const struct nimi_scenario_artifact *artifact = &result->artifacts[result->next];
         uint64_t id;
-        bool kept = job_artifact_number(artifact->artifact_id, &id);
+        bool kept = artifact->size_bytes > 0 && /* not only its address */
+                    job_artifact_number(artifact->artifact_id, &id);
         if (!kept || (size_t)artifact->size_bytes > result->left_bytes) continue;
         read_piece(result, (int64_t)id);
         return;
