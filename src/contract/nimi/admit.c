@@ -1,5 +1,7 @@
 #include "contract/nimi/admit.h"
 
+#include "contract/nimi/endpoint.h"
+
 #define MODE(name) (1u << NIMI_EXECUTION_MODE_##name)
 
 /* What a connector must have for a type: words, or a media with one of its tasks. */
@@ -214,40 +216,13 @@ static bool connector_may_be_used(struct steps *at, struct fault *fault) {
 
 /* --- step 7: where it goes (step 8 is for inline endpoints) ------------------------------- */
 
-static struct str host_of(struct str url) {
-    struct str rest = str_skip(url, str_find(url, STR("://")) + 3);
-    size_t end = 0;
-    if (str_starts(rest, STR("["))) return str_head(rest, str_find_byte(rest, ']') + 1);
-    while (end < rest.len && rest.at[end] != '/' && rest.at[end] != ':' &&
-           rest.at[end] != '?' && rest.at[end] != '#')
-        end++;
-    return str_head(rest, end);
-}
-
-static bool is_loopback(struct str host) {
-    return str_equal_nocase(host, STR("localhost")) || str_starts(host, STR("127.")) ||
-           str_equal(host, STR("[::1]"));
-}
-
-static bool is_never_allowed(struct str host) {
-    static const struct str heads[] = {STR_INIT("169.254."), STR_INIT("[fc"),  STR_INIT("[FC"),
-                                       STR_INIT("[fd"),      STR_INIT("[FD"),  STR_INIT("[fe8"),
-                                       STR_INIT("[fe9"),     STR_INIT("[fea"), STR_INIT("[feb"),
-                                       STR_INIT("[FE")};
-    for (size_t i = 0; i < ARRAY_LEN(heads); i++) {
-        if (str_starts(host, heads[i])) return true;
-    }
-    return false;
-}
-
-static bool endpoint_is_safe(struct steps *at, struct fault *fault) {
+static bool connector_goes_to_a_safe_place(struct steps *at, struct fault *fault) {
     const struct nimi_connector *connector = at->found.connector;
     if (!connector || connector->endpoint.len == 0) return true; /* the vendor's own */
-    struct str host = host_of(connector->endpoint);
-    bool https = str_starts(connector->endpoint, STR("https://"));
-    bool near = is_loopback(host) && at->settings->allow_loopback;
-    if (host.len && !is_never_allowed(host) && (https || near)) return true;
-    return fault_set(fault, NIMI_AI_PROVIDER_ENDPOINT_FORBIDDEN,
+    return endpoint_is_safe(connector->endpoint, at->settings->allow_loopback
+                                                     ? ENDPOINT_LOOPBACK_TOO
+                                                     : ENDPOINT_FAR_ONLY) ||
+           fault_set(fault, NIMI_AI_PROVIDER_ENDPOINT_FORBIDDEN,
                      "the connector's endpoint must be https, and no link-local or private "
                      "IPv6 address");
 }
@@ -369,7 +344,7 @@ static step_fn *const chain[] = {
     subject_is_there,
     connector_exists,
     connector_may_be_used,
-    endpoint_is_safe,
+    connector_goes_to_a_safe_place,
     model_is_one,
     local_model_is_there,
     model_can_do_it,
