@@ -585,6 +585,68 @@ static void an_event_that_does_not_fit_cuts_the_reader_off_before_it(void **stat
     done(x);
 }
 
+/* --- a body in pieces ----------------------------------------------------------------------
+ */
+
+static struct exchange *sending_lines(enum exchange_http http) {
+    struct exchange *x = request("GET", "/later");
+    fake_http(x, http);
+    start(x);
+    fake_body_end(x);
+    route_field(call, STR("x-of-its-own"), STR("yes"));
+    route_pieces_begin(call, STR("application/x-ndjson"));
+    buf_clear(&seen);
+    return x;
+}
+
+static void pieces_leave_as_they_are_said_under_their_own_type(void **state) {
+    (void)state;
+    struct exchange *x = sending_lines(EXCHANGE_HTTP_2);
+    assert_int_equal(fake_status(x), 200);
+    assert_str(fake_head(x), "x-version: 1\nx-of-its-own: yes\n"
+                             "content-type: application/x-ndjson\ncache-control: no-cache\n"
+                             "x-accel-buffering: no\n");
+    route_piece(call, STR("{\"a\":1}\n{\"b"));
+    fake_settle(loop);
+    assert_str(fake_sent(x), "{\"a\":1}\n{\"b");
+    route_piece(call, STR_EMPTY);
+    route_piece(call, STR("\":2}\n"));
+    assert_false(fake_ended(x));
+    route_sse_end(call);
+    fake_settle(loop);
+    assert_str(fake_sent(x), "{\"a\":1}\n{\"b\":2}\n");
+    assert_true(fake_ended(x));
+    done(x);
+    seen_is("closed");
+}
+
+static void a_piece_that_does_not_fit_cuts_the_reader_off_before_it(void **state) {
+    (void)state;
+    struct exchange *x = sending_lines(EXCHANGE_HTTP_1_1);
+    char *line = malloc(FAKE_QUEUE_BYTES);
+    memset(line, 'x', FAKE_QUEUE_BYTES);
+    fake_stop_reading(x);
+    route_piece(call, STR("whole\n"));
+    route_piece(call, str_of(line, FAKE_QUEUE_BYTES));
+    assert_int_equal(route_queued(call), 6); /* nothing of it is there */
+    route_piece(call, STR("in vain"));
+    fake_settle(loop);
+    seen_is("left");
+    assert_int_equal(fake_aborted(x), ABORT_ENHANCE_CALM);
+    assert_false(fake_ended(x));
+    free(line);
+    done(x);
+}
+
+static void who_leaves_between_two_pieces_is_noticed(void **state) {
+    (void)state;
+    struct exchange *x = sending_lines(EXCHANGE_HTTP_1_1);
+    route_piece(call, STR("one\n"));
+    fake_leave(x);
+    done(x);
+    seen_is("left");
+}
+
 /* --- the end, exactly once (S6) ---------------------------------------------------------- */
 
 static void a_peer_that_leaves_is_noticed_in_every_state(void **state) {
@@ -680,6 +742,9 @@ int main(void) {
         TEST(events_leave_as_they_are_said),
         TEST(a_stream_can_give_back_its_request),
         TEST(a_stream_is_told_when_it_drained_and_how_long_it_stalls),
+        TEST(pieces_leave_as_they_are_said_under_their_own_type),
+        TEST(a_piece_that_does_not_fit_cuts_the_reader_off_before_it),
+        TEST(who_leaves_between_two_pieces_is_noticed),
         TEST(an_event_that_does_not_fit_cuts_the_reader_off_before_it),
         TEST(a_peer_that_leaves_is_noticed_in_every_state),
         TEST(a_handler_may_cut_its_reader),

@@ -1,0 +1,291 @@
+/* What a request's idempotency key stands for: in its headers, among the runs that are alive,
+ * and in the store. */
+#include "contract/agentbreeder/keyed.h"
+
+#include "base/clock.h"
+#include "fake/exchange_fake.h"
+#include "fake/store_fake.h"
+#include "helper/assert_str.h"
+
+#include <stdio.h>
+
+#define HOUR_MS UINT64_C(3600000)
+
+/* --- the header --------------------------------------------------------------------------- */
+
+static struct buf taken;
+
+static void take(struct route_call *call, void *ctx) {
+    (void)ctx;
+    struct str key;
+    struct err e;
+    buf_clear(&taken);
+    if (keyed_take(call, &key, &e)) {
+        buf_printf(&taken, "<" STR_FMT ">", STR_ARG(key));
+    } else {
+        assert_int_equal(e.code, ERR_MALFORMED);
+        buf_append(&taken, err_text(&e));
+    }
+    route_reply(call, 200, STR("text/plain"), STR("ok"));
+}
+
+static void serve(struct exchange *exchange, void *ctx) {
+    route_serve(ctx, exchange);
+}
+
+/* Headers may be NULL. */
+static void assert_taken(struct loop *loop, struct route_site *site, const char *ours,
+                         const char *plain, const char *expected) {
+    struct exchange *x = fake_new(loop, "GET", "/");
+    if (ours) fake_field(x, "x-idempotency-key", ours);
+    if (plain) fake_field(x, "idempotency-key", plain);
+    fake_start(x, serve, site);
+    fake_body_end(x);
+    fake_settle(loop);
+    fake_free(x);
+    if (!str_starts(buf_str(&taken), str_from(expected)))
+        fail_msg("'" STR_FMT "' is not '%s'", STR_ARG(buf_str(&taken)), expected);
+}
+
+static void a_key_is_taken_from_either_header(void **state) {
+    (void)state;
+    static const struct route rows[] = {{STR_INIT("GET"), STR_INIT("/"), take, ROUTE_PLAIN}};
+    static const struct route_table table = {.rows = rows, .row_count = ARRAY_LEN(rows)};
+    static const struct route_table *const tables[] = {&table};
+    struct loop *loop = loop_new_fake();
+    struct route_site *site = route_site_new(loop, tables, 1);
+    char longest[CLAIM_KEY_MAX_BYTES + 2], shown[CLAIM_KEY_MAX_BYTES + 8];
+    memset(longest, 'k', sizeof(longest));
+    longest[CLAIM_KEY_MAX_BYTES] = '\0';
+    snprintf(shown, sizeof(shown), "<%s>", longest);
+    buf_init(&taken, 4 * KIB);
+
+    assert_taken(loop, site, NULL, NULL, "<>");
+    assert_taken(loop, site, "a b", NULL, "<a b>");
+    assert_taken(loop, site, NULL, "~!", "<~!>");
+    assert_taken(loop, site, "k", "k", "<k>");
+    assert_taken(loop, site, longest, NULL, shown);
+    assert_taken(loop, site, "k", "K", "X-Idempotency-Key and Idempotency-Key differ");
+    assert_taken(loop, site, "k", "", "X-Idempotency-Key and Idempotency-Key differ");
+    longest[CLAIM_KEY_MAX_BYTES] = 'k';
+    longest[CLAIM_KEY_MAX_BYTES + 1] = '\0';
+    assert_taken(loop, site, longest, NULL, "an idempotency key is 1 to 255 printable ASCII");
+    assert_taken(loop, site, "", NULL, "an idempotency key is 1 to 255");
+    assert_taken(loop, site, NULL, "k\xC3\xA9", "an idempotency key is 1 to 255");
+    assert_taken(loop, site, NULL, "a\tb", "an idempotency key is 1 to 255");
+
+    buf_done(&taken);
+    route_site_free(site);
+    loop_free(loop);
+}
+
+/* --- looking ------------------------------------------------------------------------------ */
+
+struct house {
+    struct loop *loop;
+    struct store *store;
+    struct session_table *sessions;
+    struct keyed_result result;
+    enum err_code failed;
+    size_t answers;
+};
+
+static void open_house(struct house *house, bool with_store) {
+    *house = (struct house){.loop = loop_new_fake()};
+    if (with_store) {
+        house->store = fake_store_new();
+        fake_store_always_commit(house->store);
+    }
+    house->sessions = session_table_new(house->store);
+}
+
+static void shut_house(struct house *house) {
+    session_table_free(house->sessions);
+    fake_store_free(house->store);
+    loop_free(house->loop);
+}
+
+static void on_answer(const struct keyed_result *result, const struct err *failed, void *ctx) {
+    struct house *house = ctx;
+    house->result = *result;
+    house->failed = failed ? failed->code : ERR_NONE;
+    house->answers++;
+}
+
+/* What the caller says is gone when this returns. */
+static struct keyed *look(struct house *house, const char *key, const char *print) {
+    char key_room[16], print_room[16];
+    snprintf(key_room, sizeof(key_room), "%s", key);
+    snprintf(print_room, sizeof(print_room), "%s", print);
+    struct keyed *keyed =
+        keyed_look(&(struct keyed_options){.loop = house->loop,
+                                           .sessions = house->sessions,
+                                           .name = {STR("w"), STR("u"), str_from(key_room)},
+                                           .print = str_from(print_room),
+                                           .kept_ms = HOUR_MS,
+                                           .on_answer = on_answer,
+                                           .ctx = house});
+    memset(key_room, '#', sizeof(key_room));
+    memset(print_room, '#', sizeof(print_room));
+    return keyed;
+}
+
+/* Asked and answered; `stored`: only the store knows. */
+static void assert_means(struct house *house, const char *key, const char *print, bool stored,
+                         enum keyed_answer answer, uint64_t run) {
+    house->answers = 0;
+    look(house, key, print);
+    assert_int_equal(house->answers, 0); /* never before it returns */
+    if (house->store) assert_int_equal(fake_store_loads(house->store), stored);
+    if (stored) fake_store_answer(house->store, 0);
+    loop_turn(house->loop);
+    assert_int_equal(house->answers, 1);
+    assert_int_equal(house->result.answer, answer);
+    assert_int_equal(house->result.run, run);
+}
+
+static void on_written(struct store_write *write, const struct err *failed, void *ctx) {
+    (void)write, (void)ctx;
+    assert_null(failed);
+}
+
+/* A run with a key, as the store has it; `left`: and its caller left. */
+static void write_run(struct house *house, uint64_t run, const char *key, int64_t started_ms,
+                      bool left) {
+    struct event begins = {.kind = EVENT_STARTED,
+                           .started = {.workspace = STR("w"),
+                                       .user = STR("u"),
+                                       .session = STR("s"),
+                                       .unix_ms = started_ms,
+                                       .key = str_from(key),
+                                       .print = STR("p")}};
+    struct event ends = {.kind = EVENT_CANCELLED, .cancelled = {STR("he left"), true}};
+    struct buf events;
+    struct store_row row = {.run = run};
+    buf_init(&events, KIB);
+    buf_init(&row.bytes, KIB);
+    assert_true(event_encode(&begins, &events));
+    if (left) assert_true(event_encode(&ends, &events));
+    assert_true(store_section_append(&row.bytes, run, 1, buf_str(&events)));
+    struct store_write write = {
+        .rows = &row, .row_count = 1, .home = house->loop, .on_written = on_written};
+    store_write(house->store, &write);
+    loop_turn(house->loop);
+    buf_done(&row.bytes);
+    buf_done(&events);
+}
+
+/* A run that is alive has the key. */
+static void claim(struct house *house, struct claim *claim, const char *key, uint64_t run) {
+    struct claims *claims = session_table_claims(house->sessions);
+    struct claim_view view;
+    *claim = (struct claim){
+        .name = {STR("w"), STR("u"), str_from(key)}, .print = STR("p"), .run = run};
+    claims_look(claims, &claim->name, &view);
+    assert_true(claims_begin(claims, &claim->name, view.mark));
+    claims_end(claims, &claim->name, claim);
+}
+
+static void a_key_nobody_used_is_free_and_brings_the_mark(void **state) {
+    (void)state;
+    for (int with_store = 0; with_store < 2; with_store++) {
+        struct house house;
+        struct claim other;
+        open_house(&house, with_store);
+        claim(&house, &other, "k", 7);
+        claims_remove(session_table_claims(house.sessions), &other);
+        assert_means(&house, "k", "p", with_store, KEYED_FREE, 0);
+        assert_int_equal(house.result.mark, 1); /* one was given back here */
+        shut_house(&house);
+    }
+}
+
+static void a_run_that_is_alive_says_itself_what_its_key_stands_for(void **state) {
+    (void)state;
+    struct house house;
+    struct claim alive;
+    open_house(&house, true);
+    claim(&house, &alive, "k", 7);
+    assert_means(&house, "k", "p", false, KEYED_RUN, 7);
+    assert_means(&house, "k", "another", false, KEYED_OTHER, 7);
+    assert_means(&house, "K", "p", true, KEYED_FREE, 0);
+    claims_remove(session_table_claims(house.sessions), &alive);
+    shut_house(&house);
+}
+
+static void one_that_is_over_is_in_the_store_as_long_as_its_key_counts(void **state) {
+    (void)state;
+    struct house house;
+    int64_t now_ms = clock_unix_ms();
+    open_house(&house, true);
+    write_run(&house, 7, "young", now_ms - (int64_t)HOUR_MS / 2, false);
+    write_run(&house, 8, "old", now_ms - (int64_t)HOUR_MS, false);
+    assert_means(&house, "young", "p", true, KEYED_RUN, 7);
+    assert_means(&house, "young", "another", true, KEYED_OTHER, 7);
+    assert_means(&house, "old", "p", true, KEYED_FREE, 0);
+    assert_means(&house, "old", "another", true, KEYED_FREE, 0);
+    shut_house(&house);
+}
+
+static void who_left_a_cancelled_turn_finds_his_key_free(void **state) {
+    (void)state;
+    struct house house;
+    struct claim first, second;
+    int64_t now_ms = clock_unix_ms();
+    open_house(&house, true);
+    struct claims *claims = session_table_claims(house.sessions);
+    claim(&house, &first, "k", 7);
+    write_run(&house, 7, "k", now_ms, false); /* its end is not on disk yet */
+    claims_give_back(claims, &first);
+    assert_means(&house, "k", "p", true, KEYED_FREE, 0);
+    assert_means(&house, "k", "another", true, KEYED_FREE, 0);
+    claim(&house, &second, "k", 9); /* he asks again while the first one ends */
+    assert_means(&house, "k", "p", false, KEYED_RUN, 9);
+    claims_remove(claims, &first);
+    write_run(&house, 9, "k", now_ms, false);
+    claims_remove(claims, &second);
+    assert_means(&house, "k", "p", true, KEYED_RUN, 9);
+    write_run(&house, 11, "left", now_ms, true);
+    assert_means(&house, "left", "p", true, KEYED_FREE, 0);
+    shut_house(&house);
+}
+
+static void a_store_that_cannot_say_is_no_free_key(void **state) {
+    (void)state;
+    struct house house;
+    open_house(&house, true);
+    look(&house, "k", "p");
+    fake_store_refuse(house.store, 0, ERR_UNAVAILABLE);
+    loop_turn(house.loop);
+    assert_int_equal(house.answers, 1);
+    assert_int_equal(house.result.answer, KEYED_FAILED);
+    assert_int_equal(house.failed, ERR_UNAVAILABLE);
+    shut_house(&house);
+}
+
+static void who_gives_up_hears_nothing(void **state) {
+    (void)state;
+    for (int with_store = 0; with_store < 2; with_store++) {
+        struct house house;
+        open_house(&house, with_store);
+        keyed_cancel(look(&house, "k", "p"));
+        if (with_store) fake_store_answer(house.store, 0); /* it comes, and finds nobody */
+        loop_turn(house.loop);
+        assert_int_equal(house.answers, 0);
+        shut_house(&house);
+    }
+    keyed_cancel(NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_key_is_taken_from_either_header),
+        cmocka_unit_test(a_key_nobody_used_is_free_and_brings_the_mark),
+        cmocka_unit_test(a_run_that_is_alive_says_itself_what_its_key_stands_for),
+        cmocka_unit_test(one_that_is_over_is_in_the_store_as_long_as_its_key_counts),
+        cmocka_unit_test(who_left_a_cancelled_turn_finds_his_key_free),
+        cmocka_unit_test(a_store_that_cannot_say_is_no_free_key),
+        cmocka_unit_test(who_gives_up_hears_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
