@@ -79,8 +79,9 @@ struct config {
         struct leaving on_disconnect;
     } http;
     struct {
-        bool allow_loopback; /* plain http to a provider on this machine */
-        uint64_t probe_ms;   /* between two probes of a provider; 0: none */
+        bool allow_loopback;           /* plain http to a provider on this machine */
+        uint64_t probe_ms;             /* between two probes of a provider; 0: none */
+        uint64_t slots, slots_per_app; /* 0: no limit */
     } nimi;
     struct {
         struct str name, version, framework; /* as /health reports them */

@@ -465,10 +465,16 @@ static void open_store(struct daemon *daemon) {
     daemon->ledger = ledger_new(daemon->store, home(daemon));
 }
 
+static unsigned slots_of(uint64_t setting) {
+    return setting ? (unsigned)setting : SCHEDULER_NO_LIMIT;
+}
+
 static void start_nimi(struct daemon *daemon) {
-    static const struct scheduler_limits slots = {SCHEDULER_GLOBAL, SCHEDULER_PER_APP,
-                                                  SCHEDULER_QUEUE_MAX};
-    if (!daemon->config->listen.nimi_grpc.len && !daemon->config->listen.nimi_http.len) return;
+    const struct config *config = daemon->config;
+    const struct scheduler_limits slots = {slots_of(config->nimi.slots),
+                                           slots_of(config->nimi.slots_per_app),
+                                           SCHEDULER_QUEUE_MAX};
+    if (!config->listen.nimi_grpc.len && !config->listen.nimi_http.len) return;
     daemon->nimi = nimi_runtime_new(&slots);
     nimi_runtime_move(daemon->nimi, LIFE_STARTING, "starting");
 }

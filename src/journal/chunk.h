@@ -12,6 +12,7 @@
 
 #define CHUNK_FIRST_BYTES (4 * KIB)
 #define CHUNK_BYTES (8 * KIB)
+#define CHUNK_SHARED_BYTES (2 * KIB) /* a longer event that begins a chunk has it alone */
 
 struct chunk {
     atomic_uint refs;

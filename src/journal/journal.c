@@ -104,7 +104,7 @@ static struct chunk *room_for(struct journal *journal, size_t len) {
     struct chunk *tail = journal->tail;
     if (len <= tail->room - tail->used) return tail;
     struct chunk *next = chunk_new(journal->appended + 1, journal->appended_bytes,
-                                   len > CHUNK_BYTES ? len : CHUNK_BYTES);
+                                   len > CHUNK_SHARED_BYTES ? len : CHUNK_BYTES);
     journal->window_bytes += next->room;
     journal->tail = next;
     atomic_store_explicit(&tail->next, next, memory_order_release);

@@ -15,16 +15,15 @@
 #include "base/str.h"
 #include "loop/loop.h"
 
-#define SCHEDULER_GLOBAL 8
-#define SCHEDULER_PER_APP 2
 #define SCHEDULER_QUEUE_MAX 256
+#define SCHEDULER_NO_LIMIT INT32_MAX
 #define SCHEDULER_STARVED_MS 30000
 
 struct scheduler;
 struct ticket;
 
 struct scheduler_limits {
-    unsigned global, per_app; /* slots */
+    unsigned global, per_app; /* slots; SCHEDULER_NO_LIMIT: as many as come */
     size_t queue_max;         /* tickets that may wait */
 };
 
