@@ -166,6 +166,7 @@ void nimi_settings_init(struct nimi_settings *ret, const struct config *config,
                                   .message_max_bytes = config->limits.message_bytes,
                                   .stall_ms = config->limits.write_stall_ms,
                                   .probe_ms = config->nimi.probe_ms,
+                                  .keys_kept_ms = config->limits.idempotency_ms,
                                   .text = {FIRST_PACKET_MS, IDLE_MS, TEXT_TOTAL_MS},
                                   .speech = {FIRST_PACKET_MS, IDLE_MS, SPEECH_TOTAL_MS},
                                   .embedding = {FIRST_PACKET_MS, IDLE_MS, EMBEDDING_TOTAL_MS}};

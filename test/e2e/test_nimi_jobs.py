@@ -291,6 +291,53 @@ def test_what_nobody_offers_is_refused_before_there_is_a_job(weir):
         assert refused.value.reason == reason, (fields, refused.value.text)
 
 
+@SLOW
+def test_a_key_stands_for_one_job(weir):
+    client = Jobs(weir)
+    first = client.submit("quick", key="k-1")
+    assert client.submit("quick", key="k-1").job_id == first.job_id
+    check_story(client.events(first.job_id), COMPLETED)
+    again = client.submit("quick", key="k-1")
+    assert again.job_id == first.job_id and again.status == COMPLETED
+    assert client.submit("quick", key="k-2").job_id != first.job_id
+    # The header's key counts where the body has none.
+    by_header = client.metadata(idempotency_key="h-1")
+    one = client.submit("quick", metadata=by_header).job_id
+    assert client.submit("quick", metadata=by_header).job_id == one
+    # It counts within app, subject, model and type.
+    assert client.submit("quick", key="k-1", subject_user_id="anna").job_id != first.job_id
+    assert client.submit("quick", key="k-1", model_id="local/n").job_id != first.job_id
+    with pytest.raises(nimi.Refused) as refused:
+        client.submit("hello", key="k-1")
+    assert refused.value.reason == "AI_MEDIA_IDEMPOTENCY_CONFLICT"
+    assert refused.value.code == grpc.StatusCode.ALREADY_EXISTS
+    with pytest.raises(nimi.Refused) as refused:
+        client.submit("quick", key="k-1", metadata=client.metadata(app_id="other.app"))
+    assert refused.value.reason == "AI_APP_ID_CONFLICT"
+    with pytest.raises(nimi.Refused) as refused:
+        client.submit("quick", key="k" * 257)
+    assert refused.value.reason == "AI_MEDIA_SPEC_INVALID"
+    assert client.submit("quick", key="ü" * 256).job_id
+
+    weir.restart()
+    client = Jobs(weir)
+    assert client.submit("quick", key="k-1").job_id == first.job_id
+    with pytest.raises(nimi.Refused) as refused:
+        client.submit("hello", key="k-1")
+    assert refused.value.reason == "AI_MEDIA_IDEMPOTENCY_CONFLICT"
+
+
+@SLOW
+def test_of_many_submits_with_one_key_at_once_one_begins(weir):
+    client = Jobs(weir)
+    asked = Jobs.request("quick", key="race")
+    calls = [
+        client.ai.SubmitScenarioJob.future(asked, metadata=client.metadata(), timeout=20)
+        for _ in range(40)
+    ]
+    assert len({call.result().job.job_id for call in calls}) == 1
+
+
 #
 @pytest.mark.parametrize("end", ["stop", "kill"])
 @SLOW

@@ -2,9 +2,10 @@
 
 #include "base/mem.h"
 #include "contract/agentbreeder/frames.h"
-#include "contract/agentbreeder/keyed.h"
+#include "contract/agentbreeder/key.h"
 #include "contract/agentbreeder/request.h"
 #include "run/directory.h"
+#include "run/keyed.h"
 #include "stream/follow.h"
 
 #include <stdlib.h>
@@ -433,7 +434,7 @@ static void look(struct turn *turn) {
 static bool read_request(struct turn *turn, struct err *e) {
     struct route_call *call = turn->call;
     turn->arena = arena_new(ARENA_MAX_BYTES);
-    return take_leaving(turn, e) && keyed_take(call, &turn->key, e) &&
+    return take_leaving(turn, e) && key_take(call, &turn->key, e) &&
            runtime_request_parse(route_body(call), route_header(call, STR("x-session-id")),
                                  turn->arena, &turn->request, e);
 }

@@ -242,16 +242,11 @@ static enum job_begun begin_run(struct job_work *work, const struct job_ask *ask
 
 enum job_begun job_work_begin(const struct job_ask *ask, struct job_work **ret,
                               struct fault *fault) {
-    struct buf bytes;
+    struct job_work *work = work_new(ask->desk, ask->request.len);
     struct str request;
     enum job_begun begun = JOB_REFUSED;
-    buf_init(&bytes, 64 * MIB);
-    pb_encode(&nimi_submit_scenario_job_request_table, ask->request, &bytes);
-    struct job_work *work = work_new(ask->desk, bytes.len);
-    if (keep_request(work, buf_str(&bytes), &request, fault) &&
-        admit(work, ask->envelope, fault))
+    if (keep_request(work, ask->request, &request, fault) && admit(work, ask->envelope, fault))
         begun = begin_run(work, ask, request, fault);
-    buf_done(&bytes);
     if (begun != JOB_BEGUN) {
         work_free(work);
         return begun;

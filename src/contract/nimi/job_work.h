@@ -28,7 +28,7 @@ typedef void job_kept_fn(uint64_t run, void *ctx);
 struct job_ask {
     struct nimi_desk *desk;
     const struct envelope *envelope;
-    const struct nimi_submit_scenario_job_request *request; /* copied */
+    struct str request; /* a SubmitScenarioJobRequest, encoded; copied */
     struct str trace;
     struct str key, print; /* as struct run_request has them */
     uint64_t key_mark;

@@ -2,36 +2,51 @@
 
 #include "base/mem.h"
 #include "contract/nimi/job_find.h"
+#include "contract/nimi/job_key.h"
 #include "contract/nimi/job_work.h"
+#include "run/keyed.h"
 
 #include <stdlib.h>
 
 #define ID_MAX_BYTES 1024 /* of app, subject, model, connector: every event shows them */
-#define KEY_MAX_CHARS 256
+#define REQUEST_MAX_BYTES (64 * MIB)
+#define AGAIN_MS 5 /* another call's job of this key is on its way to the disk */
+#define AGAIN_MAX 1000
 
 /* One SubmitScenarioJob. */
 struct submit {
     struct nimi_call *call;
+    struct buf request; /* encoded */
+    struct str app, user;
+    struct job_key key;
+    struct keyed *keyed; /* while it is asked what the key stands for */
+    struct timer again;  /* until it is asked once more */
+    unsigned agains;
     struct job_work *work; /* begun, and not yet on disk */
     struct job_find *find; /* the reply shows what it is by then */
 };
+
+static void refuse(struct submit *submit, int reason, enum err_code code, const char *why) {
+    struct fault fault;
+    fault_set_code(&fault, reason, code, "%s", why);
+    nimi_refuse(submit->call, &fault);
+}
 
 /* --- the reply ---------------------------------------------------------------------------- */
 
 static void on_found(struct job_fold *fold, const struct err *failed, void *ctx) {
     struct submit *submit = ctx;
-    struct fault fault;
     submit->find = NULL;
     if (submit->call->over) return;
     if (fold) {
         nimi_reply(submit->call, &nimi_submit_scenario_job_response_table,
                    &(struct nimi_submit_scenario_job_response){.job = &fold->job});
-        return;
+    } else if (failed || submit->key.key.len == 0 || ++submit->agains > AGAIN_MAX) {
+        refuse(submit, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_UNAVAILABLE,
+               "the job was taken, but cannot be read now; ask again later");
+    } else {
+        timer_start(&submit->again, AGAIN_MS);
     }
-    fault_set_code(&fault, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_UNAVAILABLE,
-                   "the job was taken, but cannot be read now: %s",
-                   failed ? failed->text : "it is gone");
-    nimi_refuse(submit->call, &fault);
 }
 
 static void show(struct submit *submit, uint64_t run) {
@@ -45,32 +60,70 @@ static void show(struct submit *submit, uint64_t run) {
 
 static void on_kept(uint64_t run, void *ctx) {
     struct submit *submit = ctx;
-    struct fault fault;
     submit->work = NULL;
+    if (submit->call->over) return;
     if (run) {
         show(submit, run);
-        return;
+    } else {
+        refuse(submit, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_UNAVAILABLE,
+               "the job could not be stored, and was not begun; ask again later");
     }
-    fault_set(&fault, NIMI_AI_PROVIDER_UNAVAILABLE,
-              "the job could not be stored, and was not begun; ask again later");
-    nimi_refuse(submit->call, &fault);
 }
 
 /* --- beginning ---------------------------------------------------------------------------- */
 
-static void begin(struct submit *submit,
-                  const struct nimi_submit_scenario_job_request *request) {
+static void look(void *ctx);
+
+static void begin(struct submit *submit, uint64_t key_mark) {
     struct nimi_call *call = submit->call;
     const struct job_ask ask = {.desk = call->desk,
                                 .envelope = &call->envelope,
-                                .request = request,
+                                .request = buf_str(&submit->request),
                                 .trace = nimi_trace(call),
-                                .key = STR_EMPTY,
-                                .print = STR_EMPTY,
+                                .key = submit->key.key,
+                                .print = submit->key.print,
+                                .key_mark = key_mark,
                                 .on_kept = on_kept,
                                 .ctx = submit};
     struct fault fault;
-    if (job_work_begin(&ask, &submit->work, &fault) == JOB_REFUSED) nimi_refuse(call, &fault);
+    switch (job_work_begin(&ask, &submit->work, &fault)) {
+    case JOB_BEGUN: break;
+    case JOB_KEY_TAKEN: look(submit); break;
+    case JOB_REFUSED: nimi_refuse(call, &fault); break;
+    }
+}
+
+static void on_known(const struct keyed_result *result, const struct err *failed, void *ctx) {
+    struct submit *submit = ctx;
+    (void)failed;
+    submit->keyed = NULL;
+    if (submit->call->over) return;
+    switch (result->answer) {
+    case KEYED_FREE: begin(submit, result->mark); break;
+    case KEYED_RUN: show(submit, result->run); break;
+    case KEYED_OTHER:
+        refuse(submit, NIMI_AI_MEDIA_IDEMPOTENCY_CONFLICT, ERR_ALREADY_EXISTS,
+               "the idempotency key was used for another request; send a new key");
+        break;
+    case KEYED_FAILED:
+        refuse(submit, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_UNAVAILABLE,
+               "nobody can say now whether this was asked before; ask again later");
+        break;
+    }
+}
+
+static void look(void *ctx) {
+    struct submit *submit = ctx;
+    const struct nimi_desk *desk = submit->call->desk;
+    if (submit->call->over) return;
+    submit->keyed =
+        keyed_look(&(struct keyed_options){.loop = rpc_loop(submit->call->rpc),
+                                           .sessions = desk->host->engine->sessions,
+                                           .name = {submit->app, submit->user, submit->key.key},
+                                           .print = submit->key.print,
+                                           .kept_ms = desk->settings->keys_kept_ms,
+                                           .on_answer = on_known,
+                                           .ctx = submit});
 }
 
 /* --- the call ----------------------------------------------------------------------------- */
@@ -78,35 +131,60 @@ static void begin(struct submit *submit,
 static void on_closed(void *ctx) {
     struct submit *submit = ctx;
     if (submit->work) job_work_forget(submit->work);
+    keyed_cancel(submit->keyed);
+    timer_stop(&submit->again);
     job_find_free(submit->find);
+    buf_done(&submit->request);
     free(submit);
 }
 
 static const struct nimi_work events = {.closed = on_closed};
 
 static bool ids_are_short(const struct nimi_scenario_request_head *head, struct fault *fault) {
-    if (!head) return true; /* admission says what is missing */
-    size_t longest = head->app_id.len;
-    const struct str others[] = {head->subject_user_id, head->model_id, head->connector_id};
-    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
-        if (others[i].len > longest) longest = others[i].len;
+    const struct str ids[] = {head->app_id, head->subject_user_id, head->model_id,
+                              head->connector_id};
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+        if (ids[i].len <= ID_MAX_BYTES) continue;
+        return fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
+                         "app_id, subject_user_id, model_id and connector_id have at most %d "
+                         "bytes",
+                         ID_MAX_BYTES);
     }
-    return longest <= ID_MAX_BYTES ||
-           fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
-                     "app_id, subject_user_id, model_id and connector_id have at most %d bytes",
-                     ID_MAX_BYTES);
+    return true;
+}
+
+/* Without a head there is nothing to read here: admission says so. */
+static bool read_request(struct submit *submit,
+                         const struct nimi_submit_scenario_job_request *from,
+                         struct fault *fault) {
+    struct nimi_call *call = submit->call;
+    submit->key.key = submit->key.print = STR_EMPTY;
+    if (!pb_encode(&nimi_submit_scenario_job_request_table, from, &submit->request))
+        return fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID, "the request is too large");
+    if (!from->head) return true;
+    struct str user =
+        from->head->subject_user_id.len ? from->head->subject_user_id : STR(JOB_ANONYMOUS);
+    submit->app = rpc_keep(call->rpc, from->head->app_id);
+    submit->user = rpc_keep(call->rpc, user);
+    return ids_are_short(from->head, fault) &&
+           job_key_read(from, &call->envelope, &submit->key, fault) &&
+           (submit->key.key.len == 0 || /* nobody is shown another app's job by its key */
+            admit_app(&call->envelope, from->head->app_id, fault));
 }
 
 void jobs_submit(struct nimi_call *call, const void *request, struct arena *arena) {
-    const struct nimi_submit_scenario_job_request *from = request;
     struct submit *submit = MEM_NEW(struct submit);
     struct fault fault;
     (void)arena;
     submit->call = call;
+    buf_init(&submit->request, REQUEST_MAX_BYTES);
+    timer_init(&submit->again, rpc_loop(call->rpc), look, submit);
     nimi_work(call, &events, submit);
-    if (ids_are_short(from->head, &fault)) {
-        begin(submit, from);
-    } else {
+    if (!read_request(submit, request, &fault)) {
         nimi_refuse(call, &fault);
+    } else if (submit->key.key.len) {
+        look(submit);
+    } else {
+        begin(submit, 0);
     }
 }

@@ -45,6 +45,7 @@ struct nimi_settings {
     uint64_t stall_ms; /* a peer that reads nothing is cut after this */
     uint64_t probe_ms; /* between two probes of a provider; 0: none */
     /* First word, silence, whole: 60 s and 30 s, and 120 s, 45 s, 20 s. */
+    uint64_t keys_kept_ms; /* how long the key of a job stands for it */
     struct model_call_clocks text, speech, embedding;
 };
 

@@ -1,0 +1,24 @@
+#include "contract/agentbreeder/key.h"
+
+#include "run/claims.h"
+
+static bool check(struct str key, struct err *e) {
+    bool good = key.len > 0 && key.len <= CLAIM_KEY_MAX_BYTES;
+    for (size_t i = 0; good && i < key.len; i++) good = key.at[i] >= ' ' && key.at[i] <= '~';
+    return good ||
+           err_set(e, ERR_MALFORMED, "an idempotency key is 1 to %d printable ASCII characters",
+                   CLAIM_KEY_MAX_BYTES);
+}
+
+bool key_take(struct route_call *call, struct str *ret, struct err *e) {
+    struct str ours = route_header(call, STR("x-idempotency-key"));
+    struct str plain = route_header(call, STR("idempotency-key"));
+    if (ours.at && plain.at && !str_equal(ours, plain)) {
+        return err_set(e, ERR_MALFORMED,
+                       "X-Idempotency-Key and Idempotency-Key differ; send one of them");
+    }
+    struct str key = ours.at ? ours : plain;
+    if (key.at && !check(key, e)) return false;
+    *ret = key.at ? key : STR_EMPTY;
+    return true;
+}
