@@ -461,20 +461,25 @@ static void what_came_in_one_turn_is_told_once(void **state) {
  * -------------------------------------------------------------------------- */
 
 struct result {
+    struct exchange *x; /* its bytes are borrowed */
     struct arena *arena;
     struct nimi_get_scenario_artifacts_response reply;
 };
 
 static void get_result(struct result *ret) {
     const struct nimi_get_scenario_artifacts_request request = {.job_id = str_from(id)};
-    struct exchange *x =
+    ret->x =
         ask(AI "GetScenarioArtifacts", &nimi_get_scenario_artifacts_request_table, &request);
-    struct str rest = fake_sent(x);
+    struct str rest = fake_sent(ret->x);
     ret->arena = arena_new(64 * MIB);
-    assert_status(x, "0");
+    assert_status(ret->x, "0");
     assert_true(next_message(&rest, &nimi_get_scenario_artifacts_response_table, ret->arena,
                              &ret->reply));
-    fake_free(x);
+}
+
+static void end_result(struct result *result) {
+    arena_free(result->arena);
+    fake_free(result->x);
 }
 
 static void pictures_are_kept_in_the_order_they_came(void **state) {
@@ -502,7 +507,7 @@ static void pictures_are_kept_in_the_order_they_came(void **state) {
                "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed");
     assert_int_equal(reply->output->image_generate->artifacts_count, 3);
     assert_int_equal(reply->output->image_generate->artifacts[0].bytes.len, 0);
-    arena_free(result.arena);
+    end_result(&result);
 }
 
 static void a_transcript_is_the_output(void **state) {
@@ -517,7 +522,7 @@ static void a_transcript_is_the_output(void **state) {
     settle();
     get_result(&result);
     assert_str(result.reply.output->speech_transcribe->text, "hello there");
-    arena_free(result.arena);
+    end_result(&result);
 }
 
 static void an_artifact_that_cannot_be_kept_fails_the_job(void **state) {
