@@ -3,6 +3,7 @@
  * `make docs` writes what this prints to docs/states.md. A machine is one row below; its
  * states, their names and their moves are asked of the module that owns them.
  */
+#include "provider/media_work.h"
 #include "provider/remote_inner.h"
 #include "route/answer.h"
 #include "rpc/call.h"
@@ -26,6 +27,7 @@ MACHINE(close)
 MACHINE(call)
 MACHINE(answer)
 MACHINE(remote)
+MACHINE(media)
 
 /* clang-format off */
 static const struct machine {
@@ -46,6 +48,8 @@ static const struct machine {
      ANSWER_STATE_COUNT, answer_moves, answer_name},
     {"A model call",      "src/provider/remote_call.c", "One question to a vendor's API.",
      REMOTE_STATE_COUNT, remote_moves, remote_name},
+    {"A call of a media",  "src/provider/media_work.c", "One question that is no conversation.",
+     MEDIA_STATE_COUNT,  media_moves,  media_name},
 };
 /* clang-format on */
 
