@@ -201,12 +201,16 @@ static bool connector_exists(struct steps *at, struct fault *fault) {
                      "connector_id");
 }
 
+static bool may_use(const struct steps *at, const struct nimi_connector *connector) {
+    return connector->owner.len == 0 ||
+           str_equal(connector->owner, at->asked->head->subject_user_id);
+}
+
 /* In this order: whose, on, with a key. Somebody else's is hidden as absent. */
 static bool connector_may_be_used(struct steps *at, struct fault *fault) {
     const struct nimi_connector *connector = at->found.connector;
     if (!connector) return true;
-    if (connector->owner.len && !str_equal(connector->owner, at->asked->head->subject_user_id))
-        return no_connector(at, fault);
+    if (!may_use(at, connector)) return no_connector(at, fault);
     if (!connector->enabled)
         return fault_set(fault, NIMI_AI_CONNECTOR_DISABLED, "this connector is switched off");
     return connector->has_credential ||
@@ -280,7 +284,8 @@ static const struct nimi_connector *find_local(const struct steps *at, struct st
     unsigned best_rank = 0;
     for (size_t i = 0; i < at->settings->connector_count; i++) {
         const struct nimi_connector *connector = &at->settings->connectors[i];
-        if (!connector->local || !connector->enabled || !is_installed(connector, model))
+        if (!connector->local || !connector->enabled || !is_installed(connector, model) ||
+            !may_use(at, connector))
             continue;
         unsigned rank = serves(connector, at->asked->scenario_type) ? 3 : 1;
         if (connector->model_count) rank++;

@@ -314,6 +314,23 @@ static void a_local_model_that_nobody_has_is_unavailable(void **state) {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) assert_refused(&rows[i], i);
 }
 
+/* Hidden as absent, like those that are asked for by their id. */
+static void a_local_connector_of_somebody_else_has_no_models(void **state) {
+    (void)state;
+    connectors[ANY].enabled = false;
+    connectors[WORDS].owner = STR("anna");
+    const struct row nobody = {{.type = TEXT, .model = "local/tiny"},
+                               NIMI_AI_LOCAL_MODEL_UNAVAILABLE,
+                               ERR_FAILED_PRECONDITION};
+    const struct row bob = {{.type = TEXT, .model = "local/tiny", .subject = "bob"},
+                            NIMI_AI_LOCAL_MODEL_UNAVAILABLE,
+                            ERR_FAILED_PRECONDITION};
+    assert_refused(&nobody, 0);
+    assert_refused(&bob, 1);
+    assert_found(&(struct ask){.type = TEXT, .model = "local/tiny", .subject = "anna"}, WORDS,
+                 "tiny", NIMI_ROUTE_POLICY_LOCAL);
+}
+
 static void http_to_this_machine_needs_the_operators_word(void **state) {
     (void)state;
     const struct ask ask = {.type = TEXT, .connector = "plain", .subject = "bob"};
@@ -436,6 +453,7 @@ int main(void) {
         T(of_several_faults_the_earliest_step_answers),
         T(who_has_the_model_is_found),
         T(a_local_model_that_nobody_has_is_unavailable),
+        T(a_local_connector_of_somebody_else_has_no_models),
         T(http_to_this_machine_needs_the_operators_word),
         T(each_type_has_its_modes_and_each_method_its_own),
         T(types_that_nobody_serves_are_refused_at_their_step),
