@@ -8,8 +8,8 @@
 #include "daemon/notify.h"
 #include "daemon/ports.h"
 #include "daemon/reload.h"
+#include "daemon/revival.h"
 #include "daemon/worker.h"
-#include "run/recover.h"
 #include "server/server.h"
 
 #include <assert.h>
@@ -37,6 +37,7 @@ struct daemon {
     struct store *store;
     struct nimi_runtime *nimi; /* NULL: nobody listens for it */
     struct prober *prober;     /* while it serves */
+    struct recovery *recovery; /* before it serves */
     struct server *server;
     struct server_limits http_limits, grpc_limits;
     struct worker *workers;
@@ -269,6 +270,8 @@ static void stop_nimi(struct daemon *daemon) {
 
 static void stop(struct daemon *daemon, uint64_t within_ms) {
     daemon->phase = PHASE_STOPPING;
+    recover_stop(daemon->recovery);
+    daemon->recovery = NULL;
     stop_nimi(daemon);
     notify_stopping();
     tell_workers(daemon, order_stopping);
@@ -337,6 +340,7 @@ static void serve_nimi(struct daemon *daemon) {
 static void on_recovered(const struct recovered *found, const struct err *failed, void *ctx) {
     struct daemon *daemon = ctx;
     struct err e;
+    daemon->recovery = NULL;
     if (failed) {
         fail(daemon, failed);
         return;
@@ -379,9 +383,11 @@ static void on_open(const struct err *failed, void *ctx) {
         fail(daemon, failed);
     } else {
         struct worker *first = &daemon->workers[0];
-        struct recover_jobs jobs = {NULL, NULL};
-        if (first->nimi) jobs = (struct recover_jobs){job_work_take, &first->nimi->desk};
-        recover_start(daemon->store, &first->host, &jobs, on_recovered, daemon);
+        struct recover_helpers helpers = {.agents = revival_agents(first)};
+        if (first->nimi)
+            helpers.jobs = (struct recover_jobs){job_work_take, &first->nimi->desk};
+        daemon->recovery =
+            recover_start(daemon->store, &first->host, &helpers, on_recovered, daemon);
     }
 }
 

@@ -16,29 +16,76 @@
 struct recovery {
     struct store *store;
     struct run_host *host;
-    struct recover_jobs jobs; /* take is NULL: nobody serves them */
+    struct recover_helpers helpers;
     recovered_fn *done;
     void *ctx;
     struct recovered found;
     struct store_load unfinished; /* its answer: one section a run */
     size_t next;                  /* index of the run that is looked at */
     struct store_load load;       /* that run */
+    struct list candidates;       /* those whose agents are still being asked for */
     struct store_write write;     /* the interrupted ones */
+    bool store_busy;              /* it has something of ours */
+    bool stopped;
 };
 
-static void finish(struct recovery *recovery, const struct err *failed) {
-    struct err why;
-    if (failed) why = *failed;
-    recovery->host->on_revived = NULL;
+/* A run that waits for a human, and shall again. */
+struct candidate {
+    struct list link;
+    struct recovery *recovery;
+    uint64_t run, last_seq;
+    struct store_load load; /* the answer: all of it */
+    void *ask;              /* NULL: nobody is asked */
+};
+
+static void candidate_free(struct candidate *candidate) {
+    list_remove(&candidate->link);
+    arena_free(candidate->load.arena);
+    free(candidate);
+}
+
+static void recovery_free(struct recovery *recovery) {
     for (size_t i = 0; i < recovery->write.row_count; i++) {
         buf_done(&recovery->write.rows[i].bytes);
     }
     free(recovery->write.rows);
     arena_free(recovery->unfinished.arena);
+    free(recovery);
+}
+
+/* The store has answered. True: it was stopped meanwhile, and this was the last of it. */
+static bool is_stopped(struct recovery *recovery) {
+    recovery->store_busy = false;
+    if (!recovery->stopped) return false;
+    recovery_free(recovery);
+    return true;
+}
+
+static void ask_store(struct recovery *recovery, struct store_load *load) {
+    recovery->store_busy = true;
+    store_load(recovery->store, load);
+}
+
+void recover_stop(struct recovery *recovery) {
+    if (!recovery) return;
+    recovery->stopped = true;
+    recovery->host->on_revived = NULL;
+    LIST_EACH(&recovery->candidates, link) {
+        struct candidate *candidate = CONTAINER_OF(link, struct candidate, link);
+        if (candidate->ask) recovery->helpers.agents.leave(candidate->ask);
+        candidate_free(candidate);
+    }
+    if (!recovery->store_busy) recovery_free(recovery);
+}
+
+static void finish(struct recovery *recovery, const struct err *failed) {
+    struct err why;
+    if (failed) why = *failed;
+    recovery->host->on_revived = NULL;
     struct recovered found = recovery->found;
     recovered_fn *done = recovery->done;
     void *ctx = recovery->ctx;
-    free(recovery);
+    recovery_free(recovery);
     done(&found, failed ? &why : NULL, ctx);
 }
 
@@ -62,6 +109,7 @@ static void finish_when_revived(struct recovery *recovery) {
 
 static void on_written(struct store_write *write, const struct err *failed, void *ctx) {
     (void)write;
+    if (is_stopped(ctx)) return;
     if (failed) {
         finish(ctx, failed);
     } else {
@@ -114,13 +162,14 @@ static void write_interrupted(struct recovery *recovery) {
     write->home = recovery->host->loop;
     write->on_written = on_written;
     write->ctx = recovery;
+    recovery->store_busy = true;
     store_write(recovery->store, write);
 }
 
 /* --- jobs --------------------------------------------------------------------------------- */
 
 static void take_job(struct recovery *recovery, uint64_t run, const struct store_load *load) {
-    const struct recover_jobs *jobs = &recovery->jobs;
+    const struct recover_jobs *jobs = &recovery->helpers.jobs;
     if (jobs->take) {
         jobs->take(run, load->sections, load->section_count, jobs->ctx);
         recovery->found.jobs++;
@@ -129,30 +178,88 @@ static void take_job(struct recovery *recovery, uint64_t run, const struct store
     }
 }
 
+/* --- runs that wait ----------------------------------------------------------------------- */
+
+static void revive(struct candidate *candidate, struct engine *engine) {
+    struct recovery *recovery = candidate->recovery;
+    const struct store_load *load = &candidate->load;
+    if (run_revive(recovery->host, engine, candidate->run, load->sections,
+                   load->section_count)) {
+        recovery->found.waiting++;
+    } else {
+        add_interrupted(recovery, load, candidate->run, candidate->last_seq + 1);
+    }
+    candidate_free(candidate);
+}
+
+/* Every run was looked at, and none waits for its agents. */
+static void finish_if_all_are_known(struct recovery *recovery) {
+    bool all = recovery->next == recovery->unfinished.section_count;
+    if (all && list_empty(&recovery->candidates)) write_interrupted(recovery);
+}
+
+static void on_engine(struct engine *engine, void *ctx) {
+    struct candidate *candidate = ctx;
+    struct recovery *recovery = candidate->recovery;
+    candidate->ask = NULL;
+    revive(candidate, engine);
+    finish_if_all_are_known(recovery);
+}
+
+/* Whose agents it had: those of its conversation, for which somebody may have to be asked. */
+static struct engine *find_engine(struct candidate *candidate) {
+    struct recovery *recovery = candidate->recovery;
+    const struct recover_agents *agents = &recovery->helpers.agents;
+    struct str first = candidate->load.sections[0].events;
+    struct event event = {0};
+    struct err e;
+    if (!agents->find || !event_decode(&first, &event, &e) || event.kind != EVENT_STARTED)
+        return recovery->host->engine;
+    const struct session_name name = {event.started.workspace, event.started.user,
+                                      event.started.session};
+    return agents->find(event.started.contract, &name, on_engine, candidate, &candidate->ask,
+                        agents->ctx);
+}
+
+/* The load's answer is the candidate's from now on. */
+static void consider(struct recovery *recovery, const struct store_section *left,
+                     const struct store_load *load) {
+    struct candidate *candidate = MEM_NEW(struct candidate);
+    *candidate = (struct candidate){
+        .recovery = recovery, .run = left->run, .last_seq = left->first_seq, .load = *load};
+    list_append(&recovery->candidates, &candidate->link);
+    struct engine *engine = find_engine(candidate);
+    if (engine) revive(candidate, engine);
+}
+
 /* --- one run after the other -------------------------------------------------------------- */
 
 static void look_at_next(struct recovery *recovery);
 
 static void on_run(struct store_load *load, const struct err *failed, void *ctx) {
     struct recovery *recovery = ctx;
+    struct arena *arena = load->arena;
+    if (is_stopped(recovery)) {
+        arena_free(arena);
+        return;
+    }
     const struct store_section *left = &recovery->unfinished.sections[recovery->next++];
     bool whole = !failed && !load->more;
-    bool waits = whole && revive_waits(load->sections, load->section_count);
     if (whole && run_job_is(load->sections, load->section_count)) {
         take_job(recovery, left->run, load);
-    } else if (waits &&
-               run_revive(recovery->host, left->run, load->sections, load->section_count)) {
-        recovery->found.waiting++;
+    } else if (whole && revive_waits(load->sections, load->section_count)) {
+        consider(recovery, left, load);
+        arena = NULL;
     } else {
         add_interrupted(recovery, load, left->run, left->first_seq + 1);
     }
-    arena_free(load->arena);
+    arena_free(arena);
     look_at_next(recovery);
 }
 
 static void look_at_next(struct recovery *recovery) {
     if (recovery->next == recovery->unfinished.section_count) {
-        write_interrupted(recovery);
+        finish_if_all_are_known(recovery);
         return;
     }
     recovery->load =
@@ -162,11 +269,12 @@ static void look_at_next(struct recovery *recovery) {
                             .home = recovery->host->loop,
                             .on_loaded = on_run,
                             .ctx = recovery};
-    store_load(recovery->store, &recovery->load);
+    ask_store(recovery, &recovery->load);
 }
 
 static void on_unfinished(struct store_load *load, const struct err *failed, void *ctx) {
     struct recovery *recovery = ctx;
+    if (is_stopped(recovery)) return;
     if (failed) {
         finish(recovery, failed);
         return;
@@ -175,15 +283,18 @@ static void on_unfinished(struct store_load *load, const struct err *failed, voi
     look_at_next(recovery);
 }
 
-void recover_start(struct store *store, struct run_host *host, const struct recover_jobs *jobs,
-                   recovered_fn *done, void *ctx) {
+struct recovery *recover_start(struct store *store, struct run_host *host,
+                               const struct recover_helpers *helpers, recovered_fn *done,
+                               void *ctx) {
     struct recovery *recovery = MEM_NEW(struct recovery);
     *recovery = (struct recovery){.store = store, .host = host, .done = done, .ctx = ctx};
-    if (jobs) recovery->jobs = *jobs;
+    if (helpers) recovery->helpers = *helpers;
+    list_init(&recovery->candidates);
     recovery->unfinished = (struct store_load){.question = STORE_UNFINISHED,
                                                .max_bytes = SIZE_MAX,
                                                .home = host->loop,
                                                .on_loaded = on_unfinished,
                                                .ctx = recovery};
-    store_load(store, &recovery->unfinished);
+    ask_store(recovery, &recovery->unfinished);
+    return recovery;
 }

@@ -303,11 +303,11 @@ void run_revive_granted(struct run *run) {
     run_revive_over(run);
 }
 
-bool run_revive(struct run_host *host, uint64_t id, const struct store_section *sections,
-                size_t count) {
+bool run_revive(struct run_host *host, struct engine *engine, uint64_t id,
+                const struct store_section *sections, size_t count) {
     uint64_t last_seq = 0;
     if (!walk(sections, count, note_seq, &last_seq)) return false;
-    struct run *run = run_new(host, host->engine, &host->engine->agents[0], id, last_seq);
+    struct run *run = run_new(host, engine, &engine->agents[0], id, last_seq);
     run->state = RUN_WAITING; /* as it was left */
     run->calls_made = true;
     struct revival revival = {.run = run};

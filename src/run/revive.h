@@ -12,9 +12,10 @@
 /* Whether these sections, all that the store has of one run, end with a question to a human. */
 bool revive_waits(const struct store_section *sections, size_t count);
 
-/* Make the run anew from its events and park it in its session, once the session has been
- * read. False: it cannot be, its agent is gone or its events are not whole. */
-MUST_CHECK bool run_revive(struct run_host *host, uint64_t run,
+/* Make the run anew from its events, with the agents of `engine` (a reference is taken), and
+ * park it in its session, once the session has been read. False: it cannot be, its agent is
+ * gone or its events are not whole. */
+MUST_CHECK bool run_revive(struct run_host *host, struct engine *engine, uint64_t run,
                            const struct store_section *sections, size_t count);
 
 #endif

@@ -92,17 +92,21 @@ class Daemon:
         assert self.process is None, "this daemon runs already"
         ports_file = self.folder / "ports.json"
         ports_file.unlink(missing_ok=True)
+        self.process = self.spawn()
+        self.ports = self._wait_for(ports_file)
+        return self
+
+    def spawn(self, **env):
+        """The process alone, which nobody waits for, with this environment besides."""
         with open(self.log_file, "ab") as log:
-            self.process = subprocess.Popen(
+            return subprocess.Popen(
                 self.command(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=clean_environment(self._env),
+                env=clean_environment({**self._env, **env}),
                 cwd=self.folder,
             )
-        self.ports = self._wait_for(ports_file)
-        return self
 
     def _wait_for(self, ports_file):
         give_up = time.monotonic() + READY_SECONDS

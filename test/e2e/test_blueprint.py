@@ -6,6 +6,7 @@ import threading
 import time
 
 import crawbl
+import harness
 import pytest
 import uvicorn
 from mcp.server.mcpserver import MCPServer
@@ -261,3 +262,55 @@ def test_the_official_server_is_understood(start_weir, stateless, json_response)
         assert all(open_token(headers["authorization"]) for headers in seen)
     finally:
         stop()
+
+
+def ask_eve(weir, session):
+    turn = crawbl.one_turn(weir, "may", agent_id="eve", session_id=session)
+    assert "May eve?" in turn.text
+    with weir.http(headers={"authorization": "Bearer " + harness.token()}) as http:
+        [run] = http.get("/weir/v1/runs", params={"session_id": session}).json()["runs"]
+    return run["id"]
+
+
+def state_of(weir, run):
+    with weir.http(headers={"authorization": "Bearer " + harness.token()}) as http:
+        return http.get(f"/weir/v1/runs/{run}").json()["state"]
+
+
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_an_agent_of_the_blueprint_that_asks_waits_on_after_a_restart(start_weir, orchestrator, end):
+    weir = start_weir(script=SCRIPT, env=orchestrator.env)
+    run = ask_eve(weir, "s-1")
+    for _ in range(2):
+        getattr(weir, end)()
+        weir.start()
+        assert state_of(weir, run) == "waiting"
+    answer = crawbl.one_turn(weir, "yes, go on", session_id="s-1")
+    assert answer.error is None and answer.text == "answered: yes, go on"
+    assert [turn.agent_id for turn in answer.done.turns] == ["eve"]
+
+
+def test_without_its_orchestrator_it_was_interrupted(start_weir, orchestrator):
+    weir = start_weir(script=SCRIPT, env=orchestrator.env)
+    run = ask_eve(weir, "s-1")
+    weir.stop()
+    orchestrator.agents[crawbl.WORKSPACE] = [agent("manager", role="manager", prompt="You manage.")]
+    weir.start()
+    assert state_of(weir, run) == "failed"
+
+
+def test_a_stop_does_not_wait_for_an_orchestrator_that_is_silent(start_weir, orchestrator):
+    weir = start_weir(script=SCRIPT, env=orchestrator.env)
+    run = ask_eve(weir, "s-1")
+    weir.stop()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}/mcp/v1"
+        begun = time.monotonic()
+        process = weir.spawn(CRAWBL_MCP_ENDPOINT=endpoint)
+        connection, _ = silent.accept()  # it has asked, and nobody answers
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0
+        assert time.monotonic() - begun < 10
+        connection.close()
+    weir.start()
+    assert state_of(weir, run) == "waiting"

@@ -318,6 +318,134 @@ static void without_its_agent_it_was_interrupted(void **state) {
     fixture_done(&f);
 }
 
+/* --- agents that somebody has to be asked for ----------------------------------------------
+ */
+
+struct finder {
+    struct engine *engine;
+    recover_engine_fn *answer;
+    void *ctx;
+    size_t asked, left;
+};
+
+static struct engine *find_later(struct str contract, const struct session_name *name,
+                                 recover_engine_fn *answer, void *answer_ctx, void **ret_ask,
+                                 void *ctx) {
+    struct finder *finder = ctx;
+    assert_str(contract, "test");
+    assert_str(name->workspace, "w");
+    assert_str(name->user, "u");
+    assert_str(name->session, "s");
+    finder->asked++;
+    finder->answer = answer;
+    finder->ctx = answer_ctx;
+    *ret_ask = finder;
+    return NULL;
+}
+
+static struct engine *find_at_once(struct str contract, const struct session_name *name,
+                                   recover_engine_fn *answer, void *answer_ctx, void **ret_ask,
+                                   void *ctx) {
+    find_later(contract, name, answer, answer_ctx, ret_ask, ctx);
+    *ret_ask = NULL;
+    return ((struct finder *)ctx)->engine;
+}
+
+static void leave(void *ask) {
+    ((struct finder *)ask)->left++;
+}
+
+/* wally asks a human, and the settings do not know him. */
+static void leave_with_wally(struct fixture *f) {
+    struct turn turn;
+    fixture_init(f, true);
+    say(&turn, f, "x");
+    asks_after_a_transfer(f);
+    end(&turn);
+    restart(f);
+    f->engine.agent_count = 1;
+}
+
+static void an_agent_from_elsewhere_is_asked_for_and_waits_on(void **state) {
+    (void)state;
+    for (int later = 0; later < 2; later++) {
+        struct fixture f;
+        struct turn turn;
+        struct engine other;
+        leave_with_wally(&f);
+        engine_derive(&f.engine, &other);
+        other.agent_count = 2;
+        struct finder finder = {.engine = &other};
+        struct recovery_seen seen = {.f = &f};
+        const struct recover_helpers helpers = {
+            .agents = {later ? find_later : find_at_once, leave, &finder}};
+        recover_start(f.store, &f.host, &helpers, on_recovered, &seen);
+        turns(&f);
+        assert_int_equal(finder.asked, 1);
+        if (later) {
+            assert_int_equal(seen.times, 0);
+            assert_int_equal(f.host.run_count, 0);
+            finder.answer(&other, finder.ctx);
+            turns(&f);
+        }
+        assert_int_equal(seen.times, 1);
+        assert_int_equal(seen.found.waiting, 1);
+        assert_int_equal(seen.found.interrupted, 0);
+        answer_as_human(&turn, &f, "yes");
+        assert_str(fake_request(asked(&f))->agent, "wally");
+        reply(&f, "fine");
+        turns(&f);
+        end(&turn);
+        assert_int_equal(finder.left, 0);
+        assert_int_equal(other.refs, 0);
+        fixture_done(&f);
+    }
+}
+
+static void whom_nobody_knows_any_more_was_interrupted(void **state) {
+    (void)state;
+    struct fixture f;
+    leave_with_wally(&f);
+    struct finder finder = {0};
+    struct recovery_seen seen = {.f = &f};
+    const struct recover_helpers helpers = {.agents = {find_later, leave, &finder}};
+    recover_start(f.store, &f.host, &helpers, on_recovered, &seen);
+    turns(&f);
+    finder.answer(&f.engine, finder.ctx);
+    turns(&f);
+    assert_int_equal(seen.times, 1);
+    assert_int_equal(seen.found.interrupted, 1);
+    fixture_done(&f);
+}
+
+static void who_stops_meanwhile_leaves_it_for_the_next_process(void **state) {
+    (void)state;
+    struct fixture f;
+    leave_with_wally(&f);
+    struct finder finder = {0};
+    struct recovery_seen seen = {.f = &f};
+    const struct recover_helpers helpers = {.agents = {find_later, leave, &finder}};
+    struct recovery *recovery = recover_start(f.store, &f.host, &helpers, on_recovered, &seen);
+    turns(&f);
+    recover_stop(recovery);
+    assert_int_equal(finder.left, 1);
+    for (size_t answered = 0; answered < 2; answered++) { /* while the store is asked */
+        recovery = recover_start(f.store, &f.host, &helpers, on_recovered, &seen);
+        for (size_t i = 0; i < answered; i++) {
+            fake_store_answer(f.store, 0);
+            loop_turn(f.loop);
+        }
+        recover_stop(recovery);
+        turns(&f);
+    }
+    recover_stop(NULL);
+    assert_int_equal(seen.times, 0);
+    f.engine.agent_count = 2;
+    recover(&f, 1, 0);
+    restart(&f);
+    fixture_done(&f);
+}
+
 /* An agent that left but does not ask is not needed. */
 static void without_an_agent_that_spoke_before_it_goes_on(void **state) {
     (void)state;
@@ -513,6 +641,9 @@ int main(void) {
         cmocka_unit_test(it_waits_through_any_number_of_restarts),
         cmocka_unit_test(it_waits_on_when_it_was_not_yet_back_in_its_session),
         cmocka_unit_test(without_its_agent_it_was_interrupted),
+        cmocka_unit_test(an_agent_from_elsewhere_is_asked_for_and_waits_on),
+        cmocka_unit_test(whom_nobody_knows_any_more_was_interrupted),
+        cmocka_unit_test(who_stops_meanwhile_leaves_it_for_the_next_process),
         cmocka_unit_test(without_an_agent_that_spoke_before_it_goes_on),
         cmocka_unit_test(a_run_that_is_cancelled_stays_cancelled),
         cmocka_unit_test(a_call_that_waits_for_a_human_waits_on_after_a_restart),

@@ -338,8 +338,8 @@ static void a_job_that_was_left_is_handed_to_whoever_serves_jobs(void **state) {
     turns(&owner.f);
     assert_int_equal(taken.found.jobs_left, 1);
     assert_int_equal(taken.found.interrupted, 0);
-    const struct recover_jobs jobs = {take, &taken};
-    recover_start(owner.f.store, &owner.f.host, &jobs, on_recovered, &taken);
+    const struct recover_helpers helpers = {.jobs = {take, &taken}};
+    recover_start(owner.f.store, &owner.f.host, &helpers, on_recovered, &taken);
     turns(&owner.f);
     assert_int_equal(taken.found.jobs, 1);
     assert_int_equal(taken.times, 1);
