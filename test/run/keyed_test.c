@@ -1,85 +1,14 @@
-/* What a request's idempotency key stands for: in its headers, among the runs that are alive,
- * and in the store. */
-#include "contract/agentbreeder/keyed.h"
+/* What a request's idempotency key stands for, among the runs that are alive and in the store.
+ */
+#include "run/keyed.h"
 
 #include "base/clock.h"
-#include "fake/exchange_fake.h"
 #include "fake/store_fake.h"
 #include "helper/assert_str.h"
 
 #include <stdio.h>
 
 #define HOUR_MS UINT64_C(3600000)
-
-/* --- the header --------------------------------------------------------------------------- */
-
-static struct buf taken;
-
-static void take(struct route_call *call, void *ctx) {
-    (void)ctx;
-    struct str key;
-    struct err e;
-    buf_clear(&taken);
-    if (keyed_take(call, &key, &e)) {
-        buf_printf(&taken, "<" STR_FMT ">", STR_ARG(key));
-    } else {
-        assert_int_equal(e.code, ERR_MALFORMED);
-        buf_append(&taken, err_text(&e));
-    }
-    route_reply(call, 200, STR("text/plain"), STR("ok"));
-}
-
-static void serve(struct exchange *exchange, void *ctx) {
-    route_serve(ctx, exchange);
-}
-
-/* Headers may be NULL. */
-static void assert_taken(struct loop *loop, struct route_site *site, const char *ours,
-                         const char *plain, const char *expected) {
-    struct exchange *x = fake_new(loop, "GET", "/");
-    if (ours) fake_field(x, "x-idempotency-key", ours);
-    if (plain) fake_field(x, "idempotency-key", plain);
-    fake_start(x, serve, site);
-    fake_body_end(x);
-    fake_settle(loop);
-    fake_free(x);
-    if (!str_starts(buf_str(&taken), str_from(expected)))
-        fail_msg("'" STR_FMT "' is not '%s'", STR_ARG(buf_str(&taken)), expected);
-}
-
-static void a_key_is_taken_from_either_header(void **state) {
-    (void)state;
-    static const struct route rows[] = {{STR_INIT("GET"), STR_INIT("/"), take, ROUTE_PLAIN}};
-    static const struct route_table table = {.rows = rows, .row_count = ARRAY_LEN(rows)};
-    static const struct route_table *const tables[] = {&table};
-    struct loop *loop = loop_new_fake();
-    struct route_site *site = route_site_new(loop, tables, 1);
-    char longest[CLAIM_KEY_MAX_BYTES + 2], shown[CLAIM_KEY_MAX_BYTES + 8];
-    memset(longest, 'k', sizeof(longest));
-    longest[CLAIM_KEY_MAX_BYTES] = '\0';
-    snprintf(shown, sizeof(shown), "<%s>", longest);
-    buf_init(&taken, 4 * KIB);
-
-    assert_taken(loop, site, NULL, NULL, "<>");
-    assert_taken(loop, site, "a b", NULL, "<a b>");
-    assert_taken(loop, site, NULL, "~!", "<~!>");
-    assert_taken(loop, site, "k", "k", "<k>");
-    assert_taken(loop, site, longest, NULL, shown);
-    assert_taken(loop, site, "k", "K", "X-Idempotency-Key and Idempotency-Key differ");
-    assert_taken(loop, site, "k", "", "X-Idempotency-Key and Idempotency-Key differ");
-    longest[CLAIM_KEY_MAX_BYTES] = 'k';
-    longest[CLAIM_KEY_MAX_BYTES + 1] = '\0';
-    assert_taken(loop, site, longest, NULL, "an idempotency key is 1 to 255 printable ASCII");
-    assert_taken(loop, site, "", NULL, "an idempotency key is 1 to 255");
-    assert_taken(loop, site, NULL, "k\xC3\xA9", "an idempotency key is 1 to 255");
-    assert_taken(loop, site, NULL, "a\tb", "an idempotency key is 1 to 255");
-
-    buf_done(&taken);
-    route_site_free(site);
-    loop_free(loop);
-}
-
-/* --- looking ------------------------------------------------------------------------------ */
 
 struct house {
     struct loop *loop;
@@ -279,7 +208,6 @@ static void who_gives_up_hears_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_key_is_taken_from_either_header),
         cmocka_unit_test(a_key_nobody_used_is_free_and_brings_the_mark),
         cmocka_unit_test(a_run_that_is_alive_says_itself_what_its_key_stands_for),
         cmocka_unit_test(one_that_is_over_is_in_the_store_as_long_as_its_key_counts),
