@@ -28,6 +28,20 @@ def kept_open():
     threading.Event().wait(nimi.PATIENCE)
 
 
+def subscribe_to_a_job(client):
+    submitted = pb.SubmitScenarioJobRequest(
+        head=nimi.head(),
+        scenario_type=pb.SCENARIO_TYPE_TEXT_GENERATE,
+        execution_mode=pb.EXECUTION_MODE_ASYNC_JOB,
+        spec=nimi.text_spec("for ever"),
+    )
+    job = client.ask(client.ai.SubmitScenarioJob, submitted)[0].job
+    request = pb.SubscribeScenarioJobEventsRequest(job_id=job.job_id)
+    return client.ai.SubscribeScenarioJobEvents(
+        request, metadata=client.metadata(), timeout=nimi.PATIENCE
+    )
+
+
 @pytest.mark.weir(
     script="test/e2e/scripts/slow.yaml", config="nimi: {slots: 0, slots_per_app: 0}\n"
 )
@@ -35,20 +49,28 @@ def test_stopping_cancels_250_streams_of_each_mode_and_forges_nothing(weir):
     client = nimi.Client(weir)
     health = health_pb2_grpc.HealthStub(client.channel)
     runs = [client.open(nimi.request("for ever")) for _ in range(EACH)]
+    jobs = [subscribe_to_a_job(client) for _ in range(EACH)]
     watches = [health.Watch(health_pb2.HealthCheckRequest()) for _ in range(EACH)]
     for call in runs:
         assert next(call).HasField("started")
     for call in watches:
         assert next(call).status == health_pb2.HealthCheckResponse.SERVING
+    for call in jobs:
+        assert next(call).event_type == pb.SCENARIO_JOB_EVENT_SUBMITTED
     weir.signal(15)
     began = time.monotonic()
     answers = [nimi.Answer(call) for call in runs]
+    followed = [nimi.Answer(call) for call in jobs]
     ends = [list_until_end(call) for call in watches]
     assert time.monotonic() - began < SLACK
     for answer in answers:
         assert answer.code == grpc.StatusCode.CANCELLED
         assert answer.error.text == "runtime shutting down"
         assert set(answer.kinds) <= {"delta"} and not any(e.frame.done for e in answer.events)
+    for answer in followed:
+        assert answer.code == grpc.StatusCode.CANCELLED
+        assert answer.error.text == "runtime shutting down"
+        assert all(e.event_type <= pb.SCENARIO_JOB_EVENT_RUNNING for e in answer.events)
     for states, code in ends:
         assert code == grpc.StatusCode.CANCELLED
         assert states == [health_pb2.HealthCheckResponse.NOT_SERVING]

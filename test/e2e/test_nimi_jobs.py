@@ -1,10 +1,16 @@
 """nimi.runtime.v1 jobs (mode B) with Google's client: asked once, watched by anybody, kept."""
 import hashlib
+import os
+import pathlib
 import shutil
+import struct
+import subprocess
 import threading
 import time
 
+import attack
 import grpc
+import harness
 import nimi_client as nimi
 import pytest
 from nimi_client import common, pb
@@ -367,6 +373,65 @@ def test_a_job_survives_a_restart(weir, end):
     assert types.count(RUNNING) == 2 and answer.events[-1].job.retry_count == 1
     assert client.result(job_id).output.text_generate.text == "on " * 10
     assert client.cancel(endless, "enough").status == CANCELED
+
+
+def node(weir, *part):
+    script = pathlib.Path(__file__).parent / "node" / "nimi_jobs.js"
+    environment = {
+        **os.environ,
+        "WEIR_NIMI": f"127.0.0.1:{weir.ports['nimi_grpc']}",
+        "WEIR_PROTO": str(harness.ROOT / "proto"),
+    }
+    return subprocess.Popen(
+        [shutil.which("node"), str(script), *part],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@SLOW
+def test_the_job_scenario_with_grpc_js_across_a_restart(weir):
+    with node(weir, "before") as before:
+        job_id = before.stdout.readline().strip()
+        weir.restart()
+        error = before.stderr.read()
+    assert before.returncode == 0 and len(job_id) == 26, error
+    with node(weir, "after", job_id) as after:
+        error = after.stderr.read()
+    assert after.returncode == 0, error
+
+
+# K20: whoever does not read hears neither the end nor anything else.
+@pytest.mark.weir(script="test/e2e/scripts/quick.yaml", config="limits: {write_stall: 1s}\n")
+def test_a_subscriber_that_takes_nothing_is_ended_without_the_end(weir):
+    client = Jobs(weir)
+    job_id = client.submit().job_id
+    body = pb.SubscribeScenarioJobEventsRequest(job_id=job_id).SerializeToString()
+    fields = {name.replace("-", "_"): value for name, value in nimi.HEADERS.items()}
+    method = "/nimi.runtime.v1.RuntimeAiService/SubscribeScenarioJobEvents"
+    fields.update({**attack.GRPC, "path": method})
+    no_window = attack.frame(attack.SETTINGS, 0, 0, struct.pack(">HI", 4, 0))
+    ending = attack.Ending()
+    with attack.dial(weir.port("nimi_grpc")) as peer:
+        peer.settimeout(attack.PATIENCE)
+        peer.sendall(
+            attack.PREFACE
+            + no_window
+            + attack.frame(attack.HEADERS, attack.END_HEADERS, 1, attack.request(**fields))
+            + attack.frame(
+                attack.DATA, attack.END_STREAM, 1, b"\0" + len(body).to_bytes(4, "big") + body
+            )
+        )
+        while ending.count(attack.RESET) == 0:
+            received = peer.recv(65536)
+            assert received
+            ending.received += received
+    reset = [payload for kind, _, _, payload in ending.frames if kind == attack.RESET]
+    assert reset == [attack.ENHANCE_YOUR_CALM.to_bytes(4, "big")]  # RESOURCE_EXHAUSTED
+    assert ending.count(attack.DATA) == 0 and ending.count(attack.HEADERS) <= 1
+    check_story(client.events(job_id), COMPLETED)
 
 
 @SLOW
