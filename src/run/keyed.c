@@ -24,8 +24,10 @@ static void tell(struct keyed *keyed, enum keyed_answer answer, uint64_t run,
     struct keyed_result result = {answer, run, keyed->view.mark};
     keyed_fn *on_answer = keyed->options.on_answer;
     void *ctx = keyed->options.ctx;
+    struct err why; /* the load's own goes with it */
+    if (failed) why = *failed;
     keyed_free(keyed);
-    on_answer(&result, failed, ctx);
+    on_answer(&result, failed ? &why : NULL, ctx);
 }
 
 static enum keyed_answer same_or_other(const struct keyed *keyed, struct str print) {
