@@ -88,6 +88,16 @@ static void print_budget(const struct budget *budget, struct buf *out) {
     }
 }
 
+static void print_connector(const struct config_connector *connector, struct buf *out) {
+    buf_printf(out, "connectors." STR_FMT " = " STR_FMT, STR_ARG(connector->id),
+               STR_ARG(connector->provider_name));
+    for (size_t i = 0; i < connector->model_count; i++)
+        buf_printf(out, "%s" STR_FMT, i ? " " : ", models ", STR_ARG(connector->models[i]));
+    if (connector->owner.len) buf_printf(out, ", for " STR_FMT, STR_ARG(connector->owner));
+    buf_printf(out, "%s%s\n", connector->local ? ", local" : "",
+               connector->enabled ? "" : ", off");
+}
+
 void config_print_lists(const struct config *config, struct buf *out) {
     for (size_t i = 0; i < config->provider_count; i++)
         print_provider(&config->providers[i], out);
@@ -100,6 +110,8 @@ void config_print_lists(const struct config *config, struct buf *out) {
         buf_printf(out, "tools.files = " STR_FMT "\n", STR_ARG(config->tools.files.root));
     for (size_t i = 0; i < config->tools.off_count; i++)
         buf_printf(out, "tools." STR_FMT " = off\n", STR_ARG(config->tools.off[i].name));
+    for (size_t i = 0; i < config->connector_count; i++)
+        print_connector(&config->connectors[i], out);
     for (size_t i = 0; i < config->price_count; i++) print_price(&config->prices[i], out);
     for (size_t i = 0; i < config->budget_count; i++) print_budget(&config->budgets[i], out);
 }

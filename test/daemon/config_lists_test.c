@@ -680,6 +680,12 @@ static void a_connector_is_a_provider_or_this_machine(void **state) {
     assert_true(connectors[2].builtin && !connectors[2].local && !connectors[2].enabled);
     assert_str(connectors[3].provider->name, "ollama");
     assert_str(connectors[3].models[1], "tiny");
+    printed(config,
+            "connectors.a = scripted, for anna\n"
+            "connectors.b = builtin, models espeak-ng hash-256, local\n"
+            "connectors.c = builtin, models espeak-ng hash-256, off\n"
+            "connectors.d = ollama, models llama3 tiny, local\n",
+            true);
     config_free(config);
 }
 
