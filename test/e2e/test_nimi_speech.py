@@ -3,6 +3,7 @@ import contextlib
 import http.server
 import io
 import json
+import sqlite3
 import threading
 import time
 import wave
@@ -275,6 +276,31 @@ def test_stopping_cuts_a_speech_cancelled_and_forges_nothing(house, start_weir):
     assert answer.code == grpc.StatusCode.CANCELLED and answer.events == []
     assert answer.error.text == "runtime shutting down"
     assert weir.wait() == 0
+
+
+def rows(weir, query):
+    store = f"file:{weir.data}/weir.db?mode=ro"
+    with contextlib.closing(sqlite3.connect(store, uri=True)) as database:
+        return database.execute(query).fetchall()
+
+
+def test_a_speech_that_a_kill_cut_is_over_at_the_next_start(house, start_weir):
+    """K26: its record is failed `interrupted`, like a turn's."""
+    weir = at(house, start_weir)
+    call = nimi.Client(weir).open(in_cloud())
+    assert next(call).HasField("started")
+    until = time.monotonic() + nimi.PATIENCE
+    while not rows(weir, "select 1 from log"):  # the record's beginning
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    weir.kill()
+    weir.start()
+    house.play = (401, "application/json", b'{"error": {"message": "no"}}')
+    answer = nimi.Client(weir).stream(asked=in_cloud())
+    assert answer.kinds == ["started", "failed"]
+    weir.stop()
+    states = rows(weir, "select state from run")
+    assert len(states) == 2 and len(set(states)) == 1, "both have failed"
 
 
 def chunks(*contents, finish):
