@@ -202,11 +202,12 @@ def open_raw(weir):
 def test_a_reader_that_stops_pauses_the_provider_and_is_ended(start_weir):  # B1
     with Torrent(4 * MIB, 100 * MIB, 4 * KIB) as torrent:
         # One loop, so that what is measured is not what its first call costs each of them.
-        config = torrent.config + "threads: 1\nlimits: {write_stall: 1500ms}\n"
+        config = torrent.config + "threads: 1\nlimits: {write_stall: 4s}\n"
         weir = start_weir(config=config, env={"HOUSE_KEY": "k"})
         client = nimi.Client(weir)
         whole = client.stream(asked=asked())
-        assert whole.kinds[-1] == "completed" and len(whole.text) > MIB
+        assert whole.kinds[-1] == "completed", whole.error and whole.error.text
+        assert len(whole.text) > MIB
         before = most = resident_kib(weir)
         with open_raw(weir) as peer:
             ending = attack.Ending()
@@ -225,5 +226,5 @@ def test_a_reader_that_stops_pauses_the_provider_and_is_ended(start_weir):  # B1
         assert len(data) == 65535
         assert torrent.left.wait(attack.PATIENCE)
         assert torrent.sent[1] < 4 * MIB  # our 256 KiB, and what the kernel's buffers took
-        assert most - before <= 512 or crawbl.is_sanitized()
+        assert most - before <= 512 or crawbl.is_sanitized(), f"{most - before} KiB more"
         assert client.stream(asked=asked()).kinds[-1] == "completed"
