@@ -13,7 +13,7 @@ from nimi_client import common, pb
 
 KIB, MIB = 1 << 10, 1 << 20
 EACH = 250  # streams of each mode
-SLACK = 10 if crawbl.is_sanitized() else 2  # more than two cores have to do at once
+SLACK = 10 if crawbl.is_sanitized() else 5  # for a client of 750 streams on a busy machine
 
 
 # --- C10 ----------------------------------------------------------------------------------------
@@ -48,6 +48,22 @@ def subscribe_to_a_job(client):
 def test_stopping_cancels_250_streams_of_each_mode_and_forges_nothing(weir):
     client = nimi.Client(weir)
     health = health_pb2_grpc.HealthStub(client.channel)
+    job = pb.SubmitScenarioJobRequest(
+        head=nimi.head(),
+        scenario_type=pb.SCENARIO_TYPE_TEXT_GENERATE,
+        execution_mode=pb.EXECUTION_MODE_ASYNC_JOB,
+        spec=nimi.text_spec("for ever"),
+    )
+    job_id = client.ask(client.ai.SubmitScenarioJob, job)[0].job.job_id
+    subscription = pb.SubscribeScenarioJobEventsRequest(job_id=job_id)
+    jobs = [
+        client.ai.SubscribeScenarioJobEvents(
+            subscription, metadata=client.metadata(), timeout=nimi.PATIENCE
+        )
+        for _ in range(EACH)
+    ]
+    for call in jobs:
+        assert next(call).job.job_id == job_id
     runs = [client.open(nimi.request("for ever")) for _ in range(EACH)]
     jobs = [subscribe_to_a_job(client) for _ in range(EACH)]
     watches = [health.Watch(health_pb2.HealthCheckRequest()) for _ in range(EACH)]
@@ -62,8 +78,9 @@ def test_stopping_cancels_250_streams_of_each_mode_and_forges_nothing(weir):
     answers = [nimi.Answer(call) for call in runs]
     followed = [nimi.Answer(call) for call in jobs]
     ends = [list_until_end(call) for call in watches]
+    stories = [nimi.Answer(call) for call in jobs]
     assert time.monotonic() - began < SLACK
-    for answer in answers:
+    for answer in answers:  # A
         assert answer.code == grpc.StatusCode.CANCELLED
         assert answer.error.text == "runtime shutting down"
         assert set(answer.kinds) <= {"delta"} and not any(e.frame.done for e in answer.events)
@@ -71,7 +88,11 @@ def test_stopping_cancels_250_streams_of_each_mode_and_forges_nothing(weir):
         assert answer.code == grpc.StatusCode.CANCELLED
         assert answer.error.text == "runtime shutting down"
         assert all(e.event_type <= pb.SCENARIO_JOB_EVENT_RUNNING for e in answer.events)
-    for states, code in ends:
+    for story in stories:  # B
+        assert story.code == grpc.StatusCode.CANCELLED
+        assert story.error.text == "runtime shutting down"
+        assert all(event.event_type < pb.SCENARIO_JOB_EVENT_COMPLETED for event in story.events)
+    for states, code in ends:  # D
         assert code == grpc.StatusCode.CANCELLED
         assert states == [health_pb2.HealthCheckResponse.NOT_SERVING]
     assert weir.wait() == 0
