@@ -17,7 +17,7 @@
  * earlier than they are there waits, at most LOCAL_VOICES_MS.
  *
  * Memory   the options are copied.
- * Threads  as media.h. media_free() waits for the thread.
+ * Threads  as media.h. media_free() ends the thread, and waits for it.
  * Source   espeak-ng(1); contracts/nimi.md 6.2 for the limits.
  */
 #ifndef WEIR_PROVIDER_MEDIA_LOCAL_H

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -13,6 +14,7 @@
 #define PROGRAM "espeak-ng"
 #define USUAL_PATH "/usr/local/bin:/usr/bin:/bin"
 #define PATH_MAX_BYTES (64 * KIB)
+#define TICK_MS 50 /* while voices are listed: how soon somebody who leaves is noticed */
 
 enum listing {
     LIST_NONE, /* the program was not there when it was looked for */
@@ -27,6 +29,7 @@ static const char *const variables[] = {"PATH",   "HOME",   "LANG",
 struct speaker {
     char *program, *path;
     char *environment[ARRAY_LEN(variables) + 1];
+    atomic_bool leaving; /* a listing that runs is given up */
 
     pthread_mutex_t lock; /* of what follows */
     pthread_cond_t listed;
@@ -48,7 +51,10 @@ static bool not_installed(const struct speaker *speaker, struct err *e) {
 /* --- its voices --------------------------------------------------------------------------- */
 
 struct listed {
+    const struct speaker *speaker;
     struct loop *loop;
+    struct timer tick;
+    unsigned waited_ms;
     struct child *child; /* NULL: it ended */
     struct buf text;
     bool good;
@@ -72,8 +78,13 @@ static void on_listed_end(const struct child_end *end, void *ctx) {
     loop_stop(listed->loop);
 }
 
-static void on_listed_late(void *ctx) {
+static void on_tick(void *ctx) {
     struct listed *listed = ctx;
+    listed->waited_ms += TICK_MS;
+    if (listed->waited_ms < LOCAL_VOICES_MS && !atomic_load(&listed->speaker->leaving)) {
+        timer_start(&listed->tick, TICK_MS);
+        return;
+    }
     child_kill(listed->child);
     listed->child = NULL;
     err_set(&listed->why, ERR_UNAVAILABLE, PROGRAM " --voices said nothing for %d s",
@@ -90,20 +101,19 @@ static bool ask_voices(struct speaker *speaker, struct listed *listed) {
     static const struct child_sink sink = {on_listed_output, on_listed_end};
     const char *args[] = {speaker->program, "--voices", NULL};
     struct child_options options = {speaker->file, args, environment_of(speaker), STR_EMPTY};
-    struct timer late;
-    timer_init(&late, listed->loop, on_listed_late, listed);
+    timer_init(&listed->tick, listed->loop, on_tick, listed);
     if (!child_start(listed->loop, &options, &sink, listed, &listed->child, &listed->why))
         return false;
-    timer_start(&late, LOCAL_VOICES_MS);
+    timer_start(&listed->tick, TICK_MS);
     loop_run(listed->loop);
-    timer_stop(&late);
+    timer_stop(&listed->tick);
     return listed->good;
 }
 
 static void *list(void *ctx) {
     struct speaker *speaker = ctx;
     struct voices *voices = NULL;
-    struct listed listed = {.loop = loop_new()};
+    struct listed listed = {.speaker = speaker, .loop = loop_new()};
     buf_init(&listed.text, VOICES_MAX_BYTES);
     if (!ask_voices(speaker, &listed) ||
         !voices_read(buf_str(&listed.text), &voices, &listed.why))
@@ -191,6 +201,7 @@ struct speaker *speaker_new(struct str program, struct str path) {
 
 void speaker_free(struct speaker *speaker) {
     if (!speaker) return;
+    atomic_store(&speaker->leaving, true);
     if (speaker->threaded) pthread_join(speaker->thread, NULL);
     pthread_mutex_destroy(&speaker->lock);
     pthread_cond_destroy(&speaker->listed);

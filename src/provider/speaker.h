@@ -13,7 +13,7 @@ struct speaker;
 
 /* As media_local_options has them. */
 struct speaker *speaker_new(struct str program, struct str path);
-void speaker_free(struct speaker *speaker); /* NULL is fine; waits for a listing that runs */
+void speaker_free(struct speaker *speaker); /* NULL is fine; ends a listing that runs */
 
 /* errors  ERR_UNAVAILABLE it is not installed, or does not say what voices it has
  * blocks  while they are listed, at most LOCAL_VOICES_MS */

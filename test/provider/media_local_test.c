@@ -355,6 +355,14 @@ static void a_program_without_voices_is_unavailable(void **state) {
     }
 }
 
+/* Nobody waits for its voices either: this ends long before the program would. */
+static void a_media_may_go_while_its_voices_are_listed(void **state) {
+    (void)state;
+    struct stage stage;
+    begin_as(&stage, "sleep 1000", SPEAKS);
+    finish(&stage);
+}
+
 static void a_program_that_fails_is_quoted(void **state) {
     (void)state;
     static const struct {
@@ -537,6 +545,7 @@ int main(void) {
         cmocka_unit_test(a_program_that_is_not_installed_is_unavailable),
         cmocka_unit_test(a_program_that_is_installed_later_is_found),
         cmocka_unit_test(a_program_without_voices_is_unavailable),
+        cmocka_unit_test(a_media_may_go_while_its_voices_are_listed),
         cmocka_unit_test(a_program_that_fails_is_quoted),
         cmocka_unit_test(sound_that_grows_too_large_by_its_rate_is_refused),
         cmocka_unit_test(a_program_that_does_not_end_is_ended),
