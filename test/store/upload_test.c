@@ -181,6 +181,45 @@ static void only_its_app_and_subject_find_it(void **state) {
     assert_true(str_find(err_text(&f.failed), STR("30 minutes")) < 200);
 }
 
+/* M1: whatever fifty owners put, drop and ask for, each finds its own and nobody else's. */
+static void fifty_owners_never_find_anothers(void **state) {
+    (void)state;
+    enum { OWNERS = 50, ROUNDS = 1500 };
+    static char apps[OWNERS][8], subjects[OWNERS][8];
+    int newest[OWNERS]; /* whose id is "round"; -1: dropped, or none yet */
+    unsigned noise = 7;
+    for (int i = 0; i < OWNERS; i++) {
+        snprintf(apps[i], sizeof(apps[i]), "a%d", i / 5); /* five subjects an app */
+        snprintf(subjects[i], sizeof(subjects[i]), i % 5 ? "s%d" : "", i % 5);
+        newest[i] = -1;
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        char id[16];
+        noise = noise * 1103515245u + 12345u;
+        int owner = (int)(noise >> 16) % OWNERS, asker = (int)(noise >> 8 & 0xFF) % OWNERS;
+        if (newest[owner] < 0) {
+            newest[owner] = round;
+            snprintf(id, sizeof(id), "%d", round);
+            struct upload upload = upload_of(str_from(id), strlen(apps[owner]));
+            upload.app = str_from(apps[owner]);
+            upload.subject = str_from(subjects[owner]);
+            upload.bytes = str_from(apps[owner]);
+            upload_put_start(f.store, f.loop, &upload, 0, UPLOAD_LAST, NOW, on_done, &seen);
+            loop_run(f.loop);
+            assert_int_equal(f.failed.code, ERR_NONE);
+        } else if (noise >> 28 == 0) {
+            snprintf(id, sizeof(id), "%d", newest[owner]);
+            upload_drop(f.store, f.loop, str_from(id));
+            newest[owner] = -1;
+        } else {
+            snprintf(id, sizeof(id), "%d", newest[owner]);
+            enum err_code code = get_of(apps[asker], subjects[asker], str_from(id), 0, 9, NOW);
+            assert_int_equal(code, asker == owner ? ERR_NONE : ERR_NOT_FOUND);
+            assert_int_equal(bytes.len, asker == owner ? strlen(apps[owner]) : 0);
+        }
+    }
+}
+
 static void its_half_hour_outlives_a_restart_and_then_it_is_gone(void **state) {
     (void)state;
     put(ID, 3 * UPLOAD_PIECE_BYTES, NOW);
@@ -329,6 +368,7 @@ int main(void) {
         TEST(sizes_on_the_edge_of_a_piece_are_kept),
         TEST(an_empty_last_piece_makes_it_whole),
         TEST(only_its_app_and_subject_find_it),
+        TEST(fifty_owners_never_find_anothers),
         TEST(its_half_hour_outlives_a_restart_and_then_it_is_gone),
         TEST(a_large_one_is_deleted_a_few_pieces_at_a_time),
         TEST(nothing_is_written_when_nothing_is_over),
