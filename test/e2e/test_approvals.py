@@ -454,3 +454,19 @@ def test_the_command_says_what_is_wrong(weir):
     weir.ports = {"http": port}
     gone = weir_approvals(weir)
     assert gone.returncode == 1 and "is it running" in gone.stderr
+
+
+def test_a_person_at_the_terminal_is_asked_again_when_his_edit_does_not_fit(tmp_path):
+    (tmp_path / "weir.yaml").write_text(f"script: {harness.ROOT / OPTIONS['script']}\n{ASKS}")
+    answer = subprocess.run(
+        [harness.BINARY, "run", "pay", "-c", "weir.yaml"],
+        input='{"decision":"edit","args":{"eur":5000}}\n{"decision":"edit","args":{"eur":7}}\n',
+        capture_output=True,
+        text=True,
+        env=harness.clean_environment({"HOME": str(tmp_path)}),
+        cwd=tmp_path,
+        timeout=PATIENCE,
+    )
+    assert answer.returncode == 0, answer.stderr
+    assert "args do not fit the tool 'pay': /eur" in answer.stderr
+    assert '{"paid":"7"}' in answer.stdout
