@@ -9,6 +9,7 @@ import threading
 import time
 
 import attack
+import crawbl
 import grpc
 import harness
 import nimi_client as nimi
@@ -365,7 +366,7 @@ def test_a_job_survives_a_restart(weir, end):
     assert client.result(done).output == result.output
     check_story(client.events(done), COMPLETED)
     seen = until_running(client, endless, attempt=2)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 5 or crawbl.is_sanitized()
     assert [e.event_type for e in seen][-3:] == [RUNNING, QUEUED, RUNNING]
     assert client.get(endless).retry_count == 1
     answer = client.events(job_id)
