@@ -185,12 +185,12 @@ static void only_its_app_and_subject_find_it(void **state) {
 static void fifty_owners_never_find_anothers(void **state) {
     (void)state;
     enum { OWNERS = 50, ROUNDS = 1500 };
-    static char apps[OWNERS][8], subjects[OWNERS][8];
+    static char apps[OWNERS][8], subjects[OWNERS][8]; /* one of an app has none */
     int newest[OWNERS]; /* whose id is "round"; -1: dropped, or none yet */
     unsigned noise = 7;
     for (int i = 0; i < OWNERS; i++) {
         snprintf(apps[i], sizeof(apps[i]), "a%d", i / 5); /* five subjects an app */
-        snprintf(subjects[i], sizeof(subjects[i]), i % 5 ? "s%d" : "", i % 5);
+        if (i % 5) snprintf(subjects[i], sizeof(subjects[i]), "s%d", i % 5);
         newest[i] = -1;
     }
     for (int round = 0; round < ROUNDS; round++) {
