@@ -29,10 +29,10 @@ class Jobs(nimi.Client):
         return reply.job
 
     @staticmethod
-    def request(message="hello", key="", kind=pb.SCENARIO_TYPE_TEXT_GENERATE, spec=None, mode=3, **head):
+    def request(message="hello", key="", kind=None, spec=None, mode=3, **head):
         return pb.SubmitScenarioJobRequest(
             head=nimi.head(**head),
-            scenario_type=kind,
+            scenario_type=kind or pb.SCENARIO_TYPE_TEXT_GENERATE,
             execution_mode=mode,
             spec=spec or nimi.text_spec(message),
             idempotency_key=key,
@@ -239,6 +239,19 @@ def test_speech_is_an_artifact_that_survives_a_restart(weir):
 
 
 @QUICK
+@pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="nobody here speaks")
+def test_what_is_larger_than_a_message_is_told_without_its_bytes(weir):
+    client = Jobs(weir)
+    for repeats, fits in ((90, True), (180, False)):
+        spec = speech_of("hello there my friend. " * repeats, audio_format="wav")
+        job_id = client.submit(model_id="espeak-ng", **spec).job_id
+        check_story(client.events(job_id), COMPLETED)
+        (artifact,) = client.result(job_id).artifacts
+        assert (artifact.size_bytes < 4 << 20) == fits and len(artifact.sha256) == 64
+        assert len(artifact.bytes) == (artifact.size_bytes if fits else 0)
+
+
+@QUICK
 def test_only_its_own_app_sees_a_job(weir):
     client = Jobs(weir)
     job_id = client.submit("mine", subject_user_id="anna").job_id
@@ -276,6 +289,8 @@ def test_an_id_that_is_no_jobs_is_not_found(weir):
         assert refused.value.reason == "PROTOCOL_ENVELOPE_INVALID"
 
 
+VIDEO = pb.ScenarioSpec(video_generate=pb.VideoGenerateScenarioSpec(prompt="a cat"))
+MUSIC = pb.ScenarioSpec(music_generate=pb.MusicGenerateScenarioSpec(prompt="a song"))
 REFUSALS = [
     ({"app_id": ""}, "AI_APP_ID_REQUIRED"),
     ({"app_id": "other"}, "AI_APP_ID_CONFLICT"),
@@ -284,8 +299,8 @@ REFUSALS = [
     ({"mode": 1}, "AI_ROUTE_UNSUPPORTED"),
     ({"mode": 2}, "AI_ROUTE_UNSUPPORTED"),
     ({"message": None}, "AI_INPUT_INVALID"),
-    ({"kind": 4, "spec": pb.ScenarioSpec(video_generate={"prompt": "a cat"})}, "AI_MODALITY_NOT_SUPPORTED"),
-    ({"kind": 9, "spec": pb.ScenarioSpec(music_generate={"prompt": "a song"})}, "AI_MODALITY_NOT_SUPPORTED"),
+    ({"kind": 4, "spec": VIDEO}, "AI_MODALITY_NOT_SUPPORTED"),
+    ({"kind": 9, "spec": MUSIC}, "AI_MODALITY_NOT_SUPPORTED"),
 ]
 
 

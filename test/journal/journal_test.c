@@ -88,6 +88,55 @@ static void several_gates_of_one_turn_open_together(void **state) {
     fixture_done(&f);
 }
 
+/* Its kind does not tell: whoever appends it says so. */
+static void any_event_can_be_made_to_wait_for_the_disk(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    say(&f, EVENT_STARTED, "");
+    loop_turn(f.loop);
+    assert_marks(f.journal, 1, 1, 0);
+    say(&f, EVENT_TEXT, "one");
+    journal_gate(f.journal);
+    say(&f, EVENT_TEXT, "behind it");
+    loop_turn(f.loop);
+    assert_marks(f.journal, 3, 1, 0);
+    say(&f, EVENT_TEXT, "two"); /* while the first is on its way */
+    journal_gate(f.journal);
+    loop_turn(f.loop);
+    fake_store_commit(f.store, 0);
+    loop_turn(f.loop);
+    assert_marks(f.journal, 4, 3, 3);
+    say(&f, EVENT_TOOL_CALL, "c1");
+    loop_turn(f.loop);
+    fake_store_commit(f.store, 0);
+    loop_turn(f.loop);
+    assert_marks(f.journal, 5, 4, 4);
+    fake_store_commit(f.store, 0);
+    loop_turn(f.loop);
+    assert_marks(f.journal, 5, 5, 5);
+    fixture_done(&f);
+}
+
+static void an_event_that_was_made_to_wait_can_be_lost(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    say(&f, EVENT_TEXT, "said");
+    loop_turn(f.loop);
+    say(&f, EVENT_TEXT, "not said");
+    journal_gate(f.journal);
+    loop_turn(f.loop);
+    fake_store_lose(f.store, 0, ERR_UNAVAILABLE);
+    loop_turn(f.loop);
+    assert_int_equal(f.lost, 1);
+    assert_int_equal(journal_retract(f.journal), 1);
+    say(&f, EVENT_FAILED, "");
+    loop_turn(f.loop);
+    assert_marks(f.journal, 2, 2, 0);
+    fixture_done(&f);
+}
+
 /* Appended ≥ visible, and nothing behind an effect that is not on disk is visible, whatever the
  * order of appends, turns and commits. */
 static void the_marks_keep_their_order_in_any_order_of_things(void **state) {
@@ -649,6 +698,8 @@ int main(void) {
         cmocka_unit_test(an_effect_and_all_behind_it_hide_until_it_is_on_disk),
         cmocka_unit_test(each_gate_opens_with_its_own_commit),
         cmocka_unit_test(several_gates_of_one_turn_open_together),
+        cmocka_unit_test(any_event_can_be_made_to_wait_for_the_disk),
+        cmocka_unit_test(an_event_that_was_made_to_wait_can_be_lost),
         cmocka_unit_test(the_marks_keep_their_order_in_any_order_of_things),
         cmocka_unit_test(events_of_every_size_are_read_whole),
         cmocka_unit_test(a_chunk_is_filled_to_its_last_byte),
