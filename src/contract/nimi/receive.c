@@ -374,9 +374,10 @@ bool receive_type_is_allowed(struct str type) {
     static const struct str kinds[] = {STR_INIT("image"), STR_INIT("audio"), STR_INIT("video")};
     struct str parameters, subtype;
     struct str kind = str_split(str_trim(str_split(type, ';', &parameters)), '/', &subtype);
-    if (type.len > RECEIVE_TYPE_MAX_BYTES || !subtype.at || !is_token(subtype)) return false;
+    if (type.len > RECEIVE_TYPE_MAX_BYTES || !is_printable(type)) return false;
+    if (!subtype.at || !is_token(subtype)) return false;
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        if (str_equal_nocase(kind, kinds[i])) return !parameters.at || is_printable(parameters);
+        if (str_equal_nocase(kind, kinds[i])) return true;
     }
     return false;
 }

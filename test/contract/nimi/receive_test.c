@@ -315,10 +315,19 @@ static void metadata_that_is_wrong_says_what(void **state) {
     (void)state;
     static const struct {
         const char *app, *type;
-    } cases[] = {{"", "audio/wav"},   {"  ", "audio/wav"},  {"a", ""},
-                 {"a", "text/plain"}, {"a", "audio"},       {"a", "audio/"},
-                 {"a", "audiox/wav"}, {"a", "audio/w v"},   {"a", "audio/wav;\na=b"},
-                 {"a", "/wav"},       {"a", "image/p\"ng"}, {"a", "application/audio/wav"}};
+    } cases[] = {{"", "audio/wav"},
+                 {"  ", "audio/wav"},
+                 {"a", ""},
+                 {"a", "text/plain"},
+                 {"a", "audio"},
+                 {"a", "audio/"},
+                 {"a", "audiox/wav"},
+                 {"a", "audio/w v"},
+                 {"a", "audio/wav;\na=b"},
+                 {"a", "audio/wav\n;a=b"},
+                 {"a", "/wav"},
+                 {"a", "image/p\"ng"},
+                 {"a", "application/audio/wav"}};
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct exchange *x = begin();
         send_metadata_of(x, cases[i].app, cases[i].type);
