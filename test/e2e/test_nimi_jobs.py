@@ -391,6 +391,33 @@ def test_a_job_survives_a_restart(weir, end):
     assert client.cancel(endless, "enough").status == CANCELED
 
 
+def heard(events):
+    return [(event.event_type, event.sequence) for event in events]
+
+
+# what was acknowledged is there, and what a subscriber heard stays true.
+@pytest.mark.weir(
+    script="test/e2e/scripts/slow.yaml", config="nimi: {slots: 0, slots_per_app: 0}\n"
+)
+def test_kills_at_any_moment_lose_no_job_and_take_nothing_back(weir):
+    jobs = {}
+    for kill in range(6):
+        client = Jobs(weir)
+        for i in range(1 + 4 * kill):
+            key = f"{kill}-{i}"
+            jobs[key] = client.submit("quick", key=key).job_id
+        calls = [(job_id, client.open_events(job_id)) for job_id in list(jobs.values())[-4:]]
+        before = [(job_id, [next(call), next(call)]) for job_id, call in calls]
+        weir.kill()
+        weir.start()
+        client = Jobs(weir)
+        for job_id, events in before:
+            assert heard(client.events(job_id).events)[:2] == heard(events)
+    for key, job_id in jobs.items():
+        assert client.submit("quick", key=key).job_id == job_id
+        check_story(client.events(job_id), COMPLETED)
+
+
 def node(weir, *part):
     script = pathlib.Path(__file__).parent / "node" / "nimi_jobs.js"
     environment = {
