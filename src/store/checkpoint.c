@@ -116,6 +116,11 @@ static void finish(struct checkpoint *checkpoint, int pages) {
     database_reached(checkpoint->db, "checkpointed");
 }
 
+void checkpoint_begin(struct checkpoint *checkpoint, int pages) {
+    checkpoint->last_pages = pages;
+    if (pages >= CHECKPOINT_PAGES) finish(checkpoint, pages);
+}
+
 void checkpoint_look(struct checkpoint *checkpoint, int pages) {
     if (pages < checkpoint->last_pages) checkpoint->fold_at_pages = CHECKPOINT_PAGES;
     checkpoint->last_pages = pages;

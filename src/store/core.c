@@ -180,6 +180,7 @@ static bool open_folder(struct core *core, const char *folder, struct err *e) {
         return false;
     core->purging = purging != 0;
     core->checkpoint = checkpoint_new(&core->db);
+    checkpoint_begin(core->checkpoint, core->wal_pages);
     core->opened_with = core->rows.newest;
     return true;
 }

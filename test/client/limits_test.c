@@ -209,11 +209,11 @@ static void a_paused_call_lets_its_peer_wait(void **state) {
     for (size_t i = 0; i < ARRAY_LEN(moments); i++) {
         struct scene *scene = open_scene(say_long);
         struct look look = {.scene = scene};
-        scene->request.stall_ms = 60; /* shorter than the pause: it does not count */
+        scene->request.stall_ms = 500; /* shorter than the pause: it does not count */
         scene->ask.pauses = moments[i];
-        scene->ask.pause_ms = 200;
+        scene->ask.pause_ms = 1000;
         timer_init(&look.timer, scene->asker.loop, look_at_the_peer, &look);
-        timer_start(&look.timer, 150);
+        timer_start(&look.timer, 900);
         scene->ask.pauses_left = 1;
         run_scene(scene);
         assert_int_equal(scene->ask.code, ERR_NONE);
@@ -259,7 +259,7 @@ static void a_paused_bomb_stays_compressed(void **state) {
 static void a_paused_call_still_meets_its_total_limit(void **state) {
     (void)state;
     struct scene *scene = open_scene(say_half);
-    scene->request.total_ms = 60;
+    scene->request.total_ms = 500;
     scene->ask.pauses = AT_HEAD;
     scene->ask.pause_ms = 60000;
     scene->ask.pauses_left = 1;
