@@ -19,8 +19,8 @@ struct checkpoint;
 /* For the database that the store's thread has open as `db` (kept). */
 struct checkpoint *checkpoint_new(struct database *db);
 
-/* At the start, whose commit left `pages` in the log: one that processes before this left long is
- * folded at once, so that deaths in a row do not let it grow. */
+/* At the start, whose commit left `pages` in the log: one that processes before this left long
+ * is folded at once, so that deaths in a row do not let it grow. */
 void checkpoint_begin(struct checkpoint *checkpoint, int pages);
 
 /* After a commit that left `pages` in the log. Seldom long: at CHECKPOINT_HARD_PAGES it waits
