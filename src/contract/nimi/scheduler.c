@@ -14,6 +14,7 @@
 /* An app that has tickets. */
 struct app {
     char *name;
+    size_t name_len; /* a caller may send any bytes, NUL too */
     unsigned used;
     size_t tickets;
 };
@@ -64,6 +65,7 @@ static struct app *join_app(struct scheduler *scheduler, struct str name) {
     if (!app) {
         app = MEM_NEW(struct app);
         app->name = str_dup(name);
+        app->name_len = name.len;
         map_put(scheduler->apps, name, app);
     }
     app->tickets++;
@@ -72,7 +74,7 @@ static struct app *join_app(struct scheduler *scheduler, struct str name) {
 
 static void leave_app(struct scheduler *scheduler, struct app *app) {
     if (--app->tickets) return;
-    map_remove(scheduler->apps, str_from(app->name));
+    map_remove(scheduler->apps, str_of(app->name, app->name_len));
     free(app->name);
     free(app);
 }

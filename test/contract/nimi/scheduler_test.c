@@ -55,6 +55,23 @@ static void an_app_has_two_slots_and_leaves_the_others_theirs(void **state) {
     scheduler_release(a3);
 }
 
+static void an_app_may_have_any_bytes_as_its_name(void **state) {
+    (void)state;
+    const struct str names[] = {STR("a\0b"), STR("a\0c"), STR("a"), STR("\0")};
+    struct ticket *tickets[ARRAY_LEN(names)];
+    for (int round = 0; round < 2; round++) {
+        for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+            scheduler_take(scheduler, names[i], loop, on_granted, NULL, &tickets[i]);
+            assert_int_equal(scheduler_occupancy(scheduler, names[i]).app_used, i < 3);
+        }
+        for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+            scheduler_release(tickets[i]);
+            loop_turn(loop);
+            assert_int_equal(scheduler_occupancy(scheduler, names[i]).app_used, 0);
+        }
+    }
+}
+
 static void who_waited_half_a_minute_is_starved(void **state) {
     (void)state;
     struct ticket *held[2], *waits;
@@ -101,6 +118,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(an_app_has_two_slots_and_leaves_the_others_theirs,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(an_app_may_have_any_bytes_as_its_name, setup, teardown),
         cmocka_unit_test_setup_teardown(who_waited_half_a_minute_is_starved, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_gave_up_while_it_was_told_passes_its_slot_on,
                                         setup, teardown),
