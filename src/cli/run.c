@@ -139,7 +139,7 @@ static bool answer(struct once *once, const struct session_name *name, struct er
     uint64_t seq;
     while (found == PARKING_REFUSED) {
         char line[4096];
-        struct err why;
+        struct err why = {.code = ERR_NONE};
         fprintf(stderr, "> ");
         if (!fgets(line, sizeof(line), stdin)) {
             return err_set(

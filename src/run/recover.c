@@ -34,8 +34,9 @@ struct candidate {
     struct list link;
     struct recovery *recovery;
     uint64_t run, last_seq;
-    struct store_load load; /* the answer: all of it */
-    void *ask;              /* NULL: nobody is asked */
+    struct store_load load;   /* the answer: all of it */
+    struct session_name name; /* of its conversation, borrowed from there */
+    void *ask;                /* NULL: nobody is asked */
 };
 
 static void candidate_free(struct candidate *candidate) {
@@ -215,10 +216,10 @@ static struct engine *find_engine(struct candidate *candidate) {
     struct err e;
     if (!agents->find || !event_decode(&first, &event, &e) || event.kind != EVENT_STARTED)
         return recovery->host->engine;
-    const struct session_name name = {event.started.workspace, event.started.user,
-                                      event.started.session};
-    return agents->find(event.started.contract, &name, on_engine, candidate, &candidate->ask,
-                        agents->ctx);
+    candidate->name = (struct session_name){event.started.workspace, event.started.user,
+                                            event.started.session};
+    return agents->find(event.started.contract, &candidate->name, on_engine, candidate,
+                        &candidate->ask, agents->ctx);
 }
 
 /* The load's answer is the candidate's from now on. */

@@ -14,7 +14,7 @@
 /* Prompts cost nothing here, so that a test need not know how long they are; a token of output
  * costs a thousand nano-dollars. */
 static const struct price output_alone[] = {
-    {STR_INIT("*"), 0, 0, DOLLAR, TOKENS_UNKNOWN},
+    {.model = STR_INIT("*"), .output = DOLLAR, .cached = TOKENS_UNKNOWN},
 };
 
 struct money {
