@@ -7,7 +7,8 @@ A model of our own (OpenAI's wire, in a process of its own) stands behind the da
 50 ms, then says a word every 10 ms, for ever. Callers over HTTP/1.1, HTTP/2 and Converse leave
 at a random point, some of them before the first word. For each the time from the moment it
 leaves to the moment the model sees its connection closed is taken, by one clock. Each must be
-closed, and at the end none may be left; the times are printed, none is judged.
+closed, and at the end none may be left; the times are printed, none is judged. A fourth kind of
+caller, "direct", talks to the model without the daemon: so much of each time is the measurement's.
 """
 import asyncio
 import json
@@ -116,6 +117,22 @@ async def leave_http2(daemon, tag, after):
     return left
 
 
+def leave_model(port):
+    """Straight to the model: what the measurement itself takes."""
+
+    async def leave(daemon, tag, after):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        body = json.dumps({"messages": [{"content": tag}]}).encode()
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}"
+        writer.write(head.encode() + b"\r\n\r\n" + body)
+        await asyncio.sleep(after)
+        left = time.monotonic_ns()
+        writer.transport.abort()
+        return left
+
+    return leave
+
+
 class Converse:
     def __init__(self, daemon):
         import grpc
@@ -140,8 +157,13 @@ class Converse:
 # --- the measurement ------------------------------------------------------------------------
 
 
-async def leave_all(daemon, count, at_once):
-    callers = {"http/1.1": leave_http1, "http/2": leave_http2, "converse": Converse(daemon).leave}
+async def leave_all(daemon, count, at_once, model_port):
+    callers = {
+        "http/1.1": leave_http1,
+        "http/2": leave_http2,
+        "converse": Converse(daemon).leave,
+        "direct": leave_model(model_port),
+    }
     room = asyncio.Semaphore(at_once)
     left = {}
 
@@ -173,7 +195,7 @@ def collect(told, until_s):
 
 def report(left, opened, closed):
     print(f"{'':10} {'callers':>8} {'asked':>6} {'closed':>7} {'p50 us':>8} {'p99 us':>8} {'max us':>8}")
-    for kind in ("http/1.1", "http/2", "converse"):
+    for kind in ("http/1.1", "http/2", "converse", "direct"):
         tags = [tag for tag in left if tag.startswith(kind)]
         asked = [tag for tag in tags if tag in opened]
         done = [tag for tag in asked if tag in closed]
@@ -193,14 +215,15 @@ def main():
     ours, theirs = multiprocessing.Pipe()
     model = multiprocessing.Process(target=model_process, args=(told, theirs), daemon=True)
     model.start()
+    port = ours.recv()
     config = (
         "model: house/m\n"
-        f"providers: [{{name: house, kind: openai, base_url: 'http://127.0.0.1:{ours.recv()}/v1'}}]\n"
+        f"providers: [{{name: house, kind: openai, base_url: 'http://127.0.0.1:{port}/v1'}}]\n"
         "agents: [{slug: manager}]\n"
     )
     with tempfile.TemporaryDirectory() as folder:
         daemon = harness.Daemon(folder, config=config, env={"WEIR_LOG_LEVEL": "warning"}).start()
-        left = asyncio.run(leave_all(daemon, count, at_once))
+        left = asyncio.run(leave_all(daemon, count, at_once, port))
         opened, closed = collect(told, CLOSED_WITHIN_S)
         still = report(left, opened, closed)
         daemon.stop()
