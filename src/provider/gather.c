@@ -130,3 +130,17 @@ bool gather_refused(struct gather *gather, struct reply *reply, const char *othe
     buf_done(&said);
     return false;
 }
+
+enum reply_outcome gather_outcome(struct gather *gather, struct reply *reply,
+                                  enum gather_end end) {
+    if (end == GATHER_OPEN) {
+        reply_fail(reply, ERR_UNAVAILABLE, PROVIDER_BROKEN,
+                   "the provider's answer ended before it was complete");
+        return REPLY_FAILED;
+    }
+    if (end == GATHER_FILTERED || gather->refusal.len) {
+        gather_refused(gather, reply, "the provider's content filter cut the answer");
+        return REPLY_FAILED;
+    }
+    return end == GATHER_CUT ? REPLY_CUT : REPLY_DONE;
+}

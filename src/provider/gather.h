@@ -16,6 +16,9 @@
 #define GATHER_MAX_BYTES (16 * MIB)
 #define CALL_INDEX_NONE INT64_C(-1)
 
+/* What a stream has said of its end so far. */
+enum gather_end { GATHER_OPEN, GATHER_FINISHED, GATHER_CUT, GATHER_FILTERED };
+
 struct gathered_call {
     int64_t index;   /* as the stream counts, or CALL_INDEX_NONE */
     struct buf item; /* how the stream names it while it comes, or empty */
@@ -61,5 +64,10 @@ void gather_tell_usage(struct gather *gather, struct reply *reply);
 
 /* The reply fails with the model's own refusal, or with `otherwise` when it said none. */
 bool gather_refused(struct gather *gather, struct reply *reply, const char *otherwise);
+
+/* What becomes of a reply whose stream is over: an open end, a filter and a refusal are
+ * failures, and then the failure is set. */
+enum reply_outcome gather_outcome(struct gather *gather, struct reply *reply,
+                                  enum gather_end end);
 
 #endif

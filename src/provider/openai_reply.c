@@ -8,10 +8,10 @@
 struct openai_reply {
     struct reply base;
     struct gather gather;
-    enum { OPEN, FINISHED, CUT, FILTERED } state; /* what the stream said of its end */
-    struct buf reasoning;                         /* reasoning_content so far */
-    bool reasoning_seen;                          /* it came as a string, be it an empty one */
-    struct buf details; /* reasoning_details so far: items, a comma behind each */
+    enum gather_end state; /* what the stream said of its end */
+    struct buf reasoning;  /* reasoning_content so far */
+    bool reasoning_seen;   /* it came as a string, be it an empty one */
+    struct buf details;    /* reasoning_details so far: items, a comma behind each */
 };
 
 /* --- reasoning ------------------------------------------------------------------------------
@@ -253,9 +253,9 @@ static void take_usage(struct openai_reply *reply, struct json usage) {
 
 static void take_finish(struct openai_reply *reply, struct json finish) {
     if (!says(finish)) return;
-    reply->state = FINISHED;
-    if (json_is(finish, STR("length"))) reply->state = CUT;
-    if (json_is(finish, STR("content_filter"))) reply->state = FILTERED;
+    reply->state = GATHER_FINISHED;
+    if (json_is(finish, STR("length"))) reply->state = GATHER_CUT;
+    if (json_is(finish, STR("content_filter"))) reply->state = GATHER_FILTERED;
 }
 
 /* A chunk comes for every token, so its members are found in one walk. */
@@ -395,7 +395,7 @@ bool openai_reply_feed(struct reply *base, const struct sse_event *event) {
     struct err e;
     if (data.len == 0) return true;
     if (str_equal(data, STR("[DONE]"))) {
-        if (reply->state == OPEN) reply->state = FINISHED;
+        if (reply->state == GATHER_OPEN) reply->state = GATHER_FINISHED;
         base->over = true;
         return true;
     }
@@ -405,23 +405,9 @@ bool openai_reply_feed(struct reply *base, const struct sse_event *event) {
     return take_chunk(reply, event, chunk);
 }
 
-static enum reply_outcome outcome_of(struct openai_reply *reply) {
-    struct gather *gather = &reply->gather;
-    if (reply->state == OPEN) {
-        reply_fail(&reply->base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
-                   "the provider's answer ended before it was complete");
-        return REPLY_FAILED;
-    }
-    if (reply->state == FILTERED || gather->refusal.len) {
-        gather_refused(gather, &reply->base, "the provider's content filter cut the answer");
-        return REPLY_FAILED;
-    }
-    return reply->state == CUT ? REPLY_CUT : REPLY_DONE;
-}
-
 enum reply_outcome openai_reply_end(struct reply *base, struct str *ret_model) {
     struct openai_reply *reply = (struct openai_reply *)base;
-    enum reply_outcome outcome = outcome_of(reply);
+    enum reply_outcome outcome = gather_outcome(&reply->gather, base, reply->state);
     if (outcome == REPLY_FAILED) {
         gather_tell_usage(&reply->gather, base);
         return REPLY_FAILED;

@@ -9,12 +9,12 @@
 struct responses_reply {
     struct reply base;
     struct gather gather;
-    enum { OPEN, FINISHED, CUT, FILTERED } state; /* what the last event said */
-    bool part_said;                               /* a delta came of the part that is open */
-    bool text_said;                               /* one came at all */
-    bool item_done;                               /* a whole item came */
-    bool encrypted;                               /* reasoning came that has to be sent back */
-    struct buf items;                             /* whole items so far, a comma behind each */
+    enum gather_end state; /* what the last event said */
+    bool part_said;        /* a delta came of the part that is open */
+    bool text_said;        /* one came at all */
+    bool item_done;        /* a whole item came */
+    bool encrypted;        /* reasoning came that has to be sent back */
+    struct buf items;      /* whole items so far, a comma behind each */
 };
 
 /* --- text
@@ -194,7 +194,7 @@ static bool take_output(struct responses_reply *reply, struct json response) {
 
 static bool on_completed(struct responses_reply *reply, struct json event) {
     struct json response = take_response(reply, event);
-    reply->state = FINISHED;
+    reply->state = GATHER_FINISHED;
     return take_output(reply, response);
 }
 
@@ -202,7 +202,7 @@ static bool on_incomplete(struct responses_reply *reply, struct json event) {
     struct json response = take_response(reply, event);
     struct json details = json_find(response, STR("incomplete_details"));
     bool filtered = json_is(json_find(details, STR("reason")), STR("content_filter"));
-    reply->state = filtered ? FILTERED : CUT;
+    reply->state = filtered ? GATHER_FILTERED : GATHER_CUT;
     return true;
 }
 
@@ -280,14 +280,14 @@ bool responses_reply_feed(struct reply *base, const struct sse_event *event) {
     struct str data = str_trim(event->data);
     struct json value;
     struct err e;
-    bool over = reply->state != OPEN;
+    bool over = reply->state != GATHER_OPEN;
     base->over = over || str_equal(data, STR("[DONE]"));
     if (base->over || data.len == 0) return true;
     if (!json_read(data, &value, &e))
         return reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
                           "the provider sent an event that is no JSON");
     bool goes_on = take_event(reply, event->type, value);
-    base->over = reply->state != OPEN;
+    base->over = reply->state != GATHER_OPEN;
     return goes_on;
 }
 
@@ -321,23 +321,9 @@ static void write_opaque(struct responses_reply *reply) {
     if (!buf_ok(out)) buf_clear(out);
 }
 
-static enum reply_outcome outcome_of(struct responses_reply *reply) {
-    struct gather *gather = &reply->gather;
-    if (reply->state == OPEN) {
-        reply_fail(&reply->base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
-                   "the provider's answer ended before it was complete");
-        return REPLY_FAILED;
-    }
-    if (reply->state == FILTERED || gather->refusal.len) {
-        gather_refused(gather, &reply->base, "the provider's content filter cut the answer");
-        return REPLY_FAILED;
-    }
-    return reply->state == CUT ? REPLY_CUT : REPLY_DONE;
-}
-
 enum reply_outcome responses_reply_end(struct reply *base, struct str *ret_model) {
     struct responses_reply *reply = (struct responses_reply *)base;
-    enum reply_outcome outcome = outcome_of(reply);
+    enum reply_outcome outcome = gather_outcome(&reply->gather, base, reply->state);
     if (outcome == REPLY_FAILED) {
         gather_tell_usage(&reply->gather, base);
         return REPLY_FAILED;
