@@ -25,6 +25,7 @@ enum message_role {
      * sends it back in place of the reply's own messages, which follow: MESSAGE_AGENT and
      * MESSAGE_TOOL_CALL up to the next result or user. All others pass over it. */
     MESSAGE_OPAQUE,
+    MESSAGE_SYSTEM, /* text: instructions that a caller put between its messages */
 };
 
 /* One entry of a conversation, oldest first. */
@@ -32,6 +33,9 @@ struct message {
     enum message_role role;
     bool error;
     struct str agent, text, call_id, tool;
+    /* What holds more than text: the whole content as one JSON array, as conversation/import.h
+     * writes it, `text` being its text parts, a blank line between two; or empty. */
+    struct str parts;
 };
 
 /* A tool that the model may ask for. */

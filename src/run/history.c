@@ -7,7 +7,8 @@
 /* --- records ------------------------------------------------------------------------------ */
 
 static size_t message_bytes(const struct message *message) {
-    return message->agent.len + message->text.len + message->call_id.len + message->tool.len;
+    return message->agent.len + message->text.len + message->call_id.len + message->tool.len +
+           message->parts.len;
 }
 
 static struct str copy(char **at, struct str text) {
@@ -41,7 +42,8 @@ struct turn_record *turn_record_new(uint64_t run, const struct message *messages
                              .agent = copy(&at, messages[i].agent),
                              .text = copy(&at, messages[i].text),
                              .call_id = copy(&at, messages[i].call_id),
-                             .tool = copy(&at, messages[i].tool)};
+                             .tool = copy(&at, messages[i].tool),
+                             .parts = copy(&at, messages[i].parts)};
     }
     return record;
 }

@@ -43,7 +43,11 @@ struct run_request {
     struct engine *engine; /* a reference is taken; NULL: the host's */
     struct session_name name;
     struct str agent;    /* slug, or empty: the Manager */
-    struct str text;     /* what the caller says; not empty */
+    struct str text;     /* what the caller says */
+    /* Where the caller brings a conversation, all that is new in it for this session, the last
+     * one being what `text` says; NULL: only `text`. */
+    const struct message *messages;
+    size_t message_count;
     struct str system;   /* overrides the agent's instructions for this turn, not stored */
     struct str contract; /* which wire it came in by */
     enum session_policy policy;

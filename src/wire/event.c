@@ -71,7 +71,8 @@ static const struct field_row fields[EVENT_KIND_COUNT][FIELDS_MAX + 1] = {
     [EVENT_TOOL_CALL] = {{FIELD_TEXT, AT(tool_call.call_id)},
                          {FIELD_TEXT, AT(tool_call.tool)},
                          {FIELD_TEXT, AT(tool_call.args)},
-                         {FIELD_FLAG, AT(tool_call.held)}},
+                         {FIELD_FLAG, AT(tool_call.held)},
+                         {FIELD_FLAG, AT(tool_call.idempotent)}},
     [EVENT_TOOL_RESULT] = {{FIELD_TEXT, AT(tool_result.call_id)},
                            {FIELD_TEXT, AT(tool_result.result)},
                            {FIELD_FLAG, AT(tool_result.error)},
@@ -98,8 +99,11 @@ static const struct field_row fields[EVENT_KIND_COUNT][FIELDS_MAX + 1] = {
     [EVENT_DONE] = {{FIELD_TEXT, AT(done.model)}, {FIELD_TEXT, AT(done.turns)}},
     [EVENT_FAILED] = {{FIELD_CODE, AT(failed.code)},
                       {FIELD_TEXT, AT(failed.reason)},
-                      {FIELD_TEXT, AT(failed.message)}},
-    [EVENT_CANCELLED] = {{FIELD_TEXT, AT(cancelled.message)}, {FIELD_FLAG, AT(cancelled.left)}},
+                      {FIELD_TEXT, AT(failed.message)},
+                      {FIELD_FLAG, AT(failed.acted)}},
+    [EVENT_CANCELLED] = {{FIELD_TEXT, AT(cancelled.message)},
+                         {FIELD_FLAG, AT(cancelled.left)},
+                         {FIELD_FLAG, AT(cancelled.acted)}},
 };
 
 /* --- numbers ------------------------------------------------------------------------------ */

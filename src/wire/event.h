@@ -86,6 +86,7 @@ struct event {
         struct {
             struct str call_id, tool, args; /* args: one JSON object */
             bool held;                      /* not made before a human allows it */
+            bool idempotent;                /* making it twice does no harm */
         } tool_call;
         struct {
             struct str call_id, result; /* result: one JSON object */
@@ -112,10 +113,12 @@ struct event {
             enum err_code code;
             struct str reason;  /* stable, for programs: "PROVIDER_TIMEOUT" */
             struct str message; /* for people; holds no secret */
+            bool acted; /* a call that is not idempotent had left: asking again may do it twice */
         } failed;
         struct {
             struct str message;
-            bool left; /* because its caller left; nobody asked for it */
+            bool left;  /* because its caller left; nobody asked for it */
+            bool acted; /* as above */
         } cancelled;
     };
 };
