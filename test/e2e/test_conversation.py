@@ -20,7 +20,7 @@ LOOKS = {"content": "Let me look.", "toolCalls": [SIX_TIMES_SEVEN]}
 LONG_ANSWER = "Nevertheless it went on for a while, and then it was over."
 SHOWN = "Nevertheless"  # its first piece
 PIECE = len(SHOWN)
-BEGUN = {"anthropic": 3, "gemini": 1, "openai": 2, "openai-responses": 5}  # events up to it
+BEGUN = {"anthropic": 3, "gemini": 1, "openai": 2, "openai-responses": 7}  # events up to it
 
 
 @pytest.fixture(params=wires.NAMES)
@@ -59,7 +59,7 @@ FAILURES = {
 def weir_of(house):
     """Start a daemon: limits of a turn by their name, all else is its provider's."""
 
-    def start(agents=({},), turn="1m", **provider):
+    def start(agents=({},), turn="20s", **provider):
         limits = {"turn": turn, "shutdown": "1s"}
         return house(agents, provider={"retries": 0, **provider}, limits=limits)
 
