@@ -173,6 +173,32 @@ def test_a_payment_whose_connection_broke_is_unknown_and_the_turn_goes_on(shop, 
     assert later[3:] == [("assistant", "I cannot say."), ("user", "did it work?")]
 
 
+@pytest.mark.parametrize("kind", ["openai"])
+def test_a_payment_whose_used_connection_broke_is_not_sent_again(shop, models, kind):
+    """On a connection that was in use before, a client may take a hang-up for an idle timeout."""
+    hat = call("pay", {"order": "hat"}, id="call_hat")
+    models.say(shop.model, PAY, hat, "I cannot say.")
+    shop.payments.after = lambda order: order == "hat" and shop.payments.hang_up()
+    talk = shop.open()
+    assert talk.ask("buy shoes and a hat").error is None
+    assert shop.payments.made == ["shoes", "hat"]
+
+
+def test_a_payment_that_never_left_is_not_told_as_unknown(shop, models):
+    hat = call("pay", {"order": "hat"}, id="call_hat")
+    models.say(shop.model, [PAY, hat], "I know.")
+    talk = shop.open(turn="500ms", tools_at_once=1)
+    assert talk.ask("buy shoes and a hat").turn.code == "DEADLINE_EXCEEDED"
+    assert shop.payments.made == ["shoes"]
+    assert talk.ask("did it work?").output == "I know."
+    prompt = shop.said()
+    kinds = [item[0] for item in prompt]
+    assert kinds == ["user", "call", "call", "result", "result", "user"]
+    assert prompt[3][1]["effect"] == "unknown"
+    assert prompt[4][1].get("effect") != "unknown", "it was not made"
+    assert shop.payments.made == ["shoes"]
+
+
 @pytest.mark.parametrize("end", ["its answer is cut", "its caller leaves", "the daemon dies"])
 def test_a_payment_that_was_answered_stays_answered_when(end, shop, models, kind):
     models.say(shop.model, PAY, "It is paid and on its way.", "I know.", chunkSize=6)

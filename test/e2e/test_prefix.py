@@ -113,6 +113,8 @@ class Conversation:
             pieces = prompts.pieces(self.kind, body)
             before = self.sent[slug]
             assert pieces[: len(before)] == before, difference(slug, before, pieces)
+            kinds = collections.Counter(item[0] for item in prompts.said(self.kind, body))
+            assert kinds["call"] == kinds["result"], f"a call has no result: {pieces}"
             self.sent[slug] = pieces[:-1] if refused else pieces
         if asked and not refused:
             self.holds_all(asked[0][1])
