@@ -49,8 +49,8 @@ enum brought_policy {
 struct run_request {
     struct engine *engine; /* a reference is taken; NULL: the host's */
     struct session_name name;
-    struct str agent;    /* slug, or empty: the Manager */
-    struct str text;     /* what the caller says */
+    struct str agent; /* slug, or empty: the Manager */
+    struct str text;  /* what the caller says */
     /* Where the caller brings a conversation: all of it, the last one being what `text` says;
      * NULL: only `text`. */
     const struct message *messages;
