@@ -31,7 +31,7 @@ enum message_role {
 /* One entry of a conversation, oldest first. */
 struct message {
     enum message_role role;
-    bool error;
+    bool error; /* of a result: the call failed; of a user's: its turn did not end well */
     struct str agent, text, call_id, tool;
     /* What holds more than text: the whole content as one JSON array, as conversation/import.h
      * writes it, `text` being its text parts, a blank line between two; or empty. */

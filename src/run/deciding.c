@@ -79,18 +79,6 @@ static uint64_t append_decision(struct run *run, const struct decision *decision
     return seq;
 }
 
-/* The conversation says what was really done. */
-static void edit(struct run *run, struct call *call, struct str args) {
-    call->args = args;
-    for (size_t i = run->message_count; i-- > run->turn_start;) {
-        struct message *message = &run->messages[i];
-        if (message->role != MESSAGE_TOOL_CALL) continue;
-        if (!str_equal(message->call_id, call->call_id)) continue;
-        message->text = args;
-        break;
-    }
-}
-
 bool run_take_decision(struct run *run, struct decision *ret) {
     struct call *call = run->guarded;
     struct err e;
@@ -100,7 +88,7 @@ bool run_take_decision(struct run *run, struct decision *ret) {
     }
     run->guarded = NULL;
     call->asks = false;
-    if (ret->kind == DECISION_EDIT) edit(run, call, ret->args);
+    if (ret->kind == DECISION_EDIT) call->args = ret->args; /* so does the conversation */
     run->calls_made = false;
     run->calls_seq = append_decision(run, ret);
     journal_hurry(run->journal);

@@ -439,17 +439,6 @@ bool session_reclaim(struct lease *lease) {
     return back;
 }
 
-struct turn_record **session_take_children(struct lease *lease, size_t *ret_count) {
-    struct session *session = lease->session;
-    pthread_mutex_lock(&session->stripe->lock);
-    struct turn_record **records = lease->child_records;
-    *ret_count = lease->child_record_count;
-    lease->child_records = NULL;
-    lease->child_record_count = 0;
-    pthread_mutex_unlock(&session->stripe->lock);
-    return records;
-}
-
 /* A child's turn belongs to its lender's conversation. */
 static void hand_to_lender(struct lease *lender, struct turn_record *record) {
     size_t size = (lender->child_record_count + 1) * sizeof(struct turn_record *);
@@ -486,7 +475,7 @@ static void hand_up(struct session *session, struct lease *lender, struct turn_r
     }
 }
 
-/* A turn that leaves nothing behind: its children's turns were done all the same. */
+/* Those that ran inside it stand behind it (K11). */
 static void hand_up_children(struct session *session, struct lease *lease) {
     for (size_t i = 0; i < lease->child_record_count; i++) {
         hand_up(session, lease->lender, lease->child_records[i]);
@@ -504,8 +493,8 @@ void session_release(struct lease *lease, struct turn_record *record) {
     struct lease *lender = lease->lender;
     bequeath(session, lease);
     list_remove(&lease->link);
-    hand_up_children(session, lease);
     if (record) hand_up(session, lender, record);
+    hand_up_children(session, lease);
     if (lender && --lender->children == 0 && lender->wants_back) post_children_done(lender);
     if (lease->note) lease->note->lease = NULL;
     lease->note = NULL;
