@@ -70,9 +70,9 @@ static bool end_reply(struct conversation *c, struct str agent, struct str said,
     struct message message = {.role = MESSAGE_AGENT};
     bool streamed = said.len == 0 || said.at == c->reply.at;
     struct str text = streamed ? buf_str(&c->reply) : said;
-    bool kept = is_blank(text) ||
-                (keep(c, text, streamed ? TEXTS_LENT : texts, &message.text) &&
-                 keep(c, agent, texts, &message.agent));
+    bool kept =
+        is_blank(text) || (keep(c, text, streamed ? TEXTS_LENT : texts, &message.text) &&
+                           keep(c, agent, texts, &message.agent));
     if (kept && message.text.len) add(c, message);
     buf_clear(&c->reply);
     return kept;
@@ -175,8 +175,8 @@ static bool take_repair(struct conversation *c, const struct event *event,
     struct event_turn said, told;
     struct message answer = {.role = MESSAGE_AGENT}, complaint = {.role = MESSAGE_USER};
     if (!event_turn_next(&rest, &said) || !event_turn_next(&rest, &told)) return true;
-    if (!keep(c, said.agent, texts, &answer.agent) || !keep(c, said.text, texts, &answer.text) ||
-        !keep(c, told.text, texts, &complaint.text))
+    if (!keep(c, said.agent, texts, &answer.agent) ||
+        !keep(c, said.text, texts, &answer.text) || !keep(c, told.text, texts, &complaint.text))
         return false;
     if (!is_blank(answer.text)) add(c, answer);
     add_for_model(c, complaint);
@@ -242,7 +242,8 @@ struct message *conversation_call(struct conversation *c, struct str call_id) {
     return NULL;
 }
 
-/* Careless models repeat an id within a reply; then results answer in the order of the calls. */
+/* Careless models repeat an id within a reply; then results answer in the order of the calls.
+ */
 bool conversation_is_open(const struct conversation *c, size_t index) {
     if (c->messages[index].role != MESSAGE_TOOL_CALL) return false;
     struct str call_id = c->messages[index].call_id;
@@ -363,7 +364,8 @@ static void end_turn(struct conversation *c, const struct event *event, struct s
     close_calls(c);
     c->ended = event->kind;
     bool well = event->kind == EVENT_DONE || c->turn_start >= c->count;
-    if (!well) c->messages[c->turn_start].error = true; /* it began a turn that did not end well */
+    if (!well)
+        c->messages[c->turn_start].error = true; /* it began a turn that did not end well */
 }
 
 static struct str last_turn(struct str turns) {

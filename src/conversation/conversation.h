@@ -52,14 +52,14 @@ struct conversation {
     struct arena *arena;      /* borrowed */
     struct message *messages; /* what came before this run, then its own */
     size_t count, room;
-    size_t own_from;   /* the first message of this run: what its session will remember */
-    size_t brought_at; /* the first one that the caller brought */
-    size_t turn_start; /* the one that this turn answers */
-    size_t reply_from; /* where the newest reply begins */
-    size_t open_calls; /* of this run, without a result */
-    struct buf reply;  /* the text of the reply that is coming in */
-    bool starts_anew;  /* it begins with all that its session shall remember */
-    bool refused;      /* its first message was: a note stands there */
+    size_t own_from;       /* the first message of this run: what its session will remember */
+    size_t brought_at;     /* the first one that the caller brought */
+    size_t turn_start;     /* the one that this turn answers */
+    size_t reply_from;     /* where the newest reply begins */
+    size_t open_calls;     /* of this run, without a result */
+    struct buf reply;      /* the text of the reply that is coming in */
+    bool starts_anew;      /* it begins with all that its session shall remember */
+    bool refused;          /* its first message was: a note stands there */
     enum event_kind ended; /* DONE, FAILED, CANCELLED; or 0 */
     /* What humans said while a call waited for them. */
     struct str *asides;
@@ -69,7 +69,8 @@ struct conversation {
 /* Whether the texts of an event go when it has been applied, or stay as long as the arena. */
 enum conversation_texts { TEXTS_LENT, TEXTS_KEPT };
 
-/* reply_max_bytes  of the text of one reply: what is longer is an error of whoever applies it */
+/* reply_max_bytes  of the text of one reply: what is longer is an error of whoever applies it
+ */
 void conversation_init(struct conversation *conversation, struct arena *arena,
                        size_t reply_max_bytes);
 void conversation_done(struct conversation *conversation);

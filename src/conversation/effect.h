@@ -11,8 +11,8 @@
 #ifndef WEIR_CONVERSATION_EFFECT_H
 #define WEIR_CONVERSATION_EFFECT_H
 
-#include "base/err.h"
 #include "base/buf.h"
+#include "base/err.h"
 
 enum effect {
     EFFECT_NONE,     /* the call never left */

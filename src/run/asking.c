@@ -26,7 +26,8 @@ static void append_text(struct run *run, struct str text) {
     struct str so_far = conversation_reply(&run->conversation);
     bool shaped = run_schema(run) != NULL;
     if (text.len == 0) return;
-    if (text.len > run->engine->limits.reply_max_bytes - (shaped ? run->draft.len : so_far.len)) {
+    if (text.len >
+        run->engine->limits.reply_max_bytes - (shaped ? run->draft.len : so_far.len)) {
         run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("REPLY_TOO_LONG"),
                  STR("the model's reply is longer than the limit of a reply"));
         return;

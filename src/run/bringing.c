@@ -16,13 +16,13 @@ bool run_keep_brought(struct run *run, const struct run_request *request) {
     return kept;
 }
 
-/* Whether what the session has is shown; with a list that is the whole conversation it is not. */
+/* Whether what the session has is shown; with a list that is the whole conversation it is not.
+ */
 void run_precede(struct run *run) {
     const struct history *history = run->seen;
     bool whole = run->brought.len && run->brought_policy == BROUGHT_WHOLE;
     if (whole || run->conversation.starts_anew) return;
-    history_messages(history,
-                     conversation_precede(&run->conversation, history->message_count));
+    history_messages(history, conversation_precede(&run->conversation, history->message_count));
 }
 
 bool run_take_brought(struct run *run) {

@@ -62,13 +62,16 @@ void run_ask_human(struct run *run, struct call *call) {
 
 /* --- the answer --------------------------------------------------------------------------- */
 
-static uint64_t append_decision(struct run *run, const struct decision *decision) {
+/* It names the call as it is made, for who reads on from here. */
+static uint64_t append_decision(struct run *run, const struct call *call,
+                                const struct decision *decision) {
     struct buf result;
-    buf_init(&result, 6 * (decision->reason.len + decision->args.len) + KIB);
+    buf_init(&result, 6 * (decision->reason.len + call->tool.len) + call->args.len + KIB);
     struct json_writer json = json_writer(&result);
     json_open_object(&json);
     json_member_str(&json, "decision", decision_name(decision->kind));
-    if (decision->args.len) json_member_raw(&json, "args", decision->args);
+    json_member_str(&json, "tool", call->tool);
+    json_member_raw(&json, "args", call->args);
     if (decision->reason.len) json_member_str(&json, "reason", decision->reason);
     json_close(&json);
     struct event event = {
@@ -90,7 +93,7 @@ bool run_take_decision(struct run *run, struct decision *ret) {
     call->asks = false;
     if (ret->kind == DECISION_EDIT) call->args = ret->args; /* so does the conversation */
     run->calls_made = false;
-    run->calls_seq = append_decision(run, ret);
+    run->calls_seq = append_decision(run, call, ret);
     journal_hurry(run->journal);
     return true;
 }

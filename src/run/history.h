@@ -2,8 +2,9 @@
  *
  * A turn record is the conversation of one run that is over, however it ended: what the user
  * said, what the agents answered, which tools were asked and what they said. Turns that ran
- * while it waited for a tool have records of their own, behind it. A history is an immutable row of records, oldest first; a turn reads
- * the snapshot it started with, whatever others append meanwhile.
+ * while it waited for a tool have records of their own, behind it. A history is an immutable
+ * row of records, oldest first; a turn reads the snapshot it started with, whatever others
+ * append meanwhile.
  *
  *     shelf   r1 r2 r3 r4 r5 r6 .. ..      histories of one session share a shelf: a longer one
  *     older      └─────────┘               takes the next place on it, and only when there is

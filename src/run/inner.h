@@ -59,9 +59,9 @@ struct run {
     struct str text, system, contract;
     struct str brought; /* the caller's list of messages as a BROUGHT_ITEM has it, or empty */
     enum brought_policy brought_policy;
-    struct import import;   /* what of it is new, once the session is ours */
-    struct schema *schema;  /* that the request asks for, its own; NULL: the agent's */
-    struct str schema_text; /* the same */
+    struct import import;      /* what of it is new, once the session is ours */
+    struct schema *schema;     /* that the request asks for, its own; NULL: the agent's */
+    struct str schema_text;    /* the same */
     const struct agent *agent; /* who has the turn now */
     bool sticky;               /* unless somebody else spoke last */
     bool addressed; /* the caller named an agent below the Manager: it keeps the turn */
@@ -91,9 +91,9 @@ struct run {
     bool repairing; /* the reply before this one had not the shape it must have */
 
     /* A history that is too long. */
-    struct buf summary;  /* while it is being written */
-    bool compacting;     /* the call that is out writes it */
-    bool compacted;      /* it was done: the summary stands for the history */
+    struct buf summary; /* while it is being written */
+    bool compacting;    /* the call that is out writes it */
+    bool compacted;     /* it was done: the summary stands for the history */
 
     /* What it asks for. */
     struct call *calls;
@@ -102,9 +102,9 @@ struct run {
     uint64_t calls_seq; /* when this is durable they may be made */
     bool calls_made;    /* they have been let go */
     bool lent;
-    bool acted;  /* a call that is not idempotent has left */
+    bool acted;        /* a call that is not idempotent has left */
     bool ending_begun; /* its last events are being written */
-    bool lost;  /* the store refused it: what of it is on disk is not known */
+    bool lost;         /* the store refused it: what of it is on disk is not known */
 
     /* A question to a human. */
     struct str question;

@@ -38,7 +38,8 @@ MUST_CHECK bool lost_calls_read(struct lost_calls *calls, struct str events);
 bool lost_calls_acted(const struct lost_calls *calls);
 
 /* Append the encoded events that account for those without an answer: a tool result with an
- * error each. *ret_unknown: of how many nobody knows the effect. False at the buffer's limit. */
+ * error each. *ret_unknown: of how many nobody knows the effect. False at the buffer's limit.
+ */
 bool lost_calls_close(const struct lost_calls *calls, struct buf *out, size_t *ret_count,
                       size_t *ret_unknown);
 

@@ -50,8 +50,7 @@ static size_t run_of(struct recalling *all, uint64_t id) {
 }
 
 static void note_moment(struct recalling *all, size_t run, int64_t row, bool ends) {
-    all->moments =
-        mem_resize(all->moments, (all->moment_count + 1) * sizeof(struct moment));
+    all->moments = mem_resize(all->moments, (all->moment_count + 1) * sizeof(struct moment));
     all->moments[all->moment_count++] = (struct moment){row, run, ends};
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #define ENDING_MAX_BYTES (24 * MIB) /* the last events of a run that was cut short */
-#define RUN_MAX_BYTES (16 * MIB) /* of a run that is made anew */
+#define RUN_MAX_BYTES (16 * MIB)    /* of a run that is made anew */
 
 struct recovery {
     struct store *store;
@@ -124,8 +124,8 @@ static void write_ending(struct recovery *recovery, const struct store_load *loa
         .agent = STR_EMPTY,
         .failed = {.code = ERR_ABORTED,
                    .reason = STR_INIT("INTERRUPTED"),
-                   .message = STR_INIT(
-                       "the server stopped while this turn was running; ask again")}};
+                   .message =
+                       STR_INIT("the server stopped while this turn was running; ask again")}};
     struct lost_calls calls;
     size_t count, unknown = 0;
     lost_calls_init(&calls);

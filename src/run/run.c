@@ -136,6 +136,7 @@ bool run_keep(struct run *run, struct str text, struct str *ret) {
  * disk: only that it did something outside must not be forgotten. */
 static struct turn_record *make_record(const struct run *run) {
     const struct conversation *c = &run->conversation;
+    if (c->count == c->own_from) return NULL; /* it never began */
     if (run->lost && !run->acted) return NULL;
     struct turn_record *record =
         turn_record_new(run->id, c->messages + c->own_from, c->count - c->own_from);
@@ -156,9 +157,12 @@ static void settle(void *ctx) {
     run_move(run, run->ending);
     run_leave_place(run);
     leave_tables(run);
+    struct turn_record *record = make_record(run);
     if (run->leased) {
         run->leased = false;
-        session_release(&run->lease, make_record(run));
+        session_release(&run->lease, record);
+    } else if (record) {
+        session_remember(run->engine->sessions, &run->name, record);
     }
     run_unref(run);
 }
@@ -236,6 +240,8 @@ static void on_lost(const struct err *why, void *ctx) {
     run->ending_seq = 0;
     run->ending_begun = false;
     run->lost = true;
+    for (size_t i = 0; i < run->call_count && !run->calls_made; i++)
+        run->calls[i].recorded = false; /* those were retracted */
     run_fail(run, ERR_UNAVAILABLE, STR("STORE_UNAVAILABLE"),
              STR("the turn could not be stored and does not count; try again"));
     loop_defer(run->host->loop, &run->settle);

@@ -122,6 +122,11 @@ MUST_CHECK bool session_reclaim(struct lease *lease);
  * of this turn. children_done does not come any more. */
 void session_release(struct lease *lease, struct turn_record *record);
 
+/* The same for a run that had let go of its session, since it waited for a human: `record`
+ * (taken) is remembered now. */
+void session_remember(struct session_table *table, const struct session_name *name,
+                      struct turn_record *record);
+
 /* While the session is held: nothing of it is remembered any more. */
 void session_forget(struct lease *lease);
 

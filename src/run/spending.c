@@ -172,8 +172,7 @@ void run_settle_cut(struct run *run) {
 }
 
 void run_settle_failed(struct run *run) {
-    end_usage(run, run->asked.model,
-              run->output_bytes ? used_so_far(run) : (struct amount){0});
+    end_usage(run, run->asked.model, run->output_bytes ? used_so_far(run) : (struct amount){0});
 }
 
 void run_count_usage(struct run *run, const struct event_usage *usage) {

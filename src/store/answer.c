@@ -205,7 +205,8 @@ static bool take_run(struct answer *answer, const struct run_entry *entry,
                      struct gather *gather, struct err *e) {
     size_t count = gather->load->section_count, bytes = gather->bytes;
     if (gather->ids_only)
-        return add_section(gather, (struct store_section){.run = entry->id, .events = STR_EMPTY}, e);
+        return add_section(gather,
+                           (struct store_section){.run = entry->id, .events = STR_EMPTY}, e);
     gather->run = entry->id;
     if (!walk_run(answer, entry, take_whole, gather, e)) return false;
     if (!gather->cut) return true;

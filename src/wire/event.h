@@ -104,7 +104,7 @@ struct event {
         struct {
             struct str call_id, question, tool, args; /* tool may be empty: a plain question */
             struct str
-                guards; /* id of the tool call that waits for it; empty: the model asks */
+                guards;      /* id of the tool call that waits for it; empty: the model asks */
             struct str said; /* when the model asks: the text before it, as it streamed */
         } approval;
         struct {
@@ -115,7 +115,8 @@ struct event {
             enum err_code code;
             struct str reason;  /* stable, for programs: "PROVIDER_TIMEOUT" */
             struct str message; /* for people; holds no secret */
-            bool acted; /* a call that is not idempotent had left: asking again may do it twice */
+            bool acted; /* a call that is not idempotent had left: asking again may do it twice
+                         */
             struct str said; /* the text of the reply that was cut, as it streamed */
         } failed;
         struct {

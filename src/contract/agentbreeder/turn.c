@@ -4,6 +4,7 @@
 #include "contract/agentbreeder/frames.h"
 #include "contract/agentbreeder/key.h"
 #include "contract/agentbreeder/request.h"
+#include "conversation/seam.h"
 #include "run/directory.h"
 #include "run/keyed.h"
 #include "stream/follow.h"
@@ -31,6 +32,7 @@ struct turn {
     struct runtime_request request;
     struct keyed *keyed;   /* while it is looked up */
     struct follow *follow; /* of a run that an earlier request started */
+    struct seam seam;      /* of the text on /stream */
     bool gone;             /* the peer left: nothing more is sent */
     struct outcome outcome;
 };
@@ -212,6 +214,8 @@ static void stream_project(const struct event *event, enum close_frame frame, vo
     struct route_call *call = turn->call;
     (void)frame;
     outcome_note(&turn->outcome, event);
+    if (seam_before(&turn->seam, event, SEAM_OF_STREAM))
+        frame_object(call, STR_EMPTY, "delta", STR(SEAM_TEXT));
     switch (event->kind) {
     case EVENT_TEXT: frame_object(call, STR_EMPTY, "delta", event->text.text); break;
     case EVENT_TOOL_CALL: frame_tool_call(call, event); break;

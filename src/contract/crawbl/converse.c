@@ -26,6 +26,7 @@ struct converse {
     struct arena *arena;        /* of a request whose engine is being looked for, or NULL */
     struct crawbl_converse_request request;
     struct house_ask ask;
+    struct converse_shown shown; /* of the answer that is being sent */
 };
 
 /* --- the end of a turn -------------------------------------------------------------------- */
@@ -107,7 +108,7 @@ static void project(const struct event *event, enum close_frame frame, void *ctx
     (void)frame; /* the events of this wire say themselves which is the last */
     struct converse_view view = {0};
     if (event->kind != EVENT_TEXT) view = view_for(converse, event);
-    converse_project(converse->call, event, &view);
+    converse_project(converse->call, event, &view, &converse->shown);
 }
 
 static size_t queued(void *ctx) {
@@ -209,6 +210,7 @@ static bool follow(struct converse *converse, struct journal *journal, uint64_t 
                                      .stall_ms = converse->desk->settings->stall_ms,
                                      .wire = &wire,
                                      .ctx = converse};
+    converse->shown = (struct converse_shown){0};
     return stream_open(&options, &converse->stream, e);
 }
 
