@@ -287,9 +287,9 @@ static void find_engine(struct converse *converse) {
     if (engine) on_engine(engine, converse);
 }
 
-static void on_message(struct rpc_call *call, struct str message, void *ctx) {
+static void on_message(struct rpc_call *call, struct lent message, void *ctx) {
     struct converse *converse = ctx;
-    struct arena *arena = arena_new(4 * message.len + 16 * KIB);
+    struct arena *arena = arena_new(5 * lent_read(message).len + 16 * KIB);
     struct err e;
     (void)call;
     if (!pb_decode(&crawbl_converse_request_table, message, arena, &converse->request, &e)) {
