@@ -229,6 +229,13 @@ void intake_resume(struct rpc_call *call) {
     if (call_is_live(call)) pump(call, STR_EMPTY);
 }
 
+bool rpc_client_is_done(const struct rpc_call *call) {
+    const struct intake *intake = &call->intake;
+    struct err cut;
+    return intake->ended && !intake->has_request && held(intake).len == 0 &&
+           grpc_end(&intake->reader, &cut);
+}
+
 void rpc_next(struct rpc_call *call) {
     struct intake *intake = &call->intake;
     if (!call_is_live(call) || intake->state != INTAKE_HANDED || intake->one_request) return;

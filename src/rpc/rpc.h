@@ -164,6 +164,10 @@ uint64_t rpc_time_left_ms(const struct rpc_call *call);
  * returns. Until then the client's window fills and it has to wait. */
 void rpc_next(struct rpc_call *call);
 
+/* Whether the client has half-closed and every message that it sent was handed over: after the
+ * next rpc_next() there is only half_closed. */
+bool rpc_client_is_done(const struct rpc_call *call);
+
 /* Whether the message handed over last came compressed. */
 bool rpc_came_compressed(const struct rpc_call *call);
 

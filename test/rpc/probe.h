@@ -17,6 +17,7 @@ struct probe {
     struct rpc_site *site;
     struct buf seen;
     struct rpc_call *call; /* the newest */
+    struct str message;    /* the newest: lent, so it may not be looked at any more */
 
     /* What the handler does. */
     bool asks;       /* rpc_next() inside message() */
@@ -60,6 +61,7 @@ static void *probe_open(struct rpc_call *call, void *service_ctx) {
 static void probe_message(struct rpc_call *call, struct lent lent, void *ctx) {
     struct str message = lent_read(lent);
     assert_ptr_equal(ctx, &probe);
+    probe.message = message;
     if (probe.seen.len) buf_append_byte(&probe.seen, ' ');
     buf_printf(&probe.seen, "[" STR_FMT "]", STR_ARG(message));
     if (probe.echoes) rpc_send(call, message);
