@@ -162,7 +162,8 @@ static void on_head(const struct http_head *head, void *ctx) {
     }
 }
 
-static void on_body(struct str bytes, void *ctx) {
+static void on_body(struct lent lent, void *ctx) {
+    struct str bytes = lent_read(lent);
     struct post *post = ctx;
     struct err e;
     if (!post->sse) {

@@ -168,7 +168,8 @@ static void on_head(const struct http_head *head, void *ctx) {
 }
 
 /* Of a refusal what stands at its beginning is enough. */
-static void on_body(struct str bytes, void *ctx) {
+static void on_body(struct lent lent, void *ctx) {
+    struct str bytes = lent_read(lent);
     struct openai_call *call = ctx;
     if (call->status != 200) bytes = str_head(bytes, REFUSAL_MAX_BYTES - call->answer.len);
     buf_append(&call->answer, bytes);

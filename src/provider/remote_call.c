@@ -368,7 +368,8 @@ static void on_head(const struct http_head *head, void *ctx) {
     buf_append(&call->type, str_head(head->content_type, KIB));
 }
 
-static void on_body(struct str bytes, void *ctx) {
+static void on_body(struct lent lent, void *ctx) {
+    struct str bytes = lent_read(lent);
     struct provider_call *call = ctx;
     enter(call);
     if (call->state == REMOTE_STREAMING) {
