@@ -147,7 +147,7 @@ static bool write_body(const struct dialect_settings *settings,
     put_options(&w, request->options);
     if (!put_schema(&w, request->schema, e)) return false;
     json_member_bool(&w, "store", false);
-    json_member_bool(&w, "stream", true);
+    json_member_bool(&w, "stream", !settings->whole);
     json_close(&w);
     return body_complete(out, e);
 }

@@ -297,6 +297,42 @@ static void each_dialect_is_complete_and_found_by_its_name(void **state) {
     assert_null(dialect_find(STR("morse")));
 }
 
+static void a_whole_answer_is_asked_for_without_a_stream(void **state) {
+    (void)state;
+    static const struct {
+        const struct dialect *dialect;
+        const char *url, *streams; /* what the request says of streaming */
+    } cases[] = {
+        {&openai_dialect, "https://h/v1/chat/completions?a=b", "\"stream\":false"},
+        {&responses_dialect, "https://h/v1/responses?a=b", "\"stream\":false"},
+        {&anthropic_dialect, "https://h/v1/messages?a=b", "\"stream\":false"},
+        {&gemini_dialect, "https://h/v1/models/m:generateContent?a=b", NULL},
+    };
+    const struct dialect_settings settings = {
+        .base_url = STR("https://h/v1"), .query = STR("a=b"), .whole = true};
+    const struct message hello = {.role = MESSAGE_USER, .text = STR("hello")};
+    const struct provider_request request = {
+        .model = STR("m"), .messages = &hello, .message_count = 1};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct buf url, body;
+        struct err e;
+        buf_init(&url, KIB);
+        buf_init(&body, 4 * KIB);
+        cases[i].dialect->url(&settings, &request, &url);
+        assert_str(buf_str(&url), cases[i].url);
+        assert_true(cases[i].dialect->body(&settings, &request, &body, &e));
+        struct str text = buf_str(&body), streams = STR("\"stream");
+        size_t at = str_find(text, streams);
+        if (cases[i].streams) {
+            assert_true(str_starts(str_skip(text, at), str_from(cases[i].streams)));
+            at++;
+        }
+        assert_int_equal(str_find(str_skip(text, at), streams), str_skip(text, at).len);
+        buf_done(&url);
+        buf_done(&body);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_looks_like_a_key_is_hidden),
@@ -312,6 +348,7 @@ int main(void) {
         cmocka_unit_test(the_sentence_holds_what_the_vendor_said_wherever_it_stood),
         cmocka_unit_test(a_reply_fails_with_a_sentence_cut_between_characters),
         cmocka_unit_test(each_dialect_is_complete_and_found_by_its_name),
+        cmocka_unit_test(a_whole_answer_is_asked_for_without_a_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
