@@ -414,6 +414,7 @@ const struct dialect anthropic_dialect = {
     .body = anthropic_body,
     .reply_new = anthropic_reply_new,
     .feed = anthropic_reply_feed,
+    .read = anthropic_reply_read,
     .end = anthropic_reply_end,
     .reply_free = anthropic_reply_free,
 };

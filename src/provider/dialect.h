@@ -5,15 +5,15 @@
  * and the fuzzer with noise; provider/remote.c does the rest for all of them: connections,
  * retries, time limits, errors in place of a stream.
  *
- *     reply_new ─▶ feed, feed, ... ─▶ end ─▶ reply_free
+ *     reply_new ─▶ feed, feed, ... | read ─▶ end ─▶ reply_free
  *                     │ sink: on_text, on_thinking, on_tool_call, on_usage, on_opaque
  *                     └─ never on_done or on_failed: the outcome of end() says which it is
  *
  * Rules for every dialect: a tool call is told when it is complete, in the order of the reply;
- * arguments that are no JSON object are told as they came; usage once, at the end, unknown
- * counts TOKENS_UNKNOWN; event.call_sequence is not the dialect's; a stream that ends without
- * saying why is a failure; an error object inside a stream is a failure; unknown events and
- * fields are passed over.
+ * arguments that are no JSON object are told as they came, a call that names no tool with an
+ * empty name; usage once, at the end, unknown counts TOKENS_UNKNOWN; event.call_sequence is not
+ * the dialect's; a stream that ends without saying why is a failure; an error object inside a
+ * stream is a failure; unknown events and fields are passed over.
  *
  * Memory   a reply owns what it gathers. Requests and settings are borrowed during the call.
  * Threads  a reply belongs to one loop; a dialect is constant.
@@ -67,7 +67,11 @@ struct reply {
     const struct provider_sink *sink;
     void *ctx;
     bool stopped; /* cancelled from inside a callback: no further callback */
-    bool over;    /* the other side said that nothing follows: the stream need not close */
+    /* The other side said how the answer ends: only counts may follow, soon or never. */
+    bool finished;
+    bool over; /* it said that nothing follows: whatever does is no part of the answer */
+    bool calls_passed_over; /* it asked for more tools than anybody takes, the last ones untold
+                             */
     struct reply_failure failure;
 };
 
@@ -95,6 +99,8 @@ struct dialect {
     struct reply *(*reply_new)(const struct provider_sink *sink, void *ctx);
     /* False: it is over before its end, failure is set. */
     bool (*feed)(struct reply *reply, const struct sse_event *event);
+    /* In place of feed: an answer that came as one JSON value, and no stream. */
+    bool (*read)(struct reply *reply, struct json answer);
     /* The stream ended in order; *ret_model is who answered, borrowed from the reply. */
     enum reply_outcome (*end)(struct reply *reply, struct str *ret_model);
     void (*reply_free)(struct reply *reply);

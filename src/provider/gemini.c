@@ -381,6 +381,7 @@ const struct dialect gemini_dialect = {
     .body = gemini_body,
     .reply_new = gemini_reply_new,
     .feed = gemini_reply_feed,
+    .read = gemini_reply_read,
     .end = gemini_reply_end,
     .reply_free = gemini_reply_free,
 };

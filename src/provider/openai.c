@@ -200,6 +200,7 @@ const struct dialect openai_dialect = {
     .body = write_body,
     .reply_new = openai_reply_new,
     .feed = openai_reply_feed,
+    .read = openai_reply_read,
     .end = openai_reply_end,
     .reply_free = openai_reply_free,
 };

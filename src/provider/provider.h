@@ -73,6 +73,7 @@ struct provider_request {
 struct provider_sink {
     void (*on_text)(struct str text, void *ctx);
     void (*on_thinking)(struct str text, void *ctx);
+    /* tool is empty where the reply named none; call_id where it gave none of its own. */
     void (*on_tool_call)(struct str call_id, struct str tool, struct str args, void *ctx);
     void (*on_usage)(const struct event_usage *usage, void *ctx);
     /* Once at most, before on_done: the text of a MESSAGE_OPAQUE for this reply. */

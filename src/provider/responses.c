@@ -169,6 +169,7 @@ const struct dialect responses_dialect = {
     .body = write_body,
     .reply_new = responses_reply_new,
     .feed = responses_reply_feed,
+    .read = responses_reply_read,
     .end = responses_reply_end,
     .reply_free = responses_reply_free,
 };

@@ -1,6 +1,8 @@
 #include "provider/dialect.h"
 
 #include "helper/assert_str.h"
+#include "helper/transcript.h"
+#include "provider/asking.h"
 
 #include "provider/safe.h"
 
@@ -291,7 +293,7 @@ static void each_dialect_is_complete_and_found_by_its_name(void **state) {
         assert_non_null(dialect->key_header);
         assert_non_null(dialect->key_prefix);
         assert_true(dialect->url && dialect->body && dialect->reply_new && dialect->feed);
-        assert_true(dialect->end && dialect->reply_free);
+        assert_true(dialect->read && dialect->end && dialect->reply_free);
     }
     assert_null(dialect_find(STR("")));
     assert_null(dialect_find(STR("morse")));
@@ -333,6 +335,82 @@ static void a_whole_answer_is_asked_for_without_a_stream(void **state) {
     }
 }
 
+#define COUNTS " prompt=9 completion=3 total=12 tool_use=-1 thoughts=-1 cached=-1\n"
+#define UNCOUNTED " prompt=-1 completion=-1 total=-1 tool_use=-1 thoughts=-1 cached=-1\n"
+#define A_CALL "call c1 look {\"a\":1}\n"
+
+static void an_answer_that_came_as_a_whole_is_told_as_one(void **state) {
+    (void)state;
+    static const struct {
+        const struct dialect *dialect;
+        const char *answer, *heard; /* ' for " in the answer */
+    } cases[] = {
+        {&openai_dialect,
+         "{'model':'m','choices':[{'index':0,'message':{'role':'assistant','content':'Hi you',"
+         "'tool_calls':[{'id':'c1','type':'function','function':{'name':'look',"
+         "'arguments':'{\\u0022a\\u0022:1}'}}]},'finish_reason':'tool_calls'}],"
+         "'usage':{'prompt_tokens':9,'completion_tokens':3,'total_tokens':12}}",
+         "text \"Hi you\"\n" A_CALL "usage m" COUNTS "done m\n"},
+        {&openai_dialect, "{'model':'m','choices':[{'message':{'content':'Hi'}}]}",
+         "text \"Hi\"\nusage m" UNCOUNTED "done m\n"},
+        {&openai_dialect,
+         "{'model':'m','choices':[{'message':{'content':'Hi'},'finish_reason':'length'}]}",
+         "text \"Hi\"\nusage m" UNCOUNTED "cut m\n"},
+        {&openai_dialect, "{'choices':[]}",
+         "failed PROVIDER_BROKEN UNAVAILABLE \"the provider's answer ended before it was "
+         "complete\"\n"},
+        {&responses_dialect,
+         "{'model':'m','status':'completed','error':null,'output':[{'type':'message','content':"
+         "[{'type':'output_text','text':'Hi you'}]},{'type':'function_call','call_id':'c1',"
+         "'name':'look','arguments':'{\\u0022a\\u0022:1}'}],"
+         "'usage':{'input_tokens':9,'output_tokens':3,'total_tokens':12}}",
+         "text \"Hi you\"\n" A_CALL "usage m" COUNTS "done m\n"},
+        {&responses_dialect,
+         "{'model':'m','status':'incomplete','incomplete_details':{'reason':"
+         "'max_output_tokens'},'output':[{'type':'message','content':[{'text':'Hi'}]}]}",
+         "text \"Hi\"\nusage m" UNCOUNTED "cut m\n"},
+        {&responses_dialect, "{'model':'m','status':'in_progress','output':[]}",
+         "failed PROVIDER_BROKEN UNAVAILABLE \"the provider's answer ended before it was "
+         "complete\"\n"},
+        {&responses_dialect, "{'status':'failed','error':{'message':'no'}}",
+         "failed PROVIDER_ERROR UNAVAILABLE \"OpenAI sent an error: no\"\n"},
+        {&anthropic_dialect,
+         "{'type':'message','model':'m','content':[{'type':'text','text':'Hi you'},"
+         "{'type':'tool_use','id':'c1','name':'look','input':{'a':1}}],"
+         "'stop_reason':'tool_use','usage':{'input_tokens':9,'output_tokens':3}}",
+         "text \"Hi you\"\n" A_CALL "usage m" COUNTS "done m\n"},
+        {&anthropic_dialect,
+         "{'model':'m','content':[{'type':'thinking','thinking':'hm','signature':'s'},"
+         "{'type':'text','text':'Hi'}],'stop_reason':'end_turn'}",
+         "thinking \"hm\"\ntext \"Hi\"\nusage m" UNCOUNTED "done m\n"},
+        {&anthropic_dialect, "{'model':'m','content':[{'type':'text','text':'Hi'}]}",
+         "text \"Hi\"\nfailed PROVIDER_BROKEN UNAVAILABLE \"Anthropic's answer broke off "
+         "before its end; ask again\"\n"},
+        {&anthropic_dialect, "{'type':'error','error':{'message':'no'}}",
+         "failed PROVIDER_ERROR UNAVAILABLE \"Anthropic sent an error: no\"\n"},
+        {&gemini_dialect,
+         "{'candidates':[{'content':{'parts':[{'text':'Hi you'},{'functionCall':{'id':'c1',"
+         "'name':'look','args':{'a':1}}}]},'finishReason':'STOP'}],'modelVersion':'m',"
+         "'usageMetadata':{'promptTokenCount':9,'candidatesTokenCount':3,"
+         "'totalTokenCount':12}}",
+         "text \"Hi you\"\n" A_CALL "usage m" COUNTS "done m\n"},
+        {&gemini_dialect,
+         "[{'candidates':[{'content':{'parts':[{'text':'Hi'}]}}],'modelVersion':'m'},"
+         "{'candidates':[{'content':{'parts':[{'text':' you'}]},'finishReason':'STOP'}]}]",
+         "text \"Hi\"\ntext \" you\"\nusage m" UNCOUNTED "done m\n"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct buf answer, out;
+        buf_init(&answer, 4 * KIB);
+        buf_init(&out, 4 * KIB);
+        append_json(&answer, cases[i].answer);
+        transcript_read(cases[i].dialect, buf_str(&answer), &out);
+        assert_str(buf_str(&out), cases[i].heard);
+        buf_done(&answer);
+        buf_done(&out);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_looks_like_a_key_is_hidden),
@@ -349,6 +427,7 @@ int main(void) {
         cmocka_unit_test(a_reply_fails_with_a_sentence_cut_between_characters),
         cmocka_unit_test(each_dialect_is_complete_and_found_by_its_name),
         cmocka_unit_test(a_whole_answer_is_asked_for_without_a_stream),
+        cmocka_unit_test(an_answer_that_came_as_a_whole_is_told_as_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
