@@ -40,7 +40,7 @@ struct dialect_settings {
 
 /* What a failed call says. The reasons are stable; the table is in dialect.c. */
 struct reply_failure {
-    struct err why;     /* for people; holds no key */
+    struct err why;     /* for the operator: who said what, and what helps; holds no key */
     const char *reason; /* PROVIDER_... below */
 };
 
@@ -51,10 +51,18 @@ struct reply_failure {
 #define PROVIDER_QUOTA "PROVIDER_QUOTA"           /* 402, or 429 that says no money is left */
 #define PROVIDER_OVERLOADED "PROVIDER_OVERLOADED" /* 503, 529 */
 #define PROVIDER_ERROR "PROVIDER_ERROR"           /* 5xx, error in the stream */
-#define PROVIDER_REJECTED "PROVIDER_REJECTED"     /* 400, 404, 422: the request */
+#define PROVIDER_REJECTED "PROVIDER_REJECTED"     /* other 4xx: the request */
 #define PROVIDER_BROKEN "PROVIDER_BROKEN"         /* no stream, cut short, malformed */
 #define MODEL_CONTEXT "MODEL_CONTEXT"             /* the conversation is too long for it */
 #define MODEL_REFUSED "MODEL_REFUSED"             /* refusal, content filter, safety */
+
+/* One sentence for the people whose question failed: nothing of the vendor's words, and no
+ * advice that only an operator can follow. What they can do themselves stands behind a ';'. */
+struct str reply_reason_sentence(struct str reason);
+
+/* Whether it is the request that was refused, so that the same would be refused again, rather
+ * than a provider that has no time, no money or no trust for anybody (K27). */
+bool reply_reason_is_refusal(struct str reason);
 
 enum reply_outcome {
     REPLY_DONE,   /* it said that it is complete */

@@ -160,6 +160,55 @@ static void each_status_has_its_reason(void **state) {
     }
 }
 
+static void a_refusal_of_the_request_is_told_from_one_of_anybody(void **state) {
+    (void)state;
+    /* K27: a 4xx other than 401, 403, 408 and 429. 402 and 409 speak of the account and of the
+     * moment, whatever was asked. */
+    for (unsigned status = 400; status < 500; status++) {
+        static const unsigned others[] = {401, 402, 403, 408, 409, 429};
+        bool other = false;
+        for (size_t i = 0; i < ARRAY_LEN(others); i++) other |= others[i] == status;
+        struct str reason = str_from(failure_of(status, "{}").reason);
+        assert_int_equal(reply_reason_is_refusal(reason), !other);
+    }
+    for (unsigned status = 500; status < 600; status++)
+        assert_false(reply_reason_is_refusal(str_from(failure_of(status, "{}").reason)));
+    assert_true(reply_reason_is_refusal(STR("PROVIDER_REJECTED")));
+    assert_true(reply_reason_is_refusal(STR("MODEL_CONTEXT")));
+    assert_true(reply_reason_is_refusal(STR("MODEL_REFUSED")));
+    static const char *const never[] = {"",  "PROVIDER_BROKEN", "PROVIDER_UNREACHABLE",
+                                        "X", "PROVIDER_QUOTA",  "DEADLINE_EXCEEDED"};
+    for (size_t i = 0; i < ARRAY_LEN(never); i++)
+        assert_false(reply_reason_is_refusal(str_from(never[i])));
+    /* The words of an error say more than its status. */
+    static const struct {
+        unsigned status;
+        const char *body;
+        bool refusal;
+    } words[] = {
+        {400, "{\"error\":{\"code\":\"content_filter\"}}", true},
+        {400, "{\"error\":{\"message\":\"maximum context length\"}}", true},
+        {400,
+         "{\"error\":{\"status\":\"INVALID_ARGUMENT\",\"details\":[{\"reason\":"
+         "\"API_KEY_INVALID\"}]}}",
+         false},
+        {0, "{\"error\":{\"type\":\"invalid_request_error\"}}", true},
+        {0, "{\"error\":{\"type\":\"overloaded_error\"}}", false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        struct str reason = str_from(failure_of(words[i].status, words[i].body).reason);
+        assert_int_equal(reply_reason_is_refusal(reason), words[i].refusal);
+    }
+}
+
+static void each_reason_has_a_sentence(void **state) {
+    (void)state;
+    assert_str(reply_reason_sentence(STR("MODEL_REFUSED")), "the model refused to answer this");
+    assert_str(reply_reason_sentence(STR("PROVIDER_OVERLOADED")),
+               "the model's provider is overloaded; try again in a moment");
+    assert_str(reply_reason_sentence(STR("ANYTHING")), "the model could not be asked");
+}
+
 static void a_special_word_says_more_than_the_status(void **state) {
     (void)state;
     static const struct {
@@ -420,6 +469,8 @@ int main(void) {
         cmocka_unit_test(a_key_stays_hidden_wherever_the_text_is_cut),
         cmocka_unit_test(the_very_key_and_long_pieces_of_it_are_hidden),
         cmocka_unit_test(each_status_has_its_reason),
+        cmocka_unit_test(a_refusal_of_the_request_is_told_from_one_of_anybody),
+        cmocka_unit_test(each_reason_has_a_sentence),
         cmocka_unit_test(a_special_word_says_more_than_the_status),
         cmocka_unit_test(what_is_too_long_is_told_apart_by_its_words),
         cmocka_unit_test(inside_a_stream_the_words_alone_decide),
