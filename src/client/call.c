@@ -98,6 +98,8 @@ static void explain(const struct http_call *call, CURLcode result, struct err *r
     /* Said of the URL that was asked, and of what came back. */
     if (result == CURLE_UNSUPPORTED_PROTOCOL && is_connected(call))
         result = CURLE_WEIRD_SERVER_REPLY;
+    /* The head was there: that something was still to be sent is not what went wrong. */
+    if (result == CURLE_SEND_ERROR && call->headed) result = CURLE_RECV_ERROR;
     if (call->failed.code != ERR_NONE) {
         *ret = call->failed;
     } else if (result == CURLE_COULDNT_CONNECT && call->sockets_refused && !call->sockets) {

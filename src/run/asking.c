@@ -286,6 +286,7 @@ void run_start_call(struct run *run, const struct provider_request *request,
         return;
     }
     run->asked = *request;
+    run->asked.run = run->id;
     if (!run_reserve(run)) return;
     run->model_calls++;
     if (run->state != RUN_ASKING) run_move(run, RUN_ASKING);
