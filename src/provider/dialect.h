@@ -35,6 +35,9 @@ struct dialect_settings {
     /* Carries the key as it is, in place of the dialect's own header (Azure: "api-key"); or
      * empty. */
     struct str key_header;
+    /* Of "openai": one message of as many users as follow each other, for chat templates of
+     * small models (Mistral, Gemma) that refuse two in a row. */
+    bool joins_users;
 };
 
 /* What a failed call says. The reasons are stable; the table is in dialect.c. */
@@ -54,6 +57,7 @@ struct reply_failure {
 #define PROVIDER_BROKEN "PROVIDER_BROKEN"         /* no stream, cut short, malformed */
 #define MODEL_CONTEXT "MODEL_CONTEXT"             /* the conversation is too long for it */
 #define MODEL_REFUSED "MODEL_REFUSED"             /* refusal, content filter, safety */
+#define MODEL_CANNOT_CARRY "MODEL_CANNOT_CARRY"   /* a message that its API has no form for */
 
 enum reply_outcome {
     REPLY_DONE,   /* it said that it is complete */
@@ -87,7 +91,9 @@ struct dialect {
     size_t header_count;
 
     /* Append the body.
-     * errors  ERR_INVALID_ARGUMENT what this API cannot be asked */
+     * errors  ERR_INVALID_ARGUMENT what this API cannot be asked; ERR_UNIMPLEMENTED a message
+     *         that it cannot carry, with its place: told as ERR_INVALID_ARGUMENT and
+     *         MODEL_CANNOT_CARRY */
     bool (*body)(const struct dialect_settings *settings,
                  const struct provider_request *request, struct buf *out, struct err *e);
 

@@ -426,6 +426,10 @@ static bool write_request(struct provider_call *call, const struct provider_requ
     options->dialect->url(&options->settings, request, &call->url);
     call->failure.reason = PROVIDER_REJECTED;
     if (!options->dialect->body(&options->settings, request, &call->body, &e)) {
+        if (e.code == ERR_UNIMPLEMENTED) {
+            e.code = ERR_INVALID_ARGUMENT;
+            call->failure.reason = MODEL_CANNOT_CARRY;
+        }
         call->failure.why = e;
         return false;
     }
