@@ -1,8 +1,7 @@
 #include "conversation/import.h"
 
 #include "base/mem.h"
-#include "provider/parts.h"
-#include "wire/base64.h"
+#include "conversation/image.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,85 +117,37 @@ static bool add_text(struct reading *reading, struct content *content, struct js
     return true;
 }
 
-static void open_image(struct content *content) {
+/* What could not be written of an image, at its place. */
+static bool added_image(struct reading *reading, struct content *content, bool written,
+                        const struct err *why) {
+    if (!written) return refuse(reading, "%s", why->text);
     content->images++;
-    json_open_object(&content->writer);
-    json_member_str(&content->writer, "type", STR("image"));
-}
-
-static void close_image(struct content *content, struct json detail) {
-    if (detail.kind == JSON_STRING) json_member_raw(&content->writer, "detail", detail.raw);
-    json_close(&content->writer);
-}
-
-static bool is_image_type(struct str type) {
-    if (!str_starts(type, STR("image/")) || type.len > 64 || type.len == 6) return false;
-    for (size_t i = 6; i < type.len; i++) {
-        char c = type.at[i];
-        bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                    (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.';
-        if (!fine) return false;
-    }
     return true;
-}
-
-static bool is_base64(struct str data) {
-    size_t len;
-    if (data.len == 0) return false;
-    char *room = mem_alloc(base64_decoded_len(data.len) + 1);
-    bool fine = base64_decode(data, BASE64_STANDARD, BASE64_PADDED, room, &len);
-    free(room);
-    return fine;
-}
-
-static bool add_bytes(struct reading *reading, struct content *content, struct str type,
-                      struct str data, struct json detail) {
-    if (!is_image_type(type))
-        return refuse(reading, "'" STR_FMT "' is no media type of an image",
-                      STR_ARG(str_head(type, SHOWN_BYTES)));
-    if (!is_base64(data)) return refuse(reading, "the image is not base64 (RFC 4648, padded)");
-    open_image(content);
-    json_member_str(&content->writer, "media_type", type);
-    json_member_str(&content->writer, "data", data);
-    close_image(content, detail);
-    return true;
-}
-
-/* data:image/png;base64,.... */
-static bool add_data_url(struct reading *reading, struct content *content, struct str url,
-                         struct json detail) {
-    struct str data, type = str_split(str_skip(url, STR("data:").len), ',', &data);
-    if (!str_ends(type, STR(";base64")))
-        return refuse(reading, "a data: URL must say ;base64 before its comma");
-    return add_bytes(reading, content, str_head(type, type.len - STR(";base64").len), data,
-                     detail);
 }
 
 static bool add_url(struct reading *reading, struct content *content, struct json value,
                     struct json detail) {
-    struct str url;
+    struct str url, closely = STR_EMPTY;
+    struct err why;
     if (value.kind != JSON_STRING)
         return refuse(reading, "the image has neither bytes nor a URL; give a string");
     if (!json_str(value, reading->arena, &url)) return too_large(reading);
-    if (str_starts(url, STR("data:"))) return add_data_url(reading, content, url, detail);
-    if (!str_starts(url, STR("https://")) && !str_starts(url, STR("http://")))
-        return refuse(reading,
-                      "the image's URL must be https:, http: or data:, not '" STR_FMT "'",
-                      STR_ARG(str_head(url, SHOWN_BYTES)));
-    open_image(content);
-    json_member_raw(&content->writer, "url", value.raw);
-    close_image(content, detail);
-    return true;
+    if (detail.kind == JSON_STRING && !json_str(detail, reading->arena, &closely))
+        return too_large(reading);
+    bool written = image_put_url(&content->writer, url, closely, &why);
+    return added_image(reading, content, written, &why);
 }
 
 static bool add_base64(struct reading *reading, struct content *content, struct json type,
                        struct json data) {
     struct str media_type, bytes;
+    struct err why;
     if (type.kind != JSON_STRING || data.kind != JSON_STRING)
         return refuse(reading, "the image needs its media type and its bytes, as strings");
     if (!json_str(type, reading->arena, &media_type) || !json_str(data, reading->arena, &bytes))
         return too_large(reading);
-    return add_bytes(reading, content, media_type, bytes, (struct json){0});
+    bool written = image_put_base64(&content->writer, media_type, bytes, STR_EMPTY, &why);
+    return added_image(reading, content, written, &why);
 }
 
 /* --- parts ---------------------------------------------------------------------------------
@@ -640,112 +591,4 @@ bool import_add_text(struct message *message, struct str text, struct arena *are
     }
     buf_done(&out);
     return fits;
-}
-
-/* --- what is kept --------------------------------------------------------------------------
- */
-
-static const struct str kept_roles[] = {
-    [MESSAGE_USER] = STR_INIT("user"),
-    [MESSAGE_AGENT] = STR_INIT("agent"),
-    [MESSAGE_TOOL_CALL] = STR_INIT("tool_call"),
-    [MESSAGE_TOOL_RESULT] = STR_INIT("tool_result"),
-    [MESSAGE_OPAQUE] = STR_INIT("opaque"),
-    [MESSAGE_SYSTEM] = STR_INIT("system"),
-};
-
-static void put_field(struct json_writer *writer, const char *key, struct str value) {
-    if (value.len) json_member_str(writer, key, value);
-}
-
-bool import_append(const struct message *messages, size_t count, struct buf *out) {
-    struct json_writer writer = json_writer(out);
-    json_open_array(&writer);
-    for (size_t i = 0; i < count; i++) {
-        const struct message *message = &messages[i];
-        json_open_object(&writer);
-        json_member_str(&writer, "role", kept_roles[message->role]);
-        put_field(&writer, "agent", message->agent);
-        put_field(&writer, "call_id", message->call_id);
-        put_field(&writer, "tool", message->tool);
-        put_field(&writer, "text", message->text);
-        if (message->parts.len) json_member_raw(&writer, "parts", message->parts);
-        if (message->error) json_member_bool(&writer, "error", true);
-        json_close(&writer);
-    }
-    json_close(&writer);
-    return buf_ok(out);
-}
-
-enum kept { KEPT_FINE, KEPT_WRONG, KEPT_FULL };
-
-static enum kept read_kept_text(struct json value, struct arena *arena, struct str *ret) {
-    if (value.kind == JSON_NONE) return KEPT_FINE;
-    if (value.kind != JSON_STRING) return KEPT_WRONG;
-    return json_str(value, arena, ret) ? KEPT_FINE : KEPT_FULL;
-}
-
-static bool read_kept_role(struct json value, enum message_role *ret) {
-    for (size_t i = 0; i < ARRAY_LEN(kept_roles); i++) {
-        if (!json_is(value, kept_roles[i])) continue;
-        *ret = (enum message_role)i;
-        return true;
-    }
-    return false;
-}
-
-static enum kept read_kept(struct json from, struct arena *arena, struct message *ret) {
-    enum { ROLE, AGENT, CALL_ID, TOOL, TEXT, PARTS, ERROR };
-    static const struct str keys[] = {
-        [ROLE] = STR_INIT("role"),       [AGENT] = STR_INIT("agent"),
-        [CALL_ID] = STR_INIT("call_id"), [TOOL] = STR_INIT("tool"),
-        [TEXT] = STR_INIT("text"),       [PARTS] = STR_INIT("parts"),
-        [ERROR] = STR_INIT("error"),
-    };
-    struct json found[ARRAY_LEN(keys)];
-    struct err ignored;
-    *ret = (struct message){.agent = STR_EMPTY,
-                            .text = STR_EMPTY,
-                            .call_id = STR_EMPTY,
-                            .tool = STR_EMPTY,
-                            .parts = STR_EMPTY};
-    json_find_each(from, keys, ARRAY_LEN(keys), found);
-    if (!read_kept_role(found[ROLE], &ret->role)) return KEPT_WRONG;
-    struct str *const texts[] = {&ret->agent, &ret->call_id, &ret->tool, &ret->text};
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        enum kept kept = read_kept_text(found[AGENT + i], arena, texts[i]);
-        if (kept != KEPT_FINE) return kept;
-    }
-    if (found[ERROR].kind != JSON_NONE && !json_bool(found[ERROR], &ret->error))
-        return KEPT_WRONG;
-    if (found[PARTS].kind == JSON_NONE) return KEPT_FINE;
-    if (!parts_check(found[PARTS], &ignored)) return KEPT_WRONG;
-    ret->parts = found[PARTS].raw;
-    return KEPT_FINE;
-}
-
-static bool kept_too_large(struct err *e) {
-    return err_set(e, ERR_RESOURCE_EXHAUSTED,
-                   "the kept messages are larger than a turn may hold");
-}
-
-bool import_decode(struct str bytes, struct arena *arena, struct import *ret, struct err *e) {
-    struct json list, item;
-    struct str text;
-    if (!arena_str(arena, bytes, &text)) return kept_too_large(e);
-    if (!json_read(text, &list, e) || list.kind != JSON_ARRAY)
-        return err_set(e, ERR_DATA_LOSS, "the kept messages are no list");
-    size_t count = json_count(list);
-    struct message *messages = arena_alloc(arena, (count + 1) * sizeof(struct message));
-    if (!messages) return kept_too_large(e);
-    struct json_reader reader = json_enter(list);
-    for (size_t i = 0; json_next_item(&reader, &item); i++) {
-        switch (read_kept(item, arena, &messages[i])) {
-        case KEPT_FINE: break;
-        case KEPT_WRONG: return err_set(e, ERR_DATA_LOSS, "kept message %zu is none", i);
-        case KEPT_FULL: return kept_too_large(e);
-        }
-    }
-    *ret = (struct import){messages, count};
-    return true;
 }

@@ -61,6 +61,8 @@ static const struct reason {
      STR_INIT("the conversation is too long for the model; begin a new one")},
     {STR_INIT(MODEL_REFUSED),         ERR_PERMISSION_DENIED,   true,
      STR_INIT("the model refused to answer this")},
+    {STR_INIT(MODEL_CANNOT_CARRY),    ERR_INVALID_ARGUMENT,    true,
+     STR_INIT("the model takes no such message")},
     /* clang-format on */
 };
 

@@ -36,6 +36,9 @@ struct dialect_settings {
      * empty. */
     struct str key_header;
     bool whole; /* the answer is asked for as one JSON object, not as a stream */
+    /* Of "openai": one message of as many users as follow each other, for chat templates of
+     * small models (Mistral, Gemma) that refuse two in a row. */
+    bool joins_users;
 };
 
 /* What a failed call says. The reasons are stable; the table is in dialect.c. */
@@ -55,6 +58,7 @@ struct reply_failure {
 #define PROVIDER_BROKEN "PROVIDER_BROKEN"         /* no stream, cut short, malformed */
 #define MODEL_CONTEXT "MODEL_CONTEXT"             /* the conversation is too long for it */
 #define MODEL_REFUSED "MODEL_REFUSED"             /* refusal, content filter, safety */
+#define MODEL_CANNOT_CARRY "MODEL_CANNOT_CARRY"   /* a message that its API has no form for */
 
 /* One sentence for the people whose question failed: nothing of the vendor's words, and no
  * advice that only an operator can follow. What they can do themselves stands behind a ';'. */
@@ -100,7 +104,9 @@ struct dialect {
     size_t header_count;
 
     /* Append the body.
-     * errors  ERR_INVALID_ARGUMENT what this API cannot be asked */
+     * errors  ERR_INVALID_ARGUMENT what this API cannot be asked; ERR_UNIMPLEMENTED a message
+     *         that it cannot carry, with its place: told as ERR_INVALID_ARGUMENT and
+     *         MODEL_CANNOT_CARRY */
     bool (*body)(const struct dialect_settings *settings,
                  const struct provider_request *request, struct buf *out, struct err *e);
 

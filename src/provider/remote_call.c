@@ -285,6 +285,10 @@ static bool write_request(struct provider_call *call) {
     options->dialect->url(&settings, call->request, &call->url);
     call->failure.reason = PROVIDER_REJECTED;
     if (!options->dialect->body(&settings, call->request, &call->body, &e)) {
+        if (e.code == ERR_UNIMPLEMENTED) {
+            e.code = ERR_INVALID_ARGUMENT;
+            call->failure.reason = MODEL_CANNOT_CARRY;
+        }
         call->failure.why = e;
         return false;
     }

@@ -311,6 +311,7 @@ static bool copy_messages(struct arena *arena, const struct provider_request *fr
     for (size_t i = 0; i < from->message_count; i++) {
         messages[i] = from->messages[i];
         if (!arena_str(arena, from->messages[i].text, &messages[i].text) ||
+            !arena_str(arena, from->messages[i].parts, &messages[i].parts) ||
             !arena_str(arena, from->messages[i].agent, &messages[i].agent))
             return false;
     }

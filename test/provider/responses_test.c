@@ -91,9 +91,13 @@ static void kept_bytes_that_are_no_items_are_passed_over(void **state) {
     static const struct str kept[] = {STR_INIT("[{"), STR_INIT("{}"), STR_INIT("[]")};
     for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
         struct message messages[] = {
-            {.role = MESSAGE_OPAQUE, .tool = STR("openai-responses"), .text = kept[i]},
-            {.role = MESSAGE_AGENT, .text = STR("hi")}};
-        struct provider_request request = {.messages = messages, .message_count = 2};
+            {.role = MESSAGE_OPAQUE,
+             .agent = STR("m"),
+             .tool = STR("openai-responses"),
+             .text = kept[i]},
+            {.role = MESSAGE_AGENT, .agent = STR("m"), .text = STR("hi")}};
+        struct provider_request request = {
+            .agent = STR("m"), .messages = messages, .message_count = 2};
         assert_body(&request, "{\"model\":\"gpt-4.1\",\"input\":[{\"type\":\"message\","
                               "\"role\":\"assistant\",\"content\":\"hi\"}]" END);
     }

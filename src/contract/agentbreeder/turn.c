@@ -5,6 +5,7 @@
 #include "contract/agentbreeder/key.h"
 #include "contract/agentbreeder/request.h"
 #include "conversation/seam.h"
+#include "provider/dialect.h"
 #include "run/directory.h"
 #include "run/keyed.h"
 #include "stream/follow.h"
@@ -43,6 +44,7 @@ struct turn {
 static void refuse_run(struct route_call *call, enum err_code code, struct str reason,
                        struct str message) {
     bool again = code == ERR_UNAVAILABLE;
+    bool asked_wrong = str_equal(reason, STR(MODEL_CANNOT_CARRY)); /* K31 */
     struct buf details;
     buf_init(&details, 4 * KIB);
     struct json_writer json = json_writer(&details);
@@ -51,8 +53,12 @@ static void refuse_run(struct route_call *call, enum err_code code, struct str r
     json_member_str(&json, "reason", reason);
     json_close(&json);
     if (again) route_field(call, STR("retry-after"), STR("5"));
-    route_fail(call, &(struct route_failure){again ? 503 : 500,
-                                             again ? STR("UNAVAILABLE") : STR("INTERNAL_ERROR"),
+    route_fail(call, &(struct route_failure){asked_wrong ? 422
+                                             : again     ? 503
+                                                         : 500,
+                                             asked_wrong ? STR("INVALID_INPUT")
+                                             : again     ? STR("UNAVAILABLE")
+                                                         : STR("INTERNAL_ERROR"),
                                              message, buf_str(&details)});
     buf_done(&details);
 }
@@ -333,6 +339,10 @@ static bool start(struct turn *turn, uint64_t key_mark, struct err *e) {
     struct run_request asked = {
         .name = {turn->desk->settings->workspace, request->user, request->session},
         .text = request->text,
+        .messages = request->messages,
+        .message_count = request->message_count,
+        .brought = turn->desk->settings->brought,
+        .schema = request->schema,
         .contract = STR("agentbreeder"),
         .policy = turn->desk->settings->busy,
         .key = turn->key,

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #define AGAIN_MS 1000 /* until a full queue is asked again */
-#define ARENA_EXTRA_BYTES (1 * MIB)
+#define ARENA_EXTRA_BYTES (64 * MIB) /* pictures that the request only names */
 
 /* --- ending ------------------------------------------------------------------------------- */
 

@@ -27,6 +27,8 @@ void work_release_slot(struct work *work) {
 /* Let go of everything that would still do something. */
 static void stop_work(struct work *work, struct str why) {
     timer_stop(&work->wait);
+    attach_cancel(work->attach);
+    work->attach = NULL;
     if (work->kind) work->kind->stop(work, why);
     work_release_slot(work);
 }
@@ -178,6 +180,35 @@ static void wait_for_slot(struct work *work) {
     }
 }
 
+/* --- pictures ----------------------------------------------------------------------------- */
+
+static void on_attached(const struct fault *fault, void *ctx) {
+    struct work *work = ctx;
+    work->attach = NULL;
+    if (fault) {
+        nimi_refuse(work->call, fault);
+    } else {
+        wait_for_slot(work);
+    }
+}
+
+/* Those that were uploaded are read before anything is promised. */
+static void gather(struct work *work) {
+    const struct attach_options options = {.loop = rpc_loop(work->call->rpc),
+                                           .store = work->engine->store,
+                                           .app = work->app,
+                                           .subject = work->uploader,
+                                           .prompt = &work->prompt,
+                                           .arena = work->arena,
+                                           .done = on_attached,
+                                           .ctx = work};
+    if (work->prompt.artifact_count) {
+        work->attach = attach_start(&options);
+    } else {
+        wait_for_slot(work);
+    }
+}
+
 /* --- what becomes of the call ------------------------------------------------------------- */
 
 static void on_drained(void *ctx) {
@@ -248,6 +279,7 @@ static bool prepare(struct work *work, const struct scenario *asked, struct faul
     work->subject = rpc_keep(rpc, subject);
     work->admission.model = rpc_keep(rpc, work->admission.model);
     work->projection.model = work->admission.model;
+    work->uploader = rpc_keep(rpc, head->subject_user_id);
     work->projection.route = work->admission.route;
     set_clocks(work, head);
     return work->kind->prepare(work, asked, fault);
@@ -266,7 +298,7 @@ static void begin(struct nimi_call *call, const struct scenario *asked, enum adm
     nimi_work(call, &events, work);
     if (admit_scenario(desk->settings, &call->envelope, asked, by, &work->admission, &fault) &&
         prepare(work, asked, &fault)) {
-        wait_for_slot(work);
+        gather(work);
     } else {
         nimi_refuse(call, &fault);
     }
