@@ -13,12 +13,16 @@ static void check(const struct prompt *prompt) {
     const struct provider_request *request = &prompt->request;
     assert(prompt->asked.len && request->turn_start < request->message_count);
     const struct message *last = &request->messages[request->turn_start];
-    assert(last->role == MESSAGE_USER && str_equal(last->text, prompt->asked));
+    assert(last->role == MESSAGE_USER && (last->parts.len || last->text.len));
+    assert(last->parts.len || str_equal(last->text, prompt->asked));
+    assert(request->messages[request->message_count - 1].role != MESSAGE_SYSTEM);
+    for (size_t i = 0; i < prompt->artifact_count; i++)
+        assert(prompt->artifacts[i].id.len && prompt->artifacts[i].message->parts.len);
     for (size_t i = 0; i < request->message_count; i++) {
         const struct message *message = &request->messages[i];
-        assert(message->text.len);
-        assert(message->role == MESSAGE_USER || message->role == MESSAGE_AGENT);
-        assert(i <= request->turn_start || message->role == MESSAGE_AGENT);
+        assert(message->text.len || message->parts.len);
+        assert(message->role == MESSAGE_USER || message->role == MESSAGE_AGENT || i);
+        assert(i <= request->turn_start || message->role != MESSAGE_USER);
     }
     assert(request->options == &prompt->options && request->tool_count == 0);
 }
@@ -30,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct prompt prompt;
     struct fault fault;
     struct err e;
-    if (pb_decode(&nimi_text_generate_scenario_spec_table, bytes, arena, &spec, &e)) {
+    if (pb_decode_view(&nimi_text_generate_scenario_spec_table, bytes, arena, &spec, &e)) {
         if (prompt_build(&spec, STR("m"), arena, &prompt, &fault)) {
             check(&prompt);
         } else {

@@ -26,6 +26,9 @@
 /* What happens to a turn whose session is busy asking its model. */
 enum config_busy { CONFIG_BUSY_QUEUE, CONFIG_BUSY_REJECT, CONFIG_BUSY_INTERRUPT };
 
+/* What a message list that a caller of the Runtime Contract brings is to its session (K31). */
+enum config_history { CONFIG_HISTORY_SESSION, CONFIG_HISTORY_CALLER, CONFIG_HISTORY_STRICT };
+
 /* What nobody's answer means to a tool call that waits for one. */
 enum config_expiry { CONFIG_EXPIRY_REFUSE, CONFIG_EXPIRY_APPROVE };
 
@@ -77,6 +80,7 @@ struct config {
     struct {
         struct str workspace; /* of callers of the Runtime Contract (K23) */
         struct leaving on_disconnect;
+        enum config_history history;
     } http;
     struct {
         bool allow_loopback;           /* plain http to a provider on this machine */

@@ -71,6 +71,15 @@ static enum session_policy policy_of(enum config_busy busy) {
     return policies[busy];
 }
 
+static enum brought_policy brought_of(enum config_history history) {
+    static const enum brought_policy policies[] = {
+        [CONFIG_HISTORY_SESSION] = BROUGHT_MERGE,
+        [CONFIG_HISTORY_CALLER] = BROUGHT_WHOLE,
+        [CONFIG_HISTORY_STRICT] = BROUGHT_STRICT,
+    };
+    return policies[history];
+}
+
 static void fill_converse(struct edition *edition) {
     const struct config *config = edition->config;
     edition->converse = (struct converse_settings){
@@ -126,6 +135,7 @@ static void fill_runtime(struct edition *edition) {
         .body_stretch_ms = limits->body_grace_ms,
         .body_stretch_bytes = limits->body_bytes_per_s * limits->body_grace_ms / 1000,
         .busy = policy_of(config->session.busy),
+        .brought = brought_of(config->http.history),
         .stall_ms = limits->write_stall_ms,
         .heartbeat_ms = limits->heartbeat_ms,
         .on_disconnect = config->http.on_disconnect,

@@ -13,6 +13,10 @@ static const char *const busy_policies[] = {[CONFIG_BUSY_QUEUE] = "queue",
                                             [CONFIG_BUSY_REJECT] = "reject",
                                             [CONFIG_BUSY_INTERRUPT] = "interrupt",
                                             NULL};
+static const char *const histories[] = {[CONFIG_HISTORY_SESSION] = "session",
+                                        [CONFIG_HISTORY_CALLER] = "caller",
+                                        [CONFIG_HISTORY_STRICT] = "strict",
+                                        NULL};
 static const char *const expiries[] = {
     [CONFIG_EXPIRY_REFUSE] = "refuse", [CONFIG_EXPIRY_APPROVE] = "approve", NULL};
 static const char *const log_levels[] = {[LOG_DEBUG] = "debug",
@@ -143,6 +147,10 @@ const struct setting settings[] = {
     {NULL, "http.on_disconnect", "http-on-disconnect", {"WEIR_HTTP_ON_DISCONNECT"}, SETTING_LEAVING,
      AT(http.on_disconnect), "cancel", NULL,
      "the same for callers of the Runtime Contract; a request may say it itself, in X-Weir-On-Disconnect", NULL, LIVE},
+    {NULL, "http.history", "http-history", {"WEIR_HTTP_HISTORY"}, SETTING_CHOICE, AT(http.history),
+     "session", NULL,
+     "a message list that a caller of the Runtime Contract brings: session adds what is new in it, caller takes it for the whole conversation, strict refuses one that tells of another past",
+     histories, LIVE},
     {NULL, "http.workspace", "http-workspace", {"WEIR_HTTP_WORKSPACE"}, SETTING_ID, AT(http.workspace),
      "default", NULL, "the workspace of callers of the Runtime Contract", NULL, LIVE},
 

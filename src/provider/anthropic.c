@@ -2,6 +2,7 @@
 #include "provider/anthropic_reply.h"
 
 #include "provider/body.h"
+#include "provider/parts.h"
 #include "provider/prompt.h"
 #include "wire/json.h"
 
@@ -79,12 +80,19 @@ static bool budget_of(struct str effort, int64_t *ret, struct err *e) {
                    STR_ARG(effort));
 }
 
+/* The turn that the reply is to begin with, or NULL. */
+static const struct prompt_turn *prefill_of(const struct prompt *prompt) {
+    const struct prompt_turn *last = prompt->turns + prompt->turn_count - 1;
+    return prompt->turn_count && last->prefill ? last : NULL;
+}
+
 /* With a budget, a round of tool calls that is not over must have begun with a thought: one
  * that was begun without, by another model perhaps, is finished without. What others said in
  * between, and what a person said to it, does not end the round. */
 static bool may_think(const struct prompt *prompt) {
     const struct prompt_turn *turns = prompt->turns, *first = NULL;
     size_t i = prompt->turn_count;
+    if (prefill_of(prompt)) return false;
     while (i > 0 && turns[i - 1].role == PROMPT_USER) i--;
     for (; i > 0 && (turns[i - 1].role == PROMPT_AGENT || turns[i - 1].foreign); i--) {
         if (turns[i - 1].role != PROMPT_AGENT) continue;
@@ -244,13 +252,57 @@ static void open_message(struct messages *messages, struct str side) {
     json_member_array(messages->w, "content");
 }
 
-static void write_user(struct messages *messages, struct str text, bool mark) {
+static void write_said(struct messages *messages, struct str text, bool mark) {
     open_message(messages, STR("user"));
     write_text(messages->w, is_blank(text) ? BLANK : text, mark);
 }
 
+static void write_picture(struct json_writer *w, const struct part *part, bool mark) {
+    json_open_object(w);
+    json_member_str(w, "type", STR("image"));
+    json_member_object(w, "source");
+    if (part->url.kind != JSON_NONE) {
+        json_member_str(w, "type", STR("url"));
+        json_member_raw(w, "url", part->url.raw);
+    } else {
+        json_member_str(w, "type", STR("base64"));
+        json_member_raw(w, "media_type", part->media_type.raw);
+        json_member_raw(w, "data", part->data.raw);
+    }
+    json_close(w);
+    write_mark(w, mark);
+    json_close(w);
+}
+
+/* A block for each part; a blank text is none. */
+static void write_parts(struct messages *messages, struct str parts, bool mark) {
+    struct json_reader reader = parts_enter(parts);
+    struct part part, next;
+    open_message(messages, STR("user"));
+    for (bool any = parts_next(&reader, &part); any; part = next) {
+        any = parts_next(&reader, &next);
+        bool last = mark && !any;
+        struct buf text;
+        buf_init(&text, part.text.raw.len + 1);
+        if (part.kind == PART_IMAGE) {
+            write_picture(messages->w, &part, last);
+        } else if (json_text(part.text, &text)) {
+            write_text(messages->w, is_blank(buf_str(&text)) ? BLANK : buf_str(&text), last);
+        }
+        buf_done(&text);
+    }
+}
+
+static void write_user(struct messages *messages, const struct prompt_turn *turn, bool mark) {
+    if (turn->parts.len) {
+        write_parts(messages, turn->parts, mark);
+    } else {
+        write_said(messages, turn->text, mark);
+    }
+}
+
 static void open_agent(struct messages *messages) {
-    if (messages->side.len == 0) write_user(messages, OPENING, false);
+    if (messages->side.len == 0) write_said(messages, OPENING, false);
     open_message(messages, STR("assistant"));
 }
 
@@ -290,23 +342,73 @@ static void write_messages(struct json_writer *w, const struct prompt *prompt) {
     for (size_t i = 0; i < prompt->turn_count; i++) {
         const struct prompt_turn *turn = &prompt->turns[i];
         bool last = i + 1 == prompt->turn_count;
-        if (turn->role == PROMPT_USER) {
-            write_user(&messages, turn->text, last);
-        } else {
-            write_agent(&messages, turn, last);
+        switch (turn->role) {
+        case PROMPT_USER: write_user(&messages, turn, last); break;
+        case PROMPT_AGENT: write_agent(&messages, turn, last); break;
+        case PROMPT_SYSTEM: break; /* check_system(): it stands among the instructions */
         }
     }
-    if (!str_equal(messages.side, STR("user"))) write_user(&messages, GO_ON, false);
+    bool ends = str_equal(messages.side, STR("user")) || prefill_of(prompt);
+    if (!ends) write_said(&messages, GO_ON, false);
     open_message(&messages, STR_EMPTY);
     json_close(w);
 }
 
+/* --- what it cannot carry ------------------------------------------------------------------
+ */
+
+static bool check_prefill(const struct provider_request *request, const struct prompt *prompt,
+                          struct str model, struct err *e) {
+    const struct prompt_turn *prefill = prefill_of(prompt);
+    if (!prefill || !adapts(model)) return true;
+    return prompt_refuse(request, prefill, NO_PART, e,
+                         STR_FMT " does not go on with an assistant's message; let the last "
+                                 "one be a user's",
+                         STR_ARG(str_head(model, 80)));
+}
+
+static bool is_picture(const struct part *part) {
+    static const struct str types[] = {STR_INIT("image/jpeg"), STR_INIT("image/png"),
+                                       STR_INIT("image/gif"), STR_INIT("image/webp")};
+    if (part->url.kind != JSON_NONE) return str_starts(part->url.raw, STR("\"https:"));
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        if (json_is(part->media_type, types[i])) return true;
+    }
+    return false;
+}
+
+static bool check_parts(const struct provider_request *request, const struct prompt *prompt,
+                        struct err *e) {
+    for (size_t i = 0; i < prompt->turn_count; i++) {
+        const struct prompt_turn *turn = &prompt->turns[i];
+        struct json_reader reader = parts_enter(turn->parts);
+        struct part part;
+        for (size_t k = 0; parts_next(&reader, &part); k++) {
+            if (part.kind == PART_TEXT || is_picture(&part)) continue;
+            return prompt_refuse(request, turn, k, e,
+                                 "Anthropic's models take pictures that are JPEG, PNG, GIF or "
+                                 "WebP, or at an https: URL");
+        }
+    }
+    return true;
+}
+
+static bool can_carry(const struct provider_request *request, const struct prompt *prompt,
+                      struct str model, struct err *e) {
+    return prompt_check_system(request, prompt, "Anthropic's", e) &&
+           check_prefill(request, prompt, model, e) && check_parts(request, prompt, e);
+}
+
 /* --- the rest of the request -------------------------------------------------------------- */
 
-static void write_system(struct json_writer *w, struct str system) {
-    if (is_blank(system)) return;
+/* What a caller put before the first message belongs to the instructions. */
+static void write_system(struct json_writer *w, struct str system,
+                         const struct prompt *prompt) {
+    size_t leading = prompt_leading_system(prompt);
+    if (is_blank(system) && !leading) return;
     json_member_array(w, "system");
-    write_text(w, system, true);
+    if (!is_blank(system)) write_text(w, system, !leading);
+    for (size_t i = 0; i < leading; i++) write_text(w, prompt->turns[i].text, i + 1 == leading);
     json_close(w);
 }
 
@@ -352,23 +454,26 @@ static bool write_output(struct json_writer *w, struct str effort, struct str sc
     return true;
 }
 
-static bool write_body(struct str model, const struct provider_request *request,
-                       const struct prompt *prompt, struct buf *out, struct err *e) {
+static bool write_body(const struct dialect_settings *settings,
+                       const struct provider_request *request, const struct prompt *prompt,
+                       struct buf *out, struct err *e) {
+    struct str model = body_model(settings, request);
     static const struct model_options none = MODEL_OPTIONS_NONE;
     const struct model_options *options = request->options ? request->options : &none;
     struct thinking thinking;
+    if (!can_carry(request, prompt, model, e)) return false;
     if (!decide_thinking(model, prompt, options, &thinking, e)) return false;
 
     struct json_writer w = json_writer(out);
     json_open_object(&w);
     json_member_str(&w, "model", model);
     json_member_i64(&w, "max_tokens", thinking.output_tokens);
-    json_member_bool(&w, "stream", true);
+    json_member_bool(&w, "stream", !settings->whole);
     write_sampling(&w, options, &thinking);
     write_thinking(&w, &thinking);
     if (!write_output(&w, thinking.effort, request->schema, e)) return false;
     if (!write_tools(&w, request, e)) return false;
-    write_system(&w, request->system);
+    write_system(&w, request->system, prompt);
     write_messages(&w, prompt);
     json_close(&w);
     return body_complete(out, e);
@@ -378,12 +483,11 @@ static bool anthropic_body(const struct dialect_settings *settings,
                            const struct provider_request *request, struct buf *out,
                            struct err *e) {
     struct prompt prompt;
-    struct str model = body_model(settings, request);
-    if (model.len == 0)
+    if (body_model(settings, request).len == 0)
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "no model is named; set one, 'claude-sonnet-4-5' for example");
     if (!prompt_init(&prompt, request, STR("anthropic"), e)) return false;
-    bool fine = write_body(model, request, &prompt, out, e);
+    bool fine = write_body(settings, request, &prompt, out, e);
     prompt_done(&prompt);
     return fine;
 }
@@ -413,6 +517,7 @@ const struct dialect anthropic_dialect = {
     .body = anthropic_body,
     .reply_new = anthropic_reply_new,
     .feed = anthropic_reply_feed,
+    .read = anthropic_reply_read,
     .end = anthropic_reply_end,
     .reply_free = anthropic_reply_free,
 };

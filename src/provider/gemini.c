@@ -2,6 +2,7 @@
 #include "provider/gemini_reply.h"
 
 #include "provider/body.h"
+#include "provider/parts.h"
 #include "provider/prompt.h"
 #include "wire/json.h"
 
@@ -153,13 +154,74 @@ static void open_content(struct contents *contents, enum content kind) {
     contents->open = kind;
 }
 
-static void write_user(struct contents *contents, struct str text) {
+static void write_said(struct contents *contents, struct str text) {
     open_content(contents, CONTENT_USER);
     write_text(contents->w, is_blank(text) ? BLANK : text);
 }
 
+/* What a file at a URL probably is: some of Google's endpoints want to be told. */
+static struct str type_of(struct str url) {
+    static const struct {
+        struct str ending, type;
+    } types[] = {
+        {STR_INIT(".png"), STR_INIT("image/png")},
+        {STR_INIT(".jpg"), STR_INIT("image/jpeg")},
+        {STR_INIT(".jpeg"), STR_INIT("image/jpeg")},
+        {STR_INIT(".webp"), STR_INIT("image/webp")},
+        {STR_INIT(".heic"), STR_INIT("image/heic")},
+        {STR_INIT(".heif"), STR_INIT("image/heif")},
+    };
+    struct str path = str_head(url, str_find_byte(url, '?'));
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        struct str ending = types[i].ending;
+        if (path.len < ending.len) continue;
+        if (str_equal_nocase(str_skip(path, path.len - ending.len), ending))
+            return types[i].type;
+    }
+    return STR_EMPTY;
+}
+
+static void write_picture(struct json_writer *w, const struct part *part) {
+    json_open_object(w);
+    if (part->url.kind != JSON_NONE) {
+        struct str url = str_head(str_skip(part->url.raw, 1), part->url.raw.len - 2);
+        struct str type = type_of(url);
+        json_member_object(w, "fileData");
+        if (type.len) json_member_str(w, "mimeType", type);
+        json_member_raw(w, "fileUri", part->url.raw);
+    } else {
+        json_member_object(w, "inlineData");
+        json_member_raw(w, "mimeType", part->media_type.raw);
+        json_member_raw(w, "data", part->data.raw);
+    }
+    json_close(w);
+    json_close(w);
+}
+
+static void write_user(struct contents *contents, const struct prompt_turn *turn) {
+    struct json_reader reader = parts_enter(turn->parts);
+    struct part part;
+    if (turn->parts.len == 0) {
+        write_said(contents, turn->text);
+        return;
+    }
+    open_content(contents, CONTENT_USER);
+    while (parts_next(&reader, &part)) {
+        if (part.kind == PART_IMAGE) {
+            write_picture(contents->w, &part);
+            continue;
+        }
+        json_open_object(contents->w);
+        if (json_is(part.text, STR("")))
+            json_member_str(contents->w, "text", BLANK);
+        else
+            json_member_raw(contents->w, "text", part.text.raw);
+        json_close(contents->w);
+    }
+}
+
 static void open_model(struct contents *contents) {
-    if (contents->open == CONTENT_NONE) write_user(contents, OPENING);
+    if (contents->open == CONTENT_NONE) write_said(contents, OPENING);
     open_content(contents, CONTENT_MODEL);
 }
 
@@ -206,26 +268,69 @@ static void write_contents(struct json_writer *w, const struct prompt *prompt, b
     json_member_array(w, "contents");
     for (size_t i = 0; i < prompt->turn_count; i++) {
         const struct prompt_turn *turn = &prompt->turns[i];
-        if (turn->role == PROMPT_USER) {
-            write_user(&contents, turn->text);
-        } else {
-            write_model(&contents, turn);
+        switch (turn->role) {
+        case PROMPT_USER: write_user(&contents, turn); break;
+        case PROMPT_AGENT: write_model(&contents, turn); break;
+        case PROMPT_SYSTEM: break; /* can_carry(): it stands among the instructions */
         }
     }
     bool ends = contents.open == CONTENT_USER || contents.open == CONTENT_RESULTS;
-    if (!ends) write_user(&contents, GO_ON);
+    if (!ends) write_said(&contents, GO_ON);
     close_content(&contents);
     json_close(w);
 }
 
+/* --- what it cannot carry ------------------------------------------------------------------
+ */
+
+static bool is_picture(const struct part *part) {
+    static const struct str types[] = {STR_INIT("image/png"), STR_INIT("image/jpeg"),
+                                       STR_INIT("image/webp"), STR_INIT("image/heic"),
+                                       STR_INIT("image/heif")};
+    if (part->url.kind != JSON_NONE) return true;
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        if (json_is(part->media_type, types[i])) return true;
+    }
+    return false;
+}
+
+static bool check_turn(const struct provider_request *request, const struct prompt_turn *turn,
+                       struct err *e) {
+    struct json_reader reader = parts_enter(turn->parts);
+    struct part part;
+    if (turn->prefill)
+        return prompt_refuse(
+            request, turn, NO_PART, e,
+            "Google's models do not go on with an assistant's message; let the "
+            "last one be a user's");
+    for (size_t k = 0; parts_next(&reader, &part); k++) {
+        if (part.kind == PART_TEXT || is_picture(&part)) continue;
+        return prompt_refuse(request, turn, k, e,
+                             "Google's models take pictures that are PNG, JPEG, WebP or HEIC");
+    }
+    return true;
+}
+
+static bool can_carry(const struct provider_request *request, const struct prompt *prompt,
+                      struct err *e) {
+    for (size_t i = 0; i < prompt->turn_count; i++) {
+        if (!check_turn(request, &prompt->turns[i], e)) return false;
+    }
+    return prompt_check_system(request, prompt, "Google's", e);
+}
+
 /* --- the rest of the request -------------------------------------------------------------- */
 
-/* An older model that has tools is told the schema in words. */
-static void write_system(struct json_writer *w, struct str system, struct str schema) {
-    if (is_blank(system) && schema.len == 0) return;
+/* What a caller put before the first message belongs to the instructions. An older model that
+ * has tools is told the schema in words. */
+static void write_system(struct json_writer *w, struct str system, const struct prompt *prompt,
+                         struct str schema) {
+    size_t leading = prompt_leading_system(prompt);
+    if (is_blank(system) && !leading && schema.len == 0) return;
     json_member_object(w, "systemInstruction");
     json_member_array(w, "parts");
     if (!is_blank(system)) write_text(w, system);
+    for (size_t i = 0; i < leading; i++) write_text(w, prompt->turns[i].text);
     if (schema.len) {
         struct buf told;
         buf_init(&told, schema.len + KIB);
@@ -318,7 +423,7 @@ static bool write_body(struct str model, const struct provider_request *request,
 
     struct json_writer w = json_writer(out);
     json_open_object(&w);
-    write_system(&w, request->system, in_words ? request->schema : STR_EMPTY);
+    write_system(&w, request->system, prompt, in_words ? request->schema : STR_EMPTY);
     if (!write_tools(&w, request, e)) return false;
     if (!write_config(&w, model, options, in_words ? STR_EMPTY : request->schema, e))
         return false;
@@ -336,7 +441,7 @@ static bool gemini_body(const struct dialect_settings *settings,
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "no model is named; set one, 'gemini-2.5-flash' for example");
     if (!prompt_init(&prompt, request, STR("gemini"), e)) return false;
-    bool fine = write_body(model, request, &prompt, out, e);
+    bool fine = can_carry(request, &prompt, e) && write_body(model, request, &prompt, out, e);
     prompt_done(&prompt);
     return fine;
 }
@@ -360,12 +465,14 @@ static void append_path(struct buf *out, struct str path) {
 static void gemini_url(const struct dialect_settings *settings,
                        const struct provider_request *request, struct buf *out) {
     struct str model = body_model(settings, request);
-    bool whole = str_find_byte(model, '/') < model.len; /* "models/x", "tunedModels/x" */
+    bool pathed = str_find_byte(model, '/') < model.len; /* "models/x", "tunedModels/x" */
     buf_append(out, settings->base_url);
-    buf_append(out, whole ? STR("/") : STR("/models/"));
+    buf_append(out, pathed ? STR("/") : STR("/models/"));
     append_path(out, model);
-    buf_append(out, STR(":streamGenerateContent?alt=sse"));
-    if (settings->query.len) buf_printf(out, "&" STR_FMT, STR_ARG(settings->query));
+    buf_append(out, settings->whole ? STR(":generateContent")
+                                    : STR(":streamGenerateContent?alt=sse"));
+    if (settings->query.len)
+        buf_printf(out, "%c" STR_FMT, settings->whole ? '?' : '&', STR_ARG(settings->query));
 }
 
 const struct dialect gemini_dialect = {
@@ -379,6 +486,7 @@ const struct dialect gemini_dialect = {
     .body = gemini_body,
     .reply_new = gemini_reply_new,
     .feed = gemini_reply_feed,
+    .read = gemini_reply_read,
     .end = gemini_reply_end,
     .reply_free = gemini_reply_free,
 };

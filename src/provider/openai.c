@@ -1,6 +1,7 @@
 #include "provider/openai.h"
 
 #include "provider/body.h"
+#include "provider/parts.h"
 #include "provider/prompt.h"
 
 /* --- messages -------------------------------------------------------------------------------
@@ -11,22 +12,64 @@ static void open_message(struct json_writer *w, const char *role) {
     json_member_str(w, "role", str_from(role));
 }
 
-/* Chat templates of small models (Mistral, Gemma) refuse two user messages in a row. Returns
- * how many turns went into this one. */
-static size_t put_user(struct json_writer *w, const struct prompt_turn *turns, size_t count) {
-    size_t joined = 0;
+static void put_part(struct json_writer *w, const struct part *part) {
+    json_open_object(w);
+    if (part->kind == PART_TEXT) {
+        json_member_str(w, "type", STR("text"));
+        json_member_raw(w, "text", part->text.raw);
+    } else {
+        json_member_str(w, "type", STR("image_url"));
+        json_member_object(w, "image_url");
+        parts_put_url(w, "url", part);
+        if (part->detail.kind != JSON_NONE) json_member_raw(w, "detail", part->detail.raw);
+        json_close(w);
+    }
+    json_close(w);
+}
+
+static void put_parts(struct json_writer *w, const struct prompt_turn *turn) {
+    struct json_reader reader = parts_enter(turn->parts);
+    struct part part;
+    while (parts_next(&reader, &part)) put_part(w, &part);
+    if (turn->parts.len) return;
+    json_open_object(w);
+    json_member_str(w, "type", STR("text"));
+    json_member_str(w, "text", turn->text);
+    json_close(w);
+}
+
+/* Texts as one text, or, with a picture among them, as one array of parts. */
+static void put_joined(struct json_writer *w, const struct prompt_turn *turns, size_t count) {
     struct buf text;
     buf_init(&text, w->out->max_bytes);
-    for (; joined < count && turns[joined].role == PROMPT_USER; joined++) {
-        if (joined) buf_append(&text, STR("\n\n"));
-        buf_append(&text, turns[joined].text);
+    for (size_t i = 0; i < count; i++) {
+        if (i) buf_append(&text, STR("\n\n"));
+        buf_append(&text, turns[i].text);
     }
     if (!buf_ok(&text)) w->out->full = true;
-    open_message(w, "user");
     json_member_str(w, "content", buf_str(&text));
-    json_close(w);
     buf_done(&text);
-    return joined;
+}
+
+static size_t users_in_a_row(const struct prompt_turn *turns, size_t count) {
+    size_t users = 0;
+    while (users < count && turns[users].role == PROMPT_USER) users++;
+    return users;
+}
+
+/* As many turns as there are, as one message. */
+static void put_user(struct json_writer *w, const struct prompt_turn *turns, size_t count) {
+    bool pictures = false;
+    for (size_t i = 0; i < count; i++) pictures = pictures || turns[i].parts.len;
+    open_message(w, "user");
+    if (pictures) {
+        json_member_array(w, "content");
+        for (size_t i = 0; i < count; i++) put_parts(w, &turns[i]);
+        json_close(w);
+    } else {
+        put_joined(w, turns, count);
+    }
+    json_close(w);
 }
 
 static void put_call(struct json_writer *w, const struct message *call) {
@@ -79,8 +122,44 @@ static void put_reply(struct json_writer *w, const struct prompt_turn *turn) {
     }
 }
 
-static bool put_messages(struct json_writer *w, const struct provider_request *request,
-                         struct err *e) {
+/* OpenAI's own models begin a new message where others go on with the last one. */
+static bool takes_prefill(const struct dialect_settings *settings) {
+    return !body_host_is(settings, "api.openai.com") &&
+           !body_host_is(settings, ".openai.azure.com");
+}
+
+static bool check_prefill(const struct dialect_settings *settings,
+                          const struct provider_request *request, const struct prompt *prompt,
+                          struct err *e) {
+    const struct prompt_turn *last = prompt->turns + prompt->turn_count - 1;
+    if (prompt->turn_count == 0 || !last->prefill || takes_prefill(settings)) return true;
+    return prompt_refuse(request, last, NO_PART, e,
+                         "OpenAI's models do not go on with an assistant's message; let the "
+                         "last one be a user's");
+}
+
+static void put_turns(struct json_writer *w, const struct dialect_settings *settings,
+                      const struct prompt *prompt) {
+    for (size_t i = 0, count; i < prompt->turn_count; i += count) {
+        const struct prompt_turn *turn = &prompt->turns[i];
+        count = 1;
+        switch (turn->role) {
+        case PROMPT_USER:
+            if (settings->joins_users) count = users_in_a_row(turn, prompt->turn_count - i);
+            put_user(w, turn, count);
+            break;
+        case PROMPT_AGENT: put_reply(w, turn); break;
+        case PROMPT_SYSTEM:
+            open_message(w, "system");
+            json_member_str(w, "content", turn->text);
+            json_close(w);
+            break;
+        }
+    }
+}
+
+static bool put_messages(struct json_writer *w, const struct dialect_settings *settings,
+                         const struct provider_request *request, struct err *e) {
     struct prompt prompt;
     if (!prompt_init(&prompt, request, STR("openai"), e)) return false;
     json_member_array(w, "messages");
@@ -89,18 +168,11 @@ static bool put_messages(struct json_writer *w, const struct provider_request *r
         json_member_str(w, "content", request->system);
         json_close(w);
     }
-    for (size_t i = 0; i < prompt.turn_count;) {
-        const struct prompt_turn *turn = &prompt.turns[i];
-        if (turn->role == PROMPT_USER) {
-            i += put_user(w, turn, prompt.turn_count - i);
-        } else {
-            put_reply(w, turn);
-            i++;
-        }
-    }
+    put_turns(w, settings, &prompt);
+    bool fine = check_prefill(settings, request, &prompt, e);
     json_close(w);
     prompt_done(&prompt);
-    return true;
+    return fine;
 }
 
 /* --- tools and options
@@ -161,19 +233,24 @@ static bool put_schema(struct json_writer *w, struct str schema, struct err *e) 
     return true;
 }
 
+static void put_stream(struct json_writer *w, const struct dialect_settings *settings) {
+    json_member_bool(w, "stream", !settings->whole);
+    if (settings->whole) return; /* usage stands in a whole answer by itself */
+    json_member_object(w, "stream_options");
+    json_member_bool(w, "include_usage", true);
+    json_close(w);
+}
+
 static bool write_body(const struct dialect_settings *settings,
                        const struct provider_request *request, struct buf *out, struct err *e) {
     struct json_writer w = json_writer(out);
     json_open_object(&w);
     json_member_str(&w, "model", body_model(settings, request));
-    if (!put_messages(&w, request, e)) return false;
+    if (!put_messages(&w, settings, request, e)) return false;
     if (!put_tools(&w, request, e)) return false;
     put_options(&w, settings, request->options);
     if (!put_schema(&w, request->schema, e)) return false;
-    json_member_bool(&w, "stream", true);
-    json_member_object(&w, "stream_options");
-    json_member_bool(&w, "include_usage", true);
-    json_close(&w);
+    put_stream(&w, settings);
     json_close(&w);
     return body_complete(out, e);
 }
@@ -195,6 +272,7 @@ const struct dialect openai_dialect = {
     .body = write_body,
     .reply_new = openai_reply_new,
     .feed = openai_reply_feed,
+    .read = openai_reply_read,
     .end = openai_reply_end,
     .reply_free = openai_reply_free,
 };

@@ -2,6 +2,8 @@
 
 #include "base/mem.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* A walk through the messages. */
@@ -19,7 +21,7 @@ struct reply_span {
 };
 
 static bool is_own(const struct provider_request *request, const struct message *message) {
-    return str_equal(message->agent, request->agent);
+    return message->agent.len == 0 || str_equal(message->agent, request->agent);
 }
 
 /* --- calls and their results -------------------------------------------------------------- */
@@ -74,6 +76,7 @@ static void add_reply(struct prompt *prompt, struct walk *walk) {
     walk->at = span.end;
 
     struct prompt_turn turn = {.role = PROMPT_AGENT,
+                               .index = span.from,
                                .text = span.text ? span.text->text : STR_EMPTY,
                                .opaque = STR_EMPTY,
                                .calls = prompt->calls + prompt->call_count};
@@ -126,8 +129,13 @@ static bool begins_reply(const struct walk *walk) {
     return can && is_own(walk->request, message);
 }
 
-static bool is_user(const struct walk *walk) {
-    return walk->request->messages[walk->at].role == MESSAGE_USER;
+static bool is(const struct walk *walk, enum message_role role) {
+    return walk->request->messages[walk->at].role == role;
+}
+
+/* Of somebody who is no agent. */
+static bool is_callers(const struct walk *walk) {
+    return is(walk, MESSAGE_USER) || is(walk, MESSAGE_SYSTEM);
 }
 
 static bool more(const struct walk *walk) {
@@ -137,11 +145,15 @@ static bool more(const struct walk *walk) {
 /* As many messages as follow each other become one turn. */
 static bool add_context(struct prompt *prompt, struct walk *walk, struct err *e) {
     struct buf told;
-    struct prompt_turn turn = {.role = PROMPT_USER, .foreign = true, .opaque = STR_EMPTY};
+    struct prompt_turn turn = {.role = PROMPT_USER,
+                               .foreign = true,
+                               .index = walk->at,
+                               .parts = STR_EMPTY,
+                               .opaque = STR_EMPTY};
     buf_init(&told, PROMPT_MAX_BYTES);
     buf_append(&told, STR("For context:"));
     size_t heading = told.len;
-    for (; more(walk) && !is_user(walk) && !begins_reply(walk); walk->at++)
+    for (; more(walk) && !is_callers(walk) && !begins_reply(walk); walk->at++)
         tell(walk, &walk->request->messages[walk->at], &told);
 
     bool any = told.len > heading;
@@ -158,10 +170,27 @@ static bool add_context(struct prompt *prompt, struct walk *walk, struct err *e)
 /* --- the whole ---------------------------------------------------------------------------- */
 
 static void add_user(struct prompt *prompt, struct walk *walk) {
-    struct str text = walk->request->messages[walk->at++].text;
-    if (text.len == 0) return;
-    prompt->turns[prompt->turn_count++] =
-        (struct prompt_turn){.role = PROMPT_USER, .text = text, .opaque = STR_EMPTY};
+    const struct message *message = &walk->request->messages[walk->at];
+    prompt->turns[prompt->turn_count++] = (struct prompt_turn){.role = PROMPT_USER,
+                                                               .index = walk->at++,
+                                                               .text = message->text,
+                                                               .parts = message->parts,
+                                                               .opaque = STR_EMPTY};
+}
+
+static void add_system(struct prompt *prompt, struct walk *walk) {
+    const struct message *message = &walk->request->messages[walk->at];
+    struct prompt_turn turn = {
+        .role = PROMPT_SYSTEM, .index = walk->at++, .text = message->text, .opaque = STR_EMPTY};
+    if (str_trim(turn.text).len) prompt->turns[prompt->turn_count++] = turn;
+}
+
+/* A caller's message of the assistant that nothing follows. */
+static void mark_prefill(struct prompt *prompt, const struct provider_request *request) {
+    if (request->message_count == 0) return;
+    const struct message *last = &request->messages[request->message_count - 1];
+    bool callers = last->role == MESSAGE_AGENT && last->agent.len == 0 && last->text.len;
+    if (callers) prompt->turns[prompt->turn_count - 1].prefill = true;
 }
 
 bool prompt_init(struct prompt *prompt, const struct provider_request *request,
@@ -173,8 +202,10 @@ bool prompt_init(struct prompt *prompt, const struct provider_request *request,
     };
     struct walk walk = {.request = request, .dialect = dialect};
     while (more(&walk)) {
-        if (is_user(&walk)) {
+        if (is(&walk, MESSAGE_USER)) {
             add_user(prompt, &walk);
+        } else if (is(&walk, MESSAGE_SYSTEM)) {
+            add_system(prompt, &walk);
         } else if (begins_reply(&walk)) {
             add_reply(prompt, &walk);
         } else if (!add_context(prompt, &walk, e)) {
@@ -182,6 +213,7 @@ bool prompt_init(struct prompt *prompt, const struct provider_request *request,
             return false;
         }
     }
+    mark_prefill(prompt, request);
     return true;
 }
 
@@ -190,4 +222,60 @@ void prompt_done(struct prompt *prompt) {
     free(prompt->calls);
     arena_free(prompt->arena);
     *prompt = (struct prompt){0};
+}
+
+/* --- for the dialects --------------------------------------------------------------------- */
+
+size_t prompt_leading_system(const struct prompt *prompt) {
+    size_t count = 0;
+    while (count < prompt->turn_count && prompt->turns[count].role == PROMPT_SYSTEM) count++;
+    return count;
+}
+
+static bool is_repeated(const struct prompt *prompt, const struct prompt_turn *turn) {
+    for (const struct prompt_turn *at = prompt->turns; at < turn; at++) {
+        if (at->role == PROMPT_SYSTEM && str_equal(at->text, turn->text)) return true;
+    }
+    return false;
+}
+
+/* A reply with its calls is one message of a caller, each result another. */
+static bool begins_message(const struct message *messages, size_t index) {
+    switch (messages[index].role) {
+    case MESSAGE_OPAQUE: return false;
+    case MESSAGE_TOOL_CALL: break;
+    default: return true;
+    }
+    if (index == 0) return true;
+    enum message_role before = messages[index - 1].role;
+    return before != MESSAGE_AGENT && before != MESSAGE_TOOL_CALL;
+}
+
+static size_t place_of(const struct provider_request *request, size_t index) {
+    size_t place = 0;
+    for (size_t i = 0; i < index; i++) place += begins_message(request->messages, i);
+    return place;
+}
+
+bool prompt_refuse(const struct provider_request *request, const struct prompt_turn *turn,
+                   size_t part, struct err *e, const char *format, ...) {
+    va_list values;
+    char why[ERR_TEXT_BYTES], item[32] = "";
+    va_start(values, format);
+    vsnprintf(why, sizeof(why), format, values);
+    va_end(values);
+    if (part != NO_PART) snprintf(item, sizeof(item), ".content[%zu]", part);
+    return err_set(e, ERR_UNIMPLEMENTED, "messages[%zu]%s: %s", place_of(request, turn->index),
+                   item, why);
+}
+
+bool prompt_check_system(const struct provider_request *request, const struct prompt *prompt,
+                         const char *whose, struct err *e) {
+    for (size_t i = prompt_leading_system(prompt); i < prompt->turn_count; i++) {
+        const struct prompt_turn *turn = &prompt->turns[i];
+        if (turn->role != PROMPT_SYSTEM || is_repeated(prompt, turn)) continue;
+        return prompt_refuse(request, turn, NO_PART, e,
+                             "%s models take system messages before all others only", whose);
+    }
+    return true;
 }

@@ -1,6 +1,7 @@
 #include "provider/responses.h"
 
 #include "provider/body.h"
+#include "provider/parts.h"
 #include "provider/prompt.h"
 
 /* --- input
@@ -11,6 +12,36 @@ static void put_message(struct json_writer *w, const char *role, struct str text
     json_member_str(w, "type", STR("message"));
     json_member_str(w, "role", str_from(role));
     json_member_str(w, "content", text);
+    json_close(w);
+}
+
+static void put_part(struct json_writer *w, const struct part *part) {
+    json_open_object(w);
+    if (part->kind == PART_TEXT) {
+        json_member_str(w, "type", STR("input_text"));
+        json_member_raw(w, "text", part->text.raw);
+    } else {
+        json_member_str(w, "type", STR("input_image"));
+        parts_put_url(w, "image_url", part);
+        json_member_raw(w, "detail",
+                        part->detail.kind == JSON_NONE ? STR("\"auto\"") : part->detail.raw);
+    }
+    json_close(w);
+}
+
+static void put_user(struct json_writer *w, const struct prompt_turn *turn) {
+    struct json_reader reader = parts_enter(turn->parts);
+    struct part part;
+    if (turn->parts.len == 0) {
+        put_message(w, "user", turn->text);
+        return;
+    }
+    json_open_object(w);
+    json_member_str(w, "type", STR("message"));
+    json_member_str(w, "role", STR("user"));
+    json_member_array(w, "content");
+    while (parts_next(&reader, &part)) put_part(w, &part);
+    json_close(w);
     json_close(w);
 }
 
@@ -55,17 +86,22 @@ static bool put_input(struct json_writer *w, const struct provider_request *requ
     if (!prompt_init(&prompt, request, STR("openai-responses"), e)) return false;
     if (request->system.len) json_member_str(w, "instructions", request->system);
     json_member_array(w, "input");
+    bool fine = true;
     for (size_t i = 0; i < prompt.turn_count; i++) {
         const struct prompt_turn *turn = &prompt.turns[i];
-        if (turn->role == PROMPT_USER) {
-            put_message(w, "user", turn->text);
-        } else {
-            put_reply(w, turn);
+        switch (turn->role) {
+        case PROMPT_USER: put_user(w, turn); break;
+        case PROMPT_AGENT: put_reply(w, turn); break;
+        case PROMPT_SYSTEM: put_message(w, "system", turn->text); break;
         }
+        fine = !turn->prefill ||
+               prompt_refuse(request, turn, NO_PART, e,
+                             "this API does not go on with an assistant's message; let the "
+                             "last one be a user's");
     }
     json_close(w);
     prompt_done(&prompt);
-    return true;
+    return fine;
 }
 
 /* --- tools and options
@@ -147,7 +183,7 @@ static bool write_body(const struct dialect_settings *settings,
     put_options(&w, request->options);
     if (!put_schema(&w, request->schema, e)) return false;
     json_member_bool(&w, "store", false);
-    json_member_bool(&w, "stream", true);
+    json_member_bool(&w, "stream", !settings->whole);
     json_close(&w);
     return body_complete(out, e);
 }
@@ -169,6 +205,7 @@ const struct dialect responses_dialect = {
     .body = write_body,
     .reply_new = responses_reply_new,
     .feed = responses_reply_feed,
+    .read = responses_reply_read,
     .end = responses_reply_end,
     .reply_free = responses_reply_free,
 };

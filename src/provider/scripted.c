@@ -2,6 +2,8 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "provider/parts.h"
+#include "wire/base64.h"
 #include "wire/consent.h"
 
 #include <assert.h>
@@ -42,6 +44,7 @@ struct provider_call {
     struct script_values values;
     struct str model;
     struct buf filled, args; /* text whose holes were filled */
+    struct buf input;        /* what the caller says, where it holds pictures */
 };
 
 static uint64_t now_us(const struct provider_call *call) {
@@ -92,6 +95,33 @@ static bool was_approved(const struct message *answer, const struct message *res
     return result && !result->error;
 }
 
+/* A script reads text: a picture is a line of its own in it, "[image/png, 67 bytes]" or
+ * "[https://...]". */
+static void tell_picture(const struct part *part, struct buf *out) {
+    if (out->len) buf_append(out, STR("\n\n"));
+    buf_append_byte(out, '[');
+    if (part->url.kind == JSON_STRING) {
+        json_text(part->url, out);
+    } else {
+        struct str data = str_head(str_skip(part->data.raw, 1), part->data.raw.len - 2);
+        while (str_ends(data, STR("="))) data.len--;
+        json_text(part->media_type, out);
+        buf_printf(out, ", %zu bytes", base64_decoded_len(data.len));
+    }
+    buf_append_byte(out, ']');
+}
+
+static struct str input_of(struct provider_call *call, const struct message *message) {
+    struct json_reader reader = parts_enter(message->parts);
+    struct part part;
+    if (message->parts.len == 0) return message->text;
+    buf_append(&call->input, message->text);
+    while (parts_next(&reader, &part)) {
+        if (part.kind == PART_IMAGE) tell_picture(&part, &call->input);
+    }
+    return buf_str(&call->input);
+}
+
 static void find_reply(struct provider_call *call) {
     const struct provider_request *request = call->request;
     const struct script *script = call->provider->script;
@@ -100,7 +130,7 @@ static void find_reply(struct provider_call *call) {
     assert(request->turn_start < request->message_count);
 
     call->values = (struct script_values){
-        .input = request->messages[request->turn_start].text,
+        .input = input_of(call, &request->messages[request->turn_start]),
         .result = result ? result->text : STR_EMPTY,
         .answer = answer ? answer->text : STR_EMPTY,
         .agent = request->agent,
@@ -122,6 +152,7 @@ static void call_free(struct provider_call *call) {
     task_cancel(&call->task);
     buf_done(&call->filled);
     buf_done(&call->args);
+    buf_done(&call->input);
     free(call);
 }
 
@@ -360,6 +391,7 @@ static struct provider_call *scripted_start(struct provider *provider, struct lo
     call->due_us = now_us(call);
     buf_init(&call->filled, RENDERED_MAX_BYTES);
     buf_init(&call->args, RENDERED_MAX_BYTES);
+    buf_init(&call->input, RENDERED_MAX_BYTES);
     task_init(&call->task, play, call);
     timer_init(&call->timer, loop, play, call);
     find_reply(call);

@@ -31,6 +31,7 @@ static const struct {
     [MESSAGE_TOOL_CALL] = {"tool_call", "args"},
     [MESSAGE_TOOL_RESULT] = {"tool_result", "result"},
     [MESSAGE_OPAQUE] = {"opaque", "bytes"},
+    [MESSAGE_SYSTEM] = {"system", "text"},
 };
 
 static void put_message(struct json_writer *writer, const struct message *message,
@@ -41,11 +42,12 @@ static void put_message(struct json_writer *writer, const struct message *messag
     if (message->call_id.len) json_member_u64(writer, "call", number_of(ids, message->call_id));
     if (message->tool.len) json_member_str(writer, "tool", message->tool);
     if (message->error) json_member_bool(writer, "error", true);
-    if (message->role == MESSAGE_USER || message->role == MESSAGE_AGENT) {
-        json_member_str(writer, roles[message->role].text, message->text);
+    if (strcmp(roles[message->role].text, "text") == 0) {
+        json_member_str(writer, "text", message->text);
     } else {
         tape_put(writer, roles[message->role].text, message->text);
     }
+    if (message->parts.len) tape_put(writer, "parts", message->parts);
     json_close(writer);
 }
 

@@ -311,6 +311,7 @@ static bool copy_messages(struct arena *arena, const struct provider_request *fr
     for (size_t i = 0; i < from->message_count; i++) {
         messages[i] = from->messages[i];
         if (!arena_str(arena, from->messages[i].text, &messages[i].text) ||
+            !arena_str(arena, from->messages[i].parts, &messages[i].parts) ||
             !arena_str(arena, from->messages[i].agent, &messages[i].agent))
             return false;
     }
@@ -398,6 +399,7 @@ static void begin(struct model_call *call, const struct model_call_options *opti
                                         .unix_ms = clock_unix_ms()}};
     append(call, &started);
     clocks_start(&call->clocks);
+    call->request.run = journal_run(call->journal);
     call->asked =
         provider_call_start(call->provider, call->host->loop, &call->request, &sink, call);
 }

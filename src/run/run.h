@@ -17,15 +17,12 @@
 #ifndef WEIR_RUN_RUN_H
 #define WEIR_RUN_RUN_H
 
+#include "conversation/conversation.h"
 #include "journal/journal.h"
 #include "run/engine.h"
 #include "run/leaving.h"
 
 struct run;
-
-/* Calls that the run answers itself. */
-#define TRANSFER_TOOL "transfer_to_agent"
-#define APPROVAL_TOOL "request_approval"
 
 enum run_state {
     RUN_QUEUED,
@@ -38,16 +35,26 @@ enum run_state {
     RUN_STATE_COUNT,
 };
 
+/* What a conversation that the caller brings is to the session. */
+enum brought_policy {
+    BROUGHT_MERGE,  /* only what is new in it counts; without a common part, all of it */
+    BROUGHT_WHOLE,  /* it is the whole conversation: the session's history is not shown */
+    BROUGHT_STRICT, /* only what is new in it counts; ERR_ABORTED where it leaves the history */
+};
+
 /* Copied; the caller keeps its own. */
 struct run_request {
     struct engine *engine; /* a reference is taken; NULL: the host's */
     struct session_name name;
-    struct str agent;    /* slug, or empty: the Manager */
-    struct str text;     /* what the caller says */
-    /* Where the caller brings a conversation, all that is new in it for this session, the last
-     * one being what `text` says; NULL: only `text`. */
+    struct str agent; /* slug, or empty: the Manager */
+    struct str text;  /* what the caller says */
+    /* Where the caller brings a conversation: all of it, the last one being what `text` says;
+     * NULL: only `text`. */
     const struct message *messages;
     size_t message_count;
+    enum brought_policy brought;
+    struct str schema;   /* JSON Schema that the final answer must follow, in place of the
+                            agent's own; or empty */
     struct str system;   /* overrides the agent's instructions for this turn, not stored */
     struct str contract; /* which wire it came in by */
     enum session_policy policy;

@@ -98,6 +98,7 @@ static void nothing_said_means_the_defaults(void **state) {
     assert_true(config->converse.reflection);
     assert_false(config->converse.lenient);
     assert_true(is(config->http.workspace, "default"));
+    assert_int_equal(config->http.history, CONFIG_HISTORY_SESSION);
     assert_int_equal(config->session.busy, CONFIG_BUSY_QUEUE);
     assert_int_equal(config->log.level, LOG_INFO);
     assert_int_equal(config->warning_count, 0);
@@ -311,6 +312,7 @@ static void a_mistake_in_the_file_is_named_at_its_place(void **state) {
         {"http: {on_disconnect: detach-for=30}",
          ":1:23: http.on_disconnect: 'detach-for=30' has no time such as 30s; say cancel, "
          "detach"},
+        {"http: {history: stric}", ":1:17: http.history: 'stric'; did you mean 'strict'?"},
         {"http: {workspace: 'a:b'}", ":1:19: http.workspace: 'a:b' is no id"},
         {"data: \"a\\nb\"", ":1:7: data: it holds a control character"},
         {"[a]", ":1:1: expected settings"},

@@ -23,7 +23,10 @@
 static void write_turns(const struct prompt *prompt, struct buf *out) {
     for (size_t i = 0; i < prompt->turn_count; i++) {
         const struct prompt_turn *turn = &prompt->turns[i];
-        buf_printf(out, "%c", turn->role == PROMPT_AGENT ? 'A' : turn->foreign ? 'F' : 'U');
+        static const char letters[] = {
+            [PROMPT_USER] = 'U', [PROMPT_AGENT] = 'A', [PROMPT_SYSTEM] = 'S'};
+        buf_printf(out, "%c%s", turn->foreign ? 'F' : letters[turn->role],
+                   turn->prefill ? "..." : "");
         if (turn->opaque.len) buf_printf(out, "{" STR_FMT "}", STR_ARG(turn->opaque));
         if (turn->text.len) buf_printf(out, " " STR_FMT, STR_ARG(turn->text));
         for (size_t c = 0; c < turn->call_count; c++) {
@@ -83,7 +86,7 @@ static void an_id_that_comes_again_means_the_nearest_call(void **state) {
     (void)state;
     ASSERT_PROMPT("A (a{}=1)|A (a{}=2)|", M_CALL("manager", "x", "a", "{}"), M_RESULT("x", "1"),
                   M_CALL("manager", "x", "a", "{}"), M_RESULT("x", "2"));
-    ASSERT_PROMPT("A (a{}=2)|", M_CALL("manager", "x", "a", "{}"), M_USER(""),
+    ASSERT_PROMPT("U|A (a{}=2)|", M_CALL("manager", "x", "a", "{}"), M_USER(""),
                   M_CALL("manager", "x", "a", "{}"), M_RESULT("x", "2"));
     ASSERT_PROMPT("A (a{}=1) (b{}=2)|", M_CALL("manager", "x", "a", "{}"),
                   M_CALL("manager", "x", "b", "{}"), M_RESULT("x", "1"), M_RESULT("x", "2"));
@@ -155,6 +158,56 @@ static void an_opaque_message_counts_only_when_its_reply_is_whole(void **state) 
                   M_SAID("wally", "hi"));
 }
 
+static void who_says_nothing_has_a_turn_and_turns_of_users_stay_apart(void **state) {
+    (void)state;
+    ASSERT_PROMPT("U|U a|U b|", M_USER(""), M_USER("a"), M_USER("b"));
+}
+
+static void what_a_caller_says_of_the_assistant_is_of_who_is_asked(void **state) {
+    (void)state;
+    ASSERT_PROMPT("U a|A b (f{}={})|U c|A... d|", M_USER("a"), M_SAID("", "b"),
+                  M_CALL("", "1", "f", "{}"), M_RESULT("1", "{}"), M_USER("c"),
+                  M_SAID("", "d"));
+    ASSERT_PROMPT("U a|A b|", M_USER("a"), M_SAID("manager", "b"));
+}
+
+#define M_SYSTEM(said)                                                                         \
+    { .role = MESSAGE_SYSTEM, .text = STR_INIT(said) }
+
+static void system_messages_are_turns_in_their_place(void **state) {
+    (void)state;
+    ASSERT_PROMPT("S s|U a|S t|F For context:\n[wally] said: b|S u|U c|", M_SYSTEM("s"),
+                  M_USER("a"), M_SYSTEM("t"), M_SAID("wally", "b"), M_SYSTEM("u"),
+                  M_SYSTEM(" "), M_USER("c"));
+}
+
+/* As a caller counts: a reply with its calls is one message. */
+static void a_refusal_names_the_place(void **state) {
+    (void)state;
+    const struct message messages[] = {M_USER("a"),
+                                       M_OPAQUE("", "openai", "x"),
+                                       M_SAID("", "b"),
+                                       M_CALL("", "1", "f", "{}"),
+                                       M_CALL("", "2", "f", "{}"),
+                                       M_RESULT("1", "{}"),
+                                       M_RESULT("2", "{}"),
+                                       M_CALL("", "3", "f", "{}"),
+                                       M_RESULT("3", "{}"),
+                                       M_USER("c")};
+    struct provider_request request = {
+        .agent = STR("manager"), .messages = messages, .message_count = ARRAY_LEN(messages)};
+    struct prompt prompt;
+    struct err e;
+    assert_true(prompt_init(&prompt, &request, STR("openai"), &e));
+    const struct prompt_turn *last = &prompt.turns[prompt.turn_count - 1];
+    assert_false(prompt_refuse(&request, last, 2, &e, "no %s", "cats"));
+    assert_int_equal(e.code, ERR_UNIMPLEMENTED);
+    assert_str(err_text(&e), "messages[6].content[2]: no cats");
+    assert_false(prompt_refuse(&request, &prompt.turns[1], NO_PART, &e, "no"));
+    assert_str(err_text(&e), "messages[1]: no");
+    prompt_done(&prompt);
+}
+
 static void more_words_of_others_than_the_limit_are_refused(void **state) {
     (void)state;
     char *text = calloc(1, PROMPT_MAX_BYTES / 2);
@@ -185,6 +238,10 @@ int main(void) {
         cmocka_unit_test(an_opaque_message_of_this_dialect_stands_for_its_reply),
         cmocka_unit_test(an_opaque_message_of_another_dialect_is_passed_over),
         cmocka_unit_test(an_opaque_message_counts_only_when_its_reply_is_whole),
+        cmocka_unit_test(who_says_nothing_has_a_turn_and_turns_of_users_stay_apart),
+        cmocka_unit_test(what_a_caller_says_of_the_assistant_is_of_who_is_asked),
+        cmocka_unit_test(system_messages_are_turns_in_their_place),
+        cmocka_unit_test(a_refusal_names_the_place),
         cmocka_unit_test(more_words_of_others_than_the_limit_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

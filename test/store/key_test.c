@@ -126,8 +126,9 @@ static void a_store_of_the_version_before_gets_the_table(void **state) {
     struct fixture *f = *state;
     begin(f, 7, "u", "", 1000, "");
     fixture_close(f);
-    fixture_sql(f, "DROP TABLE keyed; DROP TABLE upload; DROP TABLE upload_piece;"
-                   "UPDATE meta SET value = 6 WHERE name = 'schema'");
+    fixture_sql(f, FIXTURE_BACK_TO_8
+                "DROP TABLE keyed; DROP TABLE upload; DROP TABLE upload_piece;"
+                "UPDATE meta SET value = 6 WHERE name = 'schema'");
     fixture_open(f);
     assert_means(f, "w", "u", "k", 0, 0, "");
     begin(f, 8, "u", "k", 2000, "p8");

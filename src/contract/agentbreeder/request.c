@@ -1,6 +1,8 @@
 #include "contract/agentbreeder/request.h"
 
 #include "base/mem.h"
+#include "conversation/import.h"
+#include "wire/schema.h"
 
 #include <assert.h>
 #include <nettle/sha2.h>
@@ -79,36 +81,21 @@ static bool take_session(struct json body, struct str header, struct arena *aren
 
 /* --- input -------------------------------------------------------------------------------- */
 
-/* The text of one message: a string, or the first text part of an array of parts. */
-static struct json content_of(struct json message) {
-    struct json content = json_find(message, STR("content"));
-    if (content.kind != JSON_ARRAY) return content;
-    struct json_reader reader = json_enter(content);
-    struct json part;
-    while (json_next_item(&reader, &part)) {
-        struct json text = json_find(part, STR("text"));
-        if (text.kind == JSON_STRING) return text;
-    }
-    return content;
+/* What a text handler looks for in an object, in this order. */
+static const struct str words_keys[] = {STR_INIT("message"), STR_INIT("input"),
+                                        STR_INIT("query"),   STR_INIT("question"),
+                                        STR_INIT("prompt"),  STR_INIT("text")};
+
+static bool is_said(struct json value) {
+    return value.kind == JSON_STRING && !json_is(value, STR(""));
 }
 
-static struct json last_message(struct json messages) {
-    size_t count = json_count(messages);
-    return count ? content_of(json_at(messages, count - 1)) : (struct json){0};
-}
-
-/* The words in an input that is no string: a text handler's customary keys, or the last
- * message of a conversation; JSON_NONE when it holds neither. */
-static struct json words_of(struct json input) {
-    static const char *const keys[] = {"message",  "input",  "query",
-                                       "question", "prompt", "text"};
-    if (input.kind == JSON_ARRAY) return last_message(input);
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        struct json value = json_find(input, str_from(keys[i]));
-        if (value.kind == JSON_STRING && !json_is(value, STR(""))) return value;
+/* The key under which an object has its words, or NULL. */
+static const struct str *words_key(struct json input) {
+    for (size_t i = 0; i < ARRAY_LEN(words_keys); i++) {
+        if (is_said(json_find(input, words_keys[i]))) return &words_keys[i];
     }
-    struct json messages = json_find(input, STR("messages"));
-    return messages.kind == JSON_ARRAY ? last_message(messages) : (struct json){0};
+    return NULL;
 }
 
 static bool compact(struct json value, struct arena *arena, struct str *ret) {
@@ -119,11 +106,94 @@ static bool compact(struct json value, struct arena *arena, struct str *ret) {
     return fits;
 }
 
-static bool take_text(struct json input, struct arena *arena, struct str *ret) {
-    struct json words = input.kind == JSON_STRING ? input : words_of(input);
-    bool empty = input.kind != JSON_STRING && json_is(words, STR(""));
-    if (words.kind == JSON_STRING && !empty) return json_str(words, arena, ret);
-    return compact(input, arena, ret);
+/* An array whose items are messages, and not any other JSON. */
+static bool is_list(struct json array) {
+    struct json first = json_at(array, 0);
+    return json_find(first, STR("role")).kind != JSON_NONE ||
+           json_find(first, STR("content")).kind != JSON_NONE;
+}
+
+/* The list of messages that an input is or has, or JSON_NONE. */
+static struct json list_of(struct json input) {
+    if (input.kind == JSON_ARRAY && is_list(input)) return input;
+    struct json list = json_find(input, STR("messages"));
+    return list.kind == JSON_ARRAY ? list : (struct json){0};
+}
+
+/* A member that says nothing under a name for words is not worth telling. */
+static bool is_beside(struct json key, struct json value, struct str taken) {
+    if (json_is(key, taken)) return false;
+    for (size_t i = 0; i < ARRAY_LEN(words_keys); i++) {
+        if (json_is(key, words_keys[i]) && json_is(value, STR(""))) return false;
+    }
+    return true;
+}
+
+/* Append what stands beside the member `taken` as one object; nothing where nothing does. */
+static bool append_beside(struct json input, struct str taken, struct buf *out) {
+    struct json_reader reader = json_enter(input);
+    struct json key, value;
+    bool any = false;
+    while (json_next_member(&reader, &key, &value)) {
+        if (!is_beside(key, value, taken)) continue;
+        buf_append(out, any ? STR(",") : STR("{"));
+        buf_append(out, key.raw);
+        buf_append(out, STR(":"));
+        json_compact(value.raw, out);
+        any = true;
+    }
+    return !any || buf_append(out, STR("}"));
+}
+
+/* Let the model have what stands beside the words, as a block behind them. */
+static bool add_beside(struct json input, struct str taken, struct message *message,
+                       struct arena *arena) {
+    struct buf block;
+    if (input.kind != JSON_OBJECT) return true;
+    buf_init(&block, 2 * input.raw.len + 2);
+    bool fits = append_beside(input, taken, &block) &&
+                (block.len == 0 || import_add_text(message, buf_str(&block), arena));
+    buf_done(&block);
+    return fits;
+}
+
+static struct message *last_of_user(const struct import *import) {
+    size_t i = import->count - 1;
+    while (i > 0 && import->messages[i].role != MESSAGE_USER) i--;
+    return &import->messages[i];
+}
+
+static bool take_list(struct json list, struct json input, struct arena *arena,
+                      struct runtime_request *ret, struct err *e) {
+    struct import import;
+    if (!import_read(list, arena, &import, e)) return false;
+    struct message *asked = last_of_user(&import);
+    if (!add_beside(input, STR("messages"), asked, arena)) return too_large(e);
+    ret->messages = import.messages;
+    ret->message_count = import.count;
+    ret->text = asked->text;
+    return true;
+}
+
+static bool take_words(struct json input, struct arena *arena, struct str *ret) {
+    const struct str *key = input.kind == JSON_OBJECT ? words_key(input) : NULL;
+    struct message message = {.parts = STR_EMPTY};
+    if (input.kind == JSON_STRING) return json_str(input, arena, ret);
+    if (!key) return compact(input, arena, ret);
+    if (!json_str(json_find(input, *key), arena, &message.text) ||
+        !add_beside(input, *key, &message, arena))
+        return false;
+    *ret = message.text;
+    return true;
+}
+
+/* `body` as the input is {"messages":[...]} with the other fields of a request beside it. */
+static bool take_input(struct json body, struct json input, struct arena *arena,
+                       struct runtime_request *ret, struct err *e) {
+    struct json list = list_of(input);
+    bool is_body = input.raw.at == body.raw.at;
+    if (list.kind == JSON_ARRAY) return take_list(list, is_body ? list : input, arena, ret, e);
+    return take_words(input, arena, &ret->text) || too_large(e);
 }
 
 /* `input`, or one of the names that callers outside the contract give it. */
@@ -211,8 +281,26 @@ static bool check_input(struct json input, struct err *e) {
                        "input must be a string, an object or an array, not %s",
                        json_kind_name(input.kind));
     }
-    if (!json_is(input, STR(""))) return true;
-    return err_set(e, ERR_INVALID_ARGUMENT, "input must not be empty");
+    return true;
+}
+
+static bool take_schema(struct json body, struct runtime_request *ret, struct err *e) {
+    static const char *const path[3] = {"config", "output_schema"};
+    struct json value = find_path(body, path);
+    struct schema *schema;
+    ret->schema = STR_EMPTY;
+    if (is_absent(value)) return true;
+    if (value.kind != JSON_OBJECT)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "config.output_schema must be an object, not %s",
+                       json_kind_name(value.kind));
+    if (!schema_read(value.raw, &schema, e)) {
+        e->code = ERR_INVALID_ARGUMENT;
+        return err_add(e, "config.output_schema");
+    }
+    schema_free(schema);
+    ret->schema = value.raw;
+    return true;
 }
 
 bool runtime_request_parse(struct str text, struct str header_session, struct arena *arena,
@@ -223,12 +311,10 @@ bool runtime_request_parse(struct str text, struct str header_session, struct ar
     struct json input = input_of(body);
     if (!check_input(input, e) || !check_types(body, e)) return false;
     if (!take_session(body, header_session, arena, ret, e)) return false;
+    if (!take_input(body, input, arena, ret, e) || !take_schema(body, ret, e)) return false;
     ret->wants_text = input.kind == JSON_STRING;
-    if (take_text(input, arena, &ret->text) && take_user(body, arena, ret) &&
-        take_print(body, input, arena, ret)) {
-        return true;
-    }
-    return too_large(e);
+    bool fits = take_user(body, arena, ret) && take_print(body, input, arena, ret);
+    return fits || too_large(e);
 }
 
 /* --- /resume ------------------------------------------------------------------------------ */

@@ -3,17 +3,21 @@
  *
  * Memory   views into the body, or in the arena that parsing was given.
  * Threads  none.
- * Source   contracts/agentbreeder.md 1.2, 1.7; checks.md K7, K23 and row P9.
+ * Source   contracts/agentbreeder.md 1.2, 1.7; checks.md K7, K23, K31 and row P9.
  */
 #ifndef WEIR_CONTRACT_AGENTBREEDER_REQUEST_H
 #define WEIR_CONTRACT_AGENTBREEDER_REQUEST_H
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "provider/provider.h"
 #include "wire/json.h"
 
 struct runtime_request {
-    struct str text;     /* what the turn is about */
+    struct str text; /* what the turn is about: of a list, its last message of a user */
+    const struct message *messages; /* where the input is a list of them; else NULL */
+    size_t message_count;
+    struct str schema;   /* config.output_schema, or empty */
     bool wants_text;     /* input was a string: so must the output be */
     struct str session;  /* the caller's, or a new UUID */
     bool names_session;  /* the caller's */
@@ -24,7 +28,8 @@ struct runtime_request {
 
 /* `header_session` is X-Session-Id, at == NULL when absent.
  * errors  ERR_MALFORMED no JSON, or no input (400); ERR_INVALID_ARGUMENT a field of the wrong
- *         type (422); ERR_RESOURCE_EXHAUSTED the arena's limit */
+ *         type, or a message that cannot be taken, with its place (422); ERR_RESOURCE_EXHAUSTED
+ *         the arena's limit */
 MUST_CHECK bool runtime_request_parse(struct str body, struct str header_session,
                                       struct arena *arena, struct runtime_request *ret,
                                       struct err *e);

@@ -25,6 +25,7 @@ struct runtime_settings {
     uint64_t body_stretch_ms; /* see struct route_table */
     size_t body_stretch_bytes;
     enum session_policy busy;        /* a second turn of a session */
+    enum brought_policy brought;     /* a message list of a caller */
     uint64_t stall_ms, heartbeat_ms; /* of /stream */
     struct leaving on_disconnect;    /* for a request that says nothing about it */
     uint64_t keys_kept_ms;           /* how long an idempotency key stands for its run */

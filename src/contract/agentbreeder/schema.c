@@ -25,9 +25,9 @@ static const struct field_schema fields[] = {
     {"Health", "version",    REQUIRED, "string", "the agent's own"},
     {"Health", "framework",  OPTIONAL, "string", NULL},
 
-    {"InvokeRequest", "input",      REQUIRED, "string+|object|array", "what the turn is about"},
+    {"InvokeRequest", "input",      REQUIRED, "string|object|array", "what the turn is about: a text, {\"messages\":[...]} or the list alone in OpenAI's or LangChain's form, or any other JSON"},
     {"InvokeRequest", "session_id", OPTIONAL, "string|null", "the conversation; a new one when it is missing"},
-    {"InvokeRequest", "config",     OPTIONAL, "object|null", "config.configurable.user_id names the user"},
+    {"InvokeRequest", "config",     OPTIONAL, "object|null", "config.configurable.user_id names the user; config.output_schema is a JSON Schema that the answer follows"},
     {"InvokeRequest", "metadata",   OPTIONAL, "object|null", "the caller's own"},
 
     {"ResumeRequest", "thread_id",   REQUIRED, "string", "the session of the turn that waits"},

@@ -4,6 +4,8 @@
 #include "contract/agentbreeder/frames.h"
 #include "contract/agentbreeder/key.h"
 #include "contract/agentbreeder/request.h"
+#include "conversation/seam.h"
+#include "provider/dialect.h"
 #include "run/directory.h"
 #include "run/keyed.h"
 #include "stream/follow.h"
@@ -26,11 +28,12 @@ struct turn {
     uint64_t resumed; /* that run's id */
     struct leaving leaving;
     /* With an idempotency key. */
-    struct str key;      /* a view, until the turn is established; then only its length */
+    struct str key;      /* in the arena, until the turn is established; then only its length */
     struct arena *arena; /* of the request, as long */
     struct runtime_request request;
     struct keyed *keyed;   /* while it is looked up */
     struct follow *follow; /* of a run that an earlier request started */
+    struct seam seam;      /* of the text on /stream */
     bool gone;             /* the peer left: nothing more is sent */
     struct outcome outcome;
 };
@@ -41,6 +44,7 @@ struct turn {
 static void refuse_run(struct route_call *call, enum err_code code, struct str reason,
                        struct str message) {
     bool again = code == ERR_UNAVAILABLE;
+    bool asked_wrong = str_equal(reason, STR(MODEL_CANNOT_CARRY)); /* K31 */
     struct buf details;
     buf_init(&details, 4 * KIB);
     struct json_writer json = json_writer(&details);
@@ -49,8 +53,12 @@ static void refuse_run(struct route_call *call, enum err_code code, struct str r
     json_member_str(&json, "reason", reason);
     json_close(&json);
     if (again) route_field(call, STR("retry-after"), STR("5"));
-    route_fail(call, &(struct route_failure){again ? 503 : 500,
-                                             again ? STR("UNAVAILABLE") : STR("INTERNAL_ERROR"),
+    route_fail(call, &(struct route_failure){asked_wrong ? 422
+                                             : again     ? 503
+                                                         : 500,
+                                             asked_wrong ? STR("INVALID_INPUT")
+                                             : again     ? STR("UNAVAILABLE")
+                                                         : STR("INTERNAL_ERROR"),
                                              message, buf_str(&details)});
     buf_done(&details);
 }
@@ -212,6 +220,8 @@ static void stream_project(const struct event *event, enum close_frame frame, vo
     struct route_call *call = turn->call;
     (void)frame;
     outcome_note(&turn->outcome, event);
+    if (seam_before(&turn->seam, event, SEAM_OF_STREAM))
+        frame_object(call, STR_EMPTY, "delta", STR(SEAM_TEXT));
     switch (event->kind) {
     case EVENT_TEXT: frame_object(call, STR_EMPTY, "delta", event->text.text); break;
     case EVENT_TOOL_CALL: frame_tool_call(call, event); break;
@@ -275,7 +285,7 @@ static const struct stream_wire stream_wire = {
 
 /* What the caller says about his own leaving. */
 static bool take_leaving(struct turn *turn, struct err *e) {
-    struct str asked = route_header(turn->call, STR("x-weir-on-disconnect"));
+    struct str asked = lent_read(route_header(turn->call, STR("x-weir-on-disconnect")));
     turn->leaving = turn->desk->settings->on_disconnect;
     if (!asked.at || leaving_parse(asked, &turn->leaving, e)) return true;
     e->code = ERR_MALFORMED; /* a header: 400 */
@@ -308,11 +318,10 @@ static bool follow(struct turn *turn, struct journal *journal, uint64_t after_se
     return false;
 }
 
-/* Heads and body of the request are not needed any more: what of them is, was copied. */
+/* What the request said is not needed any more: what of it is, was copied. */
 static void established(struct turn *turn) {
     list_append(&turn->desk->calls, &turn->link);
     if (turn->mode == CLOSE_DONE) route_sse_begin(turn->call);
-    route_forget(turn->call);
     arena_free(turn->arena);
     turn->arena = NULL;
     route_watch(turn->call, &watch, turn);
@@ -330,6 +339,10 @@ static bool start(struct turn *turn, uint64_t key_mark, struct err *e) {
     struct run_request asked = {
         .name = {turn->desk->settings->workspace, request->user, request->session},
         .text = request->text,
+        .messages = request->messages,
+        .message_count = request->message_count,
+        .brought = turn->desk->settings->brought,
+        .schema = request->schema,
         .contract = STR("agentbreeder"),
         .policy = turn->desk->settings->busy,
         .key = turn->key,
@@ -431,12 +444,21 @@ static void look(struct turn *turn) {
 /* --- the calls -----------------------------------------------------------------------------
  */
 
+/* A call may wait, and then what was lent is gone. */
+static bool keep(struct lent lent, struct arena *arena, struct str *ret, struct err *e) {
+    *ret = (struct str){NULL, 0};
+    return !lent_read(lent).at || lent_keep(lent, arena, ret) ||
+           err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a call may hold");
+}
+
 static bool read_request(struct turn *turn, struct err *e) {
     struct route_call *call = turn->call;
+    struct str body, session;
     turn->arena = arena_new(ARENA_MAX_BYTES);
-    return take_leaving(turn, e) && key_take(call, &turn->key, e) &&
-           runtime_request_parse(route_body(call), route_header(call, STR("x-session-id")),
-                                 turn->arena, &turn->request, e);
+    return take_leaving(turn, e) && key_take(call, turn->arena, &turn->key, e) &&
+           keep(route_body(call), turn->arena, &body, e) &&
+           keep(route_header(call, STR("x-session-id")), turn->arena, &session, e) &&
+           runtime_request_parse(body, session, turn->arena, &turn->request, e);
 }
 
 static void begin(struct route_call *call, struct runtime_desk *desk, enum close_mode mode,
@@ -491,9 +513,10 @@ void turn_resume(struct route_call *call, void *ctx) {
     turn->wire = &invoke_wire;
     struct arena *arena = arena_new(ARENA_MAX_BYTES);
     struct resume_request request;
+    struct str body;
     struct err e;
-    if (take_leaving(turn, &e) && resume_request_parse(route_body(call), arena, &request, &e) &&
-        resume(turn, &request, &e)) {
+    if (take_leaving(turn, &e) && keep(route_body(call), arena, &body, &e) &&
+        resume_request_parse(body, arena, &request, &e) && resume(turn, &request, &e)) {
         established(turn);
     } else {
         refuse(call, &e);

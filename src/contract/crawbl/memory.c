@@ -41,15 +41,15 @@ static void reply(struct memory_call *memory, const struct pb_message *type,
 
 /* --- entries ------------------------------------------------------------------------------ */
 
-static struct google_timestamp timestamp(int64_t unix_ms) {
-    return (struct google_timestamp){.seconds = unix_ms / 1000,
-                                     .nanos = (int32_t)(unix_ms % 1000) * 1000000};
+static struct google_timestamp timestamp(int64_t unix_us) {
+    return (struct google_timestamp){.seconds = unix_us / 1000000,
+                                     .nanos = (int32_t)(unix_us % 1000000) * 1000};
 }
 
 static struct crawbl_memory_entry entry_of(const struct memory_entry *entry,
                                            struct google_timestamp times[static 2]) {
-    times[0] = timestamp(entry->created_ms);
-    times[1] = timestamp(entry->updated_ms);
+    times[0] = timestamp(entry->created_us);
+    times[1] = timestamp(entry->updated_us);
     return (struct crawbl_memory_entry){.key = entry->key,
                                         .content = entry->content,
                                         .category = entry->category,
@@ -178,10 +178,10 @@ static void *on_open(struct rpc_call *call, void *service_ctx) {
 }
 
 /* Read the request, and start what it asks for. What is asked of the store is copied. */
-static void take_request(struct memory_call *memory, struct str bytes,
+static void take_request(struct memory_call *memory, struct lent bytes,
                          const struct pb_message *type,
                          bool (*start)(struct memory_call *, const void *, struct err *)) {
-    struct arena *arena = arena_new(4 * bytes.len + 16 * KIB);
+    struct arena *arena = arena_new(5 * lent_read(bytes).len + 16 * KIB);
     void *message = arena_alloc(arena, type->size);
     struct err e;
     if (!pb_decode(type, bytes, arena, message, &e)) {
@@ -192,17 +192,17 @@ static void take_request(struct memory_call *memory, struct str bytes,
     arena_free(arena);
 }
 
-static void on_list(struct rpc_call *call, struct str message, void *ctx) {
+static void on_list(struct rpc_call *call, struct lent message, void *ctx) {
     (void)call;
     take_request(ctx, message, &crawbl_list_memories_request_table, start_list);
 }
 
-static void on_create(struct rpc_call *call, struct str message, void *ctx) {
+static void on_create(struct rpc_call *call, struct lent message, void *ctx) {
     (void)call;
     take_request(ctx, message, &crawbl_create_memory_request_table, start_create);
 }
 
-static void on_delete(struct rpc_call *call, struct str message, void *ctx) {
+static void on_delete(struct rpc_call *call, struct lent message, void *ctx) {
     (void)call;
     take_request(ctx, message, &crawbl_delete_memory_request_table, start_delete);
 }

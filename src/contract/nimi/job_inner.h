@@ -3,6 +3,7 @@
 #ifndef WEIR_CONTRACT_NIMI_JOB_INNER_H
 #define WEIR_CONTRACT_NIMI_JOB_INNER_H
 
+#include "contract/nimi/attach.h"
 #include "contract/nimi/job_fold.h"
 #include "contract/nimi/job_spec.h"
 #include "contract/nimi/job_work.h"
@@ -44,6 +45,7 @@ struct job_work {
     struct buf text; /* of a model, or a transcript */
 
     /* Of a model. */
+    struct attach *attach; /* while its pictures are read */
     struct model_call *model;
     struct cursor *cursor; /* on what it says */
 

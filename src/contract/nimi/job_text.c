@@ -32,7 +32,7 @@ static void on_words(void *ctx) {
 }
 
 /* It asks as the first agent: scripts and budgets know nobody else. */
-static bool ask(struct job_work *work, struct err *e) {
+static bool ask_model(struct job_work *work, struct err *e) {
     struct run_host *host = work->desk->host;
     work->spec.prompt.request.agent = work->engine->agents[0].slug;
     struct model_call_options options = {.host = host,
@@ -50,7 +50,37 @@ static bool ask(struct job_work *work, struct err *e) {
                        &work->cursor, e);
 }
 
+static void on_attached(const struct fault *fault, void *ctx) {
+    struct job_work *work = ctx;
+    struct err e;
+    work->attach = NULL;
+    if (fault) {
+        job_fail(work, fault->why.code, str_from(reason_get(fault->reason)->name),
+                 err_text(&fault->why));
+    } else if (!ask_model(work, &e)) {
+        job_fail(work, e.code, STR_EMPTY, err_text(&e));
+    }
+}
+
+/* Pictures that were uploaded are read when it begins, after a restart again. */
+static bool ask(struct job_work *work, struct err *e) {
+    struct prompt *prompt = &work->spec.prompt;
+    const struct attach_options options = {.loop = work->desk->host->loop,
+                                           .store = work->engine->store,
+                                           .app = work->request.head->app_id,
+                                           .subject = work->request.head->subject_user_id,
+                                           .prompt = prompt,
+                                           .arena = work->arena,
+                                           .done = on_attached,
+                                           .ctx = work};
+    if (prompt->artifact_count == 0) return ask_model(work, e);
+    work->attach = attach_start(&options);
+    return true;
+}
+
 static void stop(struct job_work *work, struct str why) {
+    attach_cancel(work->attach);
+    work->attach = NULL;
     if (work->model) model_call_cancel(work->model, why);
     cursor_close(work->cursor);
     model_call_unref(work->model);

@@ -52,7 +52,7 @@ static void follow_job(struct watch *watch, const struct stream_wire *wire,
     const struct nimi_desk *desk = watch->open.call->desk;
     struct session_table *sessions = desk->host->engine->sessions;
     watch->follow =
-        follow_new(&(struct follow_options){.loop = rpc_loop(watch->open.call->rpc),
+        follow_new(&(struct follow_options){.loop = watch->open.call->loop,
                                             .directory = session_table_directory(sessions),
                                             .store = session_table_store(sessions),
                                             .run = watch->open.run,
@@ -247,6 +247,6 @@ void jobs_cancel(struct nimi_call *call, const void *request, struct arena *aren
     struct watch *watch = watch_new(call, cancel, &cancel_events);
     struct str reason = str_head(from->reason, utf8_cut(from->reason, REASON_MAX_BYTES));
     (void)arena;
-    watch->reason = rpc_keep(call->rpc, reason);
+    watch->reason = nimi_keep(call, reason);
     job_open_start(&watch->open, from->job_id, JOB_FOLD_SHOWN);
 }

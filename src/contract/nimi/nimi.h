@@ -105,7 +105,8 @@ struct nimi_desk {
     struct nimi_methods *methods;
     struct list calls; /* open ones */
     size_t call_count;
-    struct list jobs; /* at work: job_work.h */
+    struct list shared; /* calls that are made for all who wait for them: once.h */
+    struct list jobs;   /* at work: job_work.h */
     size_t job_count;
     struct pruner pruner; /* of what was uploaded */
 };

@@ -1,6 +1,7 @@
 /* work: what goes on in the call of a scenario, whatever its type.
  *
- *     admitted ─▶ prepare() ─▶ waits for a slot ─▶ ask() ─▶ a stream on journal() ─▶ ended
+ *     admitted ─▶ prepare() ─▶ [reads pictures] ─▶ waits for a slot ─▶ ask() ─▶ a stream on
+ * journal() ─▶ ended
  *
  * A type of scenario is one struct scenario_kind: how its spec becomes a question, who is
  * asked, and which journal says what happens. Private to contract/nimi, between scenario.c and
@@ -13,6 +14,7 @@
 #define WEIR_CONTRACT_NIMI_WORK_H
 
 #include "contract/nimi/admit.h"
+#include "contract/nimi/attach.h"
 #include "contract/nimi/call.h"
 #include "contract/nimi/project.h"
 #include "contract/nimi/prompt.h"
@@ -42,6 +44,7 @@ struct work {
     struct arena *arena; /* the question */
     struct admission admission;
     struct str app, subject; /* kept by the call */
+    struct str uploader;     /* whose uploads it may show: the subject, or empty */
     struct model_call_clocks clocks;
     struct ticket *ticket;
     struct timer wait; /* for a slot */
@@ -52,6 +55,7 @@ struct work {
 
     /* Of text. */
     struct prompt prompt;
+    struct attach *attach; /* while its pictures are read */
     struct model_call *model;
     struct buf reply; /* unary: what was said so far */
 

@@ -30,16 +30,24 @@ static const struct {
     {"{\"input_message\":\"a\",\"context\":{}}", "a", true},
     {"{\"input\":\"a\",\"input_message\":\"b\",\"messages\":[{\"content\":\"c\"}]}", "a", true},
     {"{\"messages\":[{\"content\":\"a\"},{\"content\":\"b\"}]}", "b", false},
-    {"{\"messages\":[{\"content\":[{\"type\":\"x\"},{\"text\":\"b\"}]}]}", "b", false},
-    {"{\"input\":{\"message\":\"a\",\"query\":\"b\"}}", "a", false},
+    {"{\"messages\":[{\"content\":[{\"text\":\"a\"},{\"text\":\"b\"}]}]}", "a\n\nb", false},
+    {"{\"input\":\"\"}", "", true}, /* K7 */
+    {"{\"input\":{\"message\":\"a\",\"query\":\"b\"}}", "a\n\n{\"query\":\"b\"}", false},
+    {"{\"input\":{\"message\":\"hi\",\"customer_tier\":\"gold\",\"order_id\": 77}}",
+     "hi\n\n{\"customer_tier\":\"gold\",\"order_id\":77}", false},
     {"{\"input\":{\"query\":\"b\"}}", "b", false},
     {"{\"input\":{\"message\":\"\",\"text\":\"b\"}}", "b", false},
     {"{\"input\":{\"text\":\"a\"}}", "a", false},
     {"{\"input\":[{\"content\":\"a\"}]}", "a", false},
     {"{\"input\":[]}", "[]", false},
+    {"{\"input\":[1, {\"a\":2}]}", "[1,{\"a\":2}]", false},
     {"{\"input\":{}}", "{}", false},
     {"{\"input\":{\"message\":\"\"}}", "{\"message\":\"\"}", false},
-    {"{\"input\":[{\"content\":\"\"}]}", "[{\"content\":\"\"}]", false},
+    {"{\"input\":{\"messages\":\"x\"}}", "{\"messages\":\"x\"}", false},
+    {"{\"input\":[{\"content\":\"\"}]}", "", false},
+    {"{\"input\":{\"messages\":[{\"content\":\"a\"}],\"tier\":\"gold\",\"query\":\"b\"}}",
+     "a\n\n{\"tier\":\"gold\",\"query\":\"b\"}", false},
+    {"{\"messages\":[{\"content\":\"a\"}],\"thread_id\":\"t\",\"config\":{}}", "a", false},
     {"{\"input\":{\"n\": 12345678901234567890.10, \"m\":[1e400]}}",
      "{\"n\":12345678901234567890.10,\"m\":[1e400]}", false},
 };
@@ -52,6 +60,96 @@ static void the_text_of_a_turn_is_found_under_each_of_its_names(void **state) {
         assert_str(request.text, inputs[i].text);
         assert_int_equal(request.wants_text, inputs[i].wants_text);
     }
+}
+
+/* --- lists -------------------------------------------------------------------------------- */
+
+#define CALL                                                                                   \
+    "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"1\",\"function\":{"    \
+    "\"name\":\"f\",\"arguments\":\"{}\"}}]},{\"role\":\"tool\",\"tool_call_id\":\"1\","       \
+    "\"content\":\"r\"}"
+
+static void a_list_brings_all_of_its_messages(void **state) {
+    (void)state;
+    static const char *const bodies[] = {
+        "{\"input\":{\"messages\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\","
+        "\"content\":\"a\"}," CALL ",{\"role\":\"user\",\"content\":\"b\"}]}}",
+        "{\"messages\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\","
+        "\"content\":\"a\"}," CALL ",{\"role\":\"user\",\"content\":\"b\"}]}",
+        "{\"input\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\","
+        "\"content\":\"a\"}," CALL ",{\"role\":\"user\",\"content\":\"b\"}]}",
+    };
+    static const enum message_role roles[] = {MESSAGE_SYSTEM, MESSAGE_USER, MESSAGE_TOOL_CALL,
+                                              MESSAGE_TOOL_RESULT, MESSAGE_USER};
+    for (size_t i = 0; i < ARRAY_LEN(bodies); i++) {
+        struct runtime_request request;
+        assert_int_equal(ask(bodies[i], NULL, &request), ERR_NONE);
+        assert_str(request.text, "b");
+        assert_int_equal(request.message_count, ARRAY_LEN(roles));
+        for (size_t k = 0; k < ARRAY_LEN(roles); k++)
+            assert_int_equal(request.messages[k].role, roles[k]);
+    }
+}
+
+static void keys_beside_a_list_go_behind_its_last_message_of_a_user(void **state) {
+    (void)state;
+    struct runtime_request request;
+    assert_int_equal(ask("{\"input\":{\"messages\":[{\"content\":\"a\"}," CALL
+                         "],\"tier\":\"gold\"}}",
+                         NULL, &request),
+                     ERR_NONE);
+    assert_str(request.text, "a\n\n{\"tier\":\"gold\"}");
+    assert_int_equal(request.message_count, 3);
+    assert_str(request.messages[0].text, "a\n\n{\"tier\":\"gold\"}");
+}
+
+static void what_is_no_list_brings_no_messages(void **state) {
+    (void)state;
+    struct runtime_request request;
+    assert_int_equal(ask("{\"input\":\"a\"}", NULL, &request), ERR_NONE);
+    assert_null(request.messages);
+    assert_int_equal(ask("{\"input\":{\"message\":\"a\"}}", NULL, &request), ERR_NONE);
+    assert_null(request.messages);
+}
+
+static void a_list_that_cannot_be_taken_is_refused_with_its_place(void **state) {
+    (void)state;
+    static const struct {
+        const char *body, *says;
+    } bad[] = {
+        {"{\"messages\":[]}", "messages is empty; nothing is asked"},
+        {"{\"input\":{\"messages\":[{\"content\":\"a\"},{\"role\":\"bot\",\"content\":\"b\"}]}"
+         "}",
+         "messages[1]: no role 'bot'; messages are of user, assistant, system or tool"},
+        {"{\"messages\":[{\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"type\":\"x\"}]}]}",
+         "messages[0].content[1]: a part of type 'x' cannot be taken here"},
+        {"{\"messages\":[{\"content\":\"a\"},{\"role\":\"system\",\"content\":\"b\"}]}",
+         "messages[1]: the last message is a system message; the last one is what is asked"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        struct runtime_request request;
+        struct err e;
+        assert_false(
+            runtime_request_parse(str_from(bad[i].body), STR_EMPTY, arena, &request, &e));
+        assert_int_equal(e.code, ERR_INVALID_ARGUMENT);
+        assert_str(err_text(&e), bad[i].says);
+    }
+}
+
+static void the_schema_of_the_answer_stands_in_the_config(void **state) {
+    (void)state;
+    struct runtime_request request;
+    const char *none = "{\"input\":\"x\",\"config\":{\"output_schema\":null}}";
+    const char *some = "{\"input\":\"x\",\"config\":{\"output_schema\":{\"type\":\"object\"}}}";
+    const char *text = "{\"input\":\"x\",\"config\":{\"output_schema\":\"object\"}}";
+    const char *wrong =
+        "{\"input\":\"x\",\"config\":{\"output_schema\":{\"type\":\"objekt\"}}}";
+    assert_int_equal(ask(none, NULL, &request), ERR_NONE);
+    assert_int_equal(request.schema.len, 0);
+    assert_int_equal(ask(some, NULL, &request), ERR_NONE);
+    assert_str(request.schema, "{\"type\":\"object\"}");
+    assert_int_equal(ask(text, NULL, &request), ERR_INVALID_ARGUMENT);
+    assert_int_equal(ask(wrong, NULL, &request), ERR_INVALID_ARGUMENT);
 }
 
 /* --- sessions ----------------------------------------------------------------------------- */
@@ -119,7 +217,6 @@ static const struct {
     {"{\"input\":null}", ERR_INVALID_ARGUMENT},
     {"{\"input\":5}", ERR_INVALID_ARGUMENT},
     {"{\"input\":true}", ERR_INVALID_ARGUMENT},
-    {"{\"input\":\"\"}", ERR_INVALID_ARGUMENT},
     {"{\"input\":null,\"input_message\":\"x\"}", ERR_INVALID_ARGUMENT},
     {"{\"input\":\"x\",\"session_id\":5}", ERR_INVALID_ARGUMENT},
     {"{\"input\":\"x\",\"config\":{\"thread_id\":[]}}", ERR_INVALID_ARGUMENT},
@@ -254,6 +351,11 @@ static int tear_down(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_text_of_a_turn_is_found_under_each_of_its_names),
+        cmocka_unit_test(a_list_brings_all_of_its_messages),
+        cmocka_unit_test(keys_beside_a_list_go_behind_its_last_message_of_a_user),
+        cmocka_unit_test(what_is_no_list_brings_no_messages),
+        cmocka_unit_test(a_list_that_cannot_be_taken_is_refused_with_its_place),
+        cmocka_unit_test(the_schema_of_the_answer_stands_in_the_config),
         cmocka_unit_test(the_session_comes_from_the_strongest_place_that_names_one),
         cmocka_unit_test(who_names_no_session_gets_a_new_one),
         cmocka_unit_test(the_user_stands_in_the_config_or_is_anonymous),

@@ -1,0 +1,186 @@
+/* What of a brought conversation a session has already.
+ *
+ * Callers see a session as questions and final replies. Both sides are therefore told as such:
+ * a turn begins with a user's message, and its reply is the last text that an assistant said
+ * before the next one. System messages, calls, results and what was said before a call are not
+ * compared. */
+#include "conversation/import.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+
+/* --- turns as callers see them -------------------------------------------------------------
+ */
+
+struct seen {
+    const struct message *asked;
+    const struct message *reply; /* or NULL: none that anybody saw */
+    size_t begin;                /* index of `asked` */
+    size_t end;                  /* behind its last message that is not a system's */
+};
+
+/* The turns of a conversation; free() them. What stands before the first question is nobody's.
+ */
+static struct seen *turns_of(const struct message *messages, size_t count, size_t *ret_count) {
+    struct seen *turns = mem_zero(count + 1, sizeof(struct seen));
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct message *message = &messages[i];
+        if (message->role == MESSAGE_USER)
+            turns[found++] = (struct seen){.asked = message, .begin = i};
+        if (found == 0 || message->role == MESSAGE_SYSTEM) continue;
+        turns[found - 1].end = i + 1;
+        if (message->role == MESSAGE_AGENT && str_trim(message->text).len)
+            turns[found - 1].reply = message;
+    }
+    *ret_count = found;
+    return turns;
+}
+
+/* --- which are the same --------------------------------------------------------------------
+ */
+
+static bool is_same_text(struct str a, struct str b) {
+    return str_equal(str_trim(a), str_trim(b));
+}
+
+/* Keys that stood beside a list went to its last message as a block of JSON; who sends the list
+ * again has the message without them. */
+static bool is_same_but_for_a_block(struct str held, struct str brought) {
+    struct json block;
+    struct err ignored;
+    if (!str_starts(held, brought)) return false;
+    struct str rest = str_skip(held, brought.len);
+    if (brought.len && !str_starts(rest, STR("\n\n"))) return false;
+    rest = str_trim(rest);
+    return str_starts(rest, STR("{")) && json_read(rest, &block, &ignored);
+}
+
+/* The parts of a message without the text parts: its pictures. */
+static bool is_same_question(const struct message *held, const struct message *brought) {
+    if (str_equal(held->parts, brought->parts) && is_same_text(held->text, brought->text))
+        return true;
+    struct str pictures = brought->parts; /* and a text part more */
+    if (pictures.len) pictures.len--;
+    return str_starts(held->parts, pictures) && (held->parts.len > 0) == (pictures.len > 0) &&
+           is_same_but_for_a_block(held->text, brought->text);
+}
+
+static bool is_same_turn(const struct seen *held, const struct seen *brought) {
+    if (!is_same_question(held->asked, brought->asked)) return false;
+    if (held->asked->error) return true; /* whatever the caller was told of it */
+    if (!held->reply || !brought->reply) return !held->reply && !brought->reply;
+    return is_same_text(held->reply->text, brought->reply->text);
+}
+
+/* --- how far they agree --------------------------------------------------------------------
+ */
+
+/* How many turns of the list are a newest part of the session, one that failed being there or
+ * not. reached[k]: the session's turns up to here, from some turn on, are the list's first k.
+ */
+static size_t common_turns(const struct seen *held, size_t held_count,
+                           const struct seen *brought, size_t brought_count) {
+    bool *reached = mem_zero(brought_count + 1, sizeof(bool));
+    for (size_t i = 0; i < held_count; i++) {
+        reached[0] = true;
+        for (size_t k = brought_count; k-- > 0;) {
+            bool same = reached[k] && is_same_turn(&held[i], &brought[k]);
+            reached[k + 1] = same || (held[i].asked->error && reached[k + 1]);
+        }
+    }
+    size_t common = brought_count;
+    while (common > 0 && !reached[common]) common--;
+    free(reached);
+    return common;
+}
+
+/* The last turn of a list is what is asked, with all that came of it so far. */
+static size_t earlier_turns(size_t turns) {
+    return turns ? turns - 1 : 0;
+}
+
+size_t import_known(const struct message *history, size_t history_count,
+                    const struct message *brought, size_t brought_count) {
+    size_t held_turns, brought_turns;
+    struct seen *held = turns_of(history, history_count, &held_turns);
+    struct seen *list = turns_of(brought, brought_count, &brought_turns);
+    size_t common = common_turns(held, held_turns, list, earlier_turns(brought_turns));
+    size_t known = common ? list[common - 1].end : 0;
+    free(held);
+    free(list);
+    return known;
+}
+
+bool import_forks(const struct message *history, size_t history_count,
+                  const struct message *brought, size_t brought_count) {
+    size_t held_turns, brought_turns;
+    free(turns_of(history, history_count, &held_turns));
+    free(turns_of(brought, brought_count, &brought_turns));
+    if (held_turns == 0 || earlier_turns(brought_turns) == 0) return false;
+    return import_known(history, history_count, brought, brought_count) == 0;
+}
+
+/* --- turns packed into one text ------------------------------------------------------------
+ */
+
+#define USER STR("User: ")
+#define ASSISTANT STR("Assistant: ")
+#define BETWEEN STR("\n\n")
+
+/* Take `part` off the front of `text`. */
+static bool take(struct str *text, struct str part) {
+    if (!str_starts(*text, part)) return false;
+    *text = str_skip(*text, part.len);
+    return true;
+}
+
+/* What the dashboard shows for a turn without a reply: nothing, or a bubble of its own. */
+static void take_bubble(struct str *text) {
+    struct str next = STR("\n\nUser: ");
+    bool any = str_starts(*text, STR("Assistant: (empty response)")) ||
+               str_starts(*text, STR("Assistant: Error: "));
+    size_t end = any ? str_find(*text, next) : text->len;
+    if (end < text->len) *text = str_skip(*text, end + BETWEEN.len);
+}
+
+/* One turn and what divides it from the next. `text` is not changed where it is another. */
+static bool take_turn(struct str *text, const struct seen *turn) {
+    struct str rest = *text;
+    if (turn->asked->parts.len || !take(&rest, USER) ||
+        !take(&rest, str_trim(turn->asked->text)) || !take(&rest, BETWEEN))
+        return false;
+    bool told = turn->reply && !turn->asked->error;
+    if (told) {
+        if (!take(&rest, ASSISTANT) || !take(&rest, turn->reply->text) || !take(&rest, BETWEEN))
+            return false;
+    } else {
+        take_bubble(&rest);
+    }
+    *text = rest;
+    return true;
+}
+
+/* What follows the turns, or all of `text` where it does not begin with them. */
+static struct str unpack(const struct seen *turns, size_t count, struct str text) {
+    struct str rest = text;
+    bool any = false;
+    for (size_t i = 0; i < count; i++) {
+        bool taken = take_turn(&rest, &turns[i]);
+        if (!taken && !turns[i].asked->error) return text;
+        any = any || taken;
+    }
+    return any && take(&rest, USER) ? rest : text;
+}
+
+struct str import_unpack(const struct message *history, size_t history_count, struct str text) {
+    size_t count;
+    if (!str_starts(text, USER)) return text;
+    struct seen *turns = turns_of(history, history_count, &count);
+    struct str asked = text;
+    for (size_t from = 0; from < count && asked.len == text.len; from++)
+        asked = unpack(turns + from, count - from, text);
+    free(turns);
+    return asked;
+}
