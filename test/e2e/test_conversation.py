@@ -142,6 +142,30 @@ def test_the_next_prompt_holds_a_turn_that_was_streaming_at_a(death, weir_of, mo
     assert SHOWN in [e.get("text") for e in talk.export()]
 
 
+@pytest.mark.parametrize("end", ["leave", "kill", "stop"])
+def test_what_one_agent_had_said_so_far_is_not_put_into_the_mouth_of_another(
+    end, weir_of, models, kind
+):
+    models.say(kind_model(kind), LONG_ANSWER, "I know.", chunkSize=PIECE)
+    models.relay.spoil(hold(BEGUN[kind]))
+    weir = weir_of([{}, {"slug": "wally", "instructions": "You travel."}])
+    talk = wires.open("converse", weir)
+    with talk.begin("My name is Ann.", shown=SHOWN):
+        wires.on_disk(weir, SHOWN)
+        if end == "kill":
+            weir.process.kill()
+        if end == "stop":
+            weir.signal(15)
+            assert weir.wait() == 0
+    if end != "leave":
+        wires.killed(weir)
+    assert talk.ask("Who am I?", agent_id="wally").output == "I know."
+    first, *others, last = said(models, kind)
+    assert (first, last) == (("user", "My name is Ann."), ("user", "Who am I?"))
+    assert {role for role, _ in others} == {"user"}, "it was the manager's"
+    assert any("manager" in text and SHOWN in text for _, text in others)
+
+
 def test_messages_of_turns_that_failed_stay_apart_from_each_other(weir_of, models, kind, wire):
     models.say(kind_model(kind), *["unheard"] * 3, "I know.")
     models.relay.spoil(*[instead(500, "oops", "text/plain")] * 3)

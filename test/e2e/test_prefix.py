@@ -125,9 +125,9 @@ class Conversation:
         said = prompts.said(self.kind, body)
         users = [("user", text) for text in self.asked]
         assert is_in_order(users, said), f"of\n{users}\n{slug} was sent\n{said}"
-        spoken = [text for role, *rest in said for text in rest[:1] if role == "assistant"]
-        assert spoken == self.answered[slug][: len(spoken)], f"{slug} has said something else"
-        assert len(spoken) >= self.spoken_before[slug], f"{slug} has forgotten what it said"
+        spoken = [item[1] for item in said if item[0] == "assistant"]
+        answered = self.answered[slug][: self.spoken_before[slug]]
+        assert spoken == answered, f"{slug} said\n{answered}\nand was sent\n{spoken}"
 
     # --- turns ------------------------------------------------------------------------------
 
