@@ -94,10 +94,11 @@ static void edit(struct run *run, struct call *call, struct str args) {
 bool run_take_decision(struct run *run, struct decision *ret) {
     struct call *call = run->guarded;
     struct err e;
-    if (!decision_read(run->answer, run->arena, ret, &e)) {
+    if (!decision_read(run->answer, &run->engine->limits.decision_words, run->arena, ret, &e)) {
         run_fail_memory(run);
         return false;
     }
+    if (ret->kind == DECISION_NONE) ret->kind = DECISION_REFUSE; /* nobody asks that way */
     run->guarded = NULL;
     call->asks = false;
     if (ret->kind == DECISION_EDIT) edit(run, call, ret->args);

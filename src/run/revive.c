@@ -22,7 +22,7 @@ static bool walk(const struct store_section *sections, size_t count,
 }
 
 static bool note_kind(const struct event *event, void *ctx) {
-    *(enum event_kind *)ctx = event->kind;
+    if (event->kind != EVENT_ITEM) *(enum event_kind *)ctx = event->kind; /* answers.c */
     return true;
 }
 

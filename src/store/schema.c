@@ -110,6 +110,9 @@ static const char *const steps[] = {
     " place INTEGER NOT NULL," /* of its first byte in the whole */
     " bytes BLOB NOT NULL);"
     "CREATE UNIQUE INDEX upload_pieces ON upload_piece(upload, place);",
+
+    /* 9: a key may stand for a human's answer to a run that waited. */
+    "ALTER TABLE keyed ADD COLUMN seq INTEGER NOT NULL DEFAULT 0;", /* of the question */
 };
 
 const int64_t schema_newest = ARRAY_LEN(steps);
