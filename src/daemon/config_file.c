@@ -48,6 +48,7 @@ static bool take_words(struct config *config, const struct setting *setting,
     for (const struct yaml *item = list->first; item && done; item = item->next) {
         bool word =
             item->kind == YAML_SCALAR && str_find_byte(item->text, ';') == item->text.len;
+        word = word && str_trim(item->text).len > 0;
         done = word || yaml_err(e, item, "%s: a list of words without ';'", setting->key);
         if (text.len) buf_append_byte(&text, ';');
         if (done) buf_append(&text, item->text);

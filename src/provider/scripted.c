@@ -88,7 +88,7 @@ static const struct message *newest_result(const struct provider_request *reques
 
 /* A person answers an approval in words, or by letting the tool run. */
 static bool was_approved(const struct message *answer, const struct message *result) {
-    if (answer) return yes_no_read(answer->text, NULL) == YES_NO_YES;
+    if (answer) return yes_no_of(answer->text, NULL) == YES_NO_YES;
     return result && !result->error;
 }
 

@@ -18,35 +18,22 @@ static bool full(struct err *e) {
     return err_set(e, ERR_RESOURCE_EXHAUSTED, "the answer is longer than a turn may hold");
 }
 
-/* Who says it twice may have said two things. */
-static bool says_twice(struct json answer) {
-    size_t decisions = 0, approvals = 0;
-    struct json_reader reader = json_enter(answer);
-    struct json key, value;
-    while (json_next_member(&reader, &key, &value)) {
-        decisions += json_is(key, STR("decision"));
-        approvals += json_is(key, STR("approved"));
-    }
-    return decisions > 1 || approvals > 1;
+static enum decision_kind kind_of(struct str answer, const struct yes_no_words *more) {
+    static const enum decision_kind kinds[] = {[YES_NO_NEITHER] = DECISION_NONE,
+                                               [YES_NO_YES] = DECISION_APPROVE,
+                                               [YES_NO_NO] = DECISION_REFUSE};
+    struct json json;
+    struct err none;
+    enum decision_kind kind = kinds[yes_no_of(answer, more)];
+    bool edits = kind == DECISION_APPROVE && json_read(str_trim(answer), &json, &none) &&
+                 json_is(json_find(json, STR("decision")), str_from(names[DECISION_EDIT]));
+    return edits ? DECISION_EDIT : kind;
 }
 
-static enum decision_kind kind_of(struct json answer) {
-    struct json word = json_find(answer, STR("decision"));
-    struct json approved = json_find(answer, STR("approved"));
-    if (says_twice(answer)) return DECISION_NONE;
-    for (size_t i = DECISION_APPROVE; i < ARRAY_LEN(names); i++) {
-        if (json_is(word, str_from(names[i]))) return (enum decision_kind)i;
-    }
-    if (word.kind != JSON_NONE) return DECISION_NONE;
-    if (approved.kind == JSON_TRUE) return DECISION_APPROVE;
-    return approved.kind == JSON_FALSE ? DECISION_REFUSE : DECISION_NONE;
-}
-
-static bool read_object(struct json answer, struct arena *arena, struct decision *ret,
-                        struct err *e) {
+static bool read_members(struct json answer, struct arena *arena, struct decision *ret,
+                         struct err *e) {
     struct json args = json_find(answer, STR("args"));
     struct json reason = json_find(answer, STR("reason"));
-    ret->kind = kind_of(answer);
     /* What the human wrote instead is what he means, however he calls it. */
     if (ret->kind == DECISION_APPROVE && args.kind == JSON_OBJECT) ret->kind = DECISION_EDIT;
     if (ret->kind == DECISION_EDIT && args.kind != JSON_OBJECT) ret->kind = DECISION_NONE;
@@ -55,25 +42,13 @@ static bool read_object(struct json answer, struct arena *arena, struct decision
     return !why || json_str(reason, arena, &ret->reason) || full(e);
 }
 
-static enum decision_kind kind_of_words(struct str words, const struct yes_no_words *more) {
-    static const enum decision_kind kinds[] = {[YES_NO_NEITHER] = DECISION_NONE,
-                                               [YES_NO_YES] = DECISION_APPROVE,
-                                               [YES_NO_NO] = DECISION_REFUSE};
-    return kinds[yes_no_read(words, more)];
-}
-
 bool decision_read(struct str answer, const struct yes_no_words *more, struct arena *arena,
                    struct decision *ret, struct err *e) {
     struct json json;
     struct err none;
-    struct str words = str_trim(answer);
-    *ret = (struct decision){DECISION_NONE, STR_EMPTY, STR_EMPTY};
-    if (json_read(words, &json, &none)) {
-        if (json.kind == JSON_OBJECT) return read_object(json, arena, ret, e);
-        if (json.kind == JSON_STRING && !json_str(json, arena, &words)) return full(e);
-    }
-    ret->kind = kind_of_words(words, more); /* "true" and "false" are such words, too */
-    return true;
+    *ret = (struct decision){kind_of(answer, more), STR_EMPTY, STR_EMPTY};
+    bool object = json_read(str_trim(answer), &json, &none) && json.kind == JSON_OBJECT;
+    return !object || read_members(json, arena, ret, e);
 }
 
 /* --- what fits ---------------------------------------------------------------------------- */
@@ -90,7 +65,7 @@ static enum parking_found check_edit(const struct parked_question *asked, struct
     struct err none;
     if (!json_read(str_trim(answer), &json, &none)) return PARKING_TAKEN;
     struct json args = json_find(json, STR("args"));
-    enum decision_kind kind = kind_of(json);
+    enum decision_kind kind = kind_of(answer, NULL);
     if (kind == DECISION_EDIT && args.kind != JSON_OBJECT) {
         err_set(e, ERR_INVALID_ARGUMENT,
                 "an edit needs args, the object to call the tool with");

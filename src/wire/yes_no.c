@@ -1,6 +1,7 @@
 #include "wire/yes_no.h"
 
 #include "base/utf8.h"
+#include "wire/json.h"
 
 /* Without commas: those of what is read are left out, too. */
 static const char *const yes_entries[] = {
@@ -142,6 +143,50 @@ enum yes_no yes_no_read(struct str words, const struct yes_no_words *more) {
     if (yes == no) return YES_NO_NEITHER;
     return yes ? YES_NO_YES : YES_NO_NO;
 }
+
+/* --- JSON --------------------------------------------------------------------------------- */
+
+static bool says_twice(struct json answer) {
+    size_t decisions = 0, approvals = 0;
+    struct json_reader reader = json_enter(answer);
+    struct json key, value;
+    while (json_next_member(&reader, &key, &value)) {
+        decisions += json_is(key, STR("decision"));
+        approvals += json_is(key, STR("approved"));
+    }
+    return decisions > 1 || approvals > 1;
+}
+
+static enum yes_no read_object(struct json answer) {
+    struct json word = json_find(answer, STR("decision"));
+    struct json approved = json_find(answer, STR("approved"));
+    if (says_twice(answer)) return YES_NO_NEITHER;
+    if (json_is(word, STR("approve")) || json_is(word, STR("edit"))) return YES_NO_YES;
+    if (json_is(word, STR("refuse"))) return YES_NO_NO;
+    if (word.kind != JSON_NONE) return YES_NO_NEITHER;
+    if (approved.kind == JSON_TRUE) return YES_NO_YES;
+    return approved.kind == JSON_FALSE ? YES_NO_NO : YES_NO_NEITHER;
+}
+
+static enum yes_no read_string(struct json string, const struct yes_no_words *more) {
+    struct buf words;
+    buf_init(&words, YES_NO_MAX_BYTES);
+    enum yes_no said =
+        json_text(string, &words) ? yes_no_read(buf_str(&words), more) : YES_NO_NEITHER;
+    buf_done(&words);
+    return said;
+}
+
+enum yes_no yes_no_of(struct str answer, const struct yes_no_words *more) {
+    struct json json;
+    struct err none;
+    if (!json_read(str_trim(answer), &json, &none)) return yes_no_read(answer, more);
+    if (json.kind == JSON_OBJECT) return read_object(json);
+    if (json.kind == JSON_STRING) return read_string(json, more);
+    return yes_no_read(answer, more); /* "true" and "false" are such words, too */
+}
+
+/* --- to be shown -------------------------------------------------------------------------- */
 
 static void append_entry(struct str entry, void *ctx) {
     struct buf *out = ctx;

@@ -35,6 +35,10 @@ struct yes_no_words {
 /* `more` may be NULL. Words that are in both lists are neither. */
 enum yes_no yes_no_read(struct str words, const struct yes_no_words *more);
 
+/* The same of an answer that may be JSON: true, {"approved":true}, {"decision":"approve"} or
+ * "edit", a string; and their opposites. What is said twice says nothing. */
+enum yes_no yes_no_of(struct str answer, const struct yes_no_words *more);
+
 /* All entries of one of the two, as a person reads them: "yes, y, ok, ..." */
 bool yes_no_append(enum yes_no which, const struct yes_no_words *more, struct buf *out);
 

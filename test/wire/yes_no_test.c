@@ -116,6 +116,38 @@ static void an_operator_adds_his_own_language(void **state) {
     assert_int_equal(yes_no_read(STR("ok"), &more), YES_NO_NEITHER); /* it is in both */
 }
 
+static void an_answer_may_say_it_in_json(void **state) {
+    (void)state;
+    static const struct {
+        const char *answer;
+        enum yes_no said;
+    } rows[] = {
+        {"true", YES_NO_YES},
+        {" {\"approved\":true} ", YES_NO_YES},
+        {"{\"decision\":\"approve\"}", YES_NO_YES},
+        {"{\"decision\":\"edit\",\"args\":{}}", YES_NO_YES},
+        {"\"Yes!\"", YES_NO_YES},
+        {"ok", YES_NO_YES},
+        {"false", YES_NO_NO},
+        {"{\"approved\":false}", YES_NO_NO},
+        {"{\"decision\":\"refuse\"}", YES_NO_NO},
+        {"\"no\"", YES_NO_NO},
+        {"{\"approved\":true,\"approved\":true}", YES_NO_NEITHER},
+        {"{\"decision\":\"no\",\"approved\":true}", YES_NO_NEITHER},
+        {"{\"approved\":\"yes\"}", YES_NO_NEITHER},
+        {"{\"text\":\"yes\"}", YES_NO_NEITHER},
+        {"{}", YES_NO_NEITHER},
+        {"[true]", YES_NO_NEITHER},
+        {"null", YES_NO_NEITHER},
+        {"1", YES_NO_NEITHER},
+        {"\"what would yes do?\"", YES_NO_NEITHER},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if (yes_no_of(str_from(rows[i].answer), NULL) != rows[i].said)
+            fail_msg("%s", rows[i].answer);
+    }
+}
+
 /* Every entry is what its list says, also as a person types it. */
 static void check_yes(struct str entry, void *ctx) {
     (void)ctx;
@@ -147,6 +179,7 @@ int main(void) {
         cmocka_unit_test(what_is_plainly_and_only_a_no_is_one),
         cmocka_unit_test(everything_else_decides_nothing),
         cmocka_unit_test(an_operator_adds_his_own_language),
+        cmocka_unit_test(an_answer_may_say_it_in_json),
         cmocka_unit_test(no_entry_is_in_both_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
