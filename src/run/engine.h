@@ -18,6 +18,7 @@
 #include "run/ledger.h"
 #include "run/session.h"
 #include "tool/tool.h"
+#include "wire/yes_no.h"
 
 #include <stdatomic.h>
 
@@ -77,6 +78,7 @@ struct run_limits {
     uint64_t approval_max_ms; /* 0: a human may take his time */
     bool
         approval_expires_yes; /* what his silence means for a call; a question gets no answer */
+    struct yes_no_words decision_words; /* that decide, beside the built-in ones */
 };
 
 extern const struct run_limits run_limits_default;
