@@ -90,6 +90,8 @@ struct engine {
     size_t agent_count;
     struct tool *const *tools;
     size_t tool_count;
+    const struct agent_tool *policies; /* of tools by name, for agents that others bring */
+    size_t policy_count;
     struct store *store;         /* keeps results that are too long; NULL: they are cut */
     struct tool *reader;         /* reads on in them: whoever has a tool has it; may be NULL */
     const struct offers *offers; /* what the agents are told; NULL: their instructions alone */
