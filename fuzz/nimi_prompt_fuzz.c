@@ -34,7 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct prompt prompt;
     struct fault fault;
     struct err e;
-    if (pb_decode(&nimi_text_generate_scenario_spec_table, bytes, arena, &spec, &e)) {
+    if (pb_decode_view(&nimi_text_generate_scenario_spec_table, bytes, arena, &spec, &e)) {
         if (prompt_build(&spec, STR("m"), arena, &prompt, &fault)) {
             check(&prompt);
         } else {

@@ -23,7 +23,7 @@ static const struct pb_message *const kinds[] = {
 static bool decode(const struct pb_message *type, struct str bytes, struct arena *arena,
                    void *ret) {
     struct err e;
-    if (pb_decode(type, bytes, arena, ret, &e)) return true;
+    if (pb_decode_view(type, bytes, arena, ret, &e)) return true;
     assert(e.code == ERR_MALFORMED || e.code == ERR_TOO_LARGE);
     return false;
 }

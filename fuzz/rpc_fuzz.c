@@ -43,7 +43,8 @@ static void *on_open(struct rpc_call *call, void *ctx) {
     return ctx;
 }
 
-static void on_message(struct rpc_call *call, struct str message, void *ctx) {
+static void on_message(struct rpc_call *call, struct lent lent, void *ctx) {
+    struct str message = lent_read(lent);
     (void)ctx;
     buf_append_u64(&run.seen, message.len);
     buf_append_byte(&run.seen, '[');
@@ -79,7 +80,7 @@ static bool authenticate(struct rpc_call *call, void *ctx, struct rpc_identity *
                          struct err *e) {
     (void)ctx;
     size_t count;
-    struct str token = rpc_metadata(call, STR("authorization"), &count);
+    struct str token = lent_read(rpc_metadata(call, STR("authorization"), &count));
     if (count > 1) return err_set(e, ERR_UNAUTHENTICATED, "invalid bearer token");
     *ret = (struct rpc_identity){count == 1, rpc_keep(call, token), STR_EMPTY};
     return true;

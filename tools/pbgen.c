@@ -643,7 +643,7 @@ int main(int argc, char **argv) {
 
     struct err e;
     struct arena *arena = arena_new(INPUT_MAX_BYTES);
-    if (!pb_decode(&pb_file_set_table, buf_str(&g.bytes), arena, &g.set, &e))
+    if (!pb_decode_view(&pb_file_set_table, buf_str(&g.bytes), arena, &g.set, &e))
         die(STR_FMT ": %s", STR_ARG(g.options.input), e.text);
     for (size_t i = 0; i < g.set.file_count; i++) add_file(&g, &g.set.file[i]);
 

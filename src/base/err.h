@@ -38,6 +38,8 @@ enum err_code {
     /* Below here: kinds that HTTP tells apart and gRPC does not. */
     ERR_MALFORMED, /* the bytes do not parse */
     ERR_TOO_LARGE, /* a size limit of ours was reached */
+    /* Something was asked, the answer is lost, and nobody knows whether it was done. */
+    ERR_EFFECT_UNKNOWN,
     ERR_CODE_COUNT,
 };
 

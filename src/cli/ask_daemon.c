@@ -57,7 +57,8 @@ static void on_head(const struct http_head *head, void *ctx) {
     ((struct asking *)ctx)->status = head->status;
 }
 
-static void on_body(struct str bytes, void *ctx) {
+static void on_body(struct lent lent, void *ctx) {
+    struct str bytes = lent_read(lent);
     struct asking *asking = ctx;
     if (asking->status < 300) {
         asking->question->on_body(bytes, asking->question->ctx);

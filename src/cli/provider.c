@@ -208,7 +208,8 @@ static int ask(struct test *test, struct http_pool *pool) {
                                        .messages = &message,
                                        .message_count = 1,
                                        .options = &options,
-                                       .schema = STR_EMPTY};
+                                       .schema = STR_EMPTY,
+                                       .by_operator = true};
     options.output_tokens_max = TEST_TOKENS;
     test->start_us = clock_mono_us();
     provider_call_start(provider, test->loop, &request, &sink, test);

@@ -98,6 +98,8 @@ static void explain(const struct http_call *call, CURLcode result, struct err *r
     /* Said of the URL that was asked, and of what came back. */
     if (result == CURLE_UNSUPPORTED_PROTOCOL && is_connected(call))
         result = CURLE_WEIRD_SERVER_REPLY;
+    /* The head was there: that something was still to be sent is not what went wrong. */
+    if (result == CURLE_SEND_ERROR && call->headed) result = CURLE_RECV_ERROR;
     if (call->failed.code != ERR_NONE) {
         *ret = call->failed;
     } else if (result == CURLE_COULDNT_CONNECT && call->sockets_refused && !call->sockets) {
@@ -234,13 +236,19 @@ size_t http_call_on_header(char *line, size_t size, size_t count, void *ctx) {
 
 /* --- the body ----------------------------------------------------------------------------- */
 
+static void lend(struct http_call *call, struct str bytes) {
+    struct lent lent = lent_begin(bytes);
+    call->sink.on_body(lent, call->ctx);
+    lent_end(lent);
+}
+
 /* What fits is told also where the rest is too much. False: no more, for whatever reason. */
 static bool give(struct str bytes, void *ctx) {
     struct http_call *call = ctx;
     struct str fits = bytes;
     if (call->body_max_bytes) fits = str_head(bytes, call->body_max_bytes - call->body_bytes);
     call->body_bytes += fits.len;
-    if (fits.len) call->sink.on_body(fits, call->ctx);
+    if (fits.len) lend(call, fits);
     if (call->over) return false;
     if (fits.len == bytes.len) return !call->paused;
     return err_set(&call->failed, ERR_TOO_LARGE, "the answer is longer than %zu bytes",

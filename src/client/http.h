@@ -17,6 +17,7 @@
 #define WEIR_CLIENT_HTTP_H
 
 #include "base/err.h"
+#include "base/lent.h"
 #include "loop/loop.h"
 
 struct http_pool;
@@ -61,7 +62,7 @@ enum http_stage { HTTP_CONNECTING, HTTP_WAITING, HTTP_READING, HTTP_COMPLETE };
  * or http_cancel(). A callback may pause or cancel its call. */
 struct http_sink {
     void (*on_head)(const struct http_head *head, void *ctx);
-    void (*on_body)(struct str bytes, void *ctx); /* never empty */
+    void (*on_body)(struct lent bytes, void *ctx); /* never empty */
     /* Once. failed is NULL when the whole response came (whatever its status). ERR_UNAVAILABLE
      * nobody answers (refused, DNS, TLS, reset), ERR_DEADLINE_EXCEEDED, ERR_TOO_LARGE,
      * ERR_PERMISSION_DENIED no public address, ERR_FAILED_PRECONDITION too many redirects,

@@ -29,7 +29,8 @@ static bool is_agent_token(const struct edition *edition, struct str given,
 bool caller_identify(struct route_call *call, void *ctx, struct api_caller *ret,
                      struct route_failure *ret_failure) {
     const struct edition *edition = *(struct edition **)ctx;
-    struct str given, scheme = str_split(route_header(call, STR("authorization")), ' ', &given);
+    struct str header = lent_read(route_header(call, STR("authorization")));
+    struct str given, scheme = str_split(header, ' ', &given);
     bool secured = edition->keys || edition->runtime.token.len;
     if (!secured && exchange_peer_is_loopback(route_exchange(call))) {
         *ret = (struct api_caller){.all_workspaces = true, .all_users = true};

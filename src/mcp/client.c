@@ -250,6 +250,7 @@ static void on_call_done(struct post *post, enum post_outcome outcome, void *ctx
     } else {
         if (outcome == POST_LOST)
             err_set(&post->why, ERR_UNAVAILABLE, "the MCP server keeps losing its session");
+        if (post->unsure && !call->repeatable) post->why.code = ERR_EFFECT_UNKNOWN;
         fail_call(call, &post->why);
     }
 }

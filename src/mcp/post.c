@@ -105,6 +105,7 @@ static enum err_code code_of(unsigned status) {
 
 static void fail_status(struct post *post) {
     struct str text = excerpt(post);
+    post->unsure = post->status >= 500 && post->status != 503; /* that one took nothing in */
     err_set(&post->why, code_of(post->status), "the MCP server answered %u%s" STR_FMT,
             post->status, text.len ? ": " : "", STR_ARG(text));
     finish(post, POST_FAILED);
@@ -117,6 +118,7 @@ static void conclude(struct post *post) {
         finish(post, POST_FAILED);
     } else {
         post->cut = post->sse != NULL;
+        post->unsure = true;
         fail(post, ERR_UNAVAILABLE,
              post->cut ? "ended its stream before the answer came"
                        : "answered with something that is no answer");
@@ -125,6 +127,7 @@ static void conclude(struct post *post) {
 
 /* What a failure is called without the client's words, which may know the address. */
 static void fail_call(struct post *post, const struct err *failed, enum http_stage stage) {
+    post->unsure = stage != HTTP_CONNECTING;
     if (failed->code == ERR_TOO_LARGE) {
         fail(post, ERR_TOO_LARGE, "answered with more than 4 MiB");
     } else if (failed->code == ERR_DEADLINE_EXCEEDED) {
@@ -159,12 +162,14 @@ static void on_head(const struct http_head *head, void *ctx) {
     }
 }
 
-static void on_body(struct str bytes, void *ctx) {
+static void on_body(struct lent lent, void *ctx) {
+    struct str bytes = lent_read(lent);
     struct post *post = ctx;
     struct err e;
     if (!post->sse) {
         buf_append(&post->got, bytes);
     } else if (!sse_feed(post->sse, bytes, &e)) {
+        post->unsure = true;
         fail(post, ERR_TOO_LARGE, "answered with more than 4 MiB");
     } else if (post->answered || post->broken) {
         conclude(post);

@@ -60,6 +60,7 @@ struct post {
     struct buf session; /* what the head gives */
     bool unsent;        /* it failed before a byte of it could arrive */
     bool cut;           /* it failed because the connection did */
+    bool unsure;        /* it failed after it had arrived, perhaps: it may have been done */
     struct err why;
 };
 

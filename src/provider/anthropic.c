@@ -454,8 +454,10 @@ static bool write_output(struct json_writer *w, struct str effort, struct str sc
     return true;
 }
 
-static bool write_body(struct str model, const struct provider_request *request,
-                       const struct prompt *prompt, struct buf *out, struct err *e) {
+static bool write_body(const struct dialect_settings *settings,
+                       const struct provider_request *request, const struct prompt *prompt,
+                       struct buf *out, struct err *e) {
+    struct str model = body_model(settings, request);
     static const struct model_options none = MODEL_OPTIONS_NONE;
     const struct model_options *options = request->options ? request->options : &none;
     struct thinking thinking;
@@ -466,7 +468,7 @@ static bool write_body(struct str model, const struct provider_request *request,
     json_open_object(&w);
     json_member_str(&w, "model", model);
     json_member_i64(&w, "max_tokens", thinking.output_tokens);
-    json_member_bool(&w, "stream", true);
+    json_member_bool(&w, "stream", !settings->whole);
     write_sampling(&w, options, &thinking);
     write_thinking(&w, &thinking);
     if (!write_output(&w, thinking.effort, request->schema, e)) return false;
@@ -481,12 +483,11 @@ static bool anthropic_body(const struct dialect_settings *settings,
                            const struct provider_request *request, struct buf *out,
                            struct err *e) {
     struct prompt prompt;
-    struct str model = body_model(settings, request);
-    if (model.len == 0)
+    if (body_model(settings, request).len == 0)
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "no model is named; set one, 'claude-sonnet-4-5' for example");
     if (!prompt_init(&prompt, request, STR("anthropic"), e)) return false;
-    bool fine = write_body(model, request, &prompt, out, e);
+    bool fine = write_body(settings, request, &prompt, out, e);
     prompt_done(&prompt);
     return fine;
 }
@@ -516,6 +517,7 @@ const struct dialect anthropic_dialect = {
     .body = anthropic_body,
     .reply_new = anthropic_reply_new,
     .feed = anthropic_reply_feed,
+    .read = anthropic_reply_read,
     .end = anthropic_reply_end,
     .reply_free = anthropic_reply_free,
 };

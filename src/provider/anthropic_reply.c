@@ -47,6 +47,9 @@ struct anthropic_reply {
     bool call_waits;           /* its block has ended and it was not told yet */
     struct buf content;        /* the blocks so far, as they are sent back: "{...},{...}" */
     bool thought, called;      /* whether `content` has thinking, and calls */
+    struct buf ids;            /* of its calls, each between two line breaks */
+    bool unfit; /* a call in `content` is none that the API takes back: no name, no id of its
+                   own */
 
     bool stopping; /* a reason to stop came */
     const struct stop_reason *stop;
@@ -71,6 +74,7 @@ struct reply *anthropic_reply_new(const struct provider_sink *sink, void *ctx) {
     buf_init(&reply->name, REPLY_MAX_BYTES);
     buf_init(&reply->args, REPLY_MAX_BYTES);
     buf_init(&reply->content, REPLY_MAX_BYTES);
+    buf_init(&reply->ids, REPLY_MAX_BYTES);
     buf_init(&reply->stop_name, REPLY_MAX_BYTES);
     buf_init(&reply->stop_why, REPLY_MAX_BYTES);
     return &reply->base;
@@ -86,6 +90,7 @@ void anthropic_reply_free(struct reply *base) {
     buf_done(&reply->name);
     buf_done(&reply->args);
     buf_done(&reply->content);
+    buf_done(&reply->ids);
     buf_done(&reply->stop_name);
     buf_done(&reply->stop_why);
     free(reply);
@@ -94,7 +99,8 @@ void anthropic_reply_free(struct reply *base) {
 static bool in_limits(const struct anthropic_reply *reply) {
     return buf_ok(&reply->model) && buf_ok(&reply->text) && buf_ok(&reply->signature) &&
            buf_ok(&reply->id) && buf_ok(&reply->name) && buf_ok(&reply->args) &&
-           buf_ok(&reply->content) && buf_ok(&reply->stop_name) && buf_ok(&reply->stop_why);
+           buf_ok(&reply->content) && buf_ok(&reply->ids) && buf_ok(&reply->stop_name) &&
+           buf_ok(&reply->stop_why);
 }
 
 static void set(struct buf *buf, struct json string) {
@@ -128,7 +134,20 @@ static void keep_thinking(struct anthropic_reply *reply) {
     reply->thought = true;
 }
 
+/* Whoever listens gives an id to a call without one, and another to the second of two that
+ * share theirs: what stands here would not be the call that is answered. */
+static void note_id(struct anthropic_reply *reply) {
+    struct buf line;
+    buf_init(&line, REPLY_MAX_BYTES);
+    buf_printf(&line, "\n" STR_FMT "\n", STR_ARG(buf_str(&reply->id)));
+    bool twice = str_find(buf_str(&reply->ids), buf_str(&line)) < reply->ids.len;
+    if (twice || reply->id.len == 0 || reply->name.len == 0) reply->unfit = true;
+    buf_append(&reply->ids, buf_str(&line));
+    buf_done(&line);
+}
+
 static void keep_call(struct anthropic_reply *reply, bool object) {
+    note_id(reply);
     struct json_writer w = add_block(reply, STR("tool_use"));
     json_member_str(&w, "id", buf_str(&reply->id));
     json_member_str(&w, "name", buf_str(&reply->name));
@@ -150,8 +169,8 @@ static void tell(struct anthropic_reply *reply, struct json text,
 
 /* The call whose block ended last. Arguments that never came are an object with nothing in it,
  * unless the reply was cut there: then only a whole object will do. */
-static bool tell_call(struct anthropic_reply *reply) {
-    if (!reply->call_waits) return true;
+static void tell_call(struct anthropic_reply *reply) {
+    if (!reply->call_waits) return;
     reply->call_waits = false;
     bool cut = reply->stopping && reply->stop && reply->stop->outcome == REPLY_CUT;
     if (!cut && str_trim(buf_str(&reply->args)).len == 0) {
@@ -161,15 +180,11 @@ static bool tell_call(struct anthropic_reply *reply) {
     struct err ignored;
     struct json args;
     bool object = json_read(buf_str(&reply->args), &args, &ignored) && args.kind == JSON_OBJECT;
-    if (cut && !object) return true;
-    if (reply->name.len == 0)
-        return reply_fail(&reply->base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
-                          "Anthropic sent a tool call without a name");
+    if (cut && !object) return;
     keep_call(reply, object);
-    if (reply->base.stopped) return true;
+    if (reply->base.stopped) return;
     reply->base.sink->on_tool_call(buf_str(&reply->id), buf_str(&reply->name),
                                    buf_str(&reply->args), reply->base.ctx);
-    return true;
 }
 
 /* --- blocks ------------------------------------------------------------------------------- */
@@ -224,16 +239,19 @@ static const struct {
     {STR_INIT("tool_use"), BLOCK_CALL, begin_call},
 };
 
-static bool on_block_start(struct anthropic_reply *reply, struct json event) {
-    end_block(reply);
-    if (!tell_call(reply)) return false;
-    struct json block = json_find(event, STR("content_block"));
+static void begin_block(struct anthropic_reply *reply, struct json block) {
     struct json type = json_find(block, STR("type"));
+    end_block(reply);
+    tell_call(reply);
     for (size_t i = 0; i < ARRAY_LEN(blocks); i++) {
         if (!json_is(type, blocks[i].type)) continue;
         reply->open = blocks[i].kind;
         blocks[i].begin(reply, block);
     }
+}
+
+static bool on_block_start(struct anthropic_reply *reply, struct json event) {
+    begin_block(reply, json_find(event, STR("content_block")));
     return true;
 }
 
@@ -299,32 +317,43 @@ static void take_prompt_tokens(struct anthropic_reply *reply, struct json usage)
 }
 
 /* Its output_tokens are those of the first moment and say nothing. */
-static bool on_message_start(struct anthropic_reply *reply, struct json event) {
-    struct json message = json_find(event, STR("message"));
+static void take_head(struct anthropic_reply *reply, struct json message) {
     set(&reply->model, json_find(message, STR("model")));
     take_prompt_tokens(reply, json_find(message, STR("usage")));
+}
+
+static bool on_message_start(struct anthropic_reply *reply, struct json event) {
+    take_head(reply, json_find(event, STR("message")));
     return true;
 }
 
-static bool on_message_delta(struct anthropic_reply *reply, struct json event) {
-    struct json usage = json_find(event, STR("usage"));
+static void take_usage(struct anthropic_reply *reply, struct json usage) {
     take_prompt_tokens(reply, usage);
     take_tokens(usage, STR("output_tokens"), &reply->output);
     take_tokens(json_find(usage, STR("output_tokens_details")), STR("thinking_tokens"),
                 &reply->thoughts);
+}
 
-    struct json delta = json_find(event, STR("delta"));
-    struct json reason = json_find(delta, STR("stop_reason"));
-    if (reason.kind != JSON_STRING) return true;
-    reply->stopping = true;
+/* `object` holds stop_reason and what belongs to it. */
+static void take_stop(struct anthropic_reply *reply, struct json object) {
+    struct json reason = json_find(object, STR("stop_reason"));
+    if (reason.kind != JSON_STRING) return;
+    reply->stopping = reply->base.finished = true;
     reply->stop = NULL;
     set(&reply->stop_name, reason);
-    set(&reply->stop_why, json_find(json_find(delta, STR("stop_details")), STR("explanation")));
+    set(&reply->stop_why,
+        json_find(json_find(object, STR("stop_details")), STR("explanation")));
     for (size_t i = 0; i < ARRAY_LEN(stop_reasons); i++) {
         if (json_is(reason, stop_reasons[i].name)) reply->stop = &stop_reasons[i];
     }
     end_block(reply);
-    return tell_call(reply);
+    tell_call(reply);
+}
+
+static bool on_message_delta(struct anthropic_reply *reply, struct json event) {
+    take_usage(reply, json_find(event, STR("usage")));
+    take_stop(reply, json_find(event, STR("delta")));
+    return true;
 }
 
 static bool on_message_stop(struct anthropic_reply *reply, struct json event) {
@@ -368,21 +397,38 @@ static bool take_event(struct anthropic_reply *reply, struct json event) {
     return true;
 }
 
+static bool check_limits(struct anthropic_reply *reply) {
+    return in_limits(reply) ||
+           reply_fail(&reply->base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
+                      "Anthropic sent an answer larger than %d MiB; ask for a shorter one",
+                      (int)(REPLY_MAX_BYTES / MIB));
+}
+
 bool anthropic_reply_feed(struct reply *base, const struct sse_event *event) {
     struct anthropic_reply *reply = (struct anthropic_reply *)base;
     struct err e;
     struct json json;
-    if (base->stopped || !is_for_us(event->type)) return true;
+    if (base->stopped || base->over || !is_for_us(event->type)) return true;
     base->over = str_equal(event->data, STR("[DONE]")); /* what some gateways add */
     if (base->over) return true;
     if (!json_read(event->data, &json, &e))
         return reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
                           "Anthropic sent an event that is no JSON: %s", e.text);
-    if (!take_event(reply, json)) return false;
-    return in_limits(reply) ||
-           reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
-                      "Anthropic sent an answer larger than %d MiB; ask for a shorter one",
-                      (int)(REPLY_MAX_BYTES / MIB));
+    return take_event(reply, json) && check_limits(reply);
+}
+
+/* What the events of a stream hold, in one object. */
+bool anthropic_reply_read(struct reply *base, struct json answer) {
+    struct anthropic_reply *reply = (struct anthropic_reply *)base;
+    struct json content = json_find(answer, STR("content")), block;
+    if (json_find(answer, STR("error")).kind == JSON_OBJECT) return on_error(reply, answer);
+    take_head(reply, answer);
+    take_usage(reply, json_find(answer, STR("usage")));
+    struct json_reader reader = json_enter(content);
+    while (content.kind == JSON_ARRAY && json_next_item(&reader, &block))
+        begin_block(reply, block);
+    take_stop(reply, answer);
+    return check_limits(reply);
 }
 
 /* --- the end ------------------------------------------------------------------------------ */
@@ -416,7 +462,7 @@ static void tell_usage(struct anthropic_reply *reply) {
 
 /* Signatures are asked for only while tools are called. */
 static void tell_opaque(struct anthropic_reply *reply) {
-    if (!reply->thought || !reply->called || reply->base.stopped) return;
+    if (!reply->thought || !reply->called || reply->unfit || reply->base.stopped) return;
     struct buf whole;
     buf_init(&whole, REPLY_MAX_BYTES + 2);
     buf_append_byte(&whole, '[');

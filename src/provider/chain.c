@@ -68,9 +68,10 @@ static struct str label(const struct provider_call *call, size_t at) {
 static void tell_hand_on(struct provider_call *call, const struct err *why) {
     struct buf note;
     struct str failed = label(call, call->at), next = label(call, call->at + 1);
+    struct str what = str_head(err_text(why), str_find(err_text(why), STR("; try again")));
     buf_init(&note, NOTE_MAX_BYTES);
-    buf_printf(&note, STR_FMT " did not answer (%s), asking " STR_FMT,
-               STR_ARG(str_head(failed, 100)), why->text, STR_ARG(str_head(next, 100)));
+    buf_printf(&note, STR_FMT " did not answer (" STR_FMT "), asking " STR_FMT,
+               STR_ARG(str_head(failed, 100)), STR_ARG(what), STR_ARG(str_head(next, 100)));
     if (str_equal(failed, next)) { /* the same model, of somebody else */
         struct str name = call->chain->links[call->at + 1].provider->name;
         buf_printf(&note, " of " STR_FMT, STR_ARG(str_head(name, 100)));

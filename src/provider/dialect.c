@@ -32,25 +32,62 @@ bool reply_fail(struct reply *reply, enum err_code code, const char *reason, con
 /* What a reason is to our caller. A wrong key or an empty account is our operator's to mend and
  * never the caller's: nothing he can do or repeat helps, and he is not told that he is
  * unauthenticated or over a quota of his. */
-static const struct {
-    const char *reason;
+static const struct reason {
+    struct str name;
     enum err_code code;
+    bool refusal; /* of this request, by what it holds */
+    struct str sentence;
 } reasons[] = {
-    {PROVIDER_UNREACHABLE, ERR_UNAVAILABLE},   {PROVIDER_TIMEOUT, ERR_DEADLINE_EXCEEDED},
-    {PROVIDER_AUTH, ERR_FAILED_PRECONDITION},  {PROVIDER_RATE_LIMITED, ERR_RESOURCE_EXHAUSTED},
-    {PROVIDER_QUOTA, ERR_FAILED_PRECONDITION}, {PROVIDER_OVERLOADED, ERR_UNAVAILABLE},
-    {PROVIDER_ERROR, ERR_UNAVAILABLE},         {PROVIDER_REJECTED, ERR_INVALID_ARGUMENT},
-    {PROVIDER_BROKEN, ERR_UNAVAILABLE},        {MODEL_CONTEXT, ERR_INVALID_ARGUMENT},
-    {MODEL_REFUSED, ERR_PERMISSION_DENIED},
+    /* clang-format off */
+    {STR_INIT(PROVIDER_UNREACHABLE),  ERR_UNAVAILABLE,         false,
+     STR_INIT("the model's provider cannot be reached; try again in a moment")},
+    {STR_INIT(PROVIDER_TIMEOUT),      ERR_DEADLINE_EXCEEDED,   false,
+     STR_INIT("the model's provider did not answer in time; try again in a moment")},
+    {STR_INIT(PROVIDER_AUTH),         ERR_FAILED_PRECONDITION, false,
+     STR_INIT("the model's provider refused the server's credentials")},
+    {STR_INIT(PROVIDER_RATE_LIMITED), ERR_RESOURCE_EXHAUSTED,  false,
+     STR_INIT("the model's provider takes no more requests for now; try again in a moment")},
+    {STR_INIT(PROVIDER_QUOTA),        ERR_FAILED_PRECONDITION, false,
+     STR_INIT("the model's provider says that the server's account is used up")},
+    {STR_INIT(PROVIDER_OVERLOADED),   ERR_UNAVAILABLE,         false,
+     STR_INIT("the model's provider is overloaded; try again in a moment")},
+    {STR_INIT(PROVIDER_ERROR),        ERR_UNAVAILABLE,         false,
+     STR_INIT("the model's provider reported an error of its own; try again in a moment")},
+    {STR_INIT(PROVIDER_REJECTED),     ERR_INVALID_ARGUMENT,    true,
+     STR_INIT("the model's provider refused this request")},
+    {STR_INIT(PROVIDER_BROKEN),       ERR_UNAVAILABLE,         false,
+     STR_INIT("the model's answer did not come to its end; try again")},
+    {STR_INIT(MODEL_CONTEXT),         ERR_INVALID_ARGUMENT,    true,
+     STR_INIT("the conversation is too long for the model; begin a new one")},
+    {STR_INIT(MODEL_REFUSED),         ERR_PERMISSION_DENIED,   true,
+     STR_INIT("the model refused to answer this")},
+    {STR_INIT(MODEL_CANNOT_CARRY),    ERR_INVALID_ARGUMENT,    true,
+     STR_INIT("the conversation holds what the model cannot take")},
+    /* clang-format on */
 };
+
+static const struct reason *find_reason(struct str name) {
+    for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
+        if (str_equal(reasons[i].name, name)) return &reasons[i];
+    }
+    return NULL;
+}
+
+struct str reply_reason_sentence(struct str reason) {
+    const struct reason *row = find_reason(reason);
+    return row ? row->sentence : STR("the model could not be asked");
+}
+
+bool reply_reason_is_refusal(struct str reason) {
+    const struct reason *row = find_reason(reason);
+    return row && row->refusal;
+}
 
 static enum err_code code_of(const char *reason, unsigned status) {
     bool rejected = strcmp(reason, PROVIDER_REJECTED) == 0;
     if (rejected && status == 404) return ERR_NOT_FOUND; /* the model, or a wrong base URL */
-    for (size_t i = 0; i < ARRAY_LEN(reasons); i++) {
-        if (strcmp(reasons[i].reason, reason) == 0) return reasons[i].code;
-    }
-    return ERR_UNAVAILABLE;
+    const struct reason *row = find_reason(str_from(reason));
+    return row ? row->code : ERR_UNAVAILABLE;
 }
 
 /* --- what a vendor's error means ---------------------------------------------------------- */

@@ -5,15 +5,15 @@
  * and the fuzzer with noise; provider/remote.c does the rest for all of them: connections,
  * retries, time limits, errors in place of a stream.
  *
- *     reply_new ─▶ feed, feed, ... ─▶ end ─▶ reply_free
+ *     reply_new ─▶ feed, feed, ... | read ─▶ end ─▶ reply_free
  *                     │ sink: on_text, on_thinking, on_tool_call, on_usage, on_opaque
  *                     └─ never on_done or on_failed: the outcome of end() says which it is
  *
  * Rules for every dialect: a tool call is told when it is complete, in the order of the reply;
- * arguments that are no JSON object are told as they came; usage once, at the end, unknown
- * counts TOKENS_UNKNOWN; event.call_sequence is not the dialect's; a stream that ends without
- * saying why is a failure; an error object inside a stream is a failure; unknown events and
- * fields are passed over.
+ * arguments that are no JSON object are told as they came, a call that names no tool with an
+ * empty name; usage once, at the end, unknown counts TOKENS_UNKNOWN; event.call_sequence is not
+ * the dialect's; a stream that ends without saying why is a failure; an error object inside a
+ * stream is a failure; unknown events and fields are passed over.
  *
  * Memory   a reply owns what it gathers. Requests and settings are borrowed during the call.
  * Threads  a reply belongs to one loop; a dialect is constant.
@@ -38,11 +38,12 @@ struct dialect_settings {
     /* Of "openai": one message of as many users as follow each other, for chat templates of
      * small models (Mistral, Gemma) that refuse two in a row. */
     bool joins_users;
+    bool whole; /* the answer is asked for as one JSON object, not as a stream */
 };
 
 /* What a failed call says. The reasons are stable; the table is in dialect.c. */
 struct reply_failure {
-    struct err why;     /* for people; holds no key */
+    struct err why;     /* for the operator: who said what, and what helps; holds no key */
     const char *reason; /* PROVIDER_... below */
 };
 
@@ -53,11 +54,19 @@ struct reply_failure {
 #define PROVIDER_QUOTA "PROVIDER_QUOTA"           /* 402, or 429 that says no money is left */
 #define PROVIDER_OVERLOADED "PROVIDER_OVERLOADED" /* 503, 529 */
 #define PROVIDER_ERROR "PROVIDER_ERROR"           /* 5xx, error in the stream */
-#define PROVIDER_REJECTED "PROVIDER_REJECTED"     /* 400, 404, 422: the request */
+#define PROVIDER_REJECTED "PROVIDER_REJECTED"     /* other 4xx: the request */
 #define PROVIDER_BROKEN "PROVIDER_BROKEN"         /* no stream, cut short, malformed */
 #define MODEL_CONTEXT "MODEL_CONTEXT"             /* the conversation is too long for it */
 #define MODEL_REFUSED "MODEL_REFUSED"             /* refusal, content filter, safety */
 #define MODEL_CANNOT_CARRY "MODEL_CANNOT_CARRY"   /* a message that its API has no form for */
+
+/* One sentence for the people whose question failed: nothing of the vendor's words, and no
+ * advice that only an operator can follow. What they can do themselves stands behind a ';'. */
+struct str reply_reason_sentence(struct str reason);
+
+/* Whether it is the request that was refused, so that the same would be refused again, rather
+ * than a provider that has no time, no money or no trust for anybody (K27). */
+bool reply_reason_is_refusal(struct str reason);
 
 enum reply_outcome {
     REPLY_DONE,   /* it said that it is complete */
@@ -70,7 +79,11 @@ struct reply {
     const struct provider_sink *sink;
     void *ctx;
     bool stopped; /* cancelled from inside a callback: no further callback */
-    bool over;    /* the other side said that nothing follows: the stream need not close */
+    /* The other side said how the answer ends: only counts may follow, soon or never. */
+    bool finished;
+    bool over; /* it said that nothing follows: whatever does is no part of the answer */
+    bool calls_passed_over; /* it asked for more tools than anybody takes, the last ones untold
+                             */
     struct reply_failure failure;
 };
 
@@ -100,6 +113,8 @@ struct dialect {
     struct reply *(*reply_new)(const struct provider_sink *sink, void *ctx);
     /* False: it is over before its end, failure is set. */
     bool (*feed)(struct reply *reply, const struct sse_event *event);
+    /* In place of feed: an answer that came as one JSON value, and no stream. */
+    bool (*read)(struct reply *reply, struct json answer);
     /* The stream ended in order; *ret_model is who answered, borrowed from the reply. */
     enum reply_outcome (*end)(struct reply *reply, struct str *ret_model);
     void (*reply_free)(struct reply *reply);

@@ -36,7 +36,8 @@ void gather_done(struct gather *gather) {
 }
 
 struct gathered_call *gather_call(struct gather *gather, int64_t index) {
-    if (gather->call_count == GATHER_CALLS_MAX) return NULL;
+    gather->calls_full |= gather->call_count == GATHER_CALLS_MAX;
+    if (gather->calls_full) return NULL;
     size_t count = ++gather->call_count;
     gather->calls = mem_resize(gather->calls, count * sizeof *gather->calls);
     struct gathered_call *call = &gather->calls[count - 1];
@@ -88,17 +89,14 @@ static struct str own_id(const struct gather *gather, size_t index) {
     return id;
 }
 
-static bool tell_calls(struct gather *gather, struct reply *reply, enum reply_outcome outcome) {
+static void tell_calls(struct gather *gather, struct reply *reply, enum reply_outcome outcome) {
     for (size_t i = 0; i < gather->call_count && !reply->stopped; i++) {
         const struct gathered_call *call = &gather->calls[i];
         if (outcome == REPLY_CUT && !is_object(buf_str(&call->args))) continue;
-        if (call->tool.len == 0)
-            return reply_fail(reply, ERR_UNAVAILABLE, PROVIDER_BROKEN,
-                              "the model asked for a tool without naming one");
         reply->sink->on_tool_call(own_id(gather, i), buf_str(&call->tool), buf_str(&call->args),
                                   reply->ctx);
     }
-    return true;
+    reply->calls_passed_over = gather->calls_full;
 }
 
 static void tell_usage(struct gather *gather, struct reply *reply) {
@@ -106,13 +104,12 @@ static void tell_usage(struct gather *gather, struct reply *reply) {
     if (!reply->stopped) reply->sink->on_usage(&gather->usage, reply->ctx);
 }
 
-bool gather_tell(struct gather *gather, struct reply *reply, struct str dialect,
+void gather_tell(struct gather *gather, struct reply *reply, struct str dialect,
                  enum reply_outcome outcome) {
-    if (!tell_calls(gather, reply, outcome)) return false;
+    tell_calls(gather, reply, outcome);
     if (gather->opaque.len && !reply->stopped)
         reply->sink->on_opaque(dialect, buf_str(&gather->opaque), reply->ctx);
     tell_usage(gather, reply);
-    return true;
 }
 
 void gather_tell_usage(struct gather *gather, struct reply *reply) {

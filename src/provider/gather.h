@@ -12,7 +12,7 @@
 
 #include "provider/dialect.h"
 
-#define GATHER_CALLS_MAX 256 /* of one reply: more is no reply of a model in its senses */
+#define GATHER_CALLS_MAX 1024 /* of one reply: what it asks for beyond them is passed over */
 #define GATHER_MAX_BYTES (16 * MIB)
 #define CALL_INDEX_NONE INT64_C(-1)
 
@@ -32,6 +32,7 @@ struct gather {
     struct buf refusal; /* what the model said in place of an answer */
     struct buf opaque;
     struct buf text; /* the piece that is lent to the sink just now */
+    bool calls_full; /* it asked for more than GATHER_CALLS_MAX */
     struct event_usage usage;
     bool usage_seen;
 };
@@ -39,7 +40,8 @@ struct gather {
 void gather_init(struct gather *gather);
 void gather_done(struct gather *gather);
 
-/* A call behind the others, or NULL: GATHER_CALLS_MAX are here. */
+/* A call behind the others, or NULL: GATHER_CALLS_MAX are here. What comes of one more is to
+ * be passed over. */
 struct gathered_call *gather_call(struct gather *gather, int64_t index);
 
 /* Put `string` in place of what stands in `out`, unless it is empty or no string. */
@@ -54,9 +56,8 @@ int64_t gather_count(struct json object, const char *key);
 
 /* Say the calls (of a reply that was cut off only those with whole arguments), the opaque
  * message unless it is empty, and usage. A call id that comes twice, or is empty, is told as
- * empty: whoever listens names the call. False, and the failure is set, when a call names no
- * tool. */
-bool gather_tell(struct gather *gather, struct reply *reply, struct str dialect,
+ * empty: whoever listens names the call. */
+void gather_tell(struct gather *gather, struct reply *reply, struct str dialect,
                  enum reply_outcome outcome);
 
 /* Of a reply that fails: usage, if the stream said any. */

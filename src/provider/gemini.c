@@ -465,12 +465,14 @@ static void append_path(struct buf *out, struct str path) {
 static void gemini_url(const struct dialect_settings *settings,
                        const struct provider_request *request, struct buf *out) {
     struct str model = body_model(settings, request);
-    bool whole = str_find_byte(model, '/') < model.len; /* "models/x", "tunedModels/x" */
+    bool pathed = str_find_byte(model, '/') < model.len; /* "models/x", "tunedModels/x" */
     buf_append(out, settings->base_url);
-    buf_append(out, whole ? STR("/") : STR("/models/"));
+    buf_append(out, pathed ? STR("/") : STR("/models/"));
     append_path(out, model);
-    buf_append(out, STR(":streamGenerateContent?alt=sse"));
-    if (settings->query.len) buf_printf(out, "&" STR_FMT, STR_ARG(settings->query));
+    buf_append(out, settings->whole ? STR(":generateContent")
+                                    : STR(":streamGenerateContent?alt=sse"));
+    if (settings->query.len)
+        buf_printf(out, "%c" STR_FMT, settings->whole ? '?' : '&', STR_ARG(settings->query));
 }
 
 const struct dialect gemini_dialect = {
@@ -484,6 +486,7 @@ const struct dialect gemini_dialect = {
     .body = gemini_body,
     .reply_new = gemini_reply_new,
     .feed = gemini_reply_feed,
+    .read = gemini_reply_read,
     .end = gemini_reply_end,
     .reply_free = gemini_reply_free,
 };

@@ -41,6 +41,7 @@ struct gemini_reply {
     struct buf call_id, name, args;
     struct buf parts;       /* as they are sent back: "{...},{...}" */
     bool is_signed, called; /* whether a part of them is */
+    bool unfit;             /* one of them is a call without a name: none that may go back */
 
     struct buf finish_name, finish_why; /* as they came */
     struct buf blocked;                 /* why the question itself was */
@@ -114,9 +115,9 @@ static void take_text(struct gemini_reply *reply, struct json part) {
 }
 
 /* A call comes whole, mostly without an id: whoever runs it gives it one. */
-static bool take_call(struct gemini_reply *reply, struct json part) {
+static void take_call(struct gemini_reply *reply, struct json part) {
     struct json call = json_find(part, STR("functionCall"));
-    if (call.kind != JSON_OBJECT) return true;
+    if (call.kind != JSON_OBJECT) return;
     struct json args = json_find(call, STR("args"));
     bool any = args.kind != JSON_NONE && args.kind != JSON_NULL;
     buf_clear(&reply->call_id);
@@ -126,13 +127,10 @@ static bool take_call(struct gemini_reply *reply, struct json part) {
     set(&reply->name, json_find(call, STR("name")));
     json_compact(any ? args.raw : STR("{}"), &reply->args);
     reply->called = true;
-    if (reply->name.len == 0)
-        return reply_fail(&reply->base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
-                          "Gemini sent a tool call without a name");
-    if (reply->base.stopped) return true;
+    if (reply->name.len == 0) reply->unfit = true;
+    if (reply->base.stopped) return;
     reply->base.sink->on_tool_call(buf_str(&reply->call_id), buf_str(&reply->name),
                                    buf_str(&reply->args), reply->base.ctx);
-    return true;
 }
 
 /* Each string as it came, and never two parts made into one: a signature belongs to its part.
@@ -144,16 +142,20 @@ static void keep_part(struct gemini_reply *reply, struct json part) {
     if (json_find(part, STR("thoughtSignature")).kind == JSON_STRING) reply->is_signed = true;
 }
 
-static bool take_candidate(struct gemini_reply *reply, struct json candidate) {
+/* A reason to finish ends the answer. Older models gave one in every response of a stream, so
+ * parts that bring another still belong to it. */
+static void take_candidate(struct gemini_reply *reply, struct json candidate) {
     struct json parts = json_find(json_find(candidate, STR("content")), STR("parts")), part;
+    struct json finish = json_find(candidate, STR("finishReason"));
+    if (reply->base.finished && finish.kind != JSON_STRING) return;
     for (struct json_reader at = json_enter(parts); json_next_item(&at, &part);) {
         keep_part(reply, part);
         take_text(reply, part);
-        if (!take_call(reply, part)) return false;
+        take_call(reply, part);
     }
-    set(&reply->finish_name, json_find(candidate, STR("finishReason")));
+    set(&reply->finish_name, finish);
     set(&reply->finish_why, json_find(candidate, STR("finishMessage")));
-    return true;
+    if (reply->finish_name.len) reply->base.finished = true;
 }
 
 /* --- responses ---------------------------------------------------------------------------- */
@@ -183,30 +185,35 @@ static bool take_response(struct gemini_reply *reply, struct json response) {
     take_usage(&reply->usage, json_find(response, STR("usageMetadata")));
     struct json feedback = json_find(response, STR("promptFeedback"));
     set(&reply->blocked, json_find(feedback, STR("blockReason")));
-    if (!take_candidate(reply, json_at(json_find(response, STR("candidates")), 0)))
-        return false;
+    take_candidate(reply, json_at(json_find(response, STR("candidates")), 0));
     return in_limits(reply) ||
            reply_fail(&reply->base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
                       "Gemini sent an answer larger than %d MiB; ask for a shorter one",
                       (int)(REPLY_MAX_BYTES / MIB));
 }
 
-/* An error may come in an array, as it does where nobody asked for events. */
-bool gemini_reply_feed(struct reply *base, const struct sse_event *event) {
+/* Errors, and whole answers of servers that do not know how to send events, come in an array.
+ */
+bool gemini_reply_read(struct reply *base, struct json answer) {
     struct gemini_reply *reply = (struct gemini_reply *)base;
+    struct json item;
+    if (answer.kind != JSON_ARRAY) return take_response(reply, answer);
+    for (struct json_reader at = json_enter(answer); json_next_item(&at, &item);) {
+        if (!take_response(reply, item)) return false;
+    }
+    return true;
+}
+
+bool gemini_reply_feed(struct reply *base, const struct sse_event *event) {
     struct err e;
-    struct json json, item;
-    if (base->stopped) return true;
+    struct json json;
+    if (base->stopped || base->over) return true;
     base->over = str_equal(event->data, STR("[DONE]")); /* what some gateways add */
     if (base->over) return true;
     if (!json_read(event->data, &json, &e))
         return reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
                           "Gemini sent an event that is no JSON: %s", e.text);
-    if (json.kind != JSON_ARRAY) return take_response(reply, json);
-    for (struct json_reader at = json_enter(json); json_next_item(&at, &item);) {
-        if (!take_response(reply, item)) return false;
-    }
-    return true;
+    return gemini_reply_read(base, json);
 }
 
 /* --- the end ------------------------------------------------------------------------------ */
@@ -229,7 +236,7 @@ static void tell_usage(const struct gemini_reply *reply) {
 
 /* Signatures are asked for only while tools are called. */
 static void tell_opaque(struct gemini_reply *reply) {
-    if (!reply->is_signed || !reply->called || reply->base.stopped) return;
+    if (!reply->is_signed || !reply->called || reply->unfit || reply->base.stopped) return;
     struct buf whole;
     buf_init(&whole, REPLY_MAX_BYTES + 2);
     buf_append_byte(&whole, '[');

@@ -12,9 +12,10 @@
 
 #include "provider/dialect.h"
 
-/* reply_new, feed, end and reply_free of the dialect. */
+/* reply_new, feed, read, end and reply_free of the dialect. */
 struct reply *gemini_reply_new(const struct provider_sink *sink, void *ctx);
 bool gemini_reply_feed(struct reply *reply, const struct sse_event *event);
+bool gemini_reply_read(struct reply *reply, struct json answer);
 enum reply_outcome gemini_reply_end(struct reply *reply, struct str *ret_model);
 void gemini_reply_free(struct reply *reply);
 

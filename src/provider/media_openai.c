@@ -45,8 +45,11 @@ static const struct remote_options *options_of(const struct openai_call *call) {
 
 /* --- failing ------------------------------------------------------------------------------ */
 
+/* Artifacts are made for callers, and no run is known here. */
+static const struct failure_reader reader = {.run = 0, .by_operator = false};
+
 static void fail(struct openai_call *call) {
-    failure_word(call->remote, &call->base.failure);
+    failure_word(call->remote, reader, &call->base.failure);
     media_work_fail(&call->base);
 }
 
@@ -64,7 +67,7 @@ static void openai_late(struct media_call *base) {
     struct openai_call *call = openai_of(base);
     struct remote_options limits = {.total_ms = base->request.total_ms};
     failure_timeout(&limits, HTTP_COMPLETE, true, &base->failure);
-    failure_word(call->remote, &base->failure);
+    failure_word(call->remote, reader, &base->failure);
 }
 
 /* --- asking, and asking again ------------------------------------------------------------- */
@@ -168,7 +171,8 @@ static void on_head(const struct http_head *head, void *ctx) {
 }
 
 /* Of a refusal what stands at its beginning is enough. */
-static void on_body(struct str bytes, void *ctx) {
+static void on_body(struct lent lent, void *ctx) {
+    struct str bytes = lent_read(lent);
     struct openai_call *call = ctx;
     if (call->status != 200) bytes = str_head(bytes, REFUSAL_MAX_BYTES - call->answer.len);
     buf_append(&call->answer, bytes);
@@ -199,7 +203,7 @@ static bool openai_shape(struct media_call *base) {
     bool read =
         openai_media_read(&base->request, buf_str(&call->answer_type), buf_str(&call->answer),
                           base->arena, &base->made, &base->failure);
-    if (!read) failure_word(call->remote, &base->failure);
+    if (!read) failure_word(call->remote, reader, &base->failure);
     return read;
 }
 

@@ -233,6 +233,14 @@ static bool put_schema(struct json_writer *w, struct str schema, struct err *e) 
     return true;
 }
 
+static void put_stream(struct json_writer *w, const struct dialect_settings *settings) {
+    json_member_bool(w, "stream", !settings->whole);
+    if (settings->whole) return; /* usage stands in a whole answer by itself */
+    json_member_object(w, "stream_options");
+    json_member_bool(w, "include_usage", true);
+    json_close(w);
+}
+
 static bool write_body(const struct dialect_settings *settings,
                        const struct provider_request *request, struct buf *out, struct err *e) {
     struct json_writer w = json_writer(out);
@@ -242,10 +250,7 @@ static bool write_body(const struct dialect_settings *settings,
     if (!put_tools(&w, request, e)) return false;
     put_options(&w, settings, request->options);
     if (!put_schema(&w, request->schema, e)) return false;
-    json_member_bool(&w, "stream", true);
-    json_member_object(&w, "stream_options");
-    json_member_bool(&w, "include_usage", true);
-    json_close(&w);
+    put_stream(&w, settings);
     json_close(&w);
     return body_complete(out, e);
 }
@@ -267,6 +272,7 @@ const struct dialect openai_dialect = {
     .body = write_body,
     .reply_new = openai_reply_new,
     .feed = openai_reply_feed,
+    .read = openai_reply_read,
     .end = openai_reply_end,
     .reply_free = openai_reply_free,
 };

@@ -186,16 +186,18 @@ static struct gathered_call *call_of(struct gather *gather, const struct fragmen
     return NULL;
 }
 
-static bool take_call(struct openai_reply *reply, const struct fragment *fragment) {
+/* Arguments in a place of their own are a call too, be it one without a name. */
+static bool begins_call(const struct fragment *fragment) {
+    bool placed = fragment->index != CALL_INDEX_NONE;
+    bool argues = says(fragment->args) || fragment->args.kind == JSON_OBJECT;
+    return says(fragment->id) || says(fragment->name) || (placed && argues);
+}
+
+static void take_call(struct openai_reply *reply, const struct fragment *fragment) {
     struct gather *gather = &reply->gather;
     struct gathered_call *call = call_of(gather, fragment);
-    if (!call) {
-        if (!says(fragment->id) && !says(fragment->name)) return true; /* of nothing */
-        call = gather_call(gather, fragment->index);
-    }
-    if (!call)
-        return reply_fail(&reply->base, ERR_RESOURCE_EXHAUSTED, PROVIDER_BROKEN,
-                          "the model asked for more than %d tools at once", GATHER_CALLS_MAX);
+    if (!call && begins_call(fragment)) call = gather_call(gather, fragment->index);
+    if (!call) return; /* of nothing, or one too many */
     gather_replace(&call->id, fragment->id);
     gather_replace(&call->tool, fragment->name);
     if (fragment->args.kind == JSON_OBJECT) {
@@ -203,11 +205,10 @@ static bool take_call(struct openai_reply *reply, const struct fragment *fragmen
     } else {
         json_text(fragment->args, &call->args);
     }
-    return true;
 }
 
 /* `old` is what calls were before they could be several. */
-static bool take_calls(struct openai_reply *reply, struct json calls, struct json old) {
+static void take_calls(struct openai_reply *reply, struct json calls, struct json old) {
     struct json item;
     struct json_reader reader = json_enter(calls);
     while (calls.kind == JSON_ARRAY && json_next_item(&reader, &item)) {
@@ -219,12 +220,12 @@ static bool take_calls(struct openai_reply *reply, struct json calls, struct jso
         int64_t index;
         if (json_i64(json_find(item, STR("index")), &index) && index >= 0)
             fragment.index = index;
-        if (!take_call(reply, &fragment)) return false;
+        take_call(reply, &fragment);
     }
-    if (old.kind != JSON_OBJECT) return true;
-    return take_call(reply, &(struct fragment){.index = CALL_INDEX_NONE,
-                                               .name = json_find(old, STR("name")),
-                                               .args = json_find(old, STR("arguments"))});
+    if (old.kind != JSON_OBJECT) return;
+    take_call(reply, &(struct fragment){.index = CALL_INDEX_NONE,
+                                        .name = json_find(old, STR("name")),
+                                        .args = json_find(old, STR("arguments"))});
 }
 
 /* --- usage -----------------------------------------------------------------------------------
@@ -253,6 +254,7 @@ static void take_usage(struct openai_reply *reply, struct json usage) {
 
 static void take_finish(struct openai_reply *reply, struct json finish) {
     if (!says(finish)) return;
+    reply->base.finished = true;
     reply->state = GATHER_FINISHED;
     if (json_is(finish, STR("length"))) reply->state = GATHER_CUT;
     if (json_is(finish, STR("content_filter"))) reply->state = GATHER_FILTERED;
@@ -281,13 +283,13 @@ static const struct str delta_keys[DELTA_KEYS] = {
     /* clang-format on */
 };
 
-static bool take_delta(struct openai_reply *reply, struct json delta) {
+static void take_delta(struct openai_reply *reply, struct json delta) {
     struct json at[DELTA_KEYS];
     json_find_each(delta, delta_keys, DELTA_KEYS, at);
     take_reasoning(reply, at[DELTA_PLAIN], at[DELTA_REASONING], at[DELTA_DETAILS]);
     take_content(reply, at[DELTA_CONTENT]);
     json_text(at[DELTA_REFUSAL], &reply->gather.refusal);
-    return take_calls(reply, at[DELTA_CALLS], at[DELTA_OLD_CALL]);
+    take_calls(reply, at[DELTA_CALLS], at[DELTA_OLD_CALL]);
 }
 
 enum { CHOICE_INDEX, CHOICE_DELTA, CHOICE_MESSAGE, CHOICE_FINISH, CHOICE_USAGE, CHOICE_KEYS };
@@ -307,7 +309,7 @@ static bool take_choice(struct openai_reply *reply, struct json choice) {
     json_find_each(choice, choice_keys, CHOICE_KEYS, at);
     if (json_i64(at[CHOICE_INDEX], &index) && index != 0) return true;
     bool streamed = at[CHOICE_DELTA].kind == JSON_OBJECT;
-    if (!take_delta(reply, at[streamed ? CHOICE_DELTA : CHOICE_MESSAGE])) return false;
+    take_delta(reply, at[streamed ? CHOICE_DELTA : CHOICE_MESSAGE]);
     take_usage(reply, at[CHOICE_USAGE]); /* Moonshot */
     struct json finish = at[CHOICE_FINISH];
     if (json_is(finish, STR("error")))
@@ -341,14 +343,13 @@ static const struct str chunk_keys[CHUNK_KEYS] = {
 };
 
 /* {"error":...}, and vLLM's {"object":"error","message":...}. */
-static bool is_error(const struct sse_event *event, const struct json *at) {
+static bool is_error(struct str event, const struct json *at) {
     struct json error = at[CHUNK_ERROR];
-    return says(error) || error.kind == JSON_OBJECT || str_equal(event->type, STR("error")) ||
+    return says(error) || error.kind == JSON_OBJECT || str_equal(event, STR("error")) ||
            json_is(at[CHUNK_OBJECT], STR("error"));
 }
 
-static bool take_chunk(struct openai_reply *reply, const struct sse_event *event,
-                       struct json chunk) {
+static bool take_chunk(struct openai_reply *reply, struct str event, struct json chunk) {
     struct json at[CHUNK_KEYS], choice;
     if (chunk.kind == JSON_ARRAY) chunk = json_at(chunk, 0); /* Gemini wraps its errors */
     json_find_each(chunk, chunk_keys, CHUNK_KEYS, at);
@@ -393,7 +394,7 @@ bool openai_reply_feed(struct reply *base, const struct sse_event *event) {
     struct str data = str_trim(event->data);
     struct json chunk;
     struct err e;
-    if (data.len == 0) return true;
+    if (base->over || data.len == 0) return true;
     if (str_equal(data, STR("[DONE]"))) {
         if (reply->state == GATHER_OPEN) reply->state = GATHER_FINISHED;
         base->over = true;
@@ -402,7 +403,16 @@ bool openai_reply_feed(struct reply *base, const struct sse_event *event) {
     if (!json_read(data, &chunk, &e))
         return reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
                           "the provider sent an event that is no JSON");
-    return take_chunk(reply, event, chunk);
+    return take_chunk(reply, event->type, chunk);
+}
+
+/* A whole answer is one chunk whose choices hold messages in place of deltas. */
+bool openai_reply_read(struct reply *base, struct json answer) {
+    struct openai_reply *reply = (struct openai_reply *)base;
+    if (!take_chunk(reply, STR_EMPTY, answer)) return false;
+    bool whole = json_count(json_find(answer, STR("choices"))) > 0;
+    if (whole && reply->state == GATHER_OPEN) reply->state = GATHER_FINISHED;
+    return true;
 }
 
 enum reply_outcome openai_reply_end(struct reply *base, struct str *ret_model) {
@@ -414,5 +424,6 @@ enum reply_outcome openai_reply_end(struct reply *base, struct str *ret_model) {
     }
     write_opaque(reply);
     *ret_model = buf_str(&reply->gather.model);
-    return gather_tell(&reply->gather, base, STR("openai"), outcome) ? outcome : REPLY_FAILED;
+    gather_tell(&reply->gather, base, STR("openai"), outcome);
+    return outcome;
 }

@@ -31,7 +31,7 @@ enum message_role {
 /* One entry of a conversation, oldest first. */
 struct message {
     enum message_role role;
-    bool error;
+    bool error; /* of a result: the call failed; of a user's: its turn did not end well */
     struct str agent, text, call_id, tool;
     /* What holds more than text: the whole content as one JSON array, as conversation/import.h
      * writes it, `text` being its text parts, a blank line between two; or empty. */
@@ -65,6 +65,10 @@ struct provider_request {
     size_t tool_count;
     const struct model_options *options; /* NULL: nothing is set */
     struct str schema; /* JSON Schema that the reply's text must follow, or empty */
+    uint64_t run;      /* who asks, for the log; 0: not said */
+    /* The operator asks: a failure says all that is known of it, and what to do. Otherwise it
+     * says what its caller may read, and the rest goes to the log. */
+    bool by_operator;
 };
 
 /* Callbacks, on the loop of the call, never before provider_call_start() has returned. After
@@ -73,22 +77,26 @@ struct provider_request {
 struct provider_sink {
     void (*on_text)(struct str text, void *ctx);
     void (*on_thinking)(struct str text, void *ctx);
+    /* tool is empty where the reply named none; call_id where it gave none of its own. */
     void (*on_tool_call)(struct str call_id, struct str tool, struct str args, void *ctx);
     void (*on_usage)(const struct event_usage *usage, void *ctx);
     /* Once at most, before on_done: the text of a MESSAGE_OPAQUE for this reply. */
     void (*on_opaque)(struct str dialect, struct str bytes, void *ctx);
     /* Something that whoever watches should know: "gpt-4o did not answer (...), asking ...".
-     * PROVIDER_CUT_NOTE comes before on_done where the reply ended at a limit of tokens. */
+     * PROVIDER_CUT_NOTE comes before on_done where the reply ended at a limit of tokens,
+     * PROVIDER_WHOLE_NOTE where it came all at once. */
     void (*on_note)(struct str text, void *ctx);
     /* A question to a human that this reply ends with; tool may be empty. */
     void (*on_approval)(struct str call_id, struct str question, struct str tool,
                         struct str args, void *ctx);
     void (*on_done)(struct str model, void *ctx);
-    /* reason: stable, for programs, as EVENT_FAILED has it. */
+    /* why: one sentence for whoever the reply was for. reason: stable, for programs. Both as
+     * EVENT_FAILED has them. */
     void (*on_failed)(const struct err *why, struct str reason, void *ctx);
 };
 
 #define PROVIDER_CUT_NOTE "the reply was cut at its token limit"
+#define PROVIDER_WHOLE_NOTE "the reply came all at once: its provider does not stream"
 
 struct provider_call; /* each kind's own */
 struct provider;

@@ -77,6 +77,19 @@ static void set_key(struct remote *remote, const struct dialect *dialect) {
     buf_done(&value);
 }
 
+/* Some servers go by this header alone. One that the settings gave stays. */
+static void set_whole_headers(struct remote *remote) {
+    size_t bytes = remote->header_count * sizeof(*remote->headers);
+    remote->whole_headers = arena_alloc(remote->arena, bytes);
+    assert(remote->whole_headers);
+    memcpy(remote->whole_headers, remote->headers, bytes);
+    for (size_t i = 0; i < remote->header_count; i++) {
+        struct http_header *header = &remote->whole_headers[i];
+        bool accept = str_equal_nocase(header->name, STR("accept"));
+        if (accept && !remote->secret[i]) header->value = STR("application/json");
+    }
+}
+
 static void set_headers(struct remote *remote, const struct remote_options *options) {
     const struct dialect *dialect = options->dialect;
     size_t max = 4 + dialect->header_count + options->header_count;
@@ -93,6 +106,7 @@ static void set_headers(struct remote *remote, const struct remote_options *opti
     /* Gateways take their own keys in headers: nobody is shown what they hold. */
     for (size_t i = 0; i < options->header_count; i++)
         set_header(remote, options->headers[i].name, options->headers[i].value, SECRET);
+    set_whole_headers(remote);
 }
 
 /* --- the provider ------------------------------------------------------------------------- */

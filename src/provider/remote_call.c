@@ -17,10 +17,15 @@
 /* Between the reply's own end and the connection's: one that closes in time is used again. */
 #define CLOSE_MS 500
 
+/* Between the last word of a reply and its end, where the other side does not say that nothing
+ * follows: counts may, and come at once if they come. */
+#define FINISH_MS 1000
+
 #define TO(state) (1u << (state))
 
 struct provider_call {
-    const struct remote *remote;
+    struct remote *remote;
+    const struct provider_request *request;
     struct loop *loop;
     struct gate gate; /* to the sink */
     enum remote_state state;
@@ -28,20 +33,24 @@ struct provider_call {
     struct task task; /* goes on where the start or a pause held it up */
     uint64_t start_ms;
 
+    bool whole;           /* it is asked for a whole answer, and no stream */
     struct buf url, body; /* the same for each attempt */
     struct http_call *http;
     unsigned retries;
     uint64_t random;
-    struct timer timer; /* while waiting; and for the end of a stream that is over */
+    struct timer timer; /* while waiting; and for the end of a stream that has said its last */
     bool due;           /* it fired during a pause */
 
     unsigned status; /* of an answer that is no stream; 0 before its head */
     int64_t retry_after_ms;
     struct buf type, refusal; /* its content type, and what it says */
+    bool answered;            /* it is one that holds a whole answer */
+    struct buf answer;
 
     struct sse *sse; /* of an answer that is a stream */
     struct reply *reply;
     bool spoiled; /* the reply failed before its end */
+    bool closing; /* it is over, and the timer runs for the connection's end */
 
     bool ended; /* all is said but the ending itself */
     enum reply_outcome outcome;
@@ -93,6 +102,7 @@ static void call_free(struct provider_call *call) {
     buf_done(&call->body);
     buf_done(&call->type);
     buf_done(&call->refusal);
+    buf_done(&call->answer);
     free(call);
 }
 
@@ -125,11 +135,15 @@ static void tell_ending(struct provider_call *call) {
     }
 }
 
+static struct failure_reader reader_of(const struct provider_call *call) {
+    return (struct failure_reader){call->request->run, call->request->by_operator};
+}
+
 /* All was heard: end, now or behind what is still to be told. */
 static void settle(struct provider_call *call, enum reply_outcome outcome) {
     call->ended = true;
     call->outcome = outcome;
-    if (outcome == REPLY_FAILED) failure_word(call->remote, &call->failure);
+    if (outcome == REPLY_FAILED) failure_word(call->remote, reader_of(call), &call->failure);
     if (outcome == REPLY_CUT) gate_sink.on_note(STR(PROVIDER_CUT_NOTE), &call->gate);
     bool now = call->state != REMOTE_OVER && !call->gate.closed && gate_is_empty(&call->gate);
     if (now) tell_ending(call);
@@ -153,19 +167,22 @@ static void ask(struct provider_call *call) {
     struct http_request request = {
         .method = STR("POST"),
         .url = buf_str(&call->url),
-        .headers = call->remote->headers,
+        .headers = call->whole ? call->remote->whole_headers : call->remote->headers,
         .header_count = call->remote->header_count,
         .body = buf_str(&call->body),
         .connect_ms = options->connect_ms,
-        .first_byte_ms = options->first_byte_ms,
+        /* The head of a whole answer may come only when all of it is written. */
+        .first_byte_ms = call->whole ? 0 : options->first_byte_ms,
         .stall_ms = options->stall_ms,
         .total_ms = options->total_ms ? options->total_ms - elapsed_ms(call) : 0,
         .body_max_bytes = options->reply_max_bytes,
     };
     call->status = 0;
     call->retry_after_ms = -1;
+    call->answered = false;
     buf_clear(&call->refusal);
     buf_clear(&call->type);
+    buf_clear(&call->answer);
     call->http = http_start(options->pool, call->loop, &request, &http_sink, call);
 }
 
@@ -255,15 +272,54 @@ static void unanswered(struct provider_call *call, const struct err *failed,
     settle(call, REPLY_FAILED);
 }
 
+/* --- the request -------------------------------------------------------------------------- */
+
+/* False: it cannot be asked, and the failure says why. */
+static bool write_request(struct provider_call *call) {
+    const struct remote_options *options = options_of(call);
+    struct dialect_settings settings = options->settings;
+    struct err e;
+    settings.whole = call->whole;
+    buf_clear(&call->url);
+    buf_clear(&call->body);
+    options->dialect->url(&settings, call->request, &call->url);
+    call->failure.reason = PROVIDER_REJECTED;
+    if (!options->dialect->body(&settings, call->request, &call->body, &e)) {
+        if (e.code == ERR_UNIMPLEMENTED) {
+            e.code = ERR_INVALID_ARGUMENT;
+            call->failure.reason = MODEL_CANNOT_CARRY;
+        }
+        call->failure.why = e;
+        return false;
+    }
+    if (buf_ok(&call->body) && buf_ok(&call->url)) return true;
+    call->failure.reason = MODEL_CONTEXT;
+    return err_set(&call->failure.why, ERR_INVALID_ARGUMENT, "the request is too long to send");
+}
+
 /* --- an answer that is no stream ---------------------------------------------------------- */
 
 static bool worth_asking_again(unsigned status) {
     return status == 408 || status == 409 || status == 429 || status >= 500;
 }
 
+/* The same question, for an answer without a stream. False: it cannot be put so. */
+static bool ask_for_whole(struct provider_call *call) {
+    call->whole = true;
+    if (!write_request(call)) return false;
+    log_often(LOG_INFO, "provider '" STR_FMT "' refuses to stream, asking it without",
+              STR_ARG(options_of(call)->name));
+    ask(call);
+    if (call->gate.closed) http_pause(call->http);
+    return true;
+}
+
 static void refused(struct provider_call *call) {
-    failure_refused(options_of(call)->dialect, call->status, buf_str(&call->type),
-                    buf_str(&call->refusal), &call->failure);
+    struct str said = buf_str(&call->refusal);
+    failure_refused(options_of(call)->dialect, call->status, buf_str(&call->type), said,
+                    &call->failure);
+    bool streamless = failure_is_of_stream(&call->failure, call->status, said);
+    if (!call->whole && streamless && ask_for_whole(call)) return;
     bool broke = strcmp(call->failure.reason, PROVIDER_QUOTA) == 0; /* waiting earns nothing */
     if (!broke && worth_asking_again(call->status) && wait_and_ask_again(call)) return;
     settle(call, REPLY_FAILED);
@@ -286,18 +342,24 @@ static void on_event(const struct sse_event *event, void *ctx) {
     sse_stop(call->sse);
 }
 
-static bool is_event_stream(struct str type) {
+static bool is_of_type(struct str type, struct str wanted) {
     struct str rest;
-    return str_equal_nocase(str_trim(str_split(type, ';', &rest)), STR("text/event-stream"));
+    return str_equal_nocase(str_trim(str_split(type, ';', &rest)), wanted);
+}
+
+static size_t reply_max_bytes(const struct provider_call *call) {
+    size_t max = options_of(call)->reply_max_bytes;
+    return max ? max : remote_defaults.reply_max_bytes;
+}
+
+static void begin_reply(struct provider_call *call) {
+    move(call, REMOTE_STREAMING);
+    call->reply = options_of(call)->dialect->reply_new(&gate_sink, &call->gate);
 }
 
 static void begin_stream(struct provider_call *call) {
-    const struct remote_options *options = options_of(call);
-    size_t limit =
-        options->reply_max_bytes ? options->reply_max_bytes : remote_defaults.reply_max_bytes;
-    move(call, REMOTE_STREAMING);
-    call->sse = sse_new(limit, on_event, call);
-    call->reply = options->dialect->reply_new(&gate_sink, &call->gate);
+    begin_reply(call);
+    call->sse = sse_new(reply_max_bytes(call), on_event, call);
 }
 
 static void settle_spoiled(struct provider_call *call) {
@@ -310,13 +372,22 @@ static void settle_broken(struct provider_call *call, const struct err *why) {
     settle(call, REPLY_FAILED);
 }
 
+/* A reply that has said its last is not waited for as long as one that stalls. */
+static void await_end(struct provider_call *call) {
+    const struct reply *reply = call->reply;
+    if (!reply->finished && !reply->over) return;
+    if (reply->over && call->closing)
+        return; /* what comes behind the end moves it no further */
+    call->closing = reply->over;
+    timer_start(&call->timer, reply->over ? CLOSE_MS : FINISH_MS);
+}
+
 static void take_stream(struct provider_call *call, struct str bytes) {
     struct err e;
     bool fits = sse_feed(call->sse, bytes, &e);
     if (call->state == REMOTE_OVER) return; /* cancelled by what it heard */
     if (fits && !call->spoiled) {
-        if (call->reply->over && !timer_waits(&call->timer))
-            timer_start(&call->timer, CLOSE_MS);
+        await_end(call);
         return;
     }
     stop_http(call);
@@ -346,6 +417,10 @@ static void stream_ended(struct provider_call *call) {
         return;
     }
     call->model = model.len ? model : call->model;
+    if (call->reply->calls_passed_over)
+        gate_sink.on_note(STR("the model asked for too many tools at once, the last ones were "
+                              "passed over"),
+                          &call->gate);
     settle(call, outcome);
 }
 
@@ -355,24 +430,73 @@ static void close_stream(struct provider_call *call) {
     stream_ended(call);
 }
 
+/* --- an answer that came as a whole ------------------------------------------------------- */
+
+/* It is no answer in this dialect: as strange as a page in HTML. */
+static void settle_strange(struct provider_call *call) {
+    struct str said = str_head(buf_str(&call->answer), REFUSAL_MAX_BYTES);
+    failure_refused(options_of(call)->dialect, call->status, buf_str(&call->type), said,
+                    &call->failure);
+    settle(call, REPLY_FAILED);
+}
+
+static void read_whole(struct provider_call *call, struct json answer) {
+    begin_reply(call);
+    gate_sink.on_note(STR(PROVIDER_WHOLE_NOTE), &call->gate);
+    bool fine = options_of(call)->dialect->read(call->reply, answer);
+    if (call->state == REMOTE_OVER) return; /* cancelled by what it heard */
+    if (fine) {
+        stream_ended(call);
+    } else {
+        settle_spoiled(call);
+    }
+}
+
+/* Errors come with a 200, too. */
+static bool holds_answer(struct json body) {
+    struct json object = body.kind == JSON_ARRAY ? json_at(body, 0) : body;
+    struct json error = json_find(object, STR("error"));
+    return object.kind == JSON_OBJECT && json_count(object) > 0 &&
+           (error.kind == JSON_NONE || error.kind == JSON_NULL);
+}
+
+static void whole_ended(struct provider_call *call, const struct err *failed,
+                        enum http_stage stage) {
+    struct json answer;
+    struct err e;
+    if (failed) {
+        stream_broke(call, failed, stage);
+    } else if (json_read(buf_str(&call->answer), &answer, &e) && holds_answer(answer)) {
+        read_whole(call, answer);
+    } else {
+        settle_strange(call);
+    }
+}
+
 /* --- what the HTTP side tells ------------------------------------------------------------- */
 
 static void on_head(const struct http_head *head, void *ctx) {
     struct provider_call *call = ctx;
-    if (head->status == 200 && is_event_stream(head->content_type)) {
+    if (call->whole && head->status == 200) atomic_store(&call->remote->whole, true);
+    if (head->status == 200 && is_of_type(head->content_type, STR("text/event-stream"))) {
         begin_stream(call);
         return;
     }
+    bool json = is_of_type(head->content_type, STR("application/json"));
+    call->answered = head->status == 200 && (json || call->whole);
     call->status = head->status;
     call->retry_after_ms = head->retry_after_ms;
     buf_append(&call->type, str_head(head->content_type, KIB));
 }
 
-static void on_body(struct str bytes, void *ctx) {
+static void on_body(struct lent lent, void *ctx) {
+    struct str bytes = lent_read(lent);
     struct provider_call *call = ctx;
     enter(call);
     if (call->state == REMOTE_STREAMING) {
         take_stream(call, bytes);
+    } else if (call->answered) {
+        buf_append(&call->answer, bytes);
     } else {
         take_refusal(call, bytes);
     }
@@ -385,11 +509,14 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     enter(call);
     if (call->state == REMOTE_STREAMING) {
         timer_stop(&call->timer);
-        if (failed && !call->reply->over) {
+        bool incomplete = !call->reply->over && !call->reply->finished;
+        if (failed && incomplete) {
             stream_broke(call, failed, stage);
         } else {
             stream_ended(call);
         }
+    } else if (call->answered) {
+        whole_ended(call, failed, stage);
     } else if (call->status) {
         refused(call); /* with what came of it: its status says enough */
     } else {
@@ -413,41 +540,33 @@ static void go_on(void *ctx) {
         } else if (call->due) {
             ask_again(call);
         } else if (call->http) {
+            if (call->reply) await_end(call);
             http_resume(call->http);
         }
     }
     leave(call);
 }
 
-/* What cannot be asked ends the call, in the first turn after its start. */
-static bool write_request(struct provider_call *call, const struct provider_request *request) {
-    const struct remote_options *options = options_of(call);
-    struct err e;
-    options->dialect->url(&options->settings, request, &call->url);
-    call->failure.reason = PROVIDER_REJECTED;
-    if (!options->dialect->body(&options->settings, request, &call->body, &e)) {
-        if (e.code == ERR_UNIMPLEMENTED) {
-            e.code = ERR_INVALID_ARGUMENT;
-            call->failure.reason = MODEL_CANNOT_CARRY;
-        }
-        call->failure.why = e;
-        return false;
-    }
-    if (buf_ok(&call->body) && buf_ok(&call->url)) return true;
-    call->failure.reason = MODEL_CONTEXT;
-    return err_set(&call->failure.why, ERR_INVALID_ARGUMENT, "the request is too long to send");
-}
-
 static uint64_t seed(const struct provider_call *call) {
     return (clock_mono_us() ^ ((uint64_t)(uintptr_t)call << 20)) | 1;
+}
+
+/* What cannot be asked ends the call, in the first turn after its start. */
+static void fail_later(struct provider_call *call) {
+    call->ended = true;
+    call->outcome = REPLY_FAILED;
+    failure_word_unasked(call->remote, reader_of(call), &call->failure);
+    loop_defer(call->loop, &call->task);
 }
 
 struct provider_call *remote_call_start(struct provider *provider, struct loop *loop,
                                         const struct provider_request *request,
                                         const struct provider_sink *sink, void *ctx) {
     struct provider_call *call = MEM_NEW(struct provider_call);
-    call->remote = CONTAINER_OF(provider, const struct remote, base);
+    call->remote = CONTAINER_OF(provider, struct remote, base);
+    call->request = request;
     call->loop = loop;
+    call->whole = atomic_load(&call->remote->whole);
     call->start_ms = loop_now_ms(loop);
     call->random = seed(call);
     call->model = request->model.len ? request->model : options_of(call)->settings.model;
@@ -458,13 +577,11 @@ struct provider_call *remote_call_start(struct provider *provider, struct loop *
     buf_init(&call->body, BODY_MAX_BYTES);
     buf_init(&call->type, KIB);
     buf_init(&call->refusal, REFUSAL_MAX_BYTES);
-    if (write_request(call, request)) {
+    buf_init(&call->answer, reply_max_bytes(call));
+    if (write_request(call)) {
         ask(call);
     } else {
-        call->ended = true;
-        call->outcome = REPLY_FAILED;
-        failure_word(call->remote, &call->failure);
-        loop_defer(loop, &call->task);
+        fail_later(call);
     }
     return call;
 }
@@ -474,6 +591,7 @@ void remote_call_pause(struct provider_call *call) {
     call->gate.closed = true;
     task_cancel(&call->task);
     if (call->http) http_pause(call->http);
+    if (call->reply && !call->reply->over) timer_stop(&call->timer); /* counts may wait there */
 }
 
 void remote_call_resume(struct provider_call *call) {

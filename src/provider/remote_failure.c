@@ -1,7 +1,11 @@
 /* remote_failure: what a failed call says, to programs and to people. */
+#include "base/log.h"
 #include "base/units.h"
 #include "provider/remote_inner.h"
 #include "provider/safe.h"
+
+#include <inttypes.h>
+#include <stdio.h>
 
 /* Of what others say, so that our own words around it are never cut. */
 #define QUOTED_MAX_BYTES 200
@@ -92,48 +96,99 @@ void failure_refused(const struct dialect *dialect, unsigned status, struct str 
     } else if (json_find(object, STR("error")).kind > JSON_NONE &&
                json_find(object, STR("error")).kind != JSON_NULL) {
         reply_failure_of(dialect->title, 0, body, ret);
-    } else if (object.kind == JSON_OBJECT) {
-        err_set(&ret->why, ERR_UNAVAILABLE,
-                "%s answered with one whole reply where a stream was asked for: this server "
-                "passes over \"stream\": true and cannot be used",
-                dialect->title);
     } else {
         set_no_stream(dialect->title, type, text, ret);
     }
     buf_done(&room);
 }
 
+/* --- streaming refused -------------------------------------------------------------------- */
+
+/* "stream", "streaming", "stream_options", but not "upstream". */
+static bool names_stream(struct str text) {
+    static const struct str word = STR_INIT("stream");
+    for (size_t at; (at = str_find_nocase(text, word)) < text.len;) {
+        char before = at ? text.at[at - 1] : ' ';
+        bool inside = (before >= 'a' && before <= 'z') || (before >= 'A' && before <= 'Z');
+        if (!inside) return true;
+        text = str_skip(text, at + word.len);
+    }
+    return false;
+}
+
+bool failure_is_of_stream(const struct reply_failure *failure, unsigned status,
+                          struct str text) {
+    bool of_request = strcmp(failure->reason, PROVIDER_REJECTED) == 0 || status == 501;
+    return status != 200 && of_request && names_stream(text);
+}
+
 /* --- who it was, and what helps ----------------------------------------------------------- */
 
-/* Each with room for the provider's name. */
+/* The command that looks into it: of use to whoever has not just given it. */
+#define TEST_COMMAND ": weir provider test "
+
+/* Each with the provider's name between its halves; none where the second one is NULL. */
 static const struct {
     const char *reason, *before, *after;
+    bool tested; /* with TEST_COMMAND behind it */
 } advices[] = {
-    {PROVIDER_UNREACHABLE, "check its base URL and the network: weir provider test ", ""},
-    {PROVIDER_AUTH, "check its key: weir provider test ", ""},
-    {PROVIDER_QUOTA, "see to the account behind the key of ", ""},
-    {PROVIDER_RATE_LIMITED, "ask again later, or give ", " a higher limit"},
-    {PROVIDER_OVERLOADED, "ask again later, or put another model behind ", " in a chain"},
-    {MODEL_CONTEXT, "begin a new session, or ask a model of ", " that takes more"},
+    {PROVIDER_UNREACHABLE, "check its base URL and the network", NULL, true},
+    {PROVIDER_AUTH, "check its key", NULL, true},
+    {PROVIDER_QUOTA, "see to the account behind the key of ", "", false},
+    {PROVIDER_RATE_LIMITED, "ask again later, or give ", " a higher limit", false},
+    {PROVIDER_OVERLOADED, "ask again later, or put another model behind ", " in a chain",
+     false},
+    {MODEL_CONTEXT, "begin a new session, or ask a model of ", " that takes more", false},
 };
 
-static void add_advice(struct str name, struct reply_failure *failure) {
+static void add_advice(struct str name, struct failure_reader reader,
+                       struct reply_failure *failure) {
     struct err seen = failure->why;
     for (size_t i = 0; i < ARRAY_LEN(advices); i++) {
         if (strcmp(advices[i].reason, failure->reason) != 0) continue;
-        struct str said = err_text(&seen);
+        struct str said = err_text(&seen), shown = advices[i].after ? name : STR_EMPTY;
+        bool tested = advices[i].tested && !reader.by_operator;
         if (str_ends(said, STR("."))) said = str_head(said, said.len - 1);
-        err_set(&failure->why, seen.code, STR_FMT "; %s" STR_FMT "%s", STR_ARG(said),
-                advices[i].before, STR_ARG(name), advices[i].after);
+        err_set(&failure->why, seen.code, STR_FMT "; %s" STR_FMT "%s%s" STR_FMT, STR_ARG(said),
+                advices[i].before, STR_ARG(shown), advices[i].after ? advices[i].after : "",
+                tested ? TEST_COMMAND : "", STR_ARG(tested ? name : STR_EMPTY));
     }
 }
 
-void failure_word(const struct remote *remote, struct reply_failure *failure) {
-    struct str name = str_head(remote->options.name, NAME_MAX_BYTES);
-    safe_hide(&failure->why, remote->options.settings.key);
+static void hide_secrets(const struct remote *remote, struct err *why) {
+    safe_hide(why, remote->options.settings.key);
     for (size_t i = 0; i < remote->header_count; i++) {
-        if (remote->secret[i]) safe_hide(&failure->why, remote->headers[i].value);
+        if (remote->secret[i]) safe_hide(why, remote->headers[i].value);
     }
+}
+
+static void tell_log(struct failure_reader reader, const struct reply_failure *failure) {
+    char who[40] = "";
+    if (reader.run) snprintf(who, sizeof who, "run %" PRIu64 ": ", reader.run);
+    log_often(LOG_WARNING, "%s%s (%s)", who, failure->why.text, failure->reason);
+}
+
+/* All that is known, for the operator. */
+static void word_fully(const struct remote *remote, struct failure_reader reader,
+                       struct reply_failure *failure) {
+    struct str name = str_head(remote->options.name, NAME_MAX_BYTES);
+    hide_secrets(remote, &failure->why);
     err_add(&failure->why, "provider '" STR_FMT "'", STR_ARG(name));
-    add_advice(name, failure);
+    add_advice(name, reader, failure);
+    if (!reader.by_operator) tell_log(reader, failure);
+}
+
+void failure_word(const struct remote *remote, struct failure_reader reader,
+                  struct reply_failure *failure) {
+    word_fully(remote, reader, failure);
+    if (reader.by_operator) return;
+    struct str sentence = reply_reason_sentence(str_from(failure->reason));
+    err_set(&failure->why, failure->why.code, STR_FMT, STR_ARG(sentence));
+}
+
+void failure_word_unasked(const struct remote *remote, struct failure_reader reader,
+                          struct reply_failure *failure) {
+    struct err own = failure->why;
+    word_fully(remote, reader, failure);
+    if (!reader.by_operator) failure->why = own;
 }

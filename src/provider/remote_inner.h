@@ -9,6 +9,8 @@
 #include "base/arena.h"
 #include "provider/remote.h"
 
+#include <stdatomic.h>
+
 /* What a call is doing. */
 enum remote_state {
     REMOTE_ASKING,    /* a request is out and its answer is not known to be a stream */
@@ -23,11 +25,14 @@ struct str remote_state_name(enum remote_state state);
 
 struct remote {
     struct provider base;
-    struct remote_options options; /* its text lives in the arena */
-    struct http_header *headers;   /* of every request; the key stands in one of them */
-    bool *secret;                  /* whether a header's value is shown to nobody */
+    struct remote_options options;     /* its text lives in the arena */
+    struct http_header *headers;       /* of every request; the key stands in one of them */
+    bool *secret;                      /* whether a header's value is shown to nobody */
+    struct http_header *whole_headers; /* the same where no stream is asked for */
     size_t header_count;
     struct arena *arena;
+    atomic_bool
+        whole; /* it has refused to stream and answered without: nobody asks it to again */
 };
 
 /* As provider.h says it of a kind. */
@@ -52,12 +57,28 @@ void failure_unreachable(const struct err *why, struct reply_failure *ret);
 void failure_refused(const struct dialect *dialect, unsigned status, struct str type,
                      struct str text, struct reply_failure *ret);
 
-/* A stream that did not come to its end. */
+/* An answer that did not come to its end. */
 void failure_broken(const struct err *why, struct reply_failure *ret);
 
-/* Once, at the end: say which provider it was and what its operator can do, and hide what
- * vendors repeat of a request's secrets. */
-void failure_word(const struct remote *remote, struct reply_failure *failure);
+/* Whether an answer that is no stream says that streaming is what was refused. */
+bool failure_is_of_stream(const struct reply_failure *failure, unsigned status,
+                          struct str text);
+
+/* Who is told of a failure: where by_operator, all of it; otherwise a sentence, and the log
+ * gets the rest, with the run when it is not 0. */
+struct failure_reader {
+    uint64_t run;
+    bool by_operator;
+};
+
+/* Once, at the end: say which provider it was and what its operator can do, hide what vendors
+ * repeat of a request's secrets, and leave in failure->why what `reader` may read. */
+void failure_word(const struct remote *remote, struct failure_reader reader,
+                  struct reply_failure *failure);
+
+/* The same of a request that our own words refuse: they are about the question, and stay. */
+void failure_word_unasked(const struct remote *remote, struct failure_reader reader,
+                          struct reply_failure *failure);
 
 /* --- remote_call.c --------------------------------------------------------------------------
  */

@@ -183,7 +183,7 @@ static bool write_body(const struct dialect_settings *settings,
     put_options(&w, request->options);
     if (!put_schema(&w, request->schema, e)) return false;
     json_member_bool(&w, "store", false);
-    json_member_bool(&w, "stream", true);
+    json_member_bool(&w, "stream", !settings->whole);
     json_close(&w);
     return body_complete(out, e);
 }
@@ -205,6 +205,7 @@ const struct dialect responses_dialect = {
     .body = write_body,
     .reply_new = responses_reply_new,
     .feed = responses_reply_feed,
+    .read = responses_reply_read,
     .end = responses_reply_end,
     .reply_free = responses_reply_free,
 };

@@ -86,19 +86,16 @@ static int64_t index_of(struct json event) {
     return gather_count(event, "output_index"); /* below 0: not said */
 }
 
-static bool take_call(struct responses_reply *reply, int64_t index, struct json item) {
+static void take_call(struct responses_reply *reply, int64_t index, struct json item) {
     struct gather *gather = &reply->gather;
     struct json id = json_find(item, STR("id"));
     struct gathered_call *call = call_of(gather, index, id);
     if (!call) call = gather_call(gather, index);
-    if (!call)
-        return reply_fail(&reply->base, ERR_RESOURCE_EXHAUSTED, PROVIDER_BROKEN,
-                          "the model asked for more than %d tools at once", GATHER_CALLS_MAX);
+    if (!call) return; /* one too many */
     gather_replace(&call->item, id);
     gather_replace(&call->id, json_find(item, STR("call_id")));
     gather_replace(&call->tool, json_find(item, STR("name")));
     gather_replace(&call->args, json_find(item, STR("arguments")));
-    return true;
 }
 
 static bool is_call(struct json item) {
@@ -108,7 +105,8 @@ static bool is_call(struct json item) {
 static bool on_item_added(struct responses_reply *reply, struct json event) {
     struct json item = json_find(event, STR("item"));
     reply->part_said = false;
-    return !is_call(item) || take_call(reply, index_of(event), item);
+    if (is_call(item)) take_call(reply, index_of(event), item);
+    return true;
 }
 
 /* Keep `item` for the opaque message. Nothing is stored there, so reasoning that is not
@@ -122,14 +120,15 @@ static void keep_item(struct responses_reply *reply, struct json item) {
     if (json_compact(item.raw, &reply->items)) buf_append_byte(&reply->items, ',');
 }
 
-static bool take_item(struct responses_reply *reply, int64_t index, struct json item) {
+static void take_item(struct responses_reply *reply, int64_t index, struct json item) {
     reply->item_done = true;
     keep_item(reply, item);
-    return !is_call(item) || take_call(reply, index, item);
+    if (is_call(item)) take_call(reply, index, item);
 }
 
 static bool on_item_done(struct responses_reply *reply, struct json event) {
-    return take_item(reply, index_of(event), json_find(event, STR("item")));
+    take_item(reply, index_of(event), json_find(event, STR("item")));
+    return true;
 }
 
 static struct gathered_call *call_in(struct responses_reply *reply, struct json event) {
@@ -163,10 +162,14 @@ static void take_usage(struct responses_reply *reply, struct json usage) {
         gather_count(json_find(usage, STR("output_tokens_details")), "reasoning_tokens");
 }
 
-static struct json take_response(struct responses_reply *reply, struct json event) {
-    struct json response = json_find(event, STR("response"));
+static void take_head(struct responses_reply *reply, struct json response) {
     gather_replace(&reply->gather.model, json_find(response, STR("model")));
     take_usage(reply, json_find(response, STR("usage")));
+}
+
+static struct json take_response(struct responses_reply *reply, struct json event) {
+    struct json response = json_find(event, STR("response"));
+    take_head(reply, response);
     return response;
 }
 
@@ -175,13 +178,13 @@ static bool on_created(struct responses_reply *reply, struct json event) {
     return true;
 }
 
-/* For servers that send the output only at the end. */
-static bool take_output(struct responses_reply *reply, struct json response) {
+/* For servers that send the output only at the end, and for a whole answer. */
+static void take_output(struct responses_reply *reply, struct json response) {
     struct json output = json_find(response, STR("output")), item, part;
     bool items = !reply->item_done && !reply->gather.call_count, text = !reply->text_said;
     struct json_reader reader = json_enter(output), parts;
     for (int64_t i = 0; output.kind == JSON_ARRAY && json_next_item(&reader, &item); i++) {
-        if (items && !take_item(reply, i, item)) return false;
+        if (items) take_item(reply, i, item);
         bool message = json_is(json_find(item, STR("type")), STR("message"));
         parts = json_enter(json_find(item, STR("content")));
         while (message && parts.kind == JSON_ARRAY && json_next_item(&parts, &part)) {
@@ -189,20 +192,23 @@ static bool take_output(struct responses_reply *reply, struct json response) {
             gather_replace(&reply->gather.refusal, json_find(part, STR("refusal")));
         }
     }
-    return true;
 }
 
 static bool on_completed(struct responses_reply *reply, struct json event) {
     struct json response = take_response(reply, event);
     reply->state = GATHER_FINISHED;
-    return take_output(reply, response);
+    take_output(reply, response);
+    return true;
 }
 
-static bool on_incomplete(struct responses_reply *reply, struct json event) {
-    struct json response = take_response(reply, event);
+static void take_cut(struct responses_reply *reply, struct json response) {
     struct json details = json_find(response, STR("incomplete_details"));
     bool filtered = json_is(json_find(details, STR("reason")), STR("content_filter"));
     reply->state = filtered ? GATHER_FILTERED : GATHER_CUT;
+}
+
+static bool on_incomplete(struct responses_reply *reply, struct json event) {
+    take_cut(reply, take_response(reply, event));
     return true;
 }
 
@@ -280,8 +286,7 @@ bool responses_reply_feed(struct reply *base, const struct sse_event *event) {
     struct str data = str_trim(event->data);
     struct json value;
     struct err e;
-    bool over = reply->state != GATHER_OPEN;
-    base->over = over || str_equal(data, STR("[DONE]"));
+    if (str_equal(data, STR("[DONE]"))) base->over = true;
     if (base->over || data.len == 0) return true;
     if (!json_read(data, &value, &e))
         return reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
@@ -289,6 +294,24 @@ bool responses_reply_feed(struct reply *base, const struct sse_event *event) {
     bool goes_on = take_event(reply, event->type, value);
     base->over = reply->state != GATHER_OPEN;
     return goes_on;
+}
+
+/* The object that the last event of a stream holds under "response". */
+bool responses_reply_read(struct reply *base, struct json answer) {
+    struct responses_reply *reply = (struct responses_reply *)base;
+    struct json status = json_find(answer, STR("status"));
+    if (json_is(status, STR("failed")) || json_find(answer, STR("error")).kind == JSON_OBJECT) {
+        reply_failure_of(responses_dialect.title, 0, answer, &base->failure);
+        return false;
+    }
+    take_head(reply, answer);
+    take_output(reply, answer);
+    if (json_is(status, STR("incomplete"))) take_cut(reply, answer);
+    /* Servers that only resemble OpenAI leave the status out. */
+    bool output = json_find(answer, STR("output")).kind == JSON_ARRAY;
+    bool done = status.kind == JSON_NONE ? output : json_is(status, STR("completed"));
+    if (done) reply->state = GATHER_FINISHED;
+    return true;
 }
 
 /* Half arguments are refused when they come back. */
@@ -300,9 +323,11 @@ static bool is_object(struct str args) {
 
 /* A call that whoever listens has to name anew, or to mend, is not the one in the items. */
 static bool calls_can_go_back(const struct gather *gather) {
+    if (gather->calls_full) return false;
     for (size_t i = 0; i < gather->call_count; i++) {
         struct str id = buf_str(&gather->calls[i].id);
         if (id.len == 0 || id.len > CALL_ID_LONG_MAX_BYTES) return false;
+        if (gather->calls[i].tool.len == 0) return false;
         if (!is_object(buf_str(&gather->calls[i].args))) return false;
         for (size_t j = 0; j < i; j++) {
             if (str_equal(buf_str(&gather->calls[j].id), id)) return false;
@@ -330,6 +355,6 @@ enum reply_outcome responses_reply_end(struct reply *base, struct str *ret_model
     }
     if (outcome == REPLY_DONE) write_opaque(reply); /* of a cut one, items may be half */
     *ret_model = buf_str(&reply->gather.model);
-    bool told = gather_tell(&reply->gather, base, STR("openai-responses"), outcome);
-    return told ? outcome : REPLY_FAILED;
+    gather_tell(&reply->gather, base, STR("openai-responses"), outcome);
+    return outcome;
 }

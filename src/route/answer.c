@@ -49,9 +49,10 @@ static void move(struct route_call *call, enum answer_state next) {
 
 /* --- what the exchange tells us ---------------------------------------------------------- */
 
-static void on_body(struct exchange *exchange, struct str bytes, void *ctx) {
+static void on_body(struct exchange *exchange, struct lent lent, void *ctx) {
     struct route_call *call = ctx;
     assert(call->magic == ANSWER_MAGIC);
+    struct str bytes = lent_read(lent);
     exchange_consumed(exchange, bytes.len);
     if (call->state != ANSWER_COLLECTING) return;
     if (!buf_append(&call->body, bytes)) {
@@ -76,13 +77,15 @@ static void on_stretch(void *ctx) {
                   (unsigned long long)table->body_stretch_ms);
 }
 
+/* What the handler did not copy goes when it returns; a turn may take minutes. */
 static void on_body_end(struct exchange *exchange, void *ctx) {
-    (void)exchange;
     struct route_call *call = ctx;
     assert(call->magic == ANSWER_MAGIC);
     if (call->state != ANSWER_COLLECTING) return;
     move(call, ANSWER_HANDLING);
     call->row->handle(call, call->table->ctx);
+    buf_done(&call->body);
+    exchange_forget_request(exchange);
 }
 
 static bool is_answering(const struct route_call *call) {
@@ -361,18 +364,13 @@ struct loop *route_loop(const struct route_call *call) {
     return call->site->loop;
 }
 
-struct str route_body(const struct route_call *call) {
-    return buf_str(&call->body);
+struct lent route_body(const struct route_call *call) {
+    return lent_of(buf_str(&call->body));
 }
 
-struct str route_header(const struct route_call *call, struct str lower_case_name) {
+struct lent route_header(const struct route_call *call, struct str lower_case_name) {
     const struct field *field = exchange_field(call->exchange, lower_case_name);
-    return field ? str_trim(field->value) : (struct str){NULL, 0};
-}
-
-void route_forget(struct route_call *call) {
-    buf_done(&call->body);
-    exchange_forget_request(call->exchange);
+    return lent_of(field ? str_trim(field->value) : (struct str){NULL, 0});
 }
 
 size_t route_queued(const struct route_call *call) {

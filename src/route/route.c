@@ -120,7 +120,7 @@ static bool is_json(struct str content_type) {
 }
 
 static bool check_type(struct route_call *call, const struct route *row) {
-    struct str type = route_header(call, STR("content-type"));
+    struct str type = lent_read(route_header(call, STR("content-type")));
     if (!(row->needs & ROUTE_JSON) || !type.at || is_json(type)) return true;
     answer_refuse(call, 400, STR("INVALID_INPUT"),
                   "the content type is " STR_FMT "; send application/json",
@@ -137,12 +137,12 @@ static bool check_size(struct route_call *call) {
     return false;
 }
 
-struct str route_parameter(const struct route_call *call, struct str name) {
-    return pattern_parameter(call->row->path, exchange_path(call->exchange), name);
+struct lent route_parameter(const struct route_call *call, struct str name) {
+    return lent_of(pattern_parameter(call->row->path, exchange_path(call->exchange), name));
 }
 
 bool route_parameter_text(const struct route_call *call, struct str name, struct buf *out) {
-    return segment_decode(route_parameter(call, name), out);
+    return segment_decode(lent_read(route_parameter(call, name)), out);
 }
 
 bool route_query(const struct route_call *call, struct str name, struct buf *out) {

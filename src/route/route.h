@@ -5,13 +5,15 @@
  * a handler runs, because every row here takes one JSON document or none. A reply is one body
  * or a stream of server-sent events.
  *
- * Memory   a call belongs to its exchange; what it lends lives until `left` or the reply's end.
+ * Memory   a call belongs to its exchange. Body, headers and path are lent until the guard or
+ *          the handler returns, then they are given back: a call that waits holds no request.
  * Threads  a site and its calls belong to one loop. Tables are read-only.
  * Source   RFC 9110; contracts/agentbreeder.md 1.13 (order of checks) and 2 (SSE).
  */
 #ifndef WEIR_ROUTE_ROUTE_H
 #define WEIR_ROUTE_ROUTE_H
 
+#include "base/lent.h"
 #include "server/exchange.h"
 
 struct route_call;
@@ -83,24 +85,21 @@ void route_site_cut(struct route_site *site);
 
 struct exchange *route_exchange(struct route_call *call);
 struct loop *route_loop(const struct route_call *call);
-struct str route_body(const struct route_call *call); /* whole, after the checks */
-
-/* Give back the body and the request's headers: an open event stream should not hold them. */
-void route_forget(struct route_call *call);
+struct lent route_body(const struct route_call *call); /* whole, after the checks */
 
 /* What stands in the path where the row has `{name}`, as sent; empty when the row has none. */
-struct str route_parameter(const struct route_call *call, struct str name);
+struct lent route_parameter(const struct route_call *call, struct str name);
 
 /* The same percent-decoded, appended to `out`; false when it is no valid text. */
 MUST_CHECK bool route_parameter_text(const struct route_call *call, struct str name,
                                      struct buf *out);
 
 /* The first value of a query parameter, percent-decoded, appended to `out`; false when it is
- * not there or is no valid text. Before any answer. */
+ * not there or is no valid text. */
 MUST_CHECK bool route_query(const struct route_call *call, struct str name, struct buf *out);
 
 /* The first value of a request header, trimmed; at == NULL when absent. */
-struct str route_header(const struct route_call *call, struct str lower_case_name);
+struct lent route_header(const struct route_call *call, struct str lower_case_name);
 
 /* One more field for the response head (copied), 16 at most; before the reply begins. */
 void route_field(struct route_call *call, struct str name, struct str value);

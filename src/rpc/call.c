@@ -164,9 +164,9 @@ uint64_t call_check_stall(struct rpc_call *call, uint64_t limit_ms) {
 
 /* --- what the exchange tells us ---------------------------------------------------------- */
 
-static void on_body(struct exchange *exchange, struct str bytes, void *ctx) {
+static void on_body(struct exchange *exchange, struct lent bytes, void *ctx) {
     (void)exchange;
-    intake_feed(ctx, bytes);
+    intake_feed(ctx, lent_read(bytes));
 }
 
 static void on_body_end(struct exchange *exchange, void *ctx) {
@@ -389,19 +389,19 @@ static const struct field *metadata(const struct rpc_call *call, size_t *ret_cou
     return exchange_fields(call->exchange, ret_count);
 }
 
-struct str rpc_metadata(const struct rpc_call *call, struct str key, size_t *ret_count) {
+struct lent rpc_metadata(const struct rpc_call *call, struct str key, size_t *ret_count) {
     size_t field_count, found = 0;
     const struct field *fields = metadata(call, &field_count);
-    struct str first = {NULL, 0};
+    struct lent first = {{NULL, 0}};
     for (size_t i = 0; i < field_count; i++) {
         if (!str_equal(fields[i].name, key)) continue;
-        if (found++ == 0) first = fields[i].value;
+        if (found++ == 0) first = lent_of(fields[i].value);
     }
     if (ret_count) *ret_count = found;
     return first;
 }
 
-struct str rpc_metadata_at(const struct rpc_call *call, struct str key, size_t index) {
+struct lent rpc_metadata_at(const struct rpc_call *call, struct str key, size_t index) {
     size_t field_count;
     const struct field *fields = metadata(call, &field_count);
     bool binary = str_ends(key, STR("-bin"));
@@ -411,16 +411,16 @@ struct str rpc_metadata_at(const struct rpc_call *call, struct str key, size_t i
         struct str value, rest = fields[i].value;
         do {
             value = binary ? str_trim(str_split(rest, ',', &rest)) : rest;
-            if (index-- == 0) return value;
+            if (index-- == 0) return lent_of(value);
         } while (binary && rest.at);
     }
-    return (struct str){NULL, 0};
+    return (struct lent){{NULL, 0}};
 }
 
 bool rpc_metadata_bin(const struct rpc_call *call, struct str key, size_t index,
                       struct buf *out, struct err *e) {
     assert(str_ends(key, STR("-bin")));
-    struct str value = rpc_metadata_at(call, key, index);
+    struct str value = lent_read(rpc_metadata_at(call, key, index));
     if (!value.at) {
         return err_set(e, ERR_NOT_FOUND, "there is no value %zu of " STR_FMT, index,
                        STR_ARG(key));

@@ -76,18 +76,18 @@ static void name_release(struct health *health, struct name *name) {
 
 /* --- messages ---------------------------------------------------------------------------- */
 
-/* The service asked for, borrowed from the message; false when the call was ended. */
-static bool read_request(struct rpc_call *call, struct str message, struct str *ret) {
+/* The service asked for, which is kept as long as the call; false when the call was ended. */
+static bool read_request(struct rpc_call *call, struct lent message, struct str *ret) {
     struct err e;
     struct grpc_health_check_request request;
-    struct arena *arena = arena_new(REQUEST_MAX_BYTES);
+    struct arena *arena = arena_new(2 * REQUEST_MAX_BYTES);
     bool ok = pb_decode(&grpc_health_check_request_table, message, arena, &request, &e);
-    arena_free(arena);
     if (ok) {
-        *ret = request.service;
+        *ret = rpc_keep(call, request.service);
     } else {
         rpc_end(call, ERR_INTERNAL, err_text(&e));
     }
+    arena_free(arena);
     return ok;
 }
 
@@ -104,7 +104,7 @@ static void *check_open(struct rpc_call *call, void *service_ctx) {
     return service_ctx;
 }
 
-static void check_message(struct rpc_call *call, struct str message, void *ctx) {
+static void check_message(struct rpc_call *call, struct lent message, void *ctx) {
     struct health *health = ctx;
     struct str service;
     if (!read_request(call, message, &service)) return;
@@ -129,7 +129,7 @@ static void *watch_open(struct rpc_call *call, void *service_ctx) {
     return watcher;
 }
 
-static void watch_message(struct rpc_call *call, struct str message, void *ctx) {
+static void watch_message(struct rpc_call *call, struct lent message, void *ctx) {
     struct watcher *watcher = ctx;
     struct str service;
     if (!read_request(call, message, &service)) return;

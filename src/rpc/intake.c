@@ -75,8 +75,10 @@ static void broken(struct rpc_call *call, const struct err *e) {
 
 static void hand_over(struct rpc_call *call, struct str message) {
     move(&call->intake, INTAKE_HANDED);
-    if (call->method->handler->message)
-        call->method->handler->message(call, message, call->ctx);
+    if (!call->method->handler->message) return;
+    struct lent lent = lent_begin(message);
+    call->method->handler->message(call, lent, call->ctx);
+    lent_end(lent);
 }
 
 /* The one request waits until it is sure that it is the only one. */
@@ -225,6 +227,13 @@ void intake_end(struct rpc_call *call) {
 
 void intake_resume(struct rpc_call *call) {
     if (call_is_live(call)) pump(call, STR_EMPTY);
+}
+
+bool rpc_client_is_done(const struct rpc_call *call) {
+    const struct intake *intake = &call->intake;
+    struct err cut;
+    return intake->ended && !intake->has_request && held(intake).len == 0 &&
+           grpc_end(&intake->reader, &cut);
 }
 
 void rpc_next(struct rpc_call *call) {

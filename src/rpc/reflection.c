@@ -64,8 +64,8 @@ static size_t add_set(struct files *files, struct str bytes, struct arena *arena
     struct pb_file_set set;
     struct pb_file_set_raw raw;
     struct err e;
-    bool ok = pb_decode(&pb_file_set_table, bytes, arena, &set, &e) &&
-              pb_decode(&pb_file_set_raw_table, bytes, arena, &raw, &e);
+    bool ok = pb_decode_view(&pb_file_set_table, bytes, arena, &set, &e) &&
+              pb_decode_view(&pb_file_set_raw_table, bytes, arena, &raw, &e);
     assert(ok && set.file_count == raw.file_count); /* the build made it */
     (void)ok;
     for (size_t i = 0; files->at && i < set.file_count; i++)
@@ -295,7 +295,7 @@ static void go_on(struct rpc_call *call) {
     }
 }
 
-static void on_message(struct rpc_call *call, struct str message, void *ctx) {
+static void on_message(struct rpc_call *call, struct lent message, void *ctx) {
     struct grpc_server_reflection_request request;
     struct err e;
     struct arena *arena = arena_new(WORK_MAX_BYTES);

@@ -8,13 +8,15 @@
  *     open ─▶ message* ─▶ half_closed ─▶ (handler calls rpc_end)  ─▶ closed
  *       └────────────── cancelled: peer left, deadline, stop ───────────┘
  *
- * Memory   the call belongs to its exchange; what getters lend lives until `closed`.
+ * Memory   the call belongs to its exchange; what it lends is a struct lent and dies with the
+ *          callback; what its getters answer with lives until `closed`.
  * Threads  a site and its calls belong to one loop. Tables are read-only.
  * Source   grpc/PROTOCOL-HTTP2.md, grpc/statuscodes.md; checks.md group G.
  */
 #ifndef WEIR_RPC_RPC_H
 #define WEIR_RPC_RPC_H
 
+#include "base/lent.h"
 #include "server/exchange.h"
 #include "stream/close.h"
 
@@ -47,9 +49,9 @@ enum rpc_cancel {
 struct rpc_handler {
     /* The call passed every check. Returns the handler's own state; may call rpc_end. */
     void *(*open)(struct rpc_call *call, void *service_ctx);
-    /* One whole message, borrowed. The first comes by itself, the next one only after
-     * rpc_next(). Where there must be exactly one it comes once the client has half-closed. */
-    void (*message)(struct rpc_call *call, struct str message, void *ctx);
+    /* One whole message. The first comes by itself, the next one only after rpc_next(). Where
+     * there must be exactly one it comes once the client has half-closed. */
+    void (*message)(struct rpc_call *call, struct lent message, void *ctx);
     /* A message is longer than the method allows, and `why` says so. The handler may end the
      * call in its own words; else it is broken with `why`. */
     void (*too_large)(struct rpc_call *call, const struct err *why, void *ctx);
@@ -134,16 +136,16 @@ const struct rpc_identity *rpc_identity(const struct rpc_call *call);
 struct loop *rpc_loop(const struct rpc_call *call);
 struct exchange *rpc_exchange(struct rpc_call *call);
 
-/* What the client sent along; only until open() has returned, then the request's header
- * section is given back.
+/* What the client sent along; lent until authenticate() or open() has returned, then the
+ * request's header section is given back.
  *
- * The first field of this name as sent (that of a -bin key is base64); an empty str with
- * at == NULL when absent. `*ret_count`, when asked for, says how many fields there are. */
-struct str rpc_metadata(const struct rpc_call *call, struct str key, size_t *ret_count);
+ * The first field of this name as sent (that of a -bin key is base64); at == NULL when absent.
+ * `*ret_count`, when asked for, says how many fields there are. */
+struct lent rpc_metadata(const struct rpc_call *call, struct str key, size_t *ret_count);
 
 /* The value number `index`, from 0, as sent; at == NULL when there are no more. Values of a
  * -bin key count one by one, whether they came in fields of their own or joined by commas. */
-struct str rpc_metadata_at(const struct rpc_call *call, struct str key, size_t index);
+struct lent rpc_metadata_at(const struct rpc_call *call, struct str key, size_t index);
 
 /* The bytes of that value of a -bin key, appended to `out`.
  * errors  ERR_NOT_FOUND there are no more; ERR_INTERNAL no base64; ERR_TOO_LARGE past the
@@ -161,6 +163,10 @@ uint64_t rpc_time_left_ms(const struct rpc_call *call);
 /* Ready for the next message; with none, half_closed may come. Neither comes before this
  * returns. Until then the client's window fills and it has to wait. */
 void rpc_next(struct rpc_call *call);
+
+/* Whether the client has half-closed and every message that it sent was handed over: after the
+ * next rpc_next() there is only half_closed. */
+bool rpc_client_is_done(const struct rpc_call *call);
 
 /* Whether the message handed over last came compressed. */
 bool rpc_came_compressed(const struct rpc_call *call);

@@ -12,6 +12,8 @@
 
 /* --- text --------------------------------------------------------------------------------- */
 
+#define TOO_MANY_MAX 256 /* calls above a turn's limit that are answered with an error */
+
 typedef void append_fn(struct run *run, struct str text);
 
 static void show(struct run *run, struct str text) {
@@ -19,15 +21,22 @@ static void show(struct run *run, struct str text) {
     run_append(run, &event);
 }
 
+/* Where an answer must have a shape it is shown when it is known to have it. */
 static void append_text(struct run *run, struct str text) {
+    struct str so_far = conversation_reply(&run->conversation);
+    bool shaped = run_schema(run) != NULL;
     if (text.len == 0) return;
-    if (!buf_append(&run->reply, text)) {
+    if (text.len >
+        run->engine->limits.reply_max_bytes - (shaped ? run->draft.len : so_far.len)) {
         run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("REPLY_TOO_LONG"),
                  STR("the model's reply is longer than the limit of a reply"));
         return;
     }
-    if (run->agent->schema) return; /* it is shown when it is known to follow that */
-    show(run, text);
+    if (shaped) {
+        buf_append(&run->draft, text);
+    } else {
+        show(run, text);
+    }
 }
 
 static void append_thinking(struct run *run, struct str text) {
@@ -97,24 +106,37 @@ static struct str name_call(struct run *run, struct str call_id, char room[48]) 
     return str_of(room, (size_t)len);
 }
 
+unsigned run_tool_calls_max(const struct run *run) {
+    unsigned own = run->agent->limits.tool_calls_max;
+    return own ? own : run->engine->limits.tool_calls_max;
+}
+
+/* What is too many is answered with an error and the turn goes on; without end it does not. */
+static bool count_call(struct run *run, bool *ret_too_many) {
+    unsigned calls_max = run_tool_calls_max(run);
+    *ret_too_many = run->tool_calls >= calls_max;
+    if (run->tool_calls < calls_max + TOO_MANY_MAX) {
+        run->tool_calls++;
+        return true;
+    }
+    run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("TOOL_CALLS"),
+             STR("the turn asked for far more tool calls than its limit allows"));
+    return false;
+}
+
 static void on_tool_call(struct str call_id, struct str tool, struct str args, void *ctx) {
     struct run *run = ctx;
-    unsigned calls_max = run->agent->limits.tool_calls_max;
-    if (calls_max == 0) calls_max = run->engine->limits.tool_calls_max;
-    if (run->tool_calls >= calls_max) {
-        run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("TOOL_CALLS"),
-                 STR("the turn asked for more tool calls than its limit allows"));
-        return;
-    }
-    run->tool_calls++;
+    bool too_many;
+    if (!count_call(run, &too_many)) return;
     if (!run_use(run, tool.len + args.len)) return;
     char room[48];
     struct json object;
     struct err e;
     bool usable = json_read(args, &object, &e) && object.kind == JSON_OBJECT;
     struct call *call = add_call(run);
+    call->too_many = too_many;
     if (!run_keep(run, name_call(run, call_id, room), &call->call_id)) return;
-    if (!run_keep(run, tool, &call->tool)) return;
+    if (!run_keep(run, tool.len ? tool : STR(NAMELESS_TOOL), &call->tool)) return;
     if (!run_keep(run, usable ? args : STR("{}"), &call->args)) return;
 }
 
@@ -132,17 +154,16 @@ static void on_approval(struct str call_id, struct str question, struct str tool
     if (!run_keep(run, args, &call->args)) return;
 }
 
+/* It is told when the reply is over: everything before it in the journal is of this reply. */
 static void on_usage(const struct event_usage *usage, void *ctx) {
-    run_append_usage(ctx, usage);
+    run_note_usage(ctx, usage);
 }
 
-/* What only this provider understands stands before the reply's own messages. */
+/* What only this provider understands stands before the reply's own messages; a later turn's
+ * prompt has it, too, and so begins as this one's did. */
 static void on_opaque(struct str dialect, struct str bytes, void *ctx) {
     struct run *run = ctx;
-    struct message message = {.role = MESSAGE_OPAQUE, .agent = run->agent->slug};
-    if (!run_keep(run, dialect, &message.tool) || !run_keep(run, bytes, &message.text)) return;
-    run_add_message(run, message);
-    struct buf type; /* a turn that waits for a human needs it after a restart */
+    struct buf type;
     buf_init(&type, KIB);
     buf_printf(&type, OPAQUE_ITEM STR_FMT, STR_ARG(dialect));
     struct event event = {.kind = EVENT_ITEM, .item = {buf_str(&type), bytes}};
@@ -158,53 +179,27 @@ static void on_note(struct str text, void *ctx) {
 
 /* --- the end of a reply ------------------------------------------------------------------- */
 
-static bool is_blank(struct str text) {
-    return str_trim(text).len == 0;
-}
-
-static void keep_reply(struct run *run) {
-    struct str reply = str_skip(buf_str(&run->reply), run->reply_from);
-    if (is_blank(reply)) return;
-    struct message message = {.role = MESSAGE_AGENT, .agent = run->agent->slug};
-    if (run_keep(run, reply, &message.text)) run_add_message(run, message);
-}
-
-/* Whether this reply is the last of its agent's part: it asks for nothing, or only hands the
- * turn over. */
-static bool ends_part(const struct run *run) {
-    for (size_t i = 0; i < run->call_count; i++) {
-        if (run->asks_human || !str_equal(run->calls[i].tool, STR(TRANSFER_TOOL))) return false;
-    }
-    return true;
-}
-
-/* The agent's part is over: what it said, before its tools and after them, is one Turn. */
-static void end_part(struct run *run) {
-    struct str part = buf_str(&run->reply);
-    if (is_blank(part)) return;
-    if (!event_turn_append(&run->turns, run->agent->slug, part)) {
-        run_fail_memory(run);
-        return;
-    }
-    bool added = !is_blank(str_skip(part, run->reply_from));
-    if (run->reply_from == 0 || !added) return;
-    struct said said = {.index = run->message_count - 1};
-    if (!run_keep(run, part, &said.text)) return;
-    run->said = mem_resize(run->said, (run->said_count + 1) * sizeof(struct said));
-    run->said[run->said_count++] = said;
+/* A reply that asks for nothing is the turn's answer. */
+static bool add_turn(struct run *run) {
+    struct str reply = conversation_reply(&run->conversation);
+    if (run->call_count || str_trim(reply).len == 0) return true;
+    if (event_turn_append(&run->turns, run->agent->slug, reply)) return true;
+    run_fail_memory(run);
+    return false;
 }
 
 /* Where an answer must have a shape: whether it has. Prose beside tool calls is nobody's. */
 static bool shape_reply(struct run *run) {
-    if (!run->agent->schema || run->asks_human) return true;
+    if (!run_schema(run)) return true;
     struct str reply, bare;
-    if (!run_keep(run, str_skip(buf_str(&run->reply), run->reply_from), &reply)) return false;
-    run->reply.len = run->reply_from;
-    if (run->call_count) return true;
+    bool kept = run_keep(run, buf_str(&run->draft), &reply);
+    buf_clear(&run->draft);
+    if (!kept) return false;
+    if (run->asks_human && reply.len) show(run, reply);
+    if (run->call_count) return !run->ending_begun;
     if (!run_shape(run, reply, &bare)) return false;
-    buf_append(&run->reply, bare);
     show(run, bare);
-    return true;
+    return !run->ending_begun;
 }
 
 static void on_done(struct str model, void *ctx) {
@@ -212,15 +207,8 @@ static void on_done(struct str model, void *ctx) {
     run->provider_call = NULL;
     flush_tail(run, &run->thinking_tail, append_thinking);
     flush_tail(run, &run->text_tail, append_text);
-    if (run->ending_seq) return;
-    if (!run_end_usage(run, model) || !shape_reply(run)) return;
-    keep_reply(run);
-    if (run->ending_seq) return;
-    bool part_ends = ends_part(run);
-    if (part_ends) end_part(run);
-    if (run->ending_seq) return;
-    /* A question to a human shows what was said before it; the answer begins anew. */
-    if (part_ends || run->asks_human) buf_clear(&run->reply);
+    if (run->ending_begun) return;
+    if (!run_end_usage(run, model) || !shape_reply(run) || !add_turn(run)) return;
     if (run->call_count) {
         run_work(run);
     } else {
@@ -239,7 +227,7 @@ static void on_failed(const struct err *why, struct str reason, void *ctx) {
     run->provider_call = NULL;
     flush_tail(run, &run->text_tail, append_text);
     run_settle_failed(run);
-    if (run->ending_seq) return;
+    if (run->ending_begun) return;
     if (is_too_long(run, reason)) {
         run_compact(run);
     } else {
@@ -298,6 +286,7 @@ void run_start_call(struct run *run, const struct provider_request *request,
         return;
     }
     run->asked = *request;
+    run->asked.run = run->id;
     if (!run_reserve(run)) return;
     run->model_calls++;
     if (run->state != RUN_ASKING) run_move(run, RUN_ASKING);
@@ -314,18 +303,18 @@ void run_ask(struct run *run) {
         run_compact(run);
         return;
     }
-    run->reply_from = run->reply.len;
+    buf_clear(&run->draft);
     run->asks_human = false;
     run->call_count = 0;
     struct provider_request request = {
         .agent = agent->slug,
         .model = agent->model,
         .system = run->system.len ? run->system : agent->system,
-        .messages = run->messages,
-        .message_count = run->message_count,
-        .turn_start = run->turn_start,
+        .messages = run->conversation.messages,
+        .message_count = run->conversation.count,
+        .turn_start = run->conversation.turn_start,
         .options = &agent->options,
-        .schema = agent->schema_text,
+        .schema = run->schema ? run->schema_text : agent->schema_text,
     };
     if (engine->offers && !add_offer(run, offers_of(engine->offers, agent), &request)) return;
     run_start_call(run, &request, &sink);

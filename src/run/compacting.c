@@ -26,14 +26,15 @@ static const char instructions[] =
 
 static uint64_t estimated_tokens(const struct run *run) {
     uint64_t bytes = run->agent->system.len;
-    for (size_t i = 0; i < run->message_count; i++) {
-        bytes += run->messages[i].text.len + run->messages[i].tool.len;
+    for (size_t i = 0; i < run->conversation.count; i++) {
+        const struct message *message = &run->conversation.messages[i];
+        bytes += message->text.len + message->tool.len;
     }
     return bytes / BYTES_A_TOKEN;
 }
 
 bool run_may_compact(const struct run *run) {
-    return !run->compacted && run->turn_start > 1;
+    return !run->compacted && run->conversation.turn_start > 1;
 }
 
 bool run_needs_compacting(const struct run *run) {
@@ -55,6 +56,7 @@ static void write_line(struct buf *out, const struct message *message) {
     case MESSAGE_TOOL_RESULT:
         buf_printf(out, "[" STR_FMT " answers] ", STR_ARG(message->tool));
         break;
+    case MESSAGE_SYSTEM: buf_append(out, STR("[instructions] ")); break;
     case MESSAGE_OPAQUE: return;
     }
     buf_append(out, text);
@@ -66,7 +68,8 @@ static bool write_transcript(struct run *run, struct str *ret) {
     struct buf text;
     buf_init(&text, run->engine->limits.memory_max_bytes);
     buf_append(&text, STR("The conversation to condense:\n\n"));
-    for (size_t i = 0; i < run->turn_start; i++) write_line(&text, &run->messages[i]);
+    for (size_t i = 0; i < run->conversation.turn_start; i++)
+        write_line(&text, &run->conversation.messages[i]);
     bool kept = buf_ok(&text);
     if (!kept) run_fail_memory(run);
     kept = kept && run_keep(run, buf_str(&text), ret);
@@ -76,23 +79,14 @@ static bool write_transcript(struct run *run, struct str *ret) {
 
 /* --- the answer --------------------------------------------------------------------------- */
 
-/* Later turns begin with this: recall.c reads it back. */
-static void append_item(struct run *run, struct str summary) {
-    if (run->lease.parent) return;
-    struct event event = {.kind = EVENT_ITEM, .item = {STR_INIT(SUMMARY_ITEM), summary}};
-    run_append(run, &event);
-    run->record_start = 0;
-}
-
+/* Later turns of the session begin with it; a turn inside another one's only looks at it. */
 static void put_in_place_of_history(struct run *run, struct str summary) {
-    size_t fewer = run->turn_start - 1;
-    memmove(run->messages + 1, run->messages + run->turn_start,
-            (run->message_count - run->turn_start) * sizeof(struct message));
-    run->messages[0] = (struct message){.role = MESSAGE_USER, .text = summary};
-    run->message_count -= fewer;
-    run->turn_start = run->record_start = 1;
-    for (size_t i = 0; i < run->said_count; i++) run->said[i].index -= fewer;
-    if (run->repairing) run->repair_from -= fewer;
+    struct event event = {.kind = EVENT_ITEM, .item = {STR_INIT(SUMMARY_ITEM), summary}};
+    if (run->lease.parent) {
+        conversation_summarize(&run->conversation, summary, SUMMARY_OF_VIEW);
+    } else {
+        run_append_kept(run, &event);
+    }
 }
 
 static void take_summary(struct run *run) {
@@ -106,7 +100,6 @@ static void take_summary(struct run *run) {
     if (!kept) return;
     run->compacted = true;
     put_in_place_of_history(run, summary);
-    append_item(run, summary);
     struct event step = {.kind = EVENT_STEP,
                          .step = {.description = STR_INIT("earlier turns were condensed into a "
                                                           "summary")}};
@@ -126,14 +119,14 @@ static void on_thinking(struct str text, void *ctx) {
 }
 
 static void on_usage(const struct event_usage *usage, void *ctx) {
-    run_append_usage(ctx, usage);
+    run_note_usage(ctx, usage);
 }
 
 static void on_done(struct str model, void *ctx) {
     struct run *run = ctx;
     run->provider_call = NULL;
     run->compacting = false;
-    if (run->ending_seq || !run_end_usage(run, model)) return;
+    if (run->ending_begun || !run_end_usage(run, model)) return;
     if (str_trim(buf_str(&run->summary)).len) {
         take_summary(run);
     } else {

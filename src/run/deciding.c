@@ -62,13 +62,16 @@ void run_ask_human(struct run *run, struct call *call) {
 
 /* --- the answer --------------------------------------------------------------------------- */
 
-static uint64_t append_decision(struct run *run, const struct decision *decision) {
+/* It names the call as it is made, for who reads on from here. */
+static uint64_t append_decision(struct run *run, const struct call *call,
+                                const struct decision *decision) {
     struct buf result;
-    buf_init(&result, 6 * (decision->reason.len + decision->args.len) + KIB);
+    buf_init(&result, 6 * (decision->reason.len + call->tool.len) + call->args.len + KIB);
     struct json_writer json = json_writer(&result);
     json_open_object(&json);
     json_member_str(&json, "decision", decision_name(decision->kind));
-    if (decision->args.len) json_member_raw(&json, "args", decision->args);
+    json_member_str(&json, "tool", call->tool);
+    json_member_raw(&json, "args", call->args);
     if (decision->reason.len) json_member_str(&json, "reason", decision->reason);
     json_close(&json);
     struct event event = {
@@ -77,18 +80,6 @@ static uint64_t append_decision(struct run *run, const struct decision *decision
     uint64_t seq = run_append(run, &event);
     buf_done(&result);
     return seq;
-}
-
-/* The conversation says what was really done. */
-static void edit(struct run *run, struct call *call, struct str args) {
-    call->args = args;
-    for (size_t i = run->message_count; i-- > run->turn_start;) {
-        struct message *message = &run->messages[i];
-        if (message->role != MESSAGE_TOOL_CALL) continue;
-        if (!str_equal(message->call_id, call->call_id)) continue;
-        message->text = args;
-        break;
-    }
 }
 
 bool run_take_decision(struct run *run, struct decision *ret) {
@@ -100,9 +91,9 @@ bool run_take_decision(struct run *run, struct decision *ret) {
     }
     run->guarded = NULL;
     call->asks = false;
-    if (ret->kind == DECISION_EDIT) edit(run, call, ret->args);
+    if (ret->kind == DECISION_EDIT) call->args = ret->args; /* so does the conversation */
     run->calls_made = false;
-    run->calls_seq = append_decision(run, ret);
+    run->calls_seq = append_decision(run, call, ret);
     journal_hurry(run->journal);
     return true;
 }

@@ -20,30 +20,24 @@ static struct str copy(char **at, struct str text) {
 
 struct turn_record *turn_record_new(uint64_t run, const struct message *messages,
                                     size_t count) {
-    size_t bytes = 0, kept = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (messages[i].role == MESSAGE_OPAQUE) continue;
-        bytes += message_bytes(&messages[i]);
-        kept++;
-    }
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++) bytes += message_bytes(&messages[i]);
     struct turn_record *record =
-        mem_alloc(sizeof(*record) + kept * sizeof(struct message) + bytes);
+        mem_alloc(sizeof(*record) + count * sizeof(struct message) + bytes);
     atomic_init(&record->refs, 1);
     record->run = run;
     record->text_bytes = bytes;
     record->starts_anew = false;
-    record->message_count = 0;
-    char *at = (char *)(record->messages + kept);
+    record->message_count = count;
+    char *at = (char *)(record->messages + count);
     for (size_t i = 0; i < count; i++) {
-        if (messages[i].role == MESSAGE_OPAQUE) continue;
-        record->messages[record->message_count++] =
-            (struct message){.role = messages[i].role,
-                             .error = messages[i].error,
-                             .agent = copy(&at, messages[i].agent),
-                             .text = copy(&at, messages[i].text),
-                             .call_id = copy(&at, messages[i].call_id),
-                             .tool = copy(&at, messages[i].tool),
-                             .parts = copy(&at, messages[i].parts)};
+        record->messages[i] = (struct message){.role = messages[i].role,
+                                               .error = messages[i].error,
+                                               .agent = copy(&at, messages[i].agent),
+                                               .text = copy(&at, messages[i].text),
+                                               .call_id = copy(&at, messages[i].call_id),
+                                               .tool = copy(&at, messages[i].tool),
+                                               .parts = copy(&at, messages[i].parts)};
     }
     return record;
 }

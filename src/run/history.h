@@ -1,9 +1,10 @@
 /* history: what a session remembers of its turns.
  *
- * A turn record is the conversation of one finished run: what the user said, what the agents
- * answered, which tools were asked and what they said, and inside it the turns that ran while
- * it waited for a tool. A history is an immutable row of records, oldest first; a turn reads
- * the snapshot it started with, whatever others append meanwhile.
+ * A turn record is the conversation of one run that is over, however it ended: what the user
+ * said, what the agents answered, which tools were asked and what they said. Turns that ran
+ * while it waited for a tool have records of their own, behind it. A history is an immutable
+ * row of records, oldest first; a turn reads the snapshot it started with, whatever others
+ * append meanwhile.
  *
  *     shelf   r1 r2 r3 r4 r5 r6 .. ..      histories of one session share a shelf: a longer one
  *     older      └─────────┘               takes the next place on it, and only when there is
@@ -44,8 +45,8 @@ struct history {
     size_t left_bytes;                  /* of text before them on the shelf */
 };
 
-/* A record with copies of `messages`, without those that only their provider understands: what
- * signs a turn is worth nothing after it. */
+/* A record with copies of `messages`. What only their provider understands is among them: so a
+ * later prompt begins with the bytes of an earlier one. */
 struct turn_record *turn_record_new(uint64_t run, const struct message *messages, size_t count);
 struct turn_record *turn_record_ref(struct turn_record *record);
 void turn_record_unref(struct turn_record *record); /* NULL is fine */

@@ -3,6 +3,8 @@
 #define WEIR_RUN_INNER_H
 
 #include "base/arena.h"
+#include "conversation/conversation.h"
+#include "conversation/import.h"
 #include "run/claims.h"
 #include "run/crowd.h"
 #include "run/directory.h"
@@ -15,16 +17,12 @@ struct call {
     struct str call_id, tool, args;
     enum { CALL_PENDING, CALL_OUT, CALL_ANSWERED } state;
     bool asks;             /* a human must allow it first */
+    bool recorded;         /* its event is in the journal */
+    bool too_many;         /* the turn may not make so many: it is answered, not made */
     struct tool_call *out; /* while CALL_OUT */
     struct tool *kind;
     struct artifact_ask *keeping; /* its long result is on its way to the store */
     struct buf long_result;
-};
-
-/* What an agent said in all its replies of one part, where `index` has only the last. */
-struct said {
-    size_t index; /* of a message */
-    struct str text;
 };
 
 /* Text that arrives in pieces which may cut a character: up to three bytes are held back. */
@@ -50,7 +48,7 @@ struct run {
     struct place place; /* of its workspace */
     enum session_policy policy; /* while it waits for that */
     bool waits; /* for the session; the answer, or whoever withdraws, drops a reference */
-    struct history *seen; /* the snapshot that `messages` borrows from */
+    struct history *seen; /* the snapshot that `conversation` borrows from */
     uint64_t started_ms;
     struct timer limit; /* turn_max_ms */
     struct timer alone; /* detached: ends it when nobody has read it for `alone_ms` */
@@ -59,23 +57,23 @@ struct run {
     /* Who asked for what. */
     struct session_name name;
     struct str text, system, contract;
+    struct str brought; /* the caller's list of messages as a BROUGHT_ITEM has it, or empty */
+    enum brought_policy brought_policy;
+    struct import import;      /* what of it is new, once the session is ours */
+    struct schema *schema;     /* that the request asks for, its own; NULL: the agent's */
+    struct str schema_text;    /* the same */
     const struct agent *agent; /* who has the turn now */
     bool sticky;               /* unless somebody else spoke last */
     bool addressed; /* the caller named an agent below the Manager: it keeps the turn */
 
-    /* The conversation as the model sees it: history, then this turn. */
-    struct message *messages;
-    size_t message_count, message_room;
-    size_t turn_start; /* index of this turn's user message */
+    /* As the model sees it: history, then this turn. */
+    struct conversation conversation;
 
     /* The reply that is coming in. */
     struct provider_call *provider_call;
     struct provider_request asked;
     struct tail text_tail, thinking_tail;
-    struct buf reply;  /* what its agent has said since its part began, this reply last */
-    size_t reply_from; /* where in `reply` this one begins */
-    struct said *said; /* parts of several replies, for what is remembered */
-    size_t said_count;
+    struct buf draft; /* of one that must have a shape: it is not shown before it has */
     struct str model; /* who answered last */
     bool held;        /* the listener lags: the provider is paused */
     unsigned model_calls, tool_calls, transfers;
@@ -87,16 +85,15 @@ struct run {
     size_t output_told;          /* of them, what the ledger has heard of */
     struct amount spent;         /* on the calls before it */
     bool usage_due;              /* it was made, and has no usage event yet */
+    bool usage_noted;            /* its provider has counted: */
+    struct event_usage usage;
 
-    /* An answer that must have a shape. */
-    bool repairing;     /* the reply before this one had none: it was told so */
-    size_t repair_from; /* index of the messages that say so; they go again */
+    bool repairing; /* the reply before this one had not the shape it must have */
 
     /* A history that is too long. */
-    struct buf summary;  /* while it is being written */
-    bool compacting;     /* the call that is out writes it */
-    bool compacted;      /* it was done: `summary_message` stands for the history */
-    size_t record_start; /* index in messages where this turn's record begins */
+    struct buf summary; /* while it is being written */
+    bool compacting;    /* the call that is out writes it */
+    bool compacted;     /* it was done: the summary stands for the history */
 
     /* What it asks for. */
     struct call *calls;
@@ -105,6 +102,9 @@ struct run {
     uint64_t calls_seq; /* when this is durable they may be made */
     bool calls_made;    /* they have been let go */
     bool lent;
+    bool acted;        /* a call that is not idempotent has left */
+    bool ending_begun; /* its last events are being written */
+    bool lost;         /* the store refused it: what of it is on disk is not known */
 
     /* A question to a human. */
     struct str question;
@@ -131,6 +131,24 @@ struct run *run_new(struct run_host *host, struct engine *engine, const struct a
 /* Rises with time, and is given once. */
 uint64_t run_next_id(struct engine *engine);
 
+/* --- bringing.c: a conversation that its caller brings --------------------------------------
+ */
+
+/* Keep what `request` brings. False: it is larger than a run may hold. */
+bool run_keep_brought(struct run *run, const struct run_request *request);
+
+/* The session's history, as far as the run looks at it, in front of its conversation. */
+void run_precede(struct run *run);
+
+/* Look at it beside the session's history: what of it is new. False: the run has failed. */
+bool run_take_brought(struct run *run);
+
+/* That takes the place of the caller's last words. */
+void run_append_brought(struct run *run);
+
+/* --- run.c, on -----------------------------------------------------------------------------
+ */
+
 /* One that never was, as far as anybody has seen. */
 void run_discard(struct run *run);
 
@@ -142,17 +160,23 @@ void run_leave_place(struct run *run);
 /* The only function that writes run->state, but for a run that begins as it was left. */
 void run_move(struct run *run, enum run_state next);
 
-/* Append `event` with its time and, unless it names one, its agent. */
+/* Append `event` with its time and, unless it names one, its agent, and fold it into the
+ * conversation. 0, and nothing appended: the run's memory is full, and it fails. */
 uint64_t run_append(struct run *run, struct event *event);
+
+/* The same, of texts that live as long as the run. */
+uint64_t run_append_kept(struct run *run, struct event *event);
+
+/* What the turn's answer must follow, or NULL. */
+static inline const struct schema *run_schema(const struct run *run) {
+    return run->schema ? run->schema : run->agent->schema;
+}
 
 /* Keep a copy in the run's arena; false, and the run fails, at its limit. */
 bool run_keep(struct run *run, struct str text, struct str *ret);
 
 /* Fail it, because what it holds has reached its limit. */
 void run_fail_memory(struct run *run);
-
-/* Add one message; its texts must live as long as the run. */
-void run_add_message(struct run *run, struct message message);
 
 /* End it. Harmless when it is ending already. */
 void run_done(struct run *run);
@@ -167,6 +191,12 @@ void run_cancel_left(struct run *run, struct str why);
 /* The timer of a run that was detached for some time. */
 void run_alone(void *ctx);
 
+/* How many calls the agent that has the turn may make in it. */
+unsigned run_tool_calls_max(const struct run *run);
+
+/* What a call is named that names no tool. */
+#define NAMELESS_TOOL "unnamed"
+
 /* --- spending.c: what a model call costs ---------------------------------------------------
  */
 
@@ -176,9 +206,8 @@ bool run_reserve(struct run *run);
 /* So many bytes of the reply have come. False as above. */
 bool run_use(struct run *run, size_t bytes);
 
-/* What the provider counted: the call's usage event, and its reservation is settled. Only the
- * first one counts. */
-void run_append_usage(struct run *run, const struct event_usage *usage);
+/* What the provider counted of the call that is out. Only the first one counts. */
+void run_note_usage(struct run *run, const struct event_usage *usage);
 
 /* The reply is over, and `model` gave it: its usage event, if it has none yet. False: the run
  * is ending. */
@@ -215,11 +244,6 @@ bool run_may_compact(const struct run *run);
 /* Have the model write a summary in place of the history, then ask again. */
 void run_compact(struct run *run);
 
-#define OPAQUE_ITEM "application/vnd.weir.reply." /* and the dialect: a MESSAGE_OPAQUE */
-#define SUMMARY_ITEM                                                                           \
-    "application/vnd.weir.summary" /* an EVENT_ITEM; its bytes are the text                    \
-                                    */
-
 /* --- asking.c: a model answers ------------------------------------------------------------ */
 
 void run_ask(struct run *run);
@@ -235,12 +259,11 @@ void run_start_call(struct run *run, const struct provider_request *request,
 
 /* True: the store is asked to keep it, and the call is answered then. False: it is answered. */
 bool run_keep_result(struct call *call, struct str result);
-void run_forget_result(struct call *call);
+/* The store takes too long: the call is answered with the beginning alone. */
+void run_cut_result(struct call *call);
 
 /* --- deciding.c: a call that a human allows ------------------------------------------------
  */
-
-#define APPROVAL_ID "approve-" /* and the id of the call: the id of the question about it */
 
 /* The next call of the reply that a human must allow, or NULL. */
 struct call *run_undecided(struct run *run);

@@ -65,9 +65,11 @@ bool run_keep_result(struct call *call, struct str result) {
     return false;
 }
 
-void run_forget_result(struct call *call) {
+void run_cut_result(struct call *call) {
+    struct buf result = call->long_result;
     artifact_forget(call->keeping);
     call->keeping = NULL;
-    buf_done(&call->long_result);
     call->long_result = (struct buf){0};
+    answer_cut(call, buf_str(&result), 0);
+    buf_done(&result);
 }

@@ -48,7 +48,7 @@ void leaving_append(struct leaving leaving, struct buf *out) {
 /* --- the run ------------------------------------------------------------------------------ */
 
 void run_leave(struct run *run, struct leaving leaving, struct str why) {
-    if (run->ending_seq) return;
+    if (run->ending_begun) return;
     if (leaving.how == LEAVING_NOBODY) {
         run_cancel(run, why);
         return;

@@ -399,6 +399,7 @@ static void begin(struct model_call *call, const struct model_call_options *opti
                                         .unix_ms = clock_unix_ms()}};
     append(call, &started);
     clocks_start(&call->clocks);
+    call->request.run = journal_run(call->journal);
     call->asked =
         provider_call_start(call->provider, call->host->loop, &call->request, &sink, call);
 }

@@ -2,7 +2,7 @@
  *
  * Memory   the caller owns the result.
  * Threads  none.
- * Source   design.md "The run": in the prompt a child stands after the parent's tool result.
+ * Source   design.md "Words", conversation; checks.md K11, K27.
  */
 #ifndef WEIR_RUN_RECALL_H
 #define WEIR_RUN_RECALL_H
@@ -10,9 +10,10 @@
 #include "run/history.h"
 #include "store/store.h"
 
-/* `sections` as STORE_SESSION answers them: oldest run first, each run's in order. Runs that
- * failed or never ended leave nothing, unless a call of theirs may have had its effect.
- * errors  ERR_DATA_LOSS a section does not decode */
+/* `sections` as STORE_SESSION answers them: each run's in order. The history is what the
+ * process that wrote them had: every run that ended, however it did, in the order in which they
+ * did, and behind each those that ran inside it. errors  ERR_DATA_LOSS a section does not
+ * decode; ERR_RESOURCE_EXHAUSTED they hold too much */
 MUST_CHECK bool recall_history(const struct store_section *sections, size_t count,
                                struct history **ret, struct err *e);
 

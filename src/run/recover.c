@@ -1,17 +1,15 @@
 #include "run/recover.h"
 
 #include "base/mem.h"
-#include "run/effect.h"
+#include "run/lost_calls.h"
 #include "run/revive.h"
 #include "run/run_job.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-#define UNKNOWN_MAX_BYTES                                                                      \
-    (4 * MIB)                    /* a run has a hundred calls, of some hundred bytes each      \
-                                  */
-#define RUN_MAX_BYTES (16 * MIB) /* of a run that is made anew */
+#define ENDING_MAX_BYTES (24 * MIB) /* the last events of a run that was cut short */
+#define RUN_MAX_BYTES (16 * MIB)    /* of a run that is made anew */
 
 struct recovery {
     struct store *store;
@@ -118,36 +116,41 @@ static void on_written(struct store_write *write, const struct err *failed, void
     }
 }
 
-/* What came of the calls that were out is for the next turn to know. */
-static void add_unknown(struct recovery *recovery, const struct store_load *load,
-                        struct buf *bytes) {
-    struct effect_calls calls;
-    effect_calls_init(&calls);
-    bool whole = true;
-    for (size_t i = 0; i < load->section_count && whole; i++) {
-        whole = effect_calls_read(&calls, load->sections[i].events);
-    }
-    effect_calls_settle(&calls);
-    for (size_t i = 0; i < calls.count; i++) effect_append_unknown(&calls.calls[i], bytes);
-    recovery->found.effects_unknown += calls.count;
-    effect_calls_done(&calls);
+/* What was said and done until then is for the next turn to know. */
+static void write_ending(struct recovery *recovery, const struct store_load *load,
+                         struct buf *out) {
+    struct event event = {
+        .kind = EVENT_FAILED,
+        .agent = STR_EMPTY,
+        .failed = {.code = ERR_ABORTED,
+                   .reason = STR_INIT("INTERRUPTED"),
+                   .message =
+                       STR_INIT("the server stopped while this turn was running; ask again")}};
+    struct lost_calls calls;
+    size_t count, unknown = 0;
+    lost_calls_init(&calls);
+    bool whole = !load->more;
+    for (size_t i = 0; i < load->section_count && whole; i++)
+        whole = lost_calls_read(&calls, load->sections[i].events);
+    bool fits = lost_calls_close(&calls, out, &count, &unknown);
+    recovery->found.effects_unknown += unknown;
+    event.failed.acted = !whole || lost_calls_acted(&calls);
+    event.failed.said = buf_str(&calls.reply);
+    fits = fits && event_encode(&event, out);
+    assert(fits);
+    (void)fits;
+    lost_calls_done(&calls);
 }
 
 static void add_interrupted(struct recovery *recovery, const struct store_load *load,
                             uint64_t run, uint64_t seq) {
-    struct event event = {
-        .kind = EVENT_FAILED,
-        .agent = STR_EMPTY,
-        .failed = {ERR_ABORTED, STR_INIT("INTERRUPTED"),
-                   STR_INIT("the server stopped while this turn was running; ask again")}};
     struct store_row *row = &recovery->write.rows[recovery->write.row_count++];
     struct buf bytes;
-    buf_init(&bytes, UNKNOWN_MAX_BYTES);
-    buf_init(&row->bytes, UNKNOWN_MAX_BYTES + KIB);
+    buf_init(&bytes, ENDING_MAX_BYTES);
+    buf_init(&row->bytes, ENDING_MAX_BYTES + KIB);
     row->run = run;
-    if (!load->more) add_unknown(recovery, load, &bytes);
-    bool fits = event_encode(&event, &bytes) &&
-                store_section_append(&row->bytes, run, seq, buf_str(&bytes));
+    write_ending(recovery, load, &bytes);
+    bool fits = store_section_append(&row->bytes, run, seq, buf_str(&bytes));
     assert(fits);
     (void)fits;
     buf_done(&bytes);

@@ -63,10 +63,10 @@ void run_unref(struct run *run) {
     journal_leave(run->journal);
     journal_unref(run->journal);
     history_unref(run->seen);
-    free(run->messages);
+    conversation_done(&run->conversation);
     free(run->calls);
-    free(run->said);
-    buf_done(&run->reply);
+    buf_done(&run->draft);
+    schema_free(run->schema);
     buf_done(&run->turns);
     buf_done(&run->summary);
     arena_free(run->arena);
@@ -101,10 +101,22 @@ uint64_t run_next_id(struct engine *engine) {
 
 /* --- small services ----------------------------------------------------------------------- */
 
-uint64_t run_append(struct run *run, struct event *event) {
+/* It is folded in first: what is too large for the run's memory must not reach the journal. */
+static uint64_t append(struct run *run, struct event *event, enum conversation_texts texts) {
     event->at_ms = (int64_t)(loop_now_ms(run->host->loop) - run->started_ms);
     if (!event->agent.at) event->agent = run->agent->slug;
-    return journal_append(run->journal, event);
+    bool folded = conversation_apply(&run->conversation, event, texts);
+    if (folded || run->ending_begun) return journal_append(run->journal, event);
+    run_fail_memory(run);
+    return 0;
+}
+
+uint64_t run_append(struct run *run, struct event *event) {
+    return append(run, event, TEXTS_LENT);
+}
+
+uint64_t run_append_kept(struct run *run, struct event *event) {
+    return append(run, event, TEXTS_KEPT);
 }
 
 void run_fail_memory(struct run *run) {
@@ -118,42 +130,17 @@ bool run_keep(struct run *run, struct str text, struct str *ret) {
     return false;
 }
 
-void run_add_message(struct run *run, struct message message) {
-    if (run->message_count == run->message_room) {
-        run->message_room = run->message_room ? run->message_room * 2 : 16;
-        run->messages = mem_resize(run->messages, run->message_room * sizeof(struct message));
-    }
-    run->messages[run->message_count++] = message;
-}
-
 /* --- ending ------------------------------------------------------------------------------- */
 
-static struct str said_at(const struct run *run, size_t index) {
-    for (size_t i = 0; i < run->said_count; i++) {
-        if (run->said[i].index == index) return run->said[i].text;
-    }
-    return run->messages[index].text;
-}
-
-/* What the session should remember: the user's words, what each agent said in its part, calls
- * and results. The prose before a tool call stands with what was said after it; recall.c does
- * the same from the log. */
+/* What the session remembers of it. Of a run that the store refused nobody knows what is on
+ * disk: only that it did something outside must not be forgotten. */
 static struct turn_record *make_record(const struct run *run) {
-    const struct message *all = run->messages;
-    size_t kept = 0;
-    struct message *messages =
-        mem_zero(run->message_count - run->record_start, sizeof(struct message));
-    for (size_t i = run->record_start; i < run->message_count; i++) {
-        bool before_call = all[i].role == MESSAGE_AGENT && i + 1 < run->message_count &&
-                           all[i + 1].role == MESSAGE_TOOL_CALL &&
-                           !str_equal(all[i + 1].tool, STR(TRANSFER_TOOL));
-        if (before_call) continue;
-        messages[kept] = all[i];
-        messages[kept++].text = said_at(run, i);
-    }
-    struct turn_record *record = turn_record_new(run->id, messages, kept);
-    record->starts_anew = run->record_start < run->turn_start;
-    free(messages);
+    const struct conversation *c = &run->conversation;
+    if (c->count == c->own_from) return NULL; /* it never began */
+    if (run->lost && !run->acted) return NULL;
+    struct turn_record *record =
+        turn_record_new(run->id, c->messages + c->own_from, c->count - c->own_from);
+    record->starts_anew = c->starts_anew;
     return record;
 }
 
@@ -170,9 +157,12 @@ static void settle(void *ctx) {
     run_move(run, run->ending);
     run_leave_place(run);
     leave_tables(run);
+    struct turn_record *record = make_record(run);
     if (run->leased) {
         run->leased = false;
-        session_release(&run->lease, run->state == RUN_DONE ? make_record(run) : NULL);
+        session_release(&run->lease, record);
+    } else if (record) {
+        session_remember(run->engine->sessions, &run->name, record);
     }
     run_unref(run);
 }
@@ -192,6 +182,7 @@ static void stop_waiting(struct run *run) {
 static void end_with(struct run *run, enum run_state ending, struct event *event) {
     stop_waiting(run);
     run_stop_asking(run);
+    run->ending_begun = true;
     run_stop_working(run);
     timer_stop(&run->limit);
     timer_stop(&run->alone);
@@ -206,15 +197,27 @@ static void end_with(struct run *run, enum run_state ending, struct event *event
     run_revive_over(run);
 }
 
+/* Whoever asks again with its key begins anew, unless that could do something twice. */
+static void give_back_key(struct run *run) {
+    if (!run->claim.run || run->acted) return;
+    claims_give_back(session_table_claims(run->engine->sessions), &run->claim);
+}
+
 void run_done(struct run *run) {
-    if (run->ending_seq) return;
+    if (run->ending_begun) return;
     struct event event = {.kind = EVENT_DONE, .done = {run->model, buf_str(&run->turns)}};
     end_with(run, RUN_DONE, &event);
 }
 
 void run_fail(struct run *run, enum err_code code, struct str reason, struct str message) {
-    if (run->ending_seq) return;
-    struct event event = {.kind = EVENT_FAILED, .failed = {code, reason, message}};
+    if (run->ending_begun) return;
+    give_back_key(run);
+    struct event event = {.kind = EVENT_FAILED,
+                          .failed = {.code = code,
+                                     .reason = reason,
+                                     .message = message,
+                                     .acted = run->acted,
+                                     .said = conversation_reply(&run->conversation)}};
     end_with(run, RUN_FAILED, &event);
 }
 
@@ -224,7 +227,7 @@ static void on_durable(uint64_t seq, void *ctx) {
     struct run *run = ctx;
     if (run->ending_seq && seq >= run->ending_seq) {
         settle(run);
-    } else if (!run->ending_seq) {
+    } else if (!run->ending_begun) {
         run_work_durable(run, seq);
     }
 }
@@ -235,6 +238,10 @@ static void on_lost(const struct err *why, void *ctx) {
     log_error("run %llu could not be written: %s", (unsigned long long)run->id, why->text);
     journal_retract(run->journal);
     run->ending_seq = 0;
+    run->ending_begun = false;
+    run->lost = true;
+    for (size_t i = 0; i < run->call_count && !run->calls_made; i++)
+        run->calls[i].recorded = false; /* those were retracted */
     run_fail(run, ERR_UNAVAILABLE, STR("STORE_UNAVAILABLE"),
              STR("the turn could not be stored and does not count; try again"));
     loop_defer(run->host->loop, &run->settle);
@@ -267,25 +274,16 @@ static void on_limit(void *ctx) {
 
 /* The last one of the conversation who was no user. */
 static const struct agent *last_speaker(const struct run *run) {
-    for (size_t i = run->turn_start; i > 0; i--) {
-        const struct message *message = &run->messages[i - 1];
-        if (message->role == MESSAGE_USER) continue;
+    for (size_t i = run->conversation.own_from; i > 0; i--) {
+        const struct message *message = &run->conversation.messages[i - 1];
+        if (message->role == MESSAGE_USER || message->role == MESSAGE_SYSTEM) continue;
         const struct agent *agent = engine_agent(run->engine, message->agent);
         return agent ? agent : run->agent;
     }
     return run->agent;
 }
 
-static void begin(struct run *run) {
-    const struct history *history = run->lease.history;
-    run->leased = true;
-    run->seen = history_ref(run->lease.history);
-    run->message_room = history->message_count + 16;
-    run->messages = mem_resize(run->messages, run->message_room * sizeof(struct message));
-    history_messages(history, run->messages);
-    run->message_count = run->turn_start = run->record_start = history->message_count;
-    if (run->sticky) run->agent = last_speaker(run);
-    run_add_message(run, (struct message){.role = MESSAGE_USER, .text = run->text});
+static void append_started(struct run *run) {
     struct event started = {.kind = EVENT_STARTED,
                             .started = {.workspace = run->name.workspace,
                                         .user = run->name.user,
@@ -297,7 +295,18 @@ static void begin(struct run *run) {
                                         .key = run->claim.name.key,
                                         .print = run->claim.print}};
     run->started_ms = loop_now_ms(run->host->loop);
-    run_append(run, &started);
+    run_append_kept(run, &started);
+}
+
+static void begin(struct run *run) {
+    run->leased = true;
+    run->seen = history_ref(run->lease.history);
+    run_precede(run);
+    if (run->sticky) run->agent = last_speaker(run);
+    if (!run_take_brought(run)) return;
+    append_started(run);
+    run_append_brought(run);
+    if (run->ending_begun) return;
     timer_start(&run->limit, run->engine->limits.turn_max_ms);
     run_ask(run);
 }
@@ -305,7 +314,7 @@ static void begin(struct run *run) {
 static void on_granted(void *ctx) {
     struct run *run = ctx;
     run->waits = false;
-    if (run->ending_seq) { /* cancelled while the answer was on its way */
+    if (run->ending_begun) { /* cancelled while the answer was on its way */
         session_release(&run->lease, NULL);
         run_unref(run);
     } else if (run->reviving) {
@@ -330,7 +339,7 @@ static void on_refused(const struct err *why, void *ctx) {
 
 static void on_children_done(void *ctx) {
     struct run *run = ctx;
-    if (!run->ending_seq) run_work_children_done(run);
+    if (!run->ending_begun) run_work_children_done(run);
 }
 
 static const struct lease_events lease_events = {on_granted, on_refused, on_children_done};
@@ -347,7 +356,8 @@ struct run *run_new(struct run_host *host, struct engine *engine, const struct a
     run->agent = agent;
     run->arena = arena_new(run->engine->limits.memory_max_bytes);
     run->started_ms = loop_now_ms(host->loop);
-    buf_init(&run->reply, run->engine->limits.reply_max_bytes);
+    conversation_init(&run->conversation, run->arena, run->engine->limits.reply_max_bytes);
+    buf_init(&run->draft, run->engine->limits.reply_max_bytes);
     buf_init(&run->turns, run->engine->limits.memory_max_bytes);
     buf_init(&run->summary, SUMMARY_MAX_BYTES);
     timer_init(&run->limit, host->loop, on_limit, run);
@@ -379,6 +389,8 @@ static bool copy_request(struct run *run, const struct run_request *request) {
            arena_str(arena, request->text, &run->text) &&
            arena_str(arena, request->system, &run->system) &&
            arena_str(arena, request->contract, &run->contract) &&
+           arena_str(arena, request->schema, &run->schema_text) &&
+           run_keep_brought(run, request) &&
            arena_str(arena, request->key, &run->claim.name.key) &&
            arena_str(arena, request->print, &run->claim.print);
 }
@@ -452,7 +464,7 @@ static void on_place(void *ctx) {
     struct run *run = ctx;
     struct err e;
     timer_stop(&run->limit);
-    if (run->ending_seq) { /* it ended while the answer was on its way */
+    if (run->ending_begun) { /* it ended while the answer was on its way */
         run_leave_place(run);
     } else if (!start_in_session(run, run->policy, &e)) {
         run_fail(run, e.code, err_name(e.code), err_text(&e));
@@ -527,6 +539,10 @@ bool run_start(struct run_host *host, const struct run_request *request, struct 
         run_discard(run);
         return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
     }
+    if (run->schema_text.len && !schema_read(run->schema_text, &run->schema, e)) {
+        run_discard(run);
+        return err_add(e, "the schema of the answer");
+    }
     bool started = run->claim.name.key.len ? start_claimed(run, request, e)
                                            : start_in_place(run, request->policy, e);
     if (!started) {
@@ -537,20 +553,24 @@ bool run_start(struct run_host *host, const struct run_request *request, struct 
     return true;
 }
 
-void run_cancel(struct run *run, struct str why) {
-    if (run->ending_seq) return;
-    struct event event = {.kind = EVENT_CANCELLED, .cancelled = {.message = why}};
+static void cancel(struct run *run, struct str why, bool left) {
+    struct event event = {.kind = EVENT_CANCELLED,
+                          .cancelled = {.message = why,
+                                        .left = left,
+                                        .acted = run->acted,
+                                        .said = conversation_reply(&run->conversation)}};
     end_with(run, RUN_CANCELLED, &event);
+}
+
+void run_cancel(struct run *run, struct str why) {
+    if (!run->ending_begun) cancel(run, why, false);
 }
 
 /* The key first: who comes back from here on begins anew. */
 void run_cancel_left(struct run *run, struct str why) {
-    if (run->ending_seq) return;
-    if (run->claim.run) {
-        claims_give_back(session_table_claims(run->engine->sessions), &run->claim);
-    }
-    struct event event = {.kind = EVENT_CANCELLED, .cancelled = {.message = why, .left = true}};
-    end_with(run, RUN_CANCELLED, &event);
+    if (run->ending_begun) return;
+    give_back_key(run);
+    cancel(run, why, true);
 }
 
 /* A run that waits for a human is in the store as it is: the next process takes it up. */

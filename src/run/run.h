@@ -17,15 +17,12 @@
 #ifndef WEIR_RUN_RUN_H
 #define WEIR_RUN_RUN_H
 
+#include "conversation/conversation.h"
 #include "journal/journal.h"
 #include "run/engine.h"
 #include "run/leaving.h"
 
 struct run;
-
-/* Calls that the run answers itself. */
-#define TRANSFER_TOOL "transfer_to_agent"
-#define APPROVAL_TOOL "request_approval"
 
 enum run_state {
     RUN_QUEUED,

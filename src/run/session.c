@@ -22,7 +22,9 @@
 struct session {
     struct stripe *stripe;
     struct str key;
-    bool loaded;             /* history is what the store has */
+    bool loaded;               /* history is what the store has */
+    struct turn_record **late; /* what was to be remembered before that */
+    size_t late_count;
     struct history *history; /* of finished turns */
     struct list stack;       /* leases, the deepest child last */
     struct list waiters;     /* leases, the oldest first */
@@ -80,6 +82,8 @@ static void free_session(struct session *session) {
     assert(list_empty(&session->stack) && list_empty(&session->waiters));
     assert(session->parked == 0);
     list_remove(&session->idle);
+    for (size_t i = 0; i < session->late_count; i++) turn_record_unref(session->late[i]);
+    free(session->late);
     history_unref(session->history);
     free((char *)session->key.at);
     free(session);
@@ -272,6 +276,9 @@ static void serve_waiters(struct session *session) {
     }
 }
 
+static void remember(struct session *session, struct turn_record *record);
+static void remember_late(struct session *session);
+
 /* --- loading ------------------------------------------------------------------------------ */
 
 static void on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
@@ -287,6 +294,7 @@ static void on_loaded(struct store_load *load, const struct err *failed, void *c
         history_unref(session->history);
         session->history = history;
         session->loaded = true;
+        remember_late(session);
         serve_waiters(session);
     }
     while (!whole && !list_empty(&session->waiters)) {
@@ -308,6 +316,27 @@ static struct str keep_name(struct buf *names, struct str name) {
     size_t at = names->len;
     buf_append(names, name);
     return str_of(names->at + at, name.len);
+}
+
+static bool has_run(const struct history *history, uint64_t run) {
+    for (size_t i = 0; i < history->record_count; i++) {
+        if (history->records[i]->run == run) return true;
+    }
+    return false;
+}
+
+/* What ended while the session was being read: the store may have answered before it. */
+static void remember_late(struct session *session) {
+    for (size_t i = 0; i < session->late_count; i++) {
+        if (has_run(session->history, session->late[i]->run)) {
+            turn_record_unref(session->late[i]);
+        } else {
+            remember(session, session->late[i]);
+        }
+    }
+    free(session->late);
+    session->late = NULL;
+    session->late_count = 0;
 }
 
 /* Without the lock: the answer may come before this returns. */
@@ -439,17 +468,6 @@ bool session_reclaim(struct lease *lease) {
     return back;
 }
 
-struct turn_record **session_take_children(struct lease *lease, size_t *ret_count) {
-    struct session *session = lease->session;
-    pthread_mutex_lock(&session->stripe->lock);
-    struct turn_record **records = lease->child_records;
-    *ret_count = lease->child_record_count;
-    lease->child_records = NULL;
-    lease->child_record_count = 0;
-    pthread_mutex_unlock(&session->stripe->lock);
-    return records;
-}
-
 /* A child's turn belongs to its lender's conversation. */
 static void hand_to_lender(struct lease *lender, struct turn_record *record) {
     size_t size = (lender->child_record_count + 1) * sizeof(struct turn_record *);
@@ -486,7 +504,7 @@ static void hand_up(struct session *session, struct lease *lender, struct turn_r
     }
 }
 
-/* A turn that leaves nothing behind: its children's turns were done all the same. */
+/* Those that ran inside it stand behind it (K11). */
 static void hand_up_children(struct session *session, struct lease *lease) {
     for (size_t i = 0; i < lease->child_record_count; i++) {
         hand_up(session, lease->lender, lease->child_records[i]);
@@ -504,8 +522,8 @@ void session_release(struct lease *lease, struct turn_record *record) {
     struct lease *lender = lease->lender;
     bequeath(session, lease);
     list_remove(&lease->link);
-    hand_up_children(session, lease);
     if (record) hand_up(session, lender, record);
+    hand_up_children(session, lease);
     if (lender && --lender->children == 0 && lender->wants_back) post_children_done(lender);
     if (lease->note) lease->note->lease = NULL;
     lease->note = NULL;
@@ -517,6 +535,28 @@ void session_release(struct lease *lease, struct turn_record *record) {
     serve_waiters(session);
     rest(session);
     pthread_mutex_unlock(&stripe->lock);
+}
+
+/* Where nobody has the session in memory, the store tells whoever asks for it next. */
+void session_remember(struct session_table *table, const struct session_name *name,
+                      struct turn_record *record) {
+    struct buf key;
+    buf_init(&key, KEY_MAX_BYTES);
+    append_key(&key, name);
+    struct stripe *stripe = stripe_of(table, buf_str(&key));
+    pthread_mutex_lock(&stripe->lock);
+    struct session *session = map_find(stripe->sessions, buf_str(&key));
+    if (session && session->loaded) {
+        remember(session, record);
+    } else if (session) {
+        size_t size = (session->late_count + 1) * sizeof(struct turn_record *);
+        session->late = mem_resize(session->late, size);
+        session->late[session->late_count++] = record;
+    } else {
+        turn_record_unref(record);
+    }
+    pthread_mutex_unlock(&stripe->lock);
+    buf_done(&key);
 }
 
 void session_forget(struct lease *lease) {

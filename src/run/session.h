@@ -117,14 +117,15 @@ void session_lend(struct lease *lease, struct history *so_far);
 /* Take it back. False while children run: children_done comes. */
 MUST_CHECK bool session_reclaim(struct lease *lease);
 
-/* The records of the children that finished since the last call, for the parent's own
- * messages; free() the array, unref the records. */
-struct turn_record **session_take_children(struct lease *lease, size_t *ret_count);
-
 /* Done with the session. `record` (taken) is what it should remember of this turn: it goes to
- * the session's history, or to the lender. NULL: nothing of this turn; what its children said
- * takes the same way. children_done does not come any more. */
+ * the session's history, or to the lender, and what its children said behind it. NULL: nothing
+ * of this turn. children_done does not come any more. */
 void session_release(struct lease *lease, struct turn_record *record);
+
+/* The same for a run that had let go of its session, since it waited for a human: `record`
+ * (taken) is remembered now. */
+void session_remember(struct session_table *table, const struct session_name *name,
+                      struct turn_record *record);
 
 /* While the session is held: nothing of it is remembered any more. */
 void session_forget(struct lease *lease);

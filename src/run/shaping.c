@@ -21,32 +21,35 @@ static struct str without_fence(struct str text) {
 
 static bool check(const struct run *run, struct str text, struct err *e) {
     struct json value;
-    return json_read(text, &value, e) && schema_check(run->agent->schema, value, e);
+    return json_read(text, &value, e) && schema_check(run_schema(run), value, e);
 }
 
+/* The model is told once; what it said and was told stays, for it is what it was shown. */
 static void ask_for_repair(struct run *run, struct str text, const struct err *why) {
-    struct message said = {.role = MESSAGE_AGENT, .agent = run->agent->slug};
-    struct message wrong = {.role = MESSAGE_USER};
-    struct buf words;
+    struct event event = {.kind = EVENT_ITEM, .item = {.type = STR(REPAIR_ITEM)}};
+    struct buf words, item;
     buf_init(&words, 2 * KIB);
+    buf_init(&item, text.len + 4 * KIB);
     buf_printf(&words,
                "That is not the JSON that was asked for: %s. Answer again with nothing but "
                "JSON that follows the schema.",
                why->text);
-    run->repair_from = run->message_count;
     run->repairing = true;
-    bool kept = run_keep(run, text, &said.text) && run_keep(run, buf_str(&words), &wrong.text);
+    bool fits = conversation_repair(run->agent->slug, text, buf_str(&words), &item);
+    event.item.bytes = buf_str(&item);
+    if (fits) {
+        run_append(run, &event);
+    } else {
+        run_fail_memory(run);
+    }
     buf_done(&words);
-    if (!kept) return;
-    if (said.text.len) run_add_message(run, said);
-    run_add_message(run, wrong);
-    run_ask(run);
+    buf_done(&item);
+    if (!run->ending_begun) run_ask(run);
 }
 
 bool run_shape(struct run *run, struct str text, struct str *ret) {
     struct err why;
     struct str bare = without_fence(text);
-    if (run->repairing) run->message_count = run->repair_from; /* nobody else's business */
     if (check(run, bare, &why)) {
         run->repairing = false;
         *ret = bare;

@@ -99,7 +99,7 @@ bool run_reserve(struct run *run) {
 
 bool run_use(struct run *run, size_t bytes) {
     run->output_bytes += bytes;
-    if (!run->usage_due) return true; /* it was counted already: so many, and no more */
+    if (!run->usage_due || run->usage_noted) return true; /* it was counted already */
     if (run->output_bytes - run->output_told < TELL_BYTES) return true;
     run->output_told = run->output_bytes;
     struct amount used = used_so_far(run);
@@ -144,28 +144,35 @@ static void append_usage(struct run *run, const struct event_usage *usage,
     run_append(run, &event);
 }
 
-void run_append_usage(struct run *run, const struct event_usage *usage) {
-    append_usage(run, usage, used_so_far(run));
+void run_note_usage(struct run *run, const struct event_usage *usage) {
+    struct event_usage noted = *usage;
+    if (!run->usage_due || run->usage_noted) return;
+    if (!run_keep(run, usage->model, &noted.model)) return;
+    run->usage = noted;
+    run->usage_noted = true;
+}
+
+/* Of a call whose provider counted: that. Else what is known otherwise. */
+static void end_usage(struct run *run, struct str model, struct amount guess) {
+    struct event_usage usage = USAGE_UNKNOWN;
+    usage.model = model;
+    if (run->usage_noted) usage = run->usage;
+    run->usage_noted = false;
+    append_usage(run, &usage, guess);
 }
 
 bool run_end_usage(struct run *run, struct str model) {
     if (!run_keep(run, model.len ? model : run->asked.model, &run->model)) return false;
-    struct event_usage unknown = USAGE_UNKNOWN;
-    unknown.model = run->model;
-    append_usage(run, &unknown, used_so_far(run));
-    return !run->ending_seq;
+    end_usage(run, run->model, used_so_far(run));
+    return !run->ending_begun;
 }
 
 void run_settle_cut(struct run *run) {
-    struct event_usage unknown = USAGE_UNKNOWN;
-    unknown.model = run->asked.model;
-    append_usage(run, &unknown, used_so_far(run));
+    end_usage(run, run->asked.model, used_so_far(run));
 }
 
 void run_settle_failed(struct run *run) {
-    struct event_usage unknown = USAGE_UNKNOWN;
-    unknown.model = run->asked.model;
-    append_usage(run, &unknown, run->output_bytes ? used_so_far(run) : (struct amount){0});
+    end_usage(run, run->asked.model, run->output_bytes ? used_so_far(run) : (struct amount){0});
 }
 
 void run_count_usage(struct run *run, const struct event_usage *usage) {

@@ -1,7 +1,7 @@
 /* working: what a reply asks for is done: transfers, tools, a human's answer. */
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/utf8.h"
+#include "conversation/effect.h"
 #include "run/decision.h"
 #include "run/inner.h"
 #include "wire/json.h"
@@ -15,24 +15,16 @@ static void make_calls(struct run *run);
 
 /* --- answers ------------------------------------------------------------------------------ */
 
-/* Record one answer; `result` is a JSON object. It is kept first: what is too large for the
- * run's memory must not reach the journal. */
+/* Record one answer; `result` is a JSON object. */
 void run_answer(struct call *call, struct str result, const struct err *failed) {
     struct run *run = call->run;
-    struct message message = {.role = MESSAGE_TOOL_RESULT,
-                              .error = failed != NULL,
-                              .agent = run->agent->slug,
-                              .call_id = call->call_id,
-                              .tool = call->tool};
     call->state = CALL_ANSWERED;
     call->out = NULL;
     run->calls_answered++;
-    if (!run_keep(run, result, &message.text)) return;
     struct event event = {.kind = EVENT_TOOL_RESULT,
                           .tool_result = {call->call_id, result, failed != NULL,
                                           failed ? err_text(failed) : STR_EMPTY}};
     run_append(run, &event);
-    run_add_message(run, message);
 }
 
 /* {"error":"..."}: what the model reads of a call that failed. */
@@ -44,6 +36,16 @@ static void answer_error(struct call *call, const struct err *why) {
     json_member_str(&json, "error", err_text(why));
     json_close(&json);
     run_answer(call, buf_str(&result), why);
+    buf_done(&result);
+}
+
+/* It has no answer, and never will have one: what that means is said in its place. */
+static void answer_effect(struct call *call, enum effect effect, struct str cause) {
+    struct buf result;
+    struct err why;
+    buf_init(&result, EFFECT_MAX_BYTES);
+    effect_write(effect, cause, &result, &why);
+    run_answer(call, buf_str(&result), &why);
     buf_done(&result);
 }
 
@@ -78,10 +80,19 @@ static void transfer(struct call *call) {
     }
     run->transfers++;
     run_answer(call, STR("{}"), NULL);
-    if (!run->ending_seq) run->agent = agent;
+    if (!run->ending_begun) run->agent = agent;
 }
 
 /* --- tools -------------------------------------------------------------------------------- */
+
+/* A tool that says it does not know, and may be called again, has only failed. */
+static void answer_failed(struct call *call, const struct err *why) {
+    if (why->code == ERR_EFFECT_UNKNOWN && !call->kind->idempotent) {
+        answer_effect(call, EFFECT_UNKNOWN, err_text(why));
+    } else {
+        answer_error(call, why);
+    }
+}
 
 static void on_tool_done(struct str result, const struct err *failed, void *ctx) {
     struct call *call = ctx;
@@ -90,7 +101,7 @@ static void on_tool_done(struct str result, const struct err *failed, void *ctx)
     call->out = NULL;
     if (too_long && run_keep_result(call, result)) return;
     run->calls_out--;
-    if (failed) answer_error(call, failed);
+    if (failed) answer_failed(call, failed);
     if (!failed && !too_long) run_answer(call, result, NULL);
     run_calls_go_on(run);
 }
@@ -98,6 +109,10 @@ static void on_tool_done(struct str result, const struct err *failed, void *ctx)
 /* Whether there is such a tool, and it can be asked that. */
 static bool check_call(struct call *call, struct err *e) {
     struct run *run = call->run;
+    if (call->too_many)
+        return err_set(e, ERR_RESOURCE_EXHAUSTED,
+                       "this call was not made: a turn may make %u calls at most",
+                       run_tool_calls_max(run));
     call->kind = engine_agent_tool(run->engine, run->agent, call->tool);
     if (!call->kind)
         return err_set(e, ERR_NOT_FOUND, "tool '" STR_FMT "' not found",
@@ -117,6 +132,7 @@ static void start_tool(struct call *call) {
     }
     call->state = CALL_OUT;
     run->calls_out++;
+    if (!call->kind->idempotent) run->acted = true;
     struct tool_request request = {.call_id = call->call_id,
                                    .args = call->args,
                                    .agent = run->agent->slug,
@@ -127,25 +143,17 @@ static void start_tool(struct call *call) {
         call->kind->kind->start(call->kind, run->host->loop, &request, on_tool_done, call);
 }
 
-static bool is_open(const struct run *run, const struct message *message) {
-    for (size_t i = 0; i < run->call_count; i++) {
-        const struct call *call = &run->calls[i];
-        if (call->state == CALL_ANSWERED || message->role != MESSAGE_TOOL_CALL) continue;
-        if (str_equal(call->call_id, message->call_id)) return true;
-    }
-    return false;
-}
-
 /* The conversation so far, without the open calls: what a child run sees. */
 static struct history *history_so_far(const struct run *run) {
+    const struct conversation *c = &run->conversation;
     size_t count = 0;
-    struct message *turn =
-        mem_zero(run->message_count - run->turn_start, sizeof(struct message));
-    for (size_t i = run->turn_start; i < run->message_count; i++) {
-        if (!is_open(run, &run->messages[i])) turn[count++] = run->messages[i];
+    struct message *own = mem_zero(c->count - c->own_from, sizeof(struct message));
+    for (size_t i = c->own_from; i < c->count; i++) {
+        if (!conversation_is_open(c, i)) own[count++] = c->messages[i];
     }
-    struct turn_record *record = turn_record_new(run->id, turn, count);
-    free(turn);
+    struct turn_record *record = turn_record_new(run->id, own, count);
+    record->starts_anew = c->starts_anew;
+    free(own);
     return history_with(run->lease.history, record);
 }
 
@@ -168,7 +176,7 @@ static bool is_settled(const struct run *run) {
 
 /* Start what may start; when nothing is left, go on. */
 static void let_go(struct run *run) {
-    for (size_t i = 0; i < run->call_count && !run->ending_seq; i++) {
+    for (size_t i = 0; i < run->call_count && !run->ending_begun; i++) {
         struct call *call = &run->calls[i];
         if (call->state != CALL_PENDING || call->asks) continue;
         if (is_transfer(call)) {
@@ -177,47 +185,27 @@ static void let_go(struct run *run) {
             start_tool(call);
         }
     }
-    if (!run->ending_seq && is_settled(run)) all_answered(run);
+    if (!run->ending_begun && is_settled(run)) all_answered(run);
 }
 
 void run_calls_go_on(struct run *run) {
-    if (!run->ending_seq) let_go(run);
+    if (!run->ending_begun) let_go(run);
 }
 
 /* --- the session, lent and taken back ----------------------------------------------------- */
-
-static void add_child_turns(struct run *run) {
-    size_t count;
-    struct turn_record **records = session_take_children(&run->lease, &count);
-    for (size_t i = 0; i < count; i++) {
-        for (size_t m = 0; m < records[i]->message_count; m++) {
-            struct message message = records[i]->messages[m];
-            if (run_keep(run, message.text, &message.text) &&
-                run_keep(run, message.agent, &message.agent) &&
-                run_keep(run, message.call_id, &message.call_id) &&
-                run_keep(run, message.tool, &message.tool)) {
-                run_add_message(run, message);
-            }
-        }
-        turn_record_unref(records[i]);
-    }
-    free(records);
-}
 
 static void all_answered(struct run *run) {
     if (run->lent) {
         if (!session_reclaim(&run->lease)) return; /* children_done will come */
         run->lent = false;
-        add_child_turns(run);
     }
-    if (run->ending_seq) return;
     struct call *undecided = run_undecided(run);
     if (!undecided) {
         run_ask(run);
         return;
     }
     run_ask_human(run, undecided);
-    if (!run->host->keeper && !run->ending_seq) make_calls(run);
+    if (!run->host->keeper && !run->ending_begun) make_calls(run);
 }
 
 void run_work_children_done(struct run *run) {
@@ -230,7 +218,7 @@ static void on_answer(struct str text, void *ctx) {
     struct run *run = ctx;
     struct err e;
     timer_stop(&run->limit);
-    bool kept = !run->ending_seq && run_keep(run, text, &run->answer);
+    bool kept = !run->ending_begun && run_keep(run, text, &run->answer);
     if (!kept) {
         run_unref(run);
         return;
@@ -312,7 +300,7 @@ static void go_on_decided(struct run *run) {
                 decision.reason.at);
         answer_error(call, &e);
     }
-    if (!run->host->keeper && !run->ending_seq) make_calls(run);
+    if (!run->host->keeper && !run->ending_begun) make_calls(run);
 }
 
 void run_work_answered(struct run *run) {
@@ -333,46 +321,47 @@ void run_work_answered(struct run *run) {
     timer_start(&run->limit, run->engine->limits.turn_max_ms);
     run_answer(call, buf_str(&result), NULL);
     buf_done(&result);
-    if (run->ending_seq) return;
-    run_add_message(run, (struct message){.role = MESSAGE_USER, .text = run->answer});
-    run_ask(run);
+    if (!run->ending_begun) run_ask(run);
 }
 
 /* --- the way in --------------------------------------------------------------------------- */
 
-static void record_question(struct run *run, const struct call *call) {
+static void record_question(struct run *run, struct call *call) {
     struct event event = {.kind = EVENT_APPROVAL,
                           .approval = {.call_id = call->call_id,
                                        .question = run->question,
                                        .tool = call->tool,
                                        .args = call->args,
-                                       .guards = STR_EMPTY}};
-    run->calls_seq = run_append(run, &event);
+                                       .guards = STR_EMPTY,
+                                       .said = conversation_reply(&run->conversation)}};
+    run->calls_seq = run_append_kept(run, &event);
+    call->recorded = !run->ending_begun;
 }
 
 static void record_call(struct run *run, struct call *call) {
     struct err e; /* nobody is asked about what cannot be done */
     bool asks = agent_tool_policy(run->agent, call->tool) == TOOL_ASK;
-    call->asks = asks && check_call(call, &e);
+    bool can = !is_transfer(call) && check_call(call, &e);
+    call->asks = asks && can;
     struct event event = {.kind = EVENT_TOOL_CALL,
-                          .tool_call = {call->call_id, call->tool, call->args, call->asks}};
-    run->calls_seq = run_append(run, &event);
+                          .tool_call = {.call_id = call->call_id,
+                                        .tool = call->tool,
+                                        .args = call->args,
+                                        .held = call->asks,
+                                        .idempotent = !can || call->kind->idempotent,
+                                        .said = conversation_reply(&run->conversation)}};
+    run->calls_seq = run_append_kept(run, &event);
+    call->recorded = !run->ending_begun;
 }
 
 static void record_calls(struct run *run) {
-    for (size_t i = 0; i < run->call_count; i++) {
+    for (size_t i = 0; i < run->call_count && !run->ending_begun; i++) {
         struct call *call = &run->calls[i];
         if (run->asks_human) {
             record_question(run, call);
         } else {
             record_call(run, call);
         }
-        run_add_message(
-            run, (struct message){.role = MESSAGE_TOOL_CALL,
-                                  .agent = run->agent->slug,
-                                  .text = call->args,
-                                  .call_id = call->call_id,
-                                  .tool = run->asks_human ? STR(APPROVAL_TOOL) : call->tool});
     }
 }
 
@@ -399,19 +388,36 @@ void run_work(struct run *run) {
     run->calls_out = run->calls_answered = 0;
     run->calls_made = false;
     record_calls(run);
-    if (!run->host->keeper) make_calls(run);
+    if (!run->host->keeper && !run->ending_begun) make_calls(run);
 }
 
 void run_work_durable(struct run *run, uint64_t seq) {
     if (run->state == RUN_WORKING && !run->calls_made && seq >= run->calls_seq) make_calls(run);
 }
 
+/* The turn ends before this call was answered. */
+static void close_call(struct call *call) {
+    struct run *run = call->run;
+    bool asked = run->state == RUN_WAITING && run->asks_human;
+    if (call->state == CALL_OUT) {
+        bool harmless = call->kind->idempotent;
+        answer_effect(call, harmless ? EFFECT_HARMLESS : EFFECT_UNKNOWN,
+                      STR("the turn ended while this call was out"));
+    } else {
+        answer_effect(call, EFFECT_NONE,
+                      asked ? STR("the turn ended before anybody answered")
+                            : STR("the turn ended first"));
+    }
+}
+
+/* Every call is accounted for, whatever ends the turn. */
 void run_stop_working(struct run *run) {
     for (size_t i = 0; i < run->call_count; i++) {
         struct call *call = &run->calls[i];
         if (call->state == CALL_OUT && call->out) call->kind->kind->cancel(call->out);
-        run_forget_result(call);
         call->out = NULL;
+        if (call->keeping) run_cut_result(call);
+        if (call->recorded && call->state != CALL_ANSWERED) close_call(call);
         call->state = CALL_ANSWERED;
     }
     run->calls_out = 0;

@@ -60,7 +60,9 @@ void exchange_give_body(struct exchange *exchange, struct str bytes) {
         exchange_consumed(exchange, bytes.len);
         return;
     }
-    exchange->events->on_body(exchange, bytes, exchange->ctx);
+    struct lent lent = lent_begin(bytes);
+    exchange->events->on_body(exchange, lent, exchange->ctx);
+    lent_end(lent);
 }
 
 void exchange_give_end(struct exchange *exchange) {

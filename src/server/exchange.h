@@ -20,6 +20,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/lent.h"
 
 struct exchange;
 struct loop;
@@ -50,9 +51,9 @@ enum exchange_abort {
 /* All callbacks run on the connection's loop; on_drained, on_closed never from inside a call
  * to this header, on_body and on_body_end never before exchange_accept() has returned. */
 struct exchange_events {
-    /* Part of the body, borrowed. The peer may send as much again only after
+    /* Part of the body. The peer may send as much again only after
      * exchange_consumed(): flow control on HTTP/2, paused reading on HTTP/1. */
-    void (*on_body)(struct exchange *exchange, struct str bytes, void *ctx);
+    void (*on_body)(struct exchange *exchange, struct lent bytes, void *ctx);
     void (*on_body_end)(struct exchange *exchange, void *ctx);
     /* The bytes that wait fell to `low` (see exchange_wake_at). May be NULL. */
     void (*on_drained)(struct exchange *exchange, void *ctx);

@@ -94,6 +94,7 @@ static bool take_whole(const struct row *row, void *ctx, struct err *e) {
     if (gather->own_only && row->run == 0) return true;
     while (!gather->cut && store_section_next(&rest, &section, &bad)) {
         if (section.run != gather->run) continue;
+        section.row = row->id;
         gather->cut = section.events.len > gather->max_bytes - gather->bytes;
         if (!gather->cut && !add_section(gather, section, e)) return false;
     }
@@ -204,7 +205,8 @@ static bool take_run(struct answer *answer, const struct run_entry *entry,
                      struct gather *gather, struct err *e) {
     size_t count = gather->load->section_count, bytes = gather->bytes;
     if (gather->ids_only)
-        return add_section(gather, (struct store_section){entry->id, 0, STR_EMPTY}, e);
+        return add_section(gather,
+                           (struct store_section){.run = entry->id, .events = STR_EMPTY}, e);
     gather->run = entry->id;
     if (!walk_run(answer, entry, take_whole, gather, e)) return false;
     if (!gather->cut) return true;

@@ -98,6 +98,7 @@ bool store_section_append(struct buf *row, uint64_t run, uint64_t first_seq, str
 struct store_section {
     uint64_t run, first_seq;
     struct str events;
+    int64_t row; /* of STORE_SESSION: rises in the order in which rows were written */
 };
 bool store_section_next(struct str *row, struct store_section *ret, bool *ret_bad);
 

@@ -21,7 +21,8 @@ static void on_head(const struct http_head *head, void *ctx) {
     if (get->on_head && !get->on_head(get, get->ctx)) stop(get);
 }
 
-static void on_body(struct str bytes, void *ctx) {
+static void on_body(struct lent lent, void *ctx) {
+    struct str bytes = lent_read(lent);
     struct get *get = ctx;
     size_t room = get->keep_bytes - get->body.len;
     buf_append(&get->body, str_head(bytes, room));

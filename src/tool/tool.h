@@ -23,7 +23,8 @@ struct tool_request {
 };
 
 /* Once, on the loop of the call, never before tool_call_start() has returned. failed is NULL
- * on success; result is borrowed, one JSON object. */
+ * on success; result is borrowed, one JSON object. ERR_EFFECT_UNKNOWN says that the call left
+ * and its answer is lost. */
 typedef void tool_done_fn(struct str result, const struct err *failed, void *ctx);
 
 struct tool_kind {
@@ -42,7 +43,7 @@ struct tool {
     struct str parameters;       /* JSON Schema of the arguments */
     const struct schema *schema; /* the same, read: arguments are checked before a call; NULL:
                                     anything goes */
-    bool idempotent;             /* may be made again after a crash in the middle of it */
+    bool idempotent;             /* making a call twice does no harm */
 };
 
 static inline void tool_free(struct tool *tool) {

@@ -87,6 +87,7 @@ struct event {
             struct str call_id, tool, args; /* args: one JSON object */
             bool held;                      /* not made before a human allows it */
             bool idempotent;                /* making it twice does no harm */
+            struct str said; /* of a reply's first call: the reply's text, as it streamed */
         } tool_call;
         struct {
             struct str call_id, result; /* result: one JSON object */
@@ -103,7 +104,8 @@ struct event {
         struct {
             struct str call_id, question, tool, args; /* tool may be empty: a plain question */
             struct str
-                guards; /* id of the tool call that waits for it; empty: the model asks */
+                guards;      /* id of the tool call that waits for it; empty: the model asks */
+            struct str said; /* when the model asks: the text before it, as it streamed */
         } approval;
         struct {
             struct str model;
@@ -113,12 +115,15 @@ struct event {
             enum err_code code;
             struct str reason;  /* stable, for programs: "PROVIDER_TIMEOUT" */
             struct str message; /* for people; holds no secret */
-            bool acted; /* a call that is not idempotent had left: asking again may do it twice */
+            bool acted; /* a call that is not idempotent had left: asking again may do it twice
+                         */
+            struct str said; /* the text of the reply that was cut, as it streamed */
         } failed;
         struct {
             struct str message;
             bool left;  /* because its caller left; nobody asked for it */
             bool acted; /* as above */
+            struct str said;
         } cancelled;
     };
 };

@@ -19,16 +19,18 @@
  * number 0 everywhere. Unknown fields are not kept, and as Google's parser has it, neither is
  * a map entry that holds one.
  *
- * Memory   decoded text borrows the encoded bytes; everything else lies in the arena.
+ * Memory   all that a decoded struct points at lies in the arena: what came from a peer is
+ *          copied there once, whole, and decoded text is a view of that copy. Only what
+ *          pb_decode_view() reads is borrowed.
  * Threads  any; tables are constant, values belong to the caller.
  * Source   protobuf.dev, "Encoding" and "Language Guide (proto 3)".
  */
 #ifndef WEIR_WIRE_PB_H
 #define WEIR_WIRE_PB_H
 
-#include "base/arena.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/lent.h"
 
 #define PB_DEPTH_MAX                                                                           \
     100 /* messages and groups inside messages, as Google's parsers have it                    \
@@ -83,12 +85,16 @@ struct pb_message {
     bool map_entry; /* one `key` and `value` of a map */
 };
 
-/* Read one message of type `type` from `bytes`, which must outlive the result as the arena
- * must.
+/* Read one message of type `type`. The arena takes a copy of the bytes and what is decoded.
  * ret      a struct of that type; empty (all zero) after a failure
  * errors   ERR_MALFORMED not such a message; ERR_TOO_LARGE the arena's limit was reached */
-MUST_CHECK bool pb_decode(const struct pb_message *type, struct str bytes, struct arena *arena,
+MUST_CHECK bool pb_decode(const struct pb_message *type, struct lent bytes, struct arena *arena,
                           void *ret, struct err *e);
+
+/* The same for bytes of our own, which must outlive the result as the arena must: decoded text
+ * is a view of them. */
+MUST_CHECK bool pb_decode_view(const struct pb_message *type, struct str bytes,
+                               struct arena *arena, void *ret, struct err *e);
 
 /* Bytes that pb_encode() will append. */
 size_t pb_encoded_len(const struct pb_message *type, const void *message);

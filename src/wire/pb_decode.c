@@ -45,8 +45,8 @@ static const struct {
 
 static bool read_message(struct reader *r, const struct pb_message *type, char *message);
 
-bool pb_decode(const struct pb_message *type, struct str bytes, struct arena *arena, void *ret,
-               struct err *e) {
+bool pb_decode_view(const struct pb_message *type, struct str bytes, struct arena *arena,
+                    void *ret, struct err *e) {
     if (bytes.len == 0) bytes = STR_EMPTY; /* no arithmetic on a NULL */
     struct reader reader = {.at = bytes.at,
                             .end = bytes.at + bytes.len,
@@ -58,6 +58,15 @@ bool pb_decode(const struct pb_message *type, struct str bytes, struct arena *ar
     if (read_message(&reader, type, ret)) return true;
     memset(ret, 0, type->size);
     return false;
+}
+
+bool pb_decode(const struct pb_message *type, struct lent bytes, struct arena *arena, void *ret,
+               struct err *e) {
+    struct str kept;
+    if (lent_keep(bytes, arena, &kept)) return pb_decode_view(type, kept, arena, ret, e);
+    memset(ret, 0, type->size);
+    return err_set(e, ERR_TOO_LARGE, "a %s of %zu bytes is more than there is room for",
+                   type->name, lent_read(bytes).len);
 }
 
 /* --- refusals --------------------------------------------------------------------------- */

@@ -25,7 +25,8 @@ static void on_head(const struct http_head *head, void *ctx) {
     if (hearer->cancels == AT_HEAD) http_cancel(hearer->call);
 }
 
-static void on_body(struct str bytes, void *ctx) {
+static void on_body(struct lent lent, void *ctx) {
+    struct str bytes = lent_read(lent);
     struct hearer *hearer = ctx;
     buf_append(&hearer->heard, bytes);
     if (hearer->cancels == AT_BODY) http_cancel(hearer->call);

@@ -8,9 +8,9 @@ static char folder[] = "/tmp/weir-https-XXXXXX";
 
 /* --- the server --------------------------------------------------------------------------- */
 
-static void on_body(struct exchange *exchange, struct str bytes, void *ctx) {
+static void on_body(struct exchange *exchange, struct lent bytes, void *ctx) {
     (void)ctx;
-    exchange_consumed(exchange, bytes.len);
+    exchange_consumed(exchange, lent_read(bytes).len);
 }
 
 static void on_body_end(struct exchange *exchange, void *ctx) {

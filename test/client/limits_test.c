@@ -341,7 +341,8 @@ static void pair_head(const struct http_head *head, void *ctx) {
     cancel_both(ctx);
 }
 
-static void pair_body(struct str bytes, void *ctx) {
+static void pair_body(struct lent lent, void *ctx) {
+    struct str bytes = lent_read(lent);
     (void)bytes;
     (void)ctx;
     fail();

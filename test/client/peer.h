@@ -222,7 +222,8 @@ static inline void ask_head(const struct http_head *head, void *ctx) {
     ask_react(ask, AT_HEAD);
 }
 
-static inline void ask_body(struct str bytes, void *ctx) {
+static inline void ask_body(struct lent lent, void *ctx) {
+    struct str bytes = lent_read(lent);
     struct ask *ask = ctx;
     assert_false(ask->paused);
     assert_true(bytes.len > 0);

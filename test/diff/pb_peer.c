@@ -49,7 +49,7 @@ static void judge(const struct pb_message *type, struct str bytes) {
     struct arena *arena = arena_new(MESSAGE_MAX_BYTES);
     void *message = mem_alloc(type->size);
     buf_init(&out, MESSAGE_MAX_BYTES);
-    if (pb_decode(type, bytes, arena, message, &e)) {
+    if (pb_decode_view(type, bytes, arena, message, &e)) {
         bool fits = pb_encode(type, message, &out);
         assert(fits);
         assert(out.len == pb_encoded_len(type, message));

@@ -6,7 +6,8 @@
 
 It answers `GET /v1/internal/agents` and MCP calls on one port of the loopback, refuses tokens that
 are not valid, and remembers every request. With `sessions` it hands out a session and wants it
-back, as servers that keep state do; with `events` it answers as server-sent events.
+back, as servers that keep state do; with `events` it answers as server-sent events. Each answer
+waits for `slow_seconds`.
 """
 import base64
 import contextlib
@@ -118,6 +119,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = True
+    request_queue_size = 512
 
     def process_request(self, request, client_address):
         self.connections.append(request)
@@ -137,6 +139,7 @@ class Orchestrator:
         self.agents, self.tools, self.requests = {}, {}, []
         self.sessions, self.events, self.named = sessions, events, None
         self.open_sessions, self.broken = [], []
+        self.slow_seconds = 0  # before each answer
         self.port = 0
         self.server = None
         self.start()
@@ -161,6 +164,7 @@ class Orchestrator:
     def note(self, handler, body):
         request = Request(handler, body)
         self.requests.append(request)
+        time.sleep(self.slow_seconds)
         return request
 
     def of(self, method):

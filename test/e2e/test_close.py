@@ -101,7 +101,19 @@ def test_a_half_closed_stream_ends_ok_though_the_daemon_stops(weir):
         assert stream.next().chunk.text == "begin"
         sigterm(weir)
         assert stream.turn().error is None
-        assert stream.status() in (grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE)
+        assert stream.status() == grpc.StatusCode.OK
+        assert weir.wait() == 0
+
+
+def test_a_stream_that_half_closes_while_the_daemon_stops_ends_ok(weir):
+    """K18"""
+    with crawbl.open_stream(weir) as stream:
+        stream.send("short while")
+        assert stream.next().chunk.text == "begin"
+        sigterm(weir)
+        stream.half_close()
+        assert stream.turn().error is None
+        assert stream.status() == grpc.StatusCode.OK
         assert weir.wait() == 0
 
 

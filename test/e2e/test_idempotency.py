@@ -257,3 +257,20 @@ def test_kills_double_no_turn_that_has_a_key(weir):
                 assert answer.status_code == 200 or "INTERRUPTED" in answer.text
                 runs = runs_of(weir, key)
                 assert [run["id"] for run in runs] == [answer.headers["x-weir-run-id"]]
+
+
+@pytest.mark.weir(script="test/e2e/scripts/quick.yaml", config="")
+def test_calls_whose_keys_are_looked_up_at_once_keep_their_words_apart(weir):
+    """Each waits for the store with its own body, key and session."""
+
+    def ask(number):
+        said = f"note of caller {number:03} " + f"{number:03} " * (number * 7 % 97)
+        headers = {"idempotency-key": f"k-{number}", "x-session-id": f"s-{number}"}
+        with weir.http(headers=headers) as http:
+            answer = http.post("/invoke", json={"input": said})
+        return said, answer
+
+    with concurrent.futures.ThreadPoolExecutor(50) as pool:
+        for number, (said, answer) in enumerate(pool.map(ask, range(200))):
+            assert answer.json()["output"] == f"You said: {said}. Grüße, and that was all."
+            assert answer.json()["session_id"] == f"s-{number}"

@@ -352,3 +352,29 @@ def test_without_any_token_this_machine_sees_all_workspaces(weir):
     assert [e["content"] for e in get(client)] == ["v"]
     assert [e["content"] for e in get(client, workspace="default")] == ["v"]
     assert [e["content"] for e in get(client, workspace="b")] == ["other"]
+
+
+# --- many at once --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "compression", [grpc.Compression.NoCompression, grpc.Compression.Gzip], ids=["plain", "gzip"]
+)
+def test_what_many_workspaces_store_at_once_over_one_connection_stays_apart(weir, compression):
+    stub = memory_pb2_grpc.MemoryStub(weir.channel())
+    options = {"compression": compression, "timeout": 60}
+
+    def content(number):
+        return f"only for space {number:03}: " + f"{number:03} " * (number * 7 % 97)
+
+    asked = []
+    for number in range(200):
+        request = pb.CreateMemoryRequest(key="k", content=content(number), category=f"c{number}")
+        metadata = weir.metadata("user-1", f"space-{number}")
+        asked.append(stub.CreateMemory.future(request, metadata=metadata, **options))
+    for number, call in enumerate(asked):
+        assert call.result().entry.content == content(number)
+    for number in range(200):
+        metadata = weir.metadata("user-1", f"space-{number}")
+        entries = stub.ListMemories(pb.ListMemoriesRequest(), metadata=metadata, **options).entries
+        assert [(e.category, e.content) for e in entries] == [(f"c{number}", content(number))]

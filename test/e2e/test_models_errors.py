@@ -120,7 +120,10 @@ def test_a_server_that_is_not_there_is_told(start_weir, models, kind):
     agent = {"slug": "a", "model": "house/m"}
     weir = start_weir(config=vendors.settings(provider, [agent]), env={"HOUSE_KEY": KEY})
     turn = crawbl.one_turn(weir, "hello")
-    assert turn.code == "UNAVAILABLE" and "house" in turn.error
+    assert turn.error == (
+        "UNAVAILABLE: the model's provider cannot be reached; try again in a moment"
+    )
+    assert "provider 'house': it cannot be reached" in weir.log()
     vendors.no_key_in(weir, turn.events)
 
 

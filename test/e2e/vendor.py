@@ -107,6 +107,7 @@ def search_call(number, text):
 
 class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 512
 
     def __init__(self, *args):
         self.idle, self.open = threading.Condition(), 0

@@ -106,7 +106,7 @@ void fake_body(struct exchange *x, struct str bytes) {
     if (bytes.len) memcpy(copy, bytes.at, bytes.len);
     x->unconsumed += bytes.len;
     x->calls++;
-    x->events->on_body(x, str_of(copy, bytes.len), x->ctx);
+    x->events->on_body(x, lent_of(str_of(copy, bytes.len)), x->ctx);
     x->calls--;
     free(copy);
 }

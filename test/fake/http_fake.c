@@ -237,7 +237,7 @@ bool fake_http_body(struct http_call *call, struct str bytes) {
     assert(call->headed && !call->paused && bytes.len);
     struct str lent = copy(bytes);
     enter(call);
-    call->sink.on_body(lent, call->ctx);
+    call->sink.on_body(lent_of(lent), call->ctx);
     free_copy(lent);
     return leave(call);
 }

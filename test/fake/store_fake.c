@@ -174,7 +174,9 @@ static void add_run(const struct store *store, struct store_load *load, uint64_t
         bool bad = false;
         if (store->rows[i].run == 0) continue; /* shared rows are left out */
         while (store_section_next(&row, &section, &bad)) {
-            if (section.run == run) load->sections[load->section_count++] = section;
+            if (section.run != run) continue;
+            section.row = (int64_t)i + 1;
+            load->sections[load->section_count++] = section;
         }
     }
 }

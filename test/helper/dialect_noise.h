@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #define NOISE_MAX_BYTES (4 * MIB)
-#define NOISE_CALLS_MAX 300
+#define NOISE_CALLS_MAX 1100
 
 struct noise {
     const struct dialect *dialect;

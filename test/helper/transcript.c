@@ -153,6 +153,20 @@ void transcript_record(const struct dialect *dialect, struct str stream, size_t 
     replay(&hearing, stream, 0, piece);
 }
 
+void transcript_read(const struct dialect *dialect, struct str answer, struct buf *out) {
+    struct hearing hearing = {.dialect = dialect, .out = out};
+    struct str model = STR_EMPTY, copy = exact_copy(answer);
+    struct json json;
+    struct err e;
+    assert_true(json_read(copy, &json, &e));
+    hearing.reply = dialect->reply_new(&sink, &hearing);
+    enum reply_outcome outcome = REPLY_FAILED;
+    if (dialect->read(hearing.reply, json)) outcome = dialect->end(hearing.reply, &model);
+    write_outcome(&hearing, outcome, model);
+    dialect->reply_free(hearing.reply);
+    free((void *)copy.at);
+}
+
 /* --- the same events, written otherwise ----------------------------------------------------
  */
 

@@ -31,4 +31,7 @@ void transcripts_replay(const struct dialect *dialect, const char *folder);
 void transcript_record(const struct dialect *dialect, struct str stream, size_t piece,
                        struct buf *out);
 
+/* The same of an answer that came as one JSON value. */
+void transcript_read(const struct dialect *dialect, struct str answer, struct buf *out);
+
 #endif

@@ -9,7 +9,7 @@
 
 #define SERVICE "grpc.testing.TestService"
 #define REQUEST_MAX_BYTES (4 * MIB)
-#define DECODED_MAX_BYTES (4 * MIB)
+#define DECODED_MAX_BYTES (8 * MIB)
 #define RESPONSE_MAX_BYTES (16 * MIB)
 #define QUEUE_HIGH_BYTES (256 * KIB)
 #define QUEUE_LOW_BYTES (64 * KIB)
@@ -25,7 +25,7 @@ static void count_open(size_t *opened) {
 static void echo_metadata(struct rpc_call *call) {
     struct str initial = STR("x-grpc-test-echo-initial");
     struct str trailing = STR("x-grpc-test-echo-trailing-bin");
-    struct str value = rpc_metadata_at(call, initial, 0);
+    struct str value = lent_read(rpc_metadata_at(call, initial, 0));
     if (value.at) rpc_header(call, initial, value);
 
     struct buf bytes;
@@ -36,7 +36,7 @@ static void echo_metadata(struct rpc_call *call) {
     buf_done(&bytes);
 }
 
-static bool decode(struct rpc_call *call, const struct pb_message *type, struct str message,
+static bool decode(struct rpc_call *call, const struct pb_message *type, struct lent message,
                    struct arena *arena, void *ret) {
     struct err e;
     if (pb_decode(type, message, arena, ret, &e)) return true;
@@ -83,7 +83,7 @@ static void *simple_open(struct rpc_call *call, void *service_ctx) {
     return service_ctx;
 }
 
-static void empty_message(struct rpc_call *call, struct str message, void *ctx) {
+static void empty_message(struct rpc_call *call, struct lent message, void *ctx) {
     (void)message;
     (void)ctx;
     rpc_send(call, STR_EMPTY);
@@ -105,7 +105,7 @@ static void answer(struct rpc_call *call, const struct interop_simple_request *r
     rpc_end(call, ERR_NONE, STR_EMPTY);
 }
 
-static void unary_message(struct rpc_call *call, struct str message, void *ctx) {
+static void unary_message(struct rpc_call *call, struct lent message, void *ctx) {
     (void)ctx;
     struct interop_simple_request request;
     struct arena *arena = arena_new(DECODED_MAX_BYTES);
@@ -125,7 +125,7 @@ static void *input_open(struct rpc_call *call, void *service_ctx) {
     return mem_zero(1, sizeof(int32_t));
 }
 
-static void input_message(struct rpc_call *call, struct str message, void *ctx) {
+static void input_message(struct rpc_call *call, struct lent message, void *ctx) {
     int32_t *sum = ctx;
     struct interop_streaming_input_call_request request;
     struct arena *arena = arena_new(DECODED_MAX_BYTES);
@@ -242,7 +242,7 @@ static bool keep_pieces(struct output *output,
 }
 
 /* Returns whether the call goes on. */
-static bool take_request(struct output *output, struct str message) {
+static bool take_request(struct output *output, struct lent message) {
     struct interop_streaming_output_call_request request;
     struct arena *arena = arena_new(DECODED_MAX_BYTES);
     bool ok = decode(output->call, &interop_streaming_output_call_request_table, message, arena,
@@ -257,12 +257,12 @@ static bool take_request(struct output *output, struct str message) {
     return ok;
 }
 
-static void output_message(struct rpc_call *call, struct str message, void *ctx) {
+static void output_message(struct rpc_call *call, struct lent message, void *ctx) {
     (void)call;
     if (take_request(ctx, message)) pump(ctx);
 }
 
-static void collect_message(struct rpc_call *call, struct str message, void *ctx) {
+static void collect_message(struct rpc_call *call, struct lent message, void *ctx) {
     if (take_request(ctx, message)) rpc_next(call);
 }
 

@@ -1,6 +1,8 @@
 #include "provider/dialect.h"
 
 #include "helper/assert_str.h"
+#include "helper/transcript.h"
+#include "provider/asking.h"
 
 #include "provider/safe.h"
 
@@ -158,6 +160,55 @@ static void each_status_has_its_reason(void **state) {
     }
 }
 
+static void a_refusal_of_the_request_is_told_from_one_of_anybody(void **state) {
+    (void)state;
+    /* K27: a 4xx other than 401, 403, 408 and 429. 402 and 409 speak of the account and of the
+     * moment, whatever was asked. */
+    for (unsigned status = 400; status < 500; status++) {
+        static const unsigned others[] = {401, 402, 403, 408, 409, 429};
+        bool other = false;
+        for (size_t i = 0; i < ARRAY_LEN(others); i++) other |= others[i] == status;
+        struct str reason = str_from(failure_of(status, "{}").reason);
+        assert_int_equal(reply_reason_is_refusal(reason), !other);
+    }
+    for (unsigned status = 500; status < 600; status++)
+        assert_false(reply_reason_is_refusal(str_from(failure_of(status, "{}").reason)));
+    assert_true(reply_reason_is_refusal(STR("PROVIDER_REJECTED")));
+    assert_true(reply_reason_is_refusal(STR("MODEL_CONTEXT")));
+    assert_true(reply_reason_is_refusal(STR("MODEL_REFUSED")));
+    static const char *const never[] = {"",  "PROVIDER_BROKEN", "PROVIDER_UNREACHABLE",
+                                        "X", "PROVIDER_QUOTA",  "DEADLINE_EXCEEDED"};
+    for (size_t i = 0; i < ARRAY_LEN(never); i++)
+        assert_false(reply_reason_is_refusal(str_from(never[i])));
+    /* The words of an error say more than its status. */
+    static const struct {
+        unsigned status;
+        const char *body;
+        bool refusal;
+    } words[] = {
+        {400, "{\"error\":{\"code\":\"content_filter\"}}", true},
+        {400, "{\"error\":{\"message\":\"maximum context length\"}}", true},
+        {400,
+         "{\"error\":{\"status\":\"INVALID_ARGUMENT\",\"details\":[{\"reason\":"
+         "\"API_KEY_INVALID\"}]}}",
+         false},
+        {0, "{\"error\":{\"type\":\"invalid_request_error\"}}", true},
+        {0, "{\"error\":{\"type\":\"overloaded_error\"}}", false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+        struct str reason = str_from(failure_of(words[i].status, words[i].body).reason);
+        assert_int_equal(reply_reason_is_refusal(reason), words[i].refusal);
+    }
+}
+
+static void each_reason_has_a_sentence(void **state) {
+    (void)state;
+    assert_str(reply_reason_sentence(STR("MODEL_REFUSED")), "the model refused to answer this");
+    assert_str(reply_reason_sentence(STR("PROVIDER_OVERLOADED")),
+               "the model's provider is overloaded; try again in a moment");
+    assert_str(reply_reason_sentence(STR("ANYTHING")), "the model could not be asked");
+}
+
 static void a_special_word_says_more_than_the_status(void **state) {
     (void)state;
     static const struct {
@@ -291,10 +342,122 @@ static void each_dialect_is_complete_and_found_by_its_name(void **state) {
         assert_non_null(dialect->key_header);
         assert_non_null(dialect->key_prefix);
         assert_true(dialect->url && dialect->body && dialect->reply_new && dialect->feed);
-        assert_true(dialect->end && dialect->reply_free);
+        assert_true(dialect->read && dialect->end && dialect->reply_free);
     }
     assert_null(dialect_find(STR("")));
     assert_null(dialect_find(STR("morse")));
+}
+
+static void a_whole_answer_is_asked_for_without_a_stream(void **state) {
+    (void)state;
+    static const struct {
+        const struct dialect *dialect;
+        const char *url, *streams; /* what the request says of streaming */
+    } cases[] = {
+        {&openai_dialect, "https://h/v1/chat/completions?a=b", "\"stream\":false"},
+        {&responses_dialect, "https://h/v1/responses?a=b", "\"stream\":false"},
+        {&anthropic_dialect, "https://h/v1/messages?a=b", "\"stream\":false"},
+        {&gemini_dialect, "https://h/v1/models/m:generateContent?a=b", NULL},
+    };
+    const struct dialect_settings settings = {
+        .base_url = STR("https://h/v1"), .query = STR("a=b"), .whole = true};
+    const struct message hello = {.role = MESSAGE_USER, .text = STR("hello")};
+    const struct provider_request request = {
+        .model = STR("m"), .messages = &hello, .message_count = 1};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct buf url, body;
+        struct err e;
+        buf_init(&url, KIB);
+        buf_init(&body, 4 * KIB);
+        cases[i].dialect->url(&settings, &request, &url);
+        assert_str(buf_str(&url), cases[i].url);
+        assert_true(cases[i].dialect->body(&settings, &request, &body, &e));
+        struct str text = buf_str(&body), streams = STR("\"stream");
+        size_t at = str_find(text, streams);
+        if (cases[i].streams) {
+            assert_true(str_starts(str_skip(text, at), str_from(cases[i].streams)));
+            at++;
+        }
+        assert_int_equal(str_find(str_skip(text, at), streams), str_skip(text, at).len);
+        buf_done(&url);
+        buf_done(&body);
+    }
+}
+
+#define COUNTS " prompt=9 completion=3 total=12 tool_use=-1 thoughts=-1 cached=-1\n"
+#define UNCOUNTED " prompt=-1 completion=-1 total=-1 tool_use=-1 thoughts=-1 cached=-1\n"
+#define A_CALL "call c1 look {\"a\":1}\n"
+
+static void an_answer_that_came_as_a_whole_is_told_as_one(void **state) {
+    (void)state;
+    static const struct {
+        const struct dialect *dialect;
+        const char *answer, *heard; /* ' for " in the answer */
+    } cases[] = {
+        {&openai_dialect,
+         "{'model':'m','choices':[{'index':0,'message':{'role':'assistant','content':'Hi you',"
+         "'tool_calls':[{'id':'c1','type':'function','function':{'name':'look',"
+         "'arguments':'{\\u0022a\\u0022:1}'}}]},'finish_reason':'tool_calls'}],"
+         "'usage':{'prompt_tokens':9,'completion_tokens':3,'total_tokens':12}}",
+         "text \"Hi you\"\n" A_CALL "usage m" COUNTS "done m\n"},
+        {&openai_dialect, "{'model':'m','choices':[{'message':{'content':'Hi'}}]}",
+         "text \"Hi\"\nusage m" UNCOUNTED "done m\n"},
+        {&openai_dialect,
+         "{'model':'m','choices':[{'message':{'content':'Hi'},'finish_reason':'length'}]}",
+         "text \"Hi\"\nusage m" UNCOUNTED "cut m\n"},
+        {&openai_dialect, "{'choices':[]}",
+         "failed PROVIDER_BROKEN UNAVAILABLE \"the provider's answer ended before it was "
+         "complete\"\n"},
+        {&responses_dialect,
+         "{'model':'m','status':'completed','error':null,'output':[{'type':'message','content':"
+         "[{'type':'output_text','text':'Hi you'}]},{'type':'function_call','call_id':'c1',"
+         "'name':'look','arguments':'{\\u0022a\\u0022:1}'}],"
+         "'usage':{'input_tokens':9,'output_tokens':3,'total_tokens':12}}",
+         "text \"Hi you\"\n" A_CALL "usage m" COUNTS "done m\n"},
+        {&responses_dialect,
+         "{'model':'m','status':'incomplete','incomplete_details':{'reason':"
+         "'max_output_tokens'},'output':[{'type':'message','content':[{'text':'Hi'}]}]}",
+         "text \"Hi\"\nusage m" UNCOUNTED "cut m\n"},
+        {&responses_dialect, "{'model':'m','status':'in_progress','output':[]}",
+         "failed PROVIDER_BROKEN UNAVAILABLE \"the provider's answer ended before it was "
+         "complete\"\n"},
+        {&responses_dialect, "{'status':'failed','error':{'message':'no'}}",
+         "failed PROVIDER_ERROR UNAVAILABLE \"OpenAI sent an error: no\"\n"},
+        {&anthropic_dialect,
+         "{'type':'message','model':'m','content':[{'type':'text','text':'Hi you'},"
+         "{'type':'tool_use','id':'c1','name':'look','input':{'a':1}}],"
+         "'stop_reason':'tool_use','usage':{'input_tokens':9,'output_tokens':3}}",
+         "text \"Hi you\"\n" A_CALL "usage m" COUNTS "done m\n"},
+        {&anthropic_dialect,
+         "{'model':'m','content':[{'type':'thinking','thinking':'hm','signature':'s'},"
+         "{'type':'text','text':'Hi'}],'stop_reason':'end_turn'}",
+         "thinking \"hm\"\ntext \"Hi\"\nusage m" UNCOUNTED "done m\n"},
+        {&anthropic_dialect, "{'model':'m','content':[{'type':'text','text':'Hi'}]}",
+         "text \"Hi\"\nfailed PROVIDER_BROKEN UNAVAILABLE \"Anthropic's answer broke off "
+         "before its end; ask again\"\n"},
+        {&anthropic_dialect, "{'type':'error','error':{'message':'no'}}",
+         "failed PROVIDER_ERROR UNAVAILABLE \"Anthropic sent an error: no\"\n"},
+        {&gemini_dialect,
+         "{'candidates':[{'content':{'parts':[{'text':'Hi you'},{'functionCall':{'id':'c1',"
+         "'name':'look','args':{'a':1}}}]},'finishReason':'STOP'}],'modelVersion':'m',"
+         "'usageMetadata':{'promptTokenCount':9,'candidatesTokenCount':3,"
+         "'totalTokenCount':12}}",
+         "text \"Hi you\"\n" A_CALL "usage m" COUNTS "done m\n"},
+        {&gemini_dialect,
+         "[{'candidates':[{'content':{'parts':[{'text':'Hi'}]}}],'modelVersion':'m'},"
+         "{'candidates':[{'content':{'parts':[{'text':' you'}]},'finishReason':'STOP'}]}]",
+         "text \"Hi\"\ntext \" you\"\nusage m" UNCOUNTED "done m\n"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct buf answer, out;
+        buf_init(&answer, 4 * KIB);
+        buf_init(&out, 4 * KIB);
+        append_json(&answer, cases[i].answer);
+        transcript_read(cases[i].dialect, buf_str(&answer), &out);
+        assert_str(buf_str(&out), cases[i].heard);
+        buf_done(&answer);
+        buf_done(&out);
+    }
 }
 
 int main(void) {
@@ -306,12 +469,16 @@ int main(void) {
         cmocka_unit_test(a_key_stays_hidden_wherever_the_text_is_cut),
         cmocka_unit_test(the_very_key_and_long_pieces_of_it_are_hidden),
         cmocka_unit_test(each_status_has_its_reason),
+        cmocka_unit_test(a_refusal_of_the_request_is_told_from_one_of_anybody),
+        cmocka_unit_test(each_reason_has_a_sentence),
         cmocka_unit_test(a_special_word_says_more_than_the_status),
         cmocka_unit_test(what_is_too_long_is_told_apart_by_its_words),
         cmocka_unit_test(inside_a_stream_the_words_alone_decide),
         cmocka_unit_test(the_sentence_holds_what_the_vendor_said_wherever_it_stood),
         cmocka_unit_test(a_reply_fails_with_a_sentence_cut_between_characters),
         cmocka_unit_test(each_dialect_is_complete_and_found_by_its_name),
+        cmocka_unit_test(a_whole_answer_is_asked_for_without_a_stream),
+        cmocka_unit_test(an_answer_that_came_as_a_whole_is_told_as_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

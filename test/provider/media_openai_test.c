@@ -4,6 +4,7 @@
 #include "media_fixture.h"
 
 #include "helper/assert_str.h"
+#include "helper/log_heard.h"
 #include "provider/openai_media.h"
 
 #define KEY "sk-canary-0815-4711-abcdefgh"
@@ -148,6 +149,13 @@ static void an_answer_reads_the_same_however_it_is_cut(void **state) {
 
 /* --- failures ----------------------------------------------------------------------------- */
 
+/* Who made the question reads a sentence, and the log what the provider said. */
+static void assert_told(const struct heard *heard, enum err_code code, const char *reason,
+                        struct log_heard *log, const char *why) {
+    assert_failed(heard, code, reason, reply_reason_sentence(str_from(reason)).at);
+    if (!log_holds(log, why)) fail_msg("\"%s\" is not in the log", why);
+}
+
 static void a_refusal_says_why_and_hides_the_key(void **state) {
     (void)state;
     static const struct {
@@ -174,11 +182,15 @@ static void a_refusal_says_why_and_hides_the_key(void **state) {
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct side side;
+        struct log_heard log;
         begin(&side);
+        log_begin(&log);
         heard_start(side.heard, &embedding);
         answer(&side, cases[i].status, "application/json", str_from(cases[i].body), 7);
-        assert_failed(side.heard, cases[i].code, cases[i].reason, cases[i].why);
+        assert_told(side.heard, cases[i].code, cases[i].reason, &log, cases[i].why);
+        assert_false(log_holds(&log, KEY) || log_holds(&log, GATEWAY_KEY));
         assert_int_equal(side.heard->vectors, 0);
+        log_end(&log);
         finish(&side);
     }
 }
@@ -234,8 +246,7 @@ static void what_stays_busy_is_given_up(void **state) {
         loop_advance(side.loop, 30000);
     }
     assert_failed(side.heard, ERR_UNAVAILABLE, PROVIDER_OVERLOADED,
-                  "provider 'openai': OpenAI answered 503 and did not say why; ask again "
-                  "later, or put another model behind openai in a chain");
+                  "the model's provider is overloaded; try again in a moment");
     finish(&side);
 }
 
@@ -308,7 +319,7 @@ static void the_callers_limit_ends_a_call_in_each_state(void **state) {
         assert_int_equal(heard_endings(side.heard), 0);
         loop_advance(side.loop, 1);
         assert_failed(side.heard, ERR_DEADLINE_EXCEEDED, PROVIDER_TIMEOUT,
-                      "provider 'openai': its answer was not complete after 1500ms");
+                      "the model's provider did not answer in time; try again in a moment");
         assert_int_equal(fake_http_cancels(side.pool), waiting ? 0 : 1);
         finish(&side);
     }

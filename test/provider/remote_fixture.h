@@ -18,7 +18,9 @@
 
 /* Each word of an event is one thing said:
  *
- *     t:TEXT  h:THINKING  c:ID  u  o:BYTES  bad  done  cut  m:MODEL  over
+ *     t:TEXT  h:THINKING  c:ID  u  o:BYTES  bad  done  cut  m:MODEL  finished  over
+ *
+ * An answer that comes as a whole holds the same words under "morse".
  */
 
 struct morse {
@@ -37,9 +39,9 @@ static inline void morse_url(const struct dialect_settings *settings,
 static inline bool morse_body(const struct dialect_settings *settings,
                               const struct provider_request *request, struct buf *out,
                               struct err *e) {
-    (void)settings;
     if (request->schema.len) return err_set(e, ERR_INVALID_ARGUMENT, "Morse knows no schema");
-    return buf_printf(out, "{\"say\":\"" STR_FMT "\"}", STR_ARG(request->messages[0].text));
+    return buf_printf(out, "{\"say\":\"" STR_FMT "\"%s}", STR_ARG(request->messages[0].text),
+                      settings->whole ? ",\"whole\":true" : "");
 }
 
 static inline struct reply *morse_new(const struct provider_sink *sink, void *ctx) {
@@ -50,9 +52,8 @@ static inline struct reply *morse_new(const struct provider_sink *sink, void *ct
     return &morse->base;
 }
 
-static inline bool morse_feed(struct reply *reply, const struct sse_event *event) {
+static inline bool morse_words(struct reply *reply, struct str rest) {
     struct morse *morse = CONTAINER_OF(reply, struct morse, base);
-    struct str rest = event->data;
     while (rest.len && !reply->stopped) {
         struct str word = str_split(rest, ' ', &rest), text = str_skip(word, 2);
         const struct provider_sink *sink = reply->sink;
@@ -71,9 +72,24 @@ static inline bool morse_feed(struct reply *reply, const struct sse_event *event
         if (str_starts(word, STR("m:"))) buf_append(&morse->model, text);
         if (str_equal(word, STR("done"))) morse->outcome = REPLY_DONE;
         if (str_equal(word, STR("cut"))) morse->outcome = REPLY_CUT;
+        if (str_equal(word, STR("finished"))) reply->finished = true;
         if (str_equal(word, STR("over"))) reply->over = true;
     }
     return true;
+}
+
+static inline bool morse_feed(struct reply *reply, const struct sse_event *event) {
+    return reply->over || morse_words(reply, event->data);
+}
+
+static inline bool morse_read(struct reply *reply, struct json answer) {
+    struct json words = json_find(answer, STR("morse"));
+    struct buf text;
+    buf_init(&text, 64 * MIB);
+    json_text(words, &text);
+    bool fine = morse_words(reply, buf_str(&text));
+    buf_done(&text);
+    return fine;
 }
 
 static inline enum reply_outcome morse_end(struct reply *reply, struct str *ret_model) {
@@ -105,6 +121,7 @@ static const struct dialect morse = {
     .body = morse_body,
     .reply_new = morse_new,
     .feed = morse_feed,
+    .read = morse_read,
     .end = morse_end,
     .reply_free = morse_free,
 };
@@ -224,7 +241,10 @@ static inline void fixture_init(struct fixture *f) {
     f->provider = remote_provider_new(&f->options);
     f->message = (struct message){.role = MESSAGE_USER, .text = STR("hi")};
     f->request = (struct provider_request){
-        .agent = STR("manager"), .messages = &f->message, .message_count = 1};
+        .agent = STR("manager"),
+        .messages = &f->message,
+        .message_count = 1,
+        .by_operator = true}; /* so that failures say all; see what_is_told_to_whom */
     buf_init(&f->heard, 4 * KIB);
 }
 

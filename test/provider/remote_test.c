@@ -4,6 +4,7 @@
 #include "remote_fixture.h"
 
 #include "daemon/daemon.h"
+#include "helper/log_heard.h"
 #include "provider/remote_inner.h"
 
 /* --- states ------------------------------------------------------------------------------- */
@@ -155,6 +156,212 @@ static void what_cannot_be_asked_fails_after_the_start(void **state) {
     fixture_done(&f);
 }
 
+/* --- who is told what --------------------------------------------------------------------- */
+
+static void a_caller_reads_a_sentence_and_the_log_the_rest(void **state) {
+    (void)state;
+    struct fixture f;
+    struct log_heard log;
+    fixture_init(&f);
+    f.request.by_operator = false;
+    f.request.run = 7;
+    log_begin(&log);
+    begin(&f);
+    answer(&f, 401, "application/json",
+           "{\"error\":{\"message\":\"No such key. See https://acme.test/keys\"}}", -1);
+    heard(&f, "failed(PROVIDER_AUTH) ");
+    assert_str(err_text(&f.why), "the model's provider refused the server's credentials");
+    assert_int_equal(f.why.code, ERR_FAILED_PRECONDITION);
+    assert_true(log_holds(&log, "warning: run 7: provider 'acme': Morse answered 401: No such "
+                                "key. See https://acme.test/keys; check its key: weir provider "
+                                "test acme (PROVIDER_AUTH)\n"));
+
+    begin(&f);
+    stream(&f);
+    assert_false(send(&f, "data: t:Hi\n\ndata: bad\n\n"));
+    heard(&f, "text(Hi) failed(PROVIDER_ERROR) ");
+    assert_str(err_text(&f.why), "the model's provider reported an error of its own; try again "
+                                 "in a moment");
+    assert_true(log_holds(&log, "run 7: provider 'acme': Morse sent an error with *** "
+                                "(PROVIDER_ERROR)\n"));
+    assert_false(log_holds(&log, KEY));
+    log_end(&log);
+    fixture_done(&f);
+}
+
+static void what_we_refuse_ourselves_is_told_to_the_caller_in_our_words(void **state) {
+    (void)state;
+    struct fixture f;
+    struct log_heard log;
+    fixture_init(&f);
+    f.request.by_operator = false;
+    f.request.schema = STR("{}");
+    log_begin(&log);
+    begin(&f);
+    loop_turn(f.loop);
+    heard(&f, "failed(PROVIDER_REJECTED) ");
+    assert_str(err_text(&f.why), "Morse knows no schema");
+    assert_true(log_holds(&log, "provider 'acme': Morse knows no schema"));
+    log_end(&log);
+    fixture_done(&f);
+}
+
+static void no_sentence_holds_what_only_an_operator_can_use(void **state) {
+    (void)state;
+    static const unsigned answers[] = {400, 401, 402, 403, 404, 408, 409, 413, 422,
+                                       429, 500, 501, 502, 503, 504, 529, 200, 302};
+    for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+        struct fixture f;
+        struct log_heard log;
+        fixture_init(&f);
+        f.options.retries_max = 0;
+        f.request.by_operator = false;
+        log_begin(&log);
+        begin(&f);
+        answer(&f, answers[i], "text/plain", "see https://acme.test: key, quota of org-1", -1);
+        assert_null(f.call);
+        static const char *const never[] = {"acme", "Morse", "http", "org-1",   "weir",
+                                            "key",  "chain", "URL",  "answered"};
+        for (size_t n = 0; n < ARRAY_LEN(never); n++)
+            assert_int_equal(str_find(err_text(&f.why), str_from(never[n])),
+                             strlen(f.why.text));
+        log_end(&log);
+        fixture_done(&f);
+    }
+}
+
+/* --- answers that are no stream ----------------------------------------------------------- */
+
+#define WHOLE "{\"morse\":\"h:hm t:Hi t:there c:c1 u o:x m:m-1 done\"}"
+#define WHOLE_HEARD                                                                            \
+    "note(" PROVIDER_WHOLE_NOTE ") thinking(hm) text(Hi) text(there) call(c1) usage(m-1) "     \
+    "opaque(x) opaque(last) done(m-1) "
+
+static void an_answer_in_json_is_read_as_a_whole(void **state) {
+    (void)state;
+    struct str body = STR(WHOLE);
+    for (size_t cut = 1; cut < body.len; cut++) {
+        struct fixture f;
+        fixture_init(&f);
+        begin(&f);
+        assert_true(fake_http_head(asked(&f), 200, "application/json; charset=utf-8"));
+        assert_true(fake_http_body(asked(&f), str_head(body, cut)));
+        assert_true(fake_http_body(asked(&f), str_skip(body, cut)));
+        fake_http_end(asked(&f));
+        heard(&f, WHOLE_HEARD);
+        begin(&f); /* it did not refuse to stream: it is asked to again */
+        assert_str(fake_http_request(asked(&f))->body, "{\"say\":\"hi\"}");
+        fixture_done(&f);
+    }
+}
+
+static void a_whole_answer_can_be_cancelled_in_each_callback(void **state) {
+    (void)state;
+    for (size_t at = 0; at < 9; at++) {
+        struct fixture f;
+        fixture_init(&f);
+        f.then = CANCEL;
+        f.then_at = at;
+        begin(&f);
+        answer(&f, 200, "application/json", WHOLE, -1);
+        assert_int_equal(f.callbacks, at + 1);
+        buf_clear(&f.heard);
+        fixture_done(&f);
+    }
+}
+
+static void a_whole_answer_waits_behind_a_pause(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    f.then = PAUSE;
+    f.then_at = 1;
+    begin(&f);
+    answer(&f, 200, "application/json", WHOLE, -1);
+    heard(&f, "note(" PROVIDER_WHOLE_NOTE ") thinking(hm) ");
+    resume(&f);
+    loop_turn(f.loop);
+    heard(&f, "text(Hi) text(there) call(c1) usage(m-1) opaque(x) opaque(last) done(m-1) ");
+    fixture_done(&f);
+}
+
+static void a_whole_answer_that_breaks_off_or_fails_has_failed(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    begin(&f);
+    assert_true(fake_http_head(asked(&f), 200, "application/json"));
+    assert_true(send(&f, "{\"morse\":\"t:"));
+    fake_http_fail(asked(&f), ERR_UNAVAILABLE, HTTP_READING);
+    heard(&f, "failed(PROVIDER_BROKEN) ");
+    assert_why(&f, "its answer was cut off");
+
+    begin(&f);
+    assert_true(fake_http_head(asked(&f), 200, "application/json"));
+    fake_http_fail(asked(&f), ERR_DEADLINE_EXCEEDED, HTTP_READING);
+    heard(&f, "failed(PROVIDER_TIMEOUT) ");
+
+    begin(&f);
+    answer(&f, 200, "application/json", "{\"morse\":\"t:Hi bad\"}", -1);
+    heard(&f, "note(" PROVIDER_WHOLE_NOTE ") text(Hi) failed(PROVIDER_ERROR) ");
+
+    begin(&f);
+    answer(&f, 200, "application/json", "{\"morse\":\"t:Hi\"}", -1);
+    heard(&f, "note(" PROVIDER_WHOLE_NOTE ") text(Hi) failed(PROVIDER_BROKEN) ");
+    fixture_done(&f);
+}
+
+#define NO_STREAM                                                                              \
+    "{\"error\":{\"message\":\"Unsupported value: 'stream'\",\"param\":\"stream\"}}"
+
+static void a_provider_that_refuses_to_stream_is_asked_without_from_then_on(void **state) {
+    (void)state;
+    static const unsigned answers[] = {400, 404, 405, 422, 501};
+    for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+        struct fixture f;
+        fixture_init(&f);
+        begin(&f);
+        answer(&f, answers[i], "application/json", NO_STREAM, -1);
+        heard(&f, "");
+        assert_str(fake_http_request(asked(&f))->body, "{\"say\":\"hi\",\"whole\":true}");
+        assert_str(fake_http_header(asked(&f), "accept"), "application/json");
+        assert_int_equal(fake_http_request(asked(&f))->first_byte_ms, 0);
+        assert_int_equal(fake_http_request(asked(&f))->total_ms, 600000);
+        answer(&f, 200, "application/json", WHOLE, -1);
+        heard(&f, WHOLE_HEARD);
+
+        f.callbacks = 0; /* the same provider, once more */
+        f.call = provider_call_start(f.provider, f.loop, &f.request, &sink, &f);
+        assert_str(fake_http_request(asked(&f))->body, "{\"say\":\"hi\",\"whole\":true}");
+        stream(&f); /* and if it streams, that is as good */
+        assert_true(send(&f, REPLY));
+        fake_http_end(asked(&f));
+        heard(&f, REPLY_HEARD);
+        assert_int_equal(fake_http_calls_ever(f.pool), 3);
+        fixture_done(&f);
+    }
+}
+
+static void a_refusal_for_another_reason_is_not_remembered(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    begin(&f);
+    answer(&f, 400, "application/json", NO_STREAM, -1);
+    answer(&f, 400, "application/json", "{\"error\":{\"message\":\"stream of nonsense\"}}", -1);
+    heard(&f, "failed(PROVIDER_REJECTED) ");
+    assert_why(&f, "stream of nonsense");
+    f.call = provider_call_start(f.provider, f.loop, &f.request, &sink, &f);
+    assert_str(fake_http_request(asked(&f))->body, "{\"say\":\"hi\"}");
+    answer(&f, 400, "application/json", "{\"error\":{\"message\":\"upstream says no\"}}", -1);
+    heard(&f, "failed(PROVIDER_REJECTED) ");
+    f.call = provider_call_start(f.provider, f.loop, &f.request, &sink, &f);
+    answer(&f, 401, "application/json", NO_STREAM, -1);
+    heard(&f, "failed(PROVIDER_AUTH) ");
+    assert_int_equal(fake_http_calls_ever(f.pool), 4);
+    fixture_done(&f);
+}
+
 /* --- U2: half an answer ------------------------------------------------------------------- */
 
 static void a_stream_that_does_not_say_that_it_is_done_has_failed(void **state) {
@@ -213,6 +420,70 @@ static void a_reply_that_is_over_need_not_be_closed(void **state) {
     assert_true(send(&f, "data: t:Hi over\n\n")); /* and was not complete */
     loop_advance(f.loop, 500);
     heard(&f, "text(Hi) failed(PROVIDER_BROKEN) ");
+    fixture_done(&f);
+}
+
+static void what_comes_behind_the_end_is_no_part_of_the_answer(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    begin(&f);
+    stream(&f);
+    assert_true(send(&f, "data: t:Hi done over\n\ndata: t:ghost\n\n"));
+    loop_advance(f.loop, 300);
+    assert_true(send(&f, "data: t:ghost bad\n\n"));
+    loop_advance(f.loop, 200);
+    heard(&f, "text(Hi) done(default-model) ");
+    fixture_done(&f);
+}
+
+static void a_reply_that_has_finished_is_given_a_moment_for_its_counts(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    begin(&f);
+    stream(&f);
+    assert_true(send(&f, "data: t:Hi done finished\n\n"));
+    loop_advance(f.loop, 999);
+    assert_true(send(&f, "data: u\n\n"));
+    heard(&f, "text(Hi) usage(m-1) ");
+    loop_advance(f.loop, 999);
+    heard(&f, "");
+    loop_advance(f.loop, 1);
+    heard(&f, "done(default-model) ");
+    assert_int_equal(fake_http_cancels(f.pool), 1);
+
+    begin(&f); /* whatever the connection does then */
+    stream(&f);
+    assert_true(send(&f, "data: t:Hi done finished\n\n"));
+    fake_http_fail(asked(&f), ERR_UNAVAILABLE, HTTP_READING);
+    heard(&f, "text(Hi) done(default-model) ");
+
+    begin(&f); /* an end that is said needs no moment */
+    stream(&f);
+    assert_true(send(&f, "data: t:Hi done finished\n\ndata: over\n\n"));
+    loop_advance(f.loop, 500);
+    heard(&f, "text(Hi) done(default-model) ");
+    fixture_done(&f);
+}
+
+static void a_pause_does_not_cost_a_finished_reply_its_counts(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    begin(&f);
+    stream(&f);
+    assert_true(send(&f, "data: t:Hi done finished\n\n"));
+    heard(&f, "text(Hi) ");
+    pause_call(&f);
+    loop_advance(f.loop, 5000);
+    resume(&f);
+    loop_turn(f.loop);
+    loop_advance(f.loop, 999);
+    heard(&f, "");
+    assert_true(send(&f, "data: u\n\n"));
+    loop_advance(f.loop, 1000);
+    heard(&f, "usage(m-1) done(default-model) ");
     fixture_done(&f);
 }
 
@@ -295,8 +566,9 @@ static void a_200_that_is_no_stream_says_what_it_was(void **state) {
          "200 with 'text/html' and no event stream (<html> <h1>Welcome</h1>)"},
         {"text/event-streams", "data: done\n\n", "failed(PROVIDER_BROKEN) ", "event-streams"},
         {"", "", "failed(PROVIDER_BROKEN) ", "no event stream"},
-        {"application/json", "{\"choices\":[]}", "failed(PROVIDER_BROKEN) ",
-         "one whole reply where a stream was asked for"},
+        {"application/json", "{}", "failed(PROVIDER_BROKEN) ",
+         "200 with 'application/json' and no event stream ({}); check its base URL"},
+        {"application/json", "[]", "failed(PROVIDER_BROKEN) ", "no event stream ([])"},
         {"application/json", "{\"error\":{\"message\":\"busy\",\"type\":\"overloaded_error\"}}",
          "failed(PROVIDER_OVERLOADED) ", "busy"},
         {"application/json", "[{\"error\":{\"message\":\"No\",\"code\":401}}]",
@@ -422,6 +694,18 @@ static void a_description_shows_the_request_without_its_secrets(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_caller_reads_a_sentence_and_the_log_the_rest),
+        cmocka_unit_test(what_we_refuse_ourselves_is_told_to_the_caller_in_our_words),
+        cmocka_unit_test(no_sentence_holds_what_only_an_operator_can_use),
+        cmocka_unit_test(an_answer_in_json_is_read_as_a_whole),
+        cmocka_unit_test(a_whole_answer_can_be_cancelled_in_each_callback),
+        cmocka_unit_test(a_whole_answer_waits_behind_a_pause),
+        cmocka_unit_test(a_whole_answer_that_breaks_off_or_fails_has_failed),
+        cmocka_unit_test(a_provider_that_refuses_to_stream_is_asked_without_from_then_on),
+        cmocka_unit_test(a_refusal_for_another_reason_is_not_remembered),
+        cmocka_unit_test(what_comes_behind_the_end_is_no_part_of_the_answer),
+        cmocka_unit_test(a_reply_that_has_finished_is_given_a_moment_for_its_counts),
+        cmocka_unit_test(a_pause_does_not_cost_a_finished_reply_its_counts),
         cmocka_unit_test(only_the_moves_of_the_table_are_allowed),
         cmocka_unit_test(the_request_is_built_from_the_dialect_and_the_settings),
         cmocka_unit_test(without_a_key_none_is_sent),

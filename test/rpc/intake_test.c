@@ -7,6 +7,9 @@
 #include "rpc/probe.h"
 
 #include <stdio.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 
 /* --- states ------------------------------------------------------------------------------ */
 
@@ -142,6 +145,40 @@ static void a_busy_handler_gets_one_message_and_the_window_fills(void **state) {
     settle();
     seen_is("");
     fake_leave(x);
+    done(x);
+}
+
+static void a_client_is_done_when_all_it_sent_was_handed_over(void **state) {
+    (void)state;
+    struct exchange *x = started("/t.Probe/Talk");
+    send_messages(x, "one|two");
+    assert_false(rpc_client_is_done(probe.call));
+    fake_body_end(x);
+    assert_false(rpc_client_is_done(probe.call)); /* two waits */
+    rpc_next(probe.call);
+    settle();
+    assert_true(rpc_client_is_done(probe.call));
+    seen_is("open [one] [two]");
+    rpc_next(probe.call);
+    settle();
+    seen_is("half_closed");
+    fake_leave(x);
+    done(x);
+    seen_is("left closed");
+}
+
+static void a_client_that_was_cut_in_a_message_is_not_done(void **state) {
+    (void)state;
+    struct buf room;
+    struct str body = frames(&room, "one|two");
+    struct exchange *x = started("/t.Probe/Talk");
+    fake_body(x, str_head(body, body.len - 1));
+    fake_body_end(x);
+    assert_false(rpc_client_is_done(probe.call));
+    rpc_next(probe.call);
+    settle();
+    seen_is("open [one] broken closed");
+    buf_done(&room);
     done(x);
 }
 
@@ -390,6 +427,30 @@ static void a_stream_may_mix_compressed_messages_with_plain_ones(void **state) {
     done(x);
 }
 
+/* Also of a message that was not compressed, whose bytes are only written over. */
+static void with_the_address_sanitizer_a_message_is_freed_behind_the_handler(void **state) {
+    (void)state;
+#ifdef __SANITIZE_ADDRESS__
+    static const char *const paths[] = {"/t.Probe/Talk", "/t.Probe/Unary"};
+    struct buf plain, squeezed_plain;
+    struct str bodies[] = {frames(&plain, "plain"), squeezed(&squeezed_plain, STR(LONG_TEXT))};
+    for (size_t i = 0; i < ARRAY_LEN(paths) * ARRAY_LEN(bodies); i++) {
+        struct exchange *x = started_with_gzip(paths[i % 2]);
+        fake_body(x, bodies[i / 2]);
+        fake_body_end(x);
+        assert_true(probe.message.len > 0);
+        assert_true(__asan_address_is_poisoned(probe.message.at));
+        fake_leave(x);
+        done(x);
+        buf_clear(&probe.seen);
+    }
+    buf_done(&squeezed_plain);
+    buf_done(&plain);
+#else
+    skip();
+#endif
+}
+
 static void a_damaged_compressed_message_is_an_error(void **state) {
     (void)state;
     static const char *const paths[] = {"/t.Probe/Talk", "/t.Probe/Unary"};
@@ -502,6 +563,8 @@ int main(void) {
         TEST(one_byte_at_a_time_is_enough),
         TEST(a_stream_may_end_without_any_message),
         TEST(a_busy_handler_gets_one_message_and_the_window_fills),
+        TEST(a_client_is_done_when_all_it_sent_was_handed_over),
+        TEST(a_client_that_was_cut_in_a_message_is_not_done),
         TEST(held_messages_come_in_order_while_new_ones_arrive),
         TEST(a_message_larger_than_the_window_is_consumed_as_it_comes),
         TEST(a_peer_that_sends_far_more_than_it_may_is_refused),
@@ -513,6 +576,7 @@ int main(void) {
         TEST(a_flag_that_nobody_agreed_on_is_an_error),
         TEST(compressed_messages_are_inflated_however_the_body_is_cut),
         TEST(a_stream_may_mix_compressed_messages_with_plain_ones),
+        TEST(with_the_address_sanitizer_a_message_is_freed_behind_the_handler),
         TEST(a_damaged_compressed_message_is_an_error),
         TEST(a_bomb_is_refused_at_the_methods_limit),
         TEST(a_message_past_its_limit_is_refused_at_its_prefix),

@@ -17,6 +17,7 @@ struct probe {
     struct rpc_site *site;
     struct buf seen;
     struct rpc_call *call; /* the newest */
+    struct str message;    /* the newest: lent, so it may not be looked at any more */
 
     /* What the handler does. */
     bool asks;       /* rpc_next() inside message() */
@@ -57,8 +58,10 @@ static void *probe_open(struct rpc_call *call, void *service_ctx) {
     return &probe;
 }
 
-static void probe_message(struct rpc_call *call, struct str message, void *ctx) {
+static void probe_message(struct rpc_call *call, struct lent lent, void *ctx) {
+    struct str message = lent_read(lent);
     assert_ptr_equal(ctx, &probe);
+    probe.message = message;
     if (probe.seen.len) buf_append_byte(&probe.seen, ' ');
     buf_printf(&probe.seen, "[" STR_FMT "]", STR_ARG(message));
     if (probe.echoes) rpc_send(call, message);
@@ -113,7 +116,7 @@ static bool probe_authenticate(struct rpc_call *call, void *ctx, struct rpc_iden
                                struct err *e) {
     assert_ptr_equal(ctx, &probe);
     size_t count;
-    struct str token = rpc_metadata(call, STR("authorization"), &count);
+    struct str token = lent_read(rpc_metadata(call, STR("authorization"), &count));
     if (probe.refuses || count > 1)
         return err_set(e, ERR_UNAUTHENTICATED, "invalid bearer token");
     if (!token.at) return true;

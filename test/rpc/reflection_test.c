@@ -80,7 +80,7 @@ ask(const struct grpc_server_reflection_request *request) {
     struct str message, sent = str_skip(fake_sent(x), before + GRPC_PREFIX_BYTES);
     assert_true(arena_str(arena, sent, &message));
     assert_true(
-        pb_decode(&grpc_server_reflection_response_table, message, arena, &response, &e));
+        pb_decode_view(&grpc_server_reflection_response_table, message, arena, &response, &e));
     return response;
 }
 
@@ -100,8 +100,8 @@ static void names_are(const struct grpc_server_reflection_response *response,
     buf_init(&names, 1 * KIB);
     for (size_t i = 0; i < files->file_descriptor_proto_count; i++) {
         struct pb_file_descriptor file;
-        assert_true(pb_decode(&pb_file_descriptor_table, files->file_descriptor_proto[i], arena,
-                              &file, &e));
+        assert_true(pb_decode_view(&pb_file_descriptor_table, files->file_descriptor_proto[i],
+                                   arena, &file, &e));
         if (i) buf_append_byte(&names, ' ');
         buf_append(&names, file.name);
     }

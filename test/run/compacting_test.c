@@ -92,7 +92,7 @@ static void a_model_that_writes_no_summary_fails_the_turn_and_keeps_the_history(
     end(&turn);
     f.agents[0].window_tokens = 0;
     say(&turn, &f, "y");
-    assert_int_equal(fake_request(asked(&f))->turn_start, 2);
+    assert_int_equal(fake_request(asked(&f))->turn_start, 3); /* and what failed */
     reply(&f, "z");
     end(&turn);
     fixture_done(&f);

@@ -40,7 +40,8 @@ static void a_call_that_is_allowed_is_made_then(void **state) {
         turns(&f);
         assert_asked(&f, "user=save it call/write={\"k\":1} result={\"ok\":true}");
         reply(&f, "saved");
-        assert_seen(&later, "result(approve-c1 {\"decision\":\"approve\"}) "
+        assert_seen(&later, "result(approve-c1 "
+                            "{\"decision\":\"approve\",\"tool\":\"write\",\"args\":{\"k\":1}}) "
                             "result(c1 {\"ok\":true}) text(saved) usage(1 -1) "
                             "done(m-1 manager=saved)");
         end(&turn);

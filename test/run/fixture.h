@@ -13,6 +13,7 @@
 #include "run/run.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define FRESH __attribute__((unused)) static
 
@@ -149,7 +150,7 @@ FRESH void write_event(struct buf *out, const struct event *event) {
 }
 
 FRESH void write_message(struct buf *out, const struct message *message) {
-    static const char *const roles[] = {"user", "agent", "call", "result", "opaque"};
+    static const char *const roles[] = {"user", "agent", "call", "result", "opaque", "system"};
     if (out->len) buf_append_byte(out, ' ');
     buf_printf(out, "%s", roles[message->role]);
     if (message->role == MESSAGE_AGENT) buf_printf(out, "/" STR_FMT, STR_ARG(message->agent));
@@ -252,20 +253,33 @@ FRESH void answer_as_human(struct turn *turn, struct fixture *f, const char *tex
     turns(f);
 }
 
-/* What the next turn of the session is told, before its own words. */
+FRESH void lease_granted(void *ctx) {
+    (void)ctx;
+}
+
+/* What the session remembers, as words. */
+FRESH void write_history(struct fixture *f, struct buf *out) {
+    static const struct lease_events events = {.granted = lease_granted};
+    struct session_name name = request_of("").name;
+    struct lease lease = {.loop = f->loop, .run = 1, .events = &events};
+    struct err e;
+    assert_int_not_equal(session_acquire(f->engine.sessions, &name, SESSION_QUEUE, &lease, &e),
+                         SESSION_REFUSED);
+    turns(f);
+    assert_int_equal(lease.state, LEASE_HELD);
+    struct message *messages = mem_zero(lease.history->message_count + 1, sizeof(*messages));
+    history_messages(lease.history, messages);
+    for (size_t i = 0; i < lease.history->message_count; i++) write_message(out, &messages[i]);
+    session_release(&lease, NULL);
+    free(messages);
+}
+
 FRESH void assert_history(struct fixture *f, const char *expected) {
-    struct turn turn;
-    say(&turn, f, "?");
-    const struct provider_request *request = fake_request(asked(f));
     struct buf out;
     buf_init(&out, MIB);
-    for (size_t i = 0; i < request->turn_start; i++) {
-        write_message(&out, &request->messages[i]);
-    }
+    write_history(f, &out);
     assert_str(buf_str(&out), expected);
     buf_done(&out);
-    run_cancel(turn.run, STR("enough"));
-    end(&turn);
 }
 
 #endif

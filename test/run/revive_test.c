@@ -4,7 +4,7 @@
 #include "fake/store_fake.h"
 #include "fixture.h"
 #include "run/directory.h"
-#include "run/effect.h"
+#include "run/lost_calls.h"
 #include "run/recover.h"
 
 /* --- a process that ends and begins again --------------------------------------------------
@@ -237,7 +237,7 @@ static void an_answer_before_stays_answered(void **state) {
     assert_same(asks_again, "[wally] 2:");
 }
 
-static void it_is_done_with_the_turns_of_all_parts(void **state) {
+static void it_is_done_with_the_reply_that_ends_it(void **state) {
     (void)state;
     struct fixture f;
     struct turn turn, later;
@@ -250,7 +250,7 @@ static void it_is_done_with_the_turns_of_all_parts(void **state) {
     reply(&f, "fine");
     loop_advance(f.loop, 1000);
     assert_seen(&later, "result(a1 {\"answer\":\"yes\"}) text(fine) usage(5 -1) done(m-1 "
-                        "manager=let me see, wally? wally=and I say yes manager=fine)");
+                        "manager=fine)");
     end(&later);
     fixture_done(&f);
 }
@@ -531,10 +531,10 @@ static void a_call_that_waits_for_a_human_waits_on_after_a_restart(void **state)
     reply(&f, "well");
     end(&second);
     restart(&f);
-    assert_history(&f, "user=x call/write={\"k\":2} call/search={} call/write={\"k\":3} "
-                       "result={\"hit\":1} result={} "
+    assert_history(&f, "user=x opaque=[signed] agent/manager=now call/write={\"k\":2} "
+                       "call/search={} call/write={\"k\":3} result={\"hit\":1} result={} "
                        "result={\"error\":\"a human refused this call: no\"}! "
-                       "agent/manager=nowwell");
+                       "agent/manager=well");
     fixture_done(&f);
 }
 
@@ -568,7 +568,7 @@ static void a_call_that_was_out_is_not_made_again_and_the_next_turn_knows(void *
     die(&f);
     recover(&f, 0, 1);
     assert_int_equal(fake_tool_calls(f.write), 0);
-    assert_history(&f, "user=x call/write={} call/search={} result={\"hit\":1} "
+    assert_history(&f, "user=x! call/write={} call/search={} result={\"hit\":1} "
                        "result=" UNKNOWN "!");
     restart(&f);
     recover(&f, 0, 0); /* told once */
@@ -577,12 +577,13 @@ static void a_call_that_was_out_is_not_made_again_and_the_next_turn_knows(void *
 
 static void a_call_that_nobody_allowed_was_never_made(void **state) {
     (void)state;
-    struct effect_calls calls;
+    struct lost_calls calls;
+    size_t count, unknown;
     struct buf events;
     struct event event = {
         .kind = EVENT_TOOL_CALL,
         .agent = STR("manager"),
-        .tool_call = {STR_INIT("c1"), STR_INIT("write"), STR_INIT("{}"), true}};
+        .tool_call = {STR_INIT("c1"), STR_INIT("write"), STR_INIT("{}"), .held = true}};
     static const struct {
         const char *decision;
         size_t unknown;
@@ -598,11 +599,14 @@ static void a_call_that_nobody_allowed_was_never_made(void **state) {
                                 .tool_result = {STR_INIT("approve-c1"),
                                                 str_from(cases[i].decision), false, STR_EMPTY}};
         if (*cases[i].decision) assert_true(event_encode(&decided, &events));
-        effect_calls_init(&calls);
-        assert_true(effect_calls_read(&calls, buf_str(&events)));
-        effect_calls_settle(&calls);
-        assert_int_equal(calls.count, cases[i].unknown);
-        effect_calls_done(&calls);
+        lost_calls_init(&calls);
+        assert_true(lost_calls_read(&calls, buf_str(&events)));
+        buf_clear(&events);
+        assert_true(lost_calls_close(&calls, &events, &count, &unknown));
+        assert_int_equal(count, 1);
+        assert_int_equal(unknown, cases[i].unknown);
+        assert_int_equal(lost_calls_acted(&calls), cases[i].unknown);
+        lost_calls_done(&calls);
         buf_done(&events);
     }
 }
@@ -613,7 +617,8 @@ static void only_a_question_at_the_very_end_waits(void **state) {
     buf_init(&events, KIB);
     struct event event = {.kind = EVENT_APPROVAL, .agent = STR("manager")};
     assert_true(event_encode(&event, &events));
-    struct store_section sections[] = {{1, 1, buf_str(&events)}, {1, 2, STR_EMPTY}};
+    struct store_section sections[] = {{.run = 1, .first_seq = 1, .events = buf_str(&events)},
+                                       {.run = 1, .first_seq = 2, .events = STR_EMPTY}};
     assert_true(revive_waits(sections, 2));
     event = (struct event){.kind = EVENT_TOOL_RESULT, .agent = STR("manager")};
     assert_true(event_encode(&event, &events));
@@ -637,7 +642,7 @@ int main(void) {
         cmocka_unit_test(it_goes_on_with_the_agent_that_asked),
         cmocka_unit_test(its_parts_are_what_they_were),
         cmocka_unit_test(an_answer_before_stays_answered),
-        cmocka_unit_test(it_is_done_with_the_turns_of_all_parts),
+        cmocka_unit_test(it_is_done_with_the_reply_that_ends_it),
         cmocka_unit_test(it_waits_through_any_number_of_restarts),
         cmocka_unit_test(it_waits_on_when_it_was_not_yet_back_in_its_session),
         cmocka_unit_test(without_its_agent_it_was_interrupted),

@@ -299,7 +299,7 @@ static void a_model_that_fails_after_text_fails_the_turn(void **state) {
     fake_fail(asked(&f), ERR_UNAVAILABLE, "PROVIDER_GONE");
     assert_seen(&turn, "started(x) text(half a) usage(0 -1) failed(UNAVAILABLE PROVIDER_GONE)");
     end(&turn);
-    assert_history(&f, "");
+    assert_history(&f, "user=x! agent/manager=half a"); /* K27 */
     fixture_done(&f);
 }
 
@@ -317,6 +317,8 @@ static void every_limit_ends_the_turn_with_its_reason(void **state) {
         f.engine.limits.model_calls_max = 1;
         f.engine.limits.tool_calls_max = 0;
         say(&turn, &f, "x");
+        for (size_t i = 0; i < 256; i++)
+            assert_true(fake_tool_call(asked(&f), "c", "search", "{}"));
         assert_false(fake_tool_call(asked(&f), "c", "search", "{}"));
         assert_seen(&turn, "started(x) usage(0 -1) failed(RESOURCE_EXHAUSTED TOOL_CALLS)");
         end(&turn);
@@ -568,7 +570,7 @@ static void a_newer_message_takes_the_place_of_those_before_it(void **state) {
         &first,
         "started(old) usage(0 -1) cancelled(a newer message of the session took its place)");
     assert_seen(&second, "cancelled(a newer message of the session took its place)");
-    assert_asked(&f, "user=newest");
+    assert_asked(&f, "user=old! user=newest"); /* what began was said */
     reply(&f, "here");
     assert_int_equal(run_state(third.run), RUN_DONE);
     end(&first);

@@ -49,10 +49,16 @@ static void a_bad_answer_may_be_repaired_once(void **state) {
     assert_true(str_find(request->messages[2].text, STR("/n: expected an integer")) <
                 request->messages[2].text.len);
     reply(&f, "{\"n\":1}");
-    assert_seen(&turn, "started(x) usage(0 -1) usage(1 -1) text({\"n\":1}) "
-                       "done(m-1 manager={\"n\":1})");
+    assert_seen(
+        &turn,
+        "started(x) usage(0 -1) item(application/vnd.weir.repair) usage(1 -1) text({\"n\":1}) "
+        "done(m-1 manager={\"n\":1})");
     end(&turn);
-    assert_history(&f, "user=x agent/manager={\"n\":1}");
+    /* What the model was shown stays as it was shown. */
+    assert_history(&f,
+                   "user=x agent/manager={\"n\":\"one\"} user=That is not the JSON that was "
+                   "asked for: /n: expected an integer, got a string. Answer again with "
+                   "nothing but JSON that follows the schema. agent/manager={\"n\":1}");
     fixture_done(&f);
     schema_free(schema);
 }
@@ -66,7 +72,8 @@ static void a_second_bad_answer_fails_the_turn(void **state) {
     say(&turn, &f, "x");
     reply(&f, "one");
     reply(&f, "");
-    assert_seen(&turn, "started(x) usage(0 -1) usage(1 -1) failed(INTERNAL OUTPUT_INVALID)");
+    assert_seen(&turn, "started(x) usage(0 -1) item(application/vnd.weir.repair) usage(1 -1) "
+                       "failed(INTERNAL OUTPUT_INVALID)");
     end(&turn);
     fixture_done(&f);
     schema_free(schema);

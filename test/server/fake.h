@@ -122,7 +122,8 @@ struct echo {
     enum exchange_close how; /* of the last one */
 };
 
-static inline void echo_body(struct exchange *exchange, struct str bytes, void *ctx) {
+static inline void echo_body(struct exchange *exchange, struct lent lent, void *ctx) {
+    struct str bytes = lent_read(lent);
     (void)ctx;
     exchange_send(exchange, bytes);
     exchange_consumed(exchange, bytes.len);

@@ -140,10 +140,10 @@ struct played {
     enum exchange_close how;
 };
 
-static void played_body(struct exchange *exchange, struct str bytes, void *ctx) {
+static void played_body(struct exchange *exchange, struct lent bytes, void *ctx) {
     (void)exchange;
     struct played *played = ctx;
-    buf_append(&played->body, bytes);
+    buf_append(&played->body, lent_read(bytes));
 }
 
 static void played_body_end(struct exchange *exchange, void *ctx) {

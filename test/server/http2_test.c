@@ -28,7 +28,7 @@ struct app {
     bool keeps;   /* does not consume */
 };
 
-static void app_body(struct exchange *exchange, struct str bytes, void *ctx);
+static void app_body(struct exchange *exchange, struct lent lent, void *ctx);
 static void app_body_end(struct exchange *exchange, void *ctx);
 static void app_drained(struct exchange *exchange, void *ctx);
 static void app_closed(struct exchange *exchange, enum exchange_close how, void *ctx);
@@ -54,7 +54,8 @@ static void app_start(struct exchange *exchange, void *ctx) {
     if (app->answers) exchange_head(exchange, 200, NULL, 0);
 }
 
-static void app_body(struct exchange *exchange, struct str bytes, void *ctx) {
+static void app_body(struct exchange *exchange, struct lent lent, void *ctx) {
+    struct str bytes = lent_read(lent);
     struct app *app = ctx;
     buf_append(&call_of(app, exchange)->body, bytes);
     if (app->answers) exchange_send(exchange, bytes);

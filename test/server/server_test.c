@@ -35,7 +35,8 @@ struct town {
 /* --- the application -------------------------------------------------------------------------
  */
 
-static void on_body(struct exchange *exchange, struct str bytes, void *ctx) {
+static void on_body(struct exchange *exchange, struct lent lent, void *ctx) {
+    struct str bytes = lent_read(lent);
     (void)ctx;
     exchange_send(exchange, bytes);
     exchange_consumed(exchange, bytes.len);

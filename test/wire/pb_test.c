@@ -43,7 +43,7 @@ static bool decode(struct bench *bench, const struct pb_message *type, struct st
                    void *ret) {
     struct str copy;
     assert_true(arena_str(bench->arena, bytes, &copy));
-    return pb_decode(type, copy, bench->arena, ret, &bench->e);
+    return pb_decode_view(type, copy, bench->arena, ret, &bench->e);
 }
 
 static void assert_accepted(struct bench *bench, const struct pb_message *type,
@@ -221,6 +221,38 @@ static void every_truncation_of_an_event_is_refused(void **state) {
         for (size_t len = 1; len < bytes.len; len++)
             assert_refused(*state, goldens[i].type, str_head(bytes, len));
     }
+}
+
+/* --- whose memory it is ------------------------------------------------------------------- */
+
+static void what_is_decoded_lives_as_long_as_its_arena(void **state) {
+    struct bench *bench = *state;
+    char frame[64];
+    struct crawbl_converse_request request;
+    struct str bytes = golden_bytes(bench, &goldens[0]);
+    assert_true(bytes.len <= sizeof(frame));
+    memcpy(frame, bytes.at, bytes.len);
+    struct lent lent = lent_begin(str_of(frame, bytes.len));
+    assert_true(
+        pb_decode(&crawbl_converse_request_table, lent, bench->arena, &request, &bench->e));
+    lent_end(lent);
+    memset(frame, '?', sizeof(frame)); /* the next frame */
+    assert_str(request.session_id, "c1");
+    assert_str(request.message, "hi");
+    assert_str(request.workspace_id, "w1");
+    assert_str(request.user_id, "u1");
+}
+
+static void a_message_that_its_arena_cannot_hold_is_refused(void **state) {
+    struct bench *bench = *state;
+    struct crawbl_converse_request request = golden_request;
+    struct str bytes = golden_bytes(bench, &goldens[0]);
+    struct arena *arena = arena_new(bytes.len);
+    assert_false(
+        pb_decode(&crawbl_converse_request_table, lent_of(bytes), arena, &request, &bench->e));
+    assert_int_equal(bench->e.code, ERR_TOO_LARGE);
+    assert_int_equal(request.message.len, 0);
+    arena_free(arena);
 }
 
 /* --- what is accepted and what is not
@@ -577,8 +609,8 @@ static void a_small_arena_is_a_refusal_at_every_size(void **state) {
     size_t max_bytes = 0;
     for (bool decoded = false; !decoded; max_bytes += 8) {
         struct arena *arena = arena_new(max_bytes);
-        decoded =
-            pb_decode(&kitchen_sink_table, buf_str(&bench->bytes), arena, &sink, &bench->e);
+        decoded = pb_decode_view(&kitchen_sink_table, buf_str(&bench->bytes), arena, &sink,
+                                 &bench->e);
         if (!decoded) {
             assert_int_equal(bench->e.code, ERR_TOO_LARGE);
             assert_int_equal(encode(bench, &kitchen_sink_table, &sink).len, 0);
@@ -700,6 +732,8 @@ int main(void) {
         SENTENCE(golden_frames_are_what_we_encode),
         SENTENCE(golden_frames_decode_and_encode_to_themselves),
         SENTENCE(golden_frames_hold_what_they_should),
+        SENTENCE(what_is_decoded_lives_as_long_as_its_arena),
+        SENTENCE(a_message_that_its_arena_cannot_hold_is_refused),
         SENTENCE(every_truncation_of_an_event_is_refused),
         SENTENCE(text_that_is_not_utf8_is_refused),
         SENTENCE(text_may_hold_nul),

@@ -10,15 +10,16 @@ static bool check(struct str key, struct err *e) {
                    CLAIM_KEY_MAX_BYTES);
 }
 
-bool key_take(struct route_call *call, struct str *ret, struct err *e) {
-    struct str ours = route_header(call, STR("x-idempotency-key"));
-    struct str plain = route_header(call, STR("idempotency-key"));
+bool key_take(struct route_call *call, struct arena *arena, struct str *ret, struct err *e) {
+    struct str ours = lent_read(route_header(call, STR("x-idempotency-key")));
+    struct str plain = lent_read(route_header(call, STR("idempotency-key")));
     if (ours.at && plain.at && !str_equal(ours, plain)) {
         return err_set(e, ERR_MALFORMED,
                        "X-Idempotency-Key and Idempotency-Key differ; send one of them");
     }
     struct str key = ours.at ? ours : plain;
     if (key.at && !check(key, e)) return false;
-    *ret = key.at ? key : STR_EMPTY;
-    return true;
+    *ret = STR_EMPTY;
+    return !key.at || arena_str(arena, key, ret) ||
+           err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a call may hold");
 }

@@ -1,6 +1,6 @@
 /* key: the idempotency key of a request. Private to this contract.
  *
- * Memory   borrowed from the request.
+ * Memory   in the arena.
  * Threads  the call's loop.
  * Source   contracts/agentbreeder.md 1.2: X-Idempotency-Key, and Idempotency-Key as upstream's
  *          proxy says it.
@@ -8,10 +8,13 @@
 #ifndef WEIR_CONTRACT_AGENTBREEDER_KEY_H
 #define WEIR_CONTRACT_AGENTBREEDER_KEY_H
 
+#include "base/arena.h"
 #include "route/route.h"
 
 /* The key, or empty.
- * errors  ERR_MALFORMED it is too long, empty, not printable, or there are two */
-MUST_CHECK bool key_take(struct route_call *call, struct str *ret, struct err *e);
+ * errors  ERR_MALFORMED it is too long, empty, not printable, or there are two;
+ *         ERR_RESOURCE_EXHAUSTED the arena's limit */
+MUST_CHECK bool key_take(struct route_call *call, struct arena *arena, struct str *ret,
+                         struct err *e);
 
 #endif

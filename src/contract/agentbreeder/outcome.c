@@ -1,7 +1,9 @@
 #include "contract/agentbreeder/outcome.h"
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "conversation/conversation.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -45,16 +47,15 @@ void outcome_address(struct outcome *outcome, struct str session, bool wants_tex
 
 static struct str put(char **at, struct str text) {
     char *here = *at;
-    memcpy(here, text.at, text.len);
+    if (text.len) memcpy(here, text.at, text.len);
     *at += text.len;
     return str_of(here, text.len);
 }
 
-static void open_call(struct outcome *outcome, const struct event *event) {
-    struct str call_id = event->tool_call.call_id;
-    struct str tool = event->tool_call.tool, args = event->tool_call.args;
-    struct open_call opened = {.room = mem_alloc(call_id.len + tool.len + args.len),
-                               .at_ms = event->at_ms};
+static void open_call(struct outcome *outcome, struct str call_id, struct str tool,
+                      struct str args, int64_t at_ms) {
+    struct open_call opened = {.room = mem_alloc(call_id.len + tool.len + args.len + 1),
+                               .at_ms = at_ms};
     char *at = opened.room;
     opened.call_id = put(&at, call_id);
     opened.tool = put(&at, tool);
@@ -62,6 +63,16 @@ static void open_call(struct outcome *outcome, const struct event *event) {
     size_t size = (outcome->open_call_count + 1) * sizeof(struct open_call);
     outcome->open_calls = mem_resize(outcome->open_calls, size);
     outcome->open_calls[outcome->open_call_count++] = opened;
+}
+
+static void forget_call(struct outcome *outcome, struct str call_id) {
+    for (size_t i = 0; i < outcome->open_call_count; i++) {
+        struct open_call *opened = &outcome->open_calls[i];
+        if (!str_equal(opened->call_id, call_id)) continue;
+        free(opened->room);
+        *opened = outcome->open_calls[--outcome->open_call_count];
+        return;
+    }
 }
 
 /* 2026-11-21T15:58:00.123Z */
@@ -91,6 +102,24 @@ static void write_call(struct outcome *outcome, const struct open_call *opened,
     json_close(&json);
 }
 
+/* A human has decided about a call. Who reads on from there has not seen it before; the
+ * decision says which it is, and what is made of it. */
+static void open_decided(struct outcome *outcome, const struct event *event) {
+    struct str call_id = event->tool_result.call_id, tool;
+    struct json decision;
+    struct err e;
+    if (!str_starts(call_id, STR(APPROVAL_ID))) return;
+    if (!json_read(event->tool_result.result, &decision, &e)) return;
+    struct json args = json_find(decision, STR("args"));
+    struct arena *arena = arena_new(64 * KIB);
+    if (args.kind == JSON_OBJECT && json_str(json_find(decision, STR("tool")), arena, &tool)) {
+        call_id = str_skip(call_id, strlen(APPROVAL_ID));
+        forget_call(outcome, call_id);
+        open_call(outcome, call_id, tool, args.raw, event->at_ms);
+    }
+    arena_free(arena);
+}
+
 /* An entry that does not fit any more is left out whole: half of one would be no JSON. */
 static void close_call(struct outcome *outcome, const struct event *event) {
     for (size_t i = 0; i < outcome->open_call_count; i++) {
@@ -100,10 +129,10 @@ static void close_call(struct outcome *outcome, const struct event *event) {
         if (len) buf_append_byte(&outcome->history, ',');
         write_call(outcome, opened, event, &outcome->history);
         if (!buf_ok(&outcome->history)) outcome->history.len = len;
-        free(opened->room);
-        *opened = outcome->open_calls[--outcome->open_call_count];
+        forget_call(outcome, opened->call_id);
         return;
     }
+    open_decided(outcome, event);
 }
 
 void outcome_note(struct outcome *outcome, const struct event *event) {
@@ -114,7 +143,9 @@ void outcome_note(struct outcome *outcome, const struct event *event) {
     } else if (!outcome->started_unix_ms) {
         outcome->started_unix_ms = clock_unix_ms() - event->at_ms;
     }
-    if (event->kind == EVENT_TOOL_CALL) open_call(outcome, event);
+    if (event->kind == EVENT_TOOL_CALL)
+        open_call(outcome, event->tool_call.call_id, event->tool_call.tool,
+                  event->tool_call.args, event->at_ms);
     if (event->kind == EVENT_TOOL_RESULT) close_call(outcome, event);
 }
 

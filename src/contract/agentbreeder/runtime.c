@@ -27,7 +27,7 @@ static void note_refusal(struct route_call *call, const char *why) {
 static bool may_enter(struct route_call *call, const struct runtime_settings *settings,
                       struct route_failure *ret) {
     if (settings->token.len == 0) return true;
-    struct str header = route_header(call, STR("authorization"));
+    struct str header = lent_read(route_header(call, STR("authorization")));
     struct str given;
     struct str scheme = str_split(header, ' ', &given);
     given = str_trim(given);
@@ -62,7 +62,7 @@ static struct str version_details(struct route_call *call, struct str asked) {
 }
 
 static bool speaks_version(struct route_call *call, struct route_failure *ret) {
-    struct str asked = route_header(call, (struct str)VERSION_HEADER);
+    struct str asked = lent_read(route_header(call, (struct str)VERSION_HEADER));
     if (!asked.at || str_equal(asked, STR(VERSION))) return true;
     refuse(ret, 400, STR("UNSUPPORTED_CONTRACT_VERSION"),
            STR("this agent speaks Runtime Contract version " VERSION

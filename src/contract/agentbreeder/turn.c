@@ -4,6 +4,7 @@
 #include "contract/agentbreeder/frames.h"
 #include "contract/agentbreeder/key.h"
 #include "contract/agentbreeder/request.h"
+#include "conversation/seam.h"
 #include "provider/dialect.h"
 #include "run/directory.h"
 #include "run/keyed.h"
@@ -27,11 +28,12 @@ struct turn {
     uint64_t resumed; /* that run's id */
     struct leaving leaving;
     /* With an idempotency key. */
-    struct str key;      /* a view, until the turn is established; then only its length */
+    struct str key;      /* in the arena, until the turn is established; then only its length */
     struct arena *arena; /* of the request, as long */
     struct runtime_request request;
     struct keyed *keyed;   /* while it is looked up */
     struct follow *follow; /* of a run that an earlier request started */
+    struct seam seam;      /* of the text on /stream */
     bool gone;             /* the peer left: nothing more is sent */
     struct outcome outcome;
 };
@@ -218,6 +220,8 @@ static void stream_project(const struct event *event, enum close_frame frame, vo
     struct route_call *call = turn->call;
     (void)frame;
     outcome_note(&turn->outcome, event);
+    if (seam_before(&turn->seam, event, SEAM_OF_STREAM))
+        frame_object(call, STR_EMPTY, "delta", STR(SEAM_TEXT));
     switch (event->kind) {
     case EVENT_TEXT: frame_object(call, STR_EMPTY, "delta", event->text.text); break;
     case EVENT_TOOL_CALL: frame_tool_call(call, event); break;
@@ -281,7 +285,7 @@ static const struct stream_wire stream_wire = {
 
 /* What the caller says about his own leaving. */
 static bool take_leaving(struct turn *turn, struct err *e) {
-    struct str asked = route_header(turn->call, STR("x-weir-on-disconnect"));
+    struct str asked = lent_read(route_header(turn->call, STR("x-weir-on-disconnect")));
     turn->leaving = turn->desk->settings->on_disconnect;
     if (!asked.at || leaving_parse(asked, &turn->leaving, e)) return true;
     e->code = ERR_MALFORMED; /* a header: 400 */
@@ -314,11 +318,10 @@ static bool follow(struct turn *turn, struct journal *journal, uint64_t after_se
     return false;
 }
 
-/* Heads and body of the request are not needed any more: what of them is, was copied. */
+/* What the request said is not needed any more: what of it is, was copied. */
 static void established(struct turn *turn) {
     list_append(&turn->desk->calls, &turn->link);
     if (turn->mode == CLOSE_DONE) route_sse_begin(turn->call);
-    route_forget(turn->call);
     arena_free(turn->arena);
     turn->arena = NULL;
     route_watch(turn->call, &watch, turn);
@@ -441,12 +444,21 @@ static void look(struct turn *turn) {
 /* --- the calls -----------------------------------------------------------------------------
  */
 
+/* A call may wait, and then what was lent is gone. */
+static bool keep(struct lent lent, struct arena *arena, struct str *ret, struct err *e) {
+    *ret = (struct str){NULL, 0};
+    return !lent_read(lent).at || lent_keep(lent, arena, ret) ||
+           err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a call may hold");
+}
+
 static bool read_request(struct turn *turn, struct err *e) {
     struct route_call *call = turn->call;
+    struct str body, session;
     turn->arena = arena_new(ARENA_MAX_BYTES);
-    return take_leaving(turn, e) && key_take(call, &turn->key, e) &&
-           runtime_request_parse(route_body(call), route_header(call, STR("x-session-id")),
-                                 turn->arena, &turn->request, e);
+    return take_leaving(turn, e) && key_take(call, turn->arena, &turn->key, e) &&
+           keep(route_body(call), turn->arena, &body, e) &&
+           keep(route_header(call, STR("x-session-id")), turn->arena, &session, e) &&
+           runtime_request_parse(body, session, turn->arena, &turn->request, e);
 }
 
 static void begin(struct route_call *call, struct runtime_desk *desk, enum close_mode mode,
@@ -501,9 +513,10 @@ void turn_resume(struct route_call *call, void *ctx) {
     turn->wire = &invoke_wire;
     struct arena *arena = arena_new(ARENA_MAX_BYTES);
     struct resume_request request;
+    struct str body;
     struct err e;
-    if (take_leaving(turn, &e) && resume_request_parse(route_body(call), arena, &request, &e) &&
-        resume(turn, &request, &e)) {
+    if (take_leaving(turn, &e) && keep(route_body(call), arena, &body, &e) &&
+        resume_request_parse(body, arena, &request, &e) && resume(turn, &request, &e)) {
         established(turn);
     } else {
         refuse(call, &e);

@@ -23,9 +23,10 @@ struct converse {
     bool greeted;               /* a first request with its ids has come */
     struct str user, workspace; /* of the token, or of the first request */
     struct engine *engine;      /* of the turn, a reference; NULL: idle */
-    struct arena *arena;        /* of a request whose engine is being looked for, or NULL */
-    struct crawbl_converse_request request;
+    struct arena *arena;        /* of a request whose turn has not begun, or NULL */
+    struct crawbl_converse_request request; /* in the arena */
     struct house_ask ask;
+    struct converse_shown shown; /* of the answer that is being sent */
 };
 
 /* --- the end of a turn -------------------------------------------------------------------- */
@@ -45,9 +46,10 @@ static void end_call(struct converse *converse, enum err_code code, struct str m
     rpc_end(converse->call, code, message);
 }
 
-/* An idle stream of a daemon that stops ends at once, so that the client dials anew (K18). */
+/* An idle stream of a daemon that stops ends at once, so that the client dials anew (K18). One
+ * that has nothing more to ask for has had all it came for: it ends OK, stopping or not. */
 static void go_on(struct converse *converse) {
-    if (converse->stopping) {
+    if (converse->stopping && !rpc_client_is_done(converse->call)) {
         end_call(converse, ERR_UNAVAILABLE, STR("the server is shutting down"));
     } else {
         rpc_next(converse->call);
@@ -107,7 +109,7 @@ static void project(const struct event *event, enum close_frame frame, void *ctx
     (void)frame; /* the events of this wire say themselves which is the last */
     struct converse_view view = {0};
     if (event->kind != EVENT_TEXT) view = view_for(converse, event);
-    converse_project(converse->call, event, &view);
+    converse_project(converse->call, event, &view, &converse->shown);
 }
 
 static size_t queued(void *ctx) {
@@ -209,6 +211,7 @@ static bool follow(struct converse *converse, struct journal *journal, uint64_t 
                                      .stall_ms = converse->desk->settings->stall_ms,
                                      .wire = &wire,
                                      .ctx = converse};
+    converse->shown = (struct converse_shown){0};
     return stream_open(&options, &converse->stream, e);
 }
 
@@ -265,6 +268,7 @@ static void drop_request(struct converse *converse) {
     house_leave(&converse->ask);
     arena_free(converse->arena);
     converse->arena = NULL;
+    converse->request = (struct crawbl_converse_request){.message = STR_EMPTY};
 }
 
 static void on_engine(struct engine *engine, void *ctx) {
@@ -287,9 +291,9 @@ static void find_engine(struct converse *converse) {
     if (engine) on_engine(engine, converse);
 }
 
-static void on_message(struct rpc_call *call, struct str message, void *ctx) {
+static void on_message(struct rpc_call *call, struct lent message, void *ctx) {
     struct converse *converse = ctx;
-    struct arena *arena = arena_new(4 * message.len + 16 * KIB);
+    struct arena *arena = arena_new(5 * lent_read(message).len + 16 * KIB);
     struct err e;
     (void)call;
     if (!pb_decode(&crawbl_converse_request_table, message, arena, &converse->request, &e)) {

@@ -68,8 +68,8 @@ static void on_head(const struct http_head *head, void *ctx) {
     ((struct errand *)ctx)->status = head->status;
 }
 
-static void on_body(struct str bytes, void *ctx) {
-    buf_append(&((struct errand *)ctx)->blueprint, bytes);
+static void on_body(struct lent bytes, void *ctx) {
+    buf_append(&((struct errand *)ctx)->blueprint, lent_read(bytes));
 }
 
 static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {

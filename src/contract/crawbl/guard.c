@@ -39,7 +39,7 @@ bool guard_authenticate(const struct guard *guard, struct rpc_call *call,
         return true;
     }
     size_t count;
-    struct str header = rpc_metadata(call, STR("authorization"), &count);
+    struct str header = lent_read(rpc_metadata(call, STR("authorization"), &count));
     struct token token;
     char room[TOKEN_PAYLOAD_BYTES];
     if (!check_token(call, guard->keys, header, count, room, &token, e)) return false;

@@ -178,10 +178,10 @@ static void *on_open(struct rpc_call *call, void *service_ctx) {
 }
 
 /* Read the request, and start what it asks for. What is asked of the store is copied. */
-static void take_request(struct memory_call *memory, struct str bytes,
+static void take_request(struct memory_call *memory, struct lent bytes,
                          const struct pb_message *type,
                          bool (*start)(struct memory_call *, const void *, struct err *)) {
-    struct arena *arena = arena_new(4 * bytes.len + 16 * KIB);
+    struct arena *arena = arena_new(5 * lent_read(bytes).len + 16 * KIB);
     void *message = arena_alloc(arena, type->size);
     struct err e;
     if (!pb_decode(type, bytes, arena, message, &e)) {
@@ -192,17 +192,17 @@ static void take_request(struct memory_call *memory, struct str bytes,
     arena_free(arena);
 }
 
-static void on_list(struct rpc_call *call, struct str message, void *ctx) {
+static void on_list(struct rpc_call *call, struct lent message, void *ctx) {
     (void)call;
     take_request(ctx, message, &crawbl_list_memories_request_table, start_list);
 }
 
-static void on_create(struct rpc_call *call, struct str message, void *ctx) {
+static void on_create(struct rpc_call *call, struct lent message, void *ctx) {
     (void)call;
     take_request(ctx, message, &crawbl_create_memory_request_table, start_create);
 }
 
-static void on_delete(struct rpc_call *call, struct str message, void *ctx) {
+static void on_delete(struct rpc_call *call, struct lent message, void *ctx) {
     (void)call;
     take_request(ctx, message, &crawbl_delete_memory_request_table, start_delete);
 }

@@ -55,8 +55,16 @@ static int32_t tokens(int64_t count) {
     return count > INT32_MAX ? INT32_MAX : (int32_t)count;
 }
 
-static void send_usage(struct rpc_call *call, const struct event *event) {
+static void note_model(struct converse_shown *shown, struct str model) {
+    size_t len = utf8_cut(model, sizeof(shown->model) - 1);
+    if (len) memcpy(shown->model, model.at, len);
+    shown->model[len] = '\0';
+}
+
+static void send_usage(struct rpc_call *call, const struct event *event,
+                       struct converse_shown *shown) {
     const struct event_usage *usage = &event->usage;
+    note_model(shown, usage->model);
     struct crawbl_usage_event out = {
         .agent_id = event->agent,
         .model = usage->model,
@@ -66,7 +74,7 @@ static void send_usage(struct rpc_call *call, const struct event *event) {
         .tool_use_prompt_tokens = tokens(usage->tool_use),
         .thoughts_tokens = tokens(usage->thoughts),
         .cached_tokens = tokens(usage->cached),
-        .call_sequence = tokens(usage->call_sequence),
+        .call_sequence = shown->usages++,
     };
     send_event(call, CRAWBL_CONVERSE_EVENT_USAGE, &crawbl_usage_event_table, &out);
 }
@@ -113,12 +121,14 @@ static void send_failure(struct rpc_call *call, struct str agent, enum err_code 
 }
 
 /* A question ends the turn on this wire: the session's next message answers it. */
-static void send_question(struct rpc_call *call, const struct event *event) {
+static void send_question(struct rpc_call *call, const struct event *event,
+                          const struct converse_shown *shown) {
     send_tool_call(call, event->agent, STR("request_approval"), event->approval.args,
                    event->approval.call_id);
+    if (shown->seam.speaker_count) send_chunk(call, event->agent, STR(SEAM_TEXT));
     send_chunk(call, event->agent, event->approval.question);
     struct crawbl_turn turn = {event->agent, event->approval.question};
-    send_done(call, STR_EMPTY, &turn, 1);
+    send_done(call, safe_model(str_from(shown->model)), &turn, 1);
 }
 
 void converse_refuse(struct rpc_call *call, const struct err *why,
@@ -127,7 +137,9 @@ void converse_refuse(struct rpc_call *call, const struct err *why,
 }
 
 void converse_project(struct rpc_call *call, const struct event *event,
-                      const struct converse_view *view) {
+                      const struct converse_view *view, struct converse_shown *shown) {
+    if (seam_before(&shown->seam, event, SEAM_OF_SPEAKER))
+        send_chunk(call, event->agent, STR(SEAM_TEXT));
     switch (event->kind) {
     case EVENT_TEXT: send_chunk(call, event->agent, event->text.text); break;
     case EVENT_THINKING:
@@ -146,8 +158,8 @@ void converse_project(struct rpc_call *call, const struct event *event,
                    &result);
         break;
     }
-    case EVENT_USAGE: send_usage(call, event); break;
-    case EVENT_APPROVAL: send_question(call, event); break;
+    case EVENT_USAGE: send_usage(call, event, shown); break;
+    case EVENT_APPROVAL: send_question(call, event, shown); break;
     case EVENT_DONE: send_success(call, event); break;
     case EVENT_FAILED:
         send_failure(call, event->agent, event->failed.code, event->failed.message, view);

@@ -42,7 +42,7 @@ static bool note_activity(struct nimi_call *call, struct fault *fault) {
 
 static bool check_protocol(struct nimi_call *call, struct fault *fault) {
     enum envelope_form form = call->row->facts & NIMI_BARE ? ENVELOPE_BARE : ENVELOPE_WHOLE;
-    struct str frame = rpc_metadata(call->rpc, STR("x-nimi-stream-frame"), NULL);
+    struct str frame = lent_read(rpc_metadata(call->rpc, STR("x-nimi-stream-frame"), NULL));
     call->brief = frame.at && str_equal(frame, STR("terminal"));
     return envelope_read(call->rpc, form, &call->envelope, fault);
 }
@@ -205,7 +205,7 @@ static void hand_over(struct nimi_call *call, const void *request, struct arena 
     }
 }
 
-static void on_message(struct rpc_call *rpc, struct str message, void *ctx) {
+static void on_message(struct rpc_call *rpc, struct lent message, void *ctx) {
     struct nimi_call *call = ctx;
     const struct nimi_row *row = call->row;
     struct err e;
@@ -215,7 +215,7 @@ static void on_message(struct rpc_call *rpc, struct str message, void *ctx) {
         row->begin(call, NULL, NULL);
         return;
     }
-    struct arena *arena = arena_new(8 * message.len + 64 * KIB);
+    struct arena *arena = arena_new(9 * lent_read(message).len + 64 * KIB);
     void *request = arena_alloc(arena, row->type->size);
     if (pb_decode(row->type, message, arena, request, &e)) {
         hand_over(call, request, arena);

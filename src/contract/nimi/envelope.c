@@ -69,7 +69,7 @@ bool envelope_read(struct rpc_call *call, enum envelope_form form, struct envelo
                    struct fault *fault) {
     *ret = (struct envelope){0};
     for (size_t i = 0; i < ARRAY_LEN(headers); i++) {
-        struct str value = rpc_metadata(call, str_from(headers[i].name), NULL);
+        struct str value = lent_read(rpc_metadata(call, str_from(headers[i].name), NULL));
         value = value.at ? str_trim(value) : STR_EMPTY;
         if (value.len > ENVELOPE_VALUE_MAX_BYTES)
             return fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,

@@ -35,7 +35,7 @@ static void *copy_of(struct job_fold *fold, const struct pb_message *type, struc
     struct err e;
     void *message = arena_alloc(fold->arena, type->size);
     if (!message || !arena_str(fold->arena, bytes, &kept)) return NULL;
-    return pb_decode(type, kept, fold->arena, message, &e) ? message : NULL;
+    return pb_decode_view(type, kept, fold->arena, message, &e) ? message : NULL;
 }
 
 static bool copy_head(struct job_fold *fold, const struct nimi_scenario_request_head *from) {
@@ -54,7 +54,7 @@ static bool take_request(struct job_fold *fold, struct str bytes) {
     struct nimi_submit_scenario_job_request request;
     struct err e;
     bool whole =
-        pb_decode(&nimi_submit_scenario_job_request_table, bytes, arena, &request, &e) &&
+        pb_decode_view(&nimi_submit_scenario_job_request_table, bytes, arena, &request, &e) &&
         request.head && copy_head(fold, request.head);
     fold->job.scenario_type = request.scenario_type;
     fold->job.execution_mode = NIMI_EXECUTION_MODE_ASYNC_JOB;

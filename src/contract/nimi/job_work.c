@@ -170,8 +170,8 @@ static bool keep_request(struct job_work *work, struct str bytes, struct str *re
                          struct fault *fault) {
     struct err e = {.code = ERR_RESOURCE_EXHAUSTED};
     if (arena_str(work->arena, bytes, ret_bytes) &&
-        pb_decode(&nimi_submit_scenario_job_request_table, *ret_bytes, work->arena,
-                  &work->request, &e))
+        pb_decode_view(&nimi_submit_scenario_job_request_table, *ret_bytes, work->arena,
+                       &work->request, &e))
         return true;
     return fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
                      "the request is larger than a job may be");

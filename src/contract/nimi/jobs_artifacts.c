@@ -95,7 +95,8 @@ static const struct nimi_scenario_output *output_of(const struct job_fold *fold,
     const struct nimi_scenario_job *job = &fold->job;
     struct err e;
     if (fold->output.len)
-        return pb_decode(&nimi_scenario_output_table, fold->output, arena, &parts->output, &e)
+        return pb_decode_view(&nimi_scenario_output_table, fold->output, arena, &parts->output,
+                              &e)
                    ? &parts->output
                    : NULL;
     if (!job->artifacts_count) return NULL;
@@ -130,8 +131,8 @@ static bool copy_reply(struct result *result, const struct job_fold *fold) {
     bool copied = pb_encode(&nimi_get_scenario_artifacts_response_table, &told, &bytes) &&
                   arena_str(result->arena, buf_str(&bytes), &kept) &&
                   arena_str(result->arena, fold->head.app_id, &result->app) &&
-                  pb_decode(&nimi_get_scenario_artifacts_response_table, kept, result->arena,
-                            &result->reply, &e);
+                  pb_decode_view(&nimi_get_scenario_artifacts_response_table, kept,
+                                 result->arena, &result->reply, &e);
     result->left_bytes = REPLY_MAX_BYTES - bytes.len;
     buf_done(&bytes);
     arena_free(passing);

@@ -89,7 +89,7 @@ static void on_head(const struct http_head *head, void *ctx) {
     ((struct target *)ctx)->status = head->status;
 }
 
-static void on_body(struct str bytes, void *ctx) {
+static void on_body(struct lent bytes, void *ctx) {
     (void)bytes, (void)ctx;
 }
 

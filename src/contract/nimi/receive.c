@@ -161,8 +161,8 @@ static void on_looked(const struct upload *upload, const struct err *failed, voi
 static struct str id_of_reply(const struct receipt *receipt, struct arena *arena) {
     struct nimi_upload_artifact_response said;
     struct err e;
-    bool read = pb_decode(&nimi_upload_artifact_response_table, buf_str(&receipt->again), arena,
-                          &said, &e);
+    bool read = pb_decode_view(&nimi_upload_artifact_response_table, buf_str(&receipt->again),
+                               arena, &said, &e);
     return read && said.artifact ? said.artifact->artifact_id : STR_EMPTY;
 }
 

@@ -278,7 +278,8 @@ static bool prepare(struct work *work, const struct scenario *asked, struct faul
     work->app = rpc_keep(rpc, head->app_id);
     work->subject = rpc_keep(rpc, subject);
     work->uploader = rpc_keep(rpc, head->subject_user_id);
-    work->projection.model = rpc_keep(rpc, work->admission.model);
+    work->admission.model = rpc_keep(rpc, work->admission.model);
+    work->projection.model = work->admission.model;
     work->projection.route = work->admission.route;
     set_clocks(work, head);
     return work->kind->prepare(work, asked, fault);

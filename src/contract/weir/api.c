@@ -56,7 +56,7 @@ void api_refuse_unknown_run(struct route_call *call) {
 }
 
 bool api_run_id(struct route_call *call, uint64_t *ret) {
-    if (str_to_u64(route_parameter(call, STR("id")), ret) && *ret > 0) return true;
+    if (str_to_u64(lent_read(route_parameter(call, STR("id"))), ret) && *ret > 0) return true;
     api_refuse_unknown_run(call);
     return false;
 }

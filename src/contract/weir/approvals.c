@@ -203,7 +203,7 @@ static void look_up(struct route_call *call, struct api_desk *desk,
 
 /* False: it is none, and the refusal has been sent. */
 static bool take_id(struct route_call *call, uint64_t *ret_run, uint64_t *ret_seq) {
-    struct str seq, run = str_split(route_parameter(call, STR("id")), '-', &seq);
+    struct str seq, run = str_split(lent_read(route_parameter(call, STR("id"))), '-', &seq);
     if (seq.at && str_to_u64(run, ret_run) && str_to_u64(seq, ret_seq) && *ret_run && *ret_seq)
         return true;
     refuse_unknown(call);
@@ -280,7 +280,7 @@ static bool take_verdict(struct api_request *request, struct verdict *ret) {
     struct json body;
     struct err e;
     *ret = (struct verdict){.decides = false};
-    if (!json_read(route_body(request->call), &body, &e))
+    if (!json_read(lent_read(route_body(request->call)), &body, &e))
         return api_request_refuse(request, 400, "%s", e.text);
     struct json words = json_find(body, STR("answer"));
     if (json_find(body, STR("decision")).kind != JSON_NONE && words.kind == JSON_NONE)

@@ -38,7 +38,7 @@ static bool parse_place(struct str text, struct place *ret) {
 
 /* Last-Event-ID is a browser's and forgiven; ?after= is typed and answered. */
 static bool take_place(struct watching *watching) {
-    struct str header = route_header(watching->call, STR("last-event-id"));
+    struct str header = lent_read(route_header(watching->call, STR("last-event-id")));
     struct buf query;
     buf_init(&query, 64);
     bool asked = route_query(watching->call, STR("after"), &query);

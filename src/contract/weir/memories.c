@@ -163,7 +163,7 @@ static bool take_entry(struct api_request *request, struct memory_entry *ret) {
     struct json body;
     struct err e;
     *ret = (struct memory_entry){.created_ms = 0};
-    if (!json_read(route_body(request->call), &body, &e))
+    if (!json_read(lent_read(route_body(request->call)), &body, &e))
         return api_request_refuse(request, 400, "%s", e.text);
     if (body.kind != JSON_OBJECT || json_find(body, STR("key")).kind == JSON_NONE)
         return api_request_refuse(request, 400,

@@ -13,13 +13,15 @@ static void take(struct route_call *call, void *ctx) {
     (void)ctx;
     struct str key;
     struct err e;
+    struct arena *arena = arena_new(KIB);
     buf_clear(&taken);
-    if (key_take(call, &key, &e)) {
+    if (key_take(call, arena, &key, &e)) {
         buf_printf(&taken, "<" STR_FMT ">", STR_ARG(key));
     } else {
         assert_int_equal(e.code, ERR_MALFORMED);
         buf_append(&taken, err_text(&e));
     }
+    arena_free(arena);
     route_reply(call, 200, STR("text/plain"), STR("ok"));
 }
 

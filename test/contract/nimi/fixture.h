@@ -177,7 +177,8 @@ FRESH void assert_heard(const struct exchange *x, const char *expected) {
         struct arena *arena = arena_new(MIB);
         struct nimi_stream_scenario_event event;
         struct err e;
-        assert_true(pb_decode(&nimi_stream_scenario_event_table, message, arena, &event, &e));
+        assert_true(
+            pb_decode_view(&nimi_stream_scenario_event_table, message, arena, &event, &e));
         assert_int_equal(event.sequence, ++sequence);
         assert_int_equal(event.trace_id.len, 26);
         put_event(&heard, &event);

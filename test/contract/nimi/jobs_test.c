@@ -143,7 +143,7 @@ static bool next_message(struct str *rest, const struct pb_message *type, struct
     if (rest->len < 5) return false;
     const unsigned char *at = (const unsigned char *)rest->at;
     size_t len = (size_t)at[1] << 24 | (size_t)at[2] << 16 | (size_t)at[3] << 8 | at[4];
-    assert_true(pb_decode(type, str_head(str_skip(*rest, 5), len), arena, ret, &e));
+    assert_true(pb_decode_view(type, str_head(str_skip(*rest, 5), len), arena, ret, &e));
     *rest = str_skip(*rest, 5 + len);
     return true;
 }

@@ -199,7 +199,8 @@ static struct heard finish(struct exchange *x) {
     settle();
     assert_str(said(x, "grpc-status"), "0");
     struct str message = str_skip(fake_sent(x), GRPC_PREFIX_BYTES);
-    assert_true(pb_decode(&nimi_upload_artifact_response_table, message, arena, &reply, &e));
+    assert_true(
+        pb_decode_view(&nimi_upload_artifact_response_table, message, arena, &reply, &e));
     snprintf(heard.id, sizeof(heard.id), STR_FMT, STR_ARG(reply.artifact->artifact_id));
     snprintf(heard.sum, sizeof(heard.sum), STR_FMT, STR_ARG(reply.artifact->sha256));
     heard.size = reply.artifact->size_bytes;

@@ -163,7 +163,8 @@ static void the_longest_sound_waits_for_its_reader(void **state) {
         struct arena *arena = arena_new(MIB);
         struct nimi_stream_scenario_event event;
         struct err e;
-        assert_true(pb_decode(&nimi_stream_scenario_event_table, message, arena, &event, &e));
+        assert_true(
+            pb_decode_view(&nimi_stream_scenario_event_table, message, arena, &event, &e));
         if (event.which_payload == NIMI_STREAM_SCENARIO_EVENT_DELTA) {
             struct str chunk = event.delta->artifact->chunk;
             assert_true(
@@ -362,7 +363,8 @@ static void vectors_stand_in_the_order_of_their_inputs(void **state) {
     struct buf seen;
     struct err e;
     assert_true(next_message(&rest, &message));
-    assert_true(pb_decode(&nimi_execute_scenario_response_table, message, arena, &reply, &e));
+    assert_true(
+        pb_decode_view(&nimi_execute_scenario_response_table, message, arena, &reply, &e));
     buf_init(&seen, KIB);
     assert_int_equal(reply.output->which_output, NIMI_SCENARIO_OUTPUT_TEXT_EMBED);
     put_vectors(&seen, reply.output->text_embed);

@@ -1,0 +1,407 @@
+#include "conversation/conversation.h"
+
+#include "base/mem.h"
+#include "conversation/effect.h"
+#include "conversation/import.h"
+#include "provider/dialect.h"
+#include "wire/json.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define REFUSED_NOTE                                                                           \
+    "[A message stood here. The model's provider refused it, so it is left out.]"
+
+void conversation_init(struct conversation *c, struct arena *arena, size_t reply_max_bytes) {
+    *c = (struct conversation){.arena = arena};
+    buf_init(&c->reply, reply_max_bytes);
+}
+
+void conversation_done(struct conversation *c) {
+    free(c->messages);
+    free(c->asides);
+    buf_done(&c->reply);
+}
+
+/* --- messages ----------------------------------------------------------------------------- */
+
+static void make_room(struct conversation *c, size_t more) {
+    size_t needed = c->count + more;
+    if (needed <= c->room) return;
+    c->room = needed > 2 * c->room ? needed + 8 : 2 * c->room;
+    c->messages = mem_resize(c->messages, c->room * sizeof(struct message));
+}
+
+static void insert(struct conversation *c, size_t place, const struct message *messages,
+                   size_t count) {
+    make_room(c, count);
+    memmove(c->messages + place + count, c->messages + place,
+            (c->count - place) * sizeof(struct message));
+    if (count) memcpy(c->messages + place, messages, count * sizeof(struct message));
+    c->count += count;
+}
+
+static void add(struct conversation *c, struct message message) {
+    insert(c, c->count, &message, 1);
+}
+
+/* Whoever is asked speaks after it: the next reply begins here. */
+static void add_for_model(struct conversation *c, struct message message) {
+    add(c, message);
+    c->reply_from = c->count;
+}
+
+static bool keep(struct conversation *c, struct str text, enum conversation_texts texts,
+                 struct str *ret) {
+    if (texts == TEXTS_LENT && text.len) return arena_str(c->arena, text, ret);
+    *ret = text;
+    return true;
+}
+
+/* --- replies ------------------------------------------------------------------------------ */
+
+static bool is_blank(struct str text) {
+    return str_trim(text).len == 0;
+}
+
+/* The reply is over: what it said is a message. `said` is the whole of it, if that is known. */
+static bool end_reply(struct conversation *c, struct str agent, struct str said,
+                      enum conversation_texts texts) {
+    struct message message = {.role = MESSAGE_AGENT};
+    bool streamed = said.len == 0 || said.at == c->reply.at;
+    struct str text = streamed ? buf_str(&c->reply) : said;
+    bool kept =
+        is_blank(text) || (keep(c, text, streamed ? TEXTS_LENT : texts, &message.text) &&
+                           keep(c, agent, texts, &message.agent));
+    if (kept && message.text.len) add(c, message);
+    buf_clear(&c->reply);
+    return kept;
+}
+
+struct str conversation_reply(const struct conversation *c) {
+    return buf_str(&c->reply);
+}
+
+/* --- what the caller says ----------------------------------------------------------------- */
+
+static bool take_started(struct conversation *c, const struct event *event,
+                         enum conversation_texts texts) {
+    struct message message = {.role = MESSAGE_USER};
+    if (!keep(c, event->started.text, texts, &message.text)) return false;
+    c->brought_at = c->turn_start = c->count;
+    add_for_model(c, message);
+    return true;
+}
+
+/* His own list stands in the place of his last words, which are its last message. */
+static bool take_brought(struct conversation *c, const struct event *event) {
+    struct import import;
+    struct err e;
+    if (!import_decode(event->item.bytes, c->arena, &import, &e))
+        return e.code != ERR_RESOURCE_EXHAUSTED; /* his last words are all that can be read */
+    if (import.count == 0) return true;
+    c->count = c->brought_at;
+    insert(c, c->count, import.messages, import.count);
+    c->reply_from = c->count;
+    c->turn_start = c->count - 1;
+    while (c->turn_start > c->brought_at && c->messages[c->turn_start].role != MESSAGE_USER)
+        c->turn_start--;
+    if (str_ends(event->item.type, STR(BROUGHT_ALL))) c->starts_anew = true;
+    return true;
+}
+
+struct message *conversation_precede(struct conversation *c, size_t count) {
+    assert(c->own_from == 0);
+    make_room(c, count + 1);
+    memmove(c->messages + count, c->messages, c->count * sizeof(struct message));
+    c->count += count;
+    c->own_from += count;
+    c->brought_at += count;
+    c->turn_start += count;
+    c->reply_from += count;
+    return c->messages;
+}
+
+void conversation_summarize(struct conversation *c, struct str summary, enum summary_of of) {
+    struct message message = {.role = MESSAGE_USER, .text = summary};
+    size_t before = c->turn_start;
+    memmove(c->messages, c->messages + before, (c->count - before) * sizeof(struct message));
+    c->count -= before;
+    c->reply_from -= before;
+    insert(c, 0, &message, 1);
+    c->reply_from++;
+    c->brought_at = c->turn_start = 1;
+    c->own_from = of == SUMMARY_OF_SESSION ? 0 : 1;
+    if (of == SUMMARY_OF_SESSION) c->starts_anew = true;
+}
+
+/* --- items -------------------------------------------------------------------------------- */
+
+static bool take_opaque(struct conversation *c, const struct event *event,
+                        enum conversation_texts texts) {
+    struct message message = {.role = MESSAGE_OPAQUE};
+    struct str dialect = str_skip(event->item.type, STR(OPAQUE_ITEM).len);
+    if (!keep(c, event->agent, texts, &message.agent) ||
+        !keep(c, dialect, texts, &message.tool) ||
+        !keep(c, event->item.bytes, texts, &message.text))
+        return false;
+    insert(c, c->reply_from, &message, 1);
+    return true;
+}
+
+static void add_asides(struct conversation *c) {
+    for (size_t i = 0; i < c->aside_count && c->open_calls == 0; i++)
+        add_for_model(c, (struct message){.role = MESSAGE_USER, .text = c->asides[i]});
+    if (c->open_calls == 0) c->aside_count = 0;
+}
+
+static bool take_aside(struct conversation *c, const struct event *event,
+                       enum conversation_texts texts) {
+    struct str words;
+    if (!keep(c, event->item.bytes, texts, &words)) return false;
+    c->asides = mem_resize(c->asides, (c->aside_count + 1) * sizeof(struct str));
+    c->asides[c->aside_count++] = words;
+    add_asides(c);
+    return true;
+}
+
+bool conversation_repair(struct str agent, struct str said, struct str told, struct buf *out) {
+    return event_turn_append(out, agent, said) && event_turn_append(out, STR_EMPTY, told);
+}
+
+static bool take_repair(struct conversation *c, const struct event *event,
+                        enum conversation_texts texts) {
+    struct str rest = event->item.bytes;
+    struct event_turn said, told;
+    struct message answer = {.role = MESSAGE_AGENT}, complaint = {.role = MESSAGE_USER};
+    if (!event_turn_next(&rest, &said) || !event_turn_next(&rest, &told)) return true;
+    if (!keep(c, said.agent, texts, &answer.agent) ||
+        !keep(c, said.text, texts, &answer.text) || !keep(c, told.text, texts, &complaint.text))
+        return false;
+    if (!is_blank(answer.text)) add(c, answer);
+    add_for_model(c, complaint);
+    return true;
+}
+
+static bool take_summary(struct conversation *c, const struct event *event,
+                         enum conversation_texts texts) {
+    struct str summary;
+    if (!keep(c, event->item.bytes, texts, &summary)) return false;
+    conversation_summarize(c, summary, SUMMARY_OF_SESSION);
+    return true;
+}
+
+static bool take_item(struct conversation *c, const struct event *event,
+                      enum conversation_texts texts) {
+    struct str type = event->item.type;
+    if (str_starts(type, STR(OPAQUE_ITEM))) return take_opaque(c, event, texts);
+    if (str_starts(type, STR(BROUGHT_ITEM))) return take_brought(c, event);
+    if (str_equal(type, STR(ASIDE_ITEM))) return take_aside(c, event, texts);
+    if (str_equal(type, STR(REPAIR_ITEM))) return take_repair(c, event, texts);
+    if (str_equal(type, STR(SUMMARY_ITEM))) return take_summary(c, event, texts);
+    return true;
+}
+
+/* --- calls and their results -------------------------------------------------------------- */
+
+static bool add_call(struct conversation *c, const struct event *event, struct str call_id,
+                     struct str tool, struct str args, enum conversation_texts texts) {
+    struct message message = {.role = MESSAGE_TOOL_CALL};
+    if (!keep(c, event->agent, texts, &message.agent) ||
+        !keep(c, call_id, texts, &message.call_id) || !keep(c, tool, texts, &message.tool) ||
+        !keep(c, args, texts, &message.text))
+        return false;
+    add(c, message);
+    c->open_calls++;
+    return true;
+}
+
+static bool take_call(struct conversation *c, const struct event *event,
+                      enum conversation_texts texts) {
+    return end_reply(c, event->agent, event->tool_call.said, texts) &&
+           add_call(c, event, event->tool_call.call_id, event->tool_call.tool,
+                    event->tool_call.args, texts);
+}
+
+static bool take_approval(struct conversation *c, const struct event *event,
+                          enum conversation_texts texts) {
+    if (event->approval.guards.len) return true; /* about a call that stands here already */
+    return end_reply(c, event->agent, event->approval.said, texts) &&
+           add_call(c, event, event->approval.call_id, STR(APPROVAL_TOOL), event->approval.args,
+                    texts);
+}
+
+static bool is_call(const struct message *message, struct str call_id) {
+    return message->role == MESSAGE_TOOL_CALL && str_equal(message->call_id, call_id);
+}
+
+struct message *conversation_call(struct conversation *c, struct str call_id) {
+    for (size_t i = c->count; i-- > c->own_from;) {
+        if (is_call(&c->messages[i], call_id)) return &c->messages[i];
+    }
+    return NULL;
+}
+
+/* Careless models repeat an id within a reply; then results answer in the order of the calls.
+ */
+bool conversation_is_open(const struct conversation *c, size_t index) {
+    if (c->messages[index].role != MESSAGE_TOOL_CALL) return false;
+    struct str call_id = c->messages[index].call_id;
+    size_t before = 0;
+    for (size_t i = index; i-- > c->own_from && c->messages[i].role == MESSAGE_TOOL_CALL;)
+        before += is_call(&c->messages[i], call_id);
+    for (size_t i = index + 1; i < c->count; i++) {
+        const struct message *message = &c->messages[i];
+        if (message->role != MESSAGE_TOOL_RESULT) continue;
+        if (str_equal(message->call_id, call_id) && before-- == 0) return false;
+    }
+    return true;
+}
+
+/* A human's word about a call: what he changed is what was done. */
+static bool take_decision(struct conversation *c, const struct event *event) {
+    struct str call_id = event->tool_result.call_id;
+    struct json decision;
+    struct err e;
+    if (!str_starts(call_id, STR(APPROVAL_ID))) return true;
+    struct message *call = conversation_call(c, str_skip(call_id, strlen(APPROVAL_ID)));
+    if (!call || !json_read(event->tool_result.result, &decision, &e)) return true;
+    struct json args = json_find(decision, STR("args"));
+    return args.kind != JSON_OBJECT || arena_str(c->arena, args.raw, &call->text);
+}
+
+/* The answer to a question is a result for the model, and the human's words. */
+static bool take_words(struct conversation *c, struct str tool, struct str result) {
+    struct message words = {.role = MESSAGE_USER};
+    struct json object;
+    struct err e;
+    if (!str_equal(tool, STR(APPROVAL_TOOL)) || !json_read(result, &object, &e)) return true;
+    struct json answer = json_find(object, STR("answer"));
+    if (answer.kind != JSON_STRING) return true;
+    if (!json_str(answer, c->arena, &words.text)) return false;
+    add_for_model(c, words);
+    return true;
+}
+
+static bool take_result(struct conversation *c, const struct event *event,
+                        enum conversation_texts texts) {
+    const struct message *call = conversation_call(c, event->tool_result.call_id);
+    if (!call) return take_decision(c, event);
+    struct message message = {.role = MESSAGE_TOOL_RESULT,
+                              .error = event->tool_result.error,
+                              .call_id = call->call_id,
+                              .tool = call->tool};
+    if (!keep(c, event->agent, texts, &message.agent) ||
+        !keep(c, event->tool_result.result, texts, &message.text))
+        return false;
+    add_for_model(c, message);
+    if (c->open_calls) c->open_calls--;
+    if (!take_words(c, message.tool, message.text)) return false;
+    add_asides(c);
+    return true;
+}
+
+/* --- the end ------------------------------------------------------------------------------ */
+
+/* A log that ends without the results of its calls: nobody can say what became of them. */
+static void close_calls(struct conversation *c) {
+    for (size_t i = c->own_from; i < c->count && c->open_calls; i++) {
+        struct message call = c->messages[i];
+        if (!conversation_is_open(c, i)) continue;
+        struct message result = {.role = MESSAGE_TOOL_RESULT,
+                                 .error = true,
+                                 .agent = call.agent,
+                                 .call_id = call.call_id,
+                                 .tool = call.tool,
+                                 .text = STR("{}")};
+        char room[EFFECT_MAX_BYTES];
+        struct buf text = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
+        struct err e;
+        bool left = !str_equal(call.tool, STR(APPROVAL_TOOL)) &&
+                    !str_equal(call.tool, STR(TRANSFER_TOOL));
+        effect_write(left ? EFFECT_UNKNOWN : EFFECT_NONE,
+                     left ? STR("the turn ended while this call was out")
+                          : STR("the turn ended first"),
+                     &text, &e);
+        (void)!arena_str(c->arena, buf_str(&text), &result.text);
+        add_for_model(c, result);
+        c->open_calls--;
+    }
+    c->open_calls = 0;
+    add_asides(c);
+}
+
+bool conversation_is_refusal(struct str reason) {
+    return str_equal(reason, STR(PROVIDER_REJECTED)) || str_equal(reason, STR(MODEL_CONTEXT)) ||
+           str_equal(reason, STR(MODEL_REFUSED)) ||
+           str_equal(reason, STR(MODEL_CANNOT_CARRY));
+}
+
+/* Its first call was refused as a request: what the caller brought would poison the session. */
+static void leave_note(struct conversation *c) {
+    c->count = c->brought_at;
+    add_for_model(
+        c, (struct message){.role = MESSAGE_USER, .error = true, .text = STR(REFUSED_NOTE)});
+    c->turn_start = c->brought_at;
+    c->refused = true;
+}
+
+/* Nothing was said or asked for behind the caller's words. */
+static bool has_answered(const struct conversation *c) {
+    for (size_t i = c->turn_start + 1; i < c->count; i++) {
+        if (c->messages[i].role != MESSAGE_OPAQUE) return true;
+    }
+    return false;
+}
+
+/* What streamed goes on as it is, the buffer lives as long: so a full arena loses nothing. */
+static void end_turn(struct conversation *c, const struct event *event, struct str said,
+                     enum conversation_texts texts) {
+    struct message message = {.role = MESSAGE_AGENT, .text = buf_str(&c->reply)};
+    bool more = said.len > message.text.len; /* read back without the rows of streamed text */
+    if (more && !keep(c, said, texts, &message.text)) message.text = buf_str(&c->reply);
+    if (!keep(c, event->agent, texts, &message.agent)) message.agent = STR_EMPTY;
+    if (!is_blank(message.text)) add(c, message);
+    close_calls(c);
+    c->ended = event->kind;
+    bool well = event->kind == EVENT_DONE || c->turn_start >= c->count;
+    if (!well)
+        c->messages[c->turn_start].error = true; /* it began a turn that did not end well */
+}
+
+static struct str last_turn(struct str turns) {
+    struct event_turn turn = {.text = STR_EMPTY};
+    while (event_turn_next(&turns, &turn)) {
+    }
+    return turn.text;
+}
+
+static void take_failed(struct conversation *c, const struct event *event,
+                        enum conversation_texts texts) {
+    end_turn(c, event, event->failed.said, texts);
+    if (conversation_is_refusal(event->failed.reason) && !has_answered(c)) leave_note(c);
+}
+
+/* --- the fold ----------------------------------------------------------------------------- */
+
+bool conversation_apply(struct conversation *c, const struct event *event,
+                        enum conversation_texts texts) {
+    if (c->ended) return true;
+    switch (event->kind) {
+    case EVENT_STARTED: return take_started(c, event, texts);
+    case EVENT_TEXT: return buf_append(&c->reply, event->text.text);
+    case EVENT_TOOL_CALL: return take_call(c, event, texts);
+    case EVENT_APPROVAL: return take_approval(c, event, texts);
+    case EVENT_TOOL_RESULT: return take_result(c, event, texts);
+    case EVENT_ITEM: return take_item(c, event, texts);
+    case EVENT_DONE: end_turn(c, event, last_turn(event->done.turns), texts); break;
+    case EVENT_FAILED: take_failed(c, event, texts); break;
+    case EVENT_CANCELLED: end_turn(c, event, event->cancelled.said, texts); break;
+    case EVENT_USAGE:
+    case EVENT_THINKING:
+    case EVENT_STEP:
+    case EVENT_AUDIO:
+    case EVENT_KIND_COUNT: break;
+    }
+    return true;
+}

@@ -1,0 +1,32 @@
+/* seam: where a stream of text goes from one reply of a model to the next.
+ *
+ * A turn may hold several replies; who joins their deltas to one text would glue the last word
+ * of one to the first of the next. A stream that shows them puts a blank line between.
+ *
+ * Memory   a plain value; zero is a stream that has shown nothing.
+ * Threads  none.
+ * Source   checks.md K30.
+ */
+#ifndef WEIR_CONVERSATION_SEAM_H
+#define WEIR_CONVERSATION_SEAM_H
+
+#include "wire/event.h"
+
+#define SEAM_TEXT "\n\n"
+#define SEAM_SPEAKERS_MAX 16 /* remembered; in a stream of more, every one has spoken before   \
+                              */
+
+/* Whose earlier text counts: that of the same agent, or any. */
+enum seam_of { SEAM_OF_SPEAKER, SEAM_OF_STREAM };
+
+struct seam {
+    bool reply_over;                      /* what comes next is another reply */
+    uint64_t speakers[SEAM_SPEAKERS_MAX]; /* hashes of their names */
+    size_t speaker_count;
+};
+
+/* Note what the stream shows next. True: it is text, and SEAM_TEXT belongs before it, as text
+ * of the same agent. */
+bool seam_before(struct seam *seam, const struct event *event, enum seam_of of);
+
+#endif
