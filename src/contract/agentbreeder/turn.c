@@ -16,11 +16,28 @@
 
 /* --- failures ----------------------------------------------------------------------------- */
 
+/* Failures of a run that are about what was asked (K31). */
+static const struct about_request {
+    struct str reason;
+    int status;
+    struct str name;
+} about_request[] = {
+    {STR_INIT(MODEL_CANNOT_CARRY), 422, STR_INIT("INVALID_INPUT")},
+    {STR_INIT("HISTORY_FORK"), 409, STR_INIT("HISTORY_FORK")},
+};
+
+static struct about_request failure_of(enum err_code code, struct str reason) {
+    for (size_t i = 0; i < ARRAY_LEN(about_request); i++) {
+        if (str_equal(reason, about_request[i].reason)) return about_request[i];
+    }
+    if (code == ERR_UNAVAILABLE) return (struct about_request){reason, 503, STR("UNAVAILABLE")};
+    return (struct about_request){reason, 500, STR("INTERNAL_ERROR")};
+}
+
 /* What a failed run answers on /invoke: the contract knows 500, and 503 for "try again". */
 static void refuse_run(struct route_call *call, enum err_code code, struct str reason,
                        struct str message) {
-    bool again = code == ERR_UNAVAILABLE;
-    bool asked_wrong = str_equal(reason, STR(MODEL_CANNOT_CARRY)); /* K31 */
+    struct about_request failure = failure_of(code, reason);
     struct buf details;
     buf_init(&details, 4 * KIB);
     struct json_writer json = json_writer(&details);
@@ -28,14 +45,9 @@ static void refuse_run(struct route_call *call, enum err_code code, struct str r
     json_member_str(&json, "status", err_name(code));
     json_member_str(&json, "reason", reason);
     json_close(&json);
-    if (again) route_field(call, STR("retry-after"), STR("5"));
-    route_fail(call, &(struct route_failure){asked_wrong ? 422
-                                             : again     ? 503
-                                                         : 500,
-                                             asked_wrong ? STR("INVALID_INPUT")
-                                             : again     ? STR("UNAVAILABLE")
-                                                         : STR("INTERNAL_ERROR"),
-                                             message, buf_str(&details)});
+    if (failure.status == 503) route_field(call, STR("retry-after"), STR("5"));
+    route_fail(call, &(struct route_failure){failure.status, failure.name, message,
+                                             buf_str(&details)});
     buf_done(&details);
 }
 
