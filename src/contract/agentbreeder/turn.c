@@ -126,7 +126,7 @@ static struct leaving leaving_of(struct turn *turn) {
 /* The stream is over before its time: whose doing that is decides about the run. What an
  * earlier request started is left to that one. */
 static void leave_run(struct turn *turn, enum close_cause cause) {
-    struct leaving leaving = {.how = LEAVING_NOBODY};
+    struct leaving leaving = {.how = LEAVING_CANCELS}; /* the daemon stops: nobody asked */
     struct str why =
         cause == CAUSE_LEFT ? STR("the caller left") : STR("the call was cut short");
     if (close_is_by_peer(cause)) leaving = leaving_of(turn);
