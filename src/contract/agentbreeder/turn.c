@@ -384,7 +384,7 @@ static void on_begun(void *ctx) {
 /* The store has its beginning and nobody its end: it could not be written. */
 static void on_missing(const struct err *failed, void *ctx) {
     struct err e;
-    err_set(&e, ERR_UNAVAILABLE, "the turn of this key cannot be read: %s",
+    err_set(&e, ERR_UNAVAILABLE, "this turn cannot be read: %s",
             failed ? failed->text : "what became of it is not known yet; try again");
     turn_give_up(ctx, &e);
 }
