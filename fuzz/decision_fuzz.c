@@ -1,5 +1,5 @@
-/* Whatever a human answers, a call is made only for what says yes again when it is read again: a
- * decision is one, whatever stands around it, and never what asks. */
+/* Whatever a human answers, a call is made only for what says yes again when it is read again:
+ * a decision is one, whatever stands around it, and never what asks. */
 #include "run/decision.h"
 
 #include "base/utf8.h"
@@ -54,7 +54,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     buf_clear(&around);
     buf_append(&around, answer);
     buf_append(&around, STR("?"));
-    if (!json_read(buf_str(&around), &json, &e)) assert(read(buf_str(&around)) == DECISION_NONE);
+    if (!json_read(buf_str(&around), &json, &e))
+        assert(read(buf_str(&around)) == DECISION_NONE);
     buf_done(&around);
     return 0;
 }

@@ -597,6 +597,6 @@ static bool leave_waiting(struct run *run) {
 void run_host_cancel(struct run_host *host, struct str why) {
     LIST_EACH(&host->runs, link) {
         struct run *run = CONTAINER_OF(link, struct run, link);
-        if (!leave_waiting(run)) run_cancel(run, why);
+        if (!leave_waiting(run)) run_cancel_left(run, why); /* nobody asked for it */
     }
 }

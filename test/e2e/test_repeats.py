@@ -4,6 +4,7 @@ import time
 import harness
 import httpx
 import pytest
+import vendor as vendors
 from test_leaving import http_of, reader, wait_for
 
 SCRIPT = "test/e2e/scripts/payments.yaml"
@@ -60,6 +61,20 @@ def test_a_retry_loop_of_three_with_one_key_pays_once_and_is_answered(weir, path
     assert payments(weir) == 1
 
 
+def test_a_retry_loop_has_one_effect_outside(start_weir):
+    """The search is somebody else's: it counts who asked, and is slower than a caller's patience."""
+    with vendors.Vendor() as vendor:
+        vendor.search_gate = lambda _: time.sleep(2.2)
+        weir = start_weir(config=vendor.config(), env={"HOUSE_KEY": vendors.KEY})
+        body = {"input": "find it with a search", "session_id": "s"}
+        answer = retry(weir, "/invoke", body, **KEY)
+        assert answer.status_code == 200 and "You said: find it" in answer.json()["output"]
+        assert vendor.searches == ["find it with a search"]
+        assert len(vendor.asked) == 2  # the question, and the result
+        [run] = runs_of(weir)
+        assert run["id"] == answer.headers["x-weir-run-id"]
+
+
 def leave(weir, body, path="/invoke", patience=0.4, **headers):
     with pytest.raises(httpx.ReadTimeout):
         post(weir, path, body, timeout=patience, **headers)
@@ -102,6 +117,16 @@ def test_a_failure_behind_a_payment_is_the_answer_from_then_on(weir):
         assert again.text == first.text
         weir.restart()
     assert payments(weir) == 1
+
+
+@pytest.mark.weir(config="limits: {shutdown: 200ms}\n")
+def test_a_turn_that_the_daemons_stop_cut_gives_its_key_back(weir):
+    leave(weir, {"input": "talk", "session_id": "s"}, **KEY)
+    weir.restart()
+    [cut] = runs_of(weir)
+    assert cut["state"] == "cancelled"
+    answer = post(weir, "/invoke", {"input": "talk", "session_id": "s"}, **KEY)
+    assert answer.status_code == 200 and answer.headers["x-weir-run-id"] != cut["id"]
 
 
 # --- /resume --------------------------------------------------------------------------

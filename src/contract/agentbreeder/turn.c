@@ -145,7 +145,7 @@ static struct leaving leaving_of(struct turn *turn) {
 /* The stream is over before its time: whose doing that is decides about the run. What an
  * earlier request started is left to that one. */
 static void leave_run(struct turn *turn, enum close_cause cause) {
-    struct leaving leaving = {.how = LEAVING_NOBODY};
+    struct leaving leaving = {.how = LEAVING_CANCELS}; /* the daemon stops: nobody asked */
     struct str why =
         cause == CAUSE_LEFT ? STR("the caller left") : STR("the call was cut short");
     if (close_is_by_peer(cause)) leaving = leaving_of(turn);
@@ -408,7 +408,7 @@ static void on_begun(void *ctx) {
 /* The store has its beginning and nobody its end: it could not be written. */
 static void on_missing(const struct err *failed, void *ctx) {
     struct err e;
-    err_set(&e, ERR_UNAVAILABLE, "the turn of this key cannot be read: %s",
+    err_set(&e, ERR_UNAVAILABLE, "this turn cannot be read: %s",
             failed ? failed->text : "what became of it is not known yet; try again");
     turn_give_up(ctx, &e);
 }
