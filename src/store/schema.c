@@ -120,6 +120,9 @@ static const char *const steps[] = {
     "CREATE TABLE artifact_token("
     " token BLOB PRIMARY KEY,"
     " artifact INTEGER NOT NULL UNIQUE) WITHOUT ROWID;",
+
+    /* 11: a key may stand for a human's answer to a run that waited. */
+    "ALTER TABLE keyed ADD COLUMN seq INTEGER NOT NULL DEFAULT 0;", /* of the question */
 };
 
 const int64_t schema_newest = ARRAY_LEN(steps);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "contract/nimi/fetch.h"
 #include "contract/nimi/once.h"
 
 #include <assert.h>
@@ -240,6 +241,15 @@ static void on_too_large(struct rpc_call *rpc, const struct err *why, void *ctx)
 
 /* --- the call ----------------------------------------------------------------------------- */
 
+/* Where the HTTP listener has no host of its own, addresses are told with this one. */
+static void note_host(struct nimi_call *call) {
+    const struct nimi_files *files = nimi_runtime_files(call->desk->runtime);
+    call->host = STR_EMPTY;
+    if (!files->port || files->host[0]) return;
+    struct str host = fetch_host(exchange_authority(rpc_exchange(call->rpc)));
+    if (host.len) call->host = rpc_keep(call->rpc, host);
+}
+
 static void *on_open(struct rpc_call *rpc, void *service_ctx) {
     struct nimi_call *call = MEM_NEW(struct nimi_call);
     struct fault fault = {.reason = 0};
@@ -249,6 +259,7 @@ static void *on_open(struct rpc_call *rpc, void *service_ctx) {
     call->row = nimi_row_of(call->desk, rpc_method(rpc));
     list_init(&call->link);
     ulid_new(call->trace);
+    note_host(call);
     call->opened_ms = loop_now_ms(call->loop);
     for (size_t i = 0; i < ARRAY_LEN(interceptors); i++) {
         if (interceptors[i].enter(call, &fault)) continue;

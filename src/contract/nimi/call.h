@@ -63,6 +63,7 @@ struct nimi_call {
     const struct nimi_row *row;
     struct list link; /* in desk->calls */
     struct envelope envelope;
+    struct str host; /* by which the caller came; empty: nobody wants to know */
     bool brief; /* deltas need not say twice what they say (x-nimi-stream-frame: terminal) */
     bool over;  /* it has its status */
     bool audited;

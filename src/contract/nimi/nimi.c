@@ -27,6 +27,7 @@ struct nimi_runtime {
     size_t probed_count;
     struct scheduler *scheduler, *slots;
     struct replies *replies;
+    struct nimi_files files;
 };
 
 static void set_why(struct nimi_runtime *runtime, const char *why) {
@@ -113,6 +114,14 @@ size_t nimi_runtime_providers(struct nimi_runtime *runtime,
     memcpy(ret, runtime->probed, count * sizeof(*ret));
     pthread_mutex_unlock(&runtime->lock);
     return count;
+}
+
+void nimi_runtime_set_files(struct nimi_runtime *runtime, const struct nimi_files *files) {
+    runtime->files = *files;
+}
+
+const struct nimi_files *nimi_runtime_files(const struct nimi_runtime *runtime) {
+    return &runtime->files;
 }
 
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime) {
