@@ -23,6 +23,7 @@ import wires
 from speaker import Reply
 
 TURNS = int(os.environ.get("WEIR_PREFIX_TURNS", 40))
+TURNS_OF_A_SESSION = 50  # beyond 64 a session remembers the newest alone
 AGENTS = {"manager": "You lead.", "wally": "You travel."}
 CALLS_AT_MOST = 5  # of the model, and of tools, in one turn
 LIMITS = {"model_calls": CALLS_AT_MOST, "tool_calls": CALLS_AT_MOST}
@@ -58,9 +59,6 @@ class Conversation:
         self.number = 0  # of texts, so that no two are the same
         self.replies = collections.deque()
         self.read = 0  # how many requests were looked at
-        self.sent = {slug: [] for slug in AGENTS}  # what was in the last request to each agent
-        self.answered = {slug: [] for slug in AGENTS}  # and what it has said, in order
-        self.asked = []  # messages of the user that were not refused
         self.story = []  # the turns, for whoever reads a failure
         self.speaker = speakers.Speaker(kind, self.answer)
         self.search = vendor.Vendor()
@@ -79,7 +77,13 @@ class Conversation:
             limits={"shutdown": "700ms"},
         )
         self.weir = start_weir(config=config, env={"HOUSE_KEY": vendors.KEY})
+
+    def begin(self):
+        """A session of its own."""
         self.talk = wires.open("converse", self.weir)
+        self.sent = {slug: [] for slug in AGENTS}  # what was in the last request to each agent
+        self.answered = {slug: [] for slug in AGENTS}  # and what it has said, in order
+        self.asked = []  # messages of the user that were not refused
 
     def close(self):
         self.search_goes_on.set()
@@ -133,6 +137,8 @@ class Conversation:
 
     def turn(self, play=None):
         play = play or self.chance.choice(PLAYS)
+        if len(self.story) % TURNS_OF_A_SESSION == 0:
+            self.begin()
         self.replies.clear()
         self.search_goes_on.clear()
         self.spoken_before = {slug: len(texts) for slug, texts in self.answered.items()}
