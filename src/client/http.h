@@ -45,6 +45,9 @@ struct http_request {
      * before it is connected to, and those that are not public are never connected to. No
      * proxy, no connection shared with other calls. */
     bool public_only;
+    /* What must not arrive twice: on a connection that was idle libcurl sends a request again
+     * when that breaks before a byte of the answer came. So it gets one of its own. */
+    bool once;
 };
 
 /* The head of a response, borrowed during on_head. */

@@ -232,5 +232,6 @@ bool http_call_set_options(struct http_call *call, const struct http_request *re
     set_connection(call, request);
     set_method(call, request);
     if (call->public_only) set_public_only(call);
+    if (request->once) set_long(call, CURLOPT_FRESH_CONNECT, 1);
     return set_headers(call, request, e);
 }

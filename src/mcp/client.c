@@ -74,6 +74,7 @@ struct sending {
     const struct session *session; /* its id and version are sent; NULL: there is none yet */
     struct str body;
     uint64_t id, total_ms;
+    bool once;
 };
 
 static bool send_post(struct mcp_client *client, const struct sending *sending,
@@ -95,6 +96,7 @@ static bool send_post(struct mcp_client *client, const struct sending *sending,
                        .body = sending->body,
                        .id = sending->id,
                        .total_ms = sending->total_ms,
+                       .once = sending->once,
                    },
                    sink, ctx);
     }
@@ -133,7 +135,8 @@ static void send_note(const struct session *session, const struct mcp_caller *ca
     note->client = client;
     client->note_count++;
     list_append(&client->notes, &note->link);
-    struct sending sending = {caller, session, body, 0, NOTE_MS};
+    struct sending sending = {
+        .caller = caller, .session = session, .body = body, .total_ms = NOTE_MS};
     if (!send_post(client, &sending, &note->post, &note_sink, note, &e)) free_note(note);
 }
 
@@ -270,7 +273,12 @@ static void post_call(struct mcp_call *call) {
     call->id = ++call->client->last_id;
     call->generation = call->session->generation;
     jsonrpc_write_request(&body, call->id, call->method, buf_str(&call->params));
-    struct sending sending = {&caller, call->session, buf_str(&body), call->id, call->total_ms};
+    struct sending sending = {.caller = &caller,
+                              .session = call->session,
+                              .body = buf_str(&body),
+                              .id = call->id,
+                              .total_ms = call->total_ms,
+                              .once = !call->repeatable};
     if (!send_post(call->client, &sending, &call->post, &call_sink, call, &call->why))
         loop_defer(call->client->loop, &call->refused);
     buf_done(&body);
@@ -334,7 +342,8 @@ static bool tell_initialized(struct session *session, struct err *e) {
     struct buf body;
     buf_init(&body, KIB);
     jsonrpc_write_notification(&body, "notifications/initialized", STR_EMPTY);
-    struct sending sending = {&caller, session, buf_str(&body), 0, GREETING_MS};
+    struct sending sending = {
+        .caller = &caller, .session = session, .body = buf_str(&body), .total_ms = GREETING_MS};
     session->state = SESSION_TELLING;
     bool sent = send_post(session->client, &sending, &session->post, &told_sink, session, e);
     buf_done(&body);
@@ -385,7 +394,8 @@ static void open_session(struct session *session) {
     write_greeting(&body, id);
     session->generation++;
     session->state = SESSION_GREETING;
-    struct sending sending = {&caller, NULL, buf_str(&body), id, GREETING_MS};
+    struct sending sending = {
+        .caller = &caller, .body = buf_str(&body), .id = id, .total_ms = GREETING_MS};
     bool sent = send_post(client, &sending, &session->post, &greeting_sink, session, &e);
     buf_done(&body);
     if (sent) return;

@@ -232,6 +232,7 @@ void post_start(struct post *post, struct http_pool *pool, struct loop *loop,
                                 .body = buf_str(&post->sent),
                                 .connect_ms = CONNECT_MS,
                                 .total_ms = request->total_ms,
+                                .once = request->once,
                                 .body_max_bytes = POST_ANSWER_MAX_BYTES};
     post->call = http_start(pool, loop, &http, &http_sink, post);
 }

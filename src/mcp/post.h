@@ -39,6 +39,7 @@ struct post_request {
     struct str body;
     uint64_t id; /* whose answer is wanted; 0: none is */
     uint64_t total_ms;
+    bool once; /* it must not arrive twice */
 };
 
 struct post_sink {

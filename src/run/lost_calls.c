@@ -12,6 +12,7 @@
 void lost_calls_init(struct lost_calls *calls) {
     *calls = (struct lost_calls){0};
     buf_init(&calls->reply, REPLY_MAX_BYTES);
+    buf_init(&calls->speaker, KIB);
 }
 
 static struct str copy(struct str text) {
@@ -30,6 +31,7 @@ void lost_calls_done(struct lost_calls *calls) {
     for (size_t i = 0; i < calls->count; i++) drop(&calls->calls[i]);
     free(calls->calls);
     buf_done(&calls->reply);
+    buf_done(&calls->speaker);
 }
 
 /* --- reading ------------------------------------------------------------------------------ */
@@ -79,9 +81,15 @@ static void close_call(struct lost_calls *calls, const struct event *event) {
     }
 }
 
+static void hear(struct lost_calls *calls, const struct event *event) {
+    buf_clear(&calls->speaker);
+    buf_append(&calls->speaker, event->agent);
+    buf_append(&calls->reply, event->text.text);
+}
+
 static void take(struct lost_calls *calls, const struct event *event) {
     switch (event->kind) {
-    case EVENT_TEXT: buf_append(&calls->reply, event->text.text); break;
+    case EVENT_TEXT: hear(calls, event); break;
     case EVENT_TOOL_CALL:
         buf_clear(&calls->reply);
         add(calls, event);

@@ -25,7 +25,8 @@ struct lost_call {
 struct lost_calls {
     struct lost_call *calls;
     size_t count, room;
-    struct buf reply; /* the text of the reply that was coming in */
+    struct buf reply;   /* the text of the reply that was coming in */
+    struct buf speaker; /* and whose it is */
 };
 
 void lost_calls_init(struct lost_calls *calls);

@@ -136,6 +136,7 @@ static void write_ending(struct recovery *recovery, const struct store_load *loa
     recovery->found.effects_unknown += unknown;
     event.failed.acted = !whole || lost_calls_acted(&calls);
     event.failed.said = buf_str(&calls.reply);
+    if (calls.reply.len) event.agent = buf_str(&calls.speaker);
     fits = fits && event_encode(&event, out);
     assert(fits);
     (void)fits;

@@ -115,7 +115,7 @@ def shop(models, kind, start_weir):
 
 def test_a_payment_that_was_out_when_the_limit_passed_is_unknown(shop, models):
     models.say(shop.model, PAY, "I know.")
-    talk = shop.open(turn="500ms")
+    talk = shop.open(turn="1500ms")
     told = talk.ask("buy shoes")
     assert told.turn.code == "DEADLINE_EXCEEDED"
     [result] = told.turn.of("tool_result")
@@ -187,7 +187,7 @@ def test_a_payment_whose_used_connection_broke_is_not_sent_again(shop, models, k
 def test_a_payment_that_never_left_is_not_told_as_unknown(shop, models):
     hat = call("pay", {"order": "hat"}, id="call_hat")
     models.say(shop.model, [PAY, hat], "I know.")
-    talk = shop.open(turn="500ms", tools_at_once=1)
+    talk = shop.open(turn="1500ms", tools_at_once=1)
     assert talk.ask("buy shoes and a hat").turn.code == "DEADLINE_EXCEEDED"
     assert shop.payments.made == ["shoes"]
     assert talk.ask("did it work?").output == "I know."
@@ -239,7 +239,7 @@ ONE_PIECE = {"anthropic": 3, "gemini": 1, "openai": 2, "openai-responses": 7}  #
 def test_over_http_a_payment_that_was_out_is_unknown_after(end, wire, house, models, kind):
     models.say(house.model, call("pay", {}, id="call_pay"), "I know.")
     script = str(harness.ROOT / "test/e2e/scripts/pay.yaml")
-    turn = "500ms" if end == "the limit" else "1m"
+    turn = "1500ms" if end == "the limit" else "1m"
     weir = house([{"tools": ["pay"]}], script=script, limits={"turn": turn})
     talk = wires.open(wire, weir)
     if end == "the limit":
