@@ -282,14 +282,6 @@ static void a_body_stops_at_its_limit(void **state) {
 /* --- replies ---------------------------------------------------------------------------------
  */
 
-static void assert_ends(struct str stream, const char *end) {
-    struct buf out;
-    buf_init(&out, 64 * MIB);
-    transcript_record(&openai_dialect, stream, stream.len, &out);
-    assert_true(str_ends(buf_str(&out), str_from(end)));
-    buf_done(&out);
-}
-
 static void calls_beyond_what_a_reply_can_hold_are_passed_over(void **state) {
     (void)state;
     static const unsigned counts[] = {101, 1024, 1100};
