@@ -12,6 +12,10 @@ int64_t clock_unix_ms(void) {
     return (int64_t)(read_us(CLOCK_REALTIME) / 1000u);
 }
 
+int64_t clock_unix_us(void) {
+    return (int64_t)read_us(CLOCK_REALTIME);
+}
+
 uint64_t clock_mono_ms(void) {
     return read_us(CLOCK_MONOTONIC) / 1000u;
 }

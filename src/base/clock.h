@@ -10,8 +10,9 @@
 
 #include <stdint.h>
 
-/* Milliseconds since 1970, UTC; may jump when somebody sets the clock. */
+/* Milliseconds and microseconds since 1970, UTC; may jump when somebody sets the clock. */
 int64_t clock_unix_ms(void);
+int64_t clock_unix_us(void);
 
 /* Milliseconds and microseconds since some fixed moment; never goes back. */
 uint64_t clock_mono_ms(void);

@@ -43,6 +43,8 @@ static void on_ready(const struct daemon *daemon, void *ctx) {
     const struct config *config = serving->config;
     log_listener(daemon, "http", config->listen.http);
     log_listener(daemon, "grpc", config->listen.grpc);
+    log_listener(daemon, "nimi_grpc", config->listen.nimi_grpc);
+    log_listener(daemon, "nimi_http", config->listen.nimi_http);
     if (config->tokens.key.len && !config->tokens.strict) {
         log_info("undated tokens are accepted; refuse them with tokens.strict");
     }

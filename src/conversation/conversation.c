@@ -331,12 +331,6 @@ static void close_calls(struct conversation *c) {
     add_asides(c);
 }
 
-bool conversation_is_refusal(struct str reason) {
-    return str_equal(reason, STR(PROVIDER_REJECTED)) || str_equal(reason, STR(MODEL_CONTEXT)) ||
-           str_equal(reason, STR(MODEL_REFUSED)) ||
-           str_equal(reason, STR(MODEL_CANNOT_CARRY));
-}
-
 /* Its first call was refused as a request: what the caller brought would poison the session. */
 static void leave_note(struct conversation *c) {
     c->count = c->brought_at;
@@ -379,7 +373,7 @@ static struct str last_turn(struct str turns) {
 static void take_failed(struct conversation *c, const struct event *event,
                         enum conversation_texts texts) {
     end_turn(c, event, event->failed.said, texts);
-    if (conversation_is_refusal(event->failed.reason) && !has_answered(c)) leave_note(c);
+    if (reply_reason_is_refusal(event->failed.reason) && !has_answered(c)) leave_note(c);
 }
 
 /* --- the fold ----------------------------------------------------------------------------- */

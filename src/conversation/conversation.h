@@ -102,7 +102,4 @@ bool conversation_is_open(const struct conversation *conversation, size_t index)
 /* The bytes of a REPAIR_ITEM: what `agent` said, and what it was told. False at the limit. */
 bool conversation_repair(struct str agent, struct str said, struct str told, struct buf *out);
 
-/* Whether a turn that failed for this reason had been refused as a request. */
-bool conversation_is_refusal(struct str reason);
-
 #endif

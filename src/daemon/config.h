@@ -22,6 +22,7 @@
 #include "run/ledger.h"
 #include "store/store.h"
 #include "tape/tape.h"
+#include "wire/yes_no.h"
 
 /* What happens to a turn whose session is busy asking its model. */
 enum config_busy { CONFIG_BUSY_QUEUE, CONFIG_BUSY_REJECT, CONFIG_BUSY_INTERRUPT };
@@ -108,6 +109,7 @@ struct config {
     struct {
         uint64_t deadline_ms; /* 0: a human may take his time */
         enum config_expiry expires;
+        struct yes_no_words words; /* that decide, beside the built-in ones */
     } approvals;
     struct config_limits limits;
 

@@ -64,27 +64,16 @@ static bool read_names(const struct yaml *list, const struct str **ret, size_t *
     return true;
 }
 
-static const char *const policies[] = {[CONFIG_TOOL_ALLOW] = "allow",
-                                       [CONFIG_TOOL_ASK] = "ask",
-                                       [CONFIG_TOOL_HIDDEN] = "hidden",
-                                       NULL};
-
-static bool is_tool_name(struct str name) {
-    for (size_t i = 0; i < name.len; i++) {
-        if (name.at[i] <= ' ' || name.at[i] > '~') return false;
-    }
-    return name.len > 0 && name.len <= 128;
-}
-
 /* An item of the list, or NAME: POLICY of the map. */
 static bool read_tool(const struct yaml *node, bool in_map, struct config_agent_tool *ret,
                       struct err *e) {
     unsigned policy = CONFIG_TOOL_ALLOW;
     ret->at = node;
     if (in_map) {
-        if (!is_tool_name(node->key)) return yaml_err_key(e, node, "this is no tool's name");
-        if (!config_choice(node, policies, &policy, e)) return false;
+        if (!config_tool_name(node, e)) return false;
+        if (!config_choice(node, config_policies, &policy, e)) return false;
         ret->name = node->key;
+        ret->said = true;
     } else if (!yaml_value(node, YAML_NAME, &ret->name, e)) {
         return false;
     }

@@ -255,8 +255,10 @@ static bool read_tool(struct config *config, const struct yaml *node,
     bool asks =
         approval && approval->kind == YAML_SCALAR &&
         (str_equal(approval->text, STR("true")) || str_equal(approval->text, STR("required")));
-    *ret = (struct config_agent_tool){
-        .policy = asks ? CONFIG_TOOL_ASK : CONFIG_TOOL_ALLOW, .optional = true, .at = node};
+    *ret = (struct config_agent_tool){.policy = asks ? CONFIG_TOOL_ASK : CONFIG_TOOL_ALLOW,
+                                      .said = asks,
+                                      .optional = true,
+                                      .at = node};
     if (!arena_str(config->arena, last_part(text), &ret->name))
         return yaml_err(e, node, "the settings are too large");
     for (char *at = (char *)ret->name.at; *at; at++) {

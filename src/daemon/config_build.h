@@ -118,6 +118,12 @@ MUST_CHECK bool config_dollars(const struct yaml *node, int64_t *ret, struct err
 MUST_CHECK bool config_choice(const struct yaml *node, const char *const *choices,
                               unsigned *ret, struct err *e);
 
+/* Of enum config_policy: "allow", "ask", "hidden". */
+extern const char *const config_policies[];
+
+/* The key of `node` as the name of a tool. */
+MUST_CHECK bool config_tool_name(const struct yaml *node, struct err *e);
+
 /* A map or a list, with `what` in the error. */
 MUST_CHECK bool config_want(const struct yaml *node, enum yaml_kind kind, const char *what,
                             struct err *e);

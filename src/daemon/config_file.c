@@ -38,9 +38,32 @@ static bool apply_value(struct config *config, const struct setting *setting,
     return done || yaml_err(e, value, "%s: %s", setting->key, why.text);
 }
 
+/* A list of words is one text with ';' between them. */
+static bool take_words(struct config *config, const struct setting *setting,
+                       const struct yaml *list, struct err *e) {
+    struct buf text;
+    struct err why;
+    bool done = true;
+    buf_init(&text, 64 * KIB);
+    for (const struct yaml *item = list->first; item && done; item = item->next) {
+        bool word =
+            item->kind == YAML_SCALAR && str_find_byte(item->text, ';') == item->text.len;
+        word = word && str_trim(item->text).len > 0;
+        done = word || yaml_err(e, item, "%s: a list of words without ';'", setting->key);
+        if (text.len) buf_append_byte(&text, ';');
+        if (done) buf_append(&text, item->text);
+    }
+    if (done && !config_apply(config, setting, buf_str(&text), FROM_FILE, NULL, &why))
+        done = yaml_err(e, list, "%s: %s", setting->key, why.text);
+    buf_done(&text);
+    return done;
+}
+
 static bool take_value(struct config *config, const struct setting *setting,
                        const struct yaml *value, struct err *e) {
     if (yaml_is_null(value)) return true; /* a key without a value says nothing */
+    if (setting->kind == SETTING_WORDS && value->kind == YAML_LIST)
+        return take_words(config, setting, value, e);
     if (value->kind != YAML_SCALAR)
         return yaml_err(e, value, "'%s' is one value, not a %s", setting->key,
                         value->kind == YAML_MAP ? "map" : "list");

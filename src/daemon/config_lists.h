@@ -56,6 +56,7 @@ enum config_policy { CONFIG_TOOL_ALLOW, CONFIG_TOOL_ASK, CONFIG_TOOL_HIDDEN };
 struct config_agent_tool {
     struct str name;
     enum config_policy policy;
+    bool said;     /* the policy; otherwise that of the section `tools` comes before it */
     bool optional; /* an agent goes without it where nobody has it */
     const struct yaml *at;
 };
@@ -111,8 +112,9 @@ struct config_tools {
         struct str root; /* folder; empty: there are no file tools */
         const struct yaml *at;
     } files;
-    const struct config_agent_tool *off; /* that no agent may have */
-    size_t off_count;
+    /* For all agents, also those that an orchestrator brings; hidden: none may have it. */
+    const struct config_agent_tool *policies;
+    size_t policy_count;
 };
 
 #endif

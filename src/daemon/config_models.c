@@ -5,6 +5,7 @@
 #include "daemon/config_build.h"
 
 #include "base/nearest.h"
+#include "provider/dialect.h"
 
 #define SCRIPTED STR("scripted")
 
@@ -205,6 +206,51 @@ static bool resolve_agent(struct config *config, const struct config_input *inpu
            (!agent->fallback_at || resolve_fallback(config, input, agent, e));
 }
 
+/* --- what a vendor would refuse in every turn --------------------------------------------- */
+
+static const struct yaml *place_of_options(const struct config_agent *agent) {
+    static const char *const keys[] = {"thinking_tokens", "max_tokens", "effort"};
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        const struct yaml *node = yaml_find(agent->at, str_from(keys[i]));
+        if (node) return node;
+    }
+    return agent->at;
+}
+
+/* The dialect that will be asked knows: it writes a small request with the agent's options. */
+static bool check_options(const struct config_agent *agent, const struct config_model *model,
+                          struct err *e) {
+    const struct dialect *dialect =
+        model->provider ? dialect_find(model->provider->kind) : NULL;
+    const struct message hello = {.role = MESSAGE_USER, .text = STR("hello")};
+    const struct model_options options = {.output_tokens_max = (int64_t)agent->max_tokens,
+                                          .temperature = agent->temperature,
+                                          .top_p = agent->top_p,
+                                          .effort = agent->effort,
+                                          .thinking_tokens = (int64_t)agent->thinking_tokens};
+    const struct provider_request request = {.agent = agent->slug,
+                                             .model = model->name,
+                                             .messages = &hello,
+                                             .message_count = 1,
+                                             .options = &options};
+    if (!dialect || !agent->at || !model->name.len) return true;
+    const struct dialect_settings asked = {.base_url = model->provider->base_url};
+    struct buf body;
+    struct err why;
+    buf_init(&body, 64 * KIB);
+    bool fine = dialect->body(&asked, &request, &body, &why);
+    buf_done(&body);
+    return fine || yaml_err(e, place_of_options(agent), "%s", why.text);
+}
+
+static bool check_agent(const struct config_agent *agent, struct err *e) {
+    if (!check_options(agent, &agent->model, e)) return false;
+    for (size_t i = 0; i < agent->fallback_count; i++) {
+        if (!check_options(agent, &agent->fallback[i], e)) return false;
+    }
+    return true;
+}
+
 /* --- all of them -------------------------------------------------------------------------- */
 
 static bool resolve_default(struct config *config, const struct config_input *input,
@@ -276,8 +322,8 @@ bool config_resolve_models(struct config *config, const struct config_input *inp
         if (!agents[i].system.len) agents[i].system = config->agent.instructions;
         if (agents[i].temperature < 0) agents[i].temperature = config->agent.temperature;
         if (!agents[i].max_tokens) agents[i].max_tokens = config->agent.max_tokens;
-        if (!resolve_agent(config, input, &agents[i], e) && !config_goes_on(config, e))
-            return false;
+        bool fine = resolve_agent(config, input, &agents[i], e) && check_agent(&agents[i], e);
+        if (!fine && !config_goes_on(config, e)) return false;
     }
     bool lonely = config->model_default.provider && !config->agent_count && !config->script.len;
     if (lonely && !make_agent(config, e)) return false;

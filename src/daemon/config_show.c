@@ -108,8 +108,12 @@ void config_print_lists(const struct config *config, struct buf *out) {
                    config->tools.web_search.key.len ? ", key set" : "");
     if (config->tools.files.root.len)
         buf_printf(out, "tools.files = " STR_FMT "\n", STR_ARG(config->tools.files.root));
-    for (size_t i = 0; i < config->tools.off_count; i++)
-        buf_printf(out, "tools." STR_FMT " = off\n", STR_ARG(config->tools.off[i].name));
+    for (size_t i = 0; i < config->tools.policy_count; i++) {
+        const struct config_agent_tool *tool = &config->tools.policies[i];
+        bool off = tool->policy == CONFIG_TOOL_HIDDEN;
+        buf_printf(out, "tools." STR_FMT " = %s\n", STR_ARG(tool->name),
+                   off ? "off" : config_policies[tool->policy]);
+    }
     for (size_t i = 0; i < config->connector_count; i++)
         print_connector(&config->connectors[i], out);
     for (size_t i = 0; i < config->price_count; i++) print_price(&config->prices[i], out);

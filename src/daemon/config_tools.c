@@ -75,23 +75,48 @@ static const struct {
     config_section_fn *read;
 } sections[] = {{"web_search", read_search}, {"files", read_files}};
 
-/* NAME: off. Whether such a tool exists is only known where tools are made. */
-static bool switch_off(struct config *config, const struct yaml *node, struct err *e) {
-    struct config_agent_tool *off = (struct config_agent_tool *)config->tools.off;
-    bool is_off = node->kind == YAML_SCALAR && !node->quoted &&
-                  (str_equal(node->text, STR("off")) || str_equal(node->text, STR("false")));
-    if (!is_off) {
+const char *const config_policies[] = {[CONFIG_TOOL_ALLOW] = "allow",
+                                       [CONFIG_TOOL_ASK] = "ask",
+                                       [CONFIG_TOOL_HIDDEN] = "hidden",
+                                       NULL};
+
+bool config_tool_name(const struct yaml *node, struct err *e) {
+    struct str name = node->key;
+    bool fits = name.len > 0 && name.len <= 128;
+    for (size_t i = 0; i < name.len; i++) fits &= name.at[i] > ' ' && name.at[i] <= '~';
+    return fits || yaml_err_key(e, node, "this is no tool's name");
+}
+
+/* "off" is an older word for hidden. */
+static bool find_policy(const struct yaml *node, enum config_policy *ret) {
+    if (node->kind != YAML_SCALAR) return false;
+    *ret = CONFIG_TOOL_HIDDEN;
+    if (str_equal(node->text, STR("off")) || str_equal(node->text, STR("false"))) return true;
+    for (unsigned i = 0; config_policies[i]; i++) {
+        *ret = (enum config_policy)i;
+        if (str_equal(node->text, str_from(config_policies[i]))) return true;
+    }
+    return false;
+}
+
+/* NAME: POLICY. Whether such a tool exists is only known where tools are made. */
+static bool set_policy(struct config *config, const struct yaml *node, struct err *e) {
+    struct config_agent_tool *set = (struct config_agent_tool *)config->tools.policies;
+    enum config_policy policy;
+    if (!find_policy(node, &policy)) {
         char hint[NEAREST_HINT_BYTES];
         struct nearest nearest;
         nearest_init(&nearest, node->key);
         for (size_t i = 0; i < ARRAY_LEN(sections); i++)
             nearest_offer(&nearest, str_from(sections[i].name));
         return yaml_err_key(e, node,
-                            "'" STR_FMT "' has no settings here; all it may be is off%s",
+                            "'" STR_FMT "' has no settings here; all it may be is allow, ask, "
+                            "hidden or off%s",
                             STR_ARG(str_head(node->key, 40)), nearest_hint(&nearest, hint));
     }
-    off[config->tools.off_count++] =
-        (struct config_agent_tool){.name = node->key, .policy = CONFIG_TOOL_HIDDEN, .at = node};
+    if (!config_tool_name(node, e)) return false;
+    set[config->tools.policy_count++] = (struct config_agent_tool){
+        .name = node->key, .policy = policy, .said = true, .at = node};
     return true;
 }
 
@@ -101,15 +126,15 @@ static bool read_entry(struct config *config, const struct config_input *input,
         if (node->kind == YAML_MAP && str_equal(node->key, str_from(sections[i].name)))
             return sections[i].read(config, input, node, e);
     }
-    return switch_off(config, node, e);
+    return set_policy(config, node, e);
 }
 
 bool config_read_tools(struct config *config, const struct config_input *input,
                        const struct yaml *node, struct err *e) {
     if (!config_want(node, YAML_MAP, "a map of tools", e)) return false;
-    config->tools.off =
+    config->tools.policies =
         arena_alloc(config->arena, node->count * sizeof(struct config_agent_tool));
-    if (!config->tools.off) return too_large(node, e);
+    if (!config->tools.policies) return too_large(node, e);
     for (const struct yaml *entry = node->first; entry; entry = entry->next) {
         if (!read_entry(config, input, entry, e) && !config_goes_on(config, e)) return false;
     }

@@ -482,6 +482,7 @@ static void start_nimi(struct daemon *daemon) {
                                            SCHEDULER_QUEUE_MAX};
     if (!config->listen.nimi_grpc.len && !config->listen.nimi_http.len) return;
     daemon->nimi = nimi_runtime_new(&slots);
+    nimi_share_files(daemon->nimi, config, server_port(daemon->server, STR("nimi_http")));
     nimi_runtime_move(daemon->nimi, LIFE_STARTING, "starting");
 }
 

@@ -59,6 +59,7 @@ static struct run_limits run_limits_of(const struct config *config) {
         .turn_max_ms = from->turn_ms,
         .approval_max_ms = config->approvals.deadline_ms,
         .approval_expires_yes = config->approvals.expires == CONFIG_EXPIRY_APPROVE,
+        .decision_words = config->approvals.words,
     };
 }
 
@@ -140,6 +141,7 @@ static void fill_runtime(struct edition *edition) {
         .heartbeat_ms = limits->heartbeat_ms,
         .on_disconnect = config->http.on_disconnect,
         .keys_kept_ms = limits->idempotency_ms,
+        .keyed_outlives = true,
     };
 }
 

@@ -1,12 +1,14 @@
 #include "daemon/nimi.h"
 
 #include "base/mem.h"
+#include "contract/nimi/fetch.h"
 #include "daemon/daemon.h"
 #include "proto/health.pb.h"
 #include "proto/nimi.pb.h"
 #include "provider/dialect.h"
 #include "provider/media_local.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define FIRST_PACKET_MS 60000
@@ -85,6 +87,24 @@ void nimi_share_cut(struct nimi_share *share) {
 
 void nimi_share_leave(struct nimi_share *share) {
     nimi_desk_leave(&share->desk);
+}
+
+/* --- where artifacts are fetched ---------------------------------------------------------- */
+
+/* With TLS the host is what certificates name, which is how the caller came; and an address
+ * that means every interface is nobody's to go to. */
+static bool has_host(struct str host, bool tls) {
+    return !tls && host.len && !str_equal(host, STR("0.0.0.0")) &&
+           !str_equal(host, STR("[::]"));
+}
+
+void nimi_share_files(struct nimi_runtime *runtime, const struct config *config, int port) {
+    struct nimi_files files = {.port = port, .tls = config->tls.cert.len > 0};
+    struct str host = fetch_host(config->listen.nimi_http);
+    if (port <= 0) files.port = 0;
+    if (has_host(host, files.tls))
+        snprintf(files.host, sizeof(files.host), STR_FMT, STR_ARG(host));
+    nimi_runtime_set_files(runtime, &files);
 }
 
 /* --- settings ----------------------------------------------------------------------------- */

@@ -49,6 +49,9 @@ void nimi_share_stopping(struct nimi_share *share);
 void nimi_share_cut(struct nimi_share *share);
 void nimi_share_leave(struct nimi_share *share); /* jobs are left for the next process */
 
+/* Say where artifacts are fetched. port  of listen.nimi_http; 0: there is none */
+void nimi_share_files(struct nimi_runtime *runtime, const struct config *config, int port);
+
 /* --- settings ----------------------------------------------------------------------------- */
 
 /* What the configuration says, with the connectors it lists; without any, whoever answers for

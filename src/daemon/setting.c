@@ -90,6 +90,10 @@ const struct setting settings[] = {
      "0", "none", "how long a turn waits for a human's answer; 0 = as long as he takes", NULL, LIVE},
     {NULL, "approvals.expires", "approvals-expires", {"WEIR_APPROVALS_EXPIRES"}, SETTING_CHOICE, AT(approvals.expires),
      "refuse", NULL, "what his silence then means for a tool: refuse or approve", expiries, LIVE},
+    {NULL, "approvals.yes", "approvals-yes", {"WEIR_APPROVALS_YES"}, SETTING_WORDS, AT(approvals.words.yes),
+     "", "none", "words that allow a tool, beside yes, ok, approve, ...: a list, or with ; between them", NULL, LIVE},
+    {NULL, "approvals.no", "approvals-no", {"WEIR_APPROVALS_NO"}, SETTING_WORDS, AT(approvals.words.no),
+     "", "none", "words that refuse it, beside no, stop, refuse, ...", NULL, LIVE},
 
     {"Recording", "record", "record", {"WEIR_RECORD"}, SETTING_PATH, AT(tape.record),
      NULL, "none", "a folder to keep what models and tools are asked and answer, without secrets", NULL, LIVE},
@@ -249,6 +253,38 @@ static bool set_prose(struct str text, struct config *config, void *ret, struct 
     if (str_trim(text).len == 0)
         return err_set(e, ERR_INVALID_ARGUMENT, "it is empty; give it a value");
     return keep(text, config, ret, e);
+}
+
+/* What is to be an entry must be readable as one. */
+static bool check_word(struct str word, struct err *e) {
+    const struct yes_no_words as_yes = {.yes = {&word, 1}}, as_no = {.no = {&word, 1}};
+    if (yes_no_read(word, &as_yes) != YES_NO_NEITHER ||
+        yes_no_read(word, &as_no) != YES_NO_NEITHER)
+        return true;
+    return err_set(e, ERR_INVALID_ARGUMENT,
+                   "'" STR_FMT "' cannot be a decision: it is empty, longer than %d bytes, or "
+                   "has a sentence's end in its middle",
+                   STR_ARG(str_head(word, 40)), YES_NO_MAX_BYTES);
+}
+
+static bool set_words(struct str text, struct config *config, void *ret, struct err *e) {
+    struct str kept, words[SETTING_WORDS_MAX];
+    struct yes_no_list list = {.count = 0};
+    if (!keep(text, config, &kept, e)) return false;
+    while (kept.len) {
+        struct str word = str_trim(str_split(kept, ';', &kept));
+        if (!check_word(word, e)) return false;
+        if (list.count == SETTING_WORDS_MAX)
+            return err_set(e, ERR_TOO_LARGE, "more than %d words", SETTING_WORDS_MAX);
+        words[list.count++] = word;
+    }
+    size_t size = list.count * sizeof(struct str);
+    struct str *entries = list.count ? arena_alloc(config->arena, size) : NULL;
+    if (list.count && !entries) return err_set(e, ERR_TOO_LARGE, "there is too much of it");
+    if (entries) memcpy(entries, words, size);
+    list.entries = entries;
+    *(struct yes_no_list *)ret = list;
+    return true;
 }
 
 static bool set_id(struct str text, struct config *config, void *ret, struct err *e) {
@@ -413,6 +449,7 @@ bool setting_set(const struct setting *setting, struct str text, struct config *
         [SETTING_LEAVING] = set_leaving,
         [SETTING_URL] = set_url,
         [SETTING_TEMPERATURE] = set_temperature,
+        [SETTING_WORDS] = set_words,
     };
     void *at = (char *)config + setting->offset;
     if (setting->kind == SETTING_CHOICE) return set_choice(setting, text, at, e);
@@ -437,6 +474,14 @@ static void append_prose(struct str text, struct buf *out) {
         json_put_str(out, text);
     } else {
         buf_append(out, STR("none"));
+    }
+}
+
+static void append_words(const struct yes_no_list *list, struct buf *out) {
+    if (list->count == 0) buf_append(out, STR("none"));
+    for (size_t i = 0; i < list->count; i++) {
+        if (i) buf_append(out, STR("; "));
+        buf_append(out, list->entries[i]);
     }
 }
 
@@ -470,6 +515,7 @@ void setting_append(const struct setting *setting, const struct config *config,
     case SETTING_DURATION: units_append_duration(out, *(const uint64_t *)at * 1000); break;
     case SETTING_LEAVING: leaving_append(*(const struct leaving *)at, out); break;
     case SETTING_TEMPERATURE: append_temperature(*(const double *)at, out); break;
+    case SETTING_WORDS: append_words(at, out); break;
     }
 }
 
@@ -479,7 +525,7 @@ const char *setting_placeholder(const struct setting *setting) {
         [SETTING_PATH] = "PATH", [SETTING_ADDRESS] = "ADDR",    [SETTING_SECRET] = "",
         [SETTING_BOOL] = "",     [SETTING_CHOICE] = "WORD",     [SETTING_COUNT] = "N",
         [SETTING_SIZE] = "SIZE", [SETTING_DURATION] = "TIME",   [SETTING_LEAVING] = "HOW",
-        [SETTING_URL] = "URL",   [SETTING_TEMPERATURE] = "0-2",
+        [SETTING_URL] = "URL",   [SETTING_TEMPERATURE] = "0-2", [SETTING_WORDS] = "WORDS",
     };
     return names[setting->kind];
 }

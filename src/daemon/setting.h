@@ -26,7 +26,10 @@ enum setting_kind {
     SETTING_DURATION,    /* uint64_t, milliseconds */
     SETTING_LEAVING,     /* struct leaving: cancel, detach or detach-for=TIME */
     SETTING_TEMPERATURE, /* double, 0 to 2; below 0: none */
+    SETTING_WORDS, /* struct yes_no_list; in the file a list, else with ';' between them */
 };
+
+#define SETTING_WORDS_MAX 100
 
 #define SETTING_ENV_MAX 3
 

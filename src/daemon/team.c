@@ -159,14 +159,6 @@ static struct provider *answerer_of(struct team *team, const struct config *conf
 
 /* --- agents ------------------------------------------------------------------------------- */
 
-/* As many rows as names; freed with the agents. */
-static struct agent_tool *allow_all(const struct str *names, size_t count) {
-    struct agent_tool *tools = mem_zero(count, sizeof(struct agent_tool));
-    for (size_t i = 0; i < count; i++) tools[i] = (struct agent_tool){names[i], TOOL_ALLOW};
-    return tools;
-}
-
-/* The script's own agents; a model that is the default of all answers in its place. */
 /* Of an agent that says nothing about them. */
 static struct model_options usual_options(const struct config *config) {
     struct model_options options = MODEL_OPTIONS_NONE;
@@ -175,6 +167,7 @@ static struct model_options usual_options(const struct config *config) {
     return options;
 }
 
+/* The script's own agents; a model that is the default of all answers in its place. */
 static bool make_script_agents(struct team *team, const struct config *config) {
     const struct script *script = team->script;
     const struct config_model *model = &config->model_default;
@@ -186,18 +179,16 @@ static bool make_script_agents(struct team *team, const struct config *config) {
     team->agents = mem_zero(script->agent_count, sizeof(struct agent));
     for (size_t i = 0; i < script->agent_count; i++) {
         const struct script_agent *from = &script->agents[i];
-        team->agents[team->agent_count++] =
-            (struct agent){.slug = from->slug,
-                           .description = from->description,
-                           .system = config->agent.instructions,
-                           .model = model->provider ? model->name : STR_EMPTY,
-                           .provider = provider,
-                           .options = usual_options(config),
-                           .delegates = from->delegates,
-                           .delegate_count = from->delegate_count,
-                           .picks_tools = !from->all_tools,
-                           .tools = allow_all(from->tools, from->tool_count),
-                           .tool_count = from->tool_count};
+        struct agent *agent = &team->agents[team->agent_count++];
+        *agent = (struct agent){.slug = from->slug,
+                                .description = from->description,
+                                .system = config->agent.instructions,
+                                .model = model->provider ? model->name : STR_EMPTY,
+                                .provider = provider,
+                                .options = usual_options(config),
+                                .delegates = from->delegates,
+                                .delegate_count = from->delegate_count};
+        team_pick_script_tools(team, from, agent);
     }
     return true;
 }
@@ -281,6 +272,7 @@ void team_done(struct team *team) {
         schema_free((struct schema *)(uintptr_t)team->agents[i].schema);
     }
     free(team->agents);
+    free(team->policies);
     for (size_t i = 0; i < team->tool_count; i++) tool_free(team->tools[i]);
     free(team->tools);
     for (size_t i = 0; i < team->media_count; i++) media_free(team->media[i]);
@@ -299,4 +291,6 @@ void team_fill(const struct team *team, struct engine *engine) {
     engine->agent_count = team->agent_count;
     engine->tools = team->tools;
     engine->tool_count = team->tool_count;
+    engine->policies = team->policies;
+    engine->policy_count = team->policy_count;
 }

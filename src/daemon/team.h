@@ -27,6 +27,8 @@ struct team {
     size_t tool_count;
     struct agent *agents;
     size_t agent_count;
+    struct agent_tool *policies; /* of the section `tools` */
+    size_t policy_count;
 };
 
 /* What a team works with. */

@@ -16,34 +16,58 @@ static struct tool *find_tool(const struct team *team, struct str name) {
 
 /* --- names -------------------------------------------------------------------------------- */
 
-static bool refuse_name(const struct team *team, const struct config_agent_tool *wanted,
-                        struct err *e) {
+/* Tools with names that are not known here may come from there. */
+static bool asks_mcp(const struct config *config) {
+    return config->converse.mcp_endpoint.len > 0;
+}
+
+/* A name that nobody has here. Where an MCP server may have it, only one that looks like a slip
+ * is a mistake. */
+static bool check_name(const struct team *team, const struct config *config,
+                       const struct config_agent_tool *wanted, struct err *e) {
     struct nearest nearest;
     char hint[NEAREST_HINT_BYTES];
     size_t row_count;
     const struct catalogue_row *rows = catalogue_rows(&row_count);
+    if (find_tool(team, wanted->name) || catalogue_find(wanted->name)) return true;
     nearest_init(&nearest, wanted->name);
     for (size_t i = 0; i < team->tool_count; i++) nearest_offer(&nearest, team->tools[i]->name);
     for (size_t i = 0; i < row_count; i++) nearest_offer(&nearest, rows[i].name);
     nearest_hint(&nearest, hint);
+    if (!nearest.found.len && asks_mcp(config)) return true;
     return yaml_err(e, wanted->at, "no tool is called '" STR_FMT "'%s", STR_ARG(wanted->name),
-                    nearest.found.len ? hint : "; weir tool list shows them");
+                    nearest.found.len ? hint
+                                      : "; weir tool list shows them, and those of an MCP "
+                                        "server need converse.mcp_endpoint");
 }
 
-static bool is_off(const struct config *config, struct str name) {
-    for (size_t i = 0; i < config->tools.off_count; i++) {
-        if (str_equal(config->tools.off[i].name, name)) return true;
-    }
-    return false;
-}
+/* --- policies ----------------------------------------------------------------------------- */
 
-static bool check_off(const struct team *team, const struct config *config, struct err *e) {
-    for (size_t i = 0; i < config->tools.off_count; i++) {
-        const struct config_agent_tool *off = &config->tools.off[i];
-        if (!find_tool(team, off->name) && !catalogue_find(off->name))
-            return refuse_name(team, off, e);
+static const enum tool_policy policies[] = {[CONFIG_TOOL_ALLOW] = TOOL_ALLOW,
+                                            [CONFIG_TOOL_ASK] = TOOL_ASK,
+                                            [CONFIG_TOOL_HIDDEN] = TOOL_HIDDEN};
+
+static bool take_policies(struct team *team, const struct config *config, struct err *e) {
+    size_t count = config->tools.policy_count;
+    team->policies = mem_zero(count, sizeof(struct agent_tool));
+    for (size_t i = 0; i < count; i++) {
+        const struct config_agent_tool *from = &config->tools.policies[i];
+        if (!check_name(team, config, from, e)) return false;
+        team->policies[team->policy_count++] =
+            (struct agent_tool){from->name, policies[from->policy]};
     }
     return true;
+}
+
+static enum tool_policy usual_policy(const struct team *team, struct str tool) {
+    for (size_t i = 0; i < team->policy_count; i++) {
+        if (str_equal(team->policies[i].name, tool)) return team->policies[i].policy;
+    }
+    return TOOL_ALLOW;
+}
+
+static bool is_hidden(const struct team *team, struct str tool) {
+    return usual_policy(team, tool) == TOOL_HIDDEN;
 }
 
 /* --- making ------------------------------------------------------------------------------- */
@@ -55,13 +79,15 @@ static void make_script_tools(struct team *team) {
 }
 
 /* A tool that an agent could go without is told of once, where it is missing. */
-static bool make_named(struct team *team, const struct catalogue_options *options,
+static bool make_named(struct team *team, const struct config *config,
+                       const struct catalogue_options *options,
                        const struct config_agent_tool *wanted, struct err *e) {
     struct err why;
     if (find_tool(team, wanted->name)) return true;
     const struct catalogue_row *row = catalogue_find(wanted->name);
     if (!row) {
-        if (!wanted->optional) return refuse_name(team, wanted, e);
+        if (!wanted->optional) return check_name(team, config, wanted, e);
+        if (asks_mcp(config)) return true;
         log_warning("the agent goes without the tool '" STR_FMT "': there is none here",
                     STR_ARG(wanted->name));
         return true;
@@ -97,12 +123,12 @@ bool team_make_tools(struct team *team, const struct config *config,
         .file_root = config->tools.files.root};
     team->tools = mem_zero(script_count + count_named(config) + 1, sizeof(struct tool *));
     make_script_tools(team);
-    if (!check_off(team, config, e)) return false;
+    if (!take_policies(team, config, e)) return false;
     for (size_t i = 0; i < config->agent_count; i++) {
         const struct config_agent *agent = &config->agents[i];
         for (size_t t = 0; t < agent->tool_count; t++) {
-            if (is_off(config, agent->tools[t].name)) continue;
-            if (!make_named(team, &options, &agent->tools[t], e)) return false;
+            if (is_hidden(team, agent->tools[t].name)) continue;
+            if (!make_named(team, config, &options, &agent->tools[t], e)) return false;
         }
     }
     return true;
@@ -110,23 +136,53 @@ bool team_make_tools(struct team *team, const struct config *config,
 
 /* --- picking ------------------------------------------------------------------------------ */
 
-static const enum tool_policy policies[] = {[CONFIG_TOOL_ALLOW] = TOOL_ALLOW,
-                                            [CONFIG_TOOL_ASK] = TOOL_ASK,
-                                            [CONFIG_TOOL_HIDDEN] = TOOL_HIDDEN};
+static void add(struct agent *agent, struct agent_tool tool) {
+    struct agent_tool *tools = (struct agent_tool *)(uintptr_t)agent->tools;
+    tools[agent->tool_count++] = tool;
+}
+
+/* It has those that it names, and of them what there is or may come. */
+static void pick_named(const struct team *team, const struct config *config,
+                       const struct config_agent *from, struct agent *ret) {
+    ret->picks_tools = true;
+    ret->tools = mem_zero(from->tool_count, sizeof(struct agent_tool));
+    for (size_t i = 0; i < from->tool_count; i++) {
+        const struct config_agent_tool *tool = &from->tools[i];
+        bool there = find_tool(team, tool->name) || asks_mcp(config);
+        enum tool_policy usual = usual_policy(team, tool->name);
+        if (!there || usual == TOOL_HIDDEN) continue;
+        add(ret, (struct agent_tool){tool->name, tool->said ? policies[tool->policy] : usual});
+    }
+}
+
+/* It has whatever comes, but for the catalogue, and but for what the settings say. The first
+ * entry of a name counts. */
+static void pick_all(const struct team *team, struct agent *ret) {
+    size_t script_count = team->script ? team->script->tool_count : 0;
+    ret->picks_tools = false;
+    ret->tools = mem_zero(team->tool_count + team->policy_count, sizeof(struct agent_tool));
+    for (size_t i = script_count; i < team->tool_count; i++)
+        add(ret, (struct agent_tool){team->tools[i]->name, TOOL_HIDDEN});
+    for (size_t i = 0; i < team->policy_count; i++) add(ret, team->policies[i]);
+}
 
 void team_pick_tools(const struct team *team, const struct config *config,
                      const struct config_agent *from, struct agent *ret) {
-    size_t script_count = team->script ? team->script->tool_count : 0;
-    size_t count = from->all_tools ? script_count : from->tool_count;
-    struct agent_tool *tools = mem_zero(count, sizeof(struct agent_tool));
-    ret->tools = tools;
-    ret->picks_tools = true;
-    for (size_t i = 0; i < count; i++) {
-        struct agent_tool tool =
-            from->all_tools
-                ? (struct agent_tool){team->tools[i]->name, TOOL_ALLOW}
-                : (struct agent_tool){from->tools[i].name, policies[from->tools[i].policy]};
-        bool there = find_tool(team, tool.name) && !is_off(config, tool.name);
-        if (there) tools[ret->tool_count++] = tool;
+    if (from->all_tools) {
+        pick_all(team, ret);
+    } else {
+        pick_named(team, config, from, ret);
     }
+}
+
+void team_pick_script_tools(const struct team *team, const struct script_agent *from,
+                            struct agent *ret) {
+    if (from->all_tools) {
+        pick_all(team, ret);
+        return;
+    }
+    ret->picks_tools = true;
+    ret->tools = mem_zero(from->tool_count, sizeof(struct agent_tool));
+    for (size_t i = 0; i < from->tool_count; i++)
+        add(ret, (struct agent_tool){from->tools[i], usual_policy(team, from->tools[i])});
 }

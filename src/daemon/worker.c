@@ -59,6 +59,7 @@ static void furnish_api(struct worker *worker, const struct worker_options *opti
         .heartbeat_ms = edition->runtime.heartbeat_ms,
         .body_stretch_ms = edition->runtime.body_stretch_ms,
         .body_stretch_bytes = edition->runtime.body_stretch_bytes,
+        .decision_words = &edition->engine.limits.decision_words,
         .identify = caller_identify,
         .identify_ctx = &worker->edition,
     };
@@ -135,6 +136,7 @@ void worker_use(struct worker *worker, struct edition *edition) {
     run_host_use(&worker->host, &edition->engine);
     worker->converse.settings = worker->memory.settings = &edition->converse;
     worker->runtime.settings = &edition->runtime;
+    worker->api.decision_words = &edition->engine.limits.decision_words;
     fill_contract(worker);
     runtime_table(&worker->runtime, &worker->table);
     house_use(worker->house, &edition->engine, &edition->house);

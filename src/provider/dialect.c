@@ -62,7 +62,7 @@ static const struct reason {
     {STR_INIT(MODEL_REFUSED),         ERR_PERMISSION_DENIED,   true,
      STR_INIT("the model refused to answer this")},
     {STR_INIT(MODEL_CANNOT_CARRY),    ERR_INVALID_ARGUMENT,    true,
-     STR_INIT("the conversation holds what the model cannot take")},
+     STR_INIT("the model takes no such message")},
     /* clang-format on */
 };
 

@@ -35,10 +35,10 @@ struct dialect_settings {
     /* Carries the key as it is, in place of the dialect's own header (Azure: "api-key"); or
      * empty. */
     struct str key_header;
+    bool whole; /* the answer is asked for as one JSON object, not as a stream */
     /* Of "openai": one message of as many users as follow each other, for chat templates of
      * small models (Mistral, Gemma) that refuse two in a row. */
     bool joins_users;
-    bool whole; /* the answer is asked for as one JSON object, not as a stream */
 };
 
 /* What a failed call says. The reasons are stable; the table is in dialect.c. */

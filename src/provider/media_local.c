@@ -74,6 +74,20 @@ static bool find_model(const struct media_request *request, struct str *ret, str
                    ") and make vectors (" LOCAL_EMBEDDING_MODEL "), nothing else");
 }
 
+/* What surely has no room is refused before anybody is promised anything; of the rest
+ * on_output() finds out while it is said. */
+static bool fits_an_artifact(const struct media_request *request, struct err *e) {
+    uint64_t rate_hz = SPEAKER_RATE_HZ;
+    if (request->sample_rate_hz > SPEAKER_RATE_HZ) rate_hz = (uint64_t)request->sample_rate_hz;
+    uint64_t seconds = MEDIA_ARTIFACT_MAX_BYTES / (2 * rate_hz);
+    if (!speaker_outlasts(request, seconds)) return true;
+    return err_set(
+        e, ERR_TOO_LARGE,
+        "this text lasts longer than %zu MiB of sound, which are %llu s; say less at "
+        "once",
+        MEDIA_ARTIFACT_MAX_BYTES / MIB, (unsigned long long)seconds);
+}
+
 static bool check_speech(struct local *local, const struct media_request *request,
                          struct speaker_order *ret, struct err *e) {
     if (str_trim(request->text).len == 0)
@@ -82,7 +96,7 @@ static bool check_speech(struct local *local, const struct media_request *reques
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "local speech is not written as '" STR_FMT "'; ask for wav or pcm",
                        STR_ARG(str_head(str_trim(request->format), 40)));
-    return speaker_order(local->speaker, request, ret, e);
+    return speaker_order(local->speaker, request, ret, e) && fits_an_artifact(request, e);
 }
 
 static bool check_inputs(const struct media_request *request, struct err *e) {

@@ -4,7 +4,7 @@
 #include "base/utf8.h"
 #include "provider/parts.h"
 #include "wire/base64.h"
-#include "wire/consent.h"
+#include "wire/yes_no.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -91,7 +91,7 @@ static const struct message *newest_result(const struct provider_request *reques
 
 /* A person answers an approval in words, or by letting the tool run. */
 static bool was_approved(const struct message *answer, const struct message *result) {
-    if (answer) return consent_given(answer->text);
+    if (answer) return yes_no_of(answer->text, NULL) == YES_NO_YES;
     return result && !result->error;
 }
 

@@ -276,6 +276,32 @@ bool speaker_order(struct speaker *speaker, const struct media_request *request,
     return true;
 }
 
+/* Of the 131 voices of espeak-ng 1.51 none says more than 27.1 letters a second at the usual
+ * speed (short words, "the the the"); at others it goes with the speed. A word that is no word,
+ * but letters without end, is hurried through: no more than these count. A letter that is not
+ * ASCII may be one that is not heard, an accent, so only every second counts. */
+enum { LETTERS_A_SECOND = 35, WORD_LETTERS = 16, HALVES = 2 };
+
+static size_t half_letters(char byte) {
+    bool letter = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
+    if (letter || (byte >= '0' && byte <= '9')) return HALVES;
+    return (unsigned char)byte >= 0xc0; /* where a longer character begins */
+}
+
+bool speaker_outlasts(const struct media_request *request, uint64_t seconds) {
+    uint64_t halves = 0, of_word = 0;
+    uint64_t words = (uint64_t)scaled(request->speed, WORDS_USUAL, WORDS_MIN, WORDS_MAX);
+    uint64_t most = HALVES * LETTERS_A_SECOND * seconds * words / WORDS_USUAL;
+    for (size_t i = 0; i < request->text.len; i++) {
+        char byte = request->text.at[i];
+        if (byte == ' ' || byte == '\n' || byte == '\t') of_word = 0;
+        if (of_word >= (uint64_t)HALVES * WORD_LETTERS) continue;
+        of_word += half_letters(byte);
+        halves += half_letters(byte);
+    }
+    return halves > most;
+}
+
 /* A control character begins a command inside a text ("\1" and then "80S"), and "[[" names of
  * phonemes; a NUL ends the text. */
 void speaker_append_text(struct str text, struct buf *out) {

@@ -31,6 +31,12 @@ struct speaker_order {
 MUST_CHECK bool speaker_order(struct speaker *speaker, const struct media_request *request,
                               struct speaker_order *ret, struct err *e);
 
+#define SPEAKER_RATE_HZ 22050 /* of its voices; one channel, two bytes a sample */
+
+/* Whether `text` lasts longer than so many seconds, at the speed of the request and whoever
+ * says it. It errs on the side of false: a text that it lets pass may still last longer. */
+bool speaker_outlasts(const struct media_request *request, uint64_t seconds);
+
 /* Append `text` without what the program would take for commands. */
 void speaker_append_text(struct str text, struct buf *out);
 

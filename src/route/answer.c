@@ -305,6 +305,23 @@ void route_pieces_begin(struct route_call *call, struct str content_type) {
     call->extra = NULL;
 }
 
+bool route_sized_begin(struct route_call *call, int status, struct str content_type,
+                       uint64_t len) {
+    char digits[20];
+    struct buf text = {.at = digits, .room = sizeof(digits), .max_bytes = sizeof(digits)};
+    struct section head = {.count = 0};
+    bool more = !call->no_body;
+    buf_append_u64(&text, len);
+    move(call, more ? ANSWER_STREAMING : ANSWER_ANSWERED);
+    if (call->aborted) return more;
+    add_given(&head, call);
+    add(&head, STR("content-type"), content_type);
+    add(&head, STR("content-length"), buf_str(&text));
+    exchange_head(call->exchange, status, head.fields, head.count);
+    if (!more) exchange_end(call->exchange, NULL, 0);
+    return more;
+}
+
 /* An event that does not fit is not sent in part: the reader is cut off before it. */
 static void touch(struct route_call *call, struct buf *out, size_t begin) {
     if (buf_ok(out)) {

@@ -141,6 +141,11 @@ void route_sse_end(struct route_call *call);
 void route_pieces_begin(struct route_call *call, struct str content_type);
 void route_piece(struct route_call *call, struct str bytes);
 
+/* A body whose length is known, in pieces, with any status; route_sse_end() after the last of
+ * them. False: HEAD, which is answered; nothing may follow. */
+MUST_CHECK bool route_sized_begin(struct route_call *call, int status, struct str content_type,
+                                  uint64_t len);
+
 size_t route_queued(const struct route_call *call);
 void route_wake_at(struct route_call *call, size_t low);
 uint64_t route_stalled_ms(const struct route_call *call);

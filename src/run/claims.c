@@ -76,6 +76,7 @@ void claims_look(struct claims *claims, const struct claim_name *name, struct cl
     if (claim) {
         assert(claim->print.len <= CLAIM_PRINT_BYTES);
         ret->run = claim->run;
+        ret->seq = claim->seq;
         ret->print_len = claim->print.len;
         if (claim->print.len) memcpy(ret->print, claim->print.at, claim->print.len);
     }
@@ -109,4 +110,34 @@ void claims_remove(struct claims *claims, struct claim *claim) {
     list_remove(&claim->link);
     stripe->removed++;
     pthread_mutex_unlock(&stripe->lock);
+}
+
+/* --- of an answer ------------------------------------------------------------------------- */
+
+static struct str put(char **at, struct str text) {
+    char *here = *at;
+    if (text.len) memcpy(here, text.at, text.len);
+    *at += text.len;
+    return str_of(here, text.len);
+}
+
+struct claim *claim_new(const struct claim_name *name, struct str print) {
+    size_t len = name->workspace.len + name->user.len + name->key.len + print.len;
+    struct claim *claim = mem_zero(1, sizeof(struct claim) + len);
+    char *at = (char *)(claim + 1);
+    list_init(&claim->link);
+    claim->name.workspace = put(&at, name->workspace);
+    claim->name.user = put(&at, name->user);
+    claim->name.key = put(&at, name->key);
+    claim->print = put(&at, print);
+    return claim;
+}
+
+void claim_mean(struct claim *claim, uint64_t run, uint64_t seq) {
+    claim->run = run;
+    claim->seq = seq;
+}
+
+void claim_free(struct claim *claim) {
+    free(claim);
 }

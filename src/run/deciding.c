@@ -85,10 +85,11 @@ static uint64_t append_decision(struct run *run, const struct call *call,
 bool run_take_decision(struct run *run, struct decision *ret) {
     struct call *call = run->guarded;
     struct err e;
-    if (!decision_read(run->answer, run->arena, ret, &e)) {
+    if (!decision_read(run->answer, &run->engine->limits.decision_words, run->arena, ret, &e)) {
         run_fail_memory(run);
         return false;
     }
+    if (ret->kind == DECISION_NONE) ret->kind = DECISION_REFUSE; /* nobody asks that way */
     run->guarded = NULL;
     call->asks = false;
     if (ret->kind == DECISION_EDIT) call->args = ret->args; /* so does the conversation */

@@ -17,14 +17,15 @@ struct directory {
     struct stripe stripes[STRIPE_COUNT];
 };
 
-/* What shall become of a run, on its way to the run's loop. */
+/* What a run is told, on its way to the run's loop. */
 struct order {
     struct mail mail;
     struct directory *directory;
     uint64_t run;
+    void (*obey)(const struct live *live, const struct order *order);
     struct leaving leaving;
-    struct str why;
-    char words[]; /* of `why` */
+    struct str text;
+    char room[]; /* of `text` */
 };
 
 struct directory *directory_new(void) {
@@ -105,8 +106,8 @@ void live_view_done(struct live_view *view) {
 
 static bool is_of(const struct live *live, struct str workspace, struct str user,
                   struct str session) {
-    return str_equal(live->session, session) && str_equal(live->user, user) &&
-           str_equal(live->workspace, workspace);
+    return str_equal(live->session, session) && str_equal(live->workspace, workspace) &&
+           (!user.at || str_equal(live->user, user));
 }
 
 /* Keep the row sorted; ids rise with time. */
@@ -131,31 +132,48 @@ void directory_of_session(struct directory *directory, struct str workspace, str
     }
 }
 
+static void leave(const struct live *live, const struct order *order) {
+    live->leave(order->leaving, order->text, live->ctx);
+}
+
+static void say(const struct live *live, const struct order *order) {
+    if (live->say) live->say(order->text, live->ctx);
+}
+
 /* On the run's loop, where it also leaves the directory: what is found stays. */
 static void obey(void *ctx) {
     struct order *order = ctx;
     struct stripe *stripe = lock_stripe(order->directory, order->run);
-    struct live *live = find(stripe, order->run);
+    const struct live *live = find(stripe, order->run);
     pthread_mutex_unlock(&stripe->lock);
-    if (live) live->leave(order->leaving, order->why, live->ctx);
+    if (live) order->obey(live, order);
     free(order);
 }
 
-bool directory_leave(struct directory *directory, uint64_t run, struct leaving leaving,
-                     struct str why) {
-    struct stripe *stripe = lock_stripe(directory, run);
-    const struct live *live = find(stripe, run);
+/* A copy of `what`, with `text`. False: there is no such run. */
+static bool post(const struct order *what, struct str text) {
+    struct stripe *stripe = lock_stripe(what->directory, what->run);
+    const struct live *live = find(stripe, what->run);
     if (live) {
-        struct order *order = mem_zero(1, sizeof(struct order) + why.len);
-        order->directory = directory;
-        order->run = run;
-        order->leaving = leaving;
-        order->why = str_of(order->words, why.len);
-        if (why.len) memcpy(order->words, why.at, why.len);
+        struct order *order = mem_zero(1, sizeof(struct order) + text.len);
+        *order = *what;
+        order->text = str_of(order->room, text.len);
+        if (text.len) memcpy(order->room, text.at, text.len);
         loop_post(live->loop, &order->mail, obey, order);
     }
     pthread_mutex_unlock(&stripe->lock);
     return live != NULL;
+}
+
+bool directory_leave(struct directory *directory, uint64_t run, struct leaving leaving,
+                     struct str why) {
+    return post(
+        &(struct order){.directory = directory, .run = run, .obey = leave, .leaving = leaving},
+        why);
+}
+
+void directory_say(struct directory *directory, uint64_t run, struct str words) {
+    (void)post(&(struct order){.directory = directory, .run = run, .obey = say}, words);
 }
 
 bool directory_cancel(struct directory *directory, uint64_t run, struct str why) {

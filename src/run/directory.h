@@ -25,6 +25,9 @@ struct live {
     _Atomic int state;                   /* enum run_state, for show */
     /* On `loop`: as run_leave(). */
     void (*leave)(struct leaving leaving, struct str why, void *ctx);
+    /* On `loop`: a human said this while the run waits for him, and decided nothing. NULL: it
+     * never waits. */
+    void (*say)(struct str words, void *ctx);
     void *ctx;
 };
 
@@ -47,7 +50,8 @@ MUST_CHECK bool directory_find(struct directory *directory, uint64_t run,
                                struct live_view *ret);
 void live_view_done(struct live_view *view);
 
-/* The live runs of one session, oldest first: at most SESSION_RUNS_MAX of them. */
+/* The live runs of one session, oldest first: at most SESSION_RUNS_MAX of them. A user whose
+ * `at` is NULL stands for all who have a session of that name. */
 #define SESSION_RUNS_MAX 64
 struct session_runs {
     size_t count;
@@ -59,6 +63,9 @@ void directory_of_session(struct directory *directory, struct str workspace, str
 /* Have a run left as `leaving` says, if it is alive. `why` is copied. False: it is not. */
 bool directory_leave(struct directory *directory, uint64_t run, struct leaving leaving,
                      struct str why);
+
+/* Tell a run that waits for a human what he said beside the question, if it is alive. */
+void directory_say(struct directory *directory, uint64_t run, struct str words);
 
 /* Have it cancelled: its caller has not left. */
 bool directory_cancel(struct directory *directory, uint64_t run, struct str why);

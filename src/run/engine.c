@@ -36,6 +36,8 @@ void engine_derive(const struct engine *base, struct engine *ret) {
                            .agent_count = base->agent_count,
                            .tools = base->tools,
                            .tool_count = base->tool_count,
+                           .policies = base->policies,
+                           .policy_count = base->policy_count,
                            .store = base->store,
                            .reader = base->reader,
                            .sessions = base->sessions,

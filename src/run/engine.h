@@ -18,6 +18,7 @@
 #include "run/ledger.h"
 #include "run/session.h"
 #include "tool/tool.h"
+#include "wire/yes_no.h"
 
 #include <stdatomic.h>
 
@@ -77,6 +78,7 @@ struct run_limits {
     uint64_t approval_max_ms; /* 0: a human may take his time */
     bool
         approval_expires_yes; /* what his silence means for a call; a question gets no answer */
+    struct yes_no_words decision_words; /* that decide, beside the built-in ones */
 };
 
 extern const struct run_limits run_limits_default;
@@ -88,6 +90,8 @@ struct engine {
     size_t agent_count;
     struct tool *const *tools;
     size_t tool_count;
+    const struct agent_tool *policies; /* of tools by name, for agents that others bring */
+    size_t policy_count;
     struct store *store;         /* keeps results that are too long; NULL: they are cut */
     struct tool *reader;         /* reads on in them: whoever has a tool has it; may be NULL */
     const struct offers *offers; /* what the agents are told; NULL: their instructions alone */

@@ -7,6 +7,7 @@
 #include "conversation/import.h"
 #include "run/claims.h"
 #include "run/crowd.h"
+#include "run/decision.h"
 #include "run/directory.h"
 #include "run/run.h"
 #include "store/artifact.h"
@@ -114,7 +115,9 @@ struct run {
     size_t human_call;      /* index in calls */
     uint64_t asked_ms;      /* when it was asked, by the loop's clock */
     struct parked parked;
-    struct str answer; /* the human's words, once the session is ours again */
+    struct str answer;           /* the human's words, once the session is ours again */
+    struct claim *answer_claims; /* of the keys that answers came with */
+    size_t aside_bytes;          /* said beside its questions */
 
     struct buf turns;      /* for EVENT_DONE */
     uint64_t ending_seq;   /* the terminal event; 0: not ending yet */
@@ -275,6 +278,16 @@ void run_ask_human(struct run *run, struct call *call);
  * the run has failed. */
 struct decision;
 bool run_take_decision(struct run *run, struct decision *ret);
+
+/* --- answers.c: what comes beside a decision -----------------------------------------------
+ */
+
+/* A live run's `say`. */
+void run_hear(struct str words, void *ctx);
+
+/* A parked run's `keyed`; and the run is over: nobody alive has them any more. */
+void run_take_key(struct claim *claim, void *ctx);
+void run_drop_keys(struct run *run);
 
 /* --- working.c: what a reply asks for ----------------------------------------------------- */
 

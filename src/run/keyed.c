@@ -19,9 +19,9 @@ static void keyed_free(struct keyed *keyed) {
     free(keyed);
 }
 
-static void tell(struct keyed *keyed, enum keyed_answer answer, uint64_t run,
+static void tell(struct keyed *keyed, enum keyed_answer answer, uint64_t run, uint64_t seq,
                  const struct err *failed) {
-    struct keyed_result result = {answer, run, keyed->view.mark};
+    struct keyed_result result = {answer, run, keyed->view.mark, seq};
     keyed_fn *on_answer = keyed->options.on_answer;
     void *ctx = keyed->options.ctx;
     struct err why; /* the load's own goes with it */
@@ -37,17 +37,19 @@ static enum keyed_answer same_or_other(const struct keyed *keyed, struct str pri
 static void tell_claimed(void *ctx) {
     struct keyed *keyed = ctx;
     struct str print = str_of(keyed->view.print, keyed->view.print_len);
-    tell(keyed, same_or_other(keyed, print), keyed->view.run, NULL);
+    tell(keyed, same_or_other(keyed, print), keyed->view.run, keyed->view.seq, NULL);
 }
 
 static void tell_free(void *ctx) {
-    tell(ctx, KEYED_FREE, 0, NULL);
+    tell(ctx, KEYED_FREE, 0, 0, NULL);
 }
 
 /* Runs of one key begin one after the other, and their numbers rise. */
 static bool stands_for_run(const struct keyed *keyed, const struct store_key *means) {
     bool young = clock_unix_ms() - means->started_ms < (int64_t)keyed->options.kept_ms;
-    return means->run > keyed->view.given_back && !means->given_back && young;
+    bool back = means->left || (means->failed && keyed->options.failures_free);
+    if (means->seq) return young; /* a human's answer was given */
+    return means->run > keyed->view.given_back && (!back || means->acted) && young;
 }
 
 static void on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
@@ -63,9 +65,9 @@ static void on_loaded(struct store_load *load, const struct err *failed, void *c
     enum keyed_answer answer = failed   ? KEYED_FAILED
                                : stands ? same_or_other(keyed, means->print)
                                         : KEYED_FREE;
-    uint64_t run = stands ? means->run : 0;
+    uint64_t run = stands ? means->run : 0, seq = stands ? means->seq : 0;
     arena_free(load->arena);
-    tell(keyed, answer, run, failed);
+    tell(keyed, answer, run, seq, failed);
 }
 
 /* The request may be gone before the store has answered. */

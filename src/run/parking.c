@@ -102,52 +102,54 @@ static struct parked *find_run(struct lot *lot, uint64_t run, uint64_t seq) {
     return NULL;
 }
 
-typedef struct parked *choose_fn(struct lot *lot, const void *which);
+/* Who is meant; NOBODY or SEVERAL when that cannot be said. */
+static enum parking_found choose(struct lot *lot, const struct parking_wish *wish,
+                                 struct parked **ret) {
+    if (wish->run) {
+        *ret = find_run(lot, wish->run, wish->seq);
+        return *ret ? PARKING_TAKEN : PARKING_NOBODY;
+    }
+    struct str user = wish->name->user;
+    struct parked *oldest = oldest_of(lot, user);
+    if (!oldest) return PARKING_NOBODY;
+    LIST_EACH(&lot->parked, link) {
+        const struct parked *other = CONTAINER_OF(link, struct parked, link);
+        bool same_user = str_equal(other->name.user, oldest->name.user);
+        if (other == oldest || (user.at && !same_user)) continue;
+        if (wish->rule == PARKING_ONLY_ONE) return PARKING_SEVERAL;
+        if (wish->rule == PARKING_OF_ONE_USER && !same_user) return PARKING_SEVERAL;
+    }
+    *ret = oldest;
+    return PARKING_TAKEN;
+}
 
-/* Whom `choose` finds under this name, if `check` has nothing against it. */
-static enum parking_found take_chosen(struct parking *parking, const struct session_name *name,
-                                      choose_fn *choose, const void *which,
-                                      parking_check_fn *check, void *ctx, struct parked **ret) {
+static bool copy(const struct parked *parked, struct arena *arena, struct parked_view *ret);
+
+static enum parking_found consider(struct lot *lot, const struct parking_wish *wish,
+                                   struct parked **ret) {
+    struct parked *parked;
+    enum parking_found found = choose(lot, wish, &parked);
+    if (found != PARKING_TAKEN) return found;
+    found = wish->check(&parked->asked, wish->ctx);
+    if (found == PARKING_TAKEN) *ret = parked;
+    if (found != PARKING_TAKEN && wish->view && !copy(parked, wish->arena, wish->view))
+        return PARKING_NOBODY; /* its text does not fit: nothing can be said of it */
+    return found;
+}
+
+enum parking_found parking_take(struct parking *parking, const struct parking_wish *wish,
+                                struct parked **ret) {
     enum parking_found found = PARKING_NOBODY;
     struct buf key;
-    if (write_key(&key, name)) {
+    if (write_key(&key, wish->name)) {
         struct stripe *stripe = lock_stripe(parking, buf_str(&key));
         struct lot *lot = map_find(stripe->lots, buf_str(&key));
-        struct parked *parked = lot ? choose(lot, which) : NULL;
-        if (parked) found = check(&parked->asked, ctx) ? PARKING_TAKEN : PARKING_REFUSED;
-        if (found == PARKING_TAKEN) {
-            take_out(stripe, buf_str(&key), parked);
-            *ret = parked;
-        }
+        if (lot) found = consider(lot, wish, ret);
+        if (found == PARKING_TAKEN) take_out(stripe, buf_str(&key), *ret);
         pthread_mutex_unlock(&stripe->lock);
     }
     buf_done(&key);
     return found;
-}
-
-static struct parked *choose_oldest(struct lot *lot, const void *which) {
-    return oldest_of(lot, *(const struct str *)which);
-}
-
-enum parking_found parking_take(struct parking *parking, const struct session_name *name,
-                                parking_check_fn *check, void *ctx, struct parked **ret) {
-    return take_chosen(parking, name, choose_oldest, &name->user, check, ctx, ret);
-}
-
-struct approval {
-    uint64_t run, seq;
-};
-
-static struct parked *choose_run(struct lot *lot, const void *which) {
-    const struct approval *approval = which;
-    return find_run(lot, approval->run, approval->seq);
-}
-
-enum parking_found parking_take_run(struct parking *parking, const struct session_name *name,
-                                    uint64_t run, uint64_t seq, parking_check_fn *check,
-                                    void *ctx, struct parked **ret) {
-    const struct approval approval = {run, seq};
-    return take_chosen(parking, name, choose_run, &approval, check, ctx, ret);
 }
 
 bool parking_remove(struct parking *parking, struct parked *parked) {
@@ -217,7 +219,7 @@ struct listing {
 };
 
 /* First only which: what they say is copied of those that are wanted. */
-static bool choose(const struct parked *parked, void *ctx) {
+static bool note(const struct parked *parked, void *ctx) {
     struct listing *listing = ctx;
     size_t at = listing->count;
     while (at > 0 && listing->views[at - 1].run > parked->run) at--;
@@ -237,6 +239,7 @@ static bool copy(const struct parked *parked, struct arena *arena, struct parked
     const struct parked_question *asked = &parked->asked;
     struct parked_view view = {.run = parked->run, .asked = *asked};
     view.asked.schema = NULL;
+    view.asked.words = NULL;
     if (!arena_str(arena, parked->name.workspace, &view.name.workspace) ||
         !arena_str(arena, parked->name.user, &view.name.user) ||
         !arena_str(arena, parked->name.session, &view.name.session) ||
@@ -273,7 +276,7 @@ size_t parking_list(struct parking *parking, const struct parking_filter *filter
     size_t whole = 0;
     *ret_more = false;
     if (count == 0) return 0;
-    visit(parking, filter, choose, &listing);
+    visit(parking, filter, note, &listing);
     visit(parking, filter, fill, &listing);
     for (size_t i = 0; i < listing.count; i++) { /* who was answered meanwhile has no text */
         if (ret[i].seq) ret[whole++] = ret[i];

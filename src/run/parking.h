@@ -17,9 +17,11 @@
 
 struct journal;
 struct loop;
+struct claim;
 struct schema;
 struct parking;
 struct session;
+struct yes_no_words;
 
 struct session_name {
     struct str workspace, user, session;
@@ -34,6 +36,7 @@ struct parked_question {
     struct str guards; /* id of the call that waits for the answer; empty: a plain question */
     int64_t asked_unix_ms, deadline_unix_ms; /* deadline 0: none */
     const struct schema *schema;             /* of the tool's arguments, or NULL */
+    const struct yes_no_words *words; /* that decide, beside the built-in ones; or NULL */
 };
 
 /* How a parked run is found and answered; embedded in the run, which sets all but the last. */
@@ -42,9 +45,12 @@ struct parked {
     uint64_t run;
     struct parked_question asked;
     struct loop *loop;       /* the run's */
-    struct journal *journal; /* a later listener reads on here, after `seq` */
-    uint64_t seq;            /* of the approval */
-    void (*answer)(struct str text, void *ctx); /* on the run's loop: the human's words */
+    struct journal *journal; /* a later listener reads on here, after `after_seq` */
+    uint64_t seq, after_seq; /* of the approval; and of the last event when it was parked */
+    /* On the run's loop: the human's words, once it was taken; and before them, where his
+     * request has a key, the claim of that (the run's from then on). */
+    void (*answer)(struct str text, void *ctx);
+    void (*keyed)(struct claim *claim, void *ctx);
     void *ctx;
     struct session *session; /* the session table's */
     struct list link;        /* several runs may wait: the oldest is answered first */
@@ -55,23 +61,44 @@ void parking_free(struct parking *parking); /* must be empty; NULL is fine */
 
 void parking_add(struct parking *parking, struct parked *parked);
 
-/* Whether what is asked may be answered so. It runs under a lock: look, and return. */
-typedef bool parking_check_fn(const struct parked_question *asked, void *ctx);
+enum parking_found {
+    PARKING_TAKEN,
+    PARKING_REFUSED,   /* the answer does not fit what is asked */
+    PARKING_UNDECIDED, /* it decides nothing */
+    PARKING_NOBODY,    /* nobody waits */
+    PARKING_SEVERAL,   /* which one is meant cannot be told */
+    PARKING_CLAIMED,   /* session.h: the request's key was taken meanwhile */
+};
 
-enum parking_found { PARKING_TAKEN, PARKING_REFUSED, PARKING_NOBODY };
+/* Whether what is asked may be answered so: TAKEN, REFUSED or UNDECIDED. It runs under a lock:
+ * look, and return. */
+typedef enum parking_found parking_check_fn(const struct parked_question *asked, void *ctx);
 
-/* Take out the run that has waited longest under this name, if `check` has nothing against
- * it. */
-MUST_CHECK enum parking_found parking_take(struct parking *parking,
-                                           const struct session_name *name,
-                                           parking_check_fn *check, void *ctx,
-                                           struct parked **ret);
+/* Which of the runs that wait under one name is meant. */
+enum parking_rule {
+    PARKING_OLDEST,      /* who has waited longest */
+    PARKING_OF_ONE_USER, /* the same, but not if runs of several users wait */
+    PARKING_ONLY_ONE,    /* the only one that waits */
+};
 
-/* Take out the run that waits with the approval `seq`, if `check` has nothing against it. */
-MUST_CHECK enum parking_found parking_take_run(struct parking *parking,
-                                               const struct session_name *name, uint64_t run,
-                                               uint64_t seq, parking_check_fn *check, void *ctx,
-                                               struct parked **ret);
+struct parked_view;
+
+/* Who is to be taken out. */
+struct parking_wish {
+    const struct session_name *name;
+    enum parking_rule rule;
+    uint64_t run, seq; /* the run that waits with this approval, whatever the rule and the
+                          name's user; 0: any */
+    parking_check_fn *check;
+    void *ctx;
+    /* Who was found and not taken is copied here; both NULL: nobody needs it. */
+    struct arena *arena;
+    struct parked_view *view;
+};
+
+/* Take out the run that `wish` means, if its check has nothing against it. */
+MUST_CHECK enum parking_found
+parking_take(struct parking *parking, const struct parking_wish *wish, struct parked **ret);
 
 /* False: it was taken. */
 MUST_CHECK bool parking_remove(struct parking *parking, struct parked *parked);
@@ -83,7 +110,7 @@ bool parking_has(struct parking *parking, const struct session_name *name);
 struct parked_view {
     uint64_t run, seq;
     struct session_name name;
-    struct parked_question asked; /* without the schema */
+    struct parked_question asked; /* without the schema and the words */
 };
 
 /* Whose runs are listed. */

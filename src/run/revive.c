@@ -21,10 +21,9 @@ static bool walk(const struct store_section *sections, size_t count,
     return true;
 }
 
-/* What a human said while he was asked does not end the waiting. */
+/* What a human said while he was asked, and keys, do not end the waiting: answers.c. */
 static bool note_kind(const struct event *event, void *ctx) {
-    bool aside = event->kind == EVENT_ITEM && str_equal(event->item.type, STR(ASIDE_ITEM));
-    if (!aside) *(enum event_kind *)ctx = event->kind;
+    if (event->kind != EVENT_ITEM) *(enum event_kind *)ctx = event->kind;
     return true;
 }
 

@@ -149,6 +149,7 @@ static void leave_tables(struct run *run) {
     struct session_table *sessions = run->engine->sessions;
     directory_remove(session_table_directory(sessions), &run->live);
     if (run->claim.run) claims_remove(session_table_claims(sessions), &run->claim);
+    run_drop_keys(run);
 }
 
 /* The terminal event is on disk (or will never be): the run is over. */
@@ -409,6 +410,7 @@ void run_enter_directory(struct run *run) {
                               .session = run->name.session,
                               .state = (int)run->state,
                               .leave = leave_live,
+                              .say = run_hear,
                               .ctx = run};
     list_init(&run->live.link);
     directory_add(session_table_directory(run->engine->sessions), &run->live);
@@ -595,6 +597,6 @@ static bool leave_waiting(struct run *run) {
 void run_host_cancel(struct run_host *host, struct str why) {
     LIST_EACH(&host->runs, link) {
         struct run *run = CONTAINER_OF(link, struct run, link);
-        if (!leave_waiting(run)) run_cancel(run, why);
+        if (!leave_waiting(run)) run_cancel_left(run, why); /* nobody asked for it */
     }
 }

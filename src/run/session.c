@@ -17,6 +17,7 @@
 #define STRIPE_RESIDENT_MAX (SESSIONS_RESIDENT_MAX / STRIPE_COUNT)
 #define KEY_MAX_BYTES (64 * KIB)
 #define LOAD_MAX_BYTES (1 * MIB)
+#define QUESTION_MAX_BYTES (32 * MIB) /* a run holds no more */
 
 /* What a session is doing; who stands on the stack says the rest. */
 struct session {
@@ -575,10 +576,12 @@ struct answer {
     struct mail mail;
     struct parked *parked;
     struct str text;
+    struct claim *claim; /* of the key that it came with, or NULL */
 };
 
 static void deliver_answer(void *ctx) {
     struct answer *answer = ctx;
+    if (answer->claim) answer->parked->keyed(answer->claim, answer->parked->ctx);
     answer->parked->answer(answer->text, answer->parked->ctx);
     free((char *)answer->text.at);
     free(answer);
@@ -603,11 +606,12 @@ static void leave_parking(struct session *session) {
 }
 
 /* To a run that was taken out: it may go from now on. */
-static void send_answer(struct parked *parked, struct str text) {
+static void send_answer(struct parked *parked, struct str text, struct claim *claim) {
     struct session *session = parked->session;
     struct answer *answer = MEM_NEW(struct answer);
     answer->parked = parked;
     answer->text = str_of(str_dup(text), text.len);
+    answer->claim = claim;
     loop_post(parked->loop, &answer->mail, deliver_answer, answer);
     leave_parking(session);
 }
@@ -617,34 +621,76 @@ struct words {
     struct err *e;
 };
 
-static bool check_words(const struct parked_question *asked, void *ctx) {
+static enum parking_found check_words(const struct parked_question *asked, void *ctx) {
     const struct words *words = ctx;
     return decision_fits(asked, words->text, words->e);
+}
+
+static enum parking_found give_answer(struct session_table *table,
+                                      const struct parked_answer *answer, struct claim *claim,
+                                      struct parked_answered *ret, struct err *e) {
+    struct parked *parked;
+    struct words words = {answer->text, e};
+    struct parked_view view = {.run = 0};
+    const struct parking_wish wish = {
+        .name = &answer->name,
+        .rule = answer->rule,
+        .run = answer->run,
+        .seq = answer->seq,
+        .check = answer->check ? answer->check : check_words,
+        .ctx = answer->check ? answer->check_ctx : &words,
+        .arena = answer->arena,
+        .view = answer->arena ? &view : NULL,
+    };
+    enum parking_found found = parking_take(table->parking, &wish, &parked);
+    ret->stays = view;
+    if (found != PARKING_TAKEN) return found;
+    ret->journal = journal_ref(parked->journal);
+    ret->seq = parked->after_seq;
+    if (claim) claim_mean(claim, parked->run, parked->seq);
+    send_answer(parked, answer->text, claim);
+    return PARKING_TAKEN;
+}
+
+/* The key's lock is held meanwhile: whoever has the same key finds this answer, or none. */
+static enum parking_found give_keyed_answer(struct session_table *table,
+                                            const struct parked_answer *answer,
+                                            struct parked_answered *ret, struct err *e) {
+    const struct claim_name name = {answer->name.workspace, answer->key_user, answer->key};
+    if (!claims_begin(table->claims, &name, answer->key_mark)) return PARKING_CLAIMED;
+    struct claim *claim = claim_new(&name, answer->print);
+    enum parking_found found = give_answer(table, answer, claim, ret, e);
+    claims_end(table->claims, &name, found == PARKING_TAKEN ? claim : NULL);
+    if (found != PARKING_TAKEN) claim_free(claim);
+    return found;
+}
+
+enum parking_found session_settle(struct session_table *table,
+                                  const struct parked_answer *answer,
+                                  struct parked_answered *ret, struct err *e) {
+    *ret = (struct parked_answered){.journal = NULL};
+    enum parking_found found = answer->key.len ? give_keyed_answer(table, answer, ret, e)
+                                               : give_answer(table, answer, NULL, ret, e);
+    if (found == PARKING_UNDECIDED && answer->asks_again && ret->stays.run)
+        directory_say(table->directory, ret->stays.run, answer->text);
+    return found;
 }
 
 enum parking_found session_answer_parked(struct session_table *table,
                                          const struct session_name *name, struct str text,
                                          struct journal **ret_journal, uint64_t *ret_seq,
                                          struct err *e) {
-    struct parked *parked;
-    struct words words = {text, e};
-    enum parking_found found = parking_take(table->parking, name, check_words, &words, &parked);
+    struct parked_answered answered;
+    struct arena *arena = arena_new(QUESTION_MAX_BYTES);
+    const struct parked_answer answer = {
+        .name = *name, .text = text, .asks_again = true, .arena = arena};
+    enum parking_found found = session_settle(table, &answer, &answered, e);
+    arena_free(arena);
+    if (found == PARKING_UNDECIDED) return PARKING_REFUSED;
     if (found != PARKING_TAKEN) return found;
-    *ret_journal = journal_ref(parked->journal);
-    *ret_seq = parked->seq;
-    send_answer(parked, text);
+    *ret_journal = answered.journal;
+    *ret_seq = answered.seq;
     return PARKING_TAKEN;
-}
-
-enum parking_found session_answer_run(struct session_table *table,
-                                      const struct session_name *name, uint64_t run,
-                                      uint64_t seq, struct str text, parking_check_fn *check,
-                                      void *ctx) {
-    struct parked *parked;
-    enum parking_found found =
-        parking_take_run(table->parking, name, run, seq, check, ctx, &parked);
-    if (found == PARKING_TAKEN) send_answer(parked, text);
-    return found;
 }
 
 struct parking *session_table_parking(struct session_table *table) {

@@ -136,23 +136,43 @@ void session_forget(struct lease *lease);
  * Call before session_release(). */
 void session_park(struct lease *lease, struct parked *parked);
 
-/* Take the longest parked run of a session, if there is one, and send it `text`. *ret_journal
- * is a reference for the caller (journal_run() is whom it would cancel), *ret_seq where to
- * read on. A name whose user is ANY_USER stands for every session of that id in its
- * workspace. PARKING_REFUSED: `e` says why the words do not fit (decision_fits()), and the run
- * waits on. */
+/* A human's answer. */
+struct parked_answer {
+    struct session_name name; /* user ANY_USER: every session of that id in its workspace */
+    enum parking_rule rule;
+    uint64_t run, seq; /* 0: whichever the rule finds */
+    struct str text;
+    parking_check_fn *check; /* NULL: decision_fits() */
+    void *check_ctx;
+    bool asks_again; /* words that decide nothing are kept for the model */
+    /* The caller's idempotency key, or empty, and the rest as struct run_request has it. It
+     * belongs to `key_user`. */
+    struct str key, key_user, print;
+    uint64_t key_mark;
+    struct arena *arena; /* for the question that stays open; NULL: nobody needs it */
+};
+
+/* What came of it. */
+struct parked_answered {
+    struct journal *journal;  /* TAKEN: a reference for the caller; journal_run() is whom he
+                                 would cancel */
+    uint64_t seq;             /* TAKEN: where to read on */
+    struct parked_view stays; /* REFUSED, UNDECIDED: what is still asked, in the arena */
+};
+
+/* Send a run that waits for a human his answer. PARKING_REFUSED and PARKING_UNDECIDED: `e` says
+ * why it is not taken, and the run waits on. PARKING_CLAIMED: look the key up again. */
+MUST_CHECK enum parking_found session_settle(struct session_table *table,
+                                             const struct parked_answer *answer,
+                                             struct parked_answered *ret, struct err *e);
+
+/* The same for the longest parked run, where nothing more is to be known: what is no decision
+ * is REFUSED, and kept for the model. */
 MUST_CHECK enum parking_found session_answer_parked(struct session_table *table,
                                                     const struct session_name *name,
                                                     struct str text,
                                                     struct journal **ret_journal,
                                                     uint64_t *ret_seq, struct err *e);
-
-/* The same for one run and the approval that it waits with, as parking_take_run(). The name's
- * user does not count. */
-MUST_CHECK enum parking_found session_answer_run(struct session_table *table,
-                                                 const struct session_name *name, uint64_t run,
-                                                 uint64_t seq, struct str text,
-                                                 parking_check_fn *check, void *ctx);
 
 /* What waits: parking_list(). */
 struct parking *session_table_parking(struct session_table *table);

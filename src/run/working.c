@@ -251,6 +251,7 @@ static struct parked_question question_of(const struct run *run) {
         .asked_unix_ms = asked_ms,
         .deadline_unix_ms = max_ms ? asked_ms + (int64_t)max_ms : 0,
         .schema = tool ? tool->schema : NULL,
+        .words = &run->engine->limits.decision_words,
     };
 }
 
@@ -263,7 +264,9 @@ void run_wait_for_human(struct run *run) {
                                   .loop = run->host->loop,
                                   .journal = run->journal,
                                   .seq = run->calls_seq,
+                                  .after_seq = journal_appended(run->journal),
                                   .answer = on_answer,
+                                  .keyed = run_take_key,
                                   .ctx = run_ref(run)};
     session_park(&run->lease, &run->parked);
     run_leave_place(run);

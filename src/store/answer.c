@@ -18,11 +18,17 @@ bool answer_open(struct answer *answer, struct project *project, struct err *e) 
     return database_prepare(answer->db,
                             "SELECT id, last_seq FROM run INDEXED BY run_unfinished"
                             " WHERE state = 0 ORDER BY id",
-                            &answer->unfinished, e);
+                            &answer->unfinished, e) &&
+           database_prepare(answer->db,
+                            "SELECT newest_run, user FROM session"
+                            " WHERE id > (SELECT max(id) FROM session) - ?"
+                            " AND +workspace = ? AND +name = ?",
+                            &answer->threads, e);
 }
 
 void answer_close(struct answer *answer) {
     sqlite3_finalize(answer->unfinished);
+    sqlite3_finalize(answer->threads);
 }
 
 /* --- gathering sections ------------------------------------------------------------------- */
@@ -293,6 +299,35 @@ static bool answer_unfinished(struct answer *answer, struct gather *gather, stru
     return ok;
 }
 
+/* --- STORE_THREAD ------------------------------------------------------------------------- */
+
+static bool answer_thread_of(struct answer *answer, struct gather *gather, struct err *e) {
+    const struct store_load *load = gather->load;
+    int64_t session;
+    uint64_t newest;
+    return project_session(answer->project, load->workspace, load->user, load->session,
+                           &session, &newest, e) &&
+           (!newest || add_section(gather, (struct store_section){.run = newest, .events = load->user}, e));
+}
+
+/* No index leads from a name to its users: that would be written with every session. */
+static bool answer_thread(struct answer *answer, struct gather *gather, struct err *e) {
+    const struct store_load *load = gather->load;
+    sqlite3_stmt *threads = answer->threads;
+    bool row, ok;
+    if (load->user.at) return answer_thread_of(answer, gather, e);
+    sqlite3_bind_int64(threads, 1, THREADS_LOOK_MAX);
+    database_bind(threads, 2, load->workspace);
+    database_bind(threads, 3, load->session);
+    while ((ok = database_row(answer->db, threads, &row, e)) && row) {
+        struct store_section section = {.run = (uint64_t)sqlite3_column_int64(threads, 0),
+                                        .events = database_bytes(threads, 1)};
+        if (!(ok = add_section(gather, section, e))) break;
+    }
+    sqlite3_reset(threads);
+    return ok;
+}
+
 /* --- STORE_USAGE -------------------------------------------------------------------------- */
 
 static bool too_much(struct err *e) {
@@ -329,32 +364,34 @@ static bool answer_usage(struct answer *answer, struct gather *gather, struct er
 
 /* --- STORE_KEY ---------------------------------------------------------------------------- */
 
-/* Whether the last event of the gathered ones says that the caller had left. */
-static bool says_left(const struct store_load *load) {
+/* What the last event of the gathered ones says of a run that did not end well. */
+static void read_end(const struct store_load *load, struct store_key *ret) {
     struct event event = {0};
     struct err e;
-    if (load->section_count == 0) return false;
+    if (load->section_count == 0) return;
     struct str rest = load->sections[load->section_count - 1].events;
     while (rest.len && event_decode(&rest, &event, &e)) {
     }
-    return event.kind == EVENT_CANCELLED && event.cancelled.left;
+    ret->failed = event.kind == EVENT_FAILED;
+    ret->left = event.kind == EVENT_CANCELLED && event.cancelled.left;
+    ret->acted = (ret->failed && event.failed.acted) || (ret->left && event.cancelled.acted);
 }
 
-/* How a cancelled run ended stands in its last event alone, and is seldom asked for. */
-static bool look_at_end(struct answer *answer, struct gather *gather, uint64_t run,
-                        bool *ret_left, struct err *e) {
+/* It stands in the run's last event alone, and is seldom asked for. */
+static bool look_at_end(struct answer *answer, struct gather *gather, struct store_key *means,
+                        struct err *e) {
     struct store_load *load = gather->load;
     struct run_entry entry;
     bool found;
-    *ret_left = false;
-    run_entry_init(&entry, run);
+    run_entry_init(&entry, means->run);
     bool ok = run_find(answer->runs, &entry, &found, e);
     run_release(answer->runs);
-    if (ok && found && entry.state == EVENT_CANCELLED) {
-        gather->run = run;
+    bool cut = entry.state == EVENT_CANCELLED || entry.state == EVENT_FAILED;
+    if (ok && found && cut) {
+        gather->run = means->run;
         load->after_seq = entry.last_seq - 1;
         ok = walk_run(answer, &entry, take_after, gather, e);
-        *ret_left = ok && says_left(load);
+        if (ok) read_end(load, means);
         load->sections = NULL;
         load->section_count = 0;
     }
@@ -368,8 +405,7 @@ static bool answer_key(struct answer *answer, struct gather *gather, struct err 
         .workspace = load->workspace, .user = load->user, .key = load->key};
     if (!key_find(&answer->project->keys, &entry, load->arena, e)) return false;
     load->key_means = entry.means;
-    return !entry.means.run ||
-           look_at_end(answer, gather, entry.means.run, &load->key_means.given_back, e);
+    return !entry.means.run || look_at_end(answer, gather, &load->key_means, e);
 }
 
 /* What each question asks. */
@@ -377,6 +413,7 @@ static bool (*const questions[])(struct answer *, struct gather *, struct err *)
     [STORE_SESSION] = answer_session, [STORE_SESSION_RUNS] = answer_session_runs,
     [STORE_RUN] = answer_run,         [STORE_UNFINISHED] = answer_unfinished,
     [STORE_USAGE] = answer_usage,     [STORE_KEY] = answer_key,
+    [STORE_THREAD] = answer_thread,
 };
 
 bool answer_load(struct answer *answer, struct store_load *load, struct err *e) {

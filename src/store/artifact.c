@@ -5,14 +5,13 @@
 #include "store/task.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stdlib.h>
 
 struct artifact_ask {
     struct store_task task;
-    struct buf asked, told; /* own the texts below; told anew each time the task runs */
-    struct str workspace;
-    struct artifact artifact; /* as asked, then as found */
+    struct buf asked, told;      /* own the texts below; told anew each time the task runs */
+    struct str workspace, token; /* as asked */
+    struct artifact artifact;    /* as asked, then as found */
     size_t offset, limit;
     artifact_done_fn *done; /* NULL: nobody waits */
     void *ctx;
@@ -58,6 +57,19 @@ static void make_room(struct buf *buf, size_t bytes) {
 
 /* --- put ---------------------------------------------------------------------------------- */
 
+static bool put_token(struct database *db, const struct artifact *artifact, struct err *e) {
+    sqlite3_stmt *put = NULL;
+    bool ok = database_prepare(db, "INSERT INTO artifact_token(token, artifact) VALUES(?, ?)",
+                               &put, e);
+    if (ok) {
+        database_bind(put, 1, artifact->token);
+        sqlite3_bind_int64(put, 2, artifact->id);
+        ok = database_do(db, put, e);
+    }
+    sqlite3_finalize(put);
+    return ok;
+}
+
 static bool run_put(struct database *db, void *ctx, struct err *e) {
     struct artifact_ask *ask = ctx;
     struct artifact *artifact = &ask->artifact;
@@ -78,14 +90,16 @@ static bool run_put(struct database *db, void *ctx, struct err *e) {
     }
     sqlite3_finalize(put);
     if (ok) artifact->id = sqlite3_last_insert_rowid(db->handle);
-    return ok;
+    return ok && (artifact->token.len == 0 || put_token(db, artifact, e));
 }
 
 bool artifact_put_start(struct store *store, struct loop *loop, struct str workspace,
                         const struct artifact *artifact, artifact_done_fn *done, void *ctx,
                         struct artifact_ask **ret, struct err *e) {
-    size_t names = workspace.len + artifact->name.len + artifact->content_type.len;
+    size_t names =
+        workspace.len + artifact->name.len + artifact->content_type.len + artifact->token.len;
     assert(workspace.len);
+    assert(artifact->token.len == 0 || artifact->token.len == ARTIFACT_TOKEN_BYTES);
     if (artifact->bytes.len > ARTIFACT_MAX_BYTES || names > 64 * KIB)
         return err_set(e, ERR_TOO_LARGE, "an artifact may have at most %zu bytes",
                        (size_t)ARTIFACT_MAX_BYTES);
@@ -97,7 +111,8 @@ bool artifact_put_start(struct store *store, struct loop *loop, struct str works
                                       .content_type = keep(&ask->asked, artifact->content_type),
                                       .created_ms = clock_unix_ms(),
                                       .bytes = keep(&ask->asked, artifact->bytes),
-                                      .size = artifact->bytes.len};
+                                      .size = artifact->bytes.len,
+                                      .token = keep(&ask->asked, artifact->token)};
     store_run(store, &ask->task);
     *ret = ask;
     return true;
@@ -105,53 +120,97 @@ bool artifact_put_start(struct store *store, struct loop *loop, struct str works
 
 /* --- get ---------------------------------------------------------------------------------- */
 
+/* The piece that is asked for of the row's bytes, and no other: a column that is read by a
+ * statement is loaded whole. */
+static bool read_piece(struct artifact_ask *ask, struct database *db, struct err *e) {
+    struct artifact *artifact = &ask->artifact;
+    sqlite3_blob *blob = NULL;
+    size_t left = ask->offset < artifact->size ? artifact->size - ask->offset : 0;
+    size_t count = left < ask->limit ? left : ask->limit;
+    artifact->bytes = STR_EMPTY;
+    if (count == 0) return true;
+    char *room = buf_room(&ask->told, count);
+    assert(room);
+    bool ok = sqlite3_blob_open(db->handle, "main", "artifact", "bytes", artifact->id, 0,
+                                &blob) == SQLITE_OK &&
+              sqlite3_blob_read(blob, room, (int)count, (int)ask->offset) == SQLITE_OK;
+    if (!ok) database_fail(db, e);
+    sqlite3_blob_close(blob);
+    ask->told.len += count;
+    artifact->bytes = str_of(room, count);
+    return ok;
+}
+
 static void take_row(struct artifact_ask *ask, sqlite3_stmt *row) {
     struct artifact *artifact = &ask->artifact;
-    struct str name = database_bytes(row, 1), type = database_bytes(row, 2);
-    struct str bytes = database_bytes(row, 5);
+    struct str name = database_bytes(row, 2), type = database_bytes(row, 3);
+    struct str token = database_bytes(row, 6);
     buf_done(&ask->told);
-    make_room(&ask->told, name.len + type.len + bytes.len);
-    artifact->run = (uint64_t)sqlite3_column_int64(row, 0);
+    make_room(&ask->told, name.len + type.len + token.len + ask->limit);
+    artifact->id = sqlite3_column_int64(row, 0);
+    artifact->run = (uint64_t)sqlite3_column_int64(row, 1);
     artifact->name = keep(&ask->told, name);
     artifact->content_type = keep(&ask->told, type);
-    artifact->created_ms = sqlite3_column_int64(row, 3);
-    artifact->size = (size_t)sqlite3_column_int64(row, 4);
-    artifact->bytes = keep(&ask->told, bytes);
+    artifact->created_ms = sqlite3_column_int64(row, 4);
+    artifact->size = (size_t)sqlite3_column_int64(row, 5);
+    artifact->token = keep(&ask->told, token);
 }
+
+/* The bytes' length is told without reading them. */
+#define COLUMNS "artifact.id, run, name, content_type, created_ms, length(bytes), token"
+
+static const char by_id[] =
+    "SELECT " COLUMNS " FROM artifact LEFT JOIN artifact_token ON artifact = artifact.id"
+    " WHERE artifact.id = ?1 AND workspace = ?2";
+static const char by_token[] =
+    "SELECT " COLUMNS " FROM artifact_token JOIN artifact ON artifact.id = artifact"
+    " WHERE token = ?2";
 
 static bool run_get(struct database *db, void *ctx, struct err *e) {
     struct artifact_ask *ask = ctx;
     sqlite3_stmt *get = NULL;
-    bool row = false,
-         ok = database_prepare(db,
-                               "SELECT run, name, content_type, created_ms, length(bytes),"
-                               " substr(bytes, ?3, ?4) FROM artifact"
-                               " WHERE id = ?1 AND workspace = ?2",
-                               &get, e);
+    bool row = false, tokened = ask->token.len > 0;
+    bool ok = database_prepare(db, tokened ? by_token : by_id, &get, e);
     if (ok) {
-        sqlite3_bind_int64(get, 1, ask->artifact.id);
-        database_bind(get, 2, ask->workspace);
-        sqlite3_bind_int64(get, 3, (int64_t)ask->offset + 1);
-        sqlite3_bind_int64(get, 4, (int64_t)ask->limit);
+        if (!tokened) sqlite3_bind_int64(get, 1, ask->artifact.id);
+        database_bind(get, 2, tokened ? ask->token : ask->workspace);
         ok = database_row(db, get, &row, e);
     }
     if (row) take_row(ask, get);
     sqlite3_finalize(get);
-    if (!ok || row) return ok;
-    return err_set(e, ERR_NOT_FOUND, "there is no artifact %" PRId64, ask->artifact.id);
+    if (!ok) return false;
+    if (!row) return err_set(e, ERR_NOT_FOUND, "there is no such artifact");
+    return read_piece(ask, db, e);
+}
+
+static struct artifact_ask *get_new(struct loop *loop, size_t offset, size_t limit,
+                                    artifact_done_fn *done, void *ctx) {
+    struct artifact_ask *ask = ask_new(loop, done, ctx, run_get);
+    ask->task.reads_only = true;
+    ask->offset = offset < ARTIFACT_MAX_BYTES ? offset : ARTIFACT_MAX_BYTES;
+    ask->limit = limit < ARTIFACT_PIECE_MAX_BYTES ? limit : ARTIFACT_PIECE_MAX_BYTES;
+    return ask;
 }
 
 struct artifact_ask *artifact_get_start(struct store *store, struct loop *loop,
                                         struct str workspace, int64_t id, size_t offset,
                                         size_t limit, artifact_done_fn *done, void *ctx) {
-    struct artifact_ask *ask = ask_new(loop, done, ctx, run_get);
+    struct artifact_ask *ask = get_new(loop, offset, limit, done, ctx);
     assert(workspace.len);
-    ask->task.reads_only = true;
     make_room(&ask->asked, workspace.len);
     ask->workspace = keep(&ask->asked, workspace);
     ask->artifact.id = id;
-    ask->offset = offset < ARTIFACT_MAX_BYTES ? offset : ARTIFACT_MAX_BYTES;
-    ask->limit = limit < ARTIFACT_PIECE_MAX_BYTES ? limit : ARTIFACT_PIECE_MAX_BYTES;
+    store_run(store, &ask->task);
+    return ask;
+}
+
+struct artifact_ask *artifact_find_start(struct store *store, struct loop *loop,
+                                         struct str token, size_t offset, size_t limit,
+                                         artifact_done_fn *done, void *ctx) {
+    struct artifact_ask *ask = get_new(loop, offset, limit, done, ctx);
+    assert(token.len == ARTIFACT_TOKEN_BYTES);
+    make_room(&ask->asked, token.len);
+    ask->token = keep(&ask->asked, token);
     store_run(store, &ask->task);
     return ask;
 }

@@ -1,7 +1,10 @@
 /* artifact: bytes that a run made or was given, too large for its conversation.
  *
  * A tool's long result, a fetched page, a file: kept whole under a number of its own, and read
- * back piece by piece by who has the number and belongs to the workspace.
+ * back piece by piece by who has the number and belongs to the workspace. One that is kept
+ * with a token is also found by that alone: it goes into an address that a client fetches.
+ *
+ * Reading a piece loads no more than that piece, however large the whole is.
  *
  * Memory   what is asked is copied. An answer is borrowed during the callback.
  * Threads  a loop asks and is answered; the rest happens on the store's thread.
@@ -14,6 +17,7 @@
 
 #define ARTIFACT_MAX_BYTES (16 * MIB)
 #define ARTIFACT_PIECE_MAX_BYTES (1 * MIB) /* of one answer */
+#define ARTIFACT_TOKEN_BYTES 24            /* random */
 
 struct artifact {
     int64_t id; /* from 1 */
@@ -22,6 +26,7 @@ struct artifact {
     int64_t created_ms; /* Unix time */
     struct str bytes;   /* of an answer: the piece that was asked for */
     size_t size;        /* of the whole */
+    struct str token;   /* ARTIFACT_TOKEN_BYTES that nobody can guess; empty: it has none */
 };
 
 /* Once, on `loop`, never before the start returns. failed is NULL on success:
@@ -43,6 +48,11 @@ MUST_CHECK bool artifact_put_start(struct store *store, struct loop *loop, struc
 struct artifact_ask *artifact_get_start(struct store *store, struct loop *loop,
                                         struct str workspace, int64_t id, size_t offset,
                                         size_t limit, artifact_done_fn *done, void *ctx);
+
+/* The same of the artifact that was kept with this token, in whichever workspace. */
+struct artifact_ask *artifact_find_start(struct store *store, struct loop *loop,
+                                         struct str token, size_t offset, size_t limit,
+                                         artifact_done_fn *done, void *ctx);
 
 /* Nobody waits any more: `done` will not be called. NULL is fine. */
 void artifact_forget(struct artifact_ask *ask);

@@ -238,7 +238,8 @@ static bool erase_artifacts(struct database *db, const struct erase_runs *runs, 
     sqlite3_finalize(list);
     free(sorted);
     for (size_t i = 0; ok && i < found.count; i++) {
-        ok = erase_by(db, "DELETE FROM artifact WHERE id = ?", found.ids[i], e);
+        ok = erase_by(db, "DELETE FROM artifact_token WHERE artifact = ?", found.ids[i], e) &&
+             erase_by(db, "DELETE FROM artifact WHERE id = ?", found.ids[i], e);
     }
     free(found.ids);
     return ok;

@@ -1,17 +1,20 @@
 #include "store/key.h"
 
+#include "store/varint.h"
+
 #define REACHED_MAX_BYTES (64 * MIB) /* an event is smaller */
 
 bool key_open(struct key_table *table, struct database *db, struct err *e) {
     *table = (struct key_table){.db = db};
     buf_init(&table->reached, REACHED_MAX_BYTES);
     return database_prepare(db,
-                            "INSERT INTO keyed VALUES(?, ?, ?, ?, ?, ?)"
+                            "INSERT INTO keyed VALUES(?, ?, ?, ?, ?, ?, ?)"
                             " ON CONFLICT DO UPDATE SET run = excluded.run,"
-                            " started_ms = excluded.started_ms, print = excluded.print",
+                            " started_ms = excluded.started_ms, print = excluded.print,"
+                            " seq = excluded.seq",
                             &table->put, e) &&
            database_prepare(db,
-                            "SELECT run, started_ms, print FROM keyed"
+                            "SELECT run, started_ms, print, seq FROM keyed"
                             " WHERE workspace = ? AND user = ? AND key = ?",
                             &table->find, e) &&
            database_prepare(db,
@@ -45,6 +48,7 @@ bool key_write(struct key_table *table, const struct key_entry *entry, struct er
     sqlite3_bind_int64(table->put, 4, (int64_t)entry->means.run);
     sqlite3_bind_int64(table->put, 5, entry->means.started_ms);
     database_bind(table->put, 6, entry->means.print);
+    sqlite3_bind_int64(table->put, 7, (int64_t)entry->means.seq);
     return database_do(table->db, table->put, e);
 }
 
@@ -57,11 +61,43 @@ bool key_find(struct key_table *table, struct key_entry *entry, struct arena *ar
     if (ok && found) {
         entry->means.run = (uint64_t)sqlite3_column_int64(table->find, 0);
         entry->means.started_ms = sqlite3_column_int64(table->find, 1);
+        entry->means.seq = (uint64_t)sqlite3_column_int64(table->find, 3);
         ok = arena_str(arena, database_bytes(table->find, 2), &entry->means.print) ||
              err_set(e, ERR_RESOURCE_EXHAUSTED, "store: a fingerprint has no room");
     }
     sqlite3_reset(table->find);
     return ok;
+}
+
+/* --- the item ------------------------------------------------------------------------------
+ *
+ *     seq varint, then user, key and print, each behind its length, a varint */
+
+static bool append_number(struct buf *out, uint64_t number) {
+    char room[VARINT_MAX_BYTES];
+    return buf_append(out, str_of(room, varint_put(room, number)));
+}
+
+static bool append_text(struct buf *out, struct str text) {
+    return append_number(out, text.len) && buf_append(out, text);
+}
+
+bool key_item_append(const struct key_item *item, struct buf *out) {
+    return append_number(out, item->seq) && append_text(out, item->user) &&
+           append_text(out, item->key) && append_text(out, item->print);
+}
+
+static bool read_text(struct str *rest, struct str *ret) {
+    uint64_t len;
+    if (!varint_take(rest, &len) || len > rest->len) return false;
+    *ret = str_head(*rest, len);
+    *rest = str_skip(*rest, len);
+    return true;
+}
+
+bool key_item_read(struct str bytes, struct key_item *ret) {
+    return varint_take(&bytes, &ret->seq) && read_text(&bytes, &ret->user) &&
+           read_text(&bytes, &ret->key) && read_text(&bytes, &ret->print) && bytes.len == 0;
 }
 
 /* --- the walk ----------------------------------------------------------------------------- */

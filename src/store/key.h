@@ -3,6 +3,8 @@
  * The key and the fingerprint of its request stand in the run's first event, so they are on
  * disk exactly with it; this table is filled from there. A key that stood for a run long ago
  * may be given to another one: the newest counts. When it is free again, who asks decides.
+ * A key may also stand for a human's answer to a run that waited: then it came with an item of
+ * the run's journal, and what counts is what the run said after that question.
  * Entries that are older than any that counts are deleted by a walk over the table, some
  * entries at a time: no index is kept for it, and no commit waits for long.
  *
@@ -15,6 +17,20 @@
 #include "base/buf.h"
 #include "store/database.h"
 #include "store/store.h"
+
+/* An EVENT_ITEM: a human's answer came with an idempotency key. */
+#define KEY_ITEM "application/vnd.weir.key"
+
+struct key_item {
+    struct str user, key, print; /* whose key, and the fingerprint of what he sent */
+    uint64_t seq;                /* of the question */
+};
+
+/* False at the buffer's limit. */
+bool key_item_append(const struct key_item *item, struct buf *out);
+
+/* Views into `bytes`. False: key_item_append() did not write that. */
+MUST_CHECK bool key_item_read(struct str bytes, struct key_item *ret);
 
 struct key_entry {
     struct str workspace, user, key;

@@ -105,13 +105,13 @@ static void begin_answer(struct memory_ask *ask, size_t max_bytes) {
 /* --- list and search ---------------------------------------------------------------------- */
 
 #define ENTRIES                                                                                \
-    "SELECT memory.category, memory.key, memory.content, created_ms, updated_ms FROM memory "
+    "SELECT memory.category, memory.key, memory.content, created_us, updated_us FROM memory "
 #define SAYING                                                                                 \
     "JOIN memory_words ON memory_words.rowid = memory.id"                                      \
     " WHERE memory_words MATCH ?5 AND workspace = ?1 "
-#define NEWEST "ORDER BY updated_ms DESC, memory.key, category "
+#define NEWEST "ORDER BY updated_us DESC, memory.key, category "
 #define BEST                                                                                   \
-    "ORDER BY bm25(memory_words, 0.0, 2.0, 1.0), updated_ms DESC, memory.key, category "
+    "ORDER BY bm25(memory_words, 0.0, 2.0, 1.0), updated_us DESC, memory.key, category "
 #define PAGE "LIMIT ?3 OFFSET ?4"
 
 /* [has words][has a category]; ?1 workspace, ?2 category, ?5 words */
@@ -131,8 +131,8 @@ static bool keep_row(struct memory_ask *ask, sqlite3_stmt *row, struct memory_en
     if (arena_str(ask->told, database_bytes(row, 0), &ret->category) &&
         arena_str(ask->told, database_bytes(row, 1), &ret->key) &&
         arena_str(ask->told, database_bytes(row, 2), &ret->content)) {
-        ret->created_ms = sqlite3_column_int64(row, 3);
-        ret->updated_ms = sqlite3_column_int64(row, 4);
+        ret->created_us = sqlite3_column_int64(row, 3);
+        ret->updated_us = sqlite3_column_int64(row, 4);
         return true;
     }
     return err_set(e, ERR_RESOURCE_EXHAUSTED, "memory: the answer is too large");
@@ -245,13 +245,17 @@ static bool change(const struct memory_ask *ask, struct database *db, const char
 
 /* --- put ---------------------------------------------------------------------------------- */
 
-/* A clock that was set back does not make an entry older than it was. */
+/* Later than all before it, also when several come within a microsecond, or the clock was set
+ * back: lists show what was written last first. */
+#define LATER                                                                                  \
+    "max(?5, 1 + coalesce((SELECT max(updated_us) FROM memory WHERE workspace = ?1), 0))"
+
 static const char put_sql[] =
-    "INSERT INTO memory(workspace, category, key, content, created_ms, updated_ms)"
-    " VALUES(?1, ?2, ?3, ?4, ?5, ?5)"
+    "INSERT INTO memory(workspace, category, key, content, created_us, updated_us)"
+    " SELECT ?1, ?2, ?3, ?4, later, later FROM (SELECT " LATER " AS later) WHERE true"
     " ON CONFLICT(workspace, key, category) DO UPDATE SET content = excluded.content,"
-    " updated_ms = max(excluded.updated_ms, updated_ms)"
-    " RETURNING created_ms, updated_ms";
+    " updated_us = excluded.updated_us"
+    " RETURNING created_us, updated_us";
 
 static bool write_entry(struct memory_ask *ask, struct database *db, struct err *e) {
     sqlite3_stmt *put = NULL;
@@ -262,14 +266,14 @@ static bool write_entry(struct memory_ask *ask, struct database *db, struct err 
     if (ok) {
         bind_names(ask, put);
         database_bind(put, 4, ask->entry.content);
-        sqlite3_bind_int64(put, 5, ask->entry.updated_ms);
+        sqlite3_bind_int64(put, 5, ask->entry.updated_us);
         ok = database_row(db, put, &row, e);
     }
     if (ok) {
         assert(row);
         *stored = ask->entry;
-        stored->created_ms = sqlite3_column_int64(put, 0);
-        stored->updated_ms = sqlite3_column_int64(put, 1);
+        stored->created_us = sqlite3_column_int64(put, 0);
+        stored->updated_us = sqlite3_column_int64(put, 1);
         ask->answer = (struct memory_answer){.entries = stored, .count = 1};
         ok = database_row(db, put, &row, e); /* to the end of the statement */
     }
@@ -293,7 +297,7 @@ struct memory_ask *memory_put_start(struct store *store, struct loop *loop,
     ask->entry = (struct memory_entry){.category = keep(ask, entry->category),
                                        .key = keep(ask, entry->key),
                                        .content = keep(ask, entry->content),
-                                       .updated_ms = clock_unix_ms()};
+                                       .updated_us = clock_unix_us()};
     store_run(store, &ask->task);
     return ask;
 }

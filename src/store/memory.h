@@ -4,7 +4,8 @@
  * and agents read and change the same table, through whichever contract; every question names
  * its workspace, and no answer ever holds another one's entry.
  *
- *     put    stores an entry or replaces its content; when it was made stays
+ *     put    stores an entry or replaces its content; when it was made stays. It is later than
+ *            every change of the workspace before it, if only by a microsecond
  *     list   newest change first, or, with words, those that say them, best first
  *     remove takes a key out of every category of the workspace
  *
@@ -30,7 +31,7 @@
 
 struct memory_entry {
     struct str category, key, content;
-    int64_t created_ms, updated_ms; /* Unix time */
+    int64_t created_us, updated_us; /* Unix time */
 };
 
 enum memory_match {

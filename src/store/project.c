@@ -74,6 +74,12 @@ struct run_change {
     bool fresh;                     /* not in the table yet */
 };
 
+/* A key that came with a human's answer. */
+struct key_change {
+    struct key_change *next;
+    struct key_entry entry;
+};
+
 struct usage_change {
     struct usage_change *next;
     struct usage_sum sum;
@@ -86,6 +92,7 @@ struct batch {
     struct run_change *runs, **last_run;
     struct session_change *sessions, **last_session;
     struct usage_change *usages;
+    struct key_change *keys, **last_key; /* in their order: the newest counts */
     struct buf key;
     int64_t session_last; /* highest id given so far */
     int64_t reached;
@@ -105,6 +112,7 @@ static struct batch *batch_new(struct project *project) {
     };
     batch->last_run = &batch->runs;
     batch->last_session = &batch->sessions;
+    batch->last_key = &batch->keys;
     buf_init(&batch->key, KEY_BYTES);
     return batch;
 }
@@ -294,10 +302,33 @@ static bool add_started(struct batch *batch, struct run_change *run, const struc
            keep_text(batch, &run->print, e);
 }
 
+static bool add_key(struct batch *batch, const struct run_change *run,
+                    const struct event *event, struct err *e) {
+    struct key_item item;
+    if (!str_equal(event->item.type, STR(KEY_ITEM)) || !key_item_read(event->item.bytes, &item))
+        return true;
+    struct key_change *change = ARENA_NEW(batch->arena, struct key_change);
+    if (!change) return out_of_room(e);
+    *change = (struct key_change){
+        .entry = {.workspace = run->entry.workspace,
+                  .user = item.user,
+                  .key = item.key,
+                  .means = {.run = run->entry.id,
+                            .started_ms = add(run->entry.started_ms, event->at_ms),
+                            .print = item.print,
+                            .seq = item.seq}}};
+    *batch->last_key = change;
+    batch->last_key = &change->next;
+    return keep_text(batch, &change->entry.user, e) &&
+           keep_text(batch, &change->entry.key, e) &&
+           keep_text(batch, &change->entry.means.print, e);
+}
+
 static bool add_event(struct batch *batch, struct run_change *run, const struct event *event,
                       struct err *e) {
     if (event->kind == EVENT_STARTED) return add_started(batch, run, event, e);
     if (event->kind == EVENT_USAGE) return add_usage(batch, run, event, e);
+    if (event->kind == EVENT_ITEM) return add_key(batch, run, event, e);
     if (event_is_terminal(event->kind)) {
         run->entry.state = event->kind;
         run->entry.ended_ms = add(run->entry.started_ms, event->at_ms);
@@ -419,6 +450,9 @@ static bool write_batch(struct batch *batch, struct err *e) {
     }
     for (struct run_change *run = batch->runs; run; run = run->next) {
         if (!write_run(project, run, e)) return false;
+    }
+    for (struct key_change *key = batch->keys; key; key = key->next) {
+        if (!key_write(&project->keys, &key->entry, e)) return false;
     }
     for (struct usage_change *usage = batch->usages; usage; usage = usage->next) {
         if (!usage_write(&project->usage, &usage->sum, e)) return false;

@@ -110,6 +110,19 @@ static const char *const steps[] = {
     " place INTEGER NOT NULL," /* of its first byte in the whole */
     " bytes BLOB NOT NULL);"
     "CREATE UNIQUE INDEX upload_pieces ON upload_piece(upload, place);",
+
+    /* 9: memories know microseconds, so that no two of a workspace are equally new. */
+    "ALTER TABLE memory RENAME COLUMN created_ms TO created_us;"
+    "ALTER TABLE memory RENAME COLUMN updated_ms TO updated_us;"
+    "UPDATE memory SET created_us = created_us * 1000, updated_us = updated_us * 1000;",
+
+    /* 10: by what an artifact is fetched without its workspace; see artifact.h. */
+    "CREATE TABLE artifact_token("
+    " token BLOB PRIMARY KEY,"
+    " artifact INTEGER NOT NULL UNIQUE) WITHOUT ROWID;",
+
+    /* 11: a key may stand for a human's answer to a run that waited. */
+    "ALTER TABLE keyed ADD COLUMN seq INTEGER NOT NULL DEFAULT 0;", /* of the question */
 };
 
 const int64_t schema_newest = ARRAY_LEN(steps);

@@ -123,14 +123,22 @@ enum store_question {
                          them or, with ERR_RESOURCE_EXHAUSTED, none: a sum that lacks something
                          would be wrong */
     STORE_KEY,        /* the run that an idempotency key of a user stands for */
+    STORE_THREAD,     /* the newest run of each user's session of that name: sections whose
+                         `events` are the user. With a user only his; where user.at is NULL
+                         those among the THREADS_LOOK_MAX sessions of all that began last */
 };
+
+#define THREADS_LOOK_MAX 5000
 
 /* What a key stands for. */
 struct store_key {
     uint64_t run; /* 0: nothing */
     int64_t started_ms;
     struct str print; /* the fingerprint of what was asked */
-    bool given_back;  /* that run was cancelled because its caller left */
+    uint64_t seq;     /* of the approval that was answered with it; 0: the run began with it */
+    bool left;        /* that run was cancelled because its caller left */
+    bool failed;      /* it failed, or its process died */
+    bool acted;       /* with either: a call had left that does harm when it is made twice */
 };
 
 /* Model calls of an agent with a model on one day. The tokens of calls that were not counted,

@@ -78,7 +78,7 @@ static void tell_json(struct tool_call *call, const struct buf *result) {
 static void write_entry(struct json_writer *json, const struct memory_entry *entry,
                         struct str content) {
     char when[sizeof("1970-01-01T00:00:00Z")];
-    time_t seconds = (time_t)(entry->updated_ms / 1000);
+    time_t seconds = (time_t)(entry->updated_us / 1000000);
     struct tm utc;
     gmtime_r(&seconds, &utc);
     size_t len = strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &utc);

@@ -278,6 +278,8 @@ static void known_providers_need_no_entry_and_listen_to_their_variables(void **s
         {"ollama/a", "OLLAMA_HOST=[::1]", "http://[::1]:11434/v1"},
         {"ollama/a", "OLLAMA_HOST=https://box/", "https://box/v1"},
         {"ollama/a", "OLLAMA_BASE_URL=http://box:2/v1", "http://box:2/v1"},
+        {"gemini/a", "GEMINI_BASE_URL=http://box:3/v1beta/", "http://box:3/v1beta"},
+        {"openrouter/a", "OPENROUTER_BASE_URL=http://box:4/v1", "http://box:4/v1"},
         {"openai/a", "OPENAI_BASE_URL=http://h/v1/", "http://h/v1"},
         {"openai/a", "CRAWBL_OPENAI_BASE_URL=http://h/v2", "http://h/v2"},
         {"openai/a", "X=1", ""},
@@ -528,10 +530,17 @@ static void what_is_wrong_with_an_agent_is_named_at_its_place(void **state) {
         {"agents: [{slug: a, provider: openai}]", ":1:10: which model of 'openai'?"},
         {"agents: [{slug: a, model: opnai/x}]",
          ":1:27: no provider is called 'opnai'; did you mean 'openai'?"},
+        {"agents: [{slug: a, model: anthropic/c, max_tokens: 500, thinking_tokens: 1024}]",
+         ":1:74: an answer of 500 tokens has no room to think with 1024"},
+        {"agents: [{slug: a, model: openai/c, fallback: anthropic/c, thinking_tokens: 99}]",
+         ":1:77: Anthropic's models think with 1024 tokens or more, not 99"},
         {"agents: [{slug: a, fallback: {}}]", ":1:30: expected a list of models"},
         {"agents: [{slug: a, fallback: [zzzz/x]}]", ":1:31: no provider is called 'zzzz'"},
     };
     refuse_all(folder->file, cases, ARRAY_LEN(cases));
+    /* What one vendor refuses, another takes. */
+    config_free(read_text(folder, "agents: [{slug: a, model: openai/c, max_tokens: 500, "
+                                  "thinking_tokens: 1024}]"));
 }
 
 static void every_mistake_of_every_list_is_found_at_once(void **state) {
@@ -621,19 +630,31 @@ static void what_is_wrong_with_money_is_named_at_its_place(void **state) {
 
 static void tools_are_set_up_or_switched_off(void **state) {
     const struct folder *folder = *state;
-    struct config *config =
-        load(folder->file,
-             "tools:\n  web_search: {backend: brave, url: 'https://s/', key_env: SEARCH}\n"
-             "  files: {root: there}\n  web_fetch: off\n",
-             NOTHING, LIST("SEARCH=hush"));
+    struct config *config = load(
+        folder->file,
+        "tools:\n  web_search: {backend: brave, url: 'https://s/', key_env: SEARCH}\n"
+        "  files: {root: there}\n  web_fetch: off\n  pay: ask\n  drop: hidden\n  look: allow\n",
+        NOTHING, LIST("SEARCH=hush"));
     char root[128];
     snprintf(root, sizeof(root), "%s/there", folder->path);
     assert_str(config->tools.web_search.backend, "brave");
     assert_str(config->tools.web_search.url, "https://s/");
     assert_str(config->tools.web_search.key, "hush");
     assert_str(config->tools.files.root, root);
-    assert_int_equal(config->tools.off_count, 1);
-    assert_str(config->tools.off[0].name, "web_fetch");
+    static const struct {
+        const char *name;
+        enum config_policy policy;
+    } policies[] = {{"web_fetch", CONFIG_TOOL_HIDDEN},
+                    {"pay", CONFIG_TOOL_ASK},
+                    {"drop", CONFIG_TOOL_HIDDEN},
+                    {"look", CONFIG_TOOL_ALLOW}};
+    assert_int_equal(config->tools.policy_count, ARRAY_LEN(policies));
+    for (size_t i = 0; i < ARRAY_LEN(policies); i++) {
+        assert_str(config->tools.policies[i].name, policies[i].name);
+        assert_int_equal(config->tools.policies[i].policy, policies[i].policy);
+    }
+    printed(config, "tools.pay = ask\n", true);
+    printed(config, "tools.drop = off\n", true);
     printed(config, "hush", false);
     printed(config, "tools.web_search = brave, key set\n", true);
     printed(config, "tools.web_fetch = off\n", true);
@@ -642,7 +663,8 @@ static void tools_are_set_up_or_switched_off(void **state) {
     static const struct refusal cases[] = {
         {"tools: [a]", ":1:8: expected a map of tools"},
         {"tools: {web_serch: {backend: x}}",
-         ":1:9: 'web_serch' has no settings here; all it may be is off; did you mean "
+         ":1:9: 'web_serch' has no settings here; all it may be is allow, ask, hidden or off; "
+         "did you mean "
          "'web_search'?"},
         {"tools: {web_fetch: on}", ":1:9: 'web_fetch' has no settings here"},
         {"tools: {web_search: {}}", ":1:21: web_search needs the key 'backend'"},

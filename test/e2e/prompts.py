@@ -2,6 +2,12 @@
 
     prompt = prompts.of("anthropic", models.asked[1].body)
     assert prompt.results == [("c1", {"expression": "6*7", "result": "42"})]
+
+    assert prompts.said("anthropic", models.asked[1].body) == [
+        ("user", "six times seven?"),
+        ("call", "calculator", {"expression": "6*7"}),
+        ("result", {"expression": "6*7", "result": "42"}),
+    ]
 """
 import dataclasses
 import json
@@ -112,3 +118,81 @@ KINDS = {
 
 def of(kind, body):
     return KINDS[kind](body)
+
+
+# --- the conversation in order --------------------------------------------------------------
+
+
+def pieces(kind, body):
+    """The conversation of a request as it was sent, without the instructions: (role, message) of
+    each message, or of each of its blocks where it has some. Marks of what a vendor may cache
+    move from request to request and are left out."""
+    messages = body.get("messages") or body.get("contents") or body.get("input")
+    found = []
+    for message in messages:
+        role = message.get("role")
+        if role in ("system", "developer"):
+            continue
+        name = "parts" if kind == "gemini" else "content"
+        content = message.get(name)
+        blocks = [content] if not isinstance(content, list) else content
+        for block in blocks:
+            if isinstance(block, dict):
+                block = {k: v for k, v in block.items() if k != "cache_control"}
+            found.append((role, {**message, name: block}))
+    return found
+
+
+def said(kind, body):
+    """The same, read: ("user", text), ("assistant", text), ("call", name, arguments) and
+    ("result", what it says), in the order in which they stand."""
+    return [item for role, message in pieces(kind, body) for item in READERS[kind](role, message)]
+
+
+def texts_of(role, content):
+    text = content if isinstance(content, str) else (content or {}).get("text", "")
+    return [("assistant" if role == "model" else role, text)] if text else []
+
+
+def read_openai(role, message):
+    if role == "tool":
+        return [("result", value(message["content"]))]
+    found = texts_of(role, message.get("content"))
+    for made in message.get("tool_calls", []):
+        function = made["function"]
+        found.append(("call", function["name"], json.loads(function["arguments"])))
+    return found
+
+
+def read_responses(role, item):
+    if item.get("type") == "function_call":
+        return [("call", item["name"], json.loads(item["arguments"]))]
+    if item.get("type") == "function_call_output":
+        return [("result", value(item["output"]))]
+    return texts_of(role, item.get("content"))
+
+
+def read_anthropic(role, message):
+    block = message["content"]
+    if isinstance(block, dict) and block["type"] == "tool_use":
+        return [("call", block["name"], block["input"])]
+    if isinstance(block, dict) and block["type"] == "tool_result":
+        return [("result", value(text_of(block["content"])))]
+    return texts_of(role, block)
+
+
+def read_gemini(role, content):
+    part = content["parts"]
+    if "functionCall" in part:
+        return [("call", part["functionCall"]["name"], part["functionCall"].get("args", {}))]
+    if "functionResponse" in part:
+        return [("result", part["functionResponse"]["response"])]
+    return [] if part.get("thought") else texts_of(role, part)
+
+
+READERS = {
+    "anthropic": read_anthropic,
+    "gemini": read_gemini,
+    "openai": read_openai,
+    "openai-responses": read_responses,
+}

@@ -102,6 +102,17 @@ def test_an_agent_of_a_file_asks_its_provider_with_its_key(cli, vendor, tmp_path
     assert "You help." in json.dumps(body["messages"])
 
 
+def test_a_test_that_fails_says_all_and_never_to_run_itself(cli):
+    answer = cli("provider", "test", "ollama/gemma3", env={"OLLAMA_HOST": "127.0.0.1:9"})
+    assert answer.returncode == 1
+    assert "provider 'ollama': it cannot be reached" in answer.stderr
+    assert "check its base URL and the network" in answer.stderr
+    assert "weir provider test" not in answer.stderr
+    run = cli("run", "hello", "--model", "ollama/gemma3", env={"OLLAMA_HOST": "127.0.0.1:9"})
+    assert "provider 'ollama': it cannot be reached" in run.stderr, "the log has it"
+    assert "weir: error: the model's provider cannot be reached" in run.stderr
+
+
 def test_a_provider_is_tested_with_one_small_question(cli, vendor):
     answer = cli("provider", "test", "ollama/gemma3", "--json", env=ollama(vendor))
     assert answer.returncode == OK, answer.stderr

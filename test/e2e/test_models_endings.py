@@ -2,6 +2,7 @@
 import time
 
 import crawbl
+import nimi_client as nimi
 import pytest
 import vendors
 from test_models_errors import KEY
@@ -132,3 +133,21 @@ def test_callers_read_a_sentence_and_the_log_tells_the_operator(house, models):
     assert log.count("check its key: weir provider test house (PROVIDER_AUTH)") == 3
     assert "run " in log.split("provider 'house'")[0].splitlines()[-1]
     vendors.no_key_in(weir, turn.events, told, answer.text)
+
+
+@pytest.mark.parametrize("kind", ["openai"])
+def test_nimi_says_that_a_whole_answer_was_not_streamed(house, models):
+    models.say(house.model, "refused", "one two three four", "again")
+    models.relay.spoil(instead(400, NO_STREAM))
+    weir = house(
+        nimi={"allow_loopback_provider_endpoint": True, "probe_interval": "0s"},
+        connectors=[{"id": "house", "provider": "house", "owner": "anna"}],
+    )
+    client = nimi.Client(weir)
+    turn = client.stream(
+        connector_id="house",
+        model_id=house.model,
+        subject_user_id="anna",
+        route_policy=nimi.common.ROUTE_POLICY_CLOUD,
+    )
+    assert turn.text == "one two three four" and turn.last.completed.stream_simulated

@@ -222,7 +222,7 @@ def test_speech_is_an_artifact_that_survives_a_restart(weir):
     answer = client.events(job.job_id)
     check_story(answer, COMPLETED)
     (shown,) = answer.events[-1].job.artifacts
-    assert shown.mime_type == "audio/wav" and not shown.bytes
+    assert shown.mime_type == "audio/wav" and len(shown.bytes) == shown.size_bytes
     assert shown.artifact_id.startswith("artifact_") and len(shown.artifact_id) == 9 + 26
     assert shown.duration_ms > 0 and shown.sample_rate_hz > 0
     for daemon in (weir, weir.restart()):
@@ -240,7 +240,7 @@ def test_speech_is_an_artifact_that_survives_a_restart(weir):
 
 @QUICK
 @pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="nobody here speaks")
-def test_what_is_larger_than_a_message_is_told_without_its_bytes(weir):
+def test_what_is_larger_than_a_message_is_told_with_an_address(weir):
     client = Jobs(weir)
     for repeats, fits in ((90, True), (180, False)):
         spec = speech_of("hello there my friend. " * repeats, audio_format="wav")
@@ -249,6 +249,7 @@ def test_what_is_larger_than_a_message_is_told_without_its_bytes(weir):
         (artifact,) = client.result(job_id).artifacts
         assert (artifact.size_bytes < 4 << 20) == fits and len(artifact.sha256) == 64
         assert len(artifact.bytes) == (artifact.size_bytes if fits else 0)
+        assert bool(artifact.uri) == (not fits)
 
 
 @QUICK

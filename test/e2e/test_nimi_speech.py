@@ -110,6 +110,7 @@ def voice(kind, **reference):
 
 REFUSALS = [
     ({"text": "  \n"}, "AI_INPUT_INVALID", "INVALID_ARGUMENT"),
+    ({"text": WORDS * 300}, "AI_INPUT_INVALID", "INVALID_ARGUMENT"),  # half an hour
     ({"audio_format": "mp3"}, "AI_MEDIA_OPTION_UNSUPPORTED", "INVALID_ARGUMENT"),
     ({"sample_rate_hz": 192001}, "AI_MEDIA_SPEC_INVALID", "INVALID_ARGUMENT"),
     ({"sample_rate_hz": -1}, "AI_MEDIA_SPEC_INVALID", "INVALID_ARGUMENT"),
@@ -144,6 +145,18 @@ def test_what_no_voice_can_is_a_status_in_every_carrier(weir):
         assert answer.error.reason == reason, (fields, answer.error.text)
         assert answer.code.name == code, fields
         assert answer.headers["x-nimi-runtime-version"].startswith("0.")
+    assert client.stream(asked=speech()).kinds[-1] == "completed"
+
+
+@QUICK
+def test_sound_that_turns_out_too_long_is_the_inputs_fault(weir):
+    """Eight minutes: what no count of letters tells for sure is found while it is said."""
+    client = nimi.Client(weir)
+    answer = client.stream(asked=speech(WORDS * 110, head={"timeout_ms": 120000}))
+    assert answer.error is None and answer.kinds[0] == "started"
+    assert "delta" not in answer.kinds
+    assert common.ReasonCode.Name(answer.last.failed.reason_code) == "AI_INPUT_INVALID"
+    assert answer.last.frame.reason_code == answer.last.failed.reason_code
     assert client.stream(asked=speech()).kinds[-1] == "completed"
 
 

@@ -115,7 +115,7 @@ def test_a_resumed_turn_that_fails_has_the_error_envelope(weir):
     ask(weir, "t", "ask and fail")
     answer = resume(weir, "t", "yes")
     assert answer.status_code == 500 and answer.json()["error"]["code"] == "INTERNAL_ERROR"
-    assert resume(weir, "t", "yes").status_code == 404
+    assert resume(weir, "t", "yes").text == answer.text  # K28: the same outcome again
 
 
 def test_a_session_goes_on_after_it_was_resumed(weir):
@@ -127,12 +127,10 @@ def test_a_session_goes_on_after_it_was_resumed(weir):
     assert answer.json()["output"] == "heard: hello"
 
 
-@pytest.mark.parametrize("thread", ["nobody", "", "done", "answered", "t" * 70_000])
+@pytest.mark.parametrize("thread", ["nobody", "", "done", "t" * 70_000])
 def test_a_thread_that_does_not_wait_is_not_found(weir, thread):
     """1.9, 3.2, RSME-01"""
     assert invoke(weir, {"input": "hello", "session_id": "done"}).status_code == 200
-    ask(weir, "answered")
-    assert resume(weir, "answered", "yes").status_code == 200
     answer = resume(weir, thread, "yes")
     assert answer.status_code == 404 and answer.headers[VERSION] == "1"
     assert answer.json()["error"]["code"] == "THREAD_NOT_FOUND"
@@ -170,18 +168,20 @@ def test_of_many_who_resume_one_thread_exactly_one_wins(weir):
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             answers = list(pool.map(lambda n: resume(weir, thread, f"from {n}"), range(8)))
         statuses = sorted(answer.status_code for answer in answers)
-        assert statuses == [200] + [404] * 7
+        assert statuses == [200] + [409] * 7  # K28: another decision than the one that counts
         winner = next(n for n, answer in enumerate(answers) if answer.status_code == 200)
         assert answers[winner].json()["output"] == f"Answered: from {winner}"
 
 
-def test_threads_of_different_users_are_found_by_their_id_alone(weir):
-    """1.9: /resume knows the thread and the workspace, not the user"""
+def test_a_thread_is_found_by_its_id_alone_unless_two_users_have_it(weir):
+    """1.9; which of two is meant is not guessed (test_repeats.py names one)"""
+    ask(weir, "t", config={"configurable": {"user_id": "ann"}})
+    assert resume(weir, "t", "one").status_code == 200
     ask(weir, "t", config={"configurable": {"user_id": "ann"}})
     ask(weir, "t", config={"configurable": {"user_id": "bob"}})
-    assert resume(weir, "t", "one").status_code == 200
-    assert resume(weir, "t", "two").status_code == 200
-    assert resume(weir, "t", "three").status_code == 404
+    answer = resume(weir, "t", "two")
+    assert answer.status_code == 409
+    assert answer.json()["error"]["code"] == "AMBIGUOUS_THREAD"
 
 
 @pytest.mark.weir(config="http:\n  workspace: ws-1\n")

@@ -319,22 +319,45 @@ static void answer_usage(const struct store *store, struct store_load *load) {
     }
 }
 
-/* Whether the run was cancelled because its caller left. */
-static bool was_left(const struct store *store, uint64_t run) {
-    bool left = false;
+/* How the run ended, as far as that decides about its key. */
+static void read_end(const struct store *store, uint64_t run, struct store_key *ret) {
+    struct event event = {0};
+    struct err e;
     for (size_t i = 0; i < store->row_count; i++) {
         struct str row = buf_str(&store->rows[i].bytes);
         struct store_section section;
         bool bad = false;
         while (store_section_next(&row, &section, &bad)) {
-            struct event event = {0};
-            struct err e;
             while (section.run == run && event_decode(&section.events, &event, &e)) {
-                left = event.kind == EVENT_CANCELLED && event.cancelled.left;
             }
         }
     }
-    return left;
+    ret->failed = event.kind == EVENT_FAILED;
+    ret->left = event.kind == EVENT_CANCELLED && event.cancelled.left;
+    ret->acted = (ret->failed && event.failed.acted) || (ret->left && event.cancelled.acted);
+}
+
+/* The newest run of each user's session of that name. */
+static void answer_thread(const struct store *store, struct store_load *load) {
+    for (size_t i = 0; i < store->row_count; i++) {
+        struct str row = buf_str(&store->rows[i].bytes);
+        struct store_section section;
+        struct event event = {0};
+        struct err e;
+        bool bad = false;
+        if (!store_section_next(&row, &section, &bad) || section.first_seq != 1) continue;
+        if (!event_decode(&section.events, &event, &e) || event.kind != EVENT_STARTED) continue;
+        if (!str_equal(event.started.session, load->session) ||
+            !str_equal(event.started.workspace, load->workspace) ||
+            (load->user.at && !str_equal(event.started.user, load->user)))
+            continue;
+        size_t at = 0;
+        while (at < load->section_count &&
+               !str_equal(load->sections[at].events, event.started.user))
+            at++;
+        load->sections[at] = (struct store_section){.run = section.run, .events = event.started.user};
+        if (at == load->section_count) load->section_count++;
+    }
 }
 
 static void answer_key(const struct store *store, struct store_load *load) {
@@ -352,8 +375,8 @@ static void answer_key(const struct store *store, struct store_load *load) {
             str_equal(event.started.workspace, load->workspace)) {
             load->key_means = (struct store_key){.run = section.run,
                                                  .started_ms = event.started.unix_ms,
-                                                 .print = event.started.print,
-                                                 .given_back = was_left(store, section.run)};
+                                                 .print = event.started.print};
+            read_end(store, section.run, &load->key_means);
         }
     }
 }
@@ -363,6 +386,7 @@ void fake_store_answer(struct store *store, size_t index) {
         [STORE_SESSION] = answer_session, [STORE_SESSION_RUNS] = answer_session_runs,
         [STORE_RUN] = answer_run,         [STORE_UNFINISHED] = answer_unfinished,
         [STORE_USAGE] = answer_usage,     [STORE_KEY] = answer_key,
+        [STORE_THREAD] = answer_thread,
     };
     struct store_load *load = take_load(store, index);
     load->arena = arena_new(16 * MIB);

@@ -405,6 +405,47 @@ static void sound_that_grows_too_large_by_its_rate_is_refused(void **state) {
     finish(&stage);
 }
 
+/* Refused by its letters alone, before a program is started; what may fit is let pass. */
+static void a_text_that_surely_lasts_too_long_is_refused_before_it_is_said(void **state) {
+    (void)state;
+    static const struct {
+        const char *word;
+        size_t times;
+        double speed;
+        int64_t rate_hz;
+        bool passes;
+    } cases[] = {
+        {"the ", 1500, 0, 0, true},      /* 4,500 letters: three minutes */
+        {"the ", 4400, 0, 0, true},      /* 13,200 at 35 a second: just may fit */
+        {"the ", 4500, 0, 0, false},     /* 13,500 */
+        {"the ", 4500, 2, 0, true},      /* twice as fast */
+        {"the ", 2500, 0.4, 0, false},   /* 80 words a minute */
+        {"the ", 600, 0, 192000, false}, /* 43 s have room at this rate */
+        {"the ", 400, 0, 192000, true},
+        {"a, ", 20000, 0, 0, false},
+        {"\xd0\xb0 ", 20000, 0, 0, true}, /* not ASCII: half a letter each */
+        {"\xd0\xb0 ", 30000, 0, 0, false},
+        {"- ", 200000, 0, 0, true}, /* nothing to say */
+        {"aaaaaaaa", 10000, 0, 0, true} /* no word, and hurried through */,
+    };
+    struct stage stage;
+    begin_as(&stage, LISTS, "exit 1");
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct buf text;
+        struct err e;
+        buf_init(&text, MIB);
+        for (size_t n = 0; n < cases[i].times; n++) buf_append(&text, str_from(cases[i].word));
+        struct media_request request = saying("");
+        request.text = buf_str(&text);
+        request.speed = cases[i].speed;
+        request.sample_rate_hz = cases[i].rate_hz;
+        if (media_check(stage.media, &request, &e) != cases[i].passes) fail_msg("case %zu", i);
+        if (!cases[i].passes) assert_int_equal(e.code, ERR_TOO_LARGE);
+        buf_done(&text);
+    }
+    finish(&stage);
+}
+
 /* --- time, and nobody who waits ----------------------------------------------------------- */
 
 static void a_program_that_does_not_end_is_ended(void **state) {
@@ -548,6 +589,7 @@ int main(void) {
         cmocka_unit_test(a_media_may_go_while_its_voices_are_listed),
         cmocka_unit_test(a_program_that_fails_is_quoted),
         cmocka_unit_test(sound_that_grows_too_large_by_its_rate_is_refused),
+        cmocka_unit_test(a_text_that_surely_lasts_too_long_is_refused_before_it_is_said),
         cmocka_unit_test(a_program_that_does_not_end_is_ended),
         cmocka_unit_test(a_call_may_be_cancelled_at_any_moment),
         cmocka_unit_test(each_input_becomes_a_vector_in_its_order),

@@ -1,9 +1,11 @@
 /* Tool calls that a human allows, refuses or changes. Source: design.md "The run". */
+#include "run/decision.h"
 #include "run/run.h"
 
 #include "fake/provider_fake.h" /* named here: the build links them */
 #include "fake/store_fake.h"
 #include "fixture.h"
+#include "run/claims.h"
 
 static const struct agent_tool writing_asks[] = {{STR_INIT("write"), TOOL_ASK}};
 
@@ -58,10 +60,10 @@ static void a_call_that_is_refused_is_never_made_and_the_model_reads_why(void **
     struct turn turn, later;
     open_house(&f, true);
     ask_to_write(&turn, &f);
-    answer_as_human(&later, &f, "no, not there");
+    answer_as_human(&later, &f, "{\"approved\":false,\"reason\":\"not there\"}");
     assert_int_equal(fake_tool_calls(f.write), 0);
     assert_asked(&f, "user=save it call/write={\"k\":1} "
-                     "result={\"error\":\"a human refused this call: no, not there\"}!");
+                     "result={\"error\":\"a human refused this call: not there\"}!");
     reply(&f, "then not");
     assert_int_equal(run_state(turn.run), RUN_DONE);
     end(&turn);
@@ -109,7 +111,7 @@ static void calls_beside_it_are_made_before_anybody_is_asked(void **state) {
     answer_as_human(&third, &f, "stop");
     assert_asked(&f, "user=x call/write={\"k\":1} call/search={} call/write={\"k\":3} "
                      "result={\"hit\":1} result={\"w\":1} "
-                     "result={\"error\":\"a human refused this call: stop\"}!");
+                     "result={\"error\":\"a human refused this call\"}!");
     reply(&f, "done");
     end(&turn);
     end(&second);
@@ -163,9 +165,9 @@ static void silence_is_a_no_at_the_deadline_or_a_yes_where_configured(void **sta
     }
 }
 
-static bool fits(const struct parked_question *asked, void *ctx) {
+static enum parking_found fits(const struct parked_question *asked, void *ctx) {
     (void)ctx;
-    return str_equal(asked->args, STR("{\"k\":1}"));
+    return str_equal(asked->args, STR("{\"k\":1}")) ? PARKING_TAKEN : PARKING_REFUSED;
 }
 
 static void what_waits_can_be_looked_at_and_answered_by_its_run(void **state) {
@@ -189,18 +191,102 @@ static void what_waits_can_be_looked_at_and_answered_by_its_run(void **state) {
     assert_str(view.asked.agent, "manager");
     assert_str(view.asked.guards, "c1");
     assert_int_equal(view.asked.deadline_unix_ms - view.asked.asked_unix_ms, 5000);
-    assert_int_equal(session_answer_run(f.engine.sessions, &name, view.run, view.seq,
-                                        STR("{\"decision\":\"approve\"}"), fits, NULL),
-                     PARKING_TAKEN);
-    assert_int_equal(
-        session_answer_run(f.engine.sessions, &name, view.run, view.seq, STR("no"), fits, NULL),
-        PARKING_NOBODY);
+    struct parked_answered answered;
+    struct err e;
+    struct parked_answer answer = {.name = name,
+                                   .run = view.run,
+                                   .seq = view.seq,
+                                   .text = STR("{\"decision\":\"approve\"}"),
+                                   .check = fits};
+    assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e), PARKING_TAKEN);
+    journal_unref(answered.journal);
+    answer.text = STR("no");
+    assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e), PARKING_NOBODY);
     arena_free(arena);
     turns(&f);
     fake_tool_answer(f.write, 0, "{}");
     turns(&f);
     reply(&f, "ok");
     assert_int_equal(run_state(turn.run), RUN_DONE);
+    end(&turn);
+    fixture_done(&f);
+}
+
+/* K29: words that decide nothing leave the call waiting, and stand behind the question. */
+static void words_that_decide_nothing_are_kept_beside_the_question(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn, later;
+    open_house(&f, true);
+    ask_to_write(&turn, &f);
+    struct session_name name = request_of("").name;
+    struct arena *arena = arena_new(MIB);
+    struct parked_answered answered;
+    struct err e;
+    const struct parked_answer answer = {.name = name,
+                                         .text = STR("What happens if I say yes?"),
+                                         .asks_again = true,
+                                         .arena = arena};
+    assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e),
+                     PARKING_UNDECIDED);
+    assert_str(answered.stays.asked.tool, "write");
+    turns(&f);
+    assert_int_equal(run_state(turn.run), RUN_WAITING);
+    assert_int_equal(fake_tool_calls(f.write), 0);
+    struct cursor *cursor;
+    struct event event, last = {.seq = 0};
+    assert_true(cursor_open(run_journal(turn.run), 0, f.loop, NULL, NULL, &cursor, &e));
+    while (cursor_next(cursor, &event)) last = event;
+    assert_int_equal(last.kind, EVENT_ITEM);
+    assert_str(last.item.type, ASIDE_ITEM);
+    assert_str(last.item.bytes, "What happens if I say yes?");
+    cursor_close(cursor);
+    arena_free(arena);
+    answer_as_human(&later, &f, "yes");
+    assert_int_equal(fake_tool_calls(f.write), 1);
+    fake_tool_answer(f.write, 0, "{}");
+    turns(&f);
+    reply(&f, "ok");
+    end(&turn);
+    end(&later);
+    fixture_done(&f);
+}
+
+/* K28: whoever sends the same decision with the same key finds the run and the question. */
+static void an_answer_may_have_a_key_which_stands_for_it_until_the_run_is_over(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    open_house(&f, true);
+    ask_to_write(&turn, &f);
+    struct session_name name = request_of("").name;
+    struct claims *claims = session_table_claims(f.engine.sessions);
+    const struct claim_name key = {name.workspace, STR("someone"), STR("k")};
+    struct claim_view view;
+    struct parked_answered answered;
+    struct err e;
+    claims_look(claims, &key, &view);
+    struct parked_answer answer = {.name = name,
+                                   .text = STR("yes"),
+                                   .key = key.key,
+                                   .key_user = key.user,
+                                   .print = STR("p"),
+                                   .key_mark = view.mark};
+    assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e), PARKING_TAKEN);
+    uint64_t asked_seq = answered.seq;
+    journal_unref(answered.journal);
+    assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e),
+                     PARKING_CLAIMED);
+    claims_look(claims, &key, &view);
+    assert_int_equal(view.run, run_id(turn.run));
+    assert_int_equal(view.seq, asked_seq);
+    turns(&f);
+    fake_tool_answer(f.write, 0, "{}");
+    turns(&f);
+    reply(&f, "ok");
+    assert_int_equal(run_state(turn.run), RUN_DONE);
+    claims_look(claims, &key, &view);
+    assert_int_equal(view.run, 0); /* the store says it now */
     end(&turn);
     fixture_done(&f);
 }
@@ -244,6 +330,8 @@ int main(void) {
         cmocka_unit_test(nothing_is_made_before_the_decision_is_on_disk),
         cmocka_unit_test(silence_is_a_no_at_the_deadline_or_a_yes_where_configured),
         cmocka_unit_test(what_waits_can_be_looked_at_and_answered_by_its_run),
+        cmocka_unit_test(words_that_decide_nothing_are_kept_beside_the_question),
+        cmocka_unit_test(an_answer_may_have_a_key_which_stands_for_it_until_the_run_is_over),
         cmocka_unit_test(a_turn_may_be_cancelled_while_it_waits),
         cmocka_unit_test(a_hidden_tool_is_not_there),
     };

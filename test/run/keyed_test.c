@@ -15,6 +15,7 @@ struct house {
     struct store *store;
     struct session_table *sessions;
     struct keyed_result result;
+    bool failures_free;
     enum err_code failed;
     size_t answers;
 };
@@ -52,6 +53,7 @@ static struct keyed *look(struct house *house, const char *key, const char *prin
                                            .name = {STR("w"), STR("u"), str_from(key_room)},
                                            .print = str_from(print_room),
                                            .kept_ms = HOUR_MS,
+                                           .failures_free = house->failures_free,
                                            .on_answer = on_answer,
                                            .ctx = house});
     memset(key_room, '#', sizeof(key_room));
@@ -78,9 +80,17 @@ static void on_written(struct store_write *write, const struct err *failed, void
     assert_null(failed);
 }
 
-/* A run with a key, as the store has it; `left`: and its caller left. */
+static const struct event he_left = {.kind = EVENT_CANCELLED,
+                                     .cancelled = {STR_INIT("he left"), true, false}};
+static const struct event he_left_a_payment = {.kind = EVENT_CANCELLED,
+                                               .cancelled = {STR_INIT("he left"), true, true}};
+static const struct event it_failed = {.kind = EVENT_FAILED, .failed = {.code = ERR_INTERNAL}};
+static const struct event it_failed_behind_a_payment = {
+    .kind = EVENT_FAILED, .failed = {.code = ERR_INTERNAL, .acted = true}};
+
+/* A run with a key, as the store has it, and how it ended; NULL: not yet. */
 static void write_run(struct house *house, uint64_t run, const char *key, int64_t started_ms,
-                      bool left) {
+                      const struct event *ends) {
     struct event begins = {.kind = EVENT_STARTED,
                            .started = {.workspace = STR("w"),
                                        .user = STR("u"),
@@ -88,13 +98,12 @@ static void write_run(struct house *house, uint64_t run, const char *key, int64_
                                        .unix_ms = started_ms,
                                        .key = str_from(key),
                                        .print = STR("p")}};
-    struct event ends = {.kind = EVENT_CANCELLED, .cancelled = {STR("he left"), true}};
     struct buf events;
     struct store_row row = {.run = run};
     buf_init(&events, KIB);
     buf_init(&row.bytes, KIB);
     assert_true(event_encode(&begins, &events));
-    if (left) assert_true(event_encode(&ends, &events));
+    if (ends) assert_true(event_encode(ends, &events));
     assert_true(store_section_append(&row.bytes, run, 1, buf_str(&events)));
     struct store_write write = {
         .rows = &row, .row_count = 1, .home = house->loop, .on_written = on_written};
@@ -147,8 +156,8 @@ static void one_that_is_over_is_in_the_store_as_long_as_its_key_counts(void **st
     struct house house;
     int64_t now_ms = clock_unix_ms();
     open_house(&house, true);
-    write_run(&house, 7, "young", now_ms - (int64_t)HOUR_MS / 2, false);
-    write_run(&house, 8, "old", now_ms - (int64_t)HOUR_MS, false);
+    write_run(&house, 7, "young", now_ms - (int64_t)HOUR_MS / 2, NULL);
+    write_run(&house, 8, "old", now_ms - (int64_t)HOUR_MS, NULL);
     assert_means(&house, "young", "p", true, KEYED_RUN, 7);
     assert_means(&house, "young", "another", true, KEYED_OTHER, 7);
     assert_means(&house, "old", "p", true, KEYED_FREE, 0);
@@ -164,18 +173,62 @@ static void who_left_a_cancelled_turn_finds_his_key_free(void **state) {
     open_house(&house, true);
     struct claims *claims = session_table_claims(house.sessions);
     claim(&house, &first, "k", 7);
-    write_run(&house, 7, "k", now_ms, false); /* its end is not on disk yet */
+    write_run(&house, 7, "k", now_ms, NULL); /* its end is not on disk yet */
     claims_give_back(claims, &first);
     assert_means(&house, "k", "p", true, KEYED_FREE, 0);
     assert_means(&house, "k", "another", true, KEYED_FREE, 0);
     claim(&house, &second, "k", 9); /* he asks again while the first one ends */
     assert_means(&house, "k", "p", false, KEYED_RUN, 9);
     claims_remove(claims, &first);
-    write_run(&house, 9, "k", now_ms, false);
+    write_run(&house, 9, "k", now_ms, NULL);
     claims_remove(claims, &second);
     assert_means(&house, "k", "p", true, KEYED_RUN, 9);
-    write_run(&house, 11, "left", now_ms, true);
+    write_run(&house, 11, "left", now_ms, &he_left);
     assert_means(&house, "left", "p", true, KEYED_FREE, 0);
+    shut_house(&house);
+}
+
+/* K28: asked again it runs again, unless what it did would be done twice. */
+static void a_failure_gives_its_key_back_unless_it_left_an_effect(void **state) {
+    (void)state;
+    struct house house;
+    int64_t now_ms = clock_unix_ms();
+    for (int failures_free = 0; failures_free < 2; failures_free++) {
+        open_house(&house, true);
+        house.failures_free = failures_free;
+        write_run(&house, 7, "failed", now_ms, &it_failed);
+        write_run(&house, 8, "paid", now_ms, &it_failed_behind_a_payment);
+        write_run(&house, 9, "left", now_ms, &he_left);
+        write_run(&house, 10, "left a payment", now_ms, &he_left_a_payment);
+        assert_means(&house, "failed", "p", true, failures_free ? KEYED_FREE : KEYED_RUN,
+                     failures_free ? 0 : 7);
+        assert_means(&house, "failed", "another", true,
+                     failures_free ? KEYED_FREE : KEYED_OTHER, failures_free ? 0 : 7);
+        assert_means(&house, "paid", "p", true, KEYED_RUN, 8);
+        assert_means(&house, "paid", "another", true, KEYED_OTHER, 8);
+        assert_means(&house, "left", "p", true, KEYED_FREE, 0);
+        assert_means(&house, "left a payment", "p", true, KEYED_RUN, 10);
+        shut_house(&house);
+    }
+}
+
+static void the_key_of_an_answer_says_which_question_it_answered(void **state) {
+    (void)state;
+    struct house house;
+    struct claim_view view;
+    open_house(&house, true);
+    struct claims *claims = session_table_claims(house.sessions);
+    const struct claim_name name = {STR("w"), STR("u"), STR("k")};
+    struct claim *claim = claim_new(&name, STR("p"));
+    claim_mean(claim, 7, 41);
+    claims_look(claims, &name, &view);
+    assert_true(claims_begin(claims, &name, view.mark));
+    claims_end(claims, &name, claim);
+    assert_means(&house, "k", "p", false, KEYED_RUN, 7);
+    assert_int_equal(house.result.seq, 41);
+    assert_means(&house, "k", "another", false, KEYED_OTHER, 7);
+    claims_remove(claims, claim);
+    claim_free(claim);
     shut_house(&house);
 }
 
@@ -212,6 +265,8 @@ int main(void) {
         cmocka_unit_test(a_run_that_is_alive_says_itself_what_its_key_stands_for),
         cmocka_unit_test(one_that_is_over_is_in_the_store_as_long_as_its_key_counts),
         cmocka_unit_test(who_left_a_cancelled_turn_finds_his_key_free),
+        cmocka_unit_test(a_failure_gives_its_key_back_unless_it_left_an_effect),
+        cmocka_unit_test(the_key_of_an_answer_says_which_question_it_answered),
         cmocka_unit_test(a_store_that_cannot_say_is_no_free_key),
         cmocka_unit_test(who_gives_up_hears_nothing),
     };

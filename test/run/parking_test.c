@@ -19,9 +19,9 @@ static void add(struct parking *parking, struct parked *parked, const char *work
     parking_add(parking, parked);
 }
 
-static bool anything(const struct parked_question *asked, void *ctx) {
+static enum parking_found anything(const struct parked_question *asked, void *ctx) {
     (void)asked, (void)ctx;
-    return true;
+    return PARKING_TAKEN;
 }
 
 static struct parked *take(struct parking *parking, const char *workspace, const char *user,
@@ -29,7 +29,8 @@ static struct parked *take(struct parking *parking, const char *workspace, const
     struct session_name name = named(workspace, user, session);
     bool had = parking_has(parking, &name);
     struct parked *parked = NULL;
-    enum parking_found found = parking_take(parking, &name, anything, NULL, &parked);
+    enum parking_found found = parking_take(
+        parking, &(struct parking_wish){.name = &name, .check = anything}, &parked);
     assert_int_equal(found, had ? PARKING_TAKEN : PARKING_NOBODY);
     return parked;
 }
@@ -78,15 +79,17 @@ static void a_name_that_is_too_long_for_a_session_finds_nobody(void **state) {
 
 /* --- one run, and what waits -------------------------------------------------------------- */
 
-static bool allow(const struct parked_question *asked, void *ctx) {
+static enum parking_found allow(const struct parked_question *asked, void *ctx) {
     (*(size_t *)ctx)++;
-    return !str_equal(asked->tool, STR("never"));
+    return str_equal(asked->tool, STR("never")) ? PARKING_REFUSED : PARKING_TAKEN;
 }
 
 static enum parking_found take_run(struct parking *parking, const char *session, uint64_t run,
                                    uint64_t seq, size_t *checks, struct parked **ret) {
     struct session_name name = named("w", "whoever", session);
-    return parking_take_run(parking, &name, run, seq, allow, checks, ret);
+    const struct parking_wish wish = {
+        .name = &name, .run = run, .seq = seq, .check = allow, .ctx = checks};
+    return parking_take(parking, &wish, ret);
 }
 
 static void one_run_is_taken_by_its_approval_unless_it_is_not_to_be_answered_so(void **state) {
@@ -110,6 +113,50 @@ static void one_run_is_taken_by_its_approval_unless_it_is_not_to_be_answered_so(
     assert_int_equal(take_run(parking, "s", 7, 3, &checks, &taken), PARKING_NOBODY);
     assert_int_equal(checks, 2);
     assert_true(parking_remove(parking, &second)); /* refused: it waits on */
+    parking_free(parking);
+}
+
+static enum parking_found undecided(const struct parked_question *asked, void *ctx) {
+    (void)asked, (void)ctx;
+    return PARKING_UNDECIDED;
+}
+
+static enum parking_found take_by(struct parking *parking, const char *user,
+                                  enum parking_rule rule) {
+    struct session_name name = named("w", user, "s");
+    struct arena *arena = arena_new(MIB);
+    struct parked_view view = {.run = 0};
+    struct parked *taken;
+    const struct parking_wish wish = {
+        .name = &name, .rule = rule, .check = undecided, .arena = arena, .view = &view};
+    enum parking_found found = parking_take(parking, &wish, &taken);
+    if (found == PARKING_UNDECIDED) { /* it waits on, and can be told */
+        assert_int_equal(view.run, 7);
+        assert_str(view.asked.question, "May I?");
+        assert_null(view.asked.schema);
+    }
+    arena_free(arena);
+    return found;
+}
+
+static void where_several_wait_the_rule_says_whether_one_is_meant(void **state) {
+    (void)state;
+    struct parking *parking = parking_new();
+    struct parked runs[3];
+    assert_int_equal(take_by(parking, NULL, PARKING_OLDEST), PARKING_NOBODY);
+    add(parking, &runs[0], "w", "ann", "s");
+    runs[0].run = 7, runs[0].seq = 3;
+    runs[0].asked.question = STR("May I?");
+    assert_int_equal(take_by(parking, NULL, PARKING_ONLY_ONE), PARKING_UNDECIDED);
+    add(parking, &runs[1], "w", "ann", "s");
+    assert_int_equal(take_by(parking, NULL, PARKING_ONLY_ONE), PARKING_SEVERAL);
+    assert_int_equal(take_by(parking, "ann", PARKING_ONLY_ONE), PARKING_SEVERAL);
+    assert_int_equal(take_by(parking, NULL, PARKING_OF_ONE_USER), PARKING_UNDECIDED);
+    add(parking, &runs[2], "w", "bob", "s");
+    assert_int_equal(take_by(parking, NULL, PARKING_OF_ONE_USER), PARKING_SEVERAL);
+    assert_int_equal(take_by(parking, "ann", PARKING_OF_ONE_USER), PARKING_UNDECIDED);
+    assert_int_equal(take_by(parking, NULL, PARKING_OLDEST), PARKING_UNDECIDED);
+    for (size_t i = 0; i < ARRAY_LEN(runs); i++) assert_true(parking_remove(parking, &runs[i]));
     parking_free(parking);
 }
 
@@ -208,7 +255,8 @@ static void *take_all(void *ctx) {
     struct race *race = ctx;
     struct session_name name = named("w", NULL, "s");
     struct parked *parked;
-    while (parking_take(race->parking, &name, anything, NULL, &parked) == PARKING_TAKEN)
+    const struct parking_wish wish = {.name = &name, .check = anything};
+    while (parking_take(race->parking, &wish, &parked) == PARKING_TAKEN)
         atomic_fetch_add(&race->taken, 1);
     return NULL;
 }
@@ -242,6 +290,7 @@ int main(void) {
         cmocka_unit_test(who_was_taken_or_went_away_is_not_there_any_more),
         cmocka_unit_test(a_name_that_is_too_long_for_a_session_finds_nobody),
         cmocka_unit_test(one_run_is_taken_by_its_approval_unless_it_is_not_to_be_answered_so),
+        cmocka_unit_test(where_several_wait_the_rule_says_whether_one_is_meant),
         cmocka_unit_test(what_waits_is_listed_the_lowest_run_first_and_no_more_than_is_wanted),
         cmocka_unit_test(a_listing_holds_copies_and_leaves_out_what_has_no_room),
         cmocka_unit_test(of_those_who_want_the_same_run_exactly_one_gets_it),

@@ -559,7 +559,8 @@ static void park(struct fixture *f, size_t i, struct waiting *waiting,
     waiting->parked = (struct parked){.name = name_of(f->t[i].session),
                                       .loop = f->loop,
                                       .journal = journal,
-                                      .seq = i + 10,
+                                      .seq = i + 1,
+                                      .after_seq = i + 10,
                                       .answer = take_answer,
                                       .ctx = waiting};
     session_park(&f->t[i].lease, &waiting->parked);

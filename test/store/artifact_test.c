@@ -8,7 +8,7 @@ static struct loop *loop;
 static struct store *store;
 static struct err failed;
 static struct artifact seen;
-static struct buf bytes;
+static struct buf bytes, said; /* said: its type and its token */
 static int answers;
 
 static void on_done(const struct artifact *artifact, const struct err *why, void *ctx) {
@@ -19,6 +19,9 @@ static void on_done(const struct artifact *artifact, const struct err *why, void
     seen = *artifact;
     buf_clear(&bytes);
     if (!why) buf_append(&bytes, artifact->bytes);
+    buf_clear(&said);
+    buf_printf(&said, STR_FMT " " STR_FMT, STR_ARG(artifact->content_type),
+               STR_ARG(artifact->token));
 }
 
 static int setup(void **state) {
@@ -27,6 +30,7 @@ static int setup(void **state) {
     store = fake_store_new();
     fake_store_always_commit(store);
     buf_init(&bytes, 32 * MIB);
+    buf_init(&said, KIB);
     answers = 0;
     return 0;
 }
@@ -34,6 +38,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
     (void)state;
     buf_done(&bytes);
+    buf_done(&said);
     fake_store_free(store);
     loop_free(loop);
     return 0;
@@ -80,6 +85,40 @@ static void an_artifact_is_read_in_pieces(void **state) {
     assert_int_equal(seen.size, 10);
 }
 
+static void find(struct str token, size_t offset, size_t limit) {
+    artifact_find_start(store, loop, token, offset, limit, on_done, &seen);
+    loop_turn(loop);
+}
+
+static void a_token_finds_its_artifact_alone(void **state) {
+    (void)state;
+    const struct str one = STR("one-token-of-24-bytes..."),
+                     other = STR("another---of-24-bytes...");
+    struct artifact artifact = {.run = 7,
+                                .name = STR("made"),
+                                .content_type = STR("audio/wav"),
+                                .bytes = STR("0123456789"),
+                                .token = one};
+    struct artifact_ask *ask;
+    struct err e;
+    put(STR("w"), STR("without one"));
+    assert_true(artifact_put_start(store, loop, STR("w"), &artifact, on_done, &seen, &ask, &e));
+    loop_turn(loop);
+    int64_t id = seen.id;
+    find(one, 2, 3);
+    assert_int_equal(seen.id, id);
+    assert_int_equal(seen.size, 10);
+    assert_str(buf_str(&said), "audio/wav one-token-of-24-bytes...");
+    assert_str(buf_str(&bytes), "234");
+    find(other, 0, 10);
+    assert_int_equal(failed.code, ERR_NOT_FOUND);
+    get(STR("w"), id, 0, 0);
+    assert_str(buf_str(&said), "audio/wav one-token-of-24-bytes...");
+    assert_int_equal(bytes.len, 0);
+    get(STR("w"), id - 1, 0, 0);
+    assert_str(buf_str(&said), "text/html ");
+}
+
 static void another_workspace_has_no_such_artifact(void **state) {
     (void)state;
     int64_t id = put(STR("w"), STR("canary"));
@@ -119,6 +158,7 @@ static void a_forgotten_question_is_never_answered(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(an_artifact_is_read_in_pieces),
+        TEST(a_token_finds_its_artifact_alone),
         TEST(another_workspace_has_no_such_artifact),
         TEST(what_is_too_large_is_refused_and_nothing_is_kept),
         TEST(a_forgotten_question_is_never_answered),

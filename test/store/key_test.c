@@ -68,45 +68,159 @@ static void a_key_that_is_used_again_stands_for_the_newest_run(void **state) {
     assert_means(f, "w", "u", "k", 8, 90000000, "p8");
 }
 
-static void cancel(struct fixture *f, uint64_t run, uint64_t seq, bool left) {
+static void end(struct fixture *f, uint64_t run, uint64_t seq, struct event event) {
     struct row_text row;
     row_begin(&row);
     row_section(&row, run, seq);
     row_event(&row, text("a word before"));
-    row_event(&row, (struct event){.kind = EVENT_CANCELLED,
-                                   .agent = STR("manager"),
-                                   .cancelled = {STR("enough"), left}});
+    event.agent = STR("manager");
+    row_event(&row, event);
     fixture_write(f, row_end(&row, run));
 }
 
-static void assert_given_back(struct fixture *f, const char *key, bool given_back) {
+/* "left", "failed", and "acted" behind it; "" for a run that ended otherwise. */
+static void assert_end(struct fixture *f, const char *key, const char *expected) {
     struct store_load load = fixture_load(f, (struct store_load){.question = STORE_KEY,
                                                                  .workspace = STR("w"),
                                                                  .user = STR("u"),
                                                                  .key = str_from(key)});
     assert_int_not_equal(load.key_means.run, 0);
-    assert_int_equal(load.key_means.given_back, given_back);
+    const struct store_key *means = &load.key_means;
+    struct buf end;
+    buf_init(&end, 64);
+    if (means->left) buf_append(&end, STR("left"));
+    if (means->failed) buf_append(&end, STR("failed"));
+    if (means->acted) buf_append(&end, STR(" acted"));
+    assert_str(buf_str(&end), expected);
+    buf_done(&end);
     assert_int_equal(load.section_count, 0);
     arena_free(load.arena);
 }
 
-static void a_run_whose_caller_left_has_given_its_key_back(void **state) {
+static void how_its_run_ended_stands_beside_a_key(void **state) {
     struct fixture *f = *state;
     begin(f, 7, "u", "left", 1000, "p7");
     begin(f, 8, "u", "asked", 1000, "p8");
     begin(f, 9, "u", "runs", 1000, "p9");
-    cancel(f, 7, 2, true);
-    cancel(f, 8, 2, false);
+    begin(f, 11, "u", "failed", 1000, "p11");
+    begin(f, 12, "u", "failed after a payment", 1000, "p12");
+    begin(f, 13, "u", "left after a payment", 1000, "p13");
+    end(f, 7, 2, (struct event){.kind = EVENT_CANCELLED, .cancelled = {STR("x"), true, false}});
+    end(f, 8, 2, (struct event){.kind = EVENT_CANCELLED, .cancelled = {STR("x"), false, true}});
+    end(f, 11, 2, (struct event){.kind = EVENT_FAILED, .failed = {.reason = STR("R")}});
+    end(f, 12, 2,
+        (struct event){.kind = EVENT_FAILED, .failed = {.reason = STR("R"), .acted = true}});
+    end(f, 13, 2, (struct event){.kind = EVENT_CANCELLED, .cancelled = {STR("x"), true, true}});
     for (int again = 0; again < 2; again++) {
-        assert_given_back(f, "left", true);
-        assert_given_back(f, "asked", false);
-        assert_given_back(f, "runs", false);
+        assert_end(f, "left", "left");
+        assert_end(f, "left after a payment", "left acted");
+        assert_end(f, "asked", "");
+        assert_end(f, "runs", "");
+        assert_end(f, "failed", "failed");
+        assert_end(f, "failed after a payment", "failed acted");
         fixture_close(f);
         fixture_open(f);
     }
-    begin(f, 10, "u", "left", 2000, "p10");
-    assert_given_back(f, "left", false);
-    assert_means(f, "w", "u", "left", 10, 2000, "p10");
+    begin(f, 20, "u", "left", 2000, "p10");
+    assert_end(f, "left", "");
+    assert_means(f, "w", "u", "left", 20, 2000, "p10");
+}
+
+/* A human answers the run's question, and his request has a key. */
+static void answer_with(struct fixture *f, uint64_t run, uint64_t seq,
+                        const struct key_item *item) {
+    struct row_text row;
+    struct buf bytes;
+    buf_init(&bytes, KIB);
+    assert_true(key_item_append(item, &bytes));
+    row_begin(&row);
+    row_section(&row, run, seq);
+    row_event(&row, (struct event){.kind = EVENT_ITEM,
+                                   .at_ms = 500,
+                                   .item = {STR(KEY_ITEM), buf_str(&bytes)}});
+    fixture_write(f, row_end(&row, run));
+    buf_done(&bytes);
+}
+
+static void assert_answers(struct fixture *f, const char *user, const char *key, uint64_t run,
+                           uint64_t seq) {
+    struct store_load load = fixture_load(f, (struct store_load){.question = STORE_KEY,
+                                                                 .workspace = STR("w"),
+                                                                 .user = str_from(user),
+                                                                 .key = str_from(key)});
+    assert_int_equal(load.key_means.run, run);
+    assert_int_equal(load.key_means.seq, seq);
+    arena_free(load.arena);
+}
+
+static void a_key_may_stand_for_an_answer_to_a_run(void **state) {
+    struct fixture *f = *state;
+    begin(f, 7, "u", "k", 1000, "p7");
+    answer_with(f, 7, 2, &(struct key_item){STR("u"), STR("yes"), STR("p"), 41});
+    answer_with(f, 7, 3, &(struct key_item){STR("anonymous"), STR("yes"), STR("q"), 42});
+    for (int again = 0; again < 3; again++) {
+        assert_answers(f, "u", "k", 7, 0);
+        assert_answers(f, "u", "yes", 7, 41);
+        assert_answers(f, "anonymous", "yes", 7, 42);
+        assert_answers(f, "other", "yes", 0, 0);
+        assert_means(f, "w", "u", "yes", 7, 1500, "p");
+        fixture_close(f);
+        if (again == 1)
+            fixture_sql(f, "DELETE FROM session; DELETE FROM run; DELETE FROM usage;"
+                           "DELETE FROM keyed;"
+                           "UPDATE meta SET value = 0 WHERE name = 'projected'");
+        fixture_open(f);
+    }
+}
+
+static void an_item_of_a_key_reads_as_it_was_written(void **state) {
+    (void)state;
+    const struct key_item item = {STR("u"), STR("k"), str_of("p\0q", 3), UINT64_MAX};
+    struct key_item read;
+    struct buf bytes;
+    buf_init(&bytes, KIB);
+    assert_true(key_item_append(&item, &bytes));
+    assert_true(key_item_read(buf_str(&bytes), &read));
+    assert_str(read.user, "u");
+    assert_str(read.key, "k");
+    assert_int_equal(read.print.len, 3);
+    assert_true(read.seq == UINT64_MAX);
+    for (size_t cut = 0; cut < bytes.len; cut++)
+        assert_false(key_item_read(str_head(buf_str(&bytes), cut), &read));
+    buf_append_byte(&bytes, 'x');
+    assert_false(key_item_read(buf_str(&bytes), &read));
+    buf_done(&bytes);
+}
+
+/* --- threads ------------------------------------------------------------------------------ */
+
+static void assert_threads(struct fixture *f, struct str user, const char *session,
+                           const char *expected) {
+    struct store_load load = fixture_load(f, (struct store_load){.question = STORE_THREAD,
+                                                                 .workspace = STR("w"),
+                                                                 .user = user,
+                                                                 .session = str_from(session),
+                                                                 .max_bytes = KIB});
+    struct buf seen;
+    buf_init(&seen, KIB);
+    for (size_t i = 0; i < load.section_count; i++) {
+        buf_append(&seen, load.sections[i].events);
+        buf_printf(&seen, "=%d ", (int)load.sections[i].run);
+    }
+    assert_str(buf_str(&seen), expected);
+    buf_done(&seen);
+    arena_free(load.arena);
+}
+
+static void a_thread_is_found_by_its_name_and_by_its_user(void **state) {
+    struct fixture *f = *state;
+    begin(f, 7, "ann", "", 1000, "");
+    begin(f, 8, "bob", "", 1000, "");
+    begin(f, 9, "ann", "", 1000, "");
+    assert_threads(f, STR("ann"), "s", "ann=9 ");
+    assert_threads(f, STR("cid"), "s", "");
+    assert_threads(f, (struct str){NULL, 0}, "s", "ann=9 bob=8 ");
+    assert_threads(f, (struct str){NULL, 0}, "t", "");
 }
 
 static void keys_are_there_after_a_restart_and_when_the_tables_are_filled_anew(void **state) {
@@ -126,8 +240,9 @@ static void a_store_of_the_version_before_gets_the_table(void **state) {
     struct fixture *f = *state;
     begin(f, 7, "u", "", 1000, "");
     fixture_close(f);
-    fixture_sql(f, "DROP TABLE keyed; DROP TABLE upload; DROP TABLE upload_piece;"
-                   "UPDATE meta SET value = 6 WHERE name = 'schema'");
+    fixture_sql(f, FIXTURE_BACK_TO_8
+                "DROP TABLE keyed; DROP TABLE upload; DROP TABLE upload_piece;"
+                "UPDATE meta SET value = 6 WHERE name = 'schema'");
     fixture_open(f);
     assert_means(f, "w", "u", "k", 0, 0, "");
     begin(f, 8, "u", "k", 2000, "p8");
@@ -232,10 +347,13 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_key_stands_for_its_run_and_for_its_owner_alone),
         TEST(a_key_that_is_used_again_stands_for_the_newest_run),
-        TEST(a_run_whose_caller_left_has_given_its_key_back),
+        TEST(how_its_run_ended_stands_beside_a_key),
         TEST(keys_are_there_after_a_restart_and_when_the_tables_are_filled_anew),
         TEST(old_keys_are_deleted_step_by_step_and_others_stay),
         TEST(an_open_store_forgets_keys_that_are_no_longer_valid),
+        TEST(a_key_may_stand_for_an_answer_to_a_run),
+        TEST(an_item_of_a_key_reads_as_it_was_written),
+        TEST(a_thread_is_found_by_its_name_and_by_its_user),
         TEST(a_store_of_the_version_before_gets_the_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,7 +26,7 @@ struct answer {
     struct buf text;
     size_t count;
     bool more, cut, timed;
-    int64_t created_ms, updated_ms; /* of the last entry */
+    int64_t created_us, updated_us; /* of the last entry */
 };
 
 static void on_answer(const struct memory_answer *answer, const struct err *failed, void *ctx) {
@@ -46,8 +46,8 @@ static void on_answer(const struct memory_answer *answer, const struct err *fail
         buf_append_byte(&seen->text, '=');
         buf_append(&seen->text, entry->content);
         buf_append_byte(&seen->text, ';');
-        seen->created_ms = entry->created_ms;
-        seen->updated_ms = entry->updated_ms;
+        seen->created_us = entry->created_us;
+        seen->updated_us = entry->updated_us;
     }
 }
 
@@ -102,12 +102,12 @@ static void assert_list(struct fixture *f, struct memory_query query, const char
     buf_done(&answer.text);
 }
 
-/* Times in tests stand still: each entry is put a millisecond apart by hand. */
-static void set_time(struct fixture *f, const char *key, int64_t ms) {
+/* Times in tests stand still: each entry is put a moment apart by hand. */
+static void set_time(struct fixture *f, const char *key, int64_t us) {
     char sql[120];
     fixture_close(f);
-    snprintf(sql, sizeof(sql), "UPDATE memory SET updated_ms = %lld WHERE key = x'%02X'",
-             (long long)ms, (unsigned)key[0]);
+    snprintf(sql, sizeof(sql), "UPDATE memory SET updated_us = %lld WHERE key = x'%02X'",
+             (long long)us, (unsigned)key[0]);
     fixture_sql(f, sql);
     fixture_open(f);
 }
@@ -127,6 +127,44 @@ static void the_newest_change_comes_first_and_then_the_key(void **state) {
     assert_list(f, (struct memory_query){.offset = 3}, "");
     assert_list(f, (struct memory_query){.offset = INT32_MAX}, "");
     assert_list(f, (struct memory_query){.workspace = STR("other")}, "");
+}
+
+/* Many come within a millisecond, and keys that sort the other way must not show. */
+static void what_was_written_last_comes_first_however_fast(void **state) {
+    struct fixture *f = *state;
+    char key[8];
+    for (int i = 0; i < 60; i++) {
+        snprintf(key, sizeof(key), "k%02d", (i * 37) % 60);
+        put(f, "core", key, "");
+    }
+    put(f, "core", "k30", "again");
+    struct buf expected;
+    buf_init(&expected, 4 * KIB);
+    buf_append(&expected, STR("core/k30=again;"));
+    for (int i = 59; i >= 0; i--) {
+        if ((i * 37) % 60 != 30) buf_printf(&expected, "core/k%02d=;", (i * 37) % 60);
+    }
+    buf_append_byte(&expected, '\0');
+    assert_list(f, (struct memory_query){.limit = 0}, expected.at);
+    assert_list(f, (struct memory_query){.category = STR("core")}, expected.at);
+    buf_done(&expected);
+}
+
+/* A step of the schema: times of before are what they were, and what comes is later. */
+static void memories_of_an_earlier_version_keep_their_times(void **state) {
+    struct fixture *f = *state;
+    put(f, "core", "a", "1");
+    fixture_close(f);
+    fixture_sql(f, FIXTURE_BACK_TO_8
+                "UPDATE memory SET created_ms = 1700000000123, updated_ms = 1700000000456;"
+                "UPDATE meta SET value = 8 WHERE name = 'schema'");
+    fixture_open(f);
+    struct answer old = list(f, (struct memory_query){.limit = 1});
+    assert_int_equal(old.created_us, INT64_C(1700000000123000));
+    assert_int_equal(old.updated_us, INT64_C(1700000000456000));
+    buf_done(&old.text);
+    put(f, "core", "b", "2");
+    assert_list(f, (struct memory_query){.limit = 0}, "core/b=2;core/a=1;");
 }
 
 /* K14 */
@@ -149,21 +187,21 @@ static void replacing_keeps_when_it_was_made(void **state) {
     struct fixture *f = *state;
     put(f, "", "k", "");
     struct answer first = list(f, (struct memory_query){.limit = 1});
-    assert_int_equal(first.created_ms, first.updated_ms);
+    assert_int_equal(first.created_us, first.updated_us);
     fixture_close(f);
-    fixture_sql(f, "UPDATE memory SET created_ms = 5, updated_ms = 5");
+    fixture_sql(f, "UPDATE memory SET created_us = 5, updated_us = 5");
     fixture_open(f);
     put(f, "", "k", "new");
     struct answer second = list(f, (struct memory_query){.limit = 1});
-    assert_int_equal(second.created_ms, 5);
-    assert_true(second.updated_ms >= first.updated_ms);
+    assert_int_equal(second.created_us, 5);
+    assert_true(second.updated_us >= first.updated_us);
     /* A clock that was set back. */
     fixture_close(f);
-    fixture_sql(f, "UPDATE memory SET updated_ms = 9000000000000");
+    fixture_sql(f, "UPDATE memory SET updated_us = 9000000000000000");
     fixture_open(f);
     put(f, "", "k", "newer");
     struct answer third = list(f, (struct memory_query){.limit = 1});
-    assert_int_equal(third.updated_ms, INT64_C(9000000000000));
+    assert_int_equal(third.updated_us, INT64_C(9000000000000001));
     buf_done(&first.text);
     buf_done(&second.text);
     buf_done(&third.text);
@@ -415,6 +453,8 @@ static void workspaces_never_see_each_other_in_random_operations(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(the_newest_change_comes_first_and_then_the_key),
+        TEST(what_was_written_last_comes_first_however_fast),
+        TEST(memories_of_an_earlier_version_keep_their_times),
         TEST(a_key_is_one_entry_in_each_category_and_is_removed_from_all),
         TEST(replacing_keeps_when_it_was_made),
         TEST(words_are_found_in_keys_and_contents_whatever_their_accents),

@@ -224,12 +224,15 @@ static void kept_artifact(const struct artifact *artifact, const struct err *fai
     loop_stop(f->loop);
 }
 
+static char tokens[2][ARTIFACT_TOKEN_BYTES] = {{1}, {2}};
+
 static int64_t put_artifact(struct fixture *f, uint64_t run) {
     static int64_t made;
     struct artifact artifact = {.run = run,
                                 .name = STR("page"),
                                 .content_type = STR("text/plain"),
-                                .bytes = str_from(secret)};
+                                .bytes = str_from(secret),
+                                .token = str_of(tokens[made], ARTIFACT_TOKEN_BYTES)};
     struct artifact_ask *ask;
     struct err e;
     assert_true(
@@ -244,6 +247,13 @@ static enum err_code get_artifact(struct fixture *f, int64_t id) {
     return f->failed.code;
 }
 
+static enum err_code find_artifact(struct fixture *f, int64_t id) {
+    artifact_find_start(f->store, f->loop, str_of(tokens[id - 1], ARTIFACT_TOKEN_BYTES), 0, 100,
+                        kept_artifact, f);
+    loop_run(f->loop);
+    return f->failed.code;
+}
+
 static void its_artifacts_go_with_it(void **state) {
     struct fixture *f = *state;
     fixture_open(f);
@@ -253,6 +263,8 @@ static void its_artifacts_go_with_it(void **state) {
     assert_int_equal(erase(f, "doomed"), ERR_NONE);
     assert_int_equal(get_artifact(f, first), ERR_NOT_FOUND);
     assert_int_equal(get_artifact(f, second), ERR_NONE);
+    assert_int_equal(find_artifact(f, first), ERR_NOT_FOUND);
+    assert_int_equal(find_artifact(f, second), ERR_NONE);
 }
 
 static uint64_t run_of_key(struct fixture *f, const char *key) {

@@ -176,10 +176,11 @@ static void a_store_of_an_earlier_version_is_summed_from_its_log(void **state) {
     fixture_open(f);
     make_some_calls(f);
     fixture_close(f);
-    fixture_sql(f, "ALTER TABLE usage DROP COLUMN cost_nano;"
-                   "ALTER TABLE usage DROP COLUMN cost_unknown; DROP TABLE keyed;"
-                   "DROP TABLE upload; DROP TABLE upload_piece;"
-                   "UPDATE meta SET value = 5 WHERE name = 'schema'");
+    fixture_sql(f, FIXTURE_BACK_TO_8
+                "ALTER TABLE usage DROP COLUMN cost_nano;"
+                "ALTER TABLE usage DROP COLUMN cost_unknown; DROP TABLE keyed;"
+                "DROP TABLE upload; DROP TABLE upload_piece;"
+                "UPDATE meta SET value = 5 WHERE name = 'schema'");
     fixture_open(f);
     assert_usage(f, usage_load("w", DAY, DAY), ON_DAY_0);
     assert_usage(f, usage_load("x", DAY, DAY + 1), "x/manager/m 1: 1(0,0) 9+9=18 $9");

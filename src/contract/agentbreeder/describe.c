@@ -29,9 +29,11 @@ static const struct about abouts[] = {
      .response = "InvokeResponse", .refuses = {409, 422, 500}, .on_card = true, .runs = true,
      .takes_session = true,
      .summary = "One turn, answered when it is done",
-     .description = "Closing the connection cancels the turn, unless `x-weir-on-disconnect` or the "
-                    "server's settings say otherwise. A turn that waits for a human is "
-                    "answered with `metadata.interrupted` true and goes on with /resume. Callers "
+     .description = "Closing the connection cancels the turn, unless it has an idempotency key, or "
+                    "`x-weir-on-disconnect` or the server's settings say otherwise. A turn that "
+                    "waits for a human is answered with `metadata.interrupted` true and goes on "
+                    "with /resume, or with an input that is plainly a yes or a no; any other "
+                    "input of its session is answered 409 until then. Callers "
                     "may also say `input_message` or `messages` for `input`, and `thread_id` for "
                     "`session_id`."},
     {.path = "/stream", .id = "stream", .request = "InvokeRequest",
@@ -42,10 +44,13 @@ static const struct about abouts[] = {
                     "`data: [DONE]`, after success and after failure. Lines that begin with a "
                     "colon only keep the connection alive."},
     {.path = "/resume", .id = "resume", .request = "ResumeRequest",
-     .response = "InvokeResponse", .refuses = {404, 422, 500}, .on_card = true, .runs = true,
+     .response = "InvokeResponse", .refuses = {404, 409, 422, 500}, .on_card = true,
+     .runs = true,
      .summary = "A human's answer to a turn that waits for it",
-     .description = "Of two answers to one thread the first wins; the other is answered 404, as "
-                    "is a thread that is unknown or done. The turn may wait again."},
+     .description = "A call is decided by a plain yes or no, or by JSON that says so; other words "
+                    "are answered with the same question again. Of two decisions the first wins: "
+                    "the same again is answered as it was, another one 409. A thread that is "
+                    "unknown or asked nothing is answered 404. The turn may wait again."},
     {.path = "/openapi.json", .id = "openapi", .response = "Document",
      .summary = "This document"},
     {.path = "/.well-known/agent.json", .id = "card", .response = "AgentCard",
@@ -62,7 +67,8 @@ static const struct {
     {403, "The token is not the agent's", NULL},
     {404, "No run of this thread waits for a human", NULL},
     {408, "The body came too slowly", NULL},
-    {409, "The session is busy, waits for a human's answer, or the key was for another request", NULL},
+    {409, "The session is busy, waits for a human's answer, was answered otherwise, or is several "
+          "users'; or the key was for another request", NULL},
     {413, "The body is too large", NULL},
     {422, "A field of the wrong type, or out of its range", NULL},
     {500, "The turn failed", NULL},
@@ -211,11 +217,13 @@ static void write_parameters(struct json_writer *json, const struct about *about
                         "What becomes of the turn when the caller leaves: cancel, detach, or "
                         "detach-for=30s");
     }
-    if (about->takes_session) {
+    if (about->runs) {
         write_parameter(
             json, "x-idempotency-key", NULL, "^[!-~]([ -~]{0,253}[!-~])?$",
             "Of the caller's choice: the same request with the same key is one "
             "turn, and is answered as the first was. Idempotency-Key says the same");
+    }
+    if (about->takes_session) {
         write_parameter(json, "x-session-id", NULL, NULL,
                         "The session, for bodies that name none");
     }

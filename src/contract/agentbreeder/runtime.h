@@ -2,13 +2,14 @@
  *
  * /invoke is a run read by a stream of mode SINGLE, /stream the same run read by one of mode
  * DONE whose transport close is `data: [DONE]`; /resume answers a run that waits for a human
- * and reads on as /invoke does. A caller who closes the connection has his run cancelled,
- * unless he or the settings say that it goes on. /health, /openapi.json and the agent card are
- * open.
+ * and reads on as /invoke does; so does an /invoke or /stream whose words are a decision, in a
+ * session that waits for one. A caller who closes the connection has his run cancelled, unless
+ * he or the settings say that it goes on, or he sent an idempotency key. /health, /openapi.json
+ * and the agent card are open.
  *
  * Memory   settings and hosts are borrowed for the life of the table.
  * Threads  a desk and its calls belong to one loop.
- * Source   contracts/agentbreeder.md 1 and 2.
+ * Source   contracts/agentbreeder.md 1 and 2; checks.md K28, K29.
  */
 #ifndef WEIR_CONTRACT_AGENTBREEDER_RUNTIME_H
 #define WEIR_CONTRACT_AGENTBREEDER_RUNTIME_H
@@ -29,6 +30,8 @@ struct runtime_settings {
     uint64_t stall_ms, heartbeat_ms; /* of /stream */
     struct leaving on_disconnect;    /* for a request that says nothing about it */
     uint64_t keys_kept_ms;           /* how long an idempotency key stands for its run */
+    bool keyed_outlives; /* a request with a key, and a decision, go on without their caller,
+                            and a failure that left no effect gives the key back (K28) */
 };
 
 /* One loop's share. */

@@ -32,6 +32,8 @@ static const struct field_schema fields[] = {
 
     {"ResumeRequest", "thread_id",   REQUIRED, "string", "the session of the turn that waits"},
     {"ResumeRequest", "human_input", REQUIRED, "any", "a string is taken as it is, all else as JSON"},
+    {"ResumeRequest", "config",      OPTIONAL, "object|null", "config.configurable.user_id says whose thread it is"},
+    {"ResumeRequest", "approval_id", OPTIONAL, "string|null", "which question is answered, as metadata.approval says it"},
 
     {"InvokeResponse", "output",     REQUIRED, "string|object|array", "text when the input was text"},
     {"InvokeResponse", "session_id", REQUIRED, "string", NULL},

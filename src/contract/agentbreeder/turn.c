@@ -2,41 +2,17 @@
 
 #include "base/mem.h"
 #include "contract/agentbreeder/frames.h"
+#include "contract/agentbreeder/inner.h"
 #include "contract/agentbreeder/key.h"
 #include "contract/agentbreeder/request.h"
-#include "conversation/seam.h"
 #include "provider/dialect.h"
 #include "run/directory.h"
-#include "run/keyed.h"
-#include "stream/follow.h"
 
 #include <stdlib.h>
 
 #define ARENA_MAX_BYTES (32 * MIB)
 #define RESULT_MAX_BYTES (64 * MIB)
 #define UNTIL_UNREAD_MS 1 /* the last reader's leaving ends a run */
-
-/* One /invoke, /stream or /resume, from the checked request to the last byte. */
-struct turn {
-    struct list link; /* in desk->calls */
-    struct route_call *call;
-    struct runtime_desk *desk;
-    struct stream *stream;
-    enum close_mode mode;
-    const struct stream_wire *wire;
-    struct run *run;  /* that this call started; NULL: it goes on with another one's */
-    uint64_t resumed; /* that run's id */
-    struct leaving leaving;
-    /* With an idempotency key. */
-    struct str key;      /* in the arena, until the turn is established; then only its length */
-    struct arena *arena; /* of the request, as long */
-    struct runtime_request request;
-    struct keyed *keyed;   /* while it is looked up */
-    struct follow *follow; /* of a run that an earlier request started */
-    struct seam seam;      /* of the text on /stream */
-    bool gone;             /* the peer left: nothing more is sent */
-    struct outcome outcome;
-};
 
 /* --- failures ----------------------------------------------------------------------------- */
 
@@ -111,20 +87,25 @@ static struct turn *turn_new(struct route_call *call, struct runtime_desk *desk)
 static void turn_free(struct turn *turn) {
     list_remove(&turn->link);
     keyed_cancel(turn->keyed);
+    asked_cancel(turn->asked);
     follow_free(turn->follow);
     stream_free(turn->stream);
     arena_free(turn->arena);
     run_unref(turn->run);
     outcome_done(&turn->outcome);
+    buf_done(&turn->repeat.words);
+    buf_done(&turn->repeat.call_id);
     free(turn);
 }
 
-static struct session_table *sessions_of(const struct turn *turn) {
+struct session_table *turn_sessions(const struct turn *turn) {
     return turn->desk->host->engine->sessions;
 }
 
 static enum stream_verdict judge(const struct event *event, void *ctx) {
-    (void)ctx;
+    struct turn *turn = ctx;
+    if (decide_compare(turn, event))
+        return turn->repeat.differs || turn->repeat.over ? STREAM_FAILS : STREAM_GOES_ON;
     return event->kind == EVENT_APPROVAL ? STREAM_FINISHES : stream_judge(event);
 }
 
@@ -146,21 +127,32 @@ static bool is_read_by_others(struct turn *turn) {
     return turn->key.len && journal_readers(run_journal(turn->run), &left_ms) > 1;
 }
 
+/* A request with a key, and a human's decision, outlive their connection (K28): whoever asks
+ * again is answered. Unless they say themselves what they want. */
+static bool outlives(const struct turn *turn) {
+    return turn->desk->settings->keyed_outlives && !turn->says_leaving &&
+           (turn->key.len || turn->resumed);
+}
+
+/* What the peer's going means for the run. */
+static struct leaving leaving_of(struct turn *turn) {
+    if (outlives(turn)) return (struct leaving){.how = LEAVING_DETACHES};
+    if (turn->run && turn->leaving.how == LEAVING_CANCELS && is_read_by_others(turn))
+        return (struct leaving){LEAVING_DETACHES, UNTIL_UNREAD_MS};
+    return turn->leaving;
+}
+
 /* The stream is over before its time: whose doing that is decides about the run. What an
  * earlier request started is left to that one. */
 static void leave_run(struct turn *turn, enum close_cause cause) {
-    struct leaving leaving = {.how = LEAVING_NOBODY};
+    struct leaving leaving = {.how = LEAVING_CANCELS}; /* the daemon stops: nobody asked */
     struct str why =
         cause == CAUSE_LEFT ? STR("the caller left") : STR("the call was cut short");
-    if (close_is_by_peer(cause)) leaving = turn->leaving;
-    if (turn->run && leaving.how == LEAVING_CANCELS && close_is_by_peer(cause) &&
-        is_read_by_others(turn)) {
-        leaving = (struct leaving){LEAVING_DETACHES, UNTIL_UNREAD_MS};
-    }
+    if (close_is_by_peer(cause)) leaving = leaving_of(turn);
     if (turn->run) {
         run_leave(turn->run, leaving, why);
     } else if (turn->resumed) {
-        directory_leave(session_table_directory(sessions_of(turn)), turn->resumed, leaving,
+        directory_leave(session_table_directory(turn_sessions(turn)), turn->resumed, leaving,
                         why);
     }
 }
@@ -189,10 +181,15 @@ static const struct route_watch watch = {
     .closed = on_closed,
 };
 
+void turn_watch(struct turn *turn) {
+    route_watch(turn->call, &watch, turn);
+}
+
 /* --- /invoke and /resume ------------------------------------------------------------------ */
 
 static void invoke_project(const struct event *event, enum close_frame frame, void *ctx) {
     struct turn *turn = ctx;
+    if (turn->repeat.seq) return;
     outcome_note(&turn->outcome, event);
     if (frame != FRAME_REPLY) return;
     struct buf body;
@@ -202,13 +199,21 @@ static void invoke_project(const struct event *event, enum close_frame frame, vo
     buf_done(&body);
 }
 
+static void refuse_repeat(struct turn *turn) {
+    struct route_failure failure = {.details = STR_EMPTY};
+    decide_tell_difference(turn, &failure.code, &failure.message, &failure.status);
+    route_fail(turn->call, &failure);
+}
+
 static void invoke_ended(struct close_ending ending, enum close_cause cause,
                          const struct event *last, void *ctx) {
     struct turn *turn = ctx;
     if (ending.status == ERR_NONE) return;
     leave_run(turn, cause);
     if (turn->gone) return;
-    if (last && last->kind == EVENT_FAILED) {
+    if (turn->repeat.differs || turn->repeat.over) {
+        refuse_repeat(turn);
+    } else if (last && last->kind == EVENT_FAILED) {
         refuse_run(turn->call, last->failed.code, last->failed.reason, last->failed.message);
     } else {
         refuse_run(turn->call, cause == CAUSE_STOPPING ? ERR_UNAVAILABLE : ending.status,
@@ -227,10 +232,23 @@ static const struct stream_wire invoke_wire = {
 
 /* --- /stream ------------------------------------------------------------------------------ */
 
+/* Its decision was compared on a stream that has begun. */
+static void tell_difference(struct turn *turn) {
+    struct str code, message;
+    int status;
+    if (!turn->repeat.differs && !turn->repeat.over) return;
+    decide_tell_difference(turn, &code, &message, &status);
+    frame_error(turn->call, ERR_ABORTED, message);
+}
+
 static void stream_project(const struct event *event, enum close_frame frame, void *ctx) {
     struct turn *turn = ctx;
     struct route_call *call = turn->call;
     (void)frame;
+    if (turn->repeat.seq) {
+        tell_difference(turn);
+        return;
+    }
     outcome_note(&turn->outcome, event);
     if (seam_before(&turn->seam, event, SEAM_OF_STREAM))
         frame_object(call, STR_EMPTY, "delta", STR(SEAM_TEXT));
@@ -299,12 +317,13 @@ static const struct stream_wire stream_wire = {
 static bool take_leaving(struct turn *turn, struct err *e) {
     struct str asked = lent_read(route_header(turn->call, STR("x-weir-on-disconnect")));
     turn->leaving = turn->desk->settings->on_disconnect;
+    turn->says_leaving = asked.at != NULL;
     if (!asked.at || leaving_parse(asked, &turn->leaving, e)) return true;
     e->code = ERR_MALFORMED; /* a header: 400 */
     return err_add(e, "X-Weir-On-Disconnect");
 }
 
-static void tell_run(struct turn *turn, uint64_t run) {
+void turn_tell_run(struct turn *turn, uint64_t run) {
     char digits[24];
     struct buf id = {.at = digits, .room = sizeof(digits), .max_bytes = sizeof(digits)};
     buf_append_u64(&id, run);
@@ -313,9 +332,9 @@ static void tell_run(struct turn *turn, uint64_t run) {
 }
 
 /* Read the journal (borrowed) for the caller, and tell him whose it is. */
-static bool follow(struct turn *turn, struct journal *journal, uint64_t after_seq,
-                   struct err *e) {
-    tell_run(turn, journal_run(journal));
+bool turn_follow(struct turn *turn, struct journal *journal, uint64_t after_seq,
+                 struct err *e) {
+    turn_tell_run(turn, journal_run(journal));
     struct stream_options options = {.loop = route_loop(turn->call),
                                      .journal = journal,
                                      .after_seq = after_seq,
@@ -330,8 +349,7 @@ static bool follow(struct turn *turn, struct journal *journal, uint64_t after_se
     return false;
 }
 
-/* What the request said is not needed any more: what of it is, was copied. */
-static void established(struct turn *turn) {
+void turn_established(struct turn *turn) {
     list_append(&turn->desk->calls, &turn->link);
     if (turn->mode == CLOSE_DONE) route_sse_begin(turn->call);
     arena_free(turn->arena);
@@ -339,9 +357,22 @@ static void established(struct turn *turn) {
     route_watch(turn->call, &watch, turn);
 }
 
-static void give_up(struct turn *turn, const struct err *why) {
+void turn_give_up(struct turn *turn, const struct err *why) {
     route_watch(turn->call, NULL, NULL);
     refuse(turn->call, why);
+    turn_free(turn);
+}
+
+void turn_fail(struct turn *turn, int status, struct str code, struct str message,
+               struct str details) {
+    route_watch(turn->call, NULL, NULL);
+    route_fail(turn->call, &(struct route_failure){status, code, message, details});
+    turn_free(turn);
+}
+
+void turn_reply(struct turn *turn, struct str body) {
+    route_watch(turn->call, NULL, NULL);
+    route_reply(turn->call, 200, STR("application/json"), body);
     turn_free(turn);
 }
 
@@ -361,42 +392,34 @@ static bool start(struct turn *turn, uint64_t key_mark, struct err *e) {
         .print = request->print,
         .key_mark = key_mark,
     };
-    if (session_is_parked(sessions_of(turn), &asked.name)) {
-        return err_set(e, ERR_FAILED_PRECONDITION,
-                       "this session waits for a human's answer; resume it first");
-    }
     if (!run_start(host, &asked, &turn->run, e)) return false;
     outcome_address(&turn->outcome, request->session, request->wants_text,
                     request->used_thread_id);
-    return follow(turn, run_journal(turn->run), 0, e);
+    return turn_follow(turn, run_journal(turn->run), 0, e);
 }
 
 /* --- asked with a key ----------------------------------------------------------------------
  */
 
-static void look(struct turn *turn);
-
 static void on_begun(void *ctx) {
-    established(ctx);
+    turn_established(ctx);
 }
 
 /* The store has its beginning and nobody its end: it could not be written. */
 static void on_missing(const struct err *failed, void *ctx) {
     struct err e;
-    err_set(&e, ERR_UNAVAILABLE, "the turn of this key cannot be read: %s",
+    err_set(&e, ERR_UNAVAILABLE, "this turn cannot be read: %s",
             failed ? failed->text : "what became of it is not known yet; try again");
-    give_up(ctx, &e);
+    turn_give_up(ctx, &e);
 }
 
-/* The answer of the run that an earlier request with this key started. */
-static void attach(struct turn *turn, uint64_t run) {
-    tell_run(turn, run);
-    outcome_address(&turn->outcome, STR_EMPTY, turn->request.wants_text,
-                    turn->request.used_thread_id);
+void turn_attach(struct turn *turn, uint64_t run, uint64_t after_seq) {
+    turn_tell_run(turn, run);
     struct follow_options options = {.loop = route_loop(turn->call),
-                                     .directory = session_table_directory(sessions_of(turn)),
-                                     .store = session_table_store(sessions_of(turn)),
+                                     .directory = session_table_directory(turn_sessions(turn)),
+                                     .store = session_table_store(turn_sessions(turn)),
                                      .run = run,
+                                     .after_seq = after_seq,
                                      .mode = turn->mode,
                                      .stall_ms = turn->desk->settings->stall_ms,
                                      .heartbeat_ms = turn->desk->settings->heartbeat_ms,
@@ -407,25 +430,48 @@ static void attach(struct turn *turn, uint64_t run) {
     turn->follow = follow_new(&options);
 }
 
-static void refuse_other(struct turn *turn) {
-    route_watch(turn->call, NULL, NULL);
-    route_fail(turn->call,
-               &(struct route_failure){409, STR("IDEMPOTENCY_KEY_REUSED"),
-                                       STR("this idempotency key was used for another request; "
-                                           "send a new key, or the same input, session and "
-                                           "config as then"),
-                                       STR_EMPTY});
-    turn_free(turn);
+/* What an earlier request with this key began, or decided. */
+static void join(struct turn *turn, uint64_t run, uint64_t seq) {
+    if (seq) {
+        decide_again(turn, run, seq);
+        return;
+    }
+    outcome_address(&turn->outcome, STR_EMPTY, turn->request.wants_text,
+                    turn->request.used_thread_id);
+    turn_attach(turn, run, 0);
 }
 
-static void start_keyed(struct turn *turn, uint64_t mark) {
+static void refuse_other(struct turn *turn) {
+    turn_fail(turn, 409, STR("IDEMPOTENCY_KEY_REUSED"),
+              STR("this idempotency key was used for another request; send a new key, or the "
+                  "same input, session and config as then"),
+              STR_EMPTY);
+}
+
+/* A session where a run waits takes the words as the answer; any other begins a turn. */
+static void begin_turn(struct turn *turn, uint64_t mark) {
     struct err e;
+    switch (decide_by_turn(turn, mark, &e)) {
+    case SETTLES: turn_established(turn); return;
+    case SETTLES_OTHER: return;
+    case SETTLES_AGAIN: turn_look_up(turn); return;
+    case SETTLES_FAILED: turn_give_up(turn, &e); return;
+    case SETTLES_NOTHING: break;
+    }
     if (start(turn, mark, &e)) {
-        established(turn);
+        turn_established(turn);
     } else if (e.code == ERR_ALREADY_EXISTS) {
-        look(turn);
+        turn_look_up(turn);
     } else {
-        give_up(turn, &e);
+        turn_give_up(turn, &e);
+    }
+}
+
+static void begin(struct turn *turn, uint64_t mark) {
+    if (turn->resumes) {
+        decide_by_resume(turn, mark);
+    } else {
+        begin_turn(turn, mark);
     }
 }
 
@@ -434,21 +480,22 @@ static void on_key_known(const struct keyed_result *result, const struct err *fa
     struct turn *turn = ctx;
     turn->keyed = NULL;
     switch (result->answer) {
-    case KEYED_FREE: start_keyed(turn, result->mark); break;
-    case KEYED_RUN: attach(turn, result->run); break;
+    case KEYED_FREE: begin(turn, result->mark); break;
+    case KEYED_RUN: join(turn, result->run, result->seq); break;
     case KEYED_OTHER: refuse_other(turn); break;
-    case KEYED_FAILED: give_up(turn, failed); break;
+    case KEYED_FAILED: turn_give_up(turn, failed); break;
     }
 }
 
-static void look(struct turn *turn) {
+void turn_look_up(struct turn *turn) {
     const struct runtime_settings *settings = turn->desk->settings;
     turn->keyed = keyed_look(
         &(struct keyed_options){.loop = route_loop(turn->call),
-                                .sessions = sessions_of(turn),
+                                .sessions = turn_sessions(turn),
                                 .name = {settings->workspace, turn->request.user, turn->key},
                                 .print = turn->request.print,
                                 .kept_ms = settings->keys_kept_ms,
+                                .failures_free = settings->keyed_outlives,
                                 .on_answer = on_key_known,
                                 .ctx = turn});
 }
@@ -457,9 +504,9 @@ static void look(struct turn *turn) {
  */
 
 /* A call may wait, and then what was lent is gone. */
-static bool keep(struct lent lent, struct arena *arena, struct str *ret, struct err *e) {
+bool turn_keep(struct turn *turn, struct lent lent, struct str *ret, struct err *e) {
     *ret = (struct str){NULL, 0};
-    return !lent_read(lent).at || lent_keep(lent, arena, ret) ||
+    return !lent_read(lent).at || lent_keep(lent, turn->arena, ret) ||
            err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a call may hold");
 }
 
@@ -468,73 +515,59 @@ static bool read_request(struct turn *turn, struct err *e) {
     struct str body, session;
     turn->arena = arena_new(ARENA_MAX_BYTES);
     return take_leaving(turn, e) && key_take(call, turn->arena, &turn->key, e) &&
-           keep(route_body(call), turn->arena, &body, e) &&
-           keep(route_header(call, STR("x-session-id")), turn->arena, &session, e) &&
+           turn_keep(turn, route_body(call), &body, e) &&
+           turn_keep(turn, route_header(call, STR("x-session-id")), &session, e) &&
            runtime_request_parse(body, session, turn->arena, &turn->request, e);
 }
 
-static void begin(struct route_call *call, struct runtime_desk *desk, enum close_mode mode,
-                  const struct stream_wire *wire) {
+/* With a key it is looked up first. */
+static void enter(struct turn *turn) {
+    if (!turn->key.len) {
+        begin(turn, 0);
+        return;
+    }
+    turn_watch(turn);
+    turn_look_up(turn);
+}
+
+static void begin_call(struct route_call *call, struct runtime_desk *desk, enum close_mode mode,
+                       const struct stream_wire *wire) {
     struct turn *turn = turn_new(call, desk);
     struct err e;
     turn->mode = mode;
     turn->wire = wire;
-    if (!read_request(turn, &e)) {
-        give_up(turn, &e);
-    } else if (turn->key.len) {
-        route_watch(call, &watch, turn);
-        look(turn);
-    } else if (start(turn, 0, &e)) {
-        established(turn);
+    if (read_request(turn, &e)) {
+        enter(turn);
     } else {
-        give_up(turn, &e);
+        turn_give_up(turn, &e);
     }
 }
 
 void turn_invoke(struct route_call *call, void *ctx) {
-    begin(call, ctx, CLOSE_SINGLE, &invoke_wire);
+    begin_call(call, ctx, CLOSE_SINGLE, &invoke_wire);
 }
 
 void turn_stream(struct route_call *call, void *ctx) {
-    begin(call, ctx, CLOSE_DONE, &stream_wire);
+    begin_call(call, ctx, CLOSE_DONE, &stream_wire);
 }
 
-/* The thread's run goes on with the human's words, and its caller is now this one. */
-static bool resume(struct turn *turn, const struct resume_request *request, struct err *e) {
-    struct session_name name = {turn->desk->settings->workspace, ANY_USER, request->thread};
-    struct journal *journal;
-    uint64_t seq;
-    switch (session_answer_parked(sessions_of(turn), &name, request->text, &journal, &seq, e)) {
-    case PARKING_TAKEN: break;
-    case PARKING_REFUSED: return err_add(e, "the question stays open");
-    case PARKING_NOBODY:
-        return err_set(e, ERR_NOT_FOUND,
-                       "no run of this thread waits for a human: it is unknown here, done, or "
-                       "has been answered");
-    }
-    outcome_address(&turn->outcome, request->thread, request->wants_text, true);
-    turn->resumed = journal_run(journal);
-    bool followed = follow(turn, journal, seq, e);
-    journal_unref(journal);
-    return followed;
+static bool read_resume(struct turn *turn, struct err *e) {
+    turn->arena = arena_new(ARENA_MAX_BYTES);
+    return take_leaving(turn, e) && key_take(turn->call, turn->arena, &turn->key, e) &&
+           decide_read(turn, e);
 }
 
 void turn_resume(struct route_call *call, void *ctx) {
     struct turn *turn = turn_new(call, ctx);
+    struct err e;
     turn->mode = CLOSE_SINGLE;
     turn->wire = &invoke_wire;
-    struct arena *arena = arena_new(ARENA_MAX_BYTES);
-    struct resume_request request;
-    struct str body;
-    struct err e;
-    if (take_leaving(turn, &e) && keep(route_body(call), arena, &body, &e) &&
-        resume_request_parse(body, arena, &request, &e) && resume(turn, &request, &e)) {
-        established(turn);
+    turn->resumes = true;
+    if (read_resume(turn, &e)) {
+        enter(turn);
     } else {
-        refuse(call, &e);
-        turn_free(turn);
+        turn_give_up(turn, &e);
     }
-    arena_free(arena);
 }
 
 void turn_cut_all(struct runtime_desk *desk) {

@@ -3,12 +3,14 @@
 #include "base/mem.h"
 #include "contract/crawbl/project.h"
 #include "proto/runtime.pb.h"
+#include "run/decision.h"
 #include "run/directory.h"
 #include "stream/stream.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
+#define QUESTION_MAX_BYTES (32 * MIB) /* a run holds no more */
 #define SERVICE "crawbl.agentruntime.v1.AgentRuntime"
 
 /* One open call. */
@@ -215,21 +217,35 @@ static bool follow(struct converse *converse, struct journal *journal, uint64_t 
     return stream_open(&options, &converse->stream, e);
 }
 
+/* The message decides nothing: its turn is the same question once more (K29). */
+static bool ask_again(struct converse *converse, const struct parked_view *stays,
+                      struct arena *arena, struct err *e) {
+    struct event event;
+    bool asked = decision_ask_again(stays, arena, &event);
+    struct converse_view view = view_for(converse, asked ? &event : NULL);
+    struct converse_shown shown = {.usages = 0};
+    if (asked) converse_project(converse->call, &event, &view, &shown);
+    return asked || err_set(e, ERR_RESOURCE_EXHAUSTED, "converse: the question is too long");
+}
+
 /* A run of this session that waits for a human takes the message as the answer. */
 static bool answer_parked(struct converse *converse, const struct session_name *name,
                           struct str text, bool *ret_followed, struct err *e) {
-    struct journal *journal;
-    uint64_t seq;
+    struct parked_answered answered;
     struct session_table *sessions = converse->desk->host->engine->sessions;
-    enum parking_found found = session_answer_parked(sessions, name, text, &journal, &seq, e);
-    if (found == PARKING_NOBODY) return false;
-    if (found == PARKING_REFUSED) {
-        *ret_followed = err_add(e, "the question stays open");
-        return true;
-    }
-    converse->answered = journal_run(journal);
-    *ret_followed = follow(converse, journal, seq, false, e);
-    journal_unref(journal);
+    struct arena *arena = arena_new(QUESTION_MAX_BYTES);
+    const struct parked_answer answer = {
+        .name = *name, .text = text, .asks_again = true, .arena = arena};
+    enum parking_found found = session_settle(sessions, &answer, &answered, e);
+    if (found == PARKING_UNDECIDED)
+        *ret_followed = ask_again(converse, &answered.stays, arena, e);
+    arena_free(arena);
+    if (found == PARKING_UNDECIDED) return true;
+    if (found == PARKING_REFUSED) *ret_followed = err_add(e, "the question stays open");
+    if (found != PARKING_TAKEN) return found == PARKING_REFUSED;
+    converse->answered = journal_run(answered.journal);
+    *ret_followed = follow(converse, answered.journal, answered.seq, false, e);
+    journal_unref(answered.journal);
     if (*ret_followed) return true;
     leave_run(converse, CAUSE_STOPPING);
     drop_turn(converse);
@@ -277,9 +293,13 @@ static void on_engine(struct engine *engine, void *ctx) {
     converse->engine = engine_ref(engine);
     bool started = start_turn(converse, &converse->request, &e);
     drop_request(converse);
-    if (started) return;
+    if (started && converse->stream) return;
     drop_turn(converse);
-    refuse(converse, &e);
+    if (started) {
+        go_on(converse); /* its answer has been sent */
+    } else {
+        refuse(converse, &e);
+    }
 }
 
 /* The workspace may have agents and tools of its own. */

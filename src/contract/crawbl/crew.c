@@ -37,10 +37,24 @@ static void on_unused(struct engine *engine) {
 
 /* --- agents ------------------------------------------------------------------------------- */
 
-static struct agent_tool *allow(const struct blueprint_agent *from) {
-    struct agent_tool *tools = mem_zero(from->tool_count, sizeof(*tools));
-    for (size_t i = 0; i < from->tool_count; i++)
-        tools[i] = (struct agent_tool){from->tools[i], TOOL_ALLOW};
+static enum tool_policy policy_of(const struct engine *base, struct str tool) {
+    for (size_t i = 0; i < base->policy_count; i++) {
+        if (str_equal(base->policies[i].name, tool)) return base->policies[i].policy;
+    }
+    return TOOL_ALLOW;
+}
+
+/* The blueprint says which tools an agent has, the operator's settings what becomes of a call.
+ */
+static struct agent_tool *pick(const struct engine *base, const struct blueprint_agent *from,
+                               size_t *ret_count) {
+    size_t count = from->picks_tools ? from->tool_count : base->policy_count;
+    struct agent_tool *tools = mem_zero(count, sizeof(*tools));
+    for (size_t i = 0; i < count; i++)
+        tools[i] = from->picks_tools
+                       ? (struct agent_tool){from->tools[i], policy_of(base, from->tools[i])}
+                       : base->policies[i];
+    *ret_count = count;
     return tools;
 }
 
@@ -52,7 +66,8 @@ static void fill_agents(struct crew *crew, const struct blueprint *blueprint) {
     crew->delegates = mem_zero(count, sizeof(*crew->delegates));
     for (size_t i = 0; i < count; i++) {
         const struct blueprint_agent *from = &blueprint->agents[i];
-        crew->allowed[i] = allow(from);
+        size_t tool_count;
+        crew->allowed[i] = pick(crew->base, from, &tool_count);
         crew->delegates[i] = from->slug;
         crew->agents[i] =
             (struct agent){.slug = from->slug,
@@ -64,7 +79,7 @@ static void fill_agents(struct crew *crew, const struct blueprint *blueprint) {
                            .shows_thinking = usual->shows_thinking,
                            .picks_tools = from->picks_tools,
                            .tools = crew->allowed[i],
-                           .tool_count = from->tool_count,
+                           .tool_count = tool_count,
                            .window_tokens = from->model.len ? 0 : usual->window_tokens,
                            .limits = usual->limits};
     }

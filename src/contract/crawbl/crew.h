@@ -2,7 +2,8 @@
  *
  * It is derived from the engine of the configuration: that one's limits, sessions and local
  * tools, with the agents of a blueprint in place of its own, and the tools of an MCP server
- * beside its own. Where two tools have one name, the local one stays. Agents of a blueprint
+ * beside its own. Where two tools have one name, the local one stays. What becomes of a call of
+ * a tool, local or not, is what the configuration says of its name. Agents of a blueprint
  * answer with the model of the first configured agent, unless they name another.
  *
  * Memory   reference-counted as every engine is; holds the engine it came from.

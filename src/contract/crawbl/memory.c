@@ -41,15 +41,15 @@ static void reply(struct memory_call *memory, const struct pb_message *type,
 
 /* --- entries ------------------------------------------------------------------------------ */
 
-static struct google_timestamp timestamp(int64_t unix_ms) {
-    return (struct google_timestamp){.seconds = unix_ms / 1000,
-                                     .nanos = (int32_t)(unix_ms % 1000) * 1000000};
+static struct google_timestamp timestamp(int64_t unix_us) {
+    return (struct google_timestamp){.seconds = unix_us / 1000000,
+                                     .nanos = (int32_t)(unix_us % 1000000) * 1000};
 }
 
 static struct crawbl_memory_entry entry_of(const struct memory_entry *entry,
                                            struct google_timestamp times[static 2]) {
-    times[0] = timestamp(entry->created_ms);
-    times[1] = timestamp(entry->updated_ms);
+    times[0] = timestamp(entry->created_us);
+    times[1] = timestamp(entry->updated_us);
     return (struct crawbl_memory_entry){.key = entry->key,
                                         .content = entry->content,
                                         .category = entry->category,

@@ -3,14 +3,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "contract/nimi/fetch.h"
+#include "contract/nimi/once.h"
 
 #include <assert.h>
-#include <nettle/sha2.h>
 #include <stdlib.h>
-
-#define STOPPING_TEXT                                                                          \
-    STR("runtime shutting down") /* plain words: the real SDK looks at them                    \
-                                  */
 
 /* --- the eight ---------------------------------------------------------------------------- */
 
@@ -106,10 +103,16 @@ static void note_end(struct nimi_call *call, enum err_code code, int reason) {
     call->over = true;
     call->code = code;
     call->reason = reason;
+    replies_leave(call->ask);
+    call->ask = NULL;
 }
 
 void nimi_reply_again(struct nimi_call *call, struct str reply) {
     note_end(call, ERR_NONE, 0);
+    if (call->once) {
+        once_made(call->once, reply);
+        return;
+    }
     rpc_send(call->rpc, reply);
     rpc_end(call->rpc, ERR_NONE, STR_EMPTY);
 }
@@ -133,12 +136,38 @@ void nimi_reply(struct nimi_call *call, const struct pb_message *type, const voi
 
 void nimi_refuse(struct nimi_call *call, const struct fault *fault) {
     note_end(call, fault->why.code, fault->reason);
-    fault_end(call->rpc, fault, nimi_trace(call));
+    if (call->once) {
+        once_failed(call->once, fault);
+    } else {
+        fault_end(call->rpc, fault, nimi_trace(call));
+    }
 }
 
 void nimi_end(struct nimi_call *call, enum err_code code, struct str message) {
+    struct fault fault = {.reason = 0};
+    if (call->once) {
+        assert(code != ERR_NONE);
+        err_set(&fault.why, code, STR_FMT, STR_ARG(message));
+        nimi_refuse(call, &fault);
+        return;
+    }
     note_end(call, code, 0);
     rpc_end(call->rpc, code, message);
+}
+
+struct str nimi_keep(struct nimi_call *call, struct str text) {
+    return call->once ? once_keep(call->once, text) : rpc_keep(call->rpc, text);
+}
+
+void nimi_waited(struct nimi_call *call, uint64_t waited_ms) {
+    char digits[24];
+    struct buf text = {.at = digits, .room = sizeof(digits), .max_bytes = sizeof(digits)};
+    if (call->once) {
+        once_waited(call->once, waited_ms);
+        return;
+    }
+    buf_append_u64(&text, waited_ms);
+    rpc_trailer(call->rpc, STR("x-nimi-queue-wait-ms"), buf_str(&text));
 }
 
 void nimi_work(struct nimi_call *call, const struct nimi_work *work, void *ctx) {
@@ -148,59 +177,21 @@ void nimi_work(struct nimi_call *call, const struct nimi_work *work, void *ctx) 
 
 /* --- the request -------------------------------------------------------------------------- */
 
-static void digest(const struct nimi_call *call, const void *request, uint8_t *ret) {
-    struct sha256_ctx hash;
-    struct buf bytes;
-    buf_init(&bytes, 64 * MIB);
-    pb_encode(call->row->type, request, &bytes);
-    sha256_init(&hash);
-    sha256_update(&hash, bytes.len, (const uint8_t *)buf_str(&bytes).at);
-    sha256_digest(&hash, REPLIES_DIGEST_BYTES, ret);
-    buf_done(&bytes);
-}
-
 enum reply_found nimi_once(struct nimi_call *call, const uint8_t *print, struct buf *stored) {
-    const struct envelope *envelope = &call->envelope;
-    struct buf key;
-    if (envelope->idempotency_key.len == 0) return REPLY_NEW;
-    buf_init(&key, 8 * ENVELOPE_VALUE_MAX_BYTES);
-    /* Lengths keep "ab", "c" apart from "a", "bc". */
-    buf_printf(&key, STR_FMT " %zu " STR_FMT " %zu " STR_FMT " " STR_FMT,
-               STR_ARG(call->row->path), envelope->app_id.len, STR_ARG(envelope->app_id),
-               envelope->participant_id.len, STR_ARG(envelope->participant_id),
-               STR_ARG(envelope->idempotency_key));
-    call->once_key = rpc_keep(call->rpc, buf_str(&key));
-    buf_done(&key);
+    if (call->envelope.idempotency_key.len == 0) return REPLY_NEW;
+    call->once_key = once_key(call);
     memcpy(call->once_digest, print, REPLIES_DIGEST_BYTES);
     return replies_find(nimi_runtime_replies(call->desk->runtime), call->once_key, print,
                         clock_mono_ms(), stored);
 }
 
-/* A write that was made before: answered as it was then. True: it is. */
-static bool answer_again(struct nimi_call *call, const void *request) {
-    uint8_t print[REPLIES_DIGEST_BYTES];
-    struct buf stored;
-    struct fault fault;
-    if (!(call->row->facts & NIMI_ONCE) || call->envelope.idempotency_key.len == 0)
-        return false;
-    buf_init(&stored, REPLIES_MAX_BYTES);
-    digest(call, request, print);
-    enum reply_found found = nimi_once(call, print, &stored);
-    if (found == REPLY_STORED) {
-        nimi_reply_again(call, buf_str(&stored));
-    } else if (found == REPLY_CONFLICT) {
-        fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID,
-                  "x-nimi-idempotency-key was used for another request; send a new key");
-        nimi_refuse(call, &fault);
-    }
-    buf_done(&stored);
-    return found != REPLY_NEW;
-}
-
 static void hand_over(struct nimi_call *call, const void *request, struct arena *arena) {
+    bool once = call->row->facts & NIMI_ONCE && call->envelope.idempotency_key.len;
     if (call->work) {
         call->work->message(request, arena, call->work_ctx);
-    } else if (!answer_again(call, request)) {
+    } else if (once) {
+        once_begin(call, request, arena);
+    } else {
         call->row->begin(call, request, arena);
     }
 }
@@ -250,15 +241,26 @@ static void on_too_large(struct rpc_call *rpc, const struct err *why, void *ctx)
 
 /* --- the call ----------------------------------------------------------------------------- */
 
+/* Where the HTTP listener has no host of its own, addresses are told with this one. */
+static void note_host(struct nimi_call *call) {
+    const struct nimi_files *files = nimi_runtime_files(call->desk->runtime);
+    call->host = STR_EMPTY;
+    if (!files->port || files->host[0]) return;
+    struct str host = fetch_host(exchange_authority(rpc_exchange(call->rpc)));
+    if (host.len) call->host = rpc_keep(call->rpc, host);
+}
+
 static void *on_open(struct rpc_call *rpc, void *service_ctx) {
     struct nimi_call *call = MEM_NEW(struct nimi_call);
     struct fault fault = {.reason = 0};
     call->rpc = rpc;
+    call->loop = rpc_loop(rpc);
     call->desk = service_ctx;
     call->row = nimi_row_of(call->desk, rpc_method(rpc));
     list_init(&call->link);
     ulid_new(call->trace);
-    call->opened_ms = loop_now_ms(rpc_loop(rpc));
+    note_host(call);
+    call->opened_ms = loop_now_ms(call->loop);
     for (size_t i = 0; i < ARRAY_LEN(interceptors); i++) {
         if (interceptors[i].enter(call, &fault)) continue;
         nimi_refuse(call, &fault);
@@ -279,7 +281,7 @@ static void on_stopping(struct rpc_call *rpc, void *ctx) {
     (void)rpc;
     if (call->over) return;
     if (call->work && call->work->stopping) call->work->stopping(call->work_ctx);
-    if (!call->over) nimi_end(call, ERR_CANCELLED, STOPPING_TEXT);
+    if (!call->over) nimi_end(call, ERR_CANCELLED, NIMI_STOPPING_TEXT);
 }
 
 static void on_cancelled(struct rpc_call *rpc, enum rpc_cancel why, void *ctx) {
@@ -295,6 +297,8 @@ static void on_cancelled(struct rpc_call *rpc, enum rpc_cancel why, void *ctx) {
     };
     struct nimi_call *call = ctx;
     (void)rpc;
+    replies_leave(call->ask);
+    call->ask = NULL;
     call->over = true;
     call->code = causes[why].code;
     if (call->work && call->work->cancelled)

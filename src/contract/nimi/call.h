@@ -19,11 +19,15 @@
 #include "stream/close.h"
 
 struct nimi_call;
+struct once;
+
+#define NIMI_STOPPING_TEXT                                                                     \
+    STR("runtime shutting down") /* plain words: the real SDK looks at them */
 
 enum {
     NIMI_READS = 1, /* let in also while the runtime stops */
     NIMI_BARE = 2,  /* without the basic headers */
-    NIMI_ONCE = 4,  /* a unary write: replies are remembered under its key */
+    NIMI_ONCE = 4,  /* a unary write: under a key it is made once (once.h) */
 };
 
 /* `request` is the first message, or NULL for one that is not looked at, or when a client
@@ -52,11 +56,14 @@ struct nimi_work {
 };
 
 struct nimi_call {
-    struct rpc_call *rpc;
+    struct rpc_call *rpc; /* NULL: a shared call, made for all who wait for it */
+    struct once *once;    /* of a shared call */
+    struct loop *loop;
     struct nimi_desk *desk;
     const struct nimi_row *row;
     struct list link; /* in desk->calls */
     struct envelope envelope;
+    struct str host; /* by which the caller came; empty: nobody wants to know */
     bool brief; /* deltas need not say twice what they say (x-nimi-stream-frame: terminal) */
     bool over;  /* it has its status */
     bool audited;
@@ -69,7 +76,9 @@ struct nimi_call {
     enum err_code code;
     int reason;
 
-    /* Of a write that is remembered. */
+    struct reply_ask *ask; /* it waits for a shared call; NULL: it does not */
+
+    /* Of an upload that is remembered. */
     struct str once_key; /* empty: it is not */
     uint8_t once_digest[REPLIES_DIGEST_BYTES];
 };
@@ -78,14 +87,20 @@ static inline struct str nimi_trace(const struct nimi_call *call) {
     return str_of(call->trace, ULID_LEN);
 }
 
+/* A copy that lives as long as the call, and ends in NUL. */
+struct str nimi_keep(struct nimi_call *call, struct str text);
+
+/* It has its slot of the scheduler, after so long: x-nimi-queue-wait-ms. Before its end. */
+void nimi_waited(struct nimi_call *call, uint64_t waited_ms);
+
 /* End it with one message and OK; a write is remembered. */
 void nimi_reply(struct nimi_call *call, const struct pb_message *type, const void *message);
 
 /* End it with the reply of the same write, made before. */
 void nimi_reply_again(struct nimi_call *call, struct str reply);
 
-/* Whether a unary write was made before, under the key that the caller sent; without one it is
- * new. The digest says what is written. When it is new, nimi_reply() remembers it. */
+/* Whether an upload was made before, under the key that the caller sent; without one it is new.
+ * The digest says what is written. When it is new, nimi_reply() remembers it. */
 enum reply_found nimi_once(struct nimi_call *call, const uint8_t *digest, struct buf *stored);
 
 /* End it as refused. */

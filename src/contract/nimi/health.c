@@ -1,6 +1,7 @@
 #include "contract/nimi/health.h"
 
 #include "base/clock.h"
+#include "contract/nimi/fetch.h"
 #include "wire/json.h"
 #include "wire/moment.h"
 
@@ -177,6 +178,7 @@ static const struct route rows[] = {
     {STR_INIT("GET"), STR_INIT("/readyz"), readyz, ROUTE_HEAD},
     {STR_INIT("GET"), STR_INIT("/healthz"), readyz, ROUTE_HEAD},
     {STR_INIT("GET"), STR_INIT("/v1/runtime/health"), runtime_health, ROUTE_HEAD},
+    {STR_INIT("GET"), STR_INIT(FETCH_PATH "{token}"), fetch_artifact, ROUTE_HEAD},
 };
 
 static const struct field always[] = {

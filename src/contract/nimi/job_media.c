@@ -3,6 +3,7 @@
  * and noted at the end. */
 #include "base/clock.h"
 #include "base/mem.h"
+#include "contract/nimi/fetch.h"
 #include "contract/nimi/job_inner.h"
 #include "contract/nimi/ulid.h"
 #include "store/artifact.h"
@@ -98,8 +99,8 @@ static void spell_sum(struct str bytes, char *ret) {
     ret[2 * sizeof(sum)] = '\0';
 }
 
-/* `number` is the store's; 0: only its address is known. */
-static void note_artifact(struct put *put, uint64_t number) {
+/* `number` is the store's; 0: it has no bytes here. False: the job has failed. */
+static bool note_artifact(struct put *put, uint64_t number) {
     char id[sizeof(JOB_ARTIFACT_HEAD) + ULID_LEN] = JOB_ARTIFACT_HEAD;
     struct job_work *work = put->work;
     char *ulid = id + sizeof(JOB_ARTIFACT_HEAD) - 1;
@@ -115,10 +116,11 @@ static void note_artifact(struct put *put, uint64_t number) {
         struct err e;
         err_set(&e, ERR_INTERNAL, "the provider's artifact has an address that is too long");
         give_up(work, &e);
-        return;
+        return false;
     }
     count_piece(work);
     complete_if_all(work);
+    return true;
 }
 
 static void on_put(const struct artifact *artifact, const struct err *failed, void *ctx) {
@@ -127,7 +129,7 @@ static void on_put(const struct artifact *artifact, const struct err *failed, vo
     if (failed) {
         give_up(put->work, failed); /* which ends all puts */
     } else {
-        note_artifact(put, (uint64_t)artifact->id);
+        (void)note_artifact(put, (uint64_t)artifact->id);
     }
 }
 
@@ -157,10 +159,13 @@ static struct put *put_new(struct job_work *work, const struct media_artifact *f
 static bool keep_bytes(struct put *put, const struct media_artifact *from, struct err *e) {
     struct job_work *work = put->work;
     struct store *store = session_table_store(work->engine->sessions);
+    char token[ARTIFACT_TOKEN_BYTES];
+    fetch_token(token);
     const struct artifact artifact = {.run = run_job_id(work->job),
                                       .name = STR("made"),
                                       .content_type = from->content_type,
-                                      .bytes = from->bytes};
+                                      .bytes = from->bytes,
+                                      .token = str_of(token, sizeof(token))};
     if (!store)
         return err_set(e, ERR_UNAVAILABLE,
                        "nothing is stored here, so no artifact can be kept");
@@ -168,15 +173,18 @@ static bool keep_bytes(struct put *put, const struct media_artifact *from, struc
                               &artifact, on_put, put, &put->ask, e);
 }
 
-static void on_artifact(const struct media_artifact *artifact, void *ctx) {
-    struct job_work *work = ctx;
+/* False: the job has failed. */
+static bool keep_artifact(struct job_work *work, const struct media_artifact *artifact) {
     struct err e;
     struct put *put = put_new(work, artifact);
-    if (artifact->bytes.len == 0) {
-        note_artifact(put, 0);
-    } else if (!keep_bytes(put, artifact, &e)) {
-        give_up(work, &e);
-    }
+    if (artifact->bytes.len == 0) return note_artifact(put, 0);
+    if (keep_bytes(put, artifact, &e)) return true;
+    give_up(work, &e);
+    return false;
+}
+
+static void on_artifact(const struct media_artifact *artifact, void *ctx) {
+    (void)keep_artifact(ctx, artifact);
 }
 
 /* --- the rest of what it makes ------------------------------------------------------------ */
@@ -207,11 +215,19 @@ static void on_usage(const struct event_usage *usage, void *ctx) {
     run_job_usage(work->job, usage);
 }
 
+/* A transcript is an artifact as well: clients that know nothing of outputs save that. */
+static bool keep_transcript(struct job_work *work) {
+    return keep_artifact(work, &(struct media_artifact){.content_type = STR("text/plain"),
+                                                        .bytes = buf_str(&work->text),
+                                                        .uri = STR_EMPTY});
+}
+
 static void on_done(struct str model, void *ctx) {
     struct job_work *work = ctx;
     work->making = NULL;
-    work->made_all = true;
     if (!arena_str(work->made, model, &work->made_by)) work->made_by = STR_EMPTY;
+    if (work->spec.media.task == MEDIA_TRANSCRIPT && !keep_transcript(work)) return;
+    work->made_all = true;
     complete_if_all(work);
 }
 

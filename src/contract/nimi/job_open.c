@@ -48,7 +48,7 @@ void job_open_start(struct job_open *open, struct str job_id, enum job_fold_dept
         return;
     }
     open->find =
-        job_find_new(&(struct job_find_options){.loop = rpc_loop(open->call->rpc),
+        job_find_new(&(struct job_find_options){.loop = open->call->loop,
                                                 .sessions = desk->host->engine->sessions,
                                                 .job_id = job_id,
                                                 .depth = depth,

@@ -2,6 +2,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "contract/nimi/job_bytes.h"
 #include "contract/nimi/job_open.h"
 #include "run/directory.h"
 #include "stream/follow.h"
@@ -14,8 +15,9 @@
 struct watch {
     struct job_open open; /* first: it is one */
     struct job_fold fold;
-    struct follow *follow; /* NULL: not yet */
-    struct str reason;     /* of a cancel */
+    struct follow *follow;   /* NULL: not yet */
+    struct job_shown *shown; /* its last snapshot, while that is completed with bytes */
+    struct str reason;       /* of a cancel */
 };
 
 static struct watch *watch_of(struct job_open *open) {
@@ -37,6 +39,7 @@ static void on_closed(void *ctx) {
     struct watch *watch = ctx;
     job_open_done(&watch->open);
     follow_free(watch->follow);
+    job_shown_free(watch->shown);
     job_fold_done(&watch->fold);
     free(watch);
 }
@@ -52,7 +55,7 @@ static void follow_job(struct watch *watch, const struct stream_wire *wire,
     const struct nimi_desk *desk = watch->open.call->desk;
     struct session_table *sessions = desk->host->engine->sessions;
     watch->follow =
-        follow_new(&(struct follow_options){.loop = rpc_loop(watch->open.call->rpc),
+        follow_new(&(struct follow_options){.loop = watch->open.call->loop,
                                             .directory = session_table_directory(sessions),
                                             .store = session_table_store(sessions),
                                             .run = watch->open.run,
@@ -87,9 +90,23 @@ static void on_cancelled(enum close_cause why, void *ctx) {
 
 /* --- GetScenarioJob ----------------------------------------------------------------------- */
 
+static void reply_shown(const struct nimi_scenario_job *job, const struct err *failed,
+                        void *ctx) {
+    struct watch *watch = ctx;
+    struct nimi_call *call = watch->open.call;
+    if (call->over) return;
+    if (failed) {
+        job_open_missing(&watch->open, failed);
+    } else {
+        nimi_reply(call, &nimi_get_scenario_job_response_table,
+                   &(struct nimi_get_scenario_job_response){.job = job});
+    }
+}
+
 static void reply_job(struct job_open *open, struct job_fold *fold) {
-    nimi_reply(open->call, &nimi_get_scenario_job_response_table,
-               &(struct nimi_get_scenario_job_response){.job = &fold->job});
+    struct watch *watch = watch_of(open);
+    watch->shown = job_shown_start(open->call, fold, reply_shown, watch);
+    if (!watch->shown) reply_shown(&fold->job, NULL, watch);
 }
 
 static const struct nimi_work get_events = {.closed = on_closed};
@@ -104,14 +121,30 @@ void jobs_get(struct nimi_call *call, const void *request, struct arena *arena) 
 /* --- SubscribeScenarioJobEvents ------------------------------------------------------------
  */
 
-static void send_event(const struct event *event, enum close_frame frame, void *ctx) {
-    struct watch *watch = ctx;
+static void send_snapshot(struct watch *watch, const struct nimi_scenario_job *job) {
     struct rpc_call *rpc = watch->open.call->rpc;
-    (void)frame; /* the events of this wire say themselves which is the last */
-    if (!job_fold_take(&watch->fold, event)) return;
-    const struct nimi_scenario_job_event told = job_fold_event(&watch->fold);
+    struct nimi_scenario_job_event told = job_fold_event(&watch->fold);
+    told.job = job;
     pb_encode(&nimi_scenario_job_event_table, &told, rpc_message_begin(rpc));
     rpc_message_end(rpc);
+}
+
+/* The job is over, and so is the stream. What cannot be read now can be asked for later. */
+static void send_last(const struct nimi_scenario_job *job, const struct err *failed,
+                      void *ctx) {
+    struct watch *watch = ctx;
+    if (watch->open.call->over) return;
+    send_snapshot(watch, failed ? &watch->fold.job : job);
+    nimi_end(watch->open.call, ERR_NONE, STR_EMPTY);
+}
+
+/* A last snapshot with bytes waits for them, and the call's end with it. */
+static void send_event(const struct event *event, enum close_frame frame, void *ctx) {
+    struct watch *watch = ctx;
+    (void)frame; /* the events of this wire say themselves which is the last */
+    if (!job_fold_take(&watch->fold, event)) return;
+    watch->shown = job_shown_start(watch->open.call, &watch->fold, send_last, watch);
+    if (!watch->shown) send_snapshot(watch, &watch->fold.job);
 }
 
 static size_t queued(void *ctx) {
@@ -132,10 +165,10 @@ static void on_told(struct close_ending ending, enum close_cause cause,
     struct nimi_call *call = watch->open.call;
     (void)cause, (void)last;
     if (call->over) return;
-    if (ending.status == ERR_NONE) {
-        nimi_end(call, ERR_NONE, STR_EMPTY);
-    } else {
+    if (ending.status != ERR_NONE) {
         end_cut(call, ending.status);
+    } else if (!watch->shown) {
+        nimi_end(call, ERR_NONE, STR_EMPTY);
     }
 }
 
@@ -247,6 +280,6 @@ void jobs_cancel(struct nimi_call *call, const void *request, struct arena *aren
     struct watch *watch = watch_new(call, cancel, &cancel_events);
     struct str reason = str_head(from->reason, utf8_cut(from->reason, REASON_MAX_BYTES));
     (void)arena;
-    watch->reason = rpc_keep(call->rpc, reason);
+    watch->reason = nimi_keep(call, reason);
     job_open_start(&watch->open, from->job_id, JOB_FOLD_SHOWN);
 }

@@ -1,12 +1,10 @@
 #include "contract/nimi/jobs.h"
 
 #include "base/mem.h"
+#include "contract/nimi/job_bytes.h"
 #include "contract/nimi/job_open.h"
-#include "store/artifact.h"
 
 #include <stdlib.h>
-
-#define REPLY_MAX_BYTES (4 * MIB - 64 * KIB) /* the SDK takes no message above 4 MiB */
 
 /* One GetScenarioArtifacts. */
 struct result {
@@ -15,69 +13,35 @@ struct result {
     struct nimi_get_scenario_artifacts_response reply;
     struct nimi_scenario_artifact *artifacts; /* those of the reply */
     struct str app;
-    size_t left_bytes; /* what the reply may still grow */
-    size_t next;       /* index of the artifact whose bytes are read */
-    struct buf bytes;  /* so far */
-    struct artifact_ask *ask;
+    size_t told_bytes; /* of the reply without what is still to be read */
+    struct job_bytes *bytes;
 };
 
 /* --- bytes -------------------------------------------------------------------------------- */
 
-static void read_next(struct result *result);
-
-static void send_reply(struct result *result) {
-    nimi_reply(result->open.call, &nimi_get_scenario_artifacts_response_table, &result->reply);
-}
-
-static void on_piece(const struct artifact *artifact, const struct err *failed, void *ctx);
-
-static void read_piece(struct result *result, int64_t id) {
-    const struct nimi_desk *desk = result->open.call->desk;
-    result->ask = artifact_get_start(
-        session_table_store(desk->host->engine->sessions), rpc_loop(result->open.call->rpc),
-        result->app, id, result->bytes.len, ARTIFACT_PIECE_MAX_BYTES, on_piece, result);
-}
-
-static void refuse_unreadable(struct result *result, const struct err *failed) {
-    struct fault fault;
-    fault_set_code(&fault, NIMI_AI_PROVIDER_UNAVAILABLE, failed->code,
-                   "an artifact cannot be read: %s", failed->text);
-    nimi_refuse(result->open.call, &fault);
-}
-
-static void on_piece(const struct artifact *artifact, const struct err *failed, void *ctx) {
+static void on_bytes(const struct err *failed, void *ctx) {
     struct result *result = ctx;
-    struct nimi_scenario_artifact *to = &result->artifacts[result->next];
-    result->ask = NULL;
-    if (result->open.call->over) return;
+    struct nimi_call *call = result->open.call;
+    if (call->over) return;
     if (failed) {
-        refuse_unreadable(result, failed);
-        return;
+        struct fault fault;
+        fault_set_code(&fault, NIMI_AI_PROVIDER_UNAVAILABLE, failed->code,
+                       "an artifact cannot be read: %s", failed->text);
+        nimi_refuse(call, &fault);
+    } else {
+        nimi_reply(call, &nimi_get_scenario_artifacts_response_table, &result->reply);
     }
-    buf_append(&result->bytes, artifact->bytes);
-    if (artifact->bytes.len && result->bytes.len < artifact->size) {
-        read_piece(result, artifact->id);
-        return;
-    }
-    if (arena_str(result->arena, buf_str(&result->bytes), &to->bytes))
-        result->left_bytes -= to->bytes.len;
-    buf_clear(&result->bytes);
-    result->next++;
-    read_next(result);
 }
 
-/* What does not fit is told without its bytes: its id, size and sum are there. */
-static void read_next(struct result *result) {
-    for (; result->next < result->reply.artifacts_count; result->next++) {
-        const struct nimi_scenario_artifact *artifact = &result->artifacts[result->next];
-        uint64_t id;
-        bool kept = artifact->size_bytes > 0 && /* not only its address */
-                    job_artifact_number(artifact->artifact_id, &id);
-        if (!kept || (size_t)artifact->size_bytes > result->left_bytes) continue;
-        read_piece(result, (int64_t)id);
-        return;
-    }
-    send_reply(result);
+static void read_bytes(struct result *result) {
+    result->bytes = job_bytes_start(
+        &(struct job_bytes_options){.call = result->open.call,
+                                    .app = result->app,
+                                    .artifacts = result->artifacts,
+                                    .count = result->reply.artifacts_count,
+                                    .room_bytes = JOB_MESSAGE_MAX_BYTES - result->told_bytes,
+                                    .done = on_bytes,
+                                    .ctx = result});
 }
 
 /* --- the rest of the reply ---------------------------------------------------------------- */
@@ -88,17 +52,29 @@ struct parts {
     struct nimi_scenario_output output;
     struct nimi_speech_synthesize_result speech;
     struct nimi_image_generate_result images;
+    struct nimi_speech_transcribe_result transcript;
 };
+
+/* The text stands in the journal; what it is kept as, in the job. */
+static void add_transcript(const struct nimi_scenario_job *job, struct parts *parts) {
+    if (parts->output.which_output != NIMI_SCENARIO_OUTPUT_SPEECH_TRANSCRIBE) return;
+    parts->transcript = *parts->output.speech_transcribe;
+    parts->transcript.artifacts = job->artifacts;
+    parts->transcript.artifacts_count = job->artifacts_count;
+    parts->output.speech_transcribe = &parts->transcript;
+}
 
 static const struct nimi_scenario_output *output_of(const struct job_fold *fold,
                                                     struct arena *arena, struct parts *parts) {
     const struct nimi_scenario_job *job = &fold->job;
     struct err e;
-    if (fold->output.len)
-        return pb_decode_view(&nimi_scenario_output_table, fold->output, arena, &parts->output,
-                              &e)
-                   ? &parts->output
-                   : NULL;
+    if (fold->output.len) {
+        if (!pb_decode_view(&nimi_scenario_output_table, fold->output, arena, &parts->output,
+                            &e))
+            return NULL;
+        add_transcript(job, parts);
+        return &parts->output;
+    }
     if (!job->artifacts_count) return NULL;
     if (job->scenario_type == NIMI_SCENARIO_TYPE_SPEECH_SYNTHESIZE) {
         parts->speech =
@@ -127,13 +103,13 @@ static bool copy_reply(struct result *result, const struct job_fold *fold) {
     struct buf bytes;
     struct str kept;
     struct err e;
-    buf_init(&bytes, REPLY_MAX_BYTES);
+    buf_init(&bytes, JOB_MESSAGE_MAX_BYTES);
     bool copied = pb_encode(&nimi_get_scenario_artifacts_response_table, &told, &bytes) &&
                   arena_str(result->arena, buf_str(&bytes), &kept) &&
                   arena_str(result->arena, fold->head.app_id, &result->app) &&
                   pb_decode_view(&nimi_get_scenario_artifacts_response_table, kept,
                                  result->arena, &result->reply, &e);
-    result->left_bytes = REPLY_MAX_BYTES - bytes.len;
+    result->told_bytes = bytes.len;
     buf_done(&bytes);
     arena_free(passing);
     return copied;
@@ -163,7 +139,7 @@ static void on_open(struct job_open *open, struct job_fold *fold) {
                   "what came of the job has no room in a reply");
         nimi_refuse(open->call, &fault);
     } else {
-        read_next(result);
+        read_bytes(result);
     }
 }
 
@@ -172,8 +148,7 @@ static void on_open(struct job_open *open, struct job_fold *fold) {
 static void on_closed(void *ctx) {
     struct result *result = ctx;
     job_open_done(&result->open);
-    artifact_forget(result->ask);
-    buf_done(&result->bytes);
+    job_bytes_free(result->bytes);
     arena_free(result->arena);
     free(result);
 }
@@ -186,7 +161,6 @@ void jobs_artifacts(struct nimi_call *call, const void *request, struct arena *a
     (void)arena;
     result->open = (struct job_open){.call = call, .on_open = on_open};
     result->arena = arena_new(64 * MIB);
-    buf_init(&result->bytes, ARTIFACT_MAX_BYTES);
     nimi_work(call, &events, result);
     job_open_start(&result->open, from->job_id, JOB_FOLD_WHOLE);
 }

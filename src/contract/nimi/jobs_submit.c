@@ -1,6 +1,7 @@
 #include "contract/nimi/jobs.h"
 
 #include "base/mem.h"
+#include "contract/nimi/job_bytes.h"
 #include "contract/nimi/job_find.h"
 #include "contract/nimi/job_key.h"
 #include "contract/nimi/job_work.h"
@@ -22,8 +23,9 @@ struct submit {
     struct keyed *keyed; /* while it is asked what the key stands for */
     struct timer again;  /* until it is asked once more */
     unsigned agains;
-    struct job_work *work; /* begun, and not yet on disk */
-    struct job_find *find; /* the reply shows what it is by then */
+    struct job_work *work;   /* begun, and not yet on disk */
+    struct job_find *find;   /* the reply shows what it is by then */
+    struct job_shown *shown; /* a key's job that is completed, with what it made */
 };
 
 static void refuse(struct submit *submit, int reason, enum err_code code, const char *why) {
@@ -34,13 +36,26 @@ static void refuse(struct submit *submit, int reason, enum err_code code, const 
 
 /* --- the reply ---------------------------------------------------------------------------- */
 
+static void reply_shown(const struct nimi_scenario_job *job, const struct err *failed,
+                        void *ctx) {
+    struct submit *submit = ctx;
+    if (submit->call->over) return;
+    if (failed) {
+        refuse(submit, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_UNAVAILABLE,
+               "the job was made before, but cannot be read now; ask again later");
+    } else {
+        nimi_reply(submit->call, &nimi_submit_scenario_job_response_table,
+                   &(struct nimi_submit_scenario_job_response){.job = job});
+    }
+}
+
 static void on_found(struct job_fold *fold, const struct err *failed, void *ctx) {
     struct submit *submit = ctx;
     submit->find = NULL;
     if (submit->call->over) return;
     if (fold) {
-        nimi_reply(submit->call, &nimi_submit_scenario_job_response_table,
-                   &(struct nimi_submit_scenario_job_response){.job = &fold->job});
+        submit->shown = job_shown_start(submit->call, fold, reply_shown, submit);
+        if (!submit->shown) reply_shown(&fold->job, NULL, submit);
     } else if (failed || submit->key.key.len == 0 || ++submit->agains > AGAIN_MAX) {
         refuse(submit, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_UNAVAILABLE,
                "the job was taken, but cannot be read now; ask again later");
@@ -134,6 +149,7 @@ static void on_closed(void *ctx) {
     keyed_cancel(submit->keyed);
     timer_stop(&submit->again);
     job_find_free(submit->find);
+    job_shown_free(submit->shown);
     buf_done(&submit->request);
     free(submit);
 }

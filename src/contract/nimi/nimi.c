@@ -6,6 +6,7 @@
 #include "contract/nimi/health.h"
 #include "contract/nimi/job_work.h"
 #include "contract/nimi/jobs.h"
+#include "contract/nimi/once.h"
 #include "contract/nimi/receive.h"
 #include "contract/nimi/scenario.h"
 #include "contract/nimi/voices.h"
@@ -26,6 +27,7 @@ struct nimi_runtime {
     size_t probed_count;
     struct scheduler *scheduler, *slots;
     struct replies *replies;
+    struct nimi_files files;
 };
 
 static void set_why(struct nimi_runtime *runtime, const char *why) {
@@ -112,6 +114,14 @@ size_t nimi_runtime_providers(struct nimi_runtime *runtime,
     memcpy(ret, runtime->probed, count * sizeof(*ret));
     pthread_mutex_unlock(&runtime->lock);
     return count;
+}
+
+void nimi_runtime_set_files(struct nimi_runtime *runtime, const struct nimi_files *files) {
+    runtime->files = *files;
+}
+
+const struct nimi_files *nimi_runtime_files(const struct nimi_runtime *runtime) {
+    return &runtime->files;
 }
 
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime) {
@@ -306,6 +316,7 @@ void nimi_desk_init(struct nimi_desk *desk, const struct nimi_settings *settings
                                .runtime = runtime,
                                .methods = MEM_NEW(struct nimi_methods)};
     list_init(&desk->calls);
+    list_init(&desk->shared);
     list_init(&desk->jobs);
     pruner_init(&desk->pruner, host->loop);
 }
@@ -315,6 +326,7 @@ void nimi_desk_serving(struct nimi_desk *desk) {
 }
 
 void nimi_desk_stopping(struct nimi_desk *desk) {
+    once_stop_all(desk);
     pruner_stop(&desk->pruner);
 }
 
@@ -324,7 +336,7 @@ void nimi_desk_leave(struct nimi_desk *desk) {
 
 void nimi_desk_done(struct nimi_desk *desk) {
     if (!desk->methods) return;
-    assert(list_empty(&desk->calls) && list_empty(&desk->jobs));
+    assert(list_empty(&desk->calls) && list_empty(&desk->jobs) && list_empty(&desk->shared));
     pruner_stop(&desk->pruner);
     free(desk->methods);
 }

@@ -88,6 +88,17 @@ bool nimi_runtime_probed(struct nimi_runtime *runtime, const struct nimi_probed 
 size_t nimi_runtime_providers(struct nimi_runtime *runtime,
                               struct nimi_probed ret[NIMI_PROBED_MAX]);
 
+/* Where artifacts are fetched: the HTTP listener, as clients reach it. */
+struct nimi_files {
+    char host[256]; /* empty: it listens everywhere, so by the host that a caller came by */
+    int port;       /* 0: nothing listens, or not on TCP */
+    bool tls;
+};
+
+/* Before anything is served. */
+void nimi_runtime_set_files(struct nimi_runtime *runtime, const struct nimi_files *files);
+const struct nimi_files *nimi_runtime_files(const struct nimi_runtime *runtime);
+
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime);
 struct scheduler *nimi_runtime_slots(struct nimi_runtime *runtime); /* of uploads */
 struct replies *nimi_runtime_replies(struct nimi_runtime *runtime);
@@ -105,7 +116,8 @@ struct nimi_desk {
     struct nimi_methods *methods;
     struct list calls; /* open ones */
     size_t call_count;
-    struct list jobs; /* at work: job_work.h */
+    struct list shared; /* calls that are made for all who wait for them: once.h */
+    struct list jobs;   /* at work: job_work.h */
     size_t job_count;
     struct pruner pruner; /* of what was uploaded */
 };
@@ -128,7 +140,7 @@ void nimi_services(struct nimi_desk *desk, struct rpc_service *ret);
 /* What every answer of their listener carries: x-nimi-runtime-version. */
 void nimi_site(const struct nimi_desk *desk, struct rpc_site *site);
 
-/* Fill the table of the health endpoints; `desk` is borrowed. */
+/* Fill the table of the health endpoints, and of artifacts (fetch.h); `desk` is borrowed. */
 void nimi_health_table(struct nimi_desk *desk, struct route_table *ret);
 
 #endif

@@ -1,6 +1,7 @@
 #include "contract/nimi/project.h"
 
 #include "base/clock.h"
+#include "provider/provider.h"
 
 #include <stdio.h>
 
@@ -105,7 +106,9 @@ static void flush(struct projection *projection, struct pieces *pieces, send_fn 
 
 static void send_completed(struct projection *projection) {
     const struct nimi_scenario_stream_completed completed = {
-        .finish_reason = projection->finish, .usage = &projection->usage};
+        .finish_reason = projection->finish,
+        .usage = &projection->usage,
+        .stream_simulated = projection->simulated};
     const struct nimi_stream_frame frame = {.done = true, .usage = &projection->usage};
     send_event(projection, &(struct nimi_stream_scenario_event){
                                .event_type = NIMI_STREAM_EVENT_COMPLETED,
@@ -172,6 +175,9 @@ void projection_note(struct projection *projection, const struct event *event) {
     } else if (event->kind == EVENT_ITEM &&
                str_equal(event->item.type, STR(MODEL_CALL_FINISH))) {
         projection->finish = finish_of(event->item.bytes);
+    } else if (event->kind == EVENT_STEP &&
+               str_equal(event->step.description, STR(PROVIDER_WHOLE_NOTE))) {
+        projection->simulated = true;
     }
 }
 

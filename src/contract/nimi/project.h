@@ -27,6 +27,7 @@ struct projection {
     struct pieces text, thinking;
     struct nimi_usage_stats usage; /* -1 where unknown */
     int finish;                    /* FinishReason */
+    bool simulated; /* the provider gave its answer at once, and did not stream */
 };
 
 /* What is not set is zero. */

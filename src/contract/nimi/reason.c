@@ -168,6 +168,7 @@ bool reason_next(size_t *cursor, const struct reason **ret) {
  * reason. All others broke the stream. */
 static const int by_code[ERR_CODE_COUNT] = {
     [ERR_INVALID_ARGUMENT] = NIMI_AI_INPUT_INVALID,
+    [ERR_TOO_LARGE] = NIMI_AI_INPUT_INVALID,
     [ERR_MALFORMED] = NIMI_AI_INPUT_INVALID,
     [ERR_NOT_FOUND] = NIMI_AI_MODEL_NOT_FOUND,
     [ERR_DEADLINE_EXCEEDED] = NIMI_AI_PROVIDER_TIMEOUT,
@@ -219,6 +220,7 @@ int reason_of_failure(struct str said, enum err_code code) {
 /* The column for jobs: all others are the provider's fault. */
 static const int job_by_code[ERR_CODE_COUNT] = {
     [ERR_INVALID_ARGUMENT] = NIMI_AI_INPUT_INVALID,
+    [ERR_TOO_LARGE] = NIMI_AI_INPUT_INVALID,
     [ERR_MALFORMED] = NIMI_AI_INPUT_INVALID,
     [ERR_NOT_FOUND] = NIMI_AI_MODEL_NOT_FOUND,
     [ERR_DEADLINE_EXCEEDED] = NIMI_AI_PROVIDER_TIMEOUT,

@@ -201,6 +201,7 @@ static void finish(struct receipt *receipt) {
     receipt->upload.size = receipt->kept + rest.len;
     digest(receipt, print);
     switch (nimi_once(receipt->call, print, &receipt->again)) {
+    case REPLY_WAITS: /* only of replies_ask() */
     case REPLY_NEW: put_last(receipt); break;
     case REPLY_STORED: look_for_earlier(receipt); break;
     case REPLY_CONFLICT:

@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -20,11 +21,13 @@ struct replies {
     struct map *entries;
     struct list used; /* the one asked for longest ago first */
     size_t count_max, bytes_max, bytes;
+    struct map *makings; /* those that somebody waits for */
 };
 
 struct replies *replies_new(size_t count_max, size_t bytes_max) {
     struct replies *replies = MEM_NEW(struct replies);
     replies->entries = map_new();
+    replies->makings = map_new();
     replies->count_max = count_max;
     replies->bytes_max = bytes_max;
     list_init(&replies->used);
@@ -52,6 +55,8 @@ void replies_free(struct replies *replies) {
     void *entry;
     while (map_next(replies->entries, &place, &key, &entry)) free(entry);
     map_free(replies->entries);
+    assert(map_count(replies->makings) == 0);
+    map_free(replies->makings);
     pthread_mutex_destroy(&replies->lock);
     free(replies);
 }
@@ -64,19 +69,25 @@ static struct entry *living(struct replies *replies, struct str key, uint64_t no
     return NULL;
 }
 
+static bool same(const uint8_t *one, const uint8_t *other) {
+    return memcmp(one, other, REPLIES_DIGEST_BYTES) == 0;
+}
+
+static enum reply_found find_stored(struct replies *replies, struct str key,
+                                    const uint8_t *digest, uint64_t now_ms, struct buf *out) {
+    struct entry *entry = living(replies, key, now_ms);
+    if (!entry) return REPLY_NEW;
+    if (!same(entry->digest, digest)) return REPLY_CONFLICT;
+    list_remove(&entry->link);
+    list_append(&replies->used, &entry->link);
+    buf_append(out, entry->reply);
+    return REPLY_STORED;
+}
+
 enum reply_found replies_find(struct replies *replies, struct str key, const uint8_t *digest,
                               uint64_t now_ms, struct buf *out) {
-    enum reply_found found = REPLY_NEW;
     pthread_mutex_lock(&replies->lock);
-    struct entry *entry = living(replies, key, now_ms);
-    if (entry && memcmp(entry->digest, digest, REPLIES_DIGEST_BYTES) != 0) {
-        found = REPLY_CONFLICT;
-    } else if (entry) {
-        list_remove(&entry->link);
-        list_append(&replies->used, &entry->link);
-        buf_append(out, entry->reply);
-        found = REPLY_STORED;
-    }
+    enum reply_found found = find_stored(replies, key, digest, now_ms, out);
     pthread_mutex_unlock(&replies->lock);
     return found;
 }
@@ -120,4 +131,194 @@ size_t replies_count(struct replies *replies) {
     size_t count = map_count(replies->entries);
     pthread_mutex_unlock(&replies->lock);
     return count;
+}
+
+/* --- while it is being made --------------------------------------------------------------- */
+
+/* How a making came out: one copy for all who waited. */
+struct answer {
+    size_t readers; /* asks that still have to be told */
+    struct write_outcome outcome;
+    struct fault fault;
+    char bytes[];
+};
+
+struct reply_ask {
+    struct replies *replies;
+    struct list link;            /* in making->asks, while it waits */
+    struct reply_making *making; /* NULL: it is made */
+    struct answer *answer;       /* the mail is on its way */
+    bool left;                   /* meanwhile */
+    struct loop *loop;
+    struct mail mail;
+    reply_told_fn *told;
+    void *ctx;
+};
+
+struct reply_making {
+    struct replies *replies;
+    struct list asks; /* empty: nobody waits, and it is not in the map */
+    struct loop *loop;
+    struct mail mail;
+    bool posted; /* its mail is on its way */
+    bool made;   /* meanwhile */
+    reply_left_fn *left;
+    void *ctx;
+    uint8_t digest[REPLIES_DIGEST_BYTES];
+    struct str key; /* behind the struct */
+    char bytes[];
+};
+
+static struct reply_making *making_new(struct replies *replies,
+                                       const struct reply_question *question) {
+    struct reply_making *making = mem_zero(1, sizeof(struct reply_making) + question->key.len);
+    char *at = making->bytes;
+    making->replies = replies;
+    making->loop = question->loop;
+    making->key = put(&at, question->key);
+    memcpy(making->digest, question->digest, REPLIES_DIGEST_BYTES);
+    list_init(&making->asks);
+    map_put(replies->makings, making->key, making);
+    return making;
+}
+
+static struct reply_ask *join(struct reply_making *making,
+                              const struct reply_question *question) {
+    struct reply_ask *ask = MEM_NEW(struct reply_ask);
+    ask->replies = making->replies;
+    ask->making = making;
+    ask->loop = question->loop;
+    ask->told = question->told;
+    ask->ctx = question->ctx;
+    list_append(&making->asks, &ask->link);
+    return ask;
+}
+
+static enum reply_found find_made_now(struct replies *replies,
+                                      const struct reply_question *question,
+                                      struct reply_ask **ret) {
+    struct reply_making *making = map_find(replies->makings, question->key);
+    enum reply_found found = making ? REPLY_WAITS : REPLY_NEW;
+    if (making && !same(making->digest, question->digest)) return REPLY_CONFLICT;
+    if (!making) making = making_new(replies, question);
+    *ret = join(making, question);
+    return found;
+}
+
+enum reply_found replies_ask(struct replies *replies, const struct reply_question *question,
+                             struct buf *out, struct reply_ask **ret) {
+    pthread_mutex_lock(&replies->lock);
+    enum reply_found found =
+        find_stored(replies, question->key, question->digest, question->now_ms, out);
+    if (found == REPLY_NEW) found = find_made_now(replies, question, ret);
+    pthread_mutex_unlock(&replies->lock);
+    return found;
+}
+
+struct reply_making *reply_making_of(struct reply_ask *ask, reply_left_fn *left, void *ctx) {
+    struct reply_making *making = ask->making;
+    pthread_mutex_lock(&making->replies->lock);
+    making->left = left;
+    making->ctx = ctx;
+    pthread_mutex_unlock(&making->replies->lock);
+    return making;
+}
+
+/* --- leaving ------------------------------------------------------------------------------ */
+
+/* To the maker: nobody waits. */
+static void on_left(void *mail_ctx) {
+    struct reply_making *making = mail_ctx;
+    struct replies *replies = making->replies;
+    pthread_mutex_lock(&replies->lock);
+    bool made = making->made;
+    making->posted = false;
+    reply_left_fn *left = making->left;
+    void *ctx = making->ctx;
+    pthread_mutex_unlock(&replies->lock);
+    if (made) {
+        free(making);
+    } else {
+        left(ctx);
+    }
+}
+
+/* Under the lock. Who asks the same from now on begins it anew. */
+static void abandon(struct reply_making *making) {
+    map_remove(making->replies->makings, making->key);
+    making->posted = true;
+    loop_post(making->loop, &making->mail, on_left, making);
+}
+
+void replies_leave(struct reply_ask *ask) {
+    if (!ask) return;
+    struct replies *replies = ask->replies;
+    struct reply_making *making = ask->making;
+    pthread_mutex_lock(&replies->lock);
+    bool told = ask->answer != NULL;
+    if (told) {
+        ask->left = true; /* its mail ends it */
+    } else {
+        list_remove(&ask->link);
+        if (list_empty(&making->asks)) abandon(making);
+    }
+    pthread_mutex_unlock(&replies->lock);
+    if (!told) free(ask);
+}
+
+/* --- made --------------------------------------------------------------------------------- */
+
+static struct answer *answer_new(const struct write_outcome *outcome) {
+    struct answer *answer = mem_zero(1, sizeof(struct answer) + outcome->reply.len);
+    char *at = answer->bytes;
+    answer->outcome = *outcome;
+    answer->outcome.reply = put(&at, outcome->reply);
+    if (outcome->fault) {
+        answer->fault = *outcome->fault;
+        answer->outcome.fault = &answer->fault;
+    }
+    return answer;
+}
+
+/* To an asker: it is made. */
+static void on_made(void *mail_ctx) {
+    struct reply_ask *ask = mail_ctx;
+    struct replies *replies = ask->replies;
+    struct answer *answer = ask->answer;
+    if (!ask->left) ask->told(&answer->outcome, ask->ctx);
+    pthread_mutex_lock(&replies->lock);
+    bool last = --answer->readers == 0;
+    pthread_mutex_unlock(&replies->lock);
+    if (last) free(answer);
+    free(ask);
+}
+
+/* Under the lock: each asker has its mail. */
+static void tell_all(struct reply_making *making, struct answer *answer) {
+    LIST_EACH(&making->asks, link) {
+        struct reply_ask *ask = CONTAINER_OF(link, struct reply_ask, link);
+        list_remove(&ask->link);
+        ask->making = NULL;
+        ask->answer = answer;
+        answer->readers++;
+        loop_post(ask->loop, &ask->mail, on_made, ask);
+    }
+}
+
+void replies_made(struct reply_making *making, const struct write_outcome *outcome,
+                  uint64_t now_ms) {
+    struct replies *replies = making->replies;
+    struct answer *answer = answer_new(outcome);
+    /* Kept first: nobody may find neither the reply nor who makes it. */
+    if (!outcome->fault)
+        replies_keep(replies, making->key, making->digest, now_ms, outcome->reply);
+    pthread_mutex_lock(&replies->lock);
+    if (!list_empty(&making->asks)) map_remove(replies->makings, making->key);
+    tell_all(making, answer);
+    bool unread = answer->readers == 0;
+    bool posted = making->posted;
+    making->made = true;
+    pthread_mutex_unlock(&replies->lock);
+    if (unread) free(answer);
+    if (!posted) free(making); /* else its mail does */
 }

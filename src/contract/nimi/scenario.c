@@ -33,14 +33,6 @@ static void stop_work(struct work *work, struct str why) {
     work_release_slot(work);
 }
 
-static void add_trailer(struct work *work) {
-    char digits[24];
-    struct buf text = {.at = digits, .room = sizeof(digits), .max_bytes = sizeof(digits)};
-    if (!work->granted) return;
-    buf_append_u64(&text, work->waited_ms);
-    rpc_trailer(work->call->rpc, STR("x-nimi-queue-wait-ms"), buf_str(&text));
-}
-
 void work_reply(struct work *work, const struct nimi_scenario_output *output,
                 struct str model) {
     nimi_reply(
@@ -73,7 +65,7 @@ static void on_ended(struct close_ending ending, enum close_cause cause,
                      const struct event *last, void *ctx) {
     struct work *work = ctx;
     if (!work->call->over) {
-        add_trailer(work);
+        if (work->granted) nimi_waited(work->call, work->waited_ms);
         if (ending.status != ERR_NONE) {
             end_status(work, ending.status, last);
         } else if (is_unary(work)) {
@@ -120,16 +112,28 @@ static const struct stream_wire wire = {
     .ended = on_ended,
 };
 
+/* Of a unary call nothing is sent before the end. */
+static size_t nothing_queued(void *ctx) {
+    (void)ctx;
+    return 0;
+}
+
+static const struct stream_wire unary_wire = {
+    .project = project,
+    .queued = nothing_queued,
+    .ended = on_ended,
+};
+
 /* --- asking ------------------------------------------------------------------------------- */
 
 static bool follow(struct work *work, struct journal *journal, struct err *e) {
     struct nimi_call *call = work->call;
-    struct stream_options options = {.loop = rpc_loop(call->rpc),
+    struct stream_options options = {.loop = call->loop,
                                      .journal = journal,
                                      .mode = call->row->ends,
                                      .paces = true,
                                      .stall_ms = call->desk->settings->stall_ms,
-                                     .wire = &wire,
+                                     .wire = is_unary(work) ? &unary_wire : &wire,
                                      .ctx = work};
     return stream_open(&options, &work->stream, e);
 }
@@ -168,8 +172,8 @@ static void on_waited(void *ctx) {
 static void wait_for_slot(struct work *work) {
     struct fault fault;
     const struct nimi_desk *desk = work->call->desk;
-    switch (scheduler_take(nimi_runtime_scheduler(desk->runtime), work->app,
-                           rpc_loop(work->call->rpc), on_granted, work, &work->ticket)) {
+    switch (scheduler_take(nimi_runtime_scheduler(desk->runtime), work->app, work->call->loop,
+                           on_granted, work, &work->ticket)) {
     case TICKET_GRANTED: start(work); break;
     case TICKET_WAITS: timer_start(&work->wait, work->clocks.first_ms); break;
     case TICKET_REFUSED:
@@ -271,15 +275,15 @@ static void set_clocks(struct work *work, const struct nimi_scenario_request_hea
 }
 
 static bool prepare(struct work *work, const struct scenario *asked, struct fault *fault) {
-    struct rpc_call *rpc = work->call->rpc;
+    struct nimi_call *call = work->call;
     const struct nimi_scenario_request_head *head = asked->head;
     struct str subject = head->subject_user_id.len ? head->subject_user_id : STR("anonymous");
     work->kind = kinds[asked->scenario_type];
-    work->app = rpc_keep(rpc, head->app_id);
-    work->subject = rpc_keep(rpc, subject);
-    work->uploader = rpc_keep(rpc, head->subject_user_id);
-    work->admission.model = rpc_keep(rpc, work->admission.model);
+    work->app = nimi_keep(call, head->app_id);
+    work->subject = nimi_keep(call, subject);
+    work->admission.model = nimi_keep(call, work->admission.model);
     work->projection.model = work->admission.model;
+    work->uploader = nimi_keep(call, head->subject_user_id);
     work->projection.route = work->admission.route;
     set_clocks(work, head);
     return work->kind->prepare(work, asked, fault);
@@ -292,7 +296,7 @@ static void begin(struct nimi_call *call, const struct scenario *asked, enum adm
     work->call = call;
     work->engine = engine_ref(desk->host->engine);
     work->arena = arena_new(work->engine->limits.memory_max_bytes);
-    timer_init(&work->wait, rpc_loop(call->rpc), on_waited, work);
+    timer_init(&work->wait, call->loop, on_waited, work);
     projection_init(&work->projection, call);
     buf_init(&work->reply, work->engine->limits.reply_max_bytes);
     nimi_work(call, &events, work);

@@ -67,7 +67,7 @@ static void on_done(struct str model, void *ctx) {
     struct work *work = ctx;
     work->making = NULL;
     work->made = true;
-    work->made_by = rpc_keep(work->call->rpc, model);
+    work->made_by = nimi_keep(work->call, model);
     work_release_slot(work);
     if (feed_is_empty(work->feed)) end_well(work);
 }

@@ -10,7 +10,8 @@
  *     GET  /weir/v1/approvals?workspace=&user=&session_id=&limit=   what waits for a human
  *     GET  /weir/v1/approvals/{id}           one, also when it has been answered
  *     POST /weir/v1/approvals/{id}           {"decision":"approve|refuse|edit","args","reason"}
- *                                            or {"answer":"..."}: the first one counts
+ *                                            or {"answer":"..."}: the first one counts, and
+ *                                            the same again is answered the same
  *
  *     GET  /weir/v1/usage?workspace=&agent=&model=&from=YYYY-MM-DD&to=YYYY-MM-DD
  *                        &by=day|agent|model|workspace     sums; this month, by day
@@ -73,7 +74,8 @@ struct api_desk {
     size_t body_stretch_bytes;
     api_identify_fn *identify;
     void *identify_ctx;
-    bool loaded; /* false: 503 */
+    const struct yes_no_words *decision_words; /* beside the built-in ones; NULL: none */
+    bool loaded;                               /* false: 503 */
 };
 
 /* The table of these routes; it borrows `desk`. */

@@ -14,6 +14,8 @@
 #define LIST_MAX_BYTES (4 * MIB)
 #define TEXT_MAX_BYTES (32 * MIB) /* of one approval: a run holds no more */
 #define BODY_MAX_BYTES (64 * MIB)
+#define LOOK_AGAIN_MS 50 /* for a decision that is on its way to its run */
+#define LOOKS_MAX 100
 
 /* --- as JSON ------------------------------------------------------------------------------ */
 
@@ -101,6 +103,11 @@ void api_list_approvals(struct route_call *call, void *ctx) {
 /* --- one approval, wherever it stands ----------------------------------------------------- */
 
 /* Its run is read from the journal or the store until it is known what became of it. */
+/* An answer as a call would be decided with it, and a plain question answered. */
+struct said {
+    struct str decision, words;
+};
+
 struct look {
     struct route_call *call;
     struct api_caller caller;
@@ -108,13 +115,18 @@ struct look {
     struct parked_view view;
     bool seen; /* the run has such an approval */
     struct str call_id, answer;
-    bool answers; /* it was to be answered */
+    bool answers;     /* it was to be answered */
+    struct said said; /* then: with this */
+    struct api_desk *desk;
+    struct timer again;  /* somebody's decision is on its way */
+    unsigned looks_left; /* until it must have come */
     struct run_summary summary;
     struct run_scan *scan;
 };
 
 static void look_over(void *ctx) {
     struct look *look = ctx;
+    timer_stop(&look->again);
     run_scan_cancel(look->scan);
     run_summary_done(&look->summary);
     arena_free(look->arena);
@@ -161,6 +173,43 @@ static void tell(struct look *look) {
     buf_done(&body);
 }
 
+static void tell_taken(struct route_call *call, uint64_t run, uint64_t seq, struct str state) {
+    struct buf body;
+    buf_init(&body, KIB);
+    struct json_writer json = json_writer(&body);
+    json_open_object(&json);
+    write_approval_id(&json, "id", run, seq);
+    api_write_id(&json, "run_id", run);
+    json_member_str(&json, "state", state);
+    json_close(&json);
+    reply(call, &body);
+    buf_done(&body);
+}
+
+/* It was answered before: the same decision gets the same answer again. */
+static void tell_answered(struct look *look) {
+    const struct run_summary *summary = &look->summary;
+    const struct yes_no_words *more = look->desk->decision_words;
+    struct str said = look->view.asked.guards.len ? look->said.decision : look->said.words;
+    if (look->answer.len && decision_repeats(look->answer, said, more)) {
+        tell_taken(look->call, look->view.run, look->view.seq, run_summary_state(summary));
+        return;
+    }
+    api_refuse(look->call, 409, STR("ALREADY_ANSWERED"), "%s",
+               look->answer.len    ? "it was answered before, with another decision"
+               : summary->ended_ms ? "its run is over"
+                                   : "somebody was faster");
+}
+
+/* Whoever was faster has not been heard by the run yet: soon it is known what he said. */
+static bool look_again(struct look *look) {
+    bool coming = look->answers && look->answer.len == 0 && !look->summary.ended_ms;
+    if (!coming || look->looks_left == 0) return false;
+    look->looks_left--;
+    timer_start(&look->again, LOOK_AGAIN_MS);
+    return true;
+}
+
 static void looked(const struct err *failed, void *ctx) {
     struct look *look = ctx;
     const struct run_summary *summary = &look->summary;
@@ -170,35 +219,53 @@ static void looked(const struct err *failed, void *ctx) {
     } else if (!summary->known || !look->seen ||
                !api_may_see(&look->caller, summary->workspace, summary->user)) {
         refuse_unknown(look->call);
+    } else if (look_again(look)) {
+        return;
     } else if (look->answers) {
-        api_refuse(look->call, 409, STR("ALREADY_ANSWERED"), "%s",
-                   summary->ended_ms ? "its run is over" : "somebody was faster");
+        tell_answered(look);
     } else {
         tell(look);
     }
 }
 
-static void look_up(struct route_call *call, struct api_desk *desk,
-                    const struct api_caller *caller, uint64_t run, uint64_t seq, bool answers) {
-    struct look *look = MEM_NEW(struct look);
+static void look_once(void *ctx) {
+    struct look *look = ctx;
     struct live_view view;
-    *look = (struct look){.call = call, .caller = *caller, .answers = answers};
-    look->arena = arena_new(TEXT_MAX_BYTES);
-    look->view = (struct parked_view){.run = run, .seq = seq};
-    run_summary_init(&look->summary, run);
+    bool whole = false;
+    run_summary_done(&look->summary);
+    run_summary_init(&look->summary, look->view.run);
     look->summary.each = look_at;
     look->summary.each_ctx = look;
-    route_watch(call, &look_watch, look);
-    bool whole = false;
-    if (directory_find(desk->directory, run, &view)) {
-        whole = run_summary_add_live(&look->summary, &view, desk->loop);
+    look->seen = false;
+    if (directory_find(look->desk->directory, look->view.run, &view)) {
+        whole = run_summary_add_live(&look->summary, &view, look->desk->loop);
         live_view_done(&view);
     }
     if (whole) {
         looked(NULL, look);
     } else {
-        look->scan = run_scan_start(desk, &look->summary, looked, look);
+        look->scan = run_scan_start(look->desk, &look->summary, looked, look);
     }
+}
+
+/* `said`: what it was to be answered with; NULL: it is only looked at. */
+static void look_up(struct route_call *call, struct api_desk *desk,
+                    const struct api_caller *caller, uint64_t run, uint64_t seq,
+                    const struct said *said) {
+    struct look *look = MEM_NEW(struct look);
+    *look = (struct look){.call = call,
+                          .desk = desk,
+                          .caller = *caller,
+                          .answers = said != NULL,
+                          .looks_left = LOOKS_MAX};
+    look->arena = arena_new(2 * TEXT_MAX_BYTES);
+    if (said) look->said.decision = keep(look, said->decision);
+    if (said) look->said.words = keep(look, said->words);
+    look->view = (struct parked_view){.run = run, .seq = seq};
+    timer_init(&look->again, desk->loop, look_once, look);
+    run_summary_init(&look->summary, run);
+    route_watch(call, &look_watch, look);
+    look_once(look);
 }
 
 /* False: it is none, and the refusal has been sent. */
@@ -232,7 +299,7 @@ void api_get_approval(struct route_call *call, void *ctx) {
         reply(call, &body);
         buf_done(&body);
     } else {
-        look_up(call, desk, &caller, run, seq, false);
+        look_up(call, desk, &caller, run, seq, NULL);
     }
     arena_free(arena);
 }
@@ -308,27 +375,17 @@ static bool write_words(const struct verdict *verdict, bool guards, struct buf *
     return buf_ok(out);
 }
 
-static bool check_verdict(const struct parked_question *asked, void *ctx) {
+static enum parking_found check_verdict(const struct parked_question *asked, void *ctx) {
     struct verdict *verdict = ctx;
     if (!verdict->decides) return decision_fits(asked, verdict->answer, &verdict->why);
-    if (verdict->kind != DECISION_EDIT) return true;
-    if (asked->guards.len == 0)
-        return err_set(&verdict->why, ERR_INVALID_ARGUMENT,
-                       "this is a question, not a call that could be edited; send an answer");
-    return decision_args_fit(asked, verdict->args, &verdict->why);
-}
-
-static void tell_taken(struct route_call *call, uint64_t run, uint64_t seq) {
-    struct buf body;
-    buf_init(&body, KIB);
-    struct json_writer json = json_writer(&body);
-    json_open_object(&json);
-    write_approval_id(&json, "id", run, seq);
-    api_write_id(&json, "run_id", run);
-    json_member_str(&json, "state", STR("running"));
-    json_close(&json);
-    reply(call, &body);
-    buf_done(&body);
+    if (verdict->kind != DECISION_EDIT) return PARKING_TAKEN;
+    if (asked->guards.len == 0) {
+        err_set(&verdict->why, ERR_INVALID_ARGUMENT,
+                "this is a question, not a call that could be edited; send an answer");
+        return PARKING_REFUSED;
+    }
+    return decision_args_fit(asked, verdict->args, &verdict->why) ? PARKING_TAKEN
+                                                                  : PARKING_REFUSED;
 }
 
 /* Whether the run waits with a call or a question is known from what it asks. */
@@ -346,16 +403,38 @@ static bool asks_for_call(struct api_desk *desk, uint64_t run) {
 
 static enum parking_found give(struct api_desk *desk, const struct live_view *view,
                                uint64_t run, uint64_t seq, struct verdict *verdict) {
-    struct session_name name = {view->workspace, view->user, view->session};
+    struct parked_answered answered;
     struct buf words;
     buf_init(&words, BODY_MAX_BYTES);
     enum parking_found found = PARKING_REFUSED;
     err_set(&verdict->why, ERR_TOO_LARGE, "the answer is too long");
-    if (write_words(verdict, asks_for_call(desk, run), &words))
-        found = session_answer_run(desk->sessions, &name, run, seq, buf_str(&words),
-                                   check_verdict, verdict);
+    if (write_words(verdict, asks_for_call(desk, run), &words)) {
+        const struct parked_answer answer = {
+            .name = {view->workspace, view->user, view->session},
+            .run = run,
+            .seq = seq,
+            .text = buf_str(&words),
+            .check = check_verdict,
+            .check_ctx = verdict};
+        found = session_settle(desk->sessions, &answer, &answered, &verdict->why);
+    }
+    if (found == PARKING_TAKEN) journal_unref(answered.journal);
     buf_done(&words);
     return found;
+}
+
+/* It does not wait: what was said of it before? */
+static void look_back(struct api_request *request, struct api_desk *desk, uint64_t run,
+                      uint64_t seq, const struct verdict *verdict) {
+    struct buf decision, words;
+    buf_init(&decision, BODY_MAX_BYTES);
+    buf_init(&words, BODY_MAX_BYTES);
+    write_words(verdict, true, &decision);
+    write_words(verdict, false, &words);
+    look_up(request->call, desk, &request->caller, run, seq,
+            &(struct said){buf_str(&decision), buf_str(&words)});
+    buf_done(&decision);
+    buf_done(&words);
 }
 
 static void answer(struct api_request *request, struct api_desk *desk, uint64_t run,
@@ -370,9 +449,12 @@ static void answer(struct api_request *request, struct api_desk *desk, uint64_t 
         live_view_done(&view);
     }
     switch (found) {
-    case PARKING_TAKEN: tell_taken(request->call, run, seq); break;
-    case PARKING_REFUSED: api_request_refuse(request, 422, "%s", verdict.why.text); break;
-    case PARKING_NOBODY: look_up(request->call, desk, &request->caller, run, seq, true); break;
+    case PARKING_TAKEN: tell_taken(request->call, run, seq, STR("running")); break;
+    case PARKING_REFUSED:
+    case PARKING_UNDECIDED: api_request_refuse(request, 422, "%s", verdict.why.text); break;
+    case PARKING_SEVERAL:
+    case PARKING_CLAIMED:
+    case PARKING_NOBODY: look_back(request, desk, run, seq, &verdict); break;
     }
 }
 

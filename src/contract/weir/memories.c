@@ -75,8 +75,8 @@ static void write_entry(struct json_writer *json, const struct memory_entry *ent
     json_member_str(json, "key", entry->key);
     json_member_str(json, "content", entry->content);
     json_member_str(json, "category", entry->category);
-    json_member_i64(json, "created_unix_ms", entry->created_ms);
-    json_member_i64(json, "updated_unix_ms", entry->updated_ms);
+    json_member_i64(json, "created_unix_ms", entry->created_us / 1000);
+    json_member_i64(json, "updated_unix_ms", entry->updated_us / 1000);
     json_close(json);
 }
 
@@ -162,7 +162,7 @@ static bool take_member(struct api_request *request, struct json body, struct st
 static bool take_entry(struct api_request *request, struct memory_entry *ret) {
     struct json body;
     struct err e;
-    *ret = (struct memory_entry){.created_ms = 0};
+    *ret = (struct memory_entry){.created_us = 0};
     if (!json_read(lent_read(route_body(request->call)), &body, &e))
         return api_request_refuse(request, 400, "%s", e.text);
     if (body.kind != JSON_OBJECT || json_find(body, STR("key")).kind == JSON_NONE)

@@ -185,6 +185,34 @@ static void a_workspace_has_its_own_agents_and_tools(void **state) {
     stage_done(&stage);
 }
 
+static void the_settings_say_what_becomes_of_a_blueprints_calls(void **state) {
+    (void)state;
+    static const struct agent_tool policies[] = {{STR_INIT("remote"), TOOL_ASK},
+                                                 {STR_INIT("local"), TOOL_HIDDEN}};
+    struct stage stage;
+    stage_init(&stage);
+    stage.base.policies = policies;
+    stage.base.policy_count = ARRAY_LEN(policies);
+    assert_false(find(&stage, "w"));
+    answer_agents(&stage, "w", ",{\"slug\":\"eve\",\"allowed_tools\":[\"remote\",\"other\"]}");
+    greet(&stage);
+    answer_tools(&stage, TOOLS);
+    static const struct {
+        const char *tool;
+        enum tool_policy manager, eve;
+    } cases[] = {{"remote", TOOL_ASK, TOOL_ASK},
+                 {"local", TOOL_HIDDEN, TOOL_HIDDEN},
+                 {"other", TOOL_ALLOW, TOOL_ALLOW},
+                 {"third", TOOL_ALLOW, TOOL_HIDDEN}};
+    const struct agent *agents = stage.answer->agents;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct str tool = str_from(cases[i].tool);
+        assert_int_equal(agent_tool_policy(&agents[0], tool), cases[i].manager);
+        assert_int_equal(agent_tool_policy(&agents[1], tool), cases[i].eve);
+    }
+    stage_done(&stage);
+}
+
 static void what_is_known_is_kept_for_a_minute_and_asked_for_behind_the_back(void **state) {
     (void)state;
     struct stage stage;
@@ -414,6 +442,7 @@ static void only_so_many_workspaces_are_remembered(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_workspace_has_its_own_agents_and_tools),
+        cmocka_unit_test(the_settings_say_what_becomes_of_a_blueprints_calls),
         cmocka_unit_test(what_is_known_is_kept_for_a_minute_and_asked_for_behind_the_back),
         cmocka_unit_test(an_orchestrator_that_is_down_leaves_what_was_known_for_a_day),
         cmocka_unit_test(a_bad_blueprint_leaves_the_configured_agents_with_the_tools),

@@ -41,6 +41,7 @@ static void every_failure_has_a_reason(void **state) {
         {PROVIDER_BROKEN, ERR_UNAVAILABLE, NIMI_AI_STREAM_BROKEN},
         {PROVIDER_REJECTED, ERR_NOT_FOUND, NIMI_AI_MODEL_NOT_FOUND},
         {PROVIDER_REJECTED, ERR_INVALID_ARGUMENT, NIMI_AI_INPUT_INVALID},
+        {PROVIDER_REJECTED, ERR_TOO_LARGE, NIMI_AI_INPUT_INVALID},
         {MODEL_REFUSED, ERR_PERMISSION_DENIED, NIMI_AI_CONTENT_FILTER_BLOCKED},
         {"OUTPUT_INVALID", ERR_INTERNAL, NIMI_AI_OUTPUT_INVALID},
         {"BUDGET", ERR_RESOURCE_EXHAUSTED, NIMI_AI_PROVIDER_RATE_LIMITED},
@@ -56,6 +57,8 @@ static void every_failure_has_a_reason(void **state) {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         assert_int_equal(reason_of_failure(str_from(rows[i].said), rows[i].code),
                          rows[i].reason);
+    assert_int_equal(reason_of_job_failure(STR(PROVIDER_REJECTED), ERR_TOO_LARGE),
+                     NIMI_AI_INPUT_INVALID);
     for (int code = ERR_CANCELLED; code < ERR_CODE_COUNT; code++)
         assert_true(reason_of_failure(STR("?"), (enum err_code)code) > 1);
 }

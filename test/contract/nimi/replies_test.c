@@ -3,6 +3,8 @@
 
 #include "helper/assert_str.h"
 
+#include <stdio.h>
+
 static const uint8_t one[REPLIES_DIGEST_BYTES] = {1}, other[REPLIES_DIGEST_BYTES] = {2};
 
 static enum reply_found find(struct replies *replies, const char *key, const uint8_t *digest,
@@ -64,12 +66,140 @@ static void bytes_are_bounded_too(void **state) {
     replies_free(replies);
 }
 
+/* --- while it is being made --------------------------------------------------------------- */
+
+/* An asker on a loop of its own, and what it was told. */
+struct asker {
+    struct loop *loop;
+    struct reply_ask *ask;
+    char told[64];
+};
+
+static void on_told(const struct write_outcome *outcome, void *ctx) {
+    struct asker *asker = ctx;
+    asker->ask = NULL;
+    snprintf(asker->told, sizeof(asker->told), "%s" STR_FMT, outcome->fault ? "failed" : "",
+             STR_ARG(outcome->reply));
+}
+
+static void on_left(void *ctx) {
+    ++*(int *)ctx;
+}
+
+static enum reply_found ask(struct replies *replies, struct asker *asker,
+                            const uint8_t *digest) {
+    struct buf out;
+    buf_init(&out, KIB);
+    enum reply_found found = replies_ask(replies,
+                                         &(struct reply_question){.key = STR("k"),
+                                                                  .digest = digest,
+                                                                  .loop = asker->loop,
+                                                                  .told = on_told,
+                                                                  .ctx = asker},
+                                         &out, &asker->ask);
+    buf_done(&out);
+    return found;
+}
+
+static void askers_on_other_loops_are_told_by_mail(void **state) {
+    (void)state;
+    struct replies *replies = replies_new(4, KIB);
+    struct asker maker = {.loop = loop_new_fake()}, waiter = {.loop = loop_new_fake()};
+    int left = 0;
+    assert_int_equal(ask(replies, &maker, one), REPLY_NEW);
+    assert_int_equal(ask(replies, &waiter, one), REPLY_WAITS);
+    assert_int_equal(ask(replies, &waiter, other), REPLY_CONFLICT);
+    struct reply_making *making = reply_making_of(maker.ask, on_left, &left);
+    replies_made(making, &(struct write_outcome){.reply = STR("made")}, 0);
+    assert_string_equal(waiter.told, "");
+    loop_turn(waiter.loop);
+    assert_string_equal(waiter.told, "made");
+    loop_turn(maker.loop);
+    assert_string_equal(maker.told, "made");
+    assert_int_equal(ask(replies, &waiter, one), REPLY_STORED);
+    assert_int_equal(left, 0);
+    loop_free(maker.loop);
+    loop_free(waiter.loop);
+    replies_free(replies);
+}
+
+static void who_left_meanwhile_is_told_nothing(void **state) {
+    (void)state;
+    struct replies *replies = replies_new(4, KIB);
+    struct asker maker = {.loop = loop_new_fake()}, waiter = {.loop = loop_new_fake()};
+    struct fault fault = {.reason = 0};
+    assert_int_equal(ask(replies, &maker, one), REPLY_NEW);
+    assert_int_equal(ask(replies, &waiter, one), REPLY_WAITS);
+    struct reply_making *making = reply_making_of(maker.ask, on_left, NULL);
+    replies_made(making, &(struct write_outcome){.fault = &fault, .reply = STR_EMPTY}, 0);
+    replies_leave(waiter.ask);
+    loop_turn(waiter.loop);
+    loop_turn(maker.loop);
+    assert_string_equal(waiter.told, "");
+    assert_string_equal(maker.told, "failed");
+    assert_int_equal(replies_count(replies), 0); /* a failure is not kept */
+    loop_free(maker.loop);
+    loop_free(waiter.loop);
+    replies_free(replies);
+}
+
+static void the_maker_hears_on_its_loop_that_nobody_waits(void **state) {
+    (void)state;
+    struct replies *replies = replies_new(4, KIB);
+    struct asker maker = {.loop = loop_new_fake()}, waiter = {.loop = loop_new_fake()};
+    struct fault fault = {.reason = 0};
+    int left = 0;
+    assert_int_equal(ask(replies, &maker, one), REPLY_NEW);
+    struct reply_making *first = reply_making_of(maker.ask, on_left, &left);
+    assert_int_equal(ask(replies, &waiter, one), REPLY_WAITS);
+    replies_leave(maker.ask);
+    loop_turn(maker.loop);
+    assert_int_equal(left, 0);
+    replies_leave(waiter.ask);
+    assert_int_equal(left, 0);
+    /* Who comes before the mail has arrived begins anew. */
+    assert_int_equal(ask(replies, &waiter, one), REPLY_NEW);
+    struct reply_making *second = reply_making_of(waiter.ask, on_left, &left);
+    loop_turn(maker.loop);
+    assert_int_equal(left, 1);
+    replies_made(first, &(struct write_outcome){.fault = &fault, .reply = STR_EMPTY}, 0);
+    assert_int_equal(ask(replies, &maker, one), REPLY_WAITS);
+    replies_made(second, &(struct write_outcome){.reply = STR("made")}, 0);
+    loop_turn(maker.loop);
+    loop_turn(waiter.loop);
+    assert_string_equal(maker.told, "made");
+    assert_string_equal(waiter.told, "made");
+    loop_free(maker.loop);
+    loop_free(waiter.loop);
+    replies_free(replies);
+}
+
+static void made_while_that_mail_is_on_its_way_is_kept(void **state) {
+    (void)state;
+    struct replies *replies = replies_new(4, KIB);
+    struct asker maker = {.loop = loop_new_fake()};
+    int left = 0;
+    assert_int_equal(ask(replies, &maker, one), REPLY_NEW);
+    struct reply_making *making = reply_making_of(maker.ask, on_left, &left);
+    replies_leave(maker.ask);
+    replies_made(making, &(struct write_outcome){.reply = STR("made")}, 0);
+    loop_turn(maker.loop);
+    assert_int_equal(left, 0);
+    assert_int_equal(ask(replies, &maker, one), REPLY_STORED);
+    loop_free(maker.loop);
+    replies_free(replies);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_request_is_answered_again_and_another_is_a_conflict),
         cmocka_unit_test(after_a_day_it_is_forgotten),
         cmocka_unit_test(the_one_asked_for_longest_ago_makes_room),
         cmocka_unit_test(bytes_are_bounded_too),
+        cmocka_unit_test(askers_on_other_loops_are_told_by_mail),
+        cmocka_unit_test(who_left_meanwhile_is_told_nothing),
+        cmocka_unit_test(the_maker_hears_on_its_loop_that_nobody_waits),
+        cmocka_unit_test(made_while_that_mail_is_on_its_way_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,259 @@
+#include "contract/nimi/fetch.h"
+
+#include "base/mem.h"
+#include "run/session.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#define PIECE_BYTES (256 * KIB)
+#define LOW_BYTES (64 * KIB) /* when so many are left to send, the next piece is read */
+#define TOKEN_DIGITS (2 * ARTIFACT_TOKEN_BYTES)
+#define TYPE_MAX_BYTES 256
+
+/* --- addresses ---------------------------------------------------------------------------- */
+
+void fetch_token(char ret[static ARTIFACT_TOKEN_BYTES]) {
+    ssize_t got = getrandom(ret, ARTIFACT_TOKEN_BYTES, 0);
+    if (got != ARTIFACT_TOKEN_BYTES) abort(); /* not so few, and not so early */
+}
+
+static bool host_byte(char byte, bool literal) {
+    bool letter = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z');
+    return letter || (byte >= '0' && byte <= '9') || byte == '.' ||
+           (literal ? byte == ':' : byte == '-');
+}
+
+struct str fetch_host(struct str authority) {
+    bool literal = authority.len && authority.at[0] == '[';
+    size_t len = literal ? str_find(authority, STR("]")) + 1 : str_find(authority, STR(":"));
+    struct str host = str_head(authority, len);
+    if (literal && (host.len < 3 || host.at[host.len - 1] != ']')) return STR_EMPTY;
+    for (size_t i = literal; i < host.len - literal; i++) {
+        if (!host_byte(host.at[i], literal)) return STR_EMPTY;
+    }
+    return host;
+}
+
+static void put_hex(struct buf *out, struct str bytes) {
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < bytes.len; i++) {
+        unsigned char byte = (unsigned char)bytes.at[i];
+        buf_append_byte(out, digits[byte >> 4]);
+        buf_append_byte(out, digits[byte & 15]);
+    }
+}
+
+bool fetch_uri(const struct nimi_call *call, struct str token, struct buf *out) {
+    const struct nimi_files *files = nimi_runtime_files(call->desk->runtime);
+    struct str host = files->host[0] ? str_from(files->host) : call->host;
+    if (!files->port || !token.len || !host.len) return false;
+    buf_printf(out, "%s://" STR_FMT ":%d" FETCH_PATH, files->tls ? "https" : "http",
+               STR_ARG(host), files->port);
+    put_hex(out, token);
+    return buf_ok(out);
+}
+
+static int digit_of(char digit) {
+    if (digit >= '0' && digit <= '9') return digit - '0';
+    return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
+}
+
+static bool read_token(struct str digits, char ret[static ARTIFACT_TOKEN_BYTES]) {
+    if (digits.len != TOKEN_DIGITS) return false;
+    for (size_t i = 0; i < ARTIFACT_TOKEN_BYTES; i++) {
+        int high = digit_of(digits.at[2 * i]), low = digit_of(digits.at[2 * i + 1]);
+        if (high < 0 || low < 0) return false;
+        ret[i] = (char)(unsigned char)(high << 4 | low);
+    }
+    return true;
+}
+
+/* --- ranges ------------------------------------------------------------------------------- */
+
+/* The last `count` bytes. */
+static enum fetch_range suffix(uint64_t count, uint64_t size, uint64_t *ret_first,
+                               uint64_t *ret_last) {
+    if (count == 0 || size == 0) return FETCH_OUTSIDE;
+    *ret_first = count < size ? size - count : 0;
+    *ret_last = size - 1;
+    return FETCH_PART;
+}
+
+enum fetch_range fetch_range(struct str header, uint64_t size, uint64_t *ret_first,
+                             uint64_t *ret_last) {
+    struct str unit = STR("bytes="), rest;
+    if (!header.at || !str_equal_nocase(str_head(header, unit.len), unit)) return FETCH_WHOLE;
+    struct str spec = str_skip(header, unit.len);
+    if (str_find(spec, STR("-")) == spec.len) return FETCH_WHOLE;
+    struct str from = str_trim(str_split(spec, '-', &rest)), to = str_trim(rest);
+    uint64_t first, last;
+    bool has_first = str_to_u64(from, &first), has_last = str_to_u64(to, &last);
+    if (!from.len && has_last) return suffix(last, size, ret_first, ret_last);
+    if (!has_first || (to.len && !has_last)) return FETCH_WHOLE; /* several ranges, too */
+    if (has_last && last < first) return FETCH_WHOLE;
+    if (first >= size) return FETCH_OUTSIDE;
+    *ret_first = first;
+    *ret_last = has_last && last < size ? last : size - 1;
+    return FETCH_PART;
+}
+
+/* --- a reader ----------------------------------------------------------------------------- */
+
+struct reader {
+    struct route_call *call; /* NULL: it is over for us */
+    struct store *store;
+    struct artifact_ask *ask;
+    uint64_t next, end; /* of the bytes that are still to be sent */
+    char token[ARTIFACT_TOKEN_BYTES];
+};
+
+static void reader_free(void *ctx) {
+    struct reader *reader = ctx;
+    artifact_forget(reader->ask);
+    free(reader);
+}
+
+static void on_piece(const struct artifact *artifact, const struct err *failed, void *ctx);
+
+static void read_next(struct reader *reader) {
+    uint64_t left = reader->end - reader->next;
+    reader->ask =
+        artifact_find_start(reader->store, route_loop(reader->call),
+                            str_of(reader->token, ARTIFACT_TOKEN_BYTES), (size_t)reader->next,
+                            left < PIECE_BYTES ? (size_t)left : PIECE_BYTES, on_piece, reader);
+}
+
+static void on_drained(void *ctx) {
+    struct reader *reader = ctx;
+    if (!reader->ask && reader->next < reader->end) read_next(reader);
+}
+
+/* A body that was promised and cannot be read on is cut: it must not look whole. */
+static void on_piece(const struct artifact *artifact, const struct err *failed, void *ctx) {
+    struct reader *reader = ctx;
+    reader->ask = NULL;
+    if (failed || artifact->bytes.len == 0) {
+        route_cut(reader->call);
+        return;
+    }
+    reader->next += artifact->bytes.len;
+    route_piece(reader->call, artifact->bytes);
+    if (reader->next == reader->end) {
+        route_sse_end(reader->call);
+    } else if (route_queued(reader->call) <= LOW_BYTES) {
+        read_next(reader);
+    } else {
+        route_wake_at(reader->call, LOW_BYTES);
+    }
+}
+
+static void fail(struct route_call *call, int status, struct str code, struct str message) {
+    route_fail(call, &(struct route_failure){status, code, message, STR_EMPTY});
+}
+
+static void refuse_absent(struct route_call *call) {
+    fail(call, 404, STR("NOT_FOUND"), STR("there is no such artifact, or it is gone"));
+}
+
+/* A browser must not take it for a page of ours, nor tell others its address. */
+static void add_fields(struct route_call *call) {
+    route_field(call, STR("accept-ranges"), STR("bytes"));
+    route_field(call, STR("content-disposition"), STR("attachment"));
+    route_field(call, STR("content-security-policy"), STR("default-src 'none'; sandbox"));
+    route_field(call, STR("referrer-policy"), STR("no-referrer"));
+}
+
+/* What a provider calls it, where that can stand in a header; text of ours is UTF-8. */
+static struct str type_of(struct route_call *call, struct str type) {
+    bool plain = type.len && type.len <= TYPE_MAX_BYTES;
+    for (size_t i = 0; plain && i < type.len; i++)
+        plain = type.at[i] > ' ' || type.at[i] == ' ';
+    if (!plain) return STR("application/octet-stream");
+    if (str_equal(type, STR("text/plain"))) return STR("text/plain; charset=utf-8");
+    return route_keep(call, type);
+}
+
+/* An artifact never changes, so its number is its validator. */
+static enum fetch_range range_of(struct reader *reader, const struct artifact *artifact,
+                                 uint64_t *ret_first, uint64_t *ret_last) {
+    struct str same = route_header(reader->call, STR("if-range"));
+    char tag[32];
+    snprintf(tag, sizeof(tag), "\"%" PRId64 "\"", artifact->id);
+    route_field(reader->call, STR("etag"), str_from(tag));
+    if (same.at && !str_equal(same, str_from(tag))) return FETCH_WHOLE;
+    return fetch_range(route_header(reader->call, STR("range")), artifact->size, ret_first,
+                       ret_last);
+}
+
+static void refuse_range(struct route_call *call, size_t size) {
+    char text[48];
+    snprintf(text, sizeof(text), "bytes */%zu", size);
+    route_field(call, STR("content-range"), str_from(text));
+    fail(call, 416, STR("RANGE_NOT_SATISFIABLE"),
+         STR("the artifact has fewer bytes; its size stands in Content-Range"));
+}
+
+/* The head, and then the first piece. */
+static void begin(struct reader *reader, const struct artifact *artifact) {
+    struct route_call *call = reader->call;
+    uint64_t first = 0, last = artifact->size - 1;
+    char text[96];
+    add_fields(call);
+    enum fetch_range range = range_of(reader, artifact, &first, &last);
+    if (range == FETCH_OUTSIDE) {
+        refuse_range(call, artifact->size);
+        return;
+    }
+    if (range == FETCH_PART) {
+        snprintf(text, sizeof(text), "bytes %" PRIu64 "-%" PRIu64 "/%zu", first, last,
+                 artifact->size);
+        route_field(call, STR("content-range"), str_from(text));
+    }
+    reader->next = first;
+    reader->end = last + 1;
+    int status = range == FETCH_PART ? 206 : 200;
+    if (route_sized_begin(call, status, type_of(call, artifact->content_type),
+                          reader->end - first))
+        read_next(reader);
+}
+
+static void on_found(const struct artifact *artifact, const struct err *failed, void *ctx) {
+    struct reader *reader = ctx;
+    reader->ask = NULL;
+    if (!failed && artifact->size) {
+        begin(reader, artifact);
+    } else if (!failed || failed->code == ERR_NOT_FOUND) {
+        refuse_absent(reader->call);
+    } else {
+        fail(reader->call, 503, STR("UNAVAILABLE"),
+             STR("artifacts cannot be read now; ask again later"));
+    }
+}
+
+static const struct route_watch watch = {
+    .left = reader_free, .drained = on_drained, .closed = reader_free};
+
+void fetch_artifact(struct route_call *call, void *ctx) {
+    struct nimi_desk *desk = ctx;
+    char token[ARTIFACT_TOKEN_BYTES];
+    struct store *store = session_table_store(desk->host->engine->sessions);
+    if (nimi_runtime_state(desk->runtime) == LIFE_STARTING) {
+        fail(call, 503, STR("UNAVAILABLE"), STR("the runtime is starting; ask again later"));
+        return;
+    }
+    if (!store || !read_token(route_parameter(call, STR("token")), token)) {
+        refuse_absent(call);
+        return;
+    }
+    struct reader *reader = MEM_NEW(struct reader);
+    reader->call = call;
+    reader->store = store;
+    memcpy(reader->token, token, sizeof(token));
+    route_watch(call, &watch, reader);
+    reader->ask = artifact_find_start(store, route_loop(call),
+                                      str_of(reader->token, ARTIFACT_TOKEN_BYTES), 0, 0,
+                                      on_found, reader);
+}

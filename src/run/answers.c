@@ -1,0 +1,67 @@
+/* answers: what comes to a run beside a human's decision.
+ *
+ * Words that decide nothing are kept for the model: an item of the journal, which stands behind
+ * the question. A request's idempotency key is kept for whoever asks the same again: its claim
+ * as long as the run is alive, and an item that the store finds afterwards (store/key.h). */
+#include "run/inner.h"
+
+#include "base/log.h"
+#include "base/utf8.h"
+#include "run/decision.h"
+#include "store/key.h"
+
+/* Between the question and the end of what it guards; no more than the window of a journal
+ * holds, so that whoever reads on from the question finds what follows there. */
+#define ASIDES_MAX_BYTES (64 * KIB)
+
+static bool is_open(const struct run *run) {
+    return run->state == RUN_WAITING && !run->ending_begun;
+}
+
+void run_hear(struct str words, void *ctx) {
+    struct run *run = ctx;
+    if (!is_open(run)) return; /* he was answered meanwhile */
+    size_t len = utf8_cut(words, ASIDES_MAX_BYTES - run->aside_bytes);
+    if (len < words.len)
+        log_warning("run %llu: what was said beside its question is kept in part only",
+                    (unsigned long long)run->id);
+    if (len == 0) return;
+    words = str_head(words, len);
+    struct event event = {.kind = EVENT_ITEM, .item = {STR(ASIDE_ITEM), words}};
+    run->aside_bytes += words.len;
+    run_append(run, &event);
+    journal_hurry(run->journal);
+}
+
+/* --- keys --------------------------------------------------------------------------------- */
+
+static void append_key(struct run *run, const struct claim *claim) {
+    const struct key_item item = {claim->name.user, claim->name.key, claim->print, claim->seq};
+    struct buf bytes;
+    buf_init(&bytes, 64 * KIB);
+    key_item_append(&item, &bytes);
+    struct event event = {.kind = EVENT_ITEM, .item = {STR(KEY_ITEM), buf_str(&bytes)}};
+    run_append(run, &event);
+    buf_done(&bytes);
+}
+
+void run_take_key(struct claim *claim, void *ctx) {
+    struct run *run = ctx;
+    if (run->ending_begun) { /* it was cancelled meanwhile: nothing was decided */
+        claims_remove(session_table_claims(run->engine->sessions), claim);
+        claim_free(claim);
+        return;
+    }
+    claim->next = run->answer_claims;
+    run->answer_claims = claim;
+    append_key(run, claim);
+}
+
+void run_drop_keys(struct run *run) {
+    while (run->answer_claims) {
+        struct claim *claim = run->answer_claims;
+        run->answer_claims = claim->next;
+        claims_remove(session_table_claims(run->engine->sessions), claim);
+        claim_free(claim);
+    }
+}
