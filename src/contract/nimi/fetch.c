@@ -179,13 +179,13 @@ static struct str type_of(struct route_call *call, struct str type) {
 /* An artifact never changes, so its number is its validator. */
 static enum fetch_range range_of(struct reader *reader, const struct artifact *artifact,
                                  uint64_t *ret_first, uint64_t *ret_last) {
-    struct str same = route_header(reader->call, STR("if-range"));
+    struct str same = lent_read(route_header(reader->call, STR("if-range")));
     char tag[32];
     snprintf(tag, sizeof(tag), "\"%" PRId64 "\"", artifact->id);
     route_field(reader->call, STR("etag"), str_from(tag));
     if (same.at && !str_equal(same, str_from(tag))) return FETCH_WHOLE;
-    return fetch_range(route_header(reader->call, STR("range")), artifact->size, ret_first,
-                       ret_last);
+    return fetch_range(lent_read(route_header(reader->call, STR("range"))), artifact->size,
+                       ret_first, ret_last);
 }
 
 static void refuse_range(struct route_call *call, size_t size) {
@@ -244,7 +244,7 @@ void fetch_artifact(struct route_call *call, void *ctx) {
         fail(call, 503, STR("UNAVAILABLE"), STR("the runtime is starting; ask again later"));
         return;
     }
-    if (!store || !read_token(route_parameter(call, STR("token")), token)) {
+    if (!store || !read_token(lent_read(route_parameter(call, STR("token"))), token)) {
         refuse_absent(call);
         return;
     }

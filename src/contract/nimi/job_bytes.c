@@ -170,7 +170,7 @@ static bool copy_job(struct job_shown *shown, const struct nimi_scenario_job *fr
     buf_init(&bytes, JOB_MESSAGE_MAX_BYTES);
     bool copied = artifacts && pb_encode(&nimi_scenario_job_table, from, &bytes) &&
                   arena_str(shown->arena, buf_str(&bytes), &kept) &&
-                  pb_decode(&nimi_scenario_job_table, kept, shown->arena, &shown->job, &e);
+                  pb_decode_view(&nimi_scenario_job_table, kept, shown->arena, &shown->job, &e);
     *ret_bytes = bytes.len;
     buf_done(&bytes);
     if (!copied) return false;
