@@ -39,8 +39,9 @@ struct config_provider {
     const struct config_header *headers;
     size_t header_count;
     uint64_t connect_ms, first_byte_ms, stall_ms, total_ms, retries; /* or CONFIG_UNSET */
-    bool listed;                                                     /* in the file */
-    bool used;                                                       /* some agent asks it */
+    bool join_users; /* of "openai": one message of users in a row */
+    bool listed;     /* in the file */
+    bool used;       /* some agent asks it */
     const struct yaml *at;
 };
 

@@ -287,6 +287,7 @@ static const struct yaml_field fields[] = {
     FIELD("stall", DURATION, stall_us, false),
     FIELD("total", DURATION, total_us, false),
     FIELD("retries", COUNT, provider.retries, false),
+    FIELD("join_users", BOOL, provider.join_users, false),
 };
 
 /* Headers that the request itself makes. */

@@ -62,6 +62,7 @@ static struct remote_options remote_options_of(const struct config_provider *fro
         .query = from->query,
         .key = from->key,
         .key_header = from->key_header,
+        .joins_users = from->join_users,
     };
     options.connect_ms = or_usual(from->connect_ms, options.connect_ms);
     options.first_byte_ms = or_usual(from->first_byte_ms, options.first_byte_ms);

@@ -139,12 +139,14 @@ static void a_provider_has_every_field_that_its_entry_says(void **state) {
                                               "    stall: 3s\n"
                                               "    total: 4m\n"
                                               "    retries: 0\n"
+                                              "    join_users: true\n"
                                               "agents: [{slug: a}]\n");
     const struct config_provider *team = provider(config, "team");
     assert_str(team->kind, "openai-responses");
     assert_str(team->base_url, "https://host:1/v1");
     assert_str(team->query, "api-version=1");
     assert_str(team->key_header, "api-key");
+    assert_true(team->join_users);
     assert_int_equal(team->header_count, 2);
     assert_str(team->headers[1].name, "X_Two");
     assert_str(team->headers[1].value, "a b");
