@@ -527,13 +527,13 @@ static void a_call_that_waits_for_a_human_waits_on_after_a_restart(void **state)
     answer_as_human(&second, &f, "no");
     assert_asked(&f, "user=x opaque=[signed] agent/manager=now call/write={\"k\":2} "
                      "call/search={} call/write={\"k\":3} result={\"hit\":1} result={} "
-                     "result={\"error\":\"a human refused this call: no\"}!");
+                     "result={\"error\":\"a human refused this call\"}!");
     reply(&f, "well");
     end(&second);
     restart(&f);
     assert_history(&f, "user=x call/write={\"k\":2} call/search={} call/write={\"k\":3} "
                        "result={\"hit\":1} result={} "
-                       "result={\"error\":\"a human refused this call: no\"}! "
+                       "result={\"error\":\"a human refused this call\"}! "
                        "agent/manager=nowwell");
     fixture_done(&f);
 }
