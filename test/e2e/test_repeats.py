@@ -214,7 +214,9 @@ def test_a_question_can_be_named(weir):
     again = resume(weir, approval_id=first)
     assert again.json()["metadata"]["approval"]["approval_id"] == second
     assert resume(weir, approval_id="1-1").status_code == 404
-    assert resume(weir, approval_id="x").status_code == 422
+    for name in ("x", "1", "-", "0-1"):
+        assert resume(weir, approval_id=name).status_code == 404
+    assert resume(weir, approval_id=5).status_code == 422
     assert resume(weir, "no", approval_id=second).json()["metadata"]["interrupted"] is False
     assert payments(weir) == 1
 

@@ -201,11 +201,12 @@ def test_a_turn_of_another_workspace_is_not_found(weir):
         assert orchestrator.ask("mine", session_id="theirs").text == "Answered: mine"
 
 
-def test_who_resumes_a_turn_and_leaves_cancels_it(weir):
-    """S6, 2.3"""
+def test_who_resumes_a_turn_and_leaves_cancels_it_where_he_says_so(weir):
+    """S6, 2.3; K28: it would go on"""
     ask(weir, "t", "ask and linger")
     peer = socket.create_connection(("127.0.0.1", weir.port("http")), 10)
-    peer.sendall(post("/resume", {"thread_id": "t", "human_input": "yes"}))
+    leaves = "X-Weir-On-Disconnect: cancel"
+    peer.sendall(post("/resume", {"thread_id": "t", "human_input": "yes"}, "1.1", leaves))
     # The session is taken again by the turn that goes on; a turn behind it waits for that.
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         while (waits := invoke_status(weir, "t", 0.3)) == 409:

@@ -46,6 +46,10 @@ PATIENCE_S = 20
 ENOUGH_TO_EXPECT_ALL = 50  # kills: then each kind of moment was hit
 
 
+# What is recorded of a call whose answer is lost: a search may be made again, others may not.
+LOST = ("unknown", "harmless")
+
+
 class Call:
     """One call of the search as the daemon recorded it."""
 
@@ -56,7 +60,7 @@ class Call:
 
     @property
     def unknown(self):
-        return any(result.get("effect") == "unknown" for result in self.results)
+        return any(result.get("effect") in LOST for result in self.results)
 
 
 def calls_of(events):
@@ -68,7 +72,7 @@ def calls_of(events):
             calls[data["call_id"]] = Call(data)
         if name == "tool_result":
             calls[data["call_id"]].results.append(data["result"])
-            assert data["error"] == (data["result"].get("effect") == "unknown"), data
+            assert data["error"] == (data["result"].get("effect") in LOST), data
     return calls
 
 
