@@ -120,7 +120,7 @@ static inline void noise_done(struct noise *noise) {
 
 /* The next request, with the reply and a result for each of its calls. */
 static inline void noise_send_back(const struct noise *noise) {
-    static struct message messages[2 * NOISE_CALLS_MAX + 2];
+    static struct message messages[2 * NOISE_CALLS_MAX + 3];
     size_t count = 0;
     if (noise->opaque.len)
         messages[count++] = (struct message){.role = MESSAGE_OPAQUE,
@@ -143,6 +143,9 @@ static inline void noise_send_back(const struct noise *noise) {
                                              .tool = buf_str(&noise->calls[i][1]),
                                              .text = STR("{}")};
     }
+    /* A reply that asked for nothing ended its turn: another one began. */
+    if (noise->call_count == 0)
+        messages[count++] = (struct message){.role = MESSAGE_USER, .text = STR("and?")};
     struct provider_request request = {
         .model = STR("m"), .messages = messages, .message_count = count};
     struct dialect_settings settings = {.base_url = STR("http://127.0.0.1/v1")};
