@@ -198,7 +198,7 @@ static void on_attached(const struct fault *fault, void *ctx) {
 
 /* Those that were uploaded are read before anything is promised. */
 static void gather(struct work *work) {
-    const struct attach_options options = {.loop = rpc_loop(work->call->rpc),
+    const struct attach_options options = {.loop = work->call->desk->host->loop,
                                            .store = work->engine->store,
                                            .app = work->app,
                                            .subject = work->uploader,
