@@ -167,7 +167,6 @@ ALIASES = {
         "input": {"messages": [{"role": "user", "content": "x"}, {"content": "hello"}]}
     },
     "input first": {"input": "hello", "input_message": "no", "messages": [{"content": "no"}]},
-    "message before query": {"input": {"query": "no", "message": "hello"}},
     "unknown keys": {"input": "hello", "surprise": {"deep": [1, 2, {}]}, "stream": True},
     "config and metadata": {"input": "hello", "config": {"x": 1}, "metadata": {"y": []}},
     "nulls": {"input": "hello", "session_id": None, "config": None, "metadata": None},
