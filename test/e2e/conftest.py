@@ -7,6 +7,7 @@ The marker's arguments are those of harness.Daemon. The Python stubs of our .pro
 generated once per session into build/stubs, where `import agentruntime.v1.runtime_pb2` finds
 them.
 """
+import os
 import pathlib
 import sys
 
@@ -16,6 +17,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import harness  # noqa: E402
 
 STUBS = harness.BUILD / "stubs"
+KINDS = ("anthropic", "gemini", "openai", "openai-responses")  # of providers
+WIRES = ("converse", "invoke", "stream")  # as wires.py has them
 sys.path.insert(0, str(STUBS))
 
 
@@ -95,7 +98,26 @@ def models(aimock):
     fresh.relay.close()
 
 
-@pytest.fixture(params=["anthropic", "gemini", "openai", "openai-responses"])
+def _is_thinned_out(item):
+    """Whether other pairs of a provider's kind and a wire stand for this one."""
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    kind, wire = params.get("kind"), params.get("wire")
+    if kind not in KINDS or wire not in WIRES or kind == "openai":
+        return False
+    return WIRES.index(wire) != KINDS.index(kind) % len(WIRES)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Every kind once and every wire once; all their pairs with WEIR_ALL_PAIRS=1 (make proof)."""
+    if os.environ.get("WEIR_ALL_PAIRS"):
+        return
+    thinned = [item for item in items if _is_thinned_out(item)]
+    if thinned:
+        config.hook.pytest_deselected(items=thinned)
+        items[:] = [item for item in items if not _is_thinned_out(item)]
+
+
+@pytest.fixture(params=KINDS)
 def kind(request):
     """The kind of provider; a test for one or two of them overrides it by parametrize."""
     return request.param
