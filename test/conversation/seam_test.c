@@ -84,7 +84,7 @@ static void of_more_speakers_than_are_remembered_each_has_spoken(void **state) {
     struct seam seam = {0};
     struct event over = {.kind = EVENT_USAGE};
     for (int i = 0; i < 2 * SEAM_SPEAKERS_MAX; i++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof(name), "agent %d", i);
         struct event said = {
             .kind = EVENT_TEXT, .agent = str_from(name), .text = {STR("text")}};
