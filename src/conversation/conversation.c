@@ -90,6 +90,7 @@ static bool take_started(struct conversation *c, const struct event *event,
     if (!keep(c, event->started.text, texts, &message.text)) return false;
     c->brought_at = c->turn_start = c->count;
     add_for_model(c, message);
+    c->answer_from = c->count;
     return true;
 }
 
@@ -102,7 +103,7 @@ static bool take_brought(struct conversation *c, const struct event *event) {
     if (import.count == 0) return true;
     c->count = c->brought_at;
     insert(c, c->count, import.messages, import.count);
-    c->reply_from = c->count;
+    c->reply_from = c->answer_from = c->count;
     c->turn_start = c->count - 1;
     while (c->turn_start > c->brought_at && c->messages[c->turn_start].role != MESSAGE_USER)
         c->turn_start--;
@@ -119,17 +120,21 @@ struct message *conversation_precede(struct conversation *c, size_t count) {
     c->brought_at += count;
     c->turn_start += count;
     c->reply_from += count;
+    c->answer_from += count;
     return c->messages;
 }
 
 void conversation_summarize(struct conversation *c, struct str summary, enum summary_of of) {
     struct message message = {.role = MESSAGE_USER, .text = summary};
     size_t before = c->turn_start;
+    make_room(c, 1);
     memmove(c->messages, c->messages + before, (c->count - before) * sizeof(struct message));
     c->count -= before;
     c->reply_from -= before;
+    c->answer_from -= before;
     insert(c, 0, &message, 1);
     c->reply_from++;
+    c->answer_from++;
     c->brought_at = c->turn_start = 1;
     c->own_from = of == SUMMARY_OF_SESSION ? 0 : 1;
     if (of == SUMMARY_OF_SESSION) c->starts_anew = true;
@@ -235,13 +240,6 @@ static bool is_call(const struct message *message, struct str call_id) {
     return message->role == MESSAGE_TOOL_CALL && str_equal(message->call_id, call_id);
 }
 
-struct message *conversation_call(struct conversation *c, struct str call_id) {
-    for (size_t i = c->count; i-- > c->own_from;) {
-        if (is_call(&c->messages[i], call_id)) return &c->messages[i];
-    }
-    return NULL;
-}
-
 /* Careless models repeat an id within a reply; then results answer in the order of the calls.
  */
 bool conversation_is_open(const struct conversation *c, size_t index) {
@@ -256,6 +254,15 @@ bool conversation_is_open(const struct conversation *c, size_t index) {
         if (str_equal(message->call_id, call_id) && before-- == 0) return false;
     }
     return true;
+}
+
+struct message *conversation_call(struct conversation *c, struct str call_id) {
+    struct message *call = NULL;
+    for (size_t i = c->count; i-- > c->own_from;) {
+        if (!is_call(&c->messages[i], call_id)) continue;
+        if (!call || conversation_is_open(c, i)) call = &c->messages[i];
+    }
+    return call;
 }
 
 /* A human's word about a call: what he changed is what was done. */
@@ -287,6 +294,7 @@ static bool take_result(struct conversation *c, const struct event *event,
                         enum conversation_texts texts) {
     const struct message *call = conversation_call(c, event->tool_result.call_id);
     if (!call) return take_decision(c, event);
+    if (!conversation_is_open(c, (size_t)(call - c->messages))) return true; /* it has one */
     struct message message = {.role = MESSAGE_TOOL_RESULT,
                               .error = event->tool_result.error,
                               .call_id = call->call_id,
@@ -337,12 +345,13 @@ static void leave_note(struct conversation *c) {
     add_for_model(
         c, (struct message){.role = MESSAGE_USER, .error = true, .text = STR(REFUSED_NOTE)});
     c->turn_start = c->brought_at;
+    c->answer_from = c->count;
     c->refused = true;
 }
 
-/* Nothing was said or asked for behind the caller's words. */
+/* Something was said or asked for behind the caller's words. */
 static bool has_answered(const struct conversation *c) {
-    for (size_t i = c->turn_start + 1; i < c->count; i++) {
+    for (size_t i = c->answer_from; i < c->count; i++) {
         if (c->messages[i].role != MESSAGE_OPAQUE) return true;
     }
     return false;

@@ -56,6 +56,7 @@ struct conversation {
     size_t brought_at;     /* the first one that the caller brought */
     size_t turn_start;     /* the one that this turn answers */
     size_t reply_from;     /* where the newest reply begins */
+    size_t answer_from;    /* what stands from here on was said to the caller, not by him */
     size_t open_calls;     /* of this run, without a result */
     struct buf reply;      /* the text of the reply that is coming in */
     bool starts_anew;      /* it begins with all that its session shall remember */
@@ -93,7 +94,8 @@ void conversation_summarize(struct conversation *conversation, struct str summar
 /* The text of the reply so far; valid until the next event. */
 struct str conversation_reply(const struct conversation *conversation);
 
-/* The message of this run's newest call of that id, answered or not; or NULL. */
+/* The message of this run's call of that id: the oldest that is open, for results answer in the
+ * order of the calls; else the newest; or NULL. */
 struct message *conversation_call(struct conversation *conversation, struct str call_id);
 
 /* Whether the message at `index`, one of its own, is a call without a result. */

@@ -314,6 +314,28 @@ static void calls_that_follow_each_other_share_a_connection(void **state) {
     peer_stop(&peer);
 }
 
+static void what_must_not_arrive_twice_has_a_connection_of_its_own(void **state) {
+    (void)state;
+    struct answer answer = answers[0];
+    struct peer peer;
+    struct asker asker;
+    char url[64];
+    peer_start(&peer, say_answer, &answer);
+    asker_open(&asker);
+    for (int i = 0; i < 4; i++) { /* each comes after one that left its connection idle */
+        struct ask ask = {0};
+        struct http_request request = get_request(url, sizeof(url), &peer, "/");
+        request.once = i > 0;
+        ask_start(&ask, &asker, &request);
+        loop_run(asker.loop);
+        assert_str(buf_str(&ask.heard), answer.heard);
+        assert_int_equal(atomic_load(&peer.accepted), i + 1);
+        ask_done(&ask);
+    }
+    asker_shut(&asker);
+    peer_stop(&peer);
+}
+
 enum { MANY = 200 };
 
 static void two_hundred_calls_at_once_all_end(void **state) {
@@ -424,6 +446,7 @@ int main(void) {
         cmocka_unit_test(a_redirect_is_followed_and_only_its_end_is_told),
         cmocka_unit_test(a_redirect_that_keeps_the_body_sends_it_again),
         cmocka_unit_test(calls_that_follow_each_other_share_a_connection),
+        cmocka_unit_test(what_must_not_arrive_twice_has_a_connection_of_its_own),
         cmocka_unit_test(two_hundred_calls_at_once_all_end),
         cmocka_unit_test(a_pool_serves_two_loops_on_two_threads),
         cmocka_unit_test(a_proxy_of_the_environment_is_honoured),

@@ -321,6 +321,122 @@ static void a_lost_connection_is_mended_once_where_it_does_no_harm(void **state)
     }
 }
 
+/* --- what must not be done twice ---------------------------------------------------------- */
+
+static void only_what_may_be_repeated_shares_a_connection(void **state) {
+    (void)state;
+    for (int repeatable = 0; repeatable < 2; repeatable++) {
+        struct stage stage;
+        stage_init(&stage);
+        struct mcp_request request = stage_request("u");
+        request.repeatable = repeatable;
+        stage_call(&stage, &request);
+        assert_false(fake_http_request(out(&stage))->once); /* the greeting */
+        greet(&stage, "id");
+        assert_int_equal(fake_http_request(out(&stage))->once, !repeatable);
+        fake_http_fail(out(&stage), ERR_UNAVAILABLE, HTTP_CONNECTING);
+        assert_int_equal(fake_http_request(out(&stage))->once, !repeatable); /* sent again */
+        answer_json(out(&stage), "", "\"result\":1");
+        stage_done(&stage);
+    }
+}
+
+static void break_while_connecting(struct http_call *call) {
+    fake_http_fail(call, ERR_UNAVAILABLE, HTTP_CONNECTING);
+}
+
+static void break_while_waiting(struct http_call *call) {
+    fake_http_fail(call, ERR_UNAVAILABLE, HTTP_WAITING);
+}
+
+static void take_too_long(struct http_call *call) {
+    fake_http_fail(call, ERR_DEADLINE_EXCEEDED, HTTP_WAITING);
+}
+
+static void break_while_reading(struct http_call *call) {
+    if (fake_http_head(call, 200, "application/json"))
+        fake_http_fail(call, ERR_UNAVAILABLE, HTTP_READING);
+}
+
+static void say_too_much(struct http_call *call) {
+    if (fake_http_head(call, 200, "application/json"))
+        fake_http_fail(call, ERR_TOO_LARGE, HTTP_READING);
+}
+
+static void end_the_stream(struct http_call *call) {
+    if (fake_http_head(call, 200, "text/event-stream")) fake_http_end(call);
+}
+
+static void say_no_answer(struct http_call *call) {
+    if (fake_http_head(call, 200, "text/html")) fake_http_end(call);
+}
+
+static void say_500(struct http_call *call) {
+    if (fake_http_head(call, 500, "")) fake_http_end(call);
+}
+
+static void say_502(struct http_call *call) {
+    if (fake_http_head(call, 502, "")) fake_http_end(call);
+}
+
+static void say_503(struct http_call *call) {
+    if (fake_http_head(call, 503, "")) fake_http_end(call);
+}
+
+static void say_400(struct http_call *call) {
+    if (fake_http_head(call, 400, "")) fake_http_end(call);
+}
+
+static void say_429(struct http_call *call) {
+    if (fake_http_head(call, 429, "")) fake_http_end(call);
+}
+
+static void refuse_it(struct http_call *call) {
+    answer_json(call, "", "\"error\":{\"code\":-32602,\"message\":\"no\"}");
+}
+
+static const struct {
+    const char *name;
+    void (*ends)(struct http_call *call);
+    enum err_code code; /* of what may be repeated, or was not done */
+    bool unknown;       /* whether the other kind may have been done */
+} breaks[] = {
+    {"while connecting", break_while_connecting, ERR_UNAVAILABLE, false},
+    {"while waiting", break_while_waiting, ERR_UNAVAILABLE, true},
+    {"too late", take_too_long, ERR_DEADLINE_EXCEEDED, true},
+    {"while reading", break_while_reading, ERR_UNAVAILABLE, true},
+    {"too much", say_too_much, ERR_TOO_LARGE, true},
+    {"a stream that ends", end_the_stream, ERR_UNAVAILABLE, true},
+    {"no answer", say_no_answer, ERR_UNAVAILABLE, true},
+    {"500", say_500, ERR_UNAVAILABLE, true},
+    {"502", say_502, ERR_UNAVAILABLE, true},
+    {"503", say_503, ERR_UNAVAILABLE, false},
+    {"400", say_400, ERR_UNAVAILABLE, false},
+    {"429", say_429, ERR_RESOURCE_EXHAUSTED, false},
+    {"a refusal", refuse_it, ERR_INVALID_ARGUMENT, false},
+};
+
+static void what_may_have_been_done_is_unknown_unless_it_may_be_repeated(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 2 * ARRAY_LEN(breaks); i++) {
+        struct stage stage;
+        bool repeatable = i % 2, unknown = breaks[i / 2].unknown && !repeatable;
+        stage_init(&stage);
+        struct mcp_request request = stage_request("u");
+        request.repeatable = repeatable;
+        stage_call(&stage, &request);
+        greet(&stage, "id");
+        breaks[i / 2].ends(out(&stage));
+        if (stage.answers == 0) breaks[i / 2].ends(out(&stage)); /* it was sent again */
+        assert_int_equal(stage.answers, 1);
+        assert_true(stage.failed);
+        if (stage.code != (unknown ? ERR_EFFECT_UNKNOWN : breaks[i / 2].code))
+            fail_msg("%s, %s: %s", breaks[i / 2].name, repeatable ? "repeatable" : "once",
+                     err_kinds[stage.code].name);
+        stage_done(&stage);
+    }
+}
+
 static void a_call_can_be_cancelled_at_each_moment(void **state) {
     (void)state;
     for (int moment = 0; moment < 6; moment++) {
@@ -424,6 +540,8 @@ int main(void) {
         cmocka_unit_test(a_session_that_is_lost_is_opened_anew_once),
         cmocka_unit_test(two_calls_that_lose_one_session_open_one),
         cmocka_unit_test(a_lost_connection_is_mended_once_where_it_does_no_harm),
+        cmocka_unit_test(only_what_may_be_repeated_shares_a_connection),
+        cmocka_unit_test(what_may_have_been_done_is_unknown_unless_it_may_be_repeated),
         cmocka_unit_test(a_call_can_be_cancelled_at_each_moment),
         cmocka_unit_test(a_call_that_cannot_be_authorized_is_not_sent),
         cmocka_unit_test(a_conversation_that_is_no_header_is_not_sent),

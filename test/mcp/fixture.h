@@ -18,6 +18,7 @@ struct stage {
     bool refuses;    /* to authorize */
     size_t answers;
     bool failed;
+    enum err_code code; /* of the failure */
     struct buf said;
 };
 
@@ -52,6 +53,7 @@ FRESH void stage_hears(struct json result, const struct err *failed, void *ctx) 
     struct stage *stage = ctx;
     stage->answers++;
     stage->failed = failed != NULL;
+    stage->code = failed ? failed->code : ERR_NONE;
     buf_append(&stage->said, failed ? err_text(failed) : result.raw);
 }
 

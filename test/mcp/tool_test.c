@@ -191,6 +191,25 @@ static void a_tool_is_called_for_the_user_and_the_conversation(void **state) {
     stage_done(&stage);
 }
 
+static void a_tool_that_is_not_idempotent_is_asked_once(void **state) {
+    (void)state;
+    for (int idempotent = 0; idempotent < 2; idempotent++) {
+        struct stage stage;
+        struct mcp_tool_info told = info;
+        told.idempotent = idempotent;
+        stage_init(&stage);
+        struct tool *tool = mcp_tool_new(stage.client, &told);
+        use(&stage, tool);
+        greet(&stage, "");
+        assert_int_equal(fake_http_request(out(&stage))->once, !idempotent);
+        fake_http_fail(out(&stage), ERR_DEADLINE_EXCEEDED, HTTP_WAITING);
+        stage_said(&stage, true, "the MCP server did not answer in time");
+        assert_int_equal(stage.code, idempotent ? ERR_DEADLINE_EXCEEDED : ERR_EFFECT_UNKNOWN);
+        tool_free(tool);
+        stage_done(&stage);
+    }
+}
+
 static void a_schema_that_we_cannot_read_is_offered_unchecked(void **state) {
     (void)state;
     struct stage stage;
@@ -214,6 +233,7 @@ int main(void) {
         cmocka_unit_test(a_list_can_be_let_go_at_each_moment),
         cmocka_unit_test(results_are_mapped_as_the_contract_says),
         cmocka_unit_test(a_tool_is_called_for_the_user_and_the_conversation),
+        cmocka_unit_test(a_tool_that_is_not_idempotent_is_asked_once),
         cmocka_unit_test(a_schema_that_we_cannot_read_is_offered_unchecked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
