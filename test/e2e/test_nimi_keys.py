@@ -224,6 +224,28 @@ def test_a_key_on_a_stream_joins_nothing_and_a_cancel_stops_the_model(held, mode
     assert rest.kinds[-1] == "completed"
 
 
+def test_two_cancels_with_one_key_hear_the_same(held, model):
+    client = nimi.Client(held)
+    submit = pb.SubmitScenarioJobRequest(
+        head=asked().head,
+        scenario_type=pb.SCENARIO_TYPE_TEXT_GENERATE,
+        execution_mode=pb.EXECUTION_MODE_ASYNC_JOB,
+        spec=nimi.text_spec("for ever"),
+    )
+    job = client.ask(client.ai.SubmitScenarioJob, submit)[0].job
+    assert model.came.acquire(timeout=nimi.PATIENCE)
+    cancel = pb.CancelScenarioJobRequest(job_id=job.job_id, reason="enough")
+    key = client.metadata(idempotency_key="k-7")
+    calls = [
+        nimi.Client(held).ai.CancelScenarioJob.future(cancel, metadata=key, timeout=nimi.PATIENCE)
+        for _ in range(3)
+    ]
+    first, *others = [call.result(nimi.PATIENCE).job for call in calls]
+    assert first.reason_detail == "enough" and all(other == first for other in others)
+    assert model.hung_up.acquire(timeout=nimi.PATIENCE)
+    assert client.ask(client.ai.CancelScenarioJob, cancel, key)[0].job == first
+
+
 def test_a_deadline_of_one_caller_is_not_the_others(held, model):
     client = nimi.Client(held)
     with concurrent.futures.ThreadPoolExecutor() as pool:

@@ -253,8 +253,8 @@ static void abandon(struct reply_making *making) {
 void replies_leave(struct reply_ask *ask) {
     if (!ask) return;
     struct replies *replies = ask->replies;
-    struct reply_making *making = ask->making;
     pthread_mutex_lock(&replies->lock);
+    struct reply_making *making = ask->making;
     bool told = ask->answer != NULL;
     if (told) {
         ask->left = true; /* its mail ends it */

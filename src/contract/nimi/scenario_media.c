@@ -11,8 +11,10 @@
 static void end_failed(struct work *work, const struct err *why, struct str reason) {
     work->making = NULL;
     work_release_slot(work);
-    feed_append(work->feed, &(struct event){.kind = EVENT_FAILED,
-                                            .failed = {why->code, reason, err_text(why)}});
+    feed_append(work->feed,
+                &(struct event){
+                    .kind = EVENT_FAILED,
+                    .failed = {.code = why->code, .reason = reason, .message = err_text(why)}});
 }
 
 /* What came cannot be kept or sent: nobody is asked on. */
