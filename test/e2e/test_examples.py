@@ -43,7 +43,7 @@ def test_the_converse_example_takes_two_turns_on_one_stream(weir):
         check=True,
     ).stdout
     assert answer.count("[researcher calls web_search]") == 2
-    assert answer.count("-- demo-script: 3 turns") == 2
+    assert answer.count("-- demo-script: 1 turns") == 2
 
 
 def test_the_scenario_example_reads_a_stream_to_its_end(weir):
