@@ -99,6 +99,10 @@ uint64_t run_next_id(struct engine *engine) {
     return id;
 }
 
+int64_t run_numbered_ms(uint64_t id) {
+    return (int64_t)(id >> RUN_COUNTER_BITS);
+}
+
 /* --- small services ----------------------------------------------------------------------- */
 
 /* It is folded in first: what is too large for the run's memory must not reach the journal. */

@@ -307,7 +307,9 @@ static bool answer_thread_of(struct answer *answer, struct gather *gather, struc
     uint64_t newest;
     return project_session(answer->project, load->workspace, load->user, load->session,
                            &session, &newest, e) &&
-           (!newest || add_section(gather, (struct store_section){.run = newest, .events = load->user}, e));
+           (!newest ||
+            add_section(gather, (struct store_section){.run = newest, .events = load->user},
+                        e));
 }
 
 /* No index leads from a name to its users: that would be written with every session. */

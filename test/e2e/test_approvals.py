@@ -127,9 +127,10 @@ def test_a_call_that_is_approved_is_made(weir):
         run = answer.json()["run_id"]
         assert answer.json() == {"id": named, "run_id": run, "state": "running"}
         assert run_ends(http, run) == "done"
-        assert results(http, run) == [{"decision": "approve"}, {"paid": "300"}]
+        allowed = {"decision": "approve", "tool": "pay", "args": {"eur": 300}}
+        assert results(http, run) == [allowed, {"paid": "300"}]
         later = http.get(f"/weir/v1/approvals/{named}").json()
-        assert later["state"] == "answered" and later["answer"] == {"decision": "approve"}
+        assert later["state"] == "answered" and later["answer"] == allowed
         assert later["tool"] == "pay" and later["args"] == {"eur": 300}
         assert waiting(http) == []
 
@@ -140,7 +141,8 @@ def test_a_call_that_is_refused_is_not_made(weir):
         run = decide(http, named, decision="refuse", reason="too much").json()["run_id"]
         assert run_ends(http, run) == "done"
         told, answered = results(http, run)
-        assert told == {"decision": "refuse", "reason": "too much"}
+        call = {"tool": "pay", "args": {"eur": 300}}
+        assert told == {"decision": "refuse", **call, "reason": "too much"}
         assert "too much" in answered["error"]
 
 
@@ -159,7 +161,8 @@ def test_a_call_is_edited_within_what_its_tool_takes(weir):
         assert [a["id"] for a in waiting(http)] == [named]
         run = decide(http, named, decision="edit", args={"eur": 5}).json()["run_id"]
         assert run_ends(http, run) == "done"
-        assert results(http, run) == [{"decision": "edit", "args": {"eur": 5}}, {"paid": "5"}]
+        edited = {"decision": "edit", "tool": "pay", "args": {"eur": 5}}
+        assert results(http, run) == [edited, {"paid": "5"}]
 
 
 @pytest.mark.parametrize(

@@ -821,7 +821,8 @@ def test_history_holds_a_dropped_turn_whole_or_not_at_all(weir):
     assert crawbl.one_turn(weir, "who?", session_id="whole").text == "wally heard: who?"
 
 
-def test_all_text_stands_in_the_turns_too_also_beside_a_tool_call(weir):
-    """9.3, 2.3: a client that reads only done.turns must not miss any text"""
+def test_the_reply_that_ends_a_turn_stands_in_its_turns_and_all_text_in_its_chunks(weir):
+    """9.3, K30"""
     turn = crawbl.one_turn(weir, "three tools")
-    assert turn.text == "".join(t.text for t in turn.done.turns) == "First.Then: short."
+    assert turn.text == "First.\n\nThen: short."
+    assert [t.text for t in turn.done.turns] == ["Then: short."]

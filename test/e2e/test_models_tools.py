@@ -108,7 +108,7 @@ def test_text_before_a_call_is_kept_and_told_back(house, models, kind):
     models.say(house.model, first, "It is 42.")
     weir = house([{"tools": ["calculator"]}])
     turn = crawbl.one_turn(weir, "go")
-    assert turn.error is None and turn.text == "Let me see. It is 42."
+    assert turn.error is None and turn.text == "Let me see. \n\nIt is 42."
     second = prompt(models, kind, 1)
     assert ("assistant", "Let me see. ") in second.texts and len(second.calls) == 1
 

@@ -355,7 +355,8 @@ static void answer_thread(const struct store *store, struct store_load *load) {
         while (at < load->section_count &&
                !str_equal(load->sections[at].events, event.started.user))
             at++;
-        load->sections[at] = (struct store_section){.run = section.run, .events = event.started.user};
+        load->sections[at] =
+            (struct store_section){.run = section.run, .events = event.started.user};
         if (at == load->section_count) load->section_count++;
     }
 }

@@ -99,7 +99,8 @@ static struct event starts(const char *user, const char *session) {
                                       .print = STR_EMPTY}};
 }
 
-/* A run as the store has it: its beginning, a word, and so many questions with a word behind. */
+/* A run as the store has it: its beginning, a word, and so many questions with a word behind.
+ */
 static void write_run(struct house *house, uint64_t run, const char *user, const char *session,
                       size_t questions) {
     const struct event begins = starts(user, session);

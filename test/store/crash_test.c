@@ -134,10 +134,10 @@ static uint64_t check_runs(struct fixture *f, uint64_t newest, enum notes notes)
 }
 
 static const char *const steps[] = {
-    "schema 1",    "schema 2",    "schema 3",   "schema 4",       "schema 5",  "schema 6",
-    "schema 7",    "schema 8",    "schema 9",   "schema 10",      "schema 11", "schema committed",
-    "new filled",  "new named",   "epoch",      "epoch noted",    "commit",    "rows appended",
-    "tasks done",  "tasks answered", "committed", "noted",        "answered",  "tables filled",
+    "schema 1",   "schema 2",       "schema 3",  "schema 4",    "schema 5",  "schema 6",
+    "schema 7",   "schema 8",       "schema 9",  "schema 10",   "schema 11", "schema committed",
+    "new filled", "new named",      "epoch",     "epoch noted", "commit",    "rows appended",
+    "tasks done", "tasks answered", "committed", "noted",       "answered",  "tables filled",
     "projected",
 };
 
@@ -193,8 +193,8 @@ static void fifty_crashes_in_a_row_leave_a_small_write_ahead_log(void **state) {
 
 static void a_migration_resumes_where_it_died(void **state) {
     struct fixture *f = *state;
-    static const char *const at[] = {"schema 2",  "schema 3",  "schema 4", "schema 5",
-                                     "schema 6",  "schema 7",  "schema 8", "schema 9",
+    static const char *const at[] = {"schema 2",  "schema 3",  "schema 4",        "schema 5",
+                                     "schema 6",  "schema 7",  "schema 8",        "schema 9",
                                      "schema 10", "schema 11", "schema committed"};
     for (size_t i = 0; i < ARRAY_LEN(at); i++) {
         fixture_open(f);

@@ -1,14 +1,14 @@
 #include "contract/agentbreeder/outcome.h"
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/mem.h"
 #include "conversation/conversation.h"
+#include "run/run.h"
 
 #include <stdlib.h>
 #include <time.h>
 
-#define HISTORY_MAX_BYTES (4 * MIB)
+#define CALLS_MAX_BYTES (4 * MIB)
 #define OUTPUT_MAX_BYTES (64 * MIB)
 
 /* A tool call that has not been answered yet. */
@@ -20,7 +20,7 @@ struct open_call {
 
 void outcome_init(struct outcome *outcome) {
     *outcome = (struct outcome){.session = STR_EMPTY};
-    buf_init(&outcome->history, HISTORY_MAX_BYTES);
+    buf_init(&outcome->history, CALLS_MAX_BYTES);
 }
 
 void outcome_done(struct outcome *outcome) {
@@ -141,7 +141,7 @@ void outcome_note(struct outcome *outcome, const struct event *event) {
         outcome->started_unix_ms = event->started.unix_ms;
         take_session(outcome, event->started.session);
     } else if (!outcome->started_unix_ms) {
-        outcome->started_unix_ms = clock_unix_ms() - event->at_ms;
+        outcome->started_unix_ms = run_numbered_ms(outcome->run); /* the same for all who ask */
     }
     if (event->kind == EVENT_TOOL_CALL)
         open_call(outcome, event->tool_call.call_id, event->tool_call.tool,

@@ -108,6 +108,7 @@ struct reader {
     struct artifact_ask *ask;
     uint64_t next, end; /* of the bytes that are still to be sent */
     char token[ARTIFACT_TOKEN_BYTES];
+    struct str range, if_range; /* of the request, or at == NULL */
 };
 
 static void reader_free(void *ctx) {
@@ -179,13 +180,12 @@ static struct str type_of(struct route_call *call, struct str type) {
 /* An artifact never changes, so its number is its validator. */
 static enum fetch_range range_of(struct reader *reader, const struct artifact *artifact,
                                  uint64_t *ret_first, uint64_t *ret_last) {
-    struct str same = lent_read(route_header(reader->call, STR("if-range")));
+    struct str same = reader->if_range;
     char tag[32];
     snprintf(tag, sizeof(tag), "\"%" PRId64 "\"", artifact->id);
     route_field(reader->call, STR("etag"), str_from(tag));
     if (same.at && !str_equal(same, str_from(tag))) return FETCH_WHOLE;
-    return fetch_range(lent_read(route_header(reader->call, STR("range"))), artifact->size,
-                       ret_first, ret_last);
+    return fetch_range(reader->range, artifact->size, ret_first, ret_last);
 }
 
 static void refuse_range(struct route_call *call, size_t size) {
@@ -236,6 +236,12 @@ static void on_found(const struct artifact *artifact, const struct err *failed, 
 static const struct route_watch watch = {
     .left = reader_free, .drained = on_drained, .closed = reader_free};
 
+/* A copy, for the store is asked first; at == NULL when it is absent. */
+static struct str keep_header(struct route_call *call, struct str name) {
+    struct str value = lent_read(route_header(call, name));
+    return value.at ? route_keep(call, value) : value;
+}
+
 void fetch_artifact(struct route_call *call, void *ctx) {
     struct nimi_desk *desk = ctx;
     char token[ARTIFACT_TOKEN_BYTES];
@@ -252,6 +258,8 @@ void fetch_artifact(struct route_call *call, void *ctx) {
     reader->call = call;
     reader->store = store;
     memcpy(reader->token, token, sizeof(token));
+    reader->range = keep_header(call, STR("range"));
+    reader->if_range = keep_header(call, STR("if-range"));
     route_watch(call, &watch, reader);
     reader->ask = artifact_find_start(store, route_loop(call),
                                       str_of(reader->token, ARTIFACT_TOKEN_BYTES), 0, 0,

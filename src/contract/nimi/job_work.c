@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define AGAIN_MS 1000 /* until a full queue is asked again */
+#define AGAIN_MS 1000                /* until a full queue is asked again */
 #define ARENA_EXTRA_BYTES (64 * MIB) /* pictures that the request only names */
 
 /* --- ending ------------------------------------------------------------------------------- */
