@@ -111,7 +111,9 @@ static void finish(struct making *making, enum run_state ending, struct event *e
 }
 
 static void fail(struct making *making, const struct err *why, struct str reason) {
-    struct event event = {.kind = EVENT_FAILED, .failed = {why->code, reason, err_text(why)}};
+    struct event event = {
+        .kind = EVENT_FAILED,
+        .failed = {.code = why->code, .reason = reason, .message = err_text(why)}};
     if (making->ending != RUN_ASKING) return;
     making->why = *why;
     buf_append(&making->said, reason);
@@ -241,9 +243,10 @@ static void on_lost(const struct err *why, void *ctx) {
     buf_clear(&making->said);
     buf_append(&making->said, STR("STORE_UNAVAILABLE"));
     making->ending = RUN_FAILED;
-    struct event event = {
-        .kind = EVENT_FAILED,
-        .failed = {ERR_UNAVAILABLE, buf_str(&making->said), err_text(&making->why)}};
+    struct event event = {.kind = EVENT_FAILED,
+                          .failed = {.code = ERR_UNAVAILABLE,
+                                     .reason = buf_str(&making->said),
+                                     .message = err_text(&making->why)}};
     append(making, &event);
     loop_defer(making->host->loop, &making->settle);
 }

@@ -108,7 +108,8 @@ static void end_with(struct model_call *call, int ending, struct event *event) {
 static void fail(struct model_call *call, enum err_code code, struct str reason,
                  struct str message) {
     if (call->ending_seq) return;
-    struct event event = {.kind = EVENT_FAILED, .failed = {code, reason, message}};
+    struct event event = {.kind = EVENT_FAILED,
+                          .failed = {.code = code, .reason = reason, .message = message}};
     end_with(call, RUN_FAILED, &event);
 }
 
@@ -283,8 +284,10 @@ static void on_lost(const struct err *why, void *ctx) {
     journal_retract(call->journal);
     struct event event = {
         .kind = EVENT_FAILED,
-        .failed = {ERR_UNAVAILABLE, STR("STORE_UNAVAILABLE"),
-                   STR("the answer could not be stored and does not count; ask again")}};
+        .failed = {.code = ERR_UNAVAILABLE,
+                   .reason = STR("STORE_UNAVAILABLE"),
+                   .message =
+                       STR("the answer could not be stored and does not count; ask again")}};
     call->ending = RUN_FAILED;
     call->ending_seq = append(call, &event);
     loop_defer(call->host->loop, &call->settle);

@@ -187,12 +187,12 @@ static void stop_waiting(struct run *run) {
 static void end_with(struct run *run, enum run_state ending, struct event *event) {
     stop_waiting(run);
     run_stop_asking(run);
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): settle() still has a reference */
     run->ending_begun = true;
     run_stop_working(run);
     timer_stop(&run->limit);
     timer_stop(&run->alone);
-    /* A turn that never began is nobody's memory.
-     * NOLINTNEXTLINE(clang-analyzer-unix.Malloc): settle() still has a reference */
+    /* A turn that never began is nobody's memory. */
     if (run->state == RUN_QUEUED) journal_retract(run->journal);
     run->ending = ending;
     run->ending_seq = run_append(run, event);

@@ -232,8 +232,10 @@ static void on_lost(const struct err *why, void *ctx) {
     journal_retract(job->journal);
     struct event event = {
         .kind = EVENT_FAILED,
-        .failed = {ERR_UNAVAILABLE, STR("STORE_UNAVAILABLE"),
-                   STR("what came of the job could not be stored; the server takes it up again "
+        .failed = {.code = ERR_UNAVAILABLE,
+                   .reason = STR("STORE_UNAVAILABLE"),
+                   .message = STR(
+                       "what came of the job could not be stored; the server takes it up again "
                        "when it next starts")}};
     job->state = RUN_JOB_FAILED; /* whatever was about to be its end */
     atomic_store(&job->live.state, RUN_FAILED);
@@ -249,7 +251,8 @@ void run_job_done(struct run_job *job, struct str model) {
 
 void run_job_fail(struct run_job *job, enum err_code code, struct str reason,
                   struct str message) {
-    struct event event = {.kind = EVENT_FAILED, .failed = {code, reason, message}};
+    struct event event = {.kind = EVENT_FAILED,
+                          .failed = {.code = code, .reason = reason, .message = message}};
     end_with(job, &event);
 }
 

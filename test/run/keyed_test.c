@@ -80,10 +80,12 @@ static void on_written(struct store_write *write, const struct err *failed, void
     assert_null(failed);
 }
 
-static const struct event he_left = {.kind = EVENT_CANCELLED,
-                                     .cancelled = {STR_INIT("he left"), true, false}};
-static const struct event he_left_a_payment = {.kind = EVENT_CANCELLED,
-                                               .cancelled = {STR_INIT("he left"), true, true}};
+static const struct event he_left = {
+    .kind = EVENT_CANCELLED,
+    .cancelled = {.message = STR_INIT("he left"), .left = true, .acted = false}};
+static const struct event he_left_a_payment = {
+    .kind = EVENT_CANCELLED,
+    .cancelled = {.message = STR_INIT("he left"), .left = true, .acted = true}};
 static const struct event it_failed = {.kind = EVENT_FAILED, .failed = {.code = ERR_INTERNAL}};
 static const struct event it_failed_behind_a_payment = {
     .kind = EVENT_FAILED, .failed = {.code = ERR_INTERNAL, .acted = true}};

@@ -105,12 +105,18 @@ static void how_its_run_ended_stands_beside_a_key(void **state) {
     begin(f, 11, "u", "failed", 1000, "p11");
     begin(f, 12, "u", "failed after a payment", 1000, "p12");
     begin(f, 13, "u", "left after a payment", 1000, "p13");
-    end(f, 7, 2, (struct event){.kind = EVENT_CANCELLED, .cancelled = {STR("x"), true, false}});
-    end(f, 8, 2, (struct event){.kind = EVENT_CANCELLED, .cancelled = {STR("x"), false, true}});
+    end(f, 7, 2,
+        (struct event){.kind = EVENT_CANCELLED,
+                       .cancelled = {.message = STR("x"), .left = true, .acted = false}});
+    end(f, 8, 2,
+        (struct event){.kind = EVENT_CANCELLED,
+                       .cancelled = {.message = STR("x"), .left = false, .acted = true}});
     end(f, 11, 2, (struct event){.kind = EVENT_FAILED, .failed = {.reason = STR("R")}});
     end(f, 12, 2,
         (struct event){.kind = EVENT_FAILED, .failed = {.reason = STR("R"), .acted = true}});
-    end(f, 13, 2, (struct event){.kind = EVENT_CANCELLED, .cancelled = {STR("x"), true, true}});
+    end(f, 13, 2,
+        (struct event){.kind = EVENT_CANCELLED,
+                       .cancelled = {.message = STR("x"), .left = true, .acted = true}});
     for (int again = 0; again < 2; again++) {
         assert_end(f, "left", "left");
         assert_end(f, "left after a payment", "left acted");

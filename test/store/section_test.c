@@ -8,11 +8,11 @@
 #include <stdlib.h>
 
 static const struct store_section samples[] = {
-    {1, 1, STR_INIT("a")},
-    {127, 128, STR_INIT("events of a run")},
-    {128, 1, STR_INIT("\0\xFF\x80")},
-    {UINT64_MAX, UINT64_MAX, STR_INIT("the largest numbers")},
-    {UINT64_C(1) << 63, 16384, STR_INIT("x")},
+    {1, 1, STR_INIT("a"), 0},
+    {127, 128, STR_INIT("events of a run"), 0},
+    {128, 1, STR_INIT("\0\xFF\x80"), 0},
+    {UINT64_MAX, UINT64_MAX, STR_INIT("the largest numbers"), 0},
+    {UINT64_C(1) << 63, 16384, STR_INIT("x"), 0},
 };
 
 static void fill(struct buf *row) {

@@ -214,8 +214,9 @@ static void a_failure_says_why(void **state) {
         struct job_fold fold;
         begin(&tale, JOB_CONTRACT);
         add(&tale, (struct event){.kind = EVENT_FAILED,
-                                  .failed = {failures[i].code, str_from(failures[i].reason),
-                                             STR_INIT("because")}});
+                                  .failed = {.code = failures[i].code,
+                                             .reason = str_from(failures[i].reason),
+                                             .message = STR_INIT("because")}});
         const struct store_section all = section(&tale, 0, tale.count);
         job_fold_init(&fold, JOB_FOLD_SHOWN);
         assert_true(job_fold_sections(&fold, &all, 1));
