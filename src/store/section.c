@@ -23,7 +23,7 @@ bool store_section_append(struct buf *row, uint64_t run, uint64_t first_seq,
 bool store_section_next(struct str *row, struct store_section *ret, bool *ret_bad) {
     if (row->len == 0) return false;
     struct str rest = *row;
-    struct store_section section;
+    struct store_section section = {.row = 0};
     uint64_t len;
     bool whole = varint_take(&rest, &section.run) && varint_take(&rest, &section.first_seq) &&
                  varint_take(&rest, &len) && len <= rest.len;
