@@ -450,7 +450,7 @@ static void refuse_other(struct turn *turn) {
 
 /* A session where a run waits takes the words as the answer; any other begins a turn. */
 static void begin_turn(struct turn *turn, uint64_t mark) {
-    struct err e;
+    struct err e = {.code = ERR_NONE};
     switch (decide_by_turn(turn, mark, &e)) {
     case SETTLES: turn_established(turn); return;
     case SETTLES_OTHER: return;

@@ -26,7 +26,7 @@ static void spell(const unsigned char bytes[static BYTES], char ret[static ULID_
     for (size_t i = 0; i < ULID_LEN; i++) {
         unsigned value = 0;
         for (size_t bit = 5 * i; bit < 5 * i + 5; bit++) {
-            unsigned set = bit < 2 ? 0 : bytes[(bit - 2) / 8] >> (7 - (bit - 2) % 8) & 1;
+            unsigned set = bit >= 2 && (bytes[(bit - 2) / 8] >> (7 - (bit - 2) % 8) & 1) != 0;
             value = value << 1 | set;
         }
         ret[i] = digits[value];
