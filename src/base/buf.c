@@ -100,6 +100,20 @@ bool buf_printf(struct buf *buf, const char *format, ...) {
     return fits;
 }
 
+void buf_keep_texts(struct buf *buf, struct str *const texts[], size_t count) {
+    size_t len = 1; /* an empty text has a place as well */
+    for (size_t i = 0; i < count; i++) len += texts[i]->len;
+    buf_init(buf, len);
+    char *at = buf_room(buf, len); /* all at once, so that the views do not move */
+    for (size_t i = 0; i < count; i++) {
+        if (!texts[i]->at) continue;
+        size_t text_len = texts[i]->len;
+        if (text_len) memcpy(at, texts[i]->at, text_len);
+        *texts[i] = str_of(at, text_len);
+        at += text_len;
+    }
+}
+
 void buf_drop(struct buf *buf, size_t len) {
     assert(len <= buf->len);
     buf->len -= len;

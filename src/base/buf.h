@@ -71,6 +71,10 @@ bool buf_append_i64(struct buf *buf, int64_t number);  /* decimal */
 PRINTF_LIKE(2, 3) bool buf_printf(struct buf *buf, const char *format, ...);
 PRINTF_LIKE(2, 0) bool buf_vprintf(struct buf *buf, const char *format, va_list values);
 
+/* Make `buf` anew, of one block with a copy of each text, and let each be the view of its
+ * copy: what a request said, kept after the request. A text at NULL stays there. */
+void buf_keep_texts(struct buf *buf, struct str *const texts[], size_t count);
+
 /* Drop the first `len` bytes; the rest moves to the front. */
 void buf_drop(struct buf *buf, size_t len);
 

@@ -261,21 +261,13 @@ static bool take_content(struct reading *reading, struct json value, struct str 
 /* --- calls ---------------------------------------------------------------------------------
  */
 
-static bool compact(struct json value, struct arena *arena, struct str *ret) {
-    struct buf text;
-    buf_init(&text, value.raw.len + 1);
-    bool fits = json_compact(value.raw, &text) && arena_str(arena, buf_str(&text), ret);
-    buf_done(&text);
-    return fits;
-}
-
 /* An object, or the text that a model wrote for one. */
 static bool take_args(struct reading *reading, struct json args, struct str *ret) {
     *ret = STR("{}");
     if (is_absent(args)) return true;
     if (args.kind == JSON_STRING) return keep(args, reading->arena, ret) || too_large(reading);
     if (args.kind == JSON_OBJECT)
-        return compact(args, reading->arena, ret) || too_large(reading);
+        return json_compact_copy(args, reading->arena, ret) || too_large(reading);
     return refuse(reading, "arguments must be an object or a string, not %s",
                   json_kind_name(args.kind));
 }

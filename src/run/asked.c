@@ -187,17 +187,7 @@ static void begin(void *ctx) {
 static void keep_texts(struct asked *asked) {
     struct session_name *name = &asked->options.name;
     struct str *texts[] = {&name->workspace, &name->user, &name->session};
-    size_t len = 1;
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) len += texts[i]->len;
-    buf_init(&asked->texts, len);
-    char *at = buf_room(&asked->texts, len); /* so that the views do not move */
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        size_t text_len = texts[i]->len;
-        if (!texts[i]->at) continue; /* ANY_USER */
-        if (text_len) memcpy(at, texts[i]->at, text_len);
-        *texts[i] = str_of(at, text_len);
-        at += text_len;
-    }
+    buf_keep_texts(&asked->texts, texts, ARRAY_LEN(texts));
 }
 
 struct asked *asked_look(const struct asked_options *options) {

@@ -74,16 +74,7 @@ static void on_loaded(struct store_load *load, const struct err *failed, void *c
 static void keep_texts(struct keyed *keyed) {
     struct claim_name *name = &keyed->options.name;
     struct str *texts[] = {&name->workspace, &name->user, &name->key, &keyed->options.print};
-    size_t len = 1;
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) len += texts[i]->len;
-    buf_init(&keyed->texts, len);
-    char *at = buf_room(&keyed->texts, len); /* so that the views do not move */
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        size_t text_len = texts[i]->len;
-        if (text_len) memcpy(at, texts[i]->at, text_len);
-        *texts[i] = str_of(at, text_len);
-        at += text_len;
-    }
+    buf_keep_texts(&keyed->texts, texts, ARRAY_LEN(texts));
 }
 
 struct keyed *keyed_look(const struct keyed_options *options) {

@@ -125,6 +125,9 @@ bool json_put_double(struct buf *out, double number);
  * stay byte for byte. */
 bool json_compact(struct str raw, struct buf *out);
 
+/* The value so, in memory of the arena. False at the arena's limit. */
+MUST_CHECK bool json_compact_copy(struct json value, struct arena *arena, struct str *ret);
+
 /* Puts the commas and knows what is open:
  *
  *     struct json_writer w = json_writer(&out);

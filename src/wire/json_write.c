@@ -72,6 +72,14 @@ bool json_compact(struct str raw, struct buf *out) {
     return buf_append(out, str_skip(raw, run));
 }
 
+bool json_compact_copy(struct json value, struct arena *arena, struct str *ret) {
+    struct buf text;
+    buf_init(&text, value.raw.len + 1);
+    bool fits = json_compact(value.raw, &text) && arena_str(arena, buf_str(&text), ret);
+    buf_done(&text);
+    return fits;
+}
+
 /* ---- The writer ---- */
 
 struct json_writer json_writer(struct buf *out) {

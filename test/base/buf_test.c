@@ -115,6 +115,21 @@ static void a_fixed_room_is_never_grown(void **state) {
     assert_str(buf_str(&buf), "abcd");
 }
 
+static void texts_are_kept_when_what_lent_them_is_gone(void **state) {
+    (void)state;
+    char lent[] = "onetwo";
+    struct str one = {lent, 3}, empty = {lent, 0}, none = {NULL, 0}, two = {lent + 3, 3};
+    struct str *texts[] = {&one, &empty, &none, &two};
+    struct buf buf;
+    buf_keep_texts(&buf, texts, ARRAY_LEN(texts));
+    memset(lent, 'x', sizeof(lent) - 1);
+    assert_str(one, "one");
+    assert_str(two, "two");
+    assert_true(empty.at && empty.len == 0 && empty.at != lent);
+    assert_null(none.at);
+    buf_done(&buf);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_buffer_holds_no_memory),
@@ -124,6 +139,7 @@ int main(void) {
         cmocka_unit_test(clearing_keeps_the_memory_and_releasing_does_not),
         cmocka_unit_test(dropping_moves_the_rest_to_the_front),
         cmocka_unit_test(a_fixed_room_is_never_grown),
+        cmocka_unit_test(texts_are_kept_when_what_lent_them_is_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,6 +178,20 @@ static void compact_takes_only_the_space_between(void **state) {
     buf_done(&out);
 }
 
+static void a_compact_copy_fits_its_arena_or_is_refused(void **state) {
+    (void)state;
+    struct json value;
+    struct err e;
+    struct str copy;
+    assert_true(json_read(STR("[ 1, 2 ]"), &value, &e));
+    struct arena *arena = arena_new(KIB), *small = arena_new(2);
+    assert_true(json_compact_copy(value, arena, &copy));
+    assert_str(copy, "[1,2]");
+    assert_false(json_compact_copy(value, small, &copy));
+    arena_free(arena);
+    arena_free(small);
+}
+
 static void compacting_twice_changes_nothing_more(void **state) {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(json_must_accept); i++) {
@@ -209,6 +223,7 @@ int main(void) {
         cmocka_unit_test(sixty_four_levels_can_be_written),
         cmocka_unit_test(a_full_buffer_stays_a_prefix),
         cmocka_unit_test(compact_takes_only_the_space_between),
+        cmocka_unit_test(a_compact_copy_fits_its_arena_or_is_refused),
         cmocka_unit_test(compacting_twice_changes_nothing_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -98,14 +98,6 @@ static const struct str *words_key(struct json input) {
     return NULL;
 }
 
-static bool compact(struct json value, struct arena *arena, struct str *ret) {
-    struct buf text;
-    buf_init(&text, value.raw.len + 1);
-    bool fits = json_compact(value.raw, &text) && arena_str(arena, buf_str(&text), ret);
-    buf_done(&text);
-    return fits;
-}
-
 /* An array whose items are messages, and not any other JSON. */
 static bool is_list(struct json array) {
     struct json first = json_at(array, 0);
@@ -179,7 +171,7 @@ static bool take_words(struct json input, struct arena *arena, struct str *ret) 
     const struct str *key = input.kind == JSON_OBJECT ? words_key(input) : NULL;
     struct message message = {.parts = STR_EMPTY};
     if (input.kind == JSON_STRING) return json_str(input, arena, ret);
-    if (!key) return compact(input, arena, ret);
+    if (!key) return json_compact_copy(input, arena, ret);
     if (!json_str(json_find(input, *key), arena, &message.text) ||
         !add_beside(input, *key, &message, arena))
         return false;
@@ -336,6 +328,6 @@ bool resume_request_parse(struct str text, struct arena *arena, struct resume_re
     }
     ret->wants_text = words.kind == JSON_STRING;
     bool fits = ret->wants_text ? json_str(words, arena, &ret->text)
-                                : compact(words, arena, &ret->text);
+                                : json_compact_copy(words, arena, &ret->text);
     return fits && json_str(thread, arena, &ret->thread) ? true : too_large(e);
 }
