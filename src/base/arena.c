@@ -29,6 +29,7 @@ void arena_free(struct arena *arena) {
     if (!arena) return;
     for (struct block *block = arena->newest; block;) {
         struct block *next = block->next;
+        mem_uncount(sizeof(*block) + block->room);
         free(block);
         block = next;
     }
@@ -40,6 +41,7 @@ static struct block *add_block(struct arena *arena, size_t at_least) {
     if (room > ARENA_LARGEST_BYTES) room = ARENA_LARGEST_BYTES;
     if (room < at_least) room = at_least;
     struct block *block = mem_alloc(sizeof(*block) + room);
+    mem_count(sizeof(*block) + room);
     *block = (struct block){.next = arena->newest, .room = room};
     arena->newest = block;
     return block;

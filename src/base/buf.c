@@ -7,14 +7,26 @@
 #include <stdlib.h>
 
 #define BUF_FIRST_BYTES 64
-#define BUF_SMALL_BYTES (4 * KIB) /* so far it grows in few steps */
+#define BUF_SMALL_BYTES (4 * KIB)  /* so far it grows in few steps */
+#define BUF_LARGE_BYTES (64 * KIB) /* from here in small ones: half of it might stay unused */
 
 void buf_init(struct buf *buf, size_t max_bytes) {
     *buf = (struct buf){.max_bytes = max_bytes};
 }
 
-void buf_done(struct buf *buf) {
+/* Small ones are too many to count, and too small to matter. */
+static void recount(size_t before, size_t after) {
+    if (after > BUF_SMALL_BYTES) mem_count(after);
+    if (before > BUF_SMALL_BYTES) mem_uncount(before);
+}
+
+static void give_back(struct buf *buf) {
+    if (buf->at) recount(buf->room, 0);
     free(buf->at);
+}
+
+void buf_done(struct buf *buf) {
+    give_back(buf);
     *buf = (struct buf){0};
 }
 
@@ -24,7 +36,7 @@ void buf_clear(struct buf *buf) {
 }
 
 void buf_release(struct buf *buf) {
-    free(buf->at);
+    give_back(buf);
     buf_init(buf, buf->max_bytes);
 }
 
@@ -35,9 +47,15 @@ static bool refuse(struct buf *buf) {
 
 static void grow(struct buf *buf, size_t need) {
     size_t room = buf->room ? buf->room : BUF_FIRST_BYTES;
-    while (room < need) room *= room < BUF_SMALL_BYTES ? 4 : 2;
+    while (room < need) {
+        if (room < BUF_SMALL_BYTES)
+            room *= 4;
+        else
+            room += room < BUF_LARGE_BYTES ? room : room / 4;
+    }
     if (room > buf->max_bytes) room = buf->max_bytes;
     buf->at = mem_resize(buf->at, room);
+    recount(buf->room, room);
     buf->room = room;
 }
 

@@ -40,6 +40,7 @@ enum err_code {
     ERR_TOO_LARGE, /* a size limit of ours was reached */
     /* Something was asked, the answer is lost, and nobody knows whether it was done. */
     ERR_EFFECT_UNKNOWN,
+    ERR_OUT_OF_MEMORY, /* the ceiling of base/mem.h was reached */
     ERR_CODE_COUNT,
 };
 

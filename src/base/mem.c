@@ -1,6 +1,10 @@
 #include "base/mem.h"
 
+#include "base/err.h"
+
 #include <malloc.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,4 +39,73 @@ void mem_give_back(void) {
 #ifdef __GLIBC__
     malloc_trim(0);
 #endif
+}
+
+/* --- the ceiling -------------------------------------------------------------------------- */
+
+#define LATE_BYTES ((ptrdiff_t)(16 * KIB)) /* so much a thread counts for itself */
+#define SMALL_BYTES (64 * KIB)
+#define SPARED_PART 8 /* of the ceiling: for small wishes */
+/* Above it a block is a mapping of its own and goes back at once when it is freed. */
+#define MAPPED_FROM_BYTES (256 * KIB)
+
+static atomic_ptrdiff_t counted;
+static _Thread_local ptrdiff_t late;
+static size_t limit = SIZE_MAX;
+static mem_shed_fn *shed;
+static void *shed_ctx;
+
+static void add(ptrdiff_t bytes) {
+    late += bytes;
+    if (late < LATE_BYTES && late > -LATE_BYTES) return;
+    atomic_fetch_add_explicit(&counted, late, memory_order_relaxed);
+    late = 0;
+}
+
+void mem_count(size_t bytes) {
+    add((ptrdiff_t)bytes);
+}
+
+void mem_uncount(size_t bytes) {
+    add(-(ptrdiff_t)bytes);
+}
+
+size_t mem_counted(void) {
+    ptrdiff_t now = atomic_load_explicit(&counted, memory_order_relaxed) + late;
+    return now > 0 ? (size_t)now : 0;
+}
+
+void mem_limit(size_t bytes) {
+    limit = bytes ? bytes : SIZE_MAX;
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, (int)MAPPED_FROM_BYTES);
+#endif
+}
+
+void mem_shed_with(mem_shed_fn *fn, void *ctx) {
+    shed = fn;
+    shed_ctx = ctx;
+}
+
+/* What is over if `bytes` are taken. */
+static size_t over(size_t bytes) {
+    size_t allowed = bytes > SMALL_BYTES ? limit - limit / SPARED_PART : limit;
+    size_t held = mem_counted();
+    if (held > allowed) return held - allowed + bytes;
+    return bytes > allowed - held ? bytes - (allowed - held) : 0;
+}
+
+bool mem_allows(size_t bytes) {
+    size_t too_much = over(bytes);
+    if (too_much == 0) return true;
+    if (shed) shed(too_much, shed_ctx);
+    return over(bytes) == 0;
+}
+
+bool mem_check(size_t bytes, struct err *e) {
+    if (mem_allows(bytes)) return true;
+    return err_set(e, ERR_OUT_OF_MEMORY,
+                   "what turns may hold of the memory is used up (limits.memory, %zu MiB); try "
+                   "again in a moment",
+                   limit / MIB);
 }

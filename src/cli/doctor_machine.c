@@ -1,5 +1,6 @@
 /* doctor: ports, open files, memory, the clock and the voice of this machine. */
 #include "base/clock.h"
+#include "base/machine.h"
 #include "cli/doctor.h"
 #include "provider/media_local.h"
 #include "server/holder.h"
@@ -102,27 +103,9 @@ void doctor_files(struct doctor *doctor) {
 
 #define MEMORY_LEAST_BYTES (64 * MIB)
 
-/* A number of kB behind "MemAvailable:", or all of a file that is one number. */
-static bool read_number(const char *path, const char *key, uint64_t *ret) {
-    FILE *file = fopen(path, "re");
-    char line[256];
-    bool found = false;
-    while (file && !found && fgets(line, sizeof(line), file)) {
-        struct str text = str_trim(str_from(line));
-        if (!str_starts(text, str_from(key))) continue;
-        text = str_trim(str_skip(text, strlen(key)));
-        found = str_to_u64(str_head(text, str_find_byte(text, ' ')), ret);
-    }
-    if (file) fclose(file);
-    return found;
-}
-
 void doctor_memory(struct doctor *doctor) {
-    uint64_t free_kb, ceiling;
-    if (!read_number("/proc/meminfo", "MemAvailable:", &free_kb)) return;
-    uint64_t bytes = free_kb * KIB;
-    if (read_number("/sys/fs/cgroup/memory.max", "", &ceiling) && ceiling < bytes)
-        bytes = ceiling;
+    uint64_t bytes;
+    if (!machine_memory_available(&bytes)) return;
     bool enough = bytes >= MEMORY_LEAST_BYTES;
     doctor_say(doctor, enough ? FINDING_GOOD : FINDING_BAD, "memory",
                enough ? NULL : "ps -eo rss,pid,comm --sort=-rss | head",

@@ -49,7 +49,7 @@ struct config_limits {
         reply_bytes, run_bytes;
     uint64_t tool_output_bytes;
     /* the process */
-    uint64_t token_window_ms, idempotency_ms, shutdown_ms;
+    uint64_t token_window_ms, idempotency_ms, shutdown_ms, memory_bytes;
 };
 
 struct config {

@@ -1,6 +1,7 @@
 #include "daemon/daemon.h"
 
 #include "base/log.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "contract/nimi/job_work.h"
 #include "contract/nimi/probe.h"
@@ -11,6 +12,7 @@
 #include "daemon/revival.h"
 #include "daemon/worker.h"
 #include "server/server.h"
+#include "store/task.h"
 
 #include <assert.h>
 #include <signal.h>
@@ -44,6 +46,7 @@ struct daemon {
     size_t worker_count;
     size_t pending; /* workers that have not reported */
     struct timer cut;
+    struct timer tidy;
     struct reload reload;
     bool forced;         /* the shutdown deadline came before all had ended */
     bool reload_again;   /* SIGHUP came while it could not be obeyed */
@@ -248,6 +251,7 @@ static void on_server_stopped(void *ctx) {
     struct daemon *daemon = ctx;
     nimi_stopped(daemon);
     timer_stop(&daemon->cut);
+    timer_stop(&daemon->tidy);
     daemon->pending = daemon->worker_count;
     tell_workers(daemon, order_finish);
 }
@@ -460,6 +464,31 @@ static void make_workers(struct daemon *daemon) {
     free(loops);
 }
 
+/* --- memory ------------------------------------------------------------------------------- */
+
+#define TIDY_EVERY_MS 15000
+#define SESSION_UNUSED_MS 30000 /* so long its history stays here; then the store has it */
+#define OVER_PART 4             /* of the machine's memory, where nobody set a ceiling */
+
+static void shed(size_t bytes, void *ctx) {
+    struct daemon *daemon = ctx;
+    session_table_shed(daemon->sessions, bytes);
+}
+
+/* After a busy time: what nobody uses goes, and what the heap kept of it goes back. */
+static void on_tidy(void *ctx) {
+    struct daemon *daemon = ctx;
+    if (session_table_tidy(daemon->sessions, SESSION_UNUSED_MS))
+        store_rest(daemon->store, home(daemon));
+    timer_start(&daemon->tidy, TIDY_EVERY_MS);
+}
+
+static void bound_memory(const struct config *config) {
+    uint64_t bytes = config->limits.memory_bytes;
+    if (!bytes) bytes = machine_memory_bytes() / OVER_PART;
+    mem_limit((size_t)bytes);
+}
+
 static void open_store(struct daemon *daemon) {
     daemon->store = store_open(&(struct store_options){.folder = daemon->config->data,
                                                        .durability = daemon->config->durability,
@@ -469,6 +498,8 @@ static void open_store(struct daemon *daemon) {
     store_keep_keys(daemon->store, daemon->config->limits.idempotency_ms);
     daemon->sessions = session_table_new(daemon->store);
     daemon->ledger = ledger_new(daemon->store, home(daemon));
+    mem_shed_with(shed, daemon);
+    timer_start(&daemon->tidy, TIDY_EVERY_MS);
 }
 
 static unsigned slots_of(uint64_t setting) {
@@ -509,6 +540,7 @@ static void free_daemon(struct daemon *daemon) {
     for (size_t i = 0; i < daemon->worker_count; i++) worker_done(&daemon->workers[i]);
     nimi_runtime_free(daemon->nimi);
     edition_unref(daemon->edition);
+    mem_shed_with(NULL, NULL);
     session_table_free(daemon->sessions);
     ledger_free(daemon->ledger);
     http_pool_free(daemon->pool);
@@ -525,6 +557,7 @@ static void stop_home(void *ctx) {
  * is heard, and means nothing any more. */
 static void give_up(struct daemon *daemon) {
     struct mail last;
+    timer_stop(&daemon->tidy);
     daemon->phase = PHASE_STOPPING;
     store_close(daemon->store);
     loop_post(home(daemon), &last, stop_home, home(daemon));
@@ -542,8 +575,10 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
     daemon->options = options;
     daemon->config = options->config;
     daemon->phase = PHASE_STARTING;
+    bound_memory(daemon->config);
     make_workers(daemon);
     timer_init(&daemon->cut, home(daemon), on_cut, daemon);
+    timer_init(&daemon->tidy, home(daemon), on_tidy, daemon);
     open_store(daemon);
     struct edition_options first = {.config = options->config,
                                     .grpc_key = options->grpc_key,

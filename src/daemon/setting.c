@@ -187,7 +187,7 @@ const struct setting settings[] = {
     LIMIT("heartbeat", "heartbeat", "HEARTBEAT", DURATION, heartbeat_ms, "15s", "of silence before an SSE comment"),
 
     {"Limits of a stream", "limits.lag", "limit-lag", {"WEIR_LIMIT_LAG"}, SETTING_SIZE,
-     AT(limits.lag_bytes), "256KiB", NULL, "behind which a reader pauses its model", NULL, LIVE},
+     AT(limits.lag_bytes), "32KiB", NULL, "behind which a reader pauses its model", NULL, LIVE},
 
     {"Limits of a turn", "limits.turn", "limit-turn", {"WEIR_LIMIT_TURN"}, SETTING_DURATION,
      AT(limits.turn_ms), "10m", NULL, "in all, without the time a human takes", NULL, LIVE},
@@ -202,6 +202,7 @@ const struct setting settings[] = {
 
     {"Limits of the process", "limits.token_window", "limit-token-window", {"WEIR_LIMIT_TOKEN_WINDOW", LIVE},
      SETTING_DURATION, AT(limits.token_window_ms), "5m", NULL, "how far a token's date may be from ours", NULL, LIVE},
+    LIMIT_FIXED("memory", "memory", "MEMORY", SIZE, memory_bytes, "0B", "what turns, sessions, bodies and replies may hold together; 0 = a quarter of the machine's memory, or of its control group's"),
     LIMIT("idempotency", "idempotency", "IDEMPOTENCY", DURATION, idempotency_ms, "24h", "how long a key of a request stands for its turn"),
     LIMIT("shutdown", "shutdown", "SHUTDOWN", DURATION, shutdown_ms, "10s", "for turns in flight when it stops"),
 };

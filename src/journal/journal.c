@@ -187,12 +187,20 @@ static void ring_all(struct journal *journal) {
     pthread_mutex_unlock(&journal->lock);
 }
 
-/* Stop the source when its own listener lags, and let it go on when it has caught up. */
+/* How far the source is ahead: of its own listener, or where that is not there yet since the
+ * first event waits for the disk, of the disk. */
+static uint64_t lag_of(const struct journal *journal) {
+    const struct place *kept = &journal->kept;
+    if (journal->pacer) return journal->appended_bytes - journal->pacer->read_bytes;
+    if (!journal->gate) return 0;
+    return journal->appended_bytes - (kept->chunk->first_byte + kept->offset);
+}
+
+/* Stop the source when it is too far ahead, and let it go on when the others caught up. */
 static void regulate(struct journal *journal) {
-    uint64_t lag = journal->pacer ? journal->appended_bytes - journal->pacer->read_bytes : 0;
-    bool hold = lag >= (journal->held ? journal->options.pace_max_bytes / 2
-                                      : journal->options.pace_max_bytes);
-    if (!journal->pacer) hold = false;
+    size_t max_bytes = journal->options.pace_max_bytes;
+    uint64_t lag = lag_of(journal);
+    bool hold = lag > 0 && lag >= (journal->held ? max_bytes / 2 : max_bytes);
     if (hold == journal->held) return;
     journal->held = hold;
     if (journal->options.on_pace) journal->options.on_pace(hold, journal->options.ctx);

@@ -15,7 +15,7 @@
 #include "provider/provider.h"
 #include "wire/script.h"
 
-#define SCRIPTED_TURN_BYTES (64 * KIB)
+#define SCRIPTED_TURN_BYTES (16 * KIB)
 
 /* What the provider says about a script that has nothing (more) for a request. */
 #define SCRIPTED_NO_SCENE "SCRIPT_NO_SCENE"

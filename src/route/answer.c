@@ -49,13 +49,23 @@ static void move(struct route_call *call, enum answer_state next) {
 
 /* --- what the exchange tells us ---------------------------------------------------------- */
 
+/* Whether the memory for `len` more bytes may be taken, where they need some. */
+static bool may_grow(const struct buf *body, size_t len, struct err *e) {
+    size_t need = body->len + len;
+    return need <= body->room || mem_check(need, e);
+}
+
 static void on_body(struct exchange *exchange, struct lent lent, void *ctx) {
     struct route_call *call = ctx;
     assert(call->magic == ANSWER_MAGIC);
     struct str bytes = lent_read(lent);
     exchange_consumed(exchange, bytes.len);
     if (call->state != ANSWER_COLLECTING) return;
-    if (!buf_append(&call->body, bytes)) {
+    struct err e;
+    if (!may_grow(&call->body, bytes.len, &e)) {
+        buf_release(&call->body);
+        answer_overloaded(call, &e);
+    } else if (!buf_append(&call->body, bytes)) {
         buf_release(&call->body);
         answer_refuse(call, 413, STR("PAYLOAD_TOO_LARGE"), "the body is larger than %zu bytes",
                       call->table->body_max_bytes);
@@ -276,6 +286,11 @@ void answer_refuse(struct route_call *call, int status, struct str code, const c
     va_end(values);
     route_fail(call, &(struct route_failure){status, code, buf_str(&text), STR_EMPTY});
     buf_done(&text);
+}
+
+void answer_overloaded(struct route_call *call, const struct err *why) {
+    route_field(call, STR("retry-after"), STR("1"));
+    answer_refuse(call, 503, STR("UNAVAILABLE"), STR_FMT, STR_ARG(err_text(why)));
 }
 
 /* --- an event stream --------------------------------------------------------------------- */

@@ -67,6 +67,9 @@ PRINTF_LIKE(4, 5)
 void answer_refuse(struct route_call *call, int status, struct str code, const char *format,
                    ...);
 
+/* The same where memory was refused (mem_check): 503, and when to try again. */
+void answer_overloaded(struct route_call *call, const struct err *why);
+
 /* For sites, on any call: */
 void answer_say_stopping(struct route_call *call);
 void answer_cut(struct route_call *call);

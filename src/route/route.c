@@ -131,9 +131,14 @@ static bool check_type(struct route_call *call, const struct route *row) {
 static bool check_size(struct route_call *call) {
     int64_t len = exchange_content_length(call->exchange);
     size_t max_bytes = call->table->body_max_bytes;
-    if (len < 0 || (uint64_t)len <= max_bytes) return true;
-    answer_refuse(call, 413, STR("PAYLOAD_TOO_LARGE"), "the body is larger than %zu bytes",
-                  max_bytes);
+    struct err e;
+    if (len > 0 && (uint64_t)len > max_bytes) {
+        answer_refuse(call, 413, STR("PAYLOAD_TOO_LARGE"), "the body is larger than %zu bytes",
+                      max_bytes);
+        return false;
+    }
+    if (len <= 0 || mem_check((size_t)len, &e)) return true;
+    answer_overloaded(call, &e);
     return false;
 }
 

@@ -1,9 +1,12 @@
 #include "rpc/intake.h"
 
+#include "base/mem.h"
 #include "rpc/call.h"
 #include "rpc/gzip.h"
 
 #include <assert.h>
+
+#define SMALL_MESSAGE_BYTES (64 * KIB) /* nobody is asked for it */
 
 #define TO(state) (1u << (state))
 
@@ -170,6 +173,12 @@ static void finish(struct rpc_call *call) {
     say_half_closed(call);
 }
 
+/* Whether the memory for `len` more bytes of a message may be taken. */
+static bool may_grow(const struct intake *intake, size_t len, struct err *e) {
+    size_t parts = intake->reader.partial.len + intake->held.len;
+    return parts + len <= SMALL_MESSAGE_BYTES || mem_check(parts + len, e);
+}
+
 /* --- the pump ---------------------------------------------------------------------------- */
 
 /* First what is held, then `fresh`. The server hears of consumed bytes at the end, when
@@ -179,6 +188,8 @@ static void pump(struct rpc_call *call, struct str fresh) {
     assert(!intake->running);
     intake->running = true;
     size_t consumed = 0;
+    struct err e;
+    if (fresh.len && !may_grow(intake, fresh.len, &e)) broken(call, &e);
 
     if (!intake->one_request && intake->held.len) {
         struct str rest = held(intake);

@@ -12,6 +12,7 @@
 
 /* --- text --------------------------------------------------------------------------------- */
 
+#define SHORT_REPLY_BYTES (64 * KIB)
 #define TOO_MANY_MAX 256 /* calls above a turn's limit that are answered with an error */
 
 typedef void append_fn(struct run *run, struct str text);
@@ -77,14 +78,25 @@ static void flush_tail(struct run *run, struct tail *tail, append_fn *append) {
     append(run, STR("\xEF\xBF\xBD"));
 }
 
+/* A long reply grows only while there is memory; a short one is worth no question. */
+static bool has_memory(struct run *run, size_t len) {
+    struct err e;
+    size_t so_far = conversation_reply(&run->conversation).len;
+    if (so_far + len <= SHORT_REPLY_BYTES || mem_check(so_far + len, &e)) return true;
+    run_fail(run, e.code, STR("MEMORY"), err_text(&e));
+    return false;
+}
+
 static void on_text(struct str text, void *ctx) {
     struct run *run = ctx;
-    if (run_use(run, text.len)) take_text(run, &run->text_tail, text, append_text);
+    if (has_memory(run, text.len) && run_use(run, text.len))
+        take_text(run, &run->text_tail, text, append_text);
 }
 
 static void on_thinking(struct str text, void *ctx) {
     struct run *run = ctx;
-    if (run_use(run, text.len)) take_text(run, &run->thinking_tail, text, append_thinking);
+    if (has_memory(run, text.len) && run_use(run, text.len))
+        take_text(run, &run->thinking_tail, text, append_thinking);
 }
 
 /* --- calls, questions, usage -------------------------------------------------------------- */

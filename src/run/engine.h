@@ -73,7 +73,7 @@ struct run_limits {
     size_t reply_max_bytes;       /* 4 MiB: text of one reply */
     size_t memory_max_bytes;      /* 16 MiB: what a run keeps of its own */
     size_t result_max_bytes;      /* 30,000: what a model reads of one tool's result */
-    size_t pace_max_bytes;    /* 256 KiB: how far a run may be ahead of its caller's reading */
+    size_t pace_max_bytes;    /* 32 KiB: how far a run may be ahead of its caller's reading */
     uint64_t turn_max_ms;     /* 10 min */
     uint64_t approval_max_ms; /* 0: a human may take his time */
     bool

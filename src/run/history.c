@@ -18,6 +18,11 @@ static struct str copy(char **at, struct str text) {
     return kept;
 }
 
+static size_t turn_record_bytes(const struct turn_record *record) {
+    return sizeof(*record) + record->message_count * sizeof(struct message) +
+           record->text_bytes;
+}
+
 struct turn_record *turn_record_new(uint64_t run, const struct message *messages,
                                     size_t count) {
     size_t bytes = 0;
@@ -29,6 +34,7 @@ struct turn_record *turn_record_new(uint64_t run, const struct message *messages
     record->text_bytes = bytes;
     record->starts_anew = false;
     record->message_count = count;
+    mem_count(turn_record_bytes(record));
     char *at = (char *)(record->messages + count);
     for (size_t i = 0; i < count; i++) {
         record->messages[i] = (struct message){.role = messages[i].role,
@@ -49,7 +55,9 @@ struct turn_record *turn_record_ref(struct turn_record *record) {
 
 void turn_record_unref(struct turn_record *record) {
     if (!record) return;
-    if (atomic_fetch_sub_explicit(&record->refs, 1, memory_order_acq_rel) == 1) free(record);
+    if (atomic_fetch_sub_explicit(&record->refs, 1, memory_order_acq_rel) != 1) return;
+    mem_uncount(turn_record_bytes(record));
+    free(record);
 }
 
 /* --- shelves ------------------------------------------------------------------------------ */

@@ -10,7 +10,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define WINDOW_BYTES (16 * KIB) /* of the record: a handful of events */
+#define MAKING_BYTES (256 * KIB) /* of sound or picture, at least */
+#define WINDOW_BYTES (16 * KIB)  /* of the record: a handful of events */
 
 struct making {
     struct run_host *host;
@@ -304,6 +305,7 @@ static size_t asked_bytes(const struct media_request *request) {
 }
 
 bool making_start(const struct making_options *options, struct making **ret, struct err *e) {
+    if (!mem_check(MAKING_BYTES, e)) return false;
     struct making *making = MEM_NEW(struct making);
     *making = (struct making){.host = options->host,
                               .engine = options->engine,

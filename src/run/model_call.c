@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #define WINDOW_BYTES (512 * KIB)
+#define COPIES_OF_PROMPT 3 /* at once: the call's, the journal's, what the model is sent */
 #define EVENT_MAX_BYTES (16 * KIB)
 #define FIRST_OUTPUT_TOKENS 256 /* reserved of a reply before its first word */
 
@@ -410,6 +411,7 @@ static void begin(struct model_call *call, const struct model_call_options *opti
 bool model_call_start(const struct model_call_options *options, struct model_call **ret,
                       struct err *e) {
     struct engine *engine = options->engine;
+    if (!mem_check(COPIES_OF_PROMPT * prompt_bytes(options->request), e)) return false;
     struct arena *arena = arena_new(engine->limits.memory_max_bytes);
     struct model_call *call = MEM_NEW(struct model_call);
     struct str workspace, user;

@@ -9,7 +9,11 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define JOURNAL_WINDOW_BYTES (128 * KIB)
+#define JOURNAL_WINDOW_BYTES (96 * KIB)
+#define RUN_BYTES (32 * KIB) /* a turn that says little */
+/* Of what its user said, at once: in the run, its journal, the row for the store, what the
+ * model is sent, and the session's memory of it. */
+#define COPIES_OF_TEXT 5
 #define RUN_COUNTER_BITS 20
 #define INTERRUPT_MAX 64 /* turns that one message takes the place of */
 
@@ -538,6 +542,7 @@ bool run_start(struct run_host *host, const struct run_request *request, struct 
         return err_set(e, ERR_NOT_FOUND, "no agent named '" STR_FMT "'%s",
                        STR_ARG(str_head(request->agent, 80)), nearest_hint(&nearest, hint));
     }
+    if (!mem_check(RUN_BYTES + COPIES_OF_TEXT * request->text.len, e)) return false;
     struct run *run = run_new(host, engine, agent, run_next_id(engine), 0);
     run->sticky = request->sticky;
     run->addressed = agent != &engine->agents[0];

@@ -1,5 +1,6 @@
 #include "run/session.h"
 
+#include "base/clock.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "journal/journal.h"
@@ -31,6 +32,7 @@ struct session {
     struct list waiters;     /* leases, the oldest first */
     size_t parked;           /* runs that wait for a human: it stays in memory */
     struct list idle;        /* in the stripe's list, the longest unused first */
+    uint64_t idle_since_ms;  /* when it came there */
 };
 
 struct stripe {
@@ -152,19 +154,31 @@ static void touch(struct session *session) {
     session->stripe->idle_count--;
 }
 
+static struct session *oldest_of(struct stripe *stripe) {
+    if (list_empty(&stripe->idle)) return NULL;
+    return CONTAINER_OF(stripe->idle.next, struct session, idle);
+}
+
+/* Returns the bytes of text that it remembered. */
+static size_t forget(struct session *session) {
+    struct stripe *stripe = session->stripe;
+    size_t bytes = session->history->text_bytes;
+    stripe->idle_count--;
+    map_remove(stripe->sessions, session->key);
+    free_session(session);
+    return bytes;
+}
+
 /* Nobody holds it: it may be forgotten, the longest unused first. */
 static void rest(struct session *session) {
     struct stripe *stripe = session->stripe;
     if (!list_empty(&session->stack) || !list_empty(&session->waiters)) return;
     if (session->parked) return;
     touch(session);
+    session->idle_since_ms = clock_mono_ms();
     list_append(&stripe->idle, &session->idle);
     stripe->idle_count++;
-    if (stripe->idle_count <= STRIPE_RESIDENT_MAX) return;
-    struct session *oldest = CONTAINER_OF(stripe->idle.next, struct session, idle);
-    stripe->idle_count--;
-    map_remove(stripe->sessions, oldest->key);
-    free_session(oldest);
+    if (stripe->idle_count > STRIPE_RESIDENT_MAX) forget(oldest_of(stripe));
 }
 
 static struct session *find_or_add(struct stripe *stripe, struct str key) {
@@ -279,6 +293,41 @@ static void serve_waiters(struct session *session) {
 
 static void remember(struct session *session, struct turn_record *record);
 static void remember_late(struct session *session);
+
+/* --- forgetting, without a lock ----------------------------------------------------------- */
+
+/* One of each stripe in turn: nearly the order in which they were used. */
+size_t session_table_shed(struct session_table *table, size_t bytes) {
+    size_t shed = 0;
+    for (bool any = true; any && shed < bytes;) {
+        any = false;
+        for (size_t i = 0; i < STRIPE_COUNT && shed < bytes; i++) {
+            struct stripe *stripe = &table->stripes[i];
+            pthread_mutex_lock(&stripe->lock);
+            struct session *oldest = oldest_of(stripe);
+            if (oldest) shed += forget(oldest);
+            any = any || oldest;
+            pthread_mutex_unlock(&stripe->lock);
+        }
+    }
+    return shed;
+}
+
+size_t session_table_tidy(struct session_table *table, uint64_t unused_ms) {
+    uint64_t now_ms = clock_mono_ms();
+    size_t bytes = 0;
+    for (size_t i = 0; table->store && i < STRIPE_COUNT; i++) {
+        struct stripe *stripe = &table->stripes[i];
+        pthread_mutex_lock(&stripe->lock);
+        struct session *oldest = oldest_of(stripe);
+        while (oldest && now_ms - oldest->idle_since_ms >= unused_ms) {
+            bytes += forget(oldest);
+            oldest = oldest_of(stripe);
+        }
+        pthread_mutex_unlock(&stripe->lock);
+    }
+    return bytes;
+}
 
 /* --- loading ------------------------------------------------------------------------------ */
 

@@ -81,6 +81,15 @@ struct lease {
 struct session_table *session_table_new(struct store *store);
 void session_table_free(struct session_table *table); /* no lease may be out */
 
+/* Forget idle sessions, those first that were unused longest, until `bytes` of text have gone
+ * or there are no more; returns how many have. What the store has is read again by their next
+ * turn. Any thread, also while turns run; no lock of the table may be held. */
+size_t session_table_shed(struct session_table *table, size_t bytes);
+
+/* Forget those that the store has and nobody has used for so long. Returns the bytes of text.
+ */
+size_t session_table_tidy(struct session_table *table, uint64_t unused_ms);
+
 /* The runs that are alive: as old as the table. */
 struct directory *session_table_directory(struct session_table *table);
 

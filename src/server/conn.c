@@ -38,7 +38,7 @@ void home_init(struct home *home, struct loop *loop) {
 
 void home_done(struct home *home) {
     assert(list_empty(&home->conns));
-    for (size_t i = 0; i < HOME_SPARES; i++) free(home->spares[i].at);
+    for (size_t i = 0; i < HOME_SPARES; i++) buf_done(&home->spares[i]);
     nghttp2_session_callbacks_del(home->callbacks);
     nghttp2_option_del(home->options);
     buf_done(&home->tls_plain);
@@ -52,7 +52,7 @@ void home_lend_spare(struct home *home, struct buf *queue) {
         if (!home->spares[i].at) continue;
         queue->at = home->spares[i].at;
         queue->room = home->spares[i].room;
-        home->spares[i].at = NULL;
+        home->spares[i] = (struct buf){0};
         return;
     }
 }
@@ -61,8 +61,7 @@ void home_take_spare(struct home *home, struct buf *queue) {
     bool worth = queue->room >= SPARE_MIN_BYTES && queue->room <= SPARE_MAX_BYTES;
     for (size_t i = 0; worth && i < HOME_SPARES; i++) {
         if (home->spares[i].at) continue;
-        home->spares[i].at = queue->at;
-        home->spares[i].room = queue->room;
+        home->spares[i] = (struct buf){.at = queue->at, .room = queue->room};
         buf_init(queue, queue->max_bytes);
         return;
     }

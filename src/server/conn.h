@@ -73,10 +73,7 @@ struct home {
     struct buf tls_plain, tls_out;
 
     /* Big blocks that queues gave back, for the next queue that grows. */
-    struct {
-        char *at;
-        size_t room;
-    } spares[HOME_SPARES];
+    struct buf spares[HOME_SPARES];
 
     /* What every HTTP/2 session starts from; made with the first one. */
     struct nghttp2_session_callbacks *callbacks;

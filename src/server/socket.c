@@ -183,13 +183,21 @@ static void on_ready(uv_poll_t *poll, int status, int events) {
     }
 }
 
+/* The kernel counts its own overhead, too, and doubles it for that: 128 KiB in all. */
+#define SEND_BUFFER_BYTES ((int)(64 * KIB))
+/* What the peer's window does not let out waits with us, where it stops the source. */
+#define NOT_SENT_MAX_BYTES ((int)(16 * KIB))
+
 /* An answer must not wait for the peer's acknowledgement of the one before, and a peer that
- * vanished should not hold a connection longer than one that does not read. */
+ * vanished should not hold a connection longer than one that does not read. One that reads
+ * slowly must not hold megabytes in the kernel, where nobody would see them wait. */
 static void set_options(int fd, const struct server_limits *limits) {
-    int on = 1;
+    int on = 1, buffer = SEND_BUFFER_BYTES, not_sent = NOT_SENT_MAX_BYTES;
     unsigned patience_ms = (unsigned)limits->write_stall_ms;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience_ms, sizeof(patience_ms));
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &not_sent, sizeof(not_sent));
 }
 
 struct conn *socket_serve(int fd, struct tls *tls, const struct conn_options *options) {

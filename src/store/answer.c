@@ -206,6 +206,18 @@ static void oldest_first(struct store_section *sections, size_t count) {
     }
 }
 
+/* The newest run is what the next turn answers to: it is told whatever its size. */
+#define NEWEST_MAX_BYTES (32 * MIB)
+
+static void widen_for_newest(struct gather *gather) {
+    if (gather->max_bytes < NEWEST_MAX_BYTES) gather->max_bytes = NEWEST_MAX_BYTES;
+}
+
+static void narrow_again(struct gather *gather) {
+    size_t asked = gather->load->max_bytes;
+    gather->max_bytes = gather->bytes > asked ? gather->bytes : asked;
+}
+
 /* One run of the session, whole or not at all. */
 static bool take_run(struct answer *answer, const struct run_entry *entry,
                      struct gather *gather, struct err *e) {
@@ -214,7 +226,10 @@ static bool take_run(struct answer *answer, const struct run_entry *entry,
         return add_section(gather,
                            (struct store_section){.run = entry->id, .events = STR_EMPTY}, e);
     gather->run = entry->id;
+    bool newest = count == 0;
+    if (newest) widen_for_newest(gather);
     if (!walk_run(answer, entry, take_whole, gather, e)) return false;
+    if (newest) narrow_again(gather);
     if (!gather->cut) return true;
     gather->load->section_count = count;
     gather->bytes = bytes;

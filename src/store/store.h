@@ -112,8 +112,9 @@ typedef void store_loaded_fn(struct store_load *load, const struct err *failed, 
 
 enum store_question {
     STORE_SESSION,      /* sections of the newest finished runs of a session, oldest run first;
-                           shared rows are left out, and runs that do not fit max_bytes whole. Not
-                           found is an empty answer, no error, and mostly costs a microsecond */
+                           shared rows are left out, and runs that do not fit max_bytes whole, but
+                           the newest has 32 MiB. Not found is an empty answer, no error, and mostly
+                           costs a microsecond */
     STORE_SESSION_RUNS, /* which runs those are and which have not finished, however large: one
                            section without events each, oldest first */
     STORE_RUN, /* every section of one run after `after_seq`, in order, at most max_bytes:

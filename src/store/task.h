@@ -36,4 +36,7 @@ struct store_task {
 /* In the order of one loop's calls, and after the writes that were queued before it. */
 void store_run(struct store *store, struct store_task *task);
 
+/* The pages that it keeps in memory are not needed for a while: give their memory back. */
+void store_rest(struct store *store, struct loop *home);
+
 #endif

@@ -393,6 +393,28 @@ static void an_observer_never_paces(void **state) {
     fixture_done(&f);
 }
 
+/* Nobody reads yet, since nothing may be shown: what is said meanwhile has a bound, too. */
+static void a_source_waits_for_the_disk_before_it_is_far_ahead(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    say(&f, EVENT_TOOL_CALL, "c1");
+    say_long(&f, 100 * KIB);
+    loop_turn(f.loop);
+    assert_false(f.held);
+    say_long(&f, 200 * KIB);
+    loop_turn(f.loop);
+    assert_true(f.held);
+    fake_store_commit(f.store, 0);
+    loop_turn(f.loop);
+    assert_false(f.held);
+    say_long(&f, MIB); /* it is shown: whoever reads it paces, or nobody does */
+    loop_turn(f.loop);
+    assert_false(f.held);
+    fake_store_always_commit(f.store);
+    fixture_done(&f);
+}
+
 /* --- losing ------------------------------------------------------------------------------- */
 
 /* T1 */
@@ -711,6 +733,7 @@ int main(void) {
         cmocka_unit_test(a_lagging_pacer_holds_the_source_and_lets_it_go_at_half),
         cmocka_unit_test(a_pacer_that_goes_lets_the_source_go_on),
         cmocka_unit_test(an_observer_never_paces),
+        cmocka_unit_test(a_source_waits_for_the_disk_before_it_is_far_ahead),
         cmocka_unit_test(a_lost_effect_is_taken_back_and_said_otherwise),
         cmocka_unit_test(a_reader_that_waits_beyond_a_retract_sees_what_is_said_instead),
         cmocka_unit_test(a_terminal_event_that_is_lost_can_be_said_again),

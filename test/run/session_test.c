@@ -422,6 +422,68 @@ static void idle_sessions_are_forgotten_the_longest_unused_first(void **state) {
     fixture_done(&f);
 }
 
+static void fill(struct fixture *f, size_t count) {
+    char session[32];
+    for (size_t i = 0; i < count; i++) {
+        snprintf(session, sizeof(session), "s%zu", i);
+        f->t[0].session = session;
+        assert_int_equal(ask(&f->t[0]), SESSION_GRANTED);
+        release(&f->t[0], "0123456789");
+    }
+    f->t[0].session = "s";
+}
+
+static void where_memory_is_short_idle_sessions_go_and_no_other(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, NULL);
+    fill(&f, 100);
+    f.t[1].session = "s7";
+    assert_int_equal(ask(&f.t[1]), SESSION_GRANTED);
+    assert_sees(&f.t[1], "0123456789");
+    assert_int_equal(session_table_shed(f.table, 25), 30); /* whole ones */
+    assert_int_equal(session_table_shed(f.table, SIZE_MAX), 990 - 30);
+    assert_int_equal(session_table_shed(f.table, SIZE_MAX), 0);
+    release(&f.t[1], "more");
+    f.t[2].session = "s7";
+    assert_int_equal(ask(&f.t[2]), SESSION_GRANTED);
+    assert_sees(&f.t[2], "0123456789 more");
+    release(&f.t[2], NULL);
+    fixture_done(&f);
+}
+
+static void what_the_store_has_goes_when_it_was_unused_for_long(void **state) {
+    (void)state;
+    struct store *store = fake_store_new();
+    struct fixture f;
+    fixture_init(&f, store);
+    assert_int_equal(ask(&f.t[0]), SESSION_WAITS);
+    assert_int_equal(session_table_tidy(f.table, 0), 0); /* it is being read */
+    fake_store_answer(store, 0);
+    loop_turn(f.loop);
+    loop_turn(f.loop);
+    release(&f.t[0], "ten bytes!");
+    assert_int_equal(session_table_tidy(f.table, 60000), 0);
+    assert_int_equal(session_table_tidy(f.table, 0), 10);
+    assert_int_equal(ask(&f.t[1]), SESSION_WAITS); /* it is read again */
+    fake_store_answer(store, 0);
+    loop_turn(f.loop);
+    loop_turn(f.loop);
+    release(&f.t[1], NULL);
+    fixture_done(&f);
+    fake_store_free(store);
+}
+
+static void without_a_store_nothing_goes_for_its_age(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, NULL);
+    fill(&f, 3);
+    assert_int_equal(session_table_tidy(f.table, 0), 0);
+    assert_int_equal(session_table_shed(f.table, SIZE_MAX), 30);
+    fixture_done(&f);
+}
+
 static void a_history_drops_its_oldest_turns_and_keeps_the_newest(void **state) {
     (void)state;
     struct history *history = history_new();
@@ -821,6 +883,9 @@ int main(void) {
         cmocka_unit_test(a_lender_may_go_while_its_children_run),
         cmocka_unit_test(the_outermost_may_go_while_its_children_run),
         cmocka_unit_test(idle_sessions_are_forgotten_the_longest_unused_first),
+        cmocka_unit_test(where_memory_is_short_idle_sessions_go_and_no_other),
+        cmocka_unit_test(what_the_store_has_goes_when_it_was_unused_for_long),
+        cmocka_unit_test(without_a_store_nothing_goes_for_its_age),
         cmocka_unit_test(a_history_drops_its_oldest_turns_and_keeps_the_newest),
         cmocka_unit_test(who_comes_while_the_store_is_asked_waits_for_it),
         cmocka_unit_test(a_load_that_fails_refuses_who_waits_and_the_next_tries_again),

@@ -30,7 +30,8 @@ static struct about_request failure_of(enum err_code code, struct str reason) {
     for (size_t i = 0; i < ARRAY_LEN(about_request); i++) {
         if (str_equal(reason, about_request[i].reason)) return about_request[i];
     }
-    if (code == ERR_UNAVAILABLE) return (struct about_request){reason, 503, STR("UNAVAILABLE")};
+    if (code == ERR_UNAVAILABLE || code == ERR_OUT_OF_MEMORY)
+        return (struct about_request){reason, 503, STR("UNAVAILABLE")};
     return (struct about_request){reason, 500, STR("INTERNAL_ERROR")};
 }
 

@@ -4,6 +4,7 @@
 #include "fake/exchange_fake.h" /* named here: the build links them */
 #include "fake/media_fake.h"
 #include "fake/provider_fake.h"
+#include "stream/stream.h"
 
 static struct exchange *ask_with(int reasoning) {
     const struct nimi_chat_message words = {.role = STR("user"), .content = STR("hi")};
@@ -162,10 +163,13 @@ static void a_reader_that_never_reads_is_ended_alone(void **state) {
     memset(words, 'x', sizeof(words));
     struct exchange *x = ask();
     fake_stop_reading(x);
-    for (size_t i = 0; i < 200 && fake_calls(model); i++) {
+    for (size_t i = 0; i < 200 && !fake_paused(fake_call(model, 0)); i++) {
         fake_text(fake_call(model, 0), str_of(words, sizeof(words)));
         fake_settle(loop);
     }
+    assert_true(fake_paused(fake_call(model, 0)));
+    loop_advance(loop, STREAM_STALL_MS + 1000); /* and now it has had its time */
+    fake_settle(loop);
     assert_int_equal(fake_calls(model), 0);
     fake_read_all(x);
     fake_settle(loop);

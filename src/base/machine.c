@@ -1,0 +1,52 @@
+#include "base/machine.h"
+
+#include "base/attr.h"
+#include "base/str.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+/* Version 2 at the mount point, as a container sees its own; then version 1. */
+static const char *const group_files[] = {"/sys/fs/cgroup/memory.max",
+                                          "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
+
+/* A number of kB behind "MemAvailable:", or all of a file that is one number. */
+static bool read_number(const char *path, const char *key, uint64_t *ret) {
+    FILE *file = fopen(path, "re");
+    char line[256];
+    bool found = false;
+    while (file && !found && fgets(line, sizeof(line), file)) {
+        struct str text = str_trim(str_from(line));
+        if (!str_starts(text, str_from(key))) continue;
+        text = str_trim(str_skip(text, strlen(key)));
+        found = str_to_u64(str_head(text, str_find_byte(text, ' ')), ret);
+    }
+    if (file) fclose(file);
+    return found;
+}
+
+/* What the control group allows, where it allows less than `bytes`. */
+static uint64_t within_group(uint64_t bytes) {
+    uint64_t ceiling;
+    for (size_t i = 0; i < ARRAY_LEN(group_files); i++) {
+        if (read_number(group_files[i], "", &ceiling)) return ceiling < bytes ? ceiling : bytes;
+    }
+    return bytes;
+}
+
+uint64_t machine_memory_bytes(void) {
+    uint64_t total_kb;
+    struct rlimit space;
+    if (!read_number("/proc/meminfo", "MemTotal:", &total_kb)) return 0;
+    uint64_t bytes = within_group(total_kb * KIB);
+    bool bounded = getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY;
+    return bounded && space.rlim_cur < bytes ? (uint64_t)space.rlim_cur : bytes;
+}
+
+bool machine_memory_available(uint64_t *ret) {
+    uint64_t free_kb;
+    if (!read_number("/proc/meminfo", "MemAvailable:", &free_kb)) return false;
+    *ret = within_group(free_kb * KIB);
+    return true;
+}
