@@ -2,6 +2,8 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/log_writer.h"
+#include "base/mem.h"
 #include "base/utf8.h"
 
 #include <pthread.h>
@@ -11,11 +13,16 @@
 #include <unistd.h>
 
 #define LOG_LINE_BYTES (8 * KIB)
+#define LOG_RING_BYTES (256 * KIB)
 
 static const char *const level_names[] = {"debug", "info", "warning", "error"};
 
 atomic_int log_lowest = LOG_WARNING;
 static atomic_int log_form = LOG_PLAIN;
+
+/* Made by the first log_start() and kept: a thread may log at any time. */
+static struct log_writer *_Atomic log_thread;
+static atomic_bool is_over; /* log_stop() was called: nobody waits for a reader any more */
 
 /* The second that is being counted, its lines, and what was left out and not yet told. */
 static struct {
@@ -30,15 +37,33 @@ void log_setup(enum log_level lowest, enum log_form form) {
     atomic_store(&log_form, (int)form);
 }
 
+/* --- where lines go ------------------------------------------------------------------------
+ */
+
+static void emit(struct str line) {
+    struct log_writer *thread = atomic_load(&log_thread);
+    if (thread && log_writer_put(thread, line)) return;
+    if (atomic_load(&is_over)) {
+        (void)log_write_within(STDERR_FILENO, line, LOG_STOP_MS);
+        return;
+    }
+    ssize_t written = write(STDERR_FILENO, line.at, line.len);
+    (void)written; /* there is nowhere left to report it */
+}
+
+/* --- lines -------------------------------------------------------------------------------- */
+
+#define TIME_ROOM 40
+
 /* 2026-11-21T15:58:00.123Z */
-static void append_time(struct buf *line) {
+static const char *time_text(char room[TIME_ROOM]) {
     int64_t now_ms = clock_unix_ms();
     time_t seconds = (time_t)(now_ms / 1000);
     struct tm utc;
     gmtime_r(&seconds, &utc);
-    char text[32];
-    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
-    buf_printf(line, "%s.%03dZ", text, (int)(now_ms % 1000));
+    size_t len = strftime(room, TIME_ROOM, "%Y-%m-%dT%H:%M:%S", &utc);
+    snprintf(room + len, TIME_ROOM - len, ".%03dZ", (int)(now_ms % 1000));
+    return room;
 }
 
 /* The control character at the front of valid text, if there is one: its bytes and its
@@ -82,15 +107,15 @@ static void write_line(enum log_level level, const char *format, va_list values)
     buf_init(&text, LOG_LINE_BYTES);
     buf_init(&valid, 3 * LOG_LINE_BYTES);
     buf_init(&line, 20 * LOG_LINE_BYTES);
+    char now[TIME_ROOM];
     if (!buf_vprintf(&text, format, values)) {
         buf_clear(&text);
         buf_append(&text, STR("(a line longer than the log takes)"));
     }
     utf8_append_repaired(&valid, buf_str(&text));
     if (log_form == LOG_JSON) {
-        buf_append(&line, STR("{\"time\":\""));
-        append_time(&line);
-        buf_printf(&line, "\",\"level\":\"%s\",\"message\":\"", level_names[level]);
+        buf_printf(&line, "{\"time\":\"%s\",\"level\":\"%s\",\"message\":\"", time_text(now),
+                   level_names[level]);
         append_escaped(&line, buf_str(&valid));
         buf_append(&line, STR("\"}\n"));
     } else {
@@ -98,8 +123,7 @@ static void write_line(enum log_level level, const char *format, va_list values)
         append_one_line(&line, buf_str(&valid));
         buf_append_byte(&line, '\n');
     }
-    ssize_t written = write(STDERR_FILENO, line.at, line.len);
-    (void)written; /* there is nowhere left to report it */
+    emit(buf_str(&line));
     buf_done(&text);
     buf_done(&valid);
     buf_done(&line);
@@ -110,6 +134,89 @@ void log_line(enum log_level level, const char *format, ...) {
     va_start(values, format);
     write_line(level, format, values);
     va_end(values);
+}
+
+void log_print(const char *format, ...) {
+    struct buf text;
+    va_list values;
+    buf_init(&text, 4 * LOG_LINE_BYTES);
+    va_start(values, format);
+    if (buf_vprintf(&text, format, values)) emit(buf_str(&text));
+    va_end(values);
+    buf_done(&text);
+}
+
+/* --- lines that allocate nothing ------------------------------------------------------------
+ */
+
+/* The last byte of `room` is the line break, whatever was cut. Returns the line's bytes. */
+static size_t fixed_line(enum log_level level, const char *text, char *room, size_t size) {
+    char now[TIME_ROOM];
+    int len;
+    if (log_form == LOG_JSON) {
+        len = snprintf(room, size, "{\"time\":\"%s\",\"level\":\"%s\",\"message\":\"%s\"}\n",
+                       time_text(now), level_names[level], text);
+    } else {
+        len = snprintf(room, size, "%s: %s\n", level_names[level], text);
+    }
+    if (len > 0 && (size_t)len < size) return (size_t)len;
+    room[size - 1] = '\n';
+    return size;
+}
+
+/* The message of such a line is ours, so what JSON would escape is merely replaced. */
+static void make_harmless(char *text) {
+    for (; *text; text++) {
+        unsigned char byte = (unsigned char)*text;
+        if (byte < 0x20 || byte >= 0x7F || byte == '\\') *text = ' ';
+        if (byte == '"') *text = '\'';
+    }
+}
+
+void log_last(enum log_level level, const char *format, ...) {
+    char text[LOG_LAST_BYTES], line[LOG_LAST_BYTES + 128];
+    struct log_writer *thread = atomic_load(&log_thread);
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof(text), format, values);
+    va_end(values);
+    make_harmless(text);
+    uint64_t end_ms = clock_mono_ms() + LOG_STOP_MS;
+    if (thread) (void)log_writer_flush(thread, LOG_STOP_MS);
+    uint64_t now_ms = clock_mono_ms();
+    (void)log_write_within(STDERR_FILENO,
+                           str_of(line, fixed_line(level, text, line, sizeof(line))),
+                           now_ms < end_ms ? (unsigned)(end_ms - now_ms) : 0);
+}
+
+static size_t note_dropped(unsigned long long dropped, char room[LOG_WRITER_NOTE_BYTES]) {
+    char text[128];
+    snprintf(text, sizeof(text),
+             "%llu lines of the log were dropped: whoever reads it was too slow", dropped);
+    return fixed_line(LOG_WARNING, text, room, LOG_WRITER_NOTE_BYTES);
+}
+
+/* --- the thread ----------------------------------------------------------------------------
+ */
+
+void log_start(void) {
+    struct log_writer *thread = atomic_load(&log_thread);
+    if (!thread) thread = log_writer_new(STDERR_FILENO, LOG_RING_BYTES, note_dropped);
+    bool started = log_writer_start(thread);
+    atomic_store(&is_over, false);
+    atomic_store(&log_thread, thread);
+    if (!started) log_warning("the log has no thread of its own: its reader can stop others");
+}
+
+void log_stop(void) {
+    struct log_writer *thread = atomic_load(&log_thread);
+    atomic_store(&is_over, true);
+    if (thread) log_writer_stop(thread, LOG_STOP_MS);
+}
+
+unsigned long long log_dropped(void) {
+    struct log_writer *thread = atomic_load(&log_thread);
+    return thread ? log_writer_dropped(thread) : 0;
 }
 
 /* --- lines that come often ---------------------------------------------------------------- */

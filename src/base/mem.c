@@ -1,18 +1,18 @@
 #include "base/mem.h"
 
 #include "base/err.h"
+#include "base/log.h"
 
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 NORETURN static void exhausted(size_t size) {
-    fprintf(
-        stderr,
-        "weir: out of memory: the system refused %zu bytes; what was acknowledged is safe in "
-        "the store\n",
+    log_last(
+        LOG_ERROR,
+        "out of memory: the system refused %zu bytes; what was acknowledged is safe in the "
+        "store",
         size);
     abort();
 }

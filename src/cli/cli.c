@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "base/log.h"
 #include "base/nearest.h"
 
 #include <stdio.h>
@@ -28,7 +29,7 @@ static const struct {
 };
 
 int cli_fail(enum exit_code code, const struct err *why) {
-    fprintf(stderr, "weir: error: %s\n", why->text);
+    log_print("weir: error: %s\n", why->text);
     return (int)code;
 }
 
@@ -43,11 +44,19 @@ static void help(FILE *to) {
 }
 
 /* A daemon learns of signals in its loop, also of those that came while it started; every
- * other command simply ends. */
-static void let_signals_end_it(void) {
+ * other command simply ends, also while it waits for whoever reads what it says. */
+static int run_briefly(command_fn *run, int arg_count, const char *const *args) {
     sigset_t held;
     cli_held_signals(&held);
     pthread_sigmask(SIG_UNBLOCK, &held, NULL);
+    return run(arg_count, args);
+}
+
+static int run_daemon(command_fn *run, int arg_count, const char *const *args) {
+    log_start();
+    int code = run(arg_count, args);
+    log_stop();
+    return code;
 }
 
 void cli_held_signals(sigset_t *ret) {
@@ -71,13 +80,14 @@ static int refuse_command(const char *name) {
 int cli_main(int arg_count, const char *const *args) {
     if (arg_count < 2 || (args[1][0] == '-' && strcmp(args[1], "--help") != 0 &&
                           strcmp(args[1], "-h") != 0 && strcmp(args[1], "--version") != 0)) {
-        return command_demo(arg_count - 1, args + 1);
+        return run_daemon(command_demo, arg_count - 1, args + 1);
     }
     if (strcmp(args[1], "--version") == 0) return command_version(0, NULL);
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
         if (strcmp(args[1], commands[i].name) == 0) {
-            if (commands[i].run != command_serve) let_signals_end_it();
-            return commands[i].run(arg_count - 2, args + 2);
+            bool serves = commands[i].run == command_serve;
+            return (serves ? run_daemon : run_briefly)(commands[i].run, arg_count - 2,
+                                                       args + 2);
         }
     }
     bool asked = args[1][0] == '-' || strcmp(args[1], "help") == 0;

@@ -1,5 +1,6 @@
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "cli/cli.h"
 #include "cli/found.h"
 #include "contract/crawbl/token.h"
@@ -95,8 +96,7 @@ static void print_token(const struct demo *demo) {
     buf_init(&token, 4 * KIB);
     if (token_keys_add(keys, buf_str(&demo->key), &trimmed, &e) &&
         token_mint(keys, DEMO_USER, DEMO_WORKSPACE, clock_unix_ms() / 1000, &token, &e)) {
-        fprintf(
-            stderr,
+        log_print(
             "  token    " STR_FMT "\n"
             "           user demo, workspace demo, good for 5 minutes; the next: weir token "
             "new\n",
@@ -108,8 +108,7 @@ static void print_token(const struct demo *demo) {
 
 /* What answers: one line for each model that some agent asks. */
 static void print_models(const struct config *config) {
-    if (team_is_demo(config))
-        fprintf(stderr, "  model    demo (built in: a script, not an AI)\n");
+    if (team_is_demo(config)) log_print("  model    demo (built in: a script, not an AI)\n");
     for (size_t i = 0; i < config->agent_count; i++) {
         const struct config_model *model = &config->agents[i].model;
         const struct config_provider *provider = model->provider;
@@ -119,19 +118,18 @@ static void print_models(const struct config *config) {
             told |= other->provider == provider && str_equal(other->name, model->name);
         }
         if (told || str_equal(provider->kind, STR("scripted"))) continue;
-        fprintf(stderr, "  model    " STR_FMT "/" STR_FMT, STR_ARG(provider->name),
-                STR_ARG(model->name));
         bool keyless = !provider->key.len && provider->key_name.len;
-        if (keyless) fprintf(stderr, "   no key: set " STR_FMT, STR_ARG(provider->key_name));
-        fprintf(stderr, "\n");
+        log_print("  model    " STR_FMT "/" STR_FMT "%s" STR_FMT "\n", STR_ARG(provider->name),
+                  STR_ARG(model->name), keyless ? "   no key: set " : "",
+                  STR_ARG(keyless ? provider->key_name : STR_EMPTY));
     }
 }
 
 /* One line each; the second one may come from a thread beside the loops. */
 static void print_found(struct str what, struct str model, void *ctx) {
     (void)ctx;
-    fprintf(stderr, "  found    " STR_FMT "   use it: weir --model " STR_FMT "\n",
-            STR_ARG(what), STR_ARG(model));
+    log_print("  found    " STR_FMT "   use it: weir --model " STR_FMT "\n", STR_ARG(what),
+              STR_ARG(model));
 }
 
 static void on_ready(const struct daemon *daemon, void *ctx) {
@@ -141,29 +139,27 @@ static void on_ready(const struct daemon *daemon, void *ctx) {
     buf_init(&agents, 4 * KIB);
     daemon_agents_text(daemon, &agents);
     int http = daemon_port(daemon, "http"), grpc = daemon_port(daemon, "grpc");
-    fprintf(stderr, "weir %s   ready in %.1f ms · %.1f MB · data " STR_FMT "\n", WEIR_VERSION,
-            (double)(clock_mono_us() - demo->started_us) / 1000, resident_mb(),
-            STR_ARG(config->data));
+    log_print("weir %s   ready in %.1f ms · %.1f MB · data " STR_FMT "\n", WEIR_VERSION,
+              (double)(clock_mono_us() - demo->started_us) / 1000, resident_mb(),
+              STR_ARG(config->data));
     print_models(config);
     if (team_is_demo(config)) found_keys(demo->input, print_found, NULL);
-    fprintf(stderr, "  agents   " STR_FMT "\n", STR_ARG(buf_str(&agents)));
+    log_print("  agents   " STR_FMT "\n", STR_ARG(buf_str(&agents)));
     if (http)
-        fprintf(stderr, "  http     %s://127.0.0.1:%d   /health /invoke /stream\n",
-                config->tls.cert.len ? "https" : "http", http);
+        log_print("  http     %s://127.0.0.1:%d   /health /invoke /stream\n",
+                  config->tls.cert.len ? "https" : "http", http);
     if (grpc) {
-        fprintf(stderr,
-                "  grpc     127.0.0.1:%d   crawbl.agentruntime.v1.AgentRuntime/Converse\n",
-                grpc);
+        log_print("  grpc     127.0.0.1:%d   crawbl.agentruntime.v1.AgentRuntime/Converse\n",
+                  grpc);
         print_token(demo);
     }
     if (http) {
-        fprintf(
-            stderr,
+        log_print(
             "  try      curl -N %s127.0.0.1:%d/stream --json '{\"input\":\"plan two days in "
             "Kyoto\"}'\n",
             config->tls.cert.len ? "-k https://" : "", http);
     }
-    fprintf(stderr, "  stop     Ctrl-C\n");
+    log_print("  stop     Ctrl-C\n");
     buf_done(&agents);
     if (team_is_demo(config)) demo->watch = found_watch_start(print_found, NULL);
 }

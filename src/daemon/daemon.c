@@ -294,7 +294,7 @@ static void on_signal(uv_signal_t *handle, int number) {
     if (daemon->phase == PHASE_STOPPING) {
         /* A supervisor may signal the process and its group: that is one wish, not two. */
         if (now_ms - daemon->stopped_ms < SECOND_SIGNAL_MS) return;
-        log_warning("a second signal: stopping at once");
+        log_last(LOG_WARNING, "a second signal: stopping at once");
         _exit(1);
     }
     uint64_t shutdown_ms = daemon->edition->config->limits.shutdown_ms;

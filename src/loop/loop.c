@@ -285,7 +285,7 @@ static void set_alarm(struct loop *loop) {
 /* Out of descriptors or memory before anything runs: there is nothing to fall back to. */
 static void must(int result) {
     if (result == 0) return;
-    log_error("cannot start an event loop: %s", uv_strerror(result));
+    log_last(LOG_ERROR, "cannot start an event loop: %s", uv_strerror(result));
     abort();
 }
 

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -135,6 +136,58 @@ static void lines_that_come_often_are_few_and_counted(void **state) {
     free((void *)text.at);
 }
 
+static void write_by_thread(void) {
+    log_start();
+    log_info("one");
+    log_print("text\nas it stands\n");
+    log_warning("two");
+    log_last(LOG_ERROR, "the %s", "\"last\"\n");
+    log_stop();
+    log_info("behind it");
+}
+
+static void with_a_thread_of_its_own_the_log_reads_the_same(void **state) {
+    (void)state;
+    log_setup(LOG_INFO, LOG_PLAIN);
+    const char *expected = "one\ntext\nas it stands\nwarning: two\nerror: the 'last' \n"
+                           "behind it\n";
+    assert_lines(write_by_thread, expected);
+    assert_lines(write_by_thread, expected); /* and started again */
+    assert_int_equal(log_dropped(), 0);
+}
+
+static void write_last(void) {
+    log_last(LOG_ERROR, "no \"memory\"");
+}
+
+static void the_last_line_is_json_where_the_others_are(void **state) {
+    (void)state;
+    log_setup(LOG_INFO, LOG_JSON);
+    struct str text = captured(write_last);
+    assert_true(str_starts(text, STR("{\"time\":\"2")));
+    assert_true(str_ends(text, STR("Z\",\"level\":\"error\",\"message\":\"no 'memory'\"}\n")));
+    free((void *)text.at);
+}
+
+/* Lines that the ring has no room for are said before the first one that has. */
+static void a_pipe_that_nobody_reads_stops_nobody(void **state) {
+    (void)state;
+    int ends[2], before = dup(STDERR_FILENO);
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    log_setup(LOG_INFO, LOG_PLAIN);
+    dup2(ends[1], STDERR_FILENO);
+    log_start();
+    for (int i = 0; i < 10000; i++) log_info("line %d of a log that nobody reads at all", i);
+    log_last(LOG_ERROR, "the last one");
+    log_stop();
+    log_info("behind it");
+    dup2(before, STDERR_FILENO);
+    close(before);
+    close(ends[0]);
+    close(ends[1]);
+    assert_in_range(log_dropped(), 1, 9999);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_below_the_lowest_level_are_not_written),
@@ -143,6 +196,9 @@ int main(void) {
         cmocka_unit_test(a_line_too_long_is_replaced_and_not_cut),
         cmocka_unit_test(the_longest_line_is_whole_whatever_is_in_it),
         cmocka_unit_test(lines_that_come_often_are_few_and_counted),
+        cmocka_unit_test(with_a_thread_of_its_own_the_log_reads_the_same),
+        cmocka_unit_test(the_last_line_is_json_where_the_others_are),
+        cmocka_unit_test(a_pipe_that_nobody_reads_stops_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

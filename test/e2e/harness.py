@@ -54,15 +54,17 @@ class Daemon:
     config   more lines of weir.yaml
     env      more environment; a value of None removes a default
     args     more arguments
+    output   a descriptor for all that it says, instead of its log file
     """
 
-    def __init__(self, folder, script=None, config="", env=None, args=()):
+    def __init__(self, folder, script=None, config="", env=None, args=(), output=None):
         self.folder = pathlib.Path(folder)
         self.data = self.folder / "data"
         self.log_file = self.folder / "weir.log"
         self.ports = {}
         self.process = None
         self._channels = []
+        self._output = output
         self._args = list(args)
         self._config = self._write_config(script, config)
         self._env = {"CRAWBL_MCP_SIGNING_KEY": SIGNING_KEY, **(env or {})}
@@ -102,8 +104,8 @@ class Daemon:
             return subprocess.Popen(
                 self.command(),
                 stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                stdout=self._output or log,
+                stderr=self._output or log,
                 env=clean_environment({**self._env, **env}),
                 cwd=self.folder,
             )
@@ -159,6 +161,14 @@ class Daemon:
 
     def log(self):
         return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
+
+    def said(self, text, times=1):
+        """The log, once this stands in it: lines leave by a thread of their own."""
+        give_up = time.monotonic() + READY_SECONDS
+        while self.log().count(text) < times:
+            assert time.monotonic() < give_up, f"no '{text}' in the log:\n{self.log()}"
+            time.sleep(0.005)
+        return self.log()
 
     def sanitizer_log(self):
         return "\n".join(

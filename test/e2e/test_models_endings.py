@@ -128,8 +128,7 @@ def test_callers_read_a_sentence_and_the_log_tells_the_operator(house, models):
     assert answer.json()["error"]["message"] == "the model's provider refused the server's credentials"
     for seen in (turn.error, turn.text, str(told.of("error")), str(answer.json()["error"])):
         assert not [word for word in OPERATORS if word in seen.replace("provider", "")], seen
-    log = weir.log()
-    assert log.count("Incorrect API key. See https://acme.test/keys of org-7") == 3
+    log = weir.said("Incorrect API key. See https://acme.test/keys of org-7", times=3)
     assert log.count("check its key: weir provider test house (PROVIDER_AUTH)") == 3
     assert "run " in log.split("provider 'house'")[0].splitlines()[-1]
     vendors.no_key_in(weir, turn.events, told, answer.text)

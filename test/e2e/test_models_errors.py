@@ -123,7 +123,7 @@ def test_a_server_that_is_not_there_is_told(start_weir, models, kind):
     assert turn.error == (
         "UNAVAILABLE: the model's provider cannot be reached; try again in a moment"
     )
-    assert "provider 'house': it cannot be reached" in weir.log()
+    weir.said("provider 'house': it cannot be reached")
     vendors.no_key_in(weir, turn.events)
 
 

@@ -378,6 +378,6 @@ def test_ten_readers_that_stop_hold_pieces_and_not_the_whole(start_weir, maker):
 
 
 def test_the_listeners_are_among_those_that_are_logged(weir):
-    text = weir.log()
+    text = weir.said("nimi_http listens on")
     for name in ("nimi_grpc", "nimi_http"):
         assert f"{name} listens on" in text and str(weir.ports[name]) in text

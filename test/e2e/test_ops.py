@@ -205,7 +205,7 @@ def test_keys_rotate_without_a_restart_of_open_streams(start, tmp_path):
         assert code(NEW_KEY) == grpc.StatusCode.OK
         assert code(KEY) == grpc.StatusCode.UNAUTHENTICATED
         assert stream.ask("still here").text == "old heard: still here"
-    assert "a token is refused: it is forged; peer 127.0.0.1:" in weir.log()
+    weir.said("a token is refused: it is forged; peer 127.0.0.1:")
 
 
 # --- settings that count --------------------------------------------------------------

@@ -199,7 +199,7 @@ def test_ids_beyond_ascii_are_fine(weir):
 def test_white_space_around_the_key_does_not_count(weir):
     """3.1: trim on both sides, warn"""
     assert accepted(weir, harness.token(key=OTHER_KEY))
-    assert "CRAWBL_MCP_SIGNING_KEY" in weir.log() and OTHER_KEY not in weir.log()
+    assert OTHER_KEY not in weir.said("CRAWBL_MCP_SIGNING_KEY")
 
 
 # --- rotation, identity ---------------------------------------------------------------
@@ -405,7 +405,7 @@ def test_a_public_address_without_a_token_serves_and_warns_once_with_the_fix(sta
     public = start_weir(args=["--http", "0.0.0.0:0"], config="log:\n  form: json\n")
     with public.http() as http:
         assert http.post("/invoke", json={"input": "hello"}).status_code == 200
-    warnings = [line for line in public.log().splitlines() if "AGENT_AUTH_TOKEN" in line]
+    warnings = [line for line in public.said("AGENT_AUTH_TOKEN").splitlines() if "AGENT_AUTH_TOKEN" in line]
     assert len(warnings) == 1 and "warning" in warnings[0], public.log()
     loopback = start_weir(config="log:\n  form: json\n")
     assert "AGENT_AUTH_TOKEN" not in loopback.log()
