@@ -45,13 +45,13 @@ static void on_closed(uv_handle_t *handle) {
     free(child);
 }
 
+/* Out of the loop first: once it is closed, its number may be another loop's. */
 static void unwatch(struct child *child, size_t which) {
     struct watched *watched = &child->watched[which];
     if (watched->fd < 0) return;
-    uv_poll_stop(&watched->poll);
+    uv_close((uv_handle_t *)&watched->poll, on_closed);
     close(watched->fd);
     watched->fd = -1;
-    uv_close((uv_handle_t *)&watched->poll, on_closed);
 }
 
 static bool is_watched(const struct child *child, size_t which) {

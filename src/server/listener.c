@@ -188,16 +188,21 @@ static void free_closed(uv_handle_t *handle) {
     free_listener(handle->data);
 }
 
+/* Out of the loop first: once it is closed, its number may be another loop's. */
+static void let_go(struct listener *listener, uv_close_cb closed) {
+    timer_stop(&listener->back_off);
+    uv_close((uv_handle_t *)&listener->poll, closed);
+    close(listener->fd);
+    listener->fd = -1;
+    if (listener->path) unlink(listener->path);
+}
+
 /* One that still listens, because another could not, lets go of its socket now and of its
  * memory when the loop has: nobody waits for that. */
 void listener_free(struct listener *listener) {
     if (!listener) return;
     if (listener->poll.data && listener->fd >= 0) {
-        timer_stop(&listener->back_off);
-        uv_poll_stop(&listener->poll);
-        close(listener->fd);
-        if (listener->path) unlink(listener->path);
-        uv_close((uv_handle_t *)&listener->poll, free_closed);
+        let_go(listener, free_closed);
     } else {
         free_listener(listener);
     }
@@ -210,12 +215,7 @@ static void closed(uv_handle_t *handle) {
 
 void listener_close(struct listener *listener, void (*on_closed)(void *ctx)) {
     listener->on_closed = on_closed;
-    timer_stop(&listener->back_off);
-    uv_poll_stop(&listener->poll);
-    close(listener->fd);
-    listener->fd = -1;
-    if (listener->path) unlink(listener->path);
-    uv_close((uv_handle_t *)&listener->poll, closed);
+    let_go(listener, closed);
 }
 
 /* --- certificates ------------------------------------------------------------------------ */

@@ -67,12 +67,12 @@ static void on_closed(uv_handle_t *handle) {
     free(socket);
 }
 
+/* Out of the loop first: once it is closed, its number may be another loop's. */
 static void socket_close(struct transport *transport) {
     struct socket *socket = CONTAINER_OF(transport, struct socket, transport);
-    uv_poll_stop(&socket->poll);
+    uv_close((uv_handle_t *)&socket->poll, on_closed);
     close(socket->fd);
     socket->fd = -1;
-    uv_close((uv_handle_t *)&socket->poll, on_closed);
 }
 
 static const struct transport_kind plain = {

@@ -190,4 +190,5 @@ def frames(body):
 
 def is_sanitized():
     """Whether the daemon is a sanitizer build, whose memory says nothing."""
-    return b"__asan_init" in harness.BINARY.read_bytes()
+    binary = harness.BINARY.read_bytes()
+    return b"__asan_init" in binary or b"__tsan_init" in binary

@@ -25,6 +25,9 @@ SIGNING_KEY = "test-signing-key-32bytes-long!!!"
 READY_SECONDS = 30  # generous: a sanitizer build on a busy machine
 STOP_SECONDS = 30
 
+# For a daemon that ends at once by a second signal: nobody waits for its threads then.
+NO_JOINS = {"TSAN_OPTIONS": "report_thread_leaks=0"}
+
 # What a test's daemon must not inherit from whoever runs the tests.
 FOREIGN = ("WEIR_", "CRAWBL_", "NIMI_", "AGENT", "OPENAI_", "ANTHROPIC_", "GEMINI_", "XDG_")
 FOREIGN += ("GOOGLE_", "OPENROUTER_", "OLLAMA_", "CREDENTIALS_")

@@ -5,6 +5,7 @@ import time
 
 import crawbl
 import grpc
+import harness
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
@@ -211,6 +212,7 @@ def test_a_watcher_of_health_hears_not_serving_and_then_cancelled(weir):
     assert time.monotonic() - started < 1 * SLACK
 
 
+@pytest.mark.weir(env=harness.NO_JOINS)
 @pytest.mark.parametrize("message", ["long while", "endless tool"])
 def test_a_second_signal_forces_the_exit(weir, message):
     """D3"""
@@ -224,6 +226,7 @@ def test_a_second_signal_forces_the_exit(weir, message):
         assert time.monotonic() - started < 1 * SLACK
 
 
+@pytest.mark.weir(env=harness.NO_JOINS)
 def test_a_forced_exit_leaves_a_store_that_starts_again(weir):
     """D3, R-1"""
     with crawbl.open_stream(weir) as stream:

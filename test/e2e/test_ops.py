@@ -324,7 +324,7 @@ def test_a_signal_during_the_start_is_a_clean_exit(start, tmp_path):
 
 def test_a_second_sigterm_ends_it_at_once(start):
     """D3"""
-    weir = start()
+    weir = start(env=harness.NO_JOINS)
     with crawbl.open_stream(weir) as stream:
         stream.send("slow")
         stream.next()

@@ -1,5 +1,7 @@
 #include "loop/child.h"
 
+#include "fake/close_fake.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -47,11 +49,15 @@ static const struct child_sink sink = {on_output, on_end};
 
 static void begin(struct seen *seen) {
     *seen = (struct seen){.loop = loop_new()};
+    close_fake_watch(seen->loop);
     buf_init(&seen->output, 4 * MIB);
 }
 
-/* No child of ours is left, neither alive nor as a zombie. */
+/* No child of ours is left, neither alive nor as a zombie, and no descriptor was closed while
+ * the loop watched it. */
 static void finish(struct seen *seen) {
+    assert_int_equal(close_fake_early(), 0);
+    close_fake_watch(NULL);
     loop_free(seen->loop);
     buf_done(&seen->output);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
