@@ -272,15 +272,19 @@ static void stop_nimi(struct daemon *daemon) {
     nimi_runtime_move(daemon->nimi, started ? LIFE_STOPPING : LIFE_STOPPED, "stopping");
 }
 
+/* The listeners answer until the last of those who were there has gone (server_stop). One that
+ * never served has no turns to cut. */
 static void stop(struct daemon *daemon, uint64_t within_ms) {
+    bool served = daemon->phase == PHASE_SERVING;
     daemon->phase = PHASE_STOPPING;
     recover_stop(daemon->recovery);
     daemon->recovery = NULL;
     stop_nimi(daemon);
     notify_stopping();
     tell_workers(daemon, order_stopping);
-    timer_start(&daemon->cut,
-                within_ms > 2 * CUT_BEFORE_MS ? within_ms - CUT_BEFORE_MS : within_ms / 2);
+    if (served)
+        timer_start(&daemon->cut,
+                    within_ms > 2 * CUT_BEFORE_MS ? within_ms - CUT_BEFORE_MS : within_ms / 2);
     server_stop(daemon->server, within_ms, on_server_stopped, daemon);
 }
 

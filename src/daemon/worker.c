@@ -46,6 +46,7 @@ static void furnish_rpc(struct worker *worker, const struct worker_options *opti
     if (options->reflection) service_count += reflect(worker);
     worker->grpc = rpc_site_new(worker->loop, worker->services, service_count);
     rpc_site_stall_limit(worker->grpc, options->edition->converse.stall_ms);
+    rpc_site_admit(worker->grpc, RPC_PROBES, STR("the server is starting; try again"));
 }
 
 static void furnish_api(struct worker *worker, const struct worker_options *options) {
@@ -146,6 +147,7 @@ void worker_use(struct worker *worker, struct edition *edition) {
 
 void worker_serving(struct worker *worker) {
     worker->runtime.loaded = worker->api.loaded = true;
+    rpc_site_admit(worker->grpc, RPC_ACTS, STR_EMPTY);
     health_set_all(worker->health, HEALTH_SERVING);
     if (worker->nimi) nimi_share_serving(worker->nimi);
 }
@@ -155,7 +157,8 @@ void worker_health(struct worker *worker) {
 }
 
 void worker_stopping(struct worker *worker) {
-    worker->runtime.loaded = worker->api.loaded = false;
+    worker->runtime.loaded = false;
+    worker->api.stopping = true;
     health_set_all(worker->health, HEALTH_NOT_SERVING);
     if (worker->nimi) nimi_share_stopping(worker->nimi);
     rpc_site_stop(worker->grpc);

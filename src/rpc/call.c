@@ -438,6 +438,10 @@ const struct rpc_identity *rpc_identity(const struct rpc_call *call) {
     return &call->identity;
 }
 
+bool rpc_is_stopping(const struct rpc_call *call) {
+    return call->site->stopping;
+}
+
 struct loop *rpc_loop(const struct rpc_call *call) {
     return call->site->loop;
 }

@@ -44,6 +44,8 @@ struct rpc_site {
     uint64_t stall_ms;
     struct buf sink; /* swallows what a handler sends before it was told of the end */
     struct status_extra always; /* of each head; the texts are the site's */
+    enum rpc_effect admits;     /* this and what stands behind it */
+    struct str why_refused;     /* for the others */
     bool stopping;
 };
 

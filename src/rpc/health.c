@@ -129,6 +129,17 @@ static void *watch_open(struct rpc_call *call, void *service_ctx) {
     return watcher;
 }
 
+static void unwatch(struct watcher *watcher) {
+    list_remove(&watcher->link);
+    if (watcher->name) name_release(watcher->health, watcher->name);
+    watcher->name = NULL;
+}
+
+static void end_watch(struct rpc_call *call, struct watcher *watcher) {
+    unwatch(watcher);
+    rpc_end(call, ERR_CANCELLED, STR("the server is stopping"));
+}
+
 static void watch_message(struct rpc_call *call, struct lent message, void *ctx) {
     struct watcher *watcher = ctx;
     struct str service;
@@ -136,12 +147,7 @@ static void watch_message(struct rpc_call *call, struct lent message, void *ctx)
     watcher->name = name_get(watcher->health, service);
     list_append(&watcher->name->watchers, &watcher->link);
     send_status(call, watcher->name->status);
-}
-
-static void unwatch(struct watcher *watcher) {
-    list_remove(&watcher->link);
-    if (watcher->name) name_release(watcher->health, watcher->name);
-    watcher->name = NULL;
+    if (rpc_is_stopping(call)) end_watch(call, watcher);
 }
 
 static void watch_stopping(struct rpc_call *call, void *ctx) {
@@ -149,8 +155,7 @@ static void watch_stopping(struct rpc_call *call, void *ctx) {
     enum health_status status = watcher->name ? watcher->name->status : HEALTH_SERVICE_UNKNOWN;
     if (status == HEALTH_SERVING || status == HEALTH_UNKNOWN)
         send_status(call, HEALTH_NOT_SERVING);
-    unwatch(watcher);
-    rpc_end(call, ERR_CANCELLED, STR("the server is stopping"));
+    end_watch(call, watcher);
 }
 
 static void watch_cancelled(struct rpc_call *call, enum rpc_cancel why, void *ctx) {
@@ -183,6 +188,7 @@ static const struct rpc_method methods[] = {
         .established = RPC_BY_HANDLER,
         .auth = RPC_OPEN,
         .request_max_bytes = REQUEST_MAX_BYTES,
+        .effect = RPC_PROBES,
     },
     {
         .path = STR_INIT(HEALTH_PATH "Watch"),
@@ -192,6 +198,7 @@ static const struct rpc_method methods[] = {
         .established = RPC_AT_ACCEPT,
         .auth = RPC_OPEN,
         .request_max_bytes = REQUEST_MAX_BYTES,
+        .effect = RPC_PROBES,
     },
 };
 

@@ -74,17 +74,29 @@ void rpc_site_free(struct rpc_site *site) {
 
 #define CALL_OF(link_) CONTAINER_OF(link_, struct rpc_call, link)
 
+void rpc_site_admit(struct rpc_site *site, enum rpc_effect first, struct str why) {
+    site->admits = first;
+    site->why_refused = why;
+}
+
 void rpc_site_warn(struct rpc_site *site) {
+    site->stopping = true;
     LIST_EACH(&site->calls, link) call_say_stopping(CALL_OF(link));
 }
 
+/* One that has only ever started admits less. */
+static void admit_no_more(struct rpc_site *site) {
+    enum rpc_effect first = site->admits > RPC_READS ? site->admits : RPC_READS;
+    rpc_site_admit(site, first, STR("the server is stopping"));
+}
+
 void rpc_site_stop(struct rpc_site *site) {
-    site->stopping = true;
+    admit_no_more(site);
     rpc_site_warn(site);
 }
 
 void rpc_site_cut(struct rpc_site *site) {
-    site->stopping = true;
+    admit_no_more(site);
     LIST_EACH(&site->calls, link) call_stop(CALL_OF(link));
 }
 
@@ -212,9 +224,9 @@ static bool takes_gzip(const struct rpc_call *call) {
     return false;
 }
 
-static bool check_stopping(struct rpc_call *call) {
-    if (!call->site->stopping) return true;
-    call_refuse(call, ERR_UNAVAILABLE, STR("the server is stopping"));
+static bool check_admitted(struct rpc_call *call) {
+    if (call->method->effect >= call->site->admits) return true;
+    call_refuse(call, ERR_UNAVAILABLE, call->site->why_refused);
     return false;
 }
 
@@ -241,7 +253,7 @@ void rpc_serve(struct rpc_site *site, struct exchange *exchange) {
     call->method = row->method;
     if (!check_timeout(call, &wishes.timeout_ms)) return;
     if (!check_encoding(call, &wishes.encoding)) return;
-    if (!check_stopping(call)) return;
+    if (!check_admitted(call)) return;
     if (!check_caller(call, row->service)) return;
     call_open(call, &wishes, row->service);
 }

@@ -30,6 +30,13 @@ enum rpc_auth {
     RPC_TOKEN, /* the service's authenticate() decides before a message is read */
 };
 
+/* What a call does, for a site that does not serve everything now (rpc_site_admit). */
+enum rpc_effect {
+    RPC_ACTS,
+    RPC_READS,  /* it only looks, and ends soon by itself */
+    RPC_PROBES, /* it asks how the daemon is */
+};
+
 /* From when on a failure is no longer a gRPC status but the mode's own ending. */
 enum rpc_established {
     RPC_AT_ACCEPT,  /* response headers go out as soon as the call is open */
@@ -78,6 +85,7 @@ struct rpc_method {
     enum rpc_auth auth;
     uint64_t deadline_ms;     /* our own bound on the whole call, 0 = none */
     size_t request_max_bytes; /* one message; a longer one is RESOURCE_EXHAUSTED */
+    enum rpc_effect effect;
 };
 
 /* Who calls: filled by authenticate(), in ids that live as long as the call. */
@@ -112,7 +120,11 @@ bool rpc_wants(const struct exchange *exchange);
 /* Serve one exchange; accepts it. */
 void rpc_serve(struct rpc_site *site, struct exchange *exchange);
 
-/* Tell every open call that the daemon stops; new calls are refused UNAVAILABLE. */
+/* From now on refuse calls whose effect stands before `first` with UNAVAILABLE and `why`
+ * (constant). RPC_ACTS, as in the beginning: let all in. */
+void rpc_site_admit(struct rpc_site *site, enum rpc_effect first, struct str why);
+
+/* Tell every open call that the daemon stops; new calls that do more than read are refused. */
 void rpc_site_stop(struct rpc_site *site);
 
 /* The same for a site that goes on to let calls in: its handlers decide which. */
@@ -133,6 +145,7 @@ void rpc_site_stall_limit(struct rpc_site *site, uint64_t limit_ms);
 
 const struct rpc_method *rpc_method(const struct rpc_call *call);
 const struct rpc_identity *rpc_identity(const struct rpc_call *call);
+bool rpc_is_stopping(const struct rpc_call *call); /* also of a call that came after that */
 struct loop *rpc_loop(const struct rpc_call *call);
 struct exchange *rpc_exchange(struct rpc_call *call);
 

@@ -104,6 +104,7 @@ struct conn *conn_new(const struct conn_options *options) {
     conn->limits =
         options->listener->limits ? options->listener->limits : &server_limits_default;
     conn->peer_is_loopback = options->peer_is_loopback;
+    conn->late = options->late;
     struct str peer = str_head(options->peer, CONN_PEER_BYTES - 1);
     memcpy(conn->peer, peer.at, peer.len);
 
@@ -141,12 +142,13 @@ void conn_closed(struct conn *conn) {
     assert(conn->magic == CONN_MAGIC && conn->state == CONN_CUT);
     struct home *home = conn->home;
     const struct listener_options *listener = conn->listener;
+    bool late = conn->late;
     if (conn->protocol) conn->protocol->free(conn);
     buf_done(&conn->unsent);
     list_remove(&conn->link);
     conn->magic = 0;
     free(conn);
-    if (home->on_gone) home->on_gone(home, listener, home->ctx);
+    if (home->on_gone) home->on_gone(home, listener, late, home->ctx);
 }
 
 void conn_finish(struct conn *conn) {

@@ -87,8 +87,9 @@ struct home {
     atomic_size_t conn_count, exchange_count;
     atomic_uint_fast64_t accepted, requests;
 
-    /* Told about each connection that is gone. May be NULL. */
-    void (*on_gone)(struct home *home, const struct listener_options *listener, void *ctx);
+    /* Told about each connection that is gone, and whether it came late. May be NULL. */
+    void (*on_gone)(struct home *home, const struct listener_options *listener, bool late,
+                    void *ctx);
     void *ctx;
 };
 
@@ -186,6 +187,7 @@ struct conn {
     uint8_t preface_seen; /* bytes that matched the HTTP/2 preface so far */
     bool yields;          /* wrote enough for this turn */
     bool stopping;        /* shut_down was asked for */
+    bool late;            /* it came while the server stopped */
     bool peer_ended;      /* there is nothing left to read */
     bool authenticated;
     bool peer_is_loopback;
@@ -198,6 +200,7 @@ struct conn_options {
     const struct listener_options *listener; /* with limits; borrowed until the conn is gone */
     struct str peer;
     bool peer_is_loopback;
+    bool late; /* it comes while the server stops; told to on_gone */
 };
 
 struct conn *conn_new(const struct conn_options *options);

@@ -25,10 +25,19 @@ const struct server_limits server_limits_default = {
     .ping_apart_ms = 15 * 1000,
 };
 
+/* How long who came while the server stopped may be answered, once all others have gone. */
+#define LATE_MS 300
+
+/*     serving ─▶ draining ─▶ closing
+ *
+ * Draining: who was there is let go; who comes is served, as long as others are not done.
+ * Closing: nobody is let in any more. */
+enum phase { SERVING, DRAINING, CLOSING };
+
 struct side { /* of the server: what lives on one loop */
     struct home home;
     struct server *server;
-    struct mail stop, cut;
+    struct mail stop, close, cut;
 };
 
 struct server {
@@ -38,22 +47,34 @@ struct server {
     struct timer deadline;
 
     /* What must have ended before the server may: connections, also those on their way to a
-     * loop, and while stopping the listeners and the letters to each side. */
+     * loop, and while stopping the listeners and the letters to each side. Until it closes the
+     * server counts as one itself. */
     atomic_size_t alive;
-    atomic_bool stopping;
-    struct mail stopped;
+    /* The connections that came while it served, and the server itself until it drains. */
+    atomic_size_t early;
+    atomic_int phase; /* moved on loops[0] */
+    struct mail drained, stopped;
     bool cutting, done;
     void (*on_stopped)(void *ctx);
     void *stopped_ctx;
 };
 
-static void on_gone(struct home *home, const struct listener_options *options, void *ctx);
+static void on_gone(struct home *home, const struct listener_options *options, bool late,
+                    void *ctx);
+static void begin_close(void *ctx);
 static void cut_all(void *ctx);
+
+static enum phase phase_of(const struct server *server) {
+    return (enum phase)atomic_load(&server->phase);
+}
 
 struct server *server_new(struct loop **loops, size_t loop_count) {
     struct server *server = MEM_NEW(struct server);
     server->sides = mem_zero(loop_count, sizeof(struct side));
     server->side_count = loop_count;
+    atomic_init(&server->alive, 1);
+    atomic_init(&server->early, 1);
+    atomic_init(&server->phase, SERVING);
     list_init(&server->listeners);
     timer_init(&server->deadline, loops[0], cut_all, server);
     for (size_t i = 0; i < loop_count; i++) {
@@ -68,7 +89,7 @@ struct server *server_new(struct loop **loops, size_t loop_count) {
 
 void server_free(struct server *server) {
     if (!server) return;
-    assert(atomic_load(&server->alive) == 0);
+    assert(atomic_load(&server->alive) == (phase_of(server) == SERVING ? 1 : 0));
     timer_stop(&server->deadline);
     struct list *link;
     while ((link = list_pop(&server->listeners)))
@@ -89,8 +110,13 @@ static void all_stopped(void *ctx) {
 }
 
 static void release(struct server *server) {
-    if (atomic_fetch_sub(&server->alive, 1) != 1 || !atomic_load(&server->stopping)) return;
-    loop_post(server->sides[0].home.loop, &server->stopped, all_stopped, server);
+    if (atomic_fetch_sub(&server->alive, 1) == 1)
+        loop_post(server->sides[0].home.loop, &server->stopped, all_stopped, server);
+}
+
+static void release_early(struct server *server) {
+    if (atomic_fetch_sub(&server->early, 1) == 1)
+        loop_post(server->sides[0].home.loop, &server->drained, begin_close, server);
 }
 
 /* More to wait for, unless the last has ended already. */
@@ -112,29 +138,32 @@ struct arrival {
     struct listener *listener;
     struct address peer;
     int fd;
+    bool late;
     struct tls *tls; /* NULL: none */
 };
 
-static void lose_one(struct side *side, struct listener *listener) {
+static void lose_one(struct side *side, struct listener *listener, bool late) {
     struct server *server = side->server;
     atomic_fetch_sub(&side->home.conn_count, 1);
-    if (listener_lost_one(listener) && !atomic_load(&server->stopping))
+    if (listener_lost_one(listener) && phase_of(server) != CLOSING)
         loop_post(listener->loop, &listener->room, listener_resume, listener);
+    if (!late) release_early(server);
     release(server);
 }
 
-static void on_gone(struct home *home, const struct listener_options *options, void *ctx) {
+static void on_gone(struct home *home, const struct listener_options *options, bool late,
+                    void *ctx) {
     (void)home;
     const struct listener *listener = CONTAINER_OF(options, struct listener, options);
-    lose_one(ctx, (struct listener *)(uintptr_t)listener);
+    lose_one(ctx, (struct listener *)(uintptr_t)listener, late);
 }
 
 static void settle_in(void *ctx) {
     struct arrival *arrival = ctx;
     struct side *side = arrival->side;
-    if (atomic_load(&side->server->stopping)) {
+    if (phase_of(side->server) == CLOSING) {
         close(arrival->fd);
-        lose_one(side, arrival->listener);
+        lose_one(side, arrival->listener, arrival->late);
     } else {
         char peer[CONN_PEER_BYTES];
         address_print(&arrival->peer, peer, sizeof(peer));
@@ -143,6 +172,7 @@ static void settle_in(void *ctx) {
             .listener = &arrival->listener->options,
             .peer = str_from(peer),
             .peer_is_loopback = address_is_loopback(&arrival->peer),
+            .late = arrival->late,
         };
         socket_serve(arrival->fd, arrival->tls, &options);
     }
@@ -163,13 +193,16 @@ static void on_accept(struct listener *listener, int fd, const struct address *p
                       void *ctx) {
     struct server *server = ctx;
     struct side *side = emptiest_side(server);
+    bool late = phase_of(server) != SERVING;
     atomic_fetch_add(&server->alive, 1);
+    if (!late) atomic_fetch_add(&server->early, 1);
     atomic_fetch_add(&side->home.conn_count, 1);
     struct arrival *arrival = MEM_NEW(struct arrival);
     arrival->side = side;
     arrival->listener = listener;
     arrival->peer = *peer;
     arrival->fd = fd;
+    arrival->late = late;
     arrival->tls = listener_tls(listener);
     if (side == &server->sides[0])
         settle_in(arrival);
@@ -213,7 +246,16 @@ int server_port(const struct server *server, struct str name) {
 /* --- stopping
  * ----------------------------------------------------------------------------------- */
 
-static void stop_side(void *ctx) {
+/* To each side, which releases the server when it has obeyed. */
+static void tell_sides(struct server *server, struct mail *(*mail_of)(struct side *side),
+                       void (*obey)(void *side)) {
+    for (size_t i = 0; i < server->side_count; i++) {
+        struct side *side = &server->sides[i];
+        loop_post(side->home.loop, mail_of(side), obey, side);
+    }
+}
+
+static void shut_down_side(void *ctx) {
     struct side *side = ctx;
     LIST_EACH(&side->home.conns, link)
     conn_shut_down(CONTAINER_OF(link, struct conn, link));
@@ -227,33 +269,56 @@ static void cut_side(void *ctx) {
     release(side->server);
 }
 
-static void cut_all(void *ctx) {
-    struct server *server = ctx;
-    if (server->cutting || !hold_if_alive(server, server->side_count)) return;
-    server->cutting = true;
-    for (size_t i = 0; i < server->side_count; i++) {
-        struct side *side = &server->sides[i];
-        loop_post(side->home.loop, &side->cut, cut_side, side);
-    }
+static struct mail *stop_mail(struct side *side) {
+    return &side->stop;
+}
+
+static struct mail *close_mail(struct side *side) {
+    return &side->close;
+}
+
+static struct mail *cut_mail(struct side *side) {
+    return &side->cut;
+}
+
+static void stop_within(struct server *server, uint64_t within_ms) {
+    uint64_t due_ms = loop_now_ms(server->sides[0].home.loop) + within_ms;
+    bool sooner = !timer_waits(&server->deadline) || due_ms < server->deadline.due_ms;
+    if (sooner) timer_start(&server->deadline, within_ms);
 }
 
 static void listener_closed(void *ctx) {
     release(ctx);
 }
 
-static void begin_stop(struct server *server) {
-    atomic_fetch_add(&server->alive, 1);
-    atomic_store(&server->stopping, true);
+/* Those who were there when the stop began have gone, or have had their time. */
+static void begin_close(void *ctx) {
+    struct server *server = ctx;
+    if (phase_of(server) == CLOSING) return;
+    atomic_store(&server->phase, CLOSING);
     LIST_EACH(&server->listeners, link) {
         atomic_fetch_add(&server->alive, 1);
         listener_close(CONTAINER_OF(link, struct listener, link), listener_closed);
     }
     atomic_fetch_add(&server->alive, server->side_count);
-    for (size_t i = 0; i < server->side_count; i++) {
-        struct side *side = &server->sides[i];
-        loop_post(side->home.loop, &side->stop, stop_side, side);
-    }
+    tell_sides(server, close_mail, shut_down_side);
+    stop_within(server, LATE_MS);
     release(server);
+}
+
+static void cut_all(void *ctx) {
+    struct server *server = ctx;
+    begin_close(server);
+    if (server->cutting || !hold_if_alive(server, server->side_count)) return;
+    server->cutting = true;
+    tell_sides(server, cut_mail, cut_side);
+}
+
+static void begin_drain(struct server *server) {
+    atomic_store(&server->phase, DRAINING);
+    atomic_fetch_add(&server->alive, server->side_count);
+    tell_sides(server, stop_mail, shut_down_side);
+    release_early(server);
 }
 
 void server_stop(struct server *server, uint64_t within_ms, void (*on_stopped)(void *ctx),
@@ -263,10 +328,8 @@ void server_stop(struct server *server, uint64_t within_ms, void (*on_stopped)(v
         server->on_stopped = on_stopped;
         server->stopped_ctx = ctx;
     }
-    if (!atomic_load(&server->stopping)) begin_stop(server);
-    uint64_t due_ms = loop_now_ms(server->sides[0].home.loop) + within_ms;
-    bool sooner = !timer_waits(&server->deadline) || due_ms < server->deadline.due_ms;
-    if (sooner) timer_start(&server->deadline, within_ms);
+    if (phase_of(server) == SERVING) begin_drain(server);
+    stop_within(server, within_ms);
 }
 
 struct server_counts server_counts(const struct server *server) {

@@ -79,9 +79,11 @@ MUST_CHECK bool server_reload_tls(struct server *server, struct err *e);
 /* The port a listener really has (0 for unix sockets and unknown names). */
 int server_port(const struct server *server, struct str name);
 
-/* Stop accepting, send GOAWAY, close idle connections; let exchanges end by themselves until
- * `within_ms` have passed, then cut what is left. on_stopped(ctx) runs on loops[0], once,
- * when no connection is left. Calling it again with less time shortens the wait. */
+/* Send GOAWAY, close idle connections; let exchanges end by themselves until `within_ms` have
+ * passed, then cut what is left. Who comes meanwhile is served: the owner of the requests
+ * decides what is still answered. Once those who were there have gone nobody is let in any
+ * more, and late ones have a moment to end. on_stopped(ctx) runs on loops[0], once, when no
+ * connection is left. Calling it again with less time shortens the wait. */
 void server_stop(struct server *server, uint64_t within_ms, void (*on_stopped)(void *ctx),
                  void *ctx);
 

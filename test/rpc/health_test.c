@@ -168,6 +168,18 @@ static void at_the_stop_a_watcher_hears_not_serving_and_then_cancelled(void **st
     rpc_site_cut(site);
 }
 
+static void who_asks_after_the_stop_hears_not_serving_too(void **state) {
+    (void)state;
+    rpc_site_stop(site);
+    struct exchange *asked = ask("Check", WATCHED), *watching = ask("Watch", WATCHED);
+    heard(asked, "2");
+    heard(watching, "2");
+    assert_str(fake_value(fake_trailers(asked), "grpc-status"), "0");
+    assert_str(fake_value(fake_trailers(watching), "grpc-status"), "1");
+    done(asked);
+    done(watching);
+}
+
 static void a_request_that_is_no_protobuf_is_an_error(void **state) {
     (void)state;
     static const char *const methods[] = {"Check", "Watch"};
@@ -200,6 +212,7 @@ int main(void) {
         TEST(watch_waits_for_a_service_that_is_not_known_yet),
         TEST(a_name_that_was_only_watched_is_forgotten),
         TEST(at_the_stop_a_watcher_hears_not_serving_and_then_cancelled),
+        TEST(who_asks_after_the_stop_hears_not_serving_too),
         TEST(a_request_that_is_no_protobuf_is_an_error),
         TEST(a_watcher_that_does_not_read_is_dropped),
     };

@@ -302,6 +302,22 @@ static void of_several_faults_the_first_check_answers(void **state) {
 
 /* --- stopping (K4, K18, D1) -------------------------------------------------------------- */
 
+static void a_site_that_does_not_serve_yet_says_so(void **state) {
+    (void)state;
+    rpc_site_admit(probe.site, RPC_PROBES, STR("not yet"));
+    struct exchange *x = started("/t.Probe/Talk");
+    refused_with(x, "14", "not yet");
+    done(x);
+    rpc_site_admit(probe.site, RPC_ACTS, STR_EMPTY);
+    x = started("/t.Probe/Talk");
+    settle();
+    seen_is("open");
+    rpc_site_cut(probe.site);
+    seen_is("stopped");
+    done(x);
+    seen_is("closed");
+}
+
 static void a_stopping_site_tells_its_calls_and_refuses_new_ones(void **state) {
     (void)state;
     struct exchange *x = started("/t.Probe/Talk");
@@ -473,6 +489,7 @@ int main(void) {
         TEST(an_open_method_asks_nobody_and_lifts_no_limit),
         TEST(a_service_without_authentication_lets_everybody_in_as_unknown),
         TEST(of_several_faults_the_first_check_answers),
+        TEST(a_site_that_does_not_serve_yet_says_so),
         TEST(a_stopping_site_tells_its_calls_and_refuses_new_ones),
         TEST(what_a_site_always_says_stands_on_every_answer),
         TEST(a_handler_may_end_its_call_when_it_hears_of_the_stop),

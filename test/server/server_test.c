@@ -113,8 +113,11 @@ static void start(struct town *town) {
         assert_int_equal(pthread_create(&town->threads[i], NULL, run, town->loops[i]), 0);
 }
 
-static void finish(struct town *town) {
+static void begin_stop(struct town *town) {
     loop_post(town->loops[0], &town->stop, stop, town);
+}
+
+static void await_end(struct town *town) {
     for (size_t i = 0; i < LOOPS; i++) pthread_join(town->threads[i], NULL);
     struct server_counts counts = server_counts(town->server);
     assert_int_equal(counts.connections, 0);
@@ -124,6 +127,11 @@ static void finish(struct town *town) {
     sem_destroy(&town->left);
     sem_destroy(&town->held);
     free(town);
+}
+
+static void finish(struct town *town) {
+    begin_stop(town);
+    await_end(town);
 }
 
 /* --- the client
@@ -273,6 +281,35 @@ static void stopping_cuts_what_does_not_end(void **state) {
     }
 }
 
+/* The idle one is closed when the stop begins, so what comes then came late. */
+static void who_comes_while_others_are_not_done_is_served(void **state) {
+    (void)state;
+    struct town *town = build_town();
+    struct err e;
+    assert_true(listen_on(town, STR("http"), STR("127.0.0.1:0"), &e));
+    start(town);
+    int port = server_port(town->server, STR("http"));
+    int busy = dial(port), idle = dial(port);
+    say(busy, HOLD);
+    sem_wait(&town->held);
+    say(idle, GET);
+    assert_true(hear(idle, "127.0.0.1:"));
+    begin_stop(town);
+    assert_false(hear(idle, "never said"));
+    int late[3];
+    for (size_t i = 0; i < ARRAY_LEN(late); i++) {
+        late[i] = dial(port);
+        say(late[i], GET);
+        assert_true(hear(late[i], "127.0.0.1:"));
+    }
+    say(late[0], HOLD); /* and nobody waits long for it */
+    sem_wait(&town->held);
+    close(busy);
+    await_end(town);
+    for (size_t i = 0; i < ARRAY_LEN(late); i++) close(late[i]);
+    close(idle);
+}
+
 static void connections_beyond_the_limit_wait_for_their_turn(void **state) { /* H9 */
     (void)state;
     struct town *town = build_town();
@@ -325,6 +362,7 @@ int main(void) {
         cmocka_unit_test(a_taken_address_is_explained),
         cmocka_unit_test(a_peer_that_leaves_is_noticed_while_nothing_is_said),
         cmocka_unit_test(stopping_cuts_what_does_not_end),
+        cmocka_unit_test(who_comes_while_others_are_not_done_is_served),
         cmocka_unit_test(connections_beyond_the_limit_wait_for_their_turn),
         cmocka_unit_test(a_server_without_descriptors_recovers),
     };

@@ -394,7 +394,7 @@ static const struct rpc_handler handler = {
 static const struct rpc_method methods[] = {
     /* clang-format off */
     /* path                      kind      handler   ends        established    auth       bound request */
-    {STR_INIT("/" SERVICE "/Converse"), RPC_BIDI, &handler, CLOSE_DONE, RPC_AT_ACCEPT, RPC_TOKEN, 0, 4 * MIB},
+    {STR_INIT("/" SERVICE "/Converse"), RPC_BIDI, &handler, CLOSE_DONE, RPC_AT_ACCEPT, RPC_TOKEN, 0, 4 * MIB, RPC_ACTS},
     /* clang-format on */
 };
 

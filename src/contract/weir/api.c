@@ -5,13 +5,23 @@
 
 #include <stdarg.h>
 
+static bool refuse_for_now(struct route_call *call, struct str code, const char *why) {
+    route_field(call, STR("retry-after"), STR("1"));
+    api_refuse(call, 503, code, "%s", why);
+    return false;
+}
+
+static bool only_reads(struct route_call *call) {
+    struct str method = exchange_method(route_exchange(call));
+    return str_equal(method, STR("GET")) || str_equal(method, STR("HEAD"));
+}
+
 bool api_identify(struct route_call *call, struct api_desk *desk, struct api_caller *ret) {
     struct route_failure failure;
-    if (!desk->loaded) {
-        route_field(call, STR("retry-after"), STR("1"));
-        api_refuse(call, 503, STR("LOADING"), "the store is being opened; try again");
-        return false;
-    }
+    if (!desk->loaded)
+        return refuse_for_now(call, STR("LOADING"), "the store is being opened; try again");
+    if (desk->stopping && !only_reads(call))
+        return refuse_for_now(call, STR("STOPPING"), "the server is stopping; try again");
     if (desk->identify(call, desk->identify_ctx, ret, &failure)) return true;
     route_fail(call, &failure);
     return false;

@@ -76,6 +76,7 @@ struct api_desk {
     void *identify_ctx;
     const struct yes_no_words *decision_words; /* beside the built-in ones; NULL: none */
     bool loaded;                               /* false: 503 */
+    bool stopping;                             /* true: 503, but for what only reads */
 };
 
 /* The table of these routes; it borrows `desk`. */
