@@ -2,7 +2,8 @@
 # its debug information, and is hardened; a sanitizer build swaps the hardening for the
 # sanitizer, since the two watch the same things and get into each other's way.
 
-# We choose the flags of a build ourselves: CMake's own build types would define NDEBUG.
+# We choose the flags of a build ourselves. CMake's own build types, which packagers like to
+# name, would define NDEBUG; asserts stay on whatever the type.
 if(NOT CMAKE_BUILD_TYPE)
     set(CMAKE_BUILD_TYPE None CACHE STRING "left alone; see cmake/flags.cmake" FORCE)
 endif()
@@ -12,7 +13,7 @@ target_compile_definitions(weir_flags INTERFACE _GNU_SOURCE)
 
 # Our libraries are archives for our programs only: -fPIE, and not the -fPIC that CMake would
 # choose, lets the compiler inline across the functions of a file.
-target_compile_options(weir_flags INTERFACE -g -fPIE)
+target_compile_options(weir_flags INTERFACE -g -fPIE -UNDEBUG)
 target_link_options(weir_flags INTERFACE -pie)
 
 set(WEIR_HARDENING -D_FORTIFY_SOURCE=3 -fstack-protector-strong)

@@ -1,0 +1,69 @@
+"""A fresh checkout is built in any order of wishes, and by packagers in their own way."""
+import json
+import os
+import shlex
+import subprocess
+
+import harness
+import pytest
+
+# A machine without cmocka, as long as the file `hidden` is there.
+HIDING = """
+macro(find_path name)
+    if(${name} STREQUAL CMOCKA_INCLUDE AND EXISTS "%(hidden)s")
+        set(${name} ${name}-NOTFOUND CACHE PATH "" FORCE)
+    else()
+        _find_path(${name} ${ARGN})
+    endif()
+endmacro()
+macro(find_library name)
+    if(${name} STREQUAL CMOCKA_LIBRARY AND EXISTS "%(hidden)s")
+        set(${name} ${name}-NOTFOUND CACHE FILEPATH "" FORCE)
+    else()
+        _find_library(${name} ${ARGN})
+    endif()
+endmacro()
+"""
+SMALL_TARGET = "llhttp"  # three files; the folder is what matters here
+
+
+@pytest.fixture(scope="module", autouse=True)
+def an_own_build():
+    if harness.BINARY.parent != harness.BUILD:
+        pytest.skip("once is enough: not for the sanitizer builds")
+
+
+def build(folder, *options):
+    subprocess.run(
+        ["scripts/build", str(folder), SMALL_TARGET, *options],
+        cwd=harness.ROOT,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "JOBS": "1"},
+    )
+
+
+def commands_of(folder, target):
+    asked = ["ninja", "-C", str(folder), "-t", "commands", target]
+    return subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+
+
+def test_make_test_after_make_run_finds_the_library_that_came_between(tmp_path):
+    hidden, hiding, folder = tmp_path / "hidden", tmp_path / "hiding.cmake", tmp_path / "build"
+    hidden.touch()
+    hiding.write_text(HIDING % {"hidden": hidden})
+    build(folder, f"-DCMAKE_PROJECT_INCLUDE={hiding}")
+    assert "cmocka" not in commands_of(folder, "test_base_str")
+    hidden.unlink()
+    build(folder)
+    assert "cmocka" in commands_of(folder, "test_base_str")
+
+
+def test_asserts_stay_in_the_build_types_of_packagers(tmp_path):
+    build(tmp_path / "build", "-DCMAKE_BUILD_TYPE=Release")
+    entries = json.loads((tmp_path / "build/compile_commands.json").read_text())
+    ours = [entry for entry in entries if "/src/" in entry["file"] and entry["file"].endswith(".c")]
+    assert len(ours) > 100
+    for entry in ours:
+        said = [word for word in shlex.split(entry["command"]) if "NDEBUG" in word]
+        assert said[-1] == "-UNDEBUG", entry["file"]
