@@ -48,7 +48,11 @@ struct config_input cli_input(int arg_count, const char *const *args, bool demo)
 MUST_CHECK bool cli_config(int arg_count, const char *const *args, bool demo, const char *usage,
                            const char *const *own_flags, struct config **ret, int *ret_code);
 
-/* The demo's signing key: kept in the data folder, made the first time. */
-MUST_CHECK bool demo_key(struct str data_folder, struct buf *out, struct err *e);
+/* The demo's signing key: kept in the data folder.
+ * errors  ERR_NOT_FOUND none was made yet; what kept the file from being read */
+MUST_CHECK bool demo_key_find(struct str data_folder, struct buf *out, struct err *e);
+
+/* The same; made, and the folder with it, the first time. */
+MUST_CHECK bool demo_key_get(struct str data_folder, struct buf *out, struct err *e);
 
 #endif

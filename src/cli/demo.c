@@ -18,6 +18,10 @@
 #define DEMO_USER STR("demo")
 #define DEMO_WORKSPACE STR("demo")
 
+/* The demo's tokens are shown on a screen, so what signs in production never signs them. */
+#define OTHER_KEY_NOTE                                                                         \
+    "           CRAWBL_MCP_SIGNING_KEY is not used here: the demo has a key of its own\n"
+
 static const char usage[] = "weir [--model PROVIDER/MODEL]\n\n"
                             "The offline demo in the foreground: a script, not an AI, plays a "
                             "manager with two\n"
@@ -36,32 +40,6 @@ struct demo {
 /* --- the key
  * ---------------------------------------------------------------------------------- */
 
-static bool new_key(const char *path, struct buf *out, struct err *e) {
-    unsigned char bytes[KEY_BYTES];
-    if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes)) {
-        return err_set(e, ERR_UNAVAILABLE, "the system gives no random bytes: %m");
-    }
-    for (size_t i = 0; i < sizeof(bytes); i++) buf_printf(out, "%02x", bytes[i]);
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    bool kept = fd >= 0 && write(fd, out->at, out->len) == (ssize_t)out->len;
-    if (fd >= 0) close(fd);
-    return kept || err_set(e, ERR_UNAVAILABLE,
-                           "cannot keep the demo's key in '%s': %m; choose another folder with "
-                           "--data",
-                           path);
-}
-
-bool demo_key(struct str data_folder, struct buf *out, struct err *e) {
-    struct buf path;
-    buf_init(&path, data_folder.len + 32);
-    buf_printf(&path, STR_FMT "/demo.key%c", STR_ARG(data_folder), '\0');
-    bool found = access(path.at, R_OK) == 0;
-    bool got = found ? file_read(str_from(path.at), out, e) : new_key(path.at, out, e);
-    buf_done(&path);
-    return got;
-}
-
-/* The store would make it later; the key is needed before. */
 static void make_folder(struct str folder) {
     char *path = str_dup(folder);
     for (char *at = path + 1; *at; at++) {
@@ -72,6 +50,46 @@ static void make_folder(struct str folder) {
     }
     mkdir(path, 0700);
     free(path);
+}
+
+static bool new_key(const char *path, struct buf *out, struct err *e) {
+    unsigned char bytes[KEY_BYTES];
+    if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes)) {
+        return err_set(e, ERR_UNAVAILABLE, "the system gives no random bytes: %m");
+    }
+    for (size_t i = 0; i < sizeof(bytes); i++) buf_printf(out, "%02x", bytes[i]);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool kept = fd >= 0 && write(fd, out->at, out->len) == (ssize_t)out->len;
+    if (fd >= 0) close(fd);
+    return kept ||
+           err_set(e, ERR_UNAVAILABLE,
+                   "cannot keep the demo's key in '%s': %m; choose a folder that can be "
+                   "written with --data",
+                   path);
+}
+
+static void key_path(struct str data_folder, struct buf *path) {
+    buf_init(path, data_folder.len + 32);
+    buf_printf(path, STR_FMT "/demo.key%c", STR_ARG(data_folder), '\0');
+}
+
+bool demo_key_find(struct str data_folder, struct buf *out, struct err *e) {
+    struct buf path;
+    key_path(data_folder, &path);
+    bool got = file_read(str_from(path.at), out, e);
+    buf_done(&path);
+    return got;
+}
+
+bool demo_key_get(struct str data_folder, struct buf *out, struct err *e) {
+    struct buf path;
+    if (demo_key_find(data_folder, out, e)) return true;
+    if (e->code != ERR_NOT_FOUND) return false;
+    make_folder(data_folder); /* the store would make it later; the key is needed before */
+    key_path(data_folder, &path);
+    bool made = new_key(path.at, out, e);
+    buf_done(&path);
+    return made;
 }
 
 /* --- the start screen
@@ -90,17 +108,22 @@ static double resident_mb(void) {
 
 static void print_token(const struct demo *demo) {
     struct token_keys *keys = token_keys_new(TOKEN_STRICT, TOKEN_WINDOW_S);
+    const struct config *config = demo->config;
+    struct str user = config->converse.user.len ? config->converse.user : DEMO_USER;
+    struct str workspace =
+        config->converse.workspace.len ? config->converse.workspace : DEMO_WORKSPACE;
     struct buf token;
     struct err e;
     bool trimmed;
     buf_init(&token, 4 * KIB);
     if (token_keys_add(keys, buf_str(&demo->key), &trimmed, &e) &&
-        token_mint(keys, DEMO_USER, DEMO_WORKSPACE, clock_unix_ms() / 1000, &token, &e)) {
-        log_print(
-            "  token    " STR_FMT "\n"
-            "           user demo, workspace demo, good for 5 minutes; the next: weir token "
-            "new\n",
-            STR_ARG(buf_str(&token)));
+        token_mint(keys, user, workspace, clock_unix_ms() / 1000, &token, &e)) {
+        log_print("  token    " STR_FMT "\n"
+                  "           user " STR_FMT ", workspace " STR_FMT
+                  ", good for 5 minutes; the next: weir token new%s\n%s",
+                  STR_ARG(buf_str(&token)), STR_ARG(user), STR_ARG(workspace),
+                  config->tokens.key.len ? " --demo" : "",
+                  config->tokens.key.len ? OTHER_KEY_NOTE : "");
     }
     buf_done(&token);
     token_keys_free(keys);
@@ -177,9 +200,7 @@ int command_demo(int arg_count, const char *const *args) {
                 STR_ARG(config->operands[0]));
         code = cli_fail(EXIT_USAGE, &e);
     } else {
-        make_folder(config->data);
-        bool keyed = config->tokens.key.len ? buf_append(&demo.key, config->tokens.key)
-                                            : demo_key(config->data, &demo.key, &e);
+        bool keyed = demo_key_get(config->data, &demo.key, &e);
         struct config_input input = cli_input(arg_count, args, true);
         demo.input = &input;
         struct daemon_options options = {.config = config,

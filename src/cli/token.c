@@ -10,16 +10,16 @@
 #include <string.h>
 
 static const char usage[] =
-    "weir token new [--user USER] [--workspace WORKSPACE]\n"
-    "weir token check TOKEN [--json]\n\n"
+    "weir token new [--user USER] [--workspace WORKSPACE] [--demo]\n"
+    "weir token check TOKEN [--demo] [--json]\n\n"
     "Make a caller's token, or say whose one is. The key is CRAWBL_MCP_SIGNING_KEY or\n"
-    "tokens.key_file; without either, the demo's own in the data folder.\n";
+    "tokens.key_file; without either, or with --demo, the demo's own in the data folder.\n";
 
-static const char *const own_flags[] = {"json", "user", "workspace", NULL};
+static const char *const own_flags[] = {"json", "user", "workspace", "demo", NULL};
 
 struct token_arguments {
     struct str user, workspace;
-    bool json;
+    bool json, demo;
     const char **rest; /* what is left for the configuration */
     int rest_count;
 };
@@ -33,6 +33,8 @@ static bool take_flags(int arg_count, const char *const *args, struct token_argu
         bool workspace = strcmp(args[i], "--workspace") == 0;
         if (strcmp(args[i], "--json") == 0) {
             ret->json = true;
+        } else if (strcmp(args[i], "--demo") == 0) {
+            ret->demo = true;
         } else if (user || workspace) {
             if (++i == arg_count) return false;
             *(user ? &ret->user : &ret->workspace) = str_from(args[i]);
@@ -43,17 +45,28 @@ static bool take_flags(int arg_count, const char *const *args, struct token_argu
     return true;
 }
 
-static bool load_keys(const struct config *config, struct token_keys **ret, struct err *e) {
+/* What is not there yet is made for a new token; a check writes nothing. */
+static bool find_demo_key(const struct config *config, bool make, struct buf *out,
+                          struct err *e) {
+    if (make) return demo_key_get(config->data, out, e);
+    if (demo_key_find(config->data, out, e)) return true;
+    return err_add(e, "there is no key to check with: set CRAWBL_MCP_SIGNING_KEY, or have "
+                      "`weir token new` make the demo's");
+}
+
+static bool load_keys(const struct config *config, bool demo, bool make,
+                      struct token_keys **ret, struct err *e) {
     struct token_keys *keys =
         token_keys_new(config->tokens.strict ? TOKEN_STRICT : TOKEN_LENIENT,
                        (int64_t)config->limits.token_window_ms / 1000);
     struct buf key;
     bool trimmed;
     buf_init(&key, 4 * KIB);
-    bool got = config->tokens.key.len ? buf_append(&key, config->tokens.key)
-                                      : demo_key(config->data, &key, e);
+    demo = demo || !config->tokens.key.len;
+    bool got =
+        demo ? find_demo_key(config, make, &key, e) : buf_append(&key, config->tokens.key);
     got = got && token_keys_add(keys, buf_str(&key), &trimmed, e);
-    if (got && config->tokens.key_previous.len) {
+    if (got && !demo && config->tokens.key_previous.len) {
         got = token_keys_add(keys, config->tokens.key_previous, &trimmed, e);
     }
     buf_done(&key);
@@ -127,7 +140,8 @@ static int act(const struct config *config, const struct token_arguments *argume
     }
     struct token_keys *keys;
     struct err e;
-    if (!load_keys(config, &keys, &e)) return cli_fail(EXIT_FAILED, &e);
+    if (!load_keys(config, arguments->demo, is_new, &keys, &e))
+        return cli_fail(EXIT_FAILED, &e);
     int code = is_new ? mint(keys, arguments) : check(keys, operands[1], arguments->json);
     token_keys_free(keys);
     return code;

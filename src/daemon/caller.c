@@ -31,18 +31,19 @@ bool caller_identify(struct route_call *call, void *ctx, struct api_caller *ret,
     const struct edition *edition = *(struct edition **)ctx;
     struct str header = lent_read(route_header(call, STR("authorization")));
     struct str given, scheme = str_split(header, ' ', &given);
-    bool secured = edition->keys || edition->runtime.token.len;
-    if (!secured && exchange_peer_is_loopback(route_exchange(call))) {
+    given = str_trim(given);
+    bool bearer = str_equal_nocase(scheme, STR("bearer")) && given.len > 0;
+    if (!edition->secured && exchange_peer_is_loopback(route_exchange(call))) {
+        if (bearer && is_runtime_token(edition, given, ret)) return true;
         *ret = (struct api_caller){.all_workspaces = true, .all_users = true};
         return true;
     }
-    if (!secured) {
+    if (!edition->secured) {
         return refuse(ret_failure, 403, STR("FORBIDDEN"),
                       STR("without a token these routes answer only peers on this machine; set "
                           "AGENT_AUTH_TOKEN"));
     }
-    given = str_trim(given);
-    if (!str_equal_nocase(scheme, STR("bearer")) || given.len == 0) {
+    if (!bearer) {
         route_field(call, STR("www-authenticate"), STR("Bearer realm=\"weir\""));
         return refuse(ret_failure, 401, STR("UNAUTHORIZED"), STR("Missing bearer token"));
     }

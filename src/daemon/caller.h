@@ -2,7 +2,8 @@
  *
  * A token of the agent runtime names a user and a workspace, and shows that user's runs.
  * AGENT_AUTH_TOKEN opens the HTTP workspace, every user of it. Without any token configured
- * only peers on this machine are let in, to everything.
+ * only peers on this machine are let in, to everything; the key that the demo makes for itself
+ * is not a configured one, but a token of it narrows what its caller sees.
  *
  * Threads  any; reads an edition.
  * Source   checks.md K6, K23.

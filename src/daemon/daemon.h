@@ -25,7 +25,7 @@ struct daemon;
 struct daemon_options {
     const struct config *config;
     const struct config_input *input; /* for reading it again */
-    struct str grpc_key; /* overrides config's signing key when not empty: the demo's own */
+    struct str grpc_key; /* stands for config's signing keys when not empty: the demo's own */
     /* Once, when it serves: all ports are known and the store is open. May be NULL. */
     void (*on_ready)(const struct daemon *daemon, void *ctx);
     void *ctx;

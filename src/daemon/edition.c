@@ -148,11 +148,14 @@ static void fill_runtime(struct edition *edition) {
 bool edition_new(const struct edition_options *options, struct edition **ret, struct err *e) {
     struct edition *edition = MEM_NEW(struct edition);
     const struct config *config = options->config;
-    struct str key = options->grpc_key.len ? options->grpc_key : config->tokens.key;
+    bool own_key = options->grpc_key.len > 0;
+    struct str key = own_key ? options->grpc_key : config->tokens.key;
+    struct str previous = own_key ? STR_EMPTY : config->tokens.key_previous;
     edition->config = config;
+    edition->secured = (!own_key && key.len) || config->tokens.auth.len;
     if (options->owns_config) edition->owned = (struct config *)(uintptr_t)config;
     if (!team_assemble(config, &options->means, &edition->team, e) ||
-        !add_key(edition, key, e) || !add_key(edition, config->tokens.key_previous, e) ||
+        !add_key(edition, key, e) || !add_key(edition, previous, e) ||
         !fill_house(edition, options->means.pool, e)) {
         free_edition(edition);
         return false;

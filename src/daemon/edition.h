@@ -26,6 +26,7 @@ struct edition {
     struct price_book *prices;
     struct tool *reader;     /* of results that are too long; NULL without a store */
     struct token_keys *keys; /* NULL: callers are believed */
+    bool secured; /* a key or a token was configured; the demo's own key is neither */
     struct converse_settings converse;
     struct house_settings house;
     struct runtime_settings runtime;
@@ -35,7 +36,7 @@ struct edition {
 struct edition_options {
     const struct config *config;
     bool owns_config;               /* taken, also when it fails */
-    struct str grpc_key;            /* overrides the signing key when not empty */
+    struct str grpc_key;            /* stands for the signing keys when not empty */
     struct session_table *sessions; /* shared by all editions; may be set later */
     struct ledger *ledger;          /* likewise */
     struct team_means means;        /* as in team_assemble() */

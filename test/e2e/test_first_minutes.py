@@ -1,0 +1,163 @@
+"""What a person types in the first ten minutes: the demo, and the commands beside it."""
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+
+import grpc
+import harness
+import httpx
+import pytest
+from crawbl import runtime_pb2_grpc
+
+OK, FAILED, USAGE = 0, 1, 2
+PRODUCTION_KEY = "what-signs-in-production-32bytes"
+
+
+class Demo:
+    """`weir` alone, and commands in a second terminal of the same person."""
+
+    def __init__(self, folder, env=None, args=()):
+        self.folder, self.ports_file = folder, folder / "ports.json"
+        self.env = {"HOME": folder, "XDG_DATA_HOME": folder, **(env or {})}
+        self.log = open(folder / "screen", "w+")
+        self.process = subprocess.Popen(
+            [str(harness.BINARY), "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", *args],
+            env=harness.clean_environment({**self.env, "WEIR_PORTS_FILE": self.ports_file}),
+            stdout=self.log,
+            stderr=self.log,
+            cwd=folder,
+        )
+
+    def wait(self):
+        give_up = time.monotonic() + harness.READY_SECONDS
+        while "stop     Ctrl-C" not in self.screen():
+            assert time.monotonic() < give_up and self.process.poll() is None, self.screen()
+            time.sleep(0.01)
+        ports = json.loads(self.ports_file.read_text())
+        self.http, self.grpc = (f"127.0.0.1:{ports[name]}" for name in ("http", "grpc"))
+        return self
+
+    def screen(self):
+        return (self.folder / "screen").read_text()
+
+    def token(self):
+        return self.screen().split("  token    ")[1].split()[0]
+
+    def cli(self, *args):
+        return subprocess.run(
+            [str(harness.BINARY), *args],
+            env=harness.clean_environment({**self.env, "WEIR_HTTP": self.http}),
+            capture_output=True,
+            text=True,
+            timeout=30,
+            cwd=self.folder,
+        )
+
+    def client(self, **headers):
+        return httpx.Client(base_url=f"http://{self.http}", headers=headers, trust_env=False)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGINT)
+        assert self.process.wait(timeout=20) == 0
+        self.log.close()
+
+
+@contextlib.contextmanager
+def playing(folder, **options):
+    demo = Demo(folder, **options)
+    try:
+        yield demo.wait()
+    finally:
+        demo.stop()
+
+
+def terminal(folder, *args, env=None, cwd=None):
+    return subprocess.run(
+        [str(harness.BINARY), *map(str, args)],
+        env=harness.clean_environment({"HOME": folder, "XDG_DATA_HOME": folder, **(env or {})}),
+        capture_output=True,
+        text=True,
+        timeout=30,
+        cwd=cwd or folder,
+    )
+
+
+# --- the demo and its operator ------------------------------------------------------------
+
+
+def test_commands_beside_the_demo_need_no_token(tmp_path):
+    """K23: nobody has configured a token"""
+    with playing(tmp_path) as demo, demo.client() as http:
+        waits = http.post("/invoke", json={"input": "book the trip", "session_id": "s-1"}).json()
+        assert waits["metadata"]["interrupted"]
+
+        listed = json.loads(demo.cli("approvals", "--json").stdout)["approvals"]
+        assert len(listed) == 1 and listed[0]["session_id"] == "s-1"
+        answer = demo.cli("approvals", "approve", listed[0]["id"])
+        assert (answer.returncode, answer.stdout) == (OK, "approved\n")
+        assert json.loads(demo.cli("approvals", "--json").stdout)["approvals"] == []
+
+        for command in ("sessions", "usage"):
+            answer = demo.cli(command, "--json")
+            assert answer.returncode == OK and json.loads(answer.stdout), answer.stderr
+        assert "s-1" in demo.cli("sessions").stdout
+        for path in ("runs?session_id=s-1", "sessions", "usage", "approvals"):
+            assert http.get(f"/weir/v1/{path}").status_code == 200
+
+
+def test_a_token_of_the_demo_still_narrows_what_its_caller_sees(tmp_path):
+    with playing(tmp_path) as demo, demo.client() as http:
+        http.post("/invoke", json={"input": "hello", "session_id": "s-1"})
+        everyones = http.get("/weir/v1/sessions").json()["sessions"]
+        bearer = {"authorization": f"Bearer {demo.token()}"}
+        own = http.get("/weir/v1/sessions", headers=bearer).json()["sessions"]
+        assert len(everyones) == 1 and own == []
+
+
+def test_a_configured_token_closes_the_demo_too(tmp_path):
+    with playing(tmp_path, env={"AGENT_AUTH_TOKEN": "hush"}) as demo, demo.client() as http:
+        assert http.get("/weir/v1/sessions").status_code == 401
+        assert demo.cli("sessions").returncode == OK  # it finds the token where the demo did
+
+
+def test_the_demo_never_signs_with_the_key_of_production(tmp_path):
+    """its tokens stand on a screen"""
+    env = {"CRAWBL_MCP_SIGNING_KEY": PRODUCTION_KEY, "CRAWBL_WORKSPACE_ID": "w-9"}
+    with playing(tmp_path, env=env) as demo:
+        assert terminal(tmp_path, "token", "check", demo.token(), env=env).returncode == FAILED
+        check = terminal(tmp_path, "token", "check", demo.token(), "--demo", "--json", env=env)
+        assert json.loads(check.stdout)["workspace"] == "w-9"  # one that this demo serves
+        assert "CRAWBL_MCP_SIGNING_KEY is not used" in demo.screen()
+        assert "weir token new --demo" in demo.screen()
+
+        own_key = (tmp_path / "weir/demo.key").read_text()
+        for key, good in ((PRODUCTION_KEY, False), (own_key, True)):
+            bearer = f"Bearer {harness.token('u-1', 'w-9', key=key)}"
+            with grpc.insecure_channel(demo.grpc) as channel:
+                stub = runtime_pb2_grpc.AgentRuntimeStub(channel)
+                call = stub.Converse(iter([]), metadata=[("authorization", bearer)])
+                if good:
+                    assert list(call) == []
+                else:
+                    with pytest.raises(grpc.RpcError) as refused:
+                        list(call)
+                    assert refused.value.code() == grpc.StatusCode.UNAUTHENTICATED
+
+
+# --- tokens before the first start --------------------------------------------------------
+
+
+def test_tokens_are_made_and_checked_before_the_first_start(tmp_path):
+    made = terminal(tmp_path / "a/b", "token", "new", "--user", "u1", cwd=tmp_path)
+    assert made.returncode == OK, made.stderr
+    check = terminal(tmp_path / "a/b", "token", "check", made.stdout.strip(), cwd=tmp_path)
+    assert check.returncode == OK and "user u1" in check.stdout
+
+
+def test_a_check_writes_nothing_and_says_where_a_key_comes_from(tmp_path):
+    check = terminal(tmp_path, "token", "check", harness.token())
+    assert check.returncode == FAILED and os.listdir(tmp_path) == []
+    assert "weir token new" in check.stderr and "CRAWBL_MCP_SIGNING_KEY" in check.stderr
