@@ -23,30 +23,27 @@ static void print_lines(const char *before, const struct str *lines, size_t coun
         fprintf(stderr, "%s" STR_FMT "\n", before, STR_ARG(lines[i]));
 }
 
-/* What the settings name can be read, too. */
-static bool check_team(const struct config *config, struct err *e, size_t *ret_agents,
-                       size_t *ret_tools) {
-    struct team team;
-    if (!team_assemble(config, &(struct team_means){0}, &team, e)) return false;
-    *ret_agents = team.agent_count;
-    *ret_tools = team.tool_count;
-    team_done(&team);
-    return true;
-}
-
 struct verdict {
     bool good;
-    struct err why; /* of the team, when nothing was wrong before it */
     size_t agents, tools;
 };
+
+/* What the settings name can be read, too. */
+static void check_team(struct config *config, struct verdict *ret) {
+    struct team team;
+    struct err e;
+    if (!team_assemble(config, &(struct team_means){.noting = config}, &team, &e)) {
+        config_problem(config, &e);
+        return;
+    }
+    *ret = (struct verdict){config->problem_count == 0, team.agent_count, team.tool_count};
+    team_done(&team);
+}
 
 static void say_verdict(const struct config *config, const struct verdict *verdict) {
     print_lines("warning: ", config->warnings, config->warning_count);
     print_lines("", config->problems, config->problem_count);
-    if (!verdict->good) {
-        if (!config->problem_count) fprintf(stderr, "%s\n", verdict->why.text);
-        return;
-    }
+    if (!verdict->good) return;
     printf(STR_FMT ": good; %zu agent%s, %zu tool%s\n",
            STR_ARG(config->file.len ? config->file : STR("the settings")), verdict->agents,
            verdict->agents == 1 ? "" : "s", verdict->tools, verdict->tools == 1 ? "" : "s");
@@ -61,15 +58,12 @@ static void put_lines(struct json_writer *json, const char *key, const struct st
 
 static void say_verdict_json(const struct config *config, const struct verdict *verdict) {
     struct buf out;
-    struct str why = err_text(&verdict->why);
-    bool by_team = !verdict->good && !config->problem_count;
     buf_init(&out, MIB);
     struct json_writer json = json_writer(&out);
     json_open_object(&json);
     json_member_str(&json, "file", config->file);
     json_member_bool(&json, "good", verdict->good);
-    put_lines(&json, "problems", by_team ? &why : config->problems,
-              by_team ? 1 : config->problem_count);
+    put_lines(&json, "problems", config->problems, config->problem_count);
     put_lines(&json, "warnings", config->warnings, config->warning_count);
     if (verdict->good) {
         json_member_u64(&json, "agents", verdict->agents);
@@ -80,17 +74,16 @@ static void say_verdict_json(const struct config *config, const struct verdict *
     buf_done(&out);
 }
 
-static int check(const struct config *config, bool as_json) {
-    struct verdict verdict = {.why = {.code = ERR_NONE}};
-    verdict.good = config->problem_count == 0 &&
-                   check_team(config, &verdict.why, &verdict.agents, &verdict.tools);
+static int check(struct config *config, bool as_json) {
+    struct verdict verdict = {.good = false};
+    check_team(config, &verdict);
     (as_json ? say_verdict_json : say_verdict)(config, &verdict);
     return verdict.good ? EXIT_DONE : EXIT_USAGE;
 }
 
 /* --- print -------------------------------------------------------------------------------- */
 
-static int print(const struct config *config, bool as_json) {
+static int print(struct config *config, bool as_json) {
     struct buf out;
     buf_init(&out, 4 * MIB);
     (as_json ? config_print_json : config_print)(config, &out);

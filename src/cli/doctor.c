@@ -8,7 +8,6 @@
 #include <string.h>
 
 #define KEY_GOOD_BYTES 32
-#define KEY_LEAST_BYTES 16
 #define OUT_MAX_BYTES (1 * MIB)
 
 #define NEW_KEY "export CRAWBL_MCP_SIGNING_KEY=$(openssl rand -hex 32)"
@@ -86,7 +85,7 @@ static void check_keys(struct doctor *doctor) {
     if (len == 0) {
         doctor_say(doctor, FINDING_NOTE, "tokens", NEW_KEY,
                    "no signing key: callers of Converse are who they say they are");
-    } else if (len < KEY_LEAST_BYTES) {
+    } else if (len < CONFIG_KEY_MIN_BYTES) {
         doctor_say(doctor, FINDING_BAD, "tokens", NEW_KEY,
                    "the signing key has %zu bytes and can be guessed; %d are good", len,
                    KEY_GOOD_BYTES);

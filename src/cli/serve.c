@@ -4,9 +4,10 @@
 #include "daemon/daemon.h"
 #include "daemon/team.h"
 
-static const char usage[] = "weir serve -c weir.yaml\n\n"
+static const char usage[] = "weir serve [-c weir.yaml]\n\n"
                             "Serve agents in the foreground until SIGTERM; SIGHUP\n"
-                            "reads the configuration again.\n";
+                            "reads the configuration again. Without -c and WEIR_CONFIG, a\n"
+                            "weir.yaml that stands here counts.\n";
 
 static void log_listener(const struct daemon *daemon, const char *name, struct str address) {
     if (address.len == 0) return;
@@ -52,6 +53,14 @@ static void on_ready(const struct daemon *daemon, void *ctx) {
     offer_models(serving);
 }
 
+/* Nobody named the file that counts. */
+static void log_file(const struct config *config) {
+    if (config->file_beside)
+        log_info("the settings are those of " STR_FMT ", which stands here; another file is "
+                 "named with -c",
+                 STR_ARG(config->file));
+}
+
 int command_serve(int arg_count, const char *const *args) {
     struct config *config;
     int code;
@@ -64,6 +73,7 @@ int command_serve(int arg_count, const char *const *args) {
         code = cli_fail(EXIT_USAGE, &e);
     } else {
         struct config_input input = cli_input(arg_count, args, false);
+        log_file(config);
         struct serving serving = {.config = config, .input = &input};
         struct daemon_options options = {
             .config = config, .input = &input, .on_ready = on_ready, .ctx = &serving};

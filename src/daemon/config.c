@@ -12,6 +12,9 @@
 
 #define THREADS_MAX 256
 
+/* What `weir init` writes. */
+#define CONFIG_FILE_BESIDE "weir.yaml"
+
 /* --- what the sources share ----------------------------------------------------------- */
 
 void config_warn(struct config *config, const char *format, ...) {
@@ -36,6 +39,24 @@ bool config_goes_on(struct config *config, const struct err *why) {
         return false;
     config->problem_count++;
     return true;
+}
+
+void config_problem(struct config *config, const struct err *why) {
+    (void)!config_goes_on(config, why); /* too many: the first ones will do */
+}
+
+bool config_step(struct config *config, bool well, const struct err *why) {
+    return well || config_goes_on(config, why);
+}
+
+static bool note_mistake(const struct err *why, void *ctx) {
+    return config_goes_on(ctx, why);
+}
+
+bool config_fields(struct config *config, const struct yaml *map, const char *what,
+                   const struct yaml_field *fields, size_t field_count, void *ret,
+                   struct err *e) {
+    return yaml_fields_all(map, what, fields, field_count, ret, note_mistake, config, e);
 }
 
 bool config_apply(struct config *config, const struct setting *setting, struct str text,
@@ -432,6 +453,39 @@ static void warn_of_closed_doors(struct config *config) {
                     keys);
 }
 
+static void warn_of_weak_keys(struct config *config, const struct config_input *input) {
+    size_t len = config->tokens.key.len;
+    if (len && len < CONFIG_KEY_MIN_BYTES)
+        config_warn(config,
+                    "the signing key has %zu bytes and can be guessed; use %d or more: openssl "
+                    "rand -hex 32",
+                    len, CONFIG_KEY_MIN_BYTES);
+    if (config->converse.mcp_endpoint.len && !len && !input->demo && !config->tape.play.len)
+        config_warn(config, "the MCP endpoint is not asked: there is no signing key to ask it "
+                            "with; set CRAWBL_MCP_SIGNING_KEY");
+}
+
+/* Limits that contradict each other: the wider one is never reached. */
+static void warn_of_limits(struct config *config) {
+    static const struct {
+        const char *narrow, *wide, *what;
+    } pairs[] = {
+        {"limits.reply", "limits.run", "a reply is part of its turn"},
+        {"limits.tool_output", "limits.run", "a result is part of its turn"},
+        {"limits.field_bytes", "limits.connection", "fields wait in their connection"},
+        {"nimi.slots_per_app", "nimi.slots", "an app's calls are among all calls"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+        const struct setting *narrow = setting_by_key(str_from(pairs[i].narrow));
+        const struct setting *wide = setting_by_key(str_from(pairs[i].wide));
+        const uint64_t *inner = (const void *)((const char *)config + narrow->offset);
+        const uint64_t *outer = (const void *)((const char *)config + wide->offset);
+        if (*outer == 0 || *inner <= *outer) continue;
+        config_warn(config, "%s is more than %s and never counts: %s", narrow->key, wide->key,
+                    pairs[i].what);
+    }
+}
+
 /* Nothing at all would come through these at 0. */
 static bool check_limits(const struct config *config, struct err *e) {
     static const char *const keys[] = {"limits.write_stall", "limits.heartbeat", "limits.lag",
@@ -464,11 +518,20 @@ static bool check(const struct config *config, struct err *e) {
 
 /* --- loading -------------------------------------------------------------------------- */
 
+/* The file that is named; else one that stands where the command was typed. */
+static struct str find_file(struct config *config, const struct config_input *input,
+                            const struct flags *flags) {
+    struct str named = flags->file.len ? flags->file : config_env(input, "WEIR_CONFIG");
+    if (named.at || input->demo || access(CONFIG_FILE_BESIDE, F_OK) != 0) return named;
+    config->file_beside = true;
+    return STR(CONFIG_FILE_BESIDE);
+}
+
 static bool load(struct config *config, const struct config_input *input, struct flags *flags,
                  struct err *e) {
     if (!scan_flags(config, input, flags, e)) return false;
     if (config->help) return true;
-    struct str file = flags->file.len ? flags->file : config_env(input, "WEIR_CONFIG");
+    struct str file = find_file(config, input, flags);
     if (file.at) {
         if (!arena_str(config->arena, file, &config->file))
             return err_set(e, ERR_TOO_LARGE, "the name of the settings file is too long");
@@ -482,6 +545,8 @@ static bool load(struct config *config, const struct config_input *input, struct
     if (!check(config, e) && !config_goes_on(config, e)) return false;
     warn_of_open_doors(config);
     warn_of_closed_doors(config);
+    warn_of_weak_keys(config, input);
+    warn_of_limits(config);
     config_warn_of_budgets(config);
     return true;
 }

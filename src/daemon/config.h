@@ -24,6 +24,9 @@
 #include "tape/tape.h"
 #include "wire/yes_no.h"
 
+/* A signing key of fewer bytes can be guessed. */
+#define CONFIG_KEY_MIN_BYTES 16
+
 /* What happens to a turn whose session is busy asking its model. */
 enum config_busy { CONFIG_BUSY_QUEUE, CONFIG_BUSY_REJECT, CONFIG_BUSY_INTERRUPT };
 
@@ -128,6 +131,7 @@ struct config {
 
     bool help;                  /* -h or --help was given; nothing else was looked at */
     struct str file;            /* the file that was read; empty = none */
+    bool file_beside;           /* nobody named it: it stands in the current folder */
     const struct str *operands; /* arguments that are no flags */
     size_t operand_count;
     const struct str *warnings; /* sentences to log once there is a log */
@@ -154,6 +158,9 @@ struct config_input {
 MUST_CHECK bool config_load(const struct config_input *input, struct config **ret,
                             struct err *e);
 void config_free(struct config *config);
+
+/* One more problem of a config whose mistakes are collected. */
+void config_problem(struct config *config, const struct err *why);
 
 /* Have config->providers also hold those that are only known by name, with the keys that the
  * variables of `input` say.

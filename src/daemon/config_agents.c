@@ -173,18 +173,23 @@ static bool read_effort(const struct yaml *node, struct str *ret, struct err *e)
     return true;
 }
 
-static bool read_options(const struct yaml *node, const struct agent_nodes *nodes,
-                         struct config_agent *ret, struct err *e) {
+static bool read_counts(const struct yaml *node, const struct config_agent *ret,
+                        struct err *e) {
     static const char *const counts[] = {"max_tokens", "thinking_tokens", "window"};
     const uint64_t values[] = {ret->max_tokens, ret->thinking_tokens, ret->window};
     for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
         const struct yaml *at = yaml_find(node, str_from(counts[i]));
-        if (at && (values[i] == 0 || values[i] > INT32_MAX))
+        uint64_t said;
+        struct err known; /* what is no number was refused before */
+        if (at && yaml_value(at, YAML_COUNT, &said, &known) &&
+            (values[i] == 0 || values[i] > INT32_MAX))
             return yaml_err(e, at, "%s is a count of tokens, 1 to %d", counts[i], INT32_MAX);
     }
-    return read_number(nodes->temperature, TEMPERATURE_MAX, &ret->temperature, e) &&
-           read_number(nodes->top_p, TOP_P_MAX, &ret->top_p, e) &&
-           read_effort(nodes->effort, &ret->effort, e);
+    if (ret->window && ret->max_tokens >= ret->window)
+        return yaml_err(e, yaml_find(node, STR("max_tokens")),
+                        "a reply of %llu tokens leaves no room in a window of %llu",
+                        (unsigned long long)ret->max_tokens, (unsigned long long)ret->window);
+    return true;
 }
 
 /* --- limits ------------------------------------------------------------------------------- */
@@ -243,19 +248,28 @@ static bool read_agent(struct config *config, const struct yaml *node, struct co
                                           .temperature = -1,
                                           .top_p = -1,
                                           .all_tools = true}};
-    if (!yaml_fields(node, "an agent", agent_fields, ARRAY_LEN(agent_fields), &nodes, e))
+    if (!config_fields(config, node, "an agent", agent_fields, ARRAY_LEN(agent_fields), &nodes,
+                       e))
         return false;
     *ret = nodes.agent;
     ret->at = node;
     ret->model_at = nodes.model;
     ret->provider_at = nodes.provider;
     ret->fallback_at = nodes.fallback;
-    return read_instructions(config, &nodes, &ret->system, e) &&
-           read_output(config, &nodes, &ret->output, e) && read_options(node, &nodes, ret, e) &&
-           (!nodes.limits || read_limits(nodes.limits, ret, e)) &&
-           (!nodes.tools || read_tools(nodes.tools, ret, e)) &&
-           (!nodes.delegates ||
-            read_names(nodes.delegates, &ret->delegates, &ret->delegate_count, e));
+    return config_step(config, read_instructions(config, &nodes, &ret->system, e), e) &&
+           config_step(config, read_output(config, &nodes, &ret->output, e), e) &&
+           config_step(config, read_counts(node, ret, e), e) &&
+           config_step(config,
+                       read_number(nodes.temperature, TEMPERATURE_MAX, &ret->temperature, e),
+                       e) &&
+           config_step(config, read_number(nodes.top_p, TOP_P_MAX, &ret->top_p, e), e) &&
+           config_step(config, read_effort(nodes.effort, &ret->effort, e), e) &&
+           config_step(config, !nodes.limits || read_limits(nodes.limits, ret, e), e) &&
+           config_step(config, !nodes.tools || read_tools(nodes.tools, ret, e), e) &&
+           config_step(config,
+                       !nodes.delegates || read_names(nodes.delegates, &ret->delegates,
+                                                      &ret->delegate_count, e),
+                       e);
 }
 
 /* --- the list ----------------------------------------------------------------------------- */
@@ -293,12 +307,9 @@ bool config_read_agents(struct config *config, const struct config_input *input,
     if (!agents) return yaml_err(e, node, "this list is too large");
     size_t count = 0;
     for (const struct yaml *item = node->first; item; item = item->next) {
-        bool done = read_agent(config, item, &agents[count], e);
         /* One with a mistake still counts as a name that others may know. */
-        if (!done && (!config_goes_on(config, e) || !agents[count].slug.len)) {
-            if (!config->problems) return false;
-            continue;
-        }
+        if (!read_agent(config, item, &agents[count], e)) return false;
+        if (!agents[count].slug.len) continue;
         if (has_agent(agents, count, agents[count].slug)) {
             yaml_err(e, item, "a second agent '" STR_FMT "'; give it another slug",
                      STR_ARG(agents[count].slug));

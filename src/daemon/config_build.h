@@ -37,6 +37,14 @@ PRINTF_LIKE(2, 3) void config_warn(struct config *config, const char *format, ..
 /* A mistake was made. When all are wanted, note this one and say true: go on. */
 MUST_CHECK bool config_goes_on(struct config *config, const struct err *why);
 
+/* A step that went well, or whose mistake is noted: go on. */
+MUST_CHECK bool config_step(struct config *config, bool well, const struct err *why);
+
+/* yaml_fields(), past the first mistake when all are wanted. */
+MUST_CHECK bool config_fields(struct config *config, const struct yaml *map, const char *what,
+                              const struct yaml_field *fields, size_t field_count, void *ret,
+                              struct err *e);
+
 /* Read the settings file at config->file. */
 MUST_CHECK bool config_read_file(struct config *config, const struct config_input *input,
                                  struct err *e);

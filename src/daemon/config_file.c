@@ -86,14 +86,22 @@ static void offer_keys(struct nearest *nearest, struct str prefix) {
         nearest_offer(nearest, str_from(lists[i].key));
 }
 
+/* As other programs call the section of their MCP servers. */
+#define MCP_HINT "; the tools of an MCP server come by converse.mcp_endpoint (docs/tools.md)"
+
+static bool means_mcp(struct str key) {
+    return str_equal(key, STR("mcp")) || str_equal(key, STR("mcp_servers"));
+}
+
 static bool refuse_key(const struct yaml *value, struct str prefix, struct err *e) {
     char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     nearest_init(&nearest, value->key);
     offer_keys(&nearest, prefix);
+    nearest_hint(&nearest, hint);
     return yaml_err_key(e, value, "no setting is called '" STR_FMT STR_FMT "'%s",
                         STR_ARG(prefix), STR_ARG(str_head(value->key, 40)),
-                        nearest_hint(&nearest, hint));
+                        means_mcp(value->key) && !prefix.len ? MCP_HINT : hint);
 }
 
 static bool take_section(struct config *config, const struct yaml *map, struct err *e) {

@@ -42,6 +42,7 @@ struct config_provider {
     bool join_users; /* of "openai": one message of users in a row */
     bool listed;     /* in the file */
     bool used;       /* some agent asks it */
+    bool broken;     /* a mistake in it was noted: nothing more is said about it */
     const struct yaml *at;
 };
 

@@ -104,6 +104,7 @@ static bool model_of(const struct config *config, const struct config_provider *
                      const struct place *place, struct config_model *ret, struct err *e) {
     ret->provider = provider;
     ret->name = provider->model;
+    if (provider->broken) return true;
     if (!ret->name.len && config->model_default.provider == provider)
         ret->name = config->model_default.name;
     if (ret->name.len || str_equal(provider->kind, SCRIPTED)) return true;
@@ -220,8 +221,8 @@ static const struct yaml *place_of_options(const struct config_agent *agent) {
 /* The dialect that will be asked knows: it writes a small request with the agent's options. */
 static bool check_options(const struct config_agent *agent, const struct config_model *model,
                           struct err *e) {
-    const struct dialect *dialect =
-        model->provider ? dialect_find(model->provider->kind) : NULL;
+    bool known = model->provider && !model->provider->broken;
+    const struct dialect *dialect = known ? dialect_find(model->provider->kind) : NULL;
     const struct message hello = {.role = MESSAGE_USER, .text = STR("hello")};
     const struct model_options options = {.output_tokens_max = (int64_t)agent->max_tokens,
                                           .temperature = agent->temperature,
@@ -304,7 +305,8 @@ static bool make_agent(struct config *config, struct err *e) {
 static void warn_of_missing_keys(struct config *config) {
     for (size_t i = 0; i < config->provider_count; i++) {
         const struct config_provider *provider = &config->providers[i];
-        if (!provider->used || provider->key.len || !provider->key_name.len) continue;
+        if (!provider->used || provider->broken) continue;
+        if (provider->key.len || !provider->key_name.len) continue;
         config_warn(config,
                     "provider '" STR_FMT "' has no key: set " STR_FMT ", or " STR_FMT
                     "_FILE to the file that holds it",

@@ -46,9 +46,18 @@ static const struct known {
      .kind = "openai",
      .base_url = "http://127.0.0.1:11434/v1",
      .url_env = {"OLLAMA_HOST", "OLLAMA_BASE_URL"}},
-    {.name = "lmstudio", .kind = "openai", .base_url = "http://127.0.0.1:1234/v1"},
-    {.name = "vllm", .kind = "openai", .base_url = "http://127.0.0.1:8000/v1"},
-    {.name = "llamacpp", .kind = "openai", .base_url = "http://127.0.0.1:8080/v1"},
+    {.name = "lmstudio",
+     .kind = "openai",
+     .base_url = "http://127.0.0.1:1234/v1",
+     .url_env = {"LMSTUDIO_BASE_URL"}},
+    {.name = "vllm",
+     .kind = "openai",
+     .base_url = "http://127.0.0.1:8000/v1",
+     .url_env = {"VLLM_BASE_URL"}},
+    {.name = "llamacpp",
+     .kind = "openai",
+     .base_url = "http://127.0.0.1:8080/v1",
+     .url_env = {"LLAMACPP_BASE_URL"}},
 };
 
 #define OLLAMA_PORT ":11434"
@@ -264,7 +273,7 @@ struct str config_usual_model(struct str provider) {
 
 struct provider_nodes {
     struct config_provider provider;
-    const struct yaml *kind, *base_url, *headers;
+    const struct yaml *kind, *base_url, *headers, *api_key;
     struct str key_env, key_file;
     uint64_t connect_us, first_byte_us, stall_us, total_us;
 };
@@ -279,6 +288,7 @@ static const struct yaml_field fields[] = {
     FIELD("model", TEXT, provider.model, false),
     FIELD("key_env", NAME, key_env, false),
     FIELD("key_file", TEXT, key_file, false),
+    FIELD("api_key", NODE, api_key, false), /* refused: it must not stand here */
     FIELD("key_header", NAME, provider.key_header, false),
     FIELD("query", TEXT, provider.query, false),
     FIELD("headers", NODE, headers, false),
@@ -397,6 +407,19 @@ static bool read_provider_key(struct config *config, const struct config_input *
     return yaml_err(e, file ? file : node, "%s", why.text);
 }
 
+static bool refuse_secret(const struct yaml *api_key, struct err *e) {
+    return !api_key ||
+           yaml_err_key(e, api_key,
+                        "a key never stands in the settings; name the variable that holds it "
+                        "with key_env, or a file with key_file");
+}
+
+static bool check_retries(const struct yaml *node, const struct config_provider *provider,
+                          struct err *e) {
+    return provider->retries == CONFIG_UNSET || provider->retries <= 10 ||
+           yaml_err(e, yaml_find(node, STR("retries")), "more than 10 retries help nobody");
+}
+
 static uint64_t to_ms(uint64_t us) {
     return us == CONFIG_UNSET ? us : us / 1000;
 }
@@ -411,28 +434,34 @@ static bool read_provider(struct config *config, const struct config_input *inpu
                                    .stall_us = CONFIG_UNSET,
                                    .total_us = CONFIG_UNSET};
     struct config_provider *provider = &nodes.provider;
-    if (!yaml_fields(node, "a provider", fields, ARRAY_LEN(fields), &nodes, e)) return false;
+    size_t problems = config->problem_count;
+    if (!config_fields(config, node, "a provider", fields, ARRAY_LEN(fields), &nodes, e))
+        return false;
+    if (!provider->name.len) return true; /* that was noted */
     if (str_find_byte(provider->name, '/') < provider->name.len)
         return yaml_err(e, yaml_find(node, STR("name")),
                         "a provider's name holds no '/': models are called provider/model");
     if (find_listed(config, provider->name))
         return yaml_err(e, node, "a second provider '" STR_FMT "'; give it another name",
                         STR_ARG(provider->name));
-    if (!read_kind(node, &nodes, &provider->kind, e) ||
-        !read_base_url(config, input, node, &nodes, &provider->base_url, e) ||
-        (nodes.headers && !read_headers(nodes.headers, provider, e)))
+    provider->kind = STR("scripted"); /* of one whose kind is wrong: it asks nobody */
+    if (!config_step(config, refuse_secret(nodes.api_key, e), e) ||
+        !config_step(config, read_kind(node, &nodes, &provider->kind, e), e) ||
+        !config_step(config, read_base_url(config, input, node, &nodes, &provider->base_url, e),
+                     e) ||
+        !config_step(config, !nodes.headers || read_headers(nodes.headers, provider, e), e) ||
+        !config_step(config, check_retries(node, provider, e), e))
         return false;
-    if (provider->retries != CONFIG_UNSET && provider->retries > 10)
-        return yaml_err(e, yaml_find(node, STR("retries")), "more than 10 retries help nobody");
     provider->connect_ms = to_ms(nodes.connect_us);
     provider->first_byte_ms = to_ms(nodes.first_byte_us);
     provider->stall_ms = to_ms(nodes.stall_us);
     provider->total_ms = to_ms(nodes.total_us);
     provider->listed = true;
     provider->at = node;
+    provider->broken = config->problem_count > problems;
     struct config_provider *kept = next_provider(config, provider, e);
     if (!kept) return yaml_err(e, node, "there are too many providers");
-    return read_provider_key(config, input, node, &nodes, kept, e);
+    return kept->broken || read_provider_key(config, input, node, &nodes, kept, e);
 }
 
 bool config_read_providers(struct config *config, const struct config_input *input,

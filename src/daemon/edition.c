@@ -117,9 +117,6 @@ static bool fill_house(struct edition *edition, struct http_pool *pool, struct e
                                              .keys = edition->keys};
     leave_house(edition);
     if (!edition->house.endpoint.len || !pool) return true;
-    if (!edition->keys)
-        log_warning("the MCP endpoint is not asked: there is no signing key to ask it with; "
-                    "set CRAWBL_MCP_SIGNING_KEY");
     return !edition->keys || http_pool_need(pool, e);
 }
 

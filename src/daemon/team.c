@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "daemon/config_build.h"
 #include "daemon/team_media.h"
 #include "daemon/team_tape.h"
 #include "daemon/team_tools.h"
@@ -124,7 +125,7 @@ static bool make_providers(struct team *team, const struct config *config,
     for (size_t i = 0; i < config->provider_count; i++) {
         const struct config_provider *from = &config->providers[i];
         struct provider **provider = &team->providers[team->provider_count++];
-        if (!from->used) continue;
+        if (!from->used || from->broken) continue;
         if (is_scripted(from)) {
             *provider = scripted_provider_new(from->name, team->script);
         } else if (!need_library(team, pool, e) ||
@@ -221,11 +222,13 @@ static bool read_schema(const struct config_agent *from, struct agent *ret, stru
     return true;
 }
 
-static bool make_config_agents(struct team *team, const struct config *config, struct err *e) {
+static bool make_config_agents(struct team *team, const struct config *config,
+                               struct config *noting, struct err *e) {
     team->agents = mem_zero(config->agent_count, sizeof(struct agent));
     for (size_t i = 0; i < config->agent_count; i++) {
         const struct config_agent *from = &config->agents[i];
         struct agent *agent = &team->agents[team->agent_count++];
+        if (!from->model.provider) continue; /* that mistake was noted */
         *agent = (struct agent){.slug = from->slug,
                                 .description = from->description,
                                 .system = from->system,
@@ -237,7 +240,8 @@ static bool make_config_agents(struct team *team, const struct config *config, s
                                 .shows_thinking = from->thinking,
                                 .window_tokens = from->window,
                                 .limits = limits_of(from)};
-        if (!read_schema(from, agent, e)) return false;
+        if (!read_schema(from, agent, e) && !(noting && config_goes_on(noting, e)))
+            return false;
         team_pick_tools(team, config, from, agent);
     }
     return true;
@@ -254,7 +258,7 @@ bool team_assemble(const struct config *config, const struct team_means *given,
     bool done = team_open_tape(&team, config, e) && load_script(config, &team.script, e) &&
                 make_providers(&team, config, means.pool, e) &&
                 team_make_tools(&team, config, &means, e) &&
-                (config->agent_count ? make_config_agents(&team, config, e)
+                (config->agent_count ? make_config_agents(&team, config, means.noting, e)
                                      : make_script_agents(&team, config));
     if (!done) {
         team_done(&team);

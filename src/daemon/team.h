@@ -36,6 +36,8 @@ struct team_means {
     struct http_pool *pool; /* through which models and tools ask other servers; NULL: nobody
                                will ask, the team is only looked at */
     struct store *store;    /* where memories are kept; NULL: nowhere */
+    struct config *noting;  /* the configuration itself: mistakes become problems of it, and the
+                               others are looked for; NULL: the first one ends it */
 };
 
 /* means: borrowed, what it names must outlive the team.

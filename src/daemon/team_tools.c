@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/nearest.h"
+#include "daemon/config_build.h"
 #include "tool/catalogue.h"
 #include "tool/scripted.h"
 #include "wire/yaml.h"
@@ -47,12 +48,18 @@ static const enum tool_policy policies[] = {[CONFIG_TOOL_ALLOW] = TOOL_ALLOW,
                                             [CONFIG_TOOL_ASK] = TOOL_ASK,
                                             [CONFIG_TOOL_HIDDEN] = TOOL_HIDDEN};
 
-static bool take_policies(struct team *team, const struct config *config, struct err *e) {
+/* A mistake: the end, or noted. */
+static bool goes_on(const struct team_means *means, const struct err *why) {
+    return means->noting && config_goes_on(means->noting, why);
+}
+
+static bool take_policies(struct team *team, const struct config *config,
+                          const struct team_means *means, struct err *e) {
     size_t count = config->tools.policy_count;
     team->policies = mem_zero(count, sizeof(struct agent_tool));
     for (size_t i = 0; i < count; i++) {
         const struct config_agent_tool *from = &config->tools.policies[i];
-        if (!check_name(team, config, from, e)) return false;
+        if (!check_name(team, config, from, e) && !goes_on(means, e)) return false;
         team->policies[team->policy_count++] =
             (struct agent_tool){from->name, policies[from->policy]};
     }
@@ -123,12 +130,17 @@ bool team_make_tools(struct team *team, const struct config *config,
         .file_root = config->tools.files.root};
     team->tools = mem_zero(script_count + count_named(config) + 1, sizeof(struct tool *));
     make_script_tools(team);
-    if (!take_policies(team, config, e)) return false;
+    /* Where something else is wrong, a setting may be missing for that reason. */
+    bool names_only = means->noting && means->noting->problem_count > 0;
+    if (!take_policies(team, config, means, e)) return false;
     for (size_t i = 0; i < config->agent_count; i++) {
         const struct config_agent *agent = &config->agents[i];
         for (size_t t = 0; t < agent->tool_count; t++) {
-            if (is_hidden(team, agent->tools[t].name)) continue;
-            if (!make_named(team, config, &options, &agent->tools[t], e)) return false;
+            const struct config_agent_tool *wanted = &agent->tools[t];
+            if (is_hidden(team, wanted->name) || (names_only && wanted->optional)) continue;
+            bool there = names_only ? check_name(team, config, wanted, e)
+                                    : make_named(team, config, &options, wanted, e);
+            if (!there && !goes_on(means, e)) return false;
         }
     }
     return true;

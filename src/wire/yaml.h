@@ -100,4 +100,12 @@ MUST_CHECK bool yaml_fields(const struct yaml *map, const char *what,
                             const struct yaml_field *fields, size_t field_count, void *ret,
                             struct err *e);
 
+/* The same, past the first mistake: each one is reported to `mistake`, before this returns, and
+ * while that says true the other fields are read, too. False: it said false, and `e` is that
+ * mistake. */
+typedef bool yaml_mistake_fn(const struct err *why, void *ctx);
+MUST_CHECK bool yaml_fields_all(const struct yaml *map, const char *what,
+                                const struct yaml_field *fields, size_t field_count, void *ret,
+                                yaml_mistake_fn *mistake, void *ctx, struct err *e);
+
 #endif

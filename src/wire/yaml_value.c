@@ -118,23 +118,58 @@ static bool is_known(struct str key, const struct yaml_field *fields, size_t fie
     return false;
 }
 
-bool yaml_fields(const struct yaml *map, const char *what, const struct yaml_field *fields,
-                 size_t field_count, void *ret, struct err *e) {
-    if (map->kind != YAML_MAP)
-        return yaml_err(e, map, "expected %s, which is a map, found %s", what, kind_name(map));
+/* The field that an unknown key was meant to be, or an empty string. */
+static struct str meant_by(struct str key, const struct yaml_field *fields,
+                           size_t field_count) {
+    struct nearest nearest;
+    nearest_init(&nearest, key);
+    for (size_t i = 0; i < field_count; i++) nearest_offer(&nearest, str_from(fields[i].key));
+    return nearest.found;
+}
+
+/* It is there, but its name was written wrong, which was said already. */
+static bool is_misspelt(const struct yaml *map, const struct yaml_field *field,
+                        const struct yaml_field *fields, size_t field_count) {
     for (const struct yaml *value = map->first; value; value = value->next) {
-        if (!is_known(value->key, fields, field_count))
-            return refuse_unknown(value, what, fields, field_count, e);
+        if (!is_known(value->key, fields, field_count) &&
+            str_equal(meant_by(value->key, fields, field_count), str_from(field->key)))
+            return true;
+    }
+    return false;
+}
+
+bool yaml_fields_all(const struct yaml *map, const char *what, const struct yaml_field *fields,
+                     size_t field_count, void *ret, yaml_mistake_fn *mistake, void *ctx,
+                     struct err *e) {
+    if (map->kind != YAML_MAP) {
+        yaml_err(e, map, "expected %s, which is a map, found %s", what, kind_name(map));
+        return mistake(e, ctx);
+    }
+    for (const struct yaml *value = map->first; value; value = value->next) {
+        if (is_known(value->key, fields, field_count)) continue;
+        refuse_unknown(value, what, fields, field_count, e);
+        if (!mistake(e, ctx)) return false;
     }
     for (size_t i = 0; i < field_count; i++) {
         const struct yaml_field *field = &fields[i];
         const struct yaml *value = yaml_find(map, str_from(field->key));
-        if (!value && field->required)
-            return yaml_err(e, map, "%s needs the key '%s'", what, field->key);
-        if (value && !yaml_value(value, field->type, (char *)ret + field->offset, e))
-            return false;
+        bool well = value || !field->required || is_misspelt(map, field, fields, field_count);
+        if (!well) yaml_err(e, map, "%s needs the key '%s'", what, field->key);
+        if (value) well = yaml_value(value, field->type, (char *)ret + field->offset, e);
+        if (!well && !mistake(e, ctx)) return false;
     }
     return true;
+}
+
+static bool stop_there(const struct err *why, void *ctx) {
+    (void)why;
+    (void)ctx;
+    return false;
+}
+
+bool yaml_fields(const struct yaml *map, const char *what, const struct yaml_field *fields,
+                 size_t field_count, void *ret, struct err *e) {
+    return yaml_fields_all(map, what, fields, field_count, ret, stop_there, NULL, e);
 }
 
 /* --- as JSON -------------------------------------------------------------------------- */

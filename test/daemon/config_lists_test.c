@@ -280,6 +280,9 @@ static void known_providers_need_no_entry_and_listen_to_their_variables(void **s
         {"ollama/a", "OLLAMA_BASE_URL=http://box:2/v1", "http://box:2/v1"},
         {"gemini/a", "GEMINI_BASE_URL=http://box:3/v1beta/", "http://box:3/v1beta"},
         {"openrouter/a", "OPENROUTER_BASE_URL=http://box:4/v1", "http://box:4/v1"},
+        {"lmstudio/a", "LMSTUDIO_BASE_URL=http://box:5/v1", "http://box:5/v1"},
+        {"vllm/a", "VLLM_BASE_URL=http://box:6/v1", "http://box:6/v1"},
+        {"llamacpp/a", "LLAMACPP_BASE_URL=http://box:7/v1", "http://box:7/v1"},
         {"openai/a", "OPENAI_BASE_URL=http://h/v1/", "http://h/v1"},
         {"openai/a", "CRAWBL_OPENAI_BASE_URL=http://h/v2", "http://h/v2"},
         {"openai/a", "X=1", ""},
@@ -567,6 +570,45 @@ static void every_mistake_of_every_list_is_found_at_once(void **state) {
     config_free(config);
 }
 
+static void every_mistake_of_one_agent_is_found_and_none_that_is_not_there(void **state) {
+    const struct folder *folder = *state;
+    struct config *config;
+    struct err e;
+    write_file(folder->file, "providers:\n"
+                             "  - {name: fake, kind: openai, api_key: x, retries: 99}\n"
+                             "agents:\n"
+                             "  - slug: a\n"
+                             "    model: fake/m\n"
+                             "    temprature: 1\n"
+                             "    temperature: hot\n"
+                             "    max_tokens: \"many\"\n"
+                             "    instruction: hey\n"
+                             "    effort: much\n"
+                             "    delegates: [b]\n"
+                             "  - {slgu: c}\n"
+                             "  - {slug: d, window: 500, max_tokens: 500}\n");
+    static const char *const places[] = {
+        ":2:32: a key never stands in the settings",
+        ":2:53: more than 10 retries",
+        ":6:5: an agent has no key 'temprature'",
+        ":9:5: an agent has no key 'instruction'",
+        ":8:17: 'many' is not a whole number",
+        ":7:18: 'hot' is no decimal number",
+        ":10:13: 'much' is not one of",
+        ":12:6: an agent has no key 'slgu'; did you mean 'slug'?",
+        ":13:40: a reply of 500 tokens leaves no room in a window of 500",
+        ":11:17: no agent is called 'b'",
+    };
+    assert_true(try_load(folder->file, NOTHING, NOTHING, true, &config, &e));
+    for (size_t i = 0; i < config->problem_count && i < ARRAY_LEN(places); i++) {
+        struct str problem = str_skip(config->problems[i], strlen(folder->file));
+        if (!str_starts(problem, str_from(places[i])))
+            fail_msg("'" STR_FMT "' is not '%s'", STR_ARG(problem), places[i]);
+    }
+    assert_int_equal(config->problem_count, ARRAY_LEN(places));
+    config_free(config);
+}
+
 /* --- money and tools ---------------------------------------------------------------------- */
 
 static void prices_and_budgets_are_whole_numbers_of_small_units(void **state) {
@@ -828,6 +870,7 @@ int main(void) {
         cmocka_unit_test(an_agent_has_every_field_that_its_entry_says),
         cmocka_unit_test(what_is_wrong_with_an_agent_is_named_at_its_place),
         cmocka_unit_test(every_mistake_of_every_list_is_found_at_once),
+        cmocka_unit_test(every_mistake_of_one_agent_is_found_and_none_that_is_not_there),
         cmocka_unit_test(prices_and_budgets_are_whole_numbers_of_small_units),
         cmocka_unit_test(what_is_wrong_with_money_is_named_at_its_place),
         cmocka_unit_test(tools_are_set_up_or_switched_off),

@@ -392,6 +392,32 @@ static void every_mistake_is_found_when_all_are_wanted(void **state) {
     config_free(config);
 }
 
+static void a_key_that_can_be_guessed_is_warned_of(void **state) {
+    (void)state;
+    struct config *config = load(NOTHING, LIST("CRAWBL_MCP_SIGNING_KEY=short"));
+    assert_true(warned(config, "the signing key has 5 bytes and can be guessed; use 16 or"));
+    config_free(config);
+    config = load(LIST("--mcp-endpoint", "http://house/mcp"), NOTHING);
+    assert_true(warned(config, "the MCP endpoint is not asked: there is no signing key"));
+    config_free(config);
+    config = load(NOTHING, LIST("CRAWBL_MCP_SIGNING_KEY=one-of-16-bytes!"));
+    assert_int_equal(config->warning_count, 0);
+    config_free(config);
+}
+
+static void limits_that_contradict_each_other_are_warned_of(void **state) {
+    (void)state;
+    struct config *config =
+        load(LIST("--limit-reply", "32MiB", "--nimi-slots-per-app", "9"), NOTHING);
+    assert_int_equal(config->warning_count, 2);
+    assert_true(warned(config, "limits.reply is more than limits.run and never counts"));
+    assert_true(warned(config, "nimi.slots_per_app is more than nimi.slots"));
+    config_free(config);
+    config = load(LIST("--nimi-slots", "0"), NOTHING); /* no limit */
+    assert_int_equal(config->warning_count, 0);
+    config_free(config);
+}
+
 static void a_listener_that_is_not_served_is_warned_of_once(void **state) {
     (void)state;
     struct config *config = load(LIST("--nimi-grpc", "127.0.0.1:0", "--admin", ":1"), NOTHING);
@@ -413,10 +439,10 @@ static void a_variable_that_nobody_reads_is_noticed(void **state) {
 static void secrets_come_from_the_environment_or_from_files(void **state) {
     struct folder *folder = *state;
     char variable[128], settings[160];
-    write_file(folder->secret, "s3cret\n");
+    write_file(folder->secret, "s3cret-of-16-bytes\n");
     snprintf(variable, sizeof(variable), "CRAWBL_MCP_SIGNING_KEY_FILE=%s", folder->secret);
     struct config *config = load(NOTHING, LIST(variable));
-    assert_true(is(config->tokens.key, "s3cret"));
+    assert_true(is(config->tokens.key, "s3cret-of-16-bytes"));
     assert_int_equal(config->warning_count, 0); /* the line end of a file is no surprise */
     config_free(config);
 
@@ -429,7 +455,7 @@ static void secrets_come_from_the_environment_or_from_files(void **state) {
              folder->secret);
     write_file(folder->file, settings);
     config = load(LIST("-c", folder->file), LIST("AGENT_AUTH_TOKEN=mine"));
-    assert_true(is(config->tokens.key, "s3cret"));
+    assert_true(is(config->tokens.key, "s3cret-of-16-bytes"));
     assert_true(is(config->tokens.auth, "mine"));
     config_free(config);
 
@@ -542,6 +568,8 @@ int main(void) {
         cmocka_unit_test(a_mistake_on_the_command_line_names_the_flag),
         cmocka_unit_test(every_mistake_is_found_when_all_are_wanted),
         cmocka_unit_test(a_listener_that_is_not_served_is_warned_of_once),
+        cmocka_unit_test(a_key_that_can_be_guessed_is_warned_of),
+        cmocka_unit_test(limits_that_contradict_each_other_are_warned_of),
         cmocka_unit_test(a_variable_that_nobody_reads_is_noticed),
         cmocka_unit_test(secrets_come_from_the_environment_or_from_files),
         cmocka_unit_test(white_space_around_a_secret_is_removed_and_said),

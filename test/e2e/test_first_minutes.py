@@ -161,3 +161,61 @@ def test_a_check_writes_nothing_and_says_where_a_key_comes_from(tmp_path):
     check = terminal(tmp_path, "token", "check", harness.token())
     assert check.returncode == FAILED and os.listdir(tmp_path) == []
     assert "weir token new" in check.stderr and "CRAWBL_MCP_SIGNING_KEY" in check.stderr
+
+
+# --- the settings file --------------------------------------------------------------------
+
+
+def test_serve_uses_the_file_that_stands_here_and_says_so(tmp_path):
+    (tmp_path / "weir.yaml").write_text("agent: {name: here}\n")
+    ports = tmp_path / "ports.json"
+    log = open(tmp_path / "log", "w")
+    process = subprocess.Popen(
+        [str(harness.BINARY), "serve", "--http", "127.0.0.1:0", "--grpc", "off"],
+        env=harness.clean_environment(
+            {"HOME": tmp_path, "XDG_DATA_HOME": tmp_path, "WEIR_PORTS_FILE": ports}
+        ),
+        stdout=log,
+        stderr=log,
+        cwd=tmp_path,
+    )
+    try:
+        give_up = time.monotonic() + harness.READY_SECONDS
+        while not ports.exists():
+            assert time.monotonic() < give_up and process.poll() is None
+            time.sleep(0.01)
+        port = json.loads(ports.read_text())["http"]
+        health = httpx.get(f"http://127.0.0.1:{port}/health", trust_env=False).json()
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 0
+        log.close()
+    assert health["agent_name"] == "here"
+    assert "the settings are those of weir.yaml" in (tmp_path / "log").read_text()
+
+
+def test_one_check_names_every_mistake_also_of_tools_and_no_false_one(tmp_path):
+    (tmp_path / "weir.yaml").write_text(
+        "providers:\n"
+        "  - {name: fake, kind: openai, base_url: http://127.0.0.1:1/v1, api_key: x}\n"
+        "agents:\n"
+        "  - slug: a\n"
+        "    model: fake/m\n"
+        "    instruction: hey\n"
+        "    tools: [calc, file_read]\n"
+        "mcp_servers: []\n"
+    )
+    checked = terminal(tmp_path, "config", "check")
+    lines = checked.stderr.splitlines()
+    assert checked.returncode == USAGE and len(lines) == 4, checked.stderr
+    assert "weir.yaml:2:65: " in lines[0] and "key_env" in lines[0]
+    assert "weir.yaml:6:5: " in lines[1] and "instructions" in lines[1]
+    assert "weir.yaml:8:1: " in lines[2] and "converse.mcp_endpoint" in lines[2]
+    assert "weir.yaml:7:13: no tool is called 'calc'" in lines[3]
+
+    (tmp_path / "weir.yaml").write_text(
+        "agents:\n  - {slug: a, tools: [web_search_tool, file_read]}\n"
+        "  - {slug: b, output: {type: 1}}\n  - {slug: c, output: {type: 2}}\n"
+    )
+    lines = terminal(tmp_path, "config", "check").stderr.splitlines()
+    assert [line.split(":")[1] for line in lines] == ["2", "2", "3", "4"], lines
