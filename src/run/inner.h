@@ -10,6 +10,7 @@
 #include "run/decision.h"
 #include "run/directory.h"
 #include "run/run.h"
+#include "run/turn_line.h"
 #include "store/artifact.h"
 
 /* One call that a reply asks for, until it is answered. */
@@ -85,6 +86,7 @@ struct run {
     size_t output_bytes;         /* of its reply and thinking so far */
     size_t output_told;          /* of them, what the ledger has heard of */
     struct amount spent;         /* on the calls before it */
+    struct turn_sums sums;       /* what is known of all of them */
     bool usage_due;              /* it was made, and has no usage event yet */
     bool usage_noted;            /* its provider has counted: */
     struct event_usage usage;
@@ -122,6 +124,7 @@ struct run {
     struct buf turns;      /* for EVENT_DONE */
     uint64_t ending_seq;   /* the terminal event; 0: not ending yet */
     enum run_state ending; /* and the state it means */
+    struct str end_reason; /* of a failure; kept */
     struct task settle;    /* ends a run whose journal is in memory */
 };
 

@@ -32,6 +32,7 @@ struct model_call {
     uint64_t begun_ms;
     struct tail text_tail, thinking_tail;
     struct expense expense;
+    struct turn_sums sums;
     bool usage_seen, wants_tool, cut;
     bool spoke;          /* some of its text is in the journal */
     uint64_t ending_seq; /* the terminal event; 0: not ending yet */
@@ -67,6 +68,15 @@ static uint64_t append(struct model_call *call, struct event *event) {
 /* The last event is on disk, or will never be: it is over. */
 static void settle(void *ctx) {
     struct model_call *call = ctx;
+    const struct turn_end end = {.run = journal_run(call->journal),
+                                 .workspace = call->live.workspace,
+                                 .user = call->live.user,
+                                 .session = call->live.session,
+                                 .agent = call->request.agent,
+                                 .model = call->request.model,
+                                 .took_ms = loop_now_ms(call->host->loop) - call->begun_ms,
+                                 .state = run_state_name((enum run_state)call->ending)};
+    turn_line_log(&end, &call->sums);
     atomic_store(&call->live.state, call->ending);
     directory_remove(session_table_directory(call->engine->sessions), &call->live);
     model_call_unref(call);
@@ -82,6 +92,7 @@ static void append_usage(struct model_call *call, const struct event_usage *usag
     struct event event = {.kind = EVENT_USAGE, .usage = *usage};
     event.usage.call_sequence = 0; /* there is only this one */
     expense_settle(&call->expense, &event.usage);
+    turn_sums_add(&call->sums, &event.usage);
     append(call, &event);
 }
 

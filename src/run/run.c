@@ -160,10 +160,24 @@ static void leave_tables(struct run *run) {
     run_drop_keys(run);
 }
 
+static void log_end(const struct run *run) {
+    const struct turn_end end = {.run = run->id,
+                                 .workspace = run->name.workspace,
+                                 .user = run->name.user,
+                                 .session = run->name.session,
+                                 .agent = run->agent->slug,
+                                 .model = run->model.len ? run->model : run->asked.model,
+                                 .took_ms = loop_now_ms(run->host->loop) - run->started_ms,
+                                 .state = run_state_name(run->state),
+                                 .reason = run->end_reason};
+    turn_line_log(&end, &run->sums);
+}
+
 /* The terminal event is on disk (or will never be): the run is over. */
 static void settle(void *ctx) {
     struct run *run = ctx;
     run_move(run, run->ending);
+    log_end(run);
     run_leave_place(run);
     leave_tables(run);
     struct turn_record *record = make_record(run);
@@ -221,6 +235,7 @@ void run_done(struct run *run) {
 void run_fail(struct run *run, enum err_code code, struct str reason, struct str message) {
     if (run->ending_begun) return;
     give_back_key(run);
+    if (!arena_str(run->arena, reason, &run->end_reason)) run->end_reason = STR_EMPTY;
     struct event event = {.kind = EVENT_FAILED,
                           .failed = {.code = code,
                                      .reason = reason,

@@ -141,6 +141,7 @@ static void append_usage(struct run *run, const struct event_usage *usage,
     run->usage_due = false;
     run->spent = amount_add(run->spent, used);
     ledger_settle(&run->reserved, used);
+    turn_sums_add(&run->sums, &event.usage);
     run_append(run, &event);
 }
 
@@ -177,4 +178,5 @@ void run_settle_failed(struct run *run) {
 
 void run_count_usage(struct run *run, const struct event_usage *usage) {
     run->spent = amount_add(run->spent, amount_used(usage, (struct amount){0}));
+    turn_sums_add(&run->sums, usage);
 }

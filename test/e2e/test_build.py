@@ -2,6 +2,7 @@
 import json
 import os
 import shlex
+import shutil
 import subprocess
 
 import harness
@@ -67,3 +68,18 @@ def test_asserts_stay_in_the_build_types_of_packagers(tmp_path):
     for entry in ours:
         said = [word for word in shlex.split(entry["command"]) if "NDEBUG" in word]
         assert said[-1] == "-UNDEBUG", entry["file"]
+
+
+def test_the_unit_is_one_that_debian_12_knows(tmp_path):
+    """systemd 252: there is no notify-reload"""
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("there is no systemd here")
+    unit = (harness.ROOT / "deploy/weir.service").read_text()
+    (tmp_path / "weir.service").write_text(unit.replace("/usr/local/bin/weir", str(harness.BINARY)))
+    told = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(tmp_path / "weir.service")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    ).stderr
+    assert [line for line in told.splitlines() if "weir.service" in line] == []

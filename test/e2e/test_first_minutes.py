@@ -219,3 +219,19 @@ def test_one_check_names_every_mistake_also_of_tools_and_no_false_one(tmp_path):
     )
     lines = terminal(tmp_path, "config", "check").stderr.splitlines()
     assert [line.split(":")[1] for line in lines] == ["2", "2", "3", "4"], lines
+
+
+# --- the log ------------------------------------------------------------------------------
+
+
+def test_each_turn_is_one_line_of_the_log(start_weir):
+    weir = start_weir(script="test/e2e/scripts/contract.yaml")
+    with weir.http() as http:
+        for session in ("s-1", "s-2"):
+            http.post("/invoke", json={"input": "hello", "session_id": session}).raise_for_status()
+    weir.stop()
+    lines = [json.loads(line)["message"] for line in weir.log().splitlines() if " ended: " in line]
+    assert len(lines) == 2
+    for line, session in zip(lines, ("s-1", "s-2")):
+        assert f"workspace default, user anonymous, session {session}, agent manager" in line
+        assert " tokens in, " in line and " tokens out, " in line and line.endswith(" s, done")
