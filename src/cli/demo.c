@@ -187,7 +187,19 @@ static void on_ready(const struct daemon *daemon, void *ctx) {
     if (team_is_demo(config)) demo->watch = found_watch_start(print_found, NULL);
 }
 
+/* The webhook of Crawbl starts its pods without a command. */
+static bool is_pod(int arg_count, const char *const *args) {
+    struct config_input input = cli_input(arg_count, args, true);
+    struct config *config;
+    struct err e;
+    if (!config_load(&input, &config, &e)) return false; /* which is told below */
+    bool pod = config_is_pod(config);
+    config_free(config);
+    return pod;
+}
+
 int command_demo(int arg_count, const char *const *args) {
+    if (is_pod(arg_count, args)) return command_serve(arg_count, args);
     struct demo demo = {.started_us = clock_mono_us()};
     struct config *config;
     int code;

@@ -4,6 +4,10 @@
 #include "daemon/daemon.h"
 #include "daemon/team.h"
 
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+
 static const char usage[] = "weir serve [-c weir.yaml]\n\n"
                             "Serve agents in the foreground until SIGTERM; SIGHUP\n"
                             "reads the configuration again. Without -c and WEIR_CONFIG, a\n"
@@ -53,6 +57,21 @@ static void on_ready(const struct daemon *daemon, void *ctx) {
     offer_models(serving);
 }
 
+static int remove_entry(const char *path, const struct stat *found, int kind, struct FTW *at) {
+    (void)found;
+    (void)kind;
+    (void)at;
+    (void)remove(path); /* what stays goes with the machine's memory */
+    return 0;
+}
+
+/* A folder in memory that nobody can find again. */
+static void remove_data(struct str folder) {
+    char *path = str_dup(folder);
+    (void)nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+    free(path);
+}
+
 /* Nobody named the file that counts. */
 static void log_file(const struct config *config) {
     if (config->file_beside)
@@ -79,6 +98,7 @@ int command_serve(int arg_count, const char *const *args) {
             .config = config, .input = &input, .on_ready = on_ready, .ctx = &serving};
         code = daemon_run(&options, &e) ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
         found_watch_stop(serving.watch);
+        if (config->data_in_memory) remove_data(config->data);
     }
     config_free(config);
     return code;

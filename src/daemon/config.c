@@ -199,6 +199,8 @@ static bool take_long(const struct config_input *input, size_t *i, struct flags 
         return take_flag_value(input, i, flag, attached, &flags->file, e);
 
     struct given *given = &flags->given[flags->count];
+    if (config_pod_flag(flag))
+        return take_flag_value(input, i, flag, attached, &given->value, e);
     if (!find_flag(flag, given)) return refuse_flag(input, flag, e);
     const struct setting *setting = given->setting;
     flags->count++;
@@ -299,20 +301,45 @@ static bool apply_variable(struct config *config, const struct setting *setting,
     return config_apply(config, setting, value, FROM_ENVIRONMENT, name, e);
 }
 
-/* NAME_FILE names a file that holds the secret, as containers like to pass them. */
+bool config_mounted_secret(const struct config_input *input, const char *name,
+                           struct buf *room) {
+    struct str folder = config_env(input, "SECRETS_DIR");
+    if (!folder.at) folder = STR("/mnt/secrets");
+    buf_printf(room, STR_FMT "/%s", STR_ARG(folder), name);
+    buf_append_byte(room, '\0');
+    room->len--;
+    return buf_ok(room) && access(room->at, F_OK) == 0;
+}
+
+static bool read_secret_at(struct config *config, const struct setting *setting,
+                           struct str path, const char *name, const char *where,
+                           struct err *e) {
+    return config_read_secret(config, setting, path, FROM_ENVIRONMENT, name, e) ||
+           err_add(e, "%s", where);
+}
+
+/* Beside the variable itself, which comes first: a file of its name that was mounted, then the
+ * one that NAME_FILE names, as containers like to pass them. */
 static bool apply_secret_file(struct config *config, const struct setting *setting,
                               const struct config_input *input, const char *name,
                               struct err *e) {
     char file_name[64];
+    struct buf room;
     snprintf(file_name, sizeof(file_name), "%s_FILE", name);
     struct str path = config_env(input, file_name);
-    if (!path.at) return true;
     if (config_env(input, name).at) {
-        config_warn(config, "%s is set, so %s is not read", name, file_name);
+        if (path.at) config_warn(config, "%s is set, so %s is not read", name, file_name);
         return true;
     }
-    return config_read_secret(config, setting, path, FROM_ENVIRONMENT, name, e) ||
-           err_add(e, "%s", file_name);
+    buf_init(&room, 4 * KIB);
+    bool done = true;
+    if (config_mounted_secret(input, name, &room)) {
+        done = read_secret_at(config, setting, buf_str(&room), name, room.at, e);
+    } else if (path.at) {
+        done = read_secret_at(config, setting, path, name, file_name, e);
+    }
+    buf_done(&room);
+    return done;
 }
 
 static bool apply_environment(struct config *config, const struct config_input *input,
@@ -392,12 +419,16 @@ static bool work_out_data(struct config *config, const struct config_input *inpu
 }
 
 static bool work_out(struct config *config, const struct config_input *input, struct err *e) {
-    if (!is_set(config, &config->data) && !work_out_data(config, input, e)) return false;
+    bool pod = config_is_pod(config);
+    bool chosen = is_set(config, &config->data);
+    if (!chosen && !work_out_data(config, input, e)) return false;
+    if (!chosen && pod && !config_pod_data(config, e)) return false;
+    if (pod && !is_set(config, &config->listen.http)) config->listen.http = STR_EMPTY;
     if (!is_set(config, &config->threads)) config->threads = allowed_cpus(input);
     if (config->threads > THREADS_MAX && !is_set(config, &config->threads))
         config->threads = THREADS_MAX;
     if (!is_set(config, &config->listen.grpc)) {
-        bool open = config->tokens.key.len > 0 && !input->demo; /* K17 */
+        bool open = config->tokens.key.len > 0 && (pod || !input->demo); /* K17 */
         config->listen.grpc = open ? STR(":42618") : STR("127.0.0.1:42618");
     }
     return true;
@@ -539,6 +570,8 @@ static bool load(struct config *config, const struct config_input *input, struct
     }
     if (!apply_environment(config, input, e) || !apply_flags(config, flags, e)) return false;
     warn_of_slips(config, input);
+    config_pod_model(config);
+    config_pod_search(config);
     if (!work_out(config, input, e) || !config_resolve_connectors(config, input, e) ||
         !config_resolve_models(config, input, e))
         return false;
@@ -546,6 +579,7 @@ static bool load(struct config *config, const struct config_input *input, struct
     warn_of_open_doors(config);
     warn_of_closed_doors(config);
     warn_of_weak_keys(config, input);
+    config_pod_warn(config, input);
     warn_of_limits(config);
     config_warn_of_budgets(config);
     return true;

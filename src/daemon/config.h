@@ -77,7 +77,8 @@ struct config {
         bool lenient, errors_as_text, sticky, reflection;
         struct str workspace, user; /* the only identity served; empty = any */
         struct str mcp_endpoint;    /* empty = none */
-        struct str orchestrator;    /* taken, as upstream does, and used for nothing */
+        struct str orchestrator;    /* not asked; it tells that this is a pod of Crawbl */
+        struct str searxng; /* a search engine for agents of a blueprint; empty = none */
         bool blueprint;
         struct leaving on_disconnect;
     } converse;
@@ -96,7 +97,9 @@ struct config {
         struct str instructions;             /* of agents without any */
         double temperature;                  /* likewise; below 0: none */
         uint64_t max_tokens;                 /* likewise; 0: none */
+        bool thinking;                       /* likewise: whether callers see their reasoning */
     } agent;
+    struct str openai_url; /* beats that of the variables; empty = none */
     struct {
         struct str record, play; /* folders; empty = none */
         enum tape_pace pace;
@@ -132,6 +135,7 @@ struct config {
     bool help;                  /* -h or --help was given; nothing else was looked at */
     struct str file;            /* the file that was read; empty = none */
     bool file_beside;           /* nobody named it: it stands in the current folder */
+    bool data_in_memory;        /* `data` is of this process alone: remove it at its end */
     const struct str *operands; /* arguments that are no flags */
     size_t operand_count;
     const struct str *warnings; /* sentences to log once there is a log */
@@ -158,6 +162,9 @@ struct config_input {
 MUST_CHECK bool config_load(const struct config_input *input, struct config **ret,
                             struct err *e);
 void config_free(struct config *config);
+
+/* Whether this stands in for the pod of a Crawbl workspace. */
+bool config_is_pod(const struct config *config);
 
 /* One more problem of a config whose mistakes are collected. */
 void config_problem(struct config *config, const struct err *why);

@@ -26,6 +26,11 @@ MUST_CHECK bool config_apply_secret(struct config *config, const struct setting 
                                     struct str text, enum config_source source,
                                     const char *name, bool from_file, struct err *e);
 
+/* The file of a secret that was mounted: $SECRETS_DIR/NAME, by default /mnt/secrets/NAME.
+ * False: there is none. `room` holds the path. */
+bool config_mounted_secret(const struct config_input *input, const char *name,
+                           struct buf *room);
+
 /* The same, from the file at `path`. */
 MUST_CHECK bool config_read_secret(struct config *config, const struct setting *setting,
                                    struct str path, enum config_source source, const char *name,
@@ -74,6 +79,23 @@ MUST_CHECK bool config_resolve_models(struct config *config, const struct config
 /* And who answers for each connector. */
 MUST_CHECK bool config_resolve_connectors(struct config *config,
                                           const struct config_input *input, struct err *e);
+
+/* --- the pod of a Crawbl workspace (config_pod.c) ------------------------------------------
+ */
+
+/* A flag of the runtime that the pod was made for, taken and unused. */
+bool config_pod_flag(struct str flag);
+
+/* One warning that names all that was given and is not used. */
+void config_pod_warn(struct config *config, const struct config_input *input);
+
+/* Another folder than config->data where that cannot be written.
+ * errors  ERR_UNAVAILABLE there is none */
+MUST_CHECK bool config_pod_data(struct config *config, struct err *e);
+
+/* The model of a pod that names none, and the search that its endpoint switches on. */
+void config_pod_model(struct config *config);
+void config_pod_search(struct config *config);
 
 /* --- providers ---------------------------------------------------------------------------- */
 

@@ -113,6 +113,7 @@ struct config_tools {
         struct str root; /* folder; empty: there are no file tools */
         const struct yaml *at;
     } files;
+    bool web; /* agents that an orchestrator brings have both tools of the web */
     /* For all agents, also those that an orchestrator brings; hidden: none may have it. */
     const struct config_agent_tool *policies;
     size_t policy_count;

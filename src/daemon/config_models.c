@@ -294,6 +294,7 @@ static bool make_agent(struct config *config, struct err *e) {
         .output = STR_EMPTY,
         .temperature = config->agent.temperature,
         .max_tokens = config->agent.max_tokens,
+        .thinking = config->agent.thinking,
         .top_p = -1,
         .all_tools = true};
     if (config->agent.instructions.len) agent->system = config->agent.instructions;
@@ -324,6 +325,8 @@ bool config_resolve_models(struct config *config, const struct config_input *inp
         if (!agents[i].system.len) agents[i].system = config->agent.instructions;
         if (agents[i].temperature < 0) agents[i].temperature = config->agent.temperature;
         if (!agents[i].max_tokens) agents[i].max_tokens = config->agent.max_tokens;
+        if (!yaml_find(agents[i].at, STR("thinking")))
+            agents[i].thinking = config->agent.thinking;
         bool fine = resolve_agent(config, input, &agents[i], e) && check_agent(&agents[i], e);
         if (!fine && !config_goes_on(config, e)) return false;
     }

@@ -150,6 +150,9 @@ static bool keep_ollama(struct config *config, struct str text, struct str *ret,
 /* What its variables say, else what everybody knows. */
 static bool find_url(struct config *config, const struct config_input *input,
                      const struct known *from, struct str *ret, struct err *e) {
+    if (strcmp(from->name, "openai") == 0 && config->openai_url.len)
+        return keep_url(config, config->openai_url, ret, e) ||
+               err_add(e, "agent.openai_base_url");
     for (size_t i = 0; i < ARRAY_LEN(from->url_env) && from->url_env[i]; i++) {
         struct str value = config_env(input, from->url_env[i]);
         if (!value.at) continue;

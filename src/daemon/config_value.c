@@ -136,7 +136,8 @@ static bool note_source(struct config *config, struct str source, struct str *re
            err_set(e, ERR_TOO_LARGE, "the settings are too large");
 }
 
-/* The variable itself, or the file that NAME_FILE names. Nothing: *ret_key stays empty. */
+/* The variable itself, a mounted file of its name, or the one that NAME_FILE names. Nothing:
+ * *ret_key stays empty. */
 static bool key_of_variable(struct config *config, const struct config_input *input,
                             struct str name, struct str *ret_key, struct str *ret_source,
                             struct err *e) {
@@ -147,6 +148,14 @@ static bool key_of_variable(struct config *config, const struct config_input *in
         if (!keep_key(config, value, ret_key, e)) return err_add(e, "%s", variable);
         return note_source(config, str_from(variable), ret_source, e);
     }
+    struct buf mounted;
+    buf_init(&mounted, 4 * KIB);
+    bool found = config_mounted_secret(input, variable, &mounted);
+    bool read = found && read_key(config, buf_str(&mounted), ret_key, e) &&
+                note_source(config, buf_str(&mounted), ret_source, e);
+    if (found && !read) err_add(e, "%s", mounted.at);
+    buf_done(&mounted);
+    if (found) return read;
     snprintf(variable, sizeof(variable), STR_FMT "_FILE", STR_ARG(str_head(name, 128)));
     struct str path = config_env(input, variable);
     if (!path.at) return true;

@@ -192,6 +192,7 @@ static void reload(struct daemon *daemon) {
     }
     notify_reloading();
     struct reload_options options = {.input = daemon->options->input,
+                                     .first = daemon->config,
                                      .grpc_key = daemon->options->grpc_key,
                                      .sessions = daemon->sessions,
                                      .ledger = daemon->ledger,

@@ -120,11 +120,12 @@ static bool fill_house(struct edition *edition, struct http_pool *pool, struct e
     return !edition->keys || http_pool_need(pool, e);
 }
 
-static void fill_runtime(struct edition *edition) {
+/* The Runtime Contract forbids that its bearer changes at run time (K34). */
+static void fill_runtime(struct edition *edition, struct str bearer) {
     const struct config *config = edition->config;
     const struct config_limits *limits = &config->limits;
     edition->runtime = (struct runtime_settings){
-        .token = config->tokens.auth,
+        .token = bearer,
         .workspace = config->http.workspace,
         .agent_name = config->agent.name,
         .agent_version = config->agent.version,
@@ -149,7 +150,8 @@ bool edition_new(const struct edition_options *options, struct edition **ret, st
     struct str key = own_key ? options->grpc_key : config->tokens.key;
     struct str previous = own_key ? STR_EMPTY : config->tokens.key_previous;
     edition->config = config;
-    edition->secured = (!own_key && key.len) || config->tokens.auth.len;
+    struct str bearer = (options->first ? options->first : config)->tokens.auth;
+    edition->secured = (!own_key && key.len) || bearer.len;
     if (options->owns_config) edition->owned = (struct config *)(uintptr_t)config;
     if (!team_assemble(config, &options->means, &edition->team, e) ||
         !add_key(edition, key, e) || !add_key(edition, previous, e) ||
@@ -173,9 +175,17 @@ bool edition_new(const struct edition_options *options, struct edition **ret, st
     edition->engine.offers = edition->offers;
     fill_converse(edition);
     nimi_settings_init(&edition->nimi, config, &edition->team);
-    fill_runtime(edition);
+    fill_runtime(edition, bearer);
     *ret = edition_ref(edition);
     return true;
+}
+
+/* As text, a secret says only whether it is set. */
+static bool same_secret_as(const struct setting *setting, const struct config *a,
+                           const struct config *b) {
+    const struct str *one = (const void *)((const char *)a + setting->offset);
+    const struct str *other = (const void *)((const char *)b + setting->offset);
+    return str_equal(*one, *other);
 }
 
 void edition_needs_restart(const struct config *running, const struct config *wanted,
@@ -189,7 +199,10 @@ void edition_needs_restart(const struct config *running, const struct config *wa
         buf_clear(&after);
         setting_append(&settings[i], running, &before);
         setting_append(&settings[i], wanted, &after);
-        if (str_equal(buf_str(&before), buf_str(&after))) continue;
+        bool same = settings[i].kind == SETTING_SECRET
+                        ? same_secret_as(&settings[i], running, wanted)
+                        : str_equal(buf_str(&before), buf_str(&after));
+        if (same) continue;
         buf_printf(out, "%s%s", out->len ? ", " : "", settings[i].key);
     }
     buf_done(&before);

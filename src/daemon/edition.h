@@ -35,8 +35,10 @@ struct edition {
 
 struct edition_options {
     const struct config *config;
-    bool owns_config;               /* taken, also when it fails */
-    struct str grpc_key;            /* stands for the signing keys when not empty */
+    bool owns_config;           /* taken, also when it fails */
+    const struct config *first; /* read at the start: what a contract lets nobody change later
+                                   comes from it (K34); NULL: this is the first */
+    struct str grpc_key;        /* stands for the signing keys when not empty */
     struct session_table *sessions; /* shared by all editions; may be set later */
     struct ledger *ledger;          /* likewise */
     struct team_means means;        /* as in team_assemble() */

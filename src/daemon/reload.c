@@ -9,6 +9,7 @@ static bool read_all(const struct reload_options *options, struct edition **ret,
     if (!config_load(options->input, &config, e)) return false;
     struct edition_options wanted = {.config = config,
                                      .owns_config = true,
+                                     .first = options->first,
                                      .grpc_key = options->grpc_key,
                                      .sessions = options->sessions,
                                      .ledger = options->ledger,

@@ -20,6 +20,7 @@ typedef void reload_done_fn(struct edition *edition, const struct err *failed, v
 
 struct reload_options {
     const struct config_input *input; /* borrowed until it is done */
+    const struct config *first;       /* as in struct edition_options */
     struct str grpc_key;
     struct session_table *sessions;
     struct ledger *ledger;

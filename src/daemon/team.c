@@ -188,7 +188,8 @@ static bool make_script_agents(struct team *team, const struct config *config) {
                                 .provider = provider,
                                 .options = usual_options(config),
                                 .delegates = from->delegates,
-                                .delegate_count = from->delegate_count};
+                                .delegate_count = from->delegate_count,
+                                .shows_thinking = config->agent.thinking};
         team_pick_script_tools(team, from, agent);
     }
     return true;

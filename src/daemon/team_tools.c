@@ -110,10 +110,24 @@ static bool make_named(struct team *team, const struct config *config,
     return true;
 }
 
+/* Those that agents of a blueprint may have, though no agent here names them. */
+static const struct config_agent_tool web_tools[] = {
+    {.name = STR("web_fetch"), .optional = true},
+    {.name = STR("web_search_tool"), .optional = true}};
+
+static bool make_web(struct team *team, const struct config *config,
+                     const struct catalogue_options *options, struct err *e) {
+    for (size_t i = 0; config->tools.web && i < ARRAY_LEN(web_tools); i++) {
+        if (is_hidden(team, web_tools[i].name)) continue;
+        if (!make_named(team, config, options, &web_tools[i], e)) return false;
+    }
+    return true;
+}
+
 static size_t count_named(const struct config *config) {
     size_t count = 0;
     for (size_t i = 0; i < config->agent_count; i++) count += config->agents[i].tool_count;
-    return count;
+    return count + ARRAY_LEN(web_tools);
 }
 
 bool team_make_tools(struct team *team, const struct config *config,
@@ -143,7 +157,7 @@ bool team_make_tools(struct team *team, const struct config *config,
             if (!there && !goes_on(means, e)) return false;
         }
     }
-    return true;
+    return make_web(team, config, &options, e);
 }
 
 /* --- picking ------------------------------------------------------------------------------ */

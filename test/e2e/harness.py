@@ -31,7 +31,7 @@ NO_JOINS = {"TSAN_OPTIONS": "report_thread_leaks=0"}
 # What a test's daemon must not inherit from whoever runs the tests.
 FOREIGN = ("WEIR_", "CRAWBL_", "NIMI_", "AGENT", "OPENAI_", "ANTHROPIC_", "GEMINI_", "XDG_")
 FOREIGN += ("GOOGLE_", "OPENROUTER_", "OLLAMA_", "CREDENTIALS_")
-FOREIGN_NAMES = {"PORT", "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID"}
+FOREIGN_NAMES = {"SECRETS_DIR", "PORT", "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID"}
 
 
 def token(user="user-1", workspace="ws-1", at=None, key=SIGNING_KEY):

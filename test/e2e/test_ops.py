@@ -143,6 +143,21 @@ def test_what_cannot_change_without_a_restart_is_named(start):
     assert "wait for a restart: threads, limits.idle" in weir.log()
 
 
+def test_the_bearer_of_the_runtime_contract_is_read_at_the_start_only(start, tmp_path):
+    """K34: that contract forbids its rotation at run time"""
+    token = tmp_path / "token"
+    token.write_text("first")
+    weir = start(config=f"tokens: {{auth_token_file: {token}}}\n")
+    token.write_text("second")
+    reload(weir)
+    for bearer, status in (("first", 200), ("second", 403)):
+        with weir.http(headers={"authorization": f"Bearer {bearer}"}) as http:
+            assert http.post("/invoke", json={"input": "x"}).status_code == status
+            assert http.get("/weir/v1/sessions").status_code == status
+    assert "wait for a restart: tokens.auth_token_file" in weir.log()
+    assert "first" not in weir.log() and "second" not in weir.log()
+
+
 def test_many_reloads_in_a_row_under_load_are_survived(start, tmp_path):
     weir = start()
     stop = threading.Event()

@@ -67,6 +67,19 @@ static bool read_tools(struct reading *reading, struct json list,
     return true;
 }
 
+/* Ours: absent, as in every blueprint of upstream, it is not said. */
+static bool read_thinking(struct reading *reading, struct json value,
+                          struct blueprint_agent *agent) {
+    if (value.kind == JSON_NONE || value.kind == JSON_NULL) return true;
+    if (value.kind != JSON_TRUE && value.kind != JSON_FALSE)
+        return err_set(reading->e, ERR_MALFORMED,
+                       "the blueprint's thinking is %s, not a boolean",
+                       json_kind_name(value.kind));
+    agent->says_thinking = true;
+    agent->thinking = value.kind == JSON_TRUE;
+    return true;
+}
+
 /* --- agents ------------------------------------------------------------------------------- */
 
 static bool is_slug(struct str slug) {
@@ -111,7 +124,8 @@ static bool read_agent(struct reading *reading, struct json from) {
         !read_text(reading, from, "system_prompt", &agent.prompt) ||
         !read_text(reading, from, "description", &agent.description) ||
         !read_text(reading, from, "model", &agent.model) ||
-        !read_tools(reading, json_find(from, STR("allowed_tools")), &agent))
+        !read_tools(reading, json_find(from, STR("allowed_tools")), &agent) ||
+        !read_thinking(reading, json_find(from, STR("thinking")), &agent))
         return false;
     size_t cut = utf8_cut(agent.description, BLUEPRINT_DESCRIPTION_MAX_BYTES);
     agent.description = str_head(agent.description, cut);

@@ -1,7 +1,10 @@
 /* blueprint: what an orchestrator says a workspace's agents are.
  *
  *     {"workspace_id":"w","agents":[{"slug":"manager","role":"manager","system_prompt":"...",
- *      "description":"...","allowed_tools":["web_fetch"],"model":"auto"}, ...]}
+ *      "description":"...","allowed_tools":["web_fetch"],"model":"auto",
+ *      "thinking":true}, ...]}
+ *
+ * `thinking`, which is ours, says whether callers see an agent's reasoning.
  *
  * The one that manages comes first, whatever place it has in the document.
  *
@@ -26,6 +29,7 @@ struct blueprint_agent {
     const struct str *tools;
     size_t tool_count;
     bool picks_tools; /* it has only those; else all */
+    bool says_thinking, thinking;
 };
 
 struct blueprint {

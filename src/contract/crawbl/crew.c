@@ -69,19 +69,19 @@ static void fill_agents(struct crew *crew, const struct blueprint *blueprint) {
         size_t tool_count;
         crew->allowed[i] = pick(crew->base, from, &tool_count);
         crew->delegates[i] = from->slug;
-        crew->agents[i] =
-            (struct agent){.slug = from->slug,
-                           .description = from->description,
-                           .system = from->prompt,
-                           .model = from->model.len ? from->model : usual->model,
-                           .provider = usual->provider,
-                           .options = usual->options,
-                           .shows_thinking = usual->shows_thinking,
-                           .picks_tools = from->picks_tools,
-                           .tools = crew->allowed[i],
-                           .tool_count = tool_count,
-                           .window_tokens = from->model.len ? 0 : usual->window_tokens,
-                           .limits = usual->limits};
+        crew->agents[i] = (struct agent){
+            .slug = from->slug,
+            .description = from->description,
+            .system = from->prompt,
+            .model = from->model.len ? from->model : usual->model,
+            .provider = usual->provider,
+            .options = usual->options,
+            .shows_thinking = from->says_thinking ? from->thinking : usual->shows_thinking,
+            .picks_tools = from->picks_tools,
+            .tools = crew->allowed[i],
+            .tool_count = tool_count,
+            .window_tokens = from->model.len ? 0 : usual->window_tokens,
+            .limits = usual->limits};
     }
     crew->agents[0].delegates = crew->delegates + 1; /* all others */
     crew->agents[0].delegate_count = count - 1;

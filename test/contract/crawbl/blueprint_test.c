@@ -57,6 +57,8 @@ static void what_is_no_blueprint_is_refused_with_the_reason(void **state) {
         {"{\"workspace_id\":\"v\",\"agents\":[" MANAGER "]}",
          "the blueprint is that of another workspace"},
         {"{\"workspace_id\":\"w\"}", "the blueprint has no agents"},
+        {HEAD "{\"slug\":\"m\",\"role\":\"manager\",\"thinking\":\"yes\"}]}",
+         "the blueprint's thinking is a string, not a boolean"},
         {"{\"workspace_id\":\"w\",\"agents\":{}}", "the blueprint has no agents"},
         {HEAD "]}", "the blueprint has no agents"},
         {HEAD "5]}", "an agent of the blueprint is a number"},

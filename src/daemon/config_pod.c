@@ -1,0 +1,132 @@
+/* The pod of a Crawbl workspace: started by its orchestrator's webhook with flags and variables
+ * of the agent runtime that it was made for, as a user who owns nothing and on a root that
+ * cannot be written. What weir has not is taken and named once. */
+#include "daemon/config_build.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define POD_MODEL "openai/gpt-5-mini"
+
+bool config_is_pod(const struct config *config) {
+    return config->converse.orchestrator.len > 0;
+}
+
+/* --- what is taken and means nothing ------------------------------------------------------ */
+
+static const char *const unused_flags[] = {"redis-addr", "redis-session-ttl", "spaces-endpoint",
+                                           "spaces-region", "spaces-bucket"};
+static const char *const unused_variables[] = {"CRAWBL_REDIS_", "CRAWBL_SPACES_",
+                                               "CRAWBL_OTEL_"};
+
+bool config_pod_flag(struct str flag) {
+    for (size_t i = 0; i < ARRAY_LEN(unused_flags); i++) {
+        if (str_equal(flag, str_from(unused_flags[i]))) return true;
+    }
+    return false;
+}
+
+static bool is_unused(struct str variable) {
+    for (size_t i = 0; i < ARRAY_LEN(unused_variables); i++) {
+        if (str_starts(variable, str_from(unused_variables[i]))) return true;
+    }
+    return false;
+}
+
+static void add_name(struct buf *names, const char *before, struct str name) {
+    buf_printf(names, "%s%s" STR_FMT, names->len ? ", " : "", before, STR_ARG(name));
+}
+
+/* "--redis-addr=x" and "--redis-addr" are one flag. */
+static void add_flags(const struct config_input *input, struct buf *names) {
+    for (size_t i = 0; i < input->arg_count; i++) {
+        struct str value, arg = str_from(input->args[i]);
+        if (!str_starts(arg, STR("--"))) continue;
+        struct str flag = str_split(str_skip(arg, 2), '=', &value);
+        if (config_pod_flag(flag)) add_name(names, "--", flag);
+    }
+}
+
+void config_pod_warn(struct config *config, const struct config_input *input) {
+    struct buf names;
+    buf_init(&names, 4 * KIB);
+    add_flags(input, &names);
+    for (const char *const *entry = input->environment; entry && *entry; entry++) {
+        struct str value;
+        struct str name = str_split(str_from(*entry), '=', &value);
+        if (value.len && is_unused(name)) add_name(&names, "", str_head(name, 64));
+    }
+    if (names.len)
+        config_warn(config,
+                    "weir has no Redis, no object store and no exporter of metrics; nothing "
+                    "reads " STR_FMT ". Conversations are kept in " STR_FMT,
+                    STR_ARG(buf_str(&names)), STR_ARG(config->data));
+    buf_done(&names);
+}
+
+/* --- where data goes ---------------------------------------------------------------------- */
+
+/* Whether the folder can be written, or made: then its nearest parent that is there can be. */
+static bool can_be_written(const char *folder) {
+    char path[4096];
+    snprintf(path, sizeof(path), "%s", folder);
+    for (size_t len = strlen(path); len > 0; len--) {
+        if (path[len] == '/') path[len] = '\0';
+        if (path[len] == '\0' && access(path, F_OK) == 0) return access(path, W_OK | X_OK) == 0;
+    }
+    return access("/", W_OK) == 0;
+}
+
+/* Nobody else has put something there for us to find. */
+static bool is_free_or_ours(const char *folder) {
+    struct stat found;
+    if (lstat(folder, &found) != 0) return true;
+    return S_ISDIR(found.st_mode) && found.st_uid == geteuid();
+}
+
+static bool take_folder(struct config *config, const char *folder) {
+    return is_free_or_ours(folder) && can_be_written(folder) &&
+           arena_str(config->arena, str_from(folder), &config->data);
+}
+
+bool config_pod_data(struct config *config, struct err *e) {
+    char usual[4096], memory[64];
+    snprintf(usual, sizeof(usual), STR_FMT, STR_ARG(config->data));
+    if (can_be_written(usual)) return true;
+    if (take_folder(config, "/cache/weir")) {
+        config_warn(config,
+                    "%s cannot be written: conversations are kept in /cache/weir and gone "
+                    "with this pod. Mount a volume and name it with WEIR_DATA",
+                    usual);
+        return true;
+    }
+    snprintf(memory, sizeof(memory), "/dev/shm/weir-%d", (int)getpid());
+    if (!take_folder(config, memory))
+        return err_set(e, ERR_UNAVAILABLE,
+                       "neither %s nor /cache nor /dev/shm can be written; mount a folder and "
+                       "name it with WEIR_DATA",
+                       usual);
+    config->data_in_memory = true;
+    config_warn(config,
+                "NOTHING IS KEPT: %s cannot be written and there is no /cache, so "
+                "conversations are in memory only and gone with this process. Mount a "
+                "folder and name it with WEIR_DATA",
+                usual);
+    return true;
+}
+
+/* --- what the runtime it was made for would do -------------------------------------------- */
+
+void config_pod_model(struct config *config) {
+    bool chosen = config->model.len || config->script.len || config->agent_count;
+    if (config_is_pod(config) && !chosen) config->model = STR(POD_MODEL);
+}
+
+void config_pod_search(struct config *config) {
+    if (!config->converse.searxng.len) return;
+    config->tools.web = true;
+    if (config->tools.web_search.backend.len) return; /* the file says how */
+    config->tools.web_search.backend = STR("searxng");
+    config->tools.web_search.url = config->converse.searxng;
+}
