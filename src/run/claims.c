@@ -1,5 +1,6 @@
 #include "run/claims.h"
 
+#include "base/map.h"
 #include "base/mem.h"
 
 #include <assert.h>
@@ -36,13 +37,10 @@ void claims_free(struct claims *claims) {
     free(claims);
 }
 
-/* FNV-1a over the key alone: whose it is hardly tells keys apart. */
+/* By the key alone: whose it is hardly tells keys apart. Callers choose their keys, so the hash
+ * is one that they cannot aim with. */
 static struct stripe *stripe_of(struct claims *claims, const struct claim_name *name) {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < name->key.len; i++) {
-        hash = (hash ^ (unsigned char)name->key.at[i]) * UINT64_C(0x100000001b3);
-    }
-    return &claims->stripes[(hash ^ hash >> 32) % STRIPE_COUNT];
+    return &claims->stripes[map_hash(name->key) % STRIPE_COUNT];
 }
 
 static bool is_of(const struct claim *claim, const struct claim_name *name) {

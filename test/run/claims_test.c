@@ -3,6 +3,7 @@
 #include "helper/assert_str.h"
 
 #include <pthread.h>
+#include <stdio.h>
 
 static const struct claim_name name = {STR_INIT("w"), STR_INIT("u"), STR_INIT("k")};
 
@@ -45,6 +46,45 @@ static void who_looked_before_a_key_was_given_back_must_look_again(void **state)
     assert_true(claims_begin(claims, &name, after.mark));
     claims_end(claims, &name, NULL); /* its run could not be started */
     look(claims, &name, 0, &after);
+    claims_free(claims);
+}
+
+/* --- chosen keys ----------------------------------------------------------------------------
+ */
+
+#define CHOSEN 32
+
+/* FNV-1a, which anybody can compute. */
+static uint64_t known_hash(struct str key) {
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < key.len; i++)
+        hash = (hash ^ (unsigned char)key.at[i]) * UINT64_C(0x100000001b3);
+    return (hash ^ hash >> 32) % 1024;
+}
+
+static void nobody_can_choose_keys_that_wait_for_each_other(void **state) {
+    (void)state;
+    static char keys[CHOSEN][16];
+    struct claims *claims = claims_new();
+    struct claim_name of = name;
+    struct claim_view view;
+    size_t count = 0, together = 0;
+    for (unsigned i = 0; count < CHOSEN; i++) {
+        snprintf(keys[count], sizeof(keys[count]), "key-%u", i);
+        if (known_hash(str_from(keys[count])) == 7) count++;
+    }
+    of.key = str_from(keys[0]);
+    struct claim claim = {.name = of, .run = 7};
+    claims_look(claims, &of, &view);
+    assert_true(claims_begin(claims, &of, view.mark));
+    claims_end(claims, &of, &claim);
+    claims_remove(claims, &claim);
+    for (size_t i = 1; i < CHOSEN; i++) { /* the mark is that of all who share a lock */
+        of.key = str_from(keys[i]);
+        claims_look(claims, &of, &view);
+        together += view.mark > 0;
+    }
+    assert_true(together < CHOSEN / 2);
     claims_free(claims);
 }
 
@@ -127,6 +167,7 @@ static void of_two_at_the_same_moment_one_gets_it(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_key_is_taken_once_and_for_its_owner_alone),
+        cmocka_unit_test(nobody_can_choose_keys_that_wait_for_each_other),
         cmocka_unit_test(who_looked_before_a_key_was_given_back_must_look_again),
         cmocka_unit_test(a_key_given_back_is_free_while_its_run_still_ends),
         cmocka_unit_test(of_two_at_the_same_moment_one_gets_it),
