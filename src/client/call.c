@@ -95,6 +95,12 @@ static void succeed(struct http_call *call) {
 }
 
 static void explain(const struct http_call *call, CURLcode result, struct err *ret) {
+    if (result == CURLE_UNSUPPORTED_PROTOCOL && call->secure && is_connected(call)) {
+        err_set(
+            ret, ERR_UNAVAILABLE,
+            "the server redirects from https: to what is not https:, which is not followed");
+        return;
+    }
     /* Said of the URL that was asked, and of what came back. */
     if (result == CURLE_UNSUPPORTED_PROTOCOL && is_connected(call))
         result = CURLE_WEIRD_SERVER_REPLY;
@@ -204,10 +210,18 @@ static bool tell_head(struct http_call *call) {
 
 static bool give(struct str bytes, void *ctx);
 
+/* Whether the head that just came did; a redirect before it may have led there. */
+static bool came_by_https(const struct http_call *call) {
+    char *url = NULL;
+    call->lane->curl->curl_easy_getinfo(call->transfer.easy, CURLINFO_EFFECTIVE_URL, &url);
+    return url && str_equal_nocase(str_head(str_from(url), 6), STR("https:"));
+}
+
 static bool end_head(struct http_call *call) {
     if (call->head.status < 200) return true; /* 100, 103: the real one follows */
     if (is_redirect(call)) {
         call->sockets = call->sockets_refused = 0;
+        if (!call->secure && came_by_https(call)) http_call_stay_secure(call);
         return true;
     }
     if (call->head.coding == CODING_UNKNOWN)

@@ -30,6 +30,7 @@ struct http_call {
     uint64_t first_byte_ms, stall_ms, total_ms;
     size_t body_max_bytes;
     bool follows, public_only;
+    bool secure; /* https: was asked: it never follows to http: again */
 
     struct str body; /* the caller's, until `over` */
     size_t body_sent;
@@ -60,6 +61,9 @@ struct http_call *http_call_new(struct lane *lane, struct loop *loop, size_t *op
  * errors  ERR_INVALID_ARGUMENT a line break or nothing where there must be something */
 MUST_CHECK bool http_call_set_options(struct http_call *call,
                                       const struct http_request *request, struct err *e);
+
+/* options.c: from now on only to https:. It may be called from libcurl's callbacks. */
+void http_call_stay_secure(struct http_call *call);
 
 /* What libcurl calls. */
 size_t http_call_on_header(char *line, size_t size, size_t count, void *ctx);

@@ -39,7 +39,8 @@ struct http_request {
     uint64_t total_ms; /* 0: no limit */
     size_t body_max_bytes; /* after decompression; more is a failure; 0: no limit */
     /* 0: a redirect is an answer like any other. More than these are a failure. To another host
-     * libcurl takes all headers along but authorization and cookie. */
+     * libcurl takes all headers along but authorization and cookie. From https: none leads to
+     * http: that is a failure, too. */
     unsigned redirects_max;
     /* For addresses that strangers name: every address is judged after it is resolved and
      * before it is connected to, and those that are not public are never connected to. No

@@ -203,9 +203,15 @@ static void set_callbacks(struct http_call *call) {
     set_object(call, CURLOPT_ERRORBUFFER, call->detail);
 }
 
+void http_call_stay_secure(struct http_call *call) {
+    call->secure = true;
+    set_object(call, CURLOPT_REDIR_PROTOCOLS_STR, "https");
+}
+
 static void set_connection(struct http_call *call, const struct http_request *request) {
     set_object(call, CURLOPT_PROTOCOLS_STR, "http,https");
     set_object(call, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    if (str_equal_nocase(str_head(request->url, 6), STR("https:"))) http_call_stay_secure(call);
     set_long(call, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS);
     set_long(call, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1);
     set_long(call, CURLOPT_NOSIGNAL, 1);

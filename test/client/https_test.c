@@ -15,8 +15,15 @@ static void on_body(struct exchange *exchange, struct lent bytes, void *ctx) {
 
 static void on_body_end(struct exchange *exchange, void *ctx) {
     static const struct field fields[] = {{STR_INIT("content-type"), STR_INIT("text/plain")}};
+    static const struct field down[] = {
+        {STR_INIT("location"), STR_INIT("HTTP://127.0.0.1:1/plain")}};
     (void)ctx;
     if (str_equal(exchange_path(exchange), STR("/silent"))) return;
+    if (str_equal(exchange_path(exchange), STR("/down"))) {
+        exchange_head(exchange, 302, down, ARRAY_LEN(down));
+        exchange_end(exchange, NULL, 0);
+        return;
+    }
     exchange_head(exchange, 200, fields, ARRAY_LEN(fields));
     exchange_send(exchange,
                   exchange_http(exchange) == EXCHANGE_HTTP_2 ? STR("two") : STR("one"));
@@ -113,6 +120,51 @@ static void http_2_is_spoken_where_the_server_has_it(void **state) {
     shut_scene(&scene);
 }
 
+/* X4: what was asked for in secret is not asked for in the open. */
+static void https_never_follows_to_http(void **state) {
+    (void)state;
+    struct scene scene;
+    struct ask ask = {0};
+    open_scene(&scene, "known");
+    struct http_request request = request_of(&scene, "/down");
+    request.redirects_max = 5;
+    ask_start(&ask, &scene.asker, &request);
+    loop_run(scene.asker.loop);
+    assert_str(buf_str(&ask.heard), "UNAVAILABLE");
+    assert_non_null(strstr(ask.why, "from https: to what is not https:"));
+    ask_done(&ask);
+    shut_scene(&scene);
+}
+
+static bool up_to_https(struct peer *peer, int fd, struct str request) {
+    char head[128];
+    (void)request;
+    snprintf(head, sizeof(head), "HTTP/1.1 302 F\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n",
+             (const char *)peer->ctx);
+    return peer_say(peer, fd, head);
+}
+
+static void nor_when_a_redirect_led_to_https(void **state) {
+    (void)state;
+    struct scene scene;
+    struct peer peer;
+    struct ask ask = {0};
+    char url[64];
+    open_scene(&scene, "known");
+    struct http_request down = request_of(&scene, "/down");
+    (void)down; /* its address stands in the scene */
+    peer_start(&peer, up_to_https, scene.url);
+    struct http_request request = get_request(url, sizeof(url), &peer, "/");
+    request.redirects_max = 5;
+    ask_start(&ask, &scene.asker, &request);
+    loop_run(scene.asker.loop);
+    assert_str(buf_str(&ask.heard), "UNAVAILABLE");
+    assert_non_null(strstr(ask.why, "from https: to what is not https:"));
+    ask_done(&ask);
+    shut_scene(&scene);
+    peer_stop(&peer);
+}
+
 static void a_cancelled_stream_ends_at_the_server(void **state) {
     (void)state;
     struct scene scene;
@@ -187,6 +239,8 @@ int main(void) {
         cmocka_unit_test(a_certificate_of_an_unknown_authority_is_refused),
         cmocka_unit_test(http_2_is_spoken_where_the_server_has_it),
         cmocka_unit_test(a_cancelled_stream_ends_at_the_server),
+        cmocka_unit_test(https_never_follows_to_http),
+        cmocka_unit_test(nor_when_a_redirect_led_to_https),
         cmocka_unit_test(a_paused_call_does_not_stop_the_others),
     };
     return cmocka_run_group_tests(tests, make_certificates, remove_certificates);
