@@ -122,10 +122,12 @@ struct look {
     unsigned looks_left; /* until it must have come */
     struct run_summary summary;
     struct run_scan *scan;
+    struct api_late late; /* says that there is no such approval */
 };
 
 static void look_over(void *ctx) {
     struct look *look = ctx;
+    api_late_stop(&look->late);
     timer_stop(&look->again);
     run_scan_cancel(look->scan);
     run_summary_done(&look->summary);
@@ -218,7 +220,7 @@ static void looked(const struct err *failed, void *ctx) {
         api_refuse(look->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
     } else if (!summary->known || !look->seen ||
                !api_may_see(&look->caller, summary->workspace, summary->user)) {
-        refuse_unknown(look->call);
+        api_late_refuse(&look->late, look->desk->loop, look->call, refuse_unknown);
     } else if (look_again(look)) {
         return;
     } else if (look->answers) {
@@ -250,13 +252,14 @@ static void look_once(void *ctx) {
 
 /* `said`: what it was to be answered with; NULL: it is only looked at. */
 static void look_up(struct route_call *call, struct api_desk *desk,
-                    const struct api_caller *caller, uint64_t run, uint64_t seq,
-                    const struct said *said) {
+                    const struct api_caller *caller, const struct api_late *late, uint64_t run,
+                    uint64_t seq, const struct said *said) {
     struct look *look = MEM_NEW(struct look);
     *look = (struct look){.call = call,
                           .desk = desk,
                           .caller = *caller,
                           .answers = said != NULL,
+                          .late = *late,
                           .looks_left = LOOKS_MAX};
     look->arena = arena_new(2 * TEXT_MAX_BYTES);
     if (said) look->said.decision = keep(look, said->decision);
@@ -286,7 +289,9 @@ void api_get_approval(struct route_call *call, void *ctx) {
     struct buf body;
     bool more;
     uint64_t run, seq;
+    struct api_late late;
     if (!api_identify(call, desk, &caller) || !take_id(call, &run, &seq)) return;
+    api_late_begin(&late);
     struct arena *arena = arena_new(TEXT_MAX_BYTES);
     struct parking_filter filter = {.run = run};
     bool waits = parking_list(session_table_parking(desk->sessions), &filter, 1, arena, &view,
@@ -299,7 +304,7 @@ void api_get_approval(struct route_call *call, void *ctx) {
         reply(call, &body);
         buf_done(&body);
     } else {
-        look_up(call, desk, &caller, run, seq, NULL);
+        look_up(call, desk, &caller, &late, run, seq, NULL);
     }
     arena_free(arena);
 }
@@ -424,21 +429,22 @@ static enum parking_found give(struct api_desk *desk, const struct live_view *vi
 }
 
 /* It does not wait: what was said of it before? */
-static void look_back(struct api_request *request, struct api_desk *desk, uint64_t run,
-                      uint64_t seq, const struct verdict *verdict) {
+static void look_back(struct api_request *request, struct api_desk *desk,
+                      const struct api_late *late, uint64_t run, uint64_t seq,
+                      const struct verdict *verdict) {
     struct buf decision, words;
     buf_init(&decision, BODY_MAX_BYTES);
     buf_init(&words, BODY_MAX_BYTES);
     write_words(verdict, true, &decision);
     write_words(verdict, false, &words);
-    look_up(request->call, desk, &request->caller, run, seq,
+    look_up(request->call, desk, &request->caller, late, run, seq,
             &(struct said){buf_str(&decision), buf_str(&words)});
     buf_done(&decision);
     buf_done(&words);
 }
 
-static void answer(struct api_request *request, struct api_desk *desk, uint64_t run,
-                   uint64_t seq) {
+static void answer(struct api_request *request, struct api_desk *desk,
+                   const struct api_late *late, uint64_t run, uint64_t seq) {
     struct verdict verdict;
     struct live_view view;
     enum parking_found found = PARKING_NOBODY;
@@ -454,7 +460,7 @@ static void answer(struct api_request *request, struct api_desk *desk, uint64_t 
     case PARKING_UNDECIDED: api_request_refuse(request, 422, "%s", verdict.why.text); break;
     case PARKING_SEVERAL:
     case PARKING_CLAIMED:
-    case PARKING_NOBODY: look_back(request, desk, run, seq, &verdict); break;
+    case PARKING_NOBODY: look_back(request, desk, late, run, seq, &verdict); break;
     }
 }
 
@@ -464,6 +470,8 @@ void api_answer_approval(struct route_call *call, void *ctx) {
     struct api_request request;
     uint64_t run, seq;
     if (!api_request_begin(&request, call, desk, names)) return;
-    if (take_id(call, &run, &seq)) answer(&request, desk, run, seq);
+    struct api_late late;
+    api_late_begin(&late);
+    if (take_id(call, &run, &seq)) answer(&request, desk, &late, run, seq);
     arena_free(request.arena);
 }

@@ -22,6 +22,7 @@ struct watching {
     struct follow *follow;
     struct run_scan *scan; /* while the end of a stored run is looked for */
     struct run_summary summary;
+    struct api_late late; /* says that there is no such run */
     bool streaming;
     bool looked_again; /* behind the end of a run that nobody ended */
     bool stopping;     /* the daemon is */
@@ -179,6 +180,11 @@ static void reset(struct watching *watching, uint64_t after_seq) {
     follow(watching, after_seq);
 }
 
+static void refuse(struct watching *watching) {
+    api_late_refuse(&watching->late, watching->desk->loop, watching->call,
+                    api_refuse_unknown_run);
+}
+
 /* The stored run is known from end to end. */
 static void on_end_known(const struct err *failed, void *ctx) {
     struct watching *watching = ctx;
@@ -189,7 +195,7 @@ static void on_end_known(const struct err *failed, void *ctx) {
         return;
     }
     if (!summary->known || !api_may_see(&watching->caller, summary->workspace, summary->user)) {
-        api_refuse_unknown_run(watching->call);
+        refuse(watching);
         return;
     }
     /* The event that says `interrupted` took the place of what was lost. */
@@ -220,6 +226,7 @@ static void look_for_end(struct watching *watching) {
 /* --- life --------------------------------------------------------------------------------- */
 
 static void watching_free(struct watching *watching) {
+    api_late_stop(&watching->late);
     run_scan_cancel(watching->scan);
     run_summary_done(&watching->summary);
     follow_free(watching->follow);
@@ -263,6 +270,7 @@ void api_run_events(struct route_call *call, void *ctx) {
                                   .caller = caller,
                                   .run = run,
                                   .epoch = store_epoch(desk->store)};
+    api_late_begin(&watching->late);
     run_summary_init(&watching->summary, run);
     if (!take_place(watching)) {
         watching_free(watching);
@@ -274,7 +282,7 @@ void api_run_events(struct route_call *call, void *ctx) {
     bool within = live && watching->from.seq <= journal_visible(view.journal);
     if (live) live_view_done(&view);
     if (live && !allowed) {
-        api_refuse_unknown_run(call);
+        refuse(watching);
     } else if (live && within) {
         follow(watching, watching->from.seq); /* a live run is of this epoch */
     } else {

@@ -55,6 +55,22 @@ void api_refuse(struct route_call *call, int status, struct str code, const char
 /* No such run, or none that this caller may know of: the same answer. */
 void api_refuse_unknown_run(struct route_call *call);
 
+/* A refusal whose time does not tell why (late.c): begun as soon as the caller is known,
+ * stopped when the request is over. It may not move meanwhile. */
+typedef void api_refuse_fn(struct route_call *call);
+
+struct api_late {
+    uint64_t began_us;
+    struct alarm *alarm; /* NULL: nothing waits */
+    struct route_call *call;
+    api_refuse_fn *refuse;
+};
+
+void api_late_begin(struct api_late *late);
+void api_late_refuse(struct api_late *late, struct loop *loop, struct route_call *call,
+                     api_refuse_fn *refuse);
+void api_late_stop(struct api_late *late); /* harmless when nothing waits */
+
 /* The run id in the path. False: it is none, and the refusal has been sent. */
 MUST_CHECK bool api_run_id(struct route_call *call, uint64_t *ret);
 

@@ -59,10 +59,12 @@ struct get {
     struct api_caller caller;
     struct run_summary summary;
     struct run_scan *scan;
+    struct api_late late; /* says that there is no such run */
 };
 
 static void get_over(void *ctx) {
     struct get *get = ctx;
+    api_late_stop(&get->late);
     run_scan_cancel(get->scan);
     run_summary_done(&get->summary);
     free(get);
@@ -86,7 +88,7 @@ static void get_answer(const struct err *failed, void *ctx) {
         return;
     }
     if (!summary->known || !api_may_see(&get->caller, summary->workspace, summary->user)) {
-        api_refuse_unknown_run(get->call);
+        api_late_refuse(&get->late, get->desk->loop, get->call, api_refuse_unknown_run);
         return;
     }
     if (get->cancels && !cancel(get)) {
@@ -108,6 +110,7 @@ static void get_run(struct route_call *call, struct api_desk *desk, bool cancels
     uint64_t run;
     if (!api_identify(call, desk, &caller) || !api_run_id(call, &run)) return;
     struct get *get = MEM_NEW(struct get);
+    api_late_begin(&get->late);
     get->call = call;
     get->desk = desk;
     get->cancels = cancels;

@@ -1,0 +1,39 @@
+/* late: a refusal whose time says nothing.
+ *
+ * What a caller may not know of is refused like what there is not, with the same words. It
+ * would still show in the time: somebody else's run has to be found, and read, before it can be
+ * seen whose it is. So both are answered at a moment that hangs on the request's arrival alone.
+ */
+#include "base/clock.h"
+#include "contract/weir/inner.h"
+#include "loop/alarm.h"
+
+/* Longer than the store usually takes; where it takes longer, the next multiple. */
+#define GRAIN_US 5000
+
+/* A moment that is nearly over is not waited for: the wait would begin too late. */
+#define NEAR_US 500
+
+void api_late_begin(struct api_late *late) {
+    *late = (struct api_late){.began_us = clock_mono_us()};
+}
+
+static void on_alarm(void *ctx) {
+    struct api_late *late = ctx;
+    late->alarm = NULL;
+    late->refuse(late->call); /* which may end its owner */
+}
+
+void api_late_refuse(struct api_late *late, struct loop *loop, struct route_call *call,
+                     api_refuse_fn *refuse) {
+    uint64_t passed_us = clock_mono_us() + NEAR_US - late->began_us;
+    uint64_t at_us = late->began_us + (passed_us / GRAIN_US + 1) * GRAIN_US;
+    late->call = call;
+    late->refuse = refuse;
+    late->alarm = alarm_start(loop, at_us, on_alarm, late);
+}
+
+void api_late_stop(struct api_late *late) {
+    alarm_stop(late->alarm);
+    late->alarm = NULL;
+}
