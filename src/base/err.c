@@ -28,6 +28,7 @@ const struct err_kind err_kinds[ERR_CODE_COUNT] = {
     [ERR_TOO_LARGE]           = {"RESOURCE_EXHAUSTED",   8, 413, false},
     [ERR_EFFECT_UNKNOWN]      = {"UNKNOWN",              2, 500, false},
     [ERR_OUT_OF_MEMORY]       = {"RESOURCE_EXHAUSTED",   8, 503, true},
+    [ERR_OUTCOME_UNKNOWN]     = {"UNAVAILABLE",         14, 503, true},
     /* clang-format on */
 };
 

@@ -41,6 +41,8 @@ enum err_code {
     /* Something was asked, the answer is lost, and nobody knows whether it was done. */
     ERR_EFFECT_UNKNOWN,
     ERR_OUT_OF_MEMORY, /* the ceiling of base/mem.h was reached */
+    /* The store cannot say now whether it kept something: repeat it with the same key. */
+    ERR_OUTCOME_UNKNOWN,
     ERR_CODE_COUNT,
 };
 

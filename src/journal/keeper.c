@@ -207,7 +207,8 @@ static void on_written(struct store_write *write, const struct err *failed, void
             /* retracted meanwhile */
         } else if (!failed) {
             journal_kept(journal, batch->stretches[i].end);
-        } else if (waited_for || keeper->on_kept) { /* a flush tries once */
+        } else if (waited_for || keeper->on_kept /* a flush tries once */ ||
+                   failed->code == ERR_OUTCOME_UNKNOWN) { /* it may be there already */
             journal_lost(journal, failed);
         } else {
             keeper_note(keeper, journal, false, 0); /* text: try again at the next tick */

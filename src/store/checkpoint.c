@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #define CHECKPOINT_PAGES 2048      /* 8 MiB of log: fold */
@@ -19,6 +20,7 @@ struct checkpoint {
     bool warned;
     bool started;
     pthread_t thread;
+    _Atomic bool sync_failed; /* of the thread's connection */
     struct {
         pthread_mutex_t lock;
         pthread_cond_t changed;
@@ -44,14 +46,18 @@ static void move(struct checkpoint *checkpoint, enum checkpoint_state next) {
 }
 
 /* SQLite syncs the database only once every page is folded, which would be the store's thread,
- * with all the megabytes that were folded here. So they are synced here as well. A failure of
- * either shows again when that thread folds what is left. */
+ * with all the megabytes that were folded here. So they are synced here as well. Another
+ * failure than of a sync shows again when that thread folds what is left. */
 static void fold_most(struct database *db) {
     sqlite3_file *file = NULL;
-    sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    struct err e;
+    int result =
+        sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    if (result != SQLITE_OK) database_fail(db, &e);
     sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_FILE_POINTER, &file);
-    if (file && file->pMethods)
-        file->pMethods->xSync(file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
+    if (db->sync_failed || !file || !file->pMethods) return;
+    result = file->pMethods->xSync(file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
+    db->sync_failed = result != SQLITE_OK;
 }
 
 static void *fold(void *ctx) {
@@ -69,7 +75,8 @@ static void *fold(void *ctx) {
             continue;
         }
         pthread_mutex_unlock(&checkpoint->shared.lock);
-        if (open) fold_most(&db);
+        if (open && !db.sync_failed) fold_most(&db);
+        atomic_store(&checkpoint->sync_failed, db.sync_failed);
         pthread_mutex_lock(&checkpoint->shared.lock);
         move(checkpoint, LEFTOVERS);
     }
@@ -103,10 +110,9 @@ static void finish(struct checkpoint *checkpoint, int pages) {
     int result = sqlite3_wal_checkpoint_v2(checkpoint->db->handle, NULL,
                                            SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     bool failed = result != SQLITE_OK && result != SQLITE_BUSY;
-    if (failed && !checkpoint->warned) {
-        database_fail(checkpoint->db, &e);
+    if (failed) database_fail(checkpoint->db, &e);
+    if (failed && !checkpoint->warned)
         log_warning("the write-ahead log cannot be folded in and grows: %s", e.text);
-    }
     checkpoint->warned = failed;
     /* If somebody reads an old page the log cannot begin anew yet; look again later. */
     checkpoint->fold_at_pages = pages + CHECKPOINT_PAGES;
@@ -114,6 +120,10 @@ static void finish(struct checkpoint *checkpoint, int pages) {
     move(checkpoint, RESTING);
     pthread_mutex_unlock(&checkpoint->shared.lock);
     database_reached(checkpoint->db, "checkpointed");
+}
+
+bool checkpoint_sync_failed(const struct checkpoint *checkpoint) {
+    return atomic_load(&checkpoint->sync_failed);
 }
 
 void checkpoint_begin(struct checkpoint *checkpoint, int pages) {
@@ -124,16 +134,21 @@ void checkpoint_begin(struct checkpoint *checkpoint, int pages) {
 void checkpoint_look(struct checkpoint *checkpoint, int pages) {
     if (pages < checkpoint->last_pages) checkpoint->fold_at_pages = CHECKPOINT_PAGES;
     checkpoint->last_pages = pages;
-    if (pages < checkpoint->fold_at_pages) return;
+    if (pages < checkpoint->fold_at_pages || checkpoint->db->sync_failed) return;
     switch (state_of(checkpoint, pages >= CHECKPOINT_HARD_PAGES)) {
     case RESTING: start(checkpoint); break;
     case FOLDING: break;
-    case LEFTOVERS: finish(checkpoint, pages); break;
+    case LEFTOVERS:
+        if (!checkpoint_sync_failed(checkpoint)) finish(checkpoint, pages);
+        break;
     }
 }
 
 bool checkpoint_cut(struct checkpoint *checkpoint, struct err *e) {
     state_of(checkpoint, true);
+    if (checkpoint_sync_failed(checkpoint))
+        return err_set(e, ERR_UNAVAILABLE, "store %s: it could not be synced; check the disk",
+                       checkpoint->db->path);
     int result = sqlite3_wal_checkpoint_v2(checkpoint->db->handle, NULL,
                                            SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     if (result != SQLITE_OK) return database_fail(checkpoint->db, e);
@@ -145,6 +160,17 @@ bool checkpoint_cut(struct checkpoint *checkpoint, struct err *e) {
     return true;
 }
 
+/* One that cannot be folded stays as it is for the next start. */
+static void fold_all(struct database *db) {
+    struct err e;
+    if (db->sync_failed) return;
+    int result =
+        sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    if (result == SQLITE_OK) return;
+    database_fail(db, &e);
+    log_warning("the write-ahead log stays as it is: %s", e.text);
+}
+
 void checkpoint_free(struct checkpoint *checkpoint) {
     if (!checkpoint) return;
     if (checkpoint->started) {
@@ -154,8 +180,8 @@ void checkpoint_free(struct checkpoint *checkpoint) {
         pthread_mutex_unlock(&checkpoint->shared.lock);
         pthread_join(checkpoint->thread, NULL);
     }
-    sqlite3_wal_checkpoint_v2(checkpoint->db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL,
-                              NULL);
+    if (checkpoint_sync_failed(checkpoint)) checkpoint->db->sync_failed = true;
+    fold_all(checkpoint->db);
     pthread_cond_destroy(&checkpoint->shared.changed);
     pthread_mutex_destroy(&checkpoint->shared.lock);
     free(checkpoint);

@@ -31,7 +31,11 @@ void checkpoint_look(struct checkpoint *checkpoint, int pages);
  * errors  ERR_UNAVAILABLE the disk is full or broken, or somebody reads: try again later */
 MUST_CHECK bool checkpoint_cut(struct checkpoint *checkpoint, struct err *e);
 
-/* End the thread, fold all, and empty the log. */
+/* The thread could not sync what it had folded, or the log: the store must be opened anew. What
+ * the store's own connection meets stands in `db`. */
+bool checkpoint_sync_failed(const struct checkpoint *checkpoint);
+
+/* End the thread, fold all, and empty the log; after a sync that failed leave it as it is. */
 void checkpoint_free(struct checkpoint *checkpoint);
 
 #endif

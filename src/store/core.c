@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "store/check.h"
 #include "store/lock.h"
+#include "store/resync.h"
 #include "store/schema.h"
 
 #include <errno.h>
@@ -161,27 +162,59 @@ static bool raise_epoch(struct core *core, struct err *e) {
     return true;
 }
 
+static bool open_mark(struct core *core, const char *folder, struct err *e) {
+    return mark_open(&core->mark, folder, core->durability == STORE_FULL, e);
+}
+
+/* Changes no byte of what is there. */
+static bool open_database(struct core *core, const char *path, int64_t *ret_version,
+                          struct err *e) {
+    return (core->durability == STORE_OFF || resync_log(path, e)) &&
+           database_open(&core->db, path, e) && settle(core, e) &&
+           inspect(core, ret_version, e);
+}
+
+static bool begin_checkpoints(struct core *core, struct err *e) {
+    int64_t purging = 0;
+    if (!database_number(&core->db, "SELECT value FROM meta WHERE name = 'purge'", &purging, e))
+        return false;
+    core->purging = purging != 0;
+    core->opened_with = core->rows.newest;
+    core->checkpoint = checkpoint_new(&core->db);
+    return true;
+}
+
+static bool could_not_sync(const struct core *core, struct err *e) {
+    return err_set(e, ERR_UNAVAILABLE,
+                   "store %s: it could not be synced; check the disk; the system's log says "
+                   "more",
+                   core->db.path);
+}
+
 static bool open_folder(struct core *core, const char *folder, struct err *e) {
     char path[PATH_BYTES];
     bool is_new;
     int64_t version;
     snprintf(path, sizeof(path), "%s/weir.db", folder);
     if (!make_folder(folder, e) || !lock_take(folder, &core->lock, e)) return false;
-    if (!mark_open(&core->mark, folder, core->durability == STORE_FULL, e)) return false;
+    if (!open_mark(core, folder, e)) return false;
     if (!check_file(path, &core->mark, &is_new, e)) return false;
     if (is_new && !make_new(core, folder, path, e)) return false;
-    if (!database_open(&core->db, path, e) || !settle(core, e)) return false;
-    if (!inspect(core, &version, e)) return false;
+    if (!open_database(core, path, &version, e)) return false;
     database_trust(&core->db);
     if (!schema_migrate(&core->db, version, e)) return false;
     if (!prepare(core, e) || !raise_epoch(core, e)) return false;
-    int64_t purging = 0;
-    if (!database_number(&core->db, "SELECT value FROM meta WHERE name = 'purge'", &purging, e))
-        return false;
-    core->purging = purging != 0;
-    core->checkpoint = checkpoint_new(&core->db);
+    if (!begin_checkpoints(core, e)) return false;
     checkpoint_begin(core->checkpoint, core->wal_pages);
-    core->opened_with = core->rows.newest;
+    core->open = !core->db.sync_failed;
+    return core->open || could_not_sync(core, e);
+}
+
+static bool copy_folder(const struct store_options *options, char folder[static PATH_MAX],
+                        struct err *e) {
+    if (options->folder.len == 0 || options->folder.len >= PATH_MAX - 64)
+        return err_set(e, ERR_UNAVAILABLE, "store: the folder's name is empty or too long");
+    snprintf(folder, PATH_MAX, STR_FMT, STR_ARG(options->folder));
     return true;
 }
 
@@ -195,13 +228,10 @@ bool core_open(struct core *core, const struct store_options *options, struct kn
         .known = known,
     };
     char folder[PATH_MAX];
-    if (options->folder.len == 0 || options->folder.len >= PATH_MAX - 64)
-        return err_set(e, ERR_UNAVAILABLE, "store: the folder's name is empty or too long");
-    snprintf(folder, sizeof(folder), STR_FMT, STR_ARG(options->folder));
-    return open_folder(core, folder, e);
+    return copy_folder(options, folder, e) && open_folder(core, folder, e);
 }
 
-void core_close(struct core *core) {
+static void close_files(struct core *core) {
     sqlite3_finalize(core->begin);
     sqlite3_finalize(core->commit);
     sqlite3_finalize(core->learn);
@@ -212,7 +242,53 @@ void core_close(struct core *core) {
     checkpoint_free(core->checkpoint);
     database_close(&core->db);
     mark_close(&core->mark);
+    core->begin = core->commit = core->learn = NULL;
+    core->answer = (struct answer){0};
+    core->project = (struct project){0};
+    core->runs = (struct runs){0};
+    core->rows = (struct rows){0};
+    core->checkpoint = NULL;
+    core->mark.file = -1;
+    core->open = false;
+}
+
+void core_close(struct core *core) {
+    close_files(core);
     lock_drop(core->lock);
+}
+
+/* --- after a sync that failed ------------------------------------------------------------- */
+
+bool core_stopped(const struct core *core) {
+    return !core->open || core->db.sync_failed || checkpoint_sync_failed(core->checkpoint);
+}
+
+/* The next transaction finds the log empty, and nothing is left in it to be in doubt. */
+static bool open_again(struct core *core, const char *folder, struct err *e) {
+    char path[PATH_BYTES];
+    bool is_new;
+    int64_t version;
+    snprintf(path, sizeof(path), "%s/weir.db", folder);
+    if (!open_mark(core, folder, e) || !check_file(path, &core->mark, &is_new, e)) return false;
+    if (is_new)
+        return err_set(e, ERR_DATA_LOSS, "store %s: it is gone; restore it from a backup",
+                       path);
+    if (!open_database(core, path, &version, e) || !prepare(core, e)) return false;
+    return begin_checkpoints(core, e) && checkpoint_cut(core->checkpoint, e);
+}
+
+bool core_reopen(struct core *core, const struct store_options *options, struct err *e) {
+    char folder[PATH_MAX];
+    core->db.sync_failed = true;
+    close_files(core);
+    core->learned = 0;
+    core->wal_pages = 0;
+    core->open = copy_folder(options, folder, e) && open_again(core, folder, e);
+    if (!core->open) return false;
+    database_trust(&core->db);
+    mark_note(&core->mark, core->rows.newest, core->epoch);
+    database_reached(&core->db, "reopened");
+    return true;
 }
 
 /* --- writing ------------------------------------------------------------------------------ */
@@ -250,6 +326,7 @@ static bool append(struct core *core, const struct store_write *write, int64_t *
 }
 
 static bool begin(struct core *core, struct err *e) {
+    core->doubted = INT64_MAX; /* it cannot be there before it was committed */
     if (!database_do(&core->db, core->begin, e)) return false;
     project_watch(&core->project);
     return true;
@@ -257,6 +334,7 @@ static bool begin(struct core *core, struct err *e) {
 
 /* What was appended up to row `newest` is on disk when this returns. */
 static bool finish(struct core *core, int64_t newest, struct err *e) {
+    core->doubted = newest;
     if (!database_do(&core->db, core->commit, e)) return false;
     database_reached(&core->db, "committed");
     core->rows.newest = newest;
@@ -312,17 +390,30 @@ static bool run_together(struct core *core, struct store_task *first,
     return true;
 }
 
-/* One that fails must not take its neighbours with it: then each gets its own transaction. */
-static void run_writers(struct core *core, struct store_task *first, struct store_task *end) {
+/* Whether they are there is seen when the store is open again. Returns the next. */
+static struct store_task *doubt(struct store_task *first, struct store_task *end) {
+    for (struct store_task *task = first; task != end; task = task->next)
+        task->failed.code = ERR_OUTCOME_UNKNOWN;
+    return end;
+}
+
+/* One that fails must not take its neighbours with it: then each gets its own transaction.
+ * Returns the first that was not begun. */
+static struct store_task *run_writers(struct core *core, struct store_task *first,
+                                      struct store_task *end) {
     struct err e;
-    if (run_together(core, first, end, &e)) return;
+    if (run_together(core, first, end, &e)) return end;
+    if (core_stopped(core)) return doubt(first, end);
     if (first->next == end) {
         first->failed = e;
-        return;
+        return end;
     }
     for (struct store_task *task = first; task != end; task = task->next) {
-        if (!run_together(core, task, task->next, &e)) task->failed = e;
+        if (run_together(core, task, task->next, &e)) continue;
+        if (core_stopped(core)) return doubt(task, task->next);
+        task->failed = e;
     }
+    return end;
 }
 
 static bool may_join(const struct store_task *task) {
@@ -338,8 +429,8 @@ static bool fill_tables(struct core *core, struct err *e) {
 
 /* One that needs the tables stands first in its group: what its neighbours write is no event.
  */
-void core_run(struct core *core, struct store_task *tasks) {
-    while (tasks) {
+struct store_task *core_run(struct core *core, struct store_task *tasks) {
+    while (tasks && !core_stopped(core)) {
         struct store_task *end = tasks->next;
         struct err e;
         if (tasks->needs_tables && !fill_tables(core, &e)) {
@@ -348,10 +439,11 @@ void core_run(struct core *core, struct store_task *tasks) {
             if (!tasks->fn(&core->db, tasks->ctx, &e)) tasks->failed = e;
         } else {
             for (size_t n = 1; end && may_join(end) && n < GROUP_TASKS; n++) end = end->next;
-            run_writers(core, tasks, end);
+            end = run_writers(core, tasks, end);
         }
         tasks = end;
     }
+    return tasks;
 }
 
 /* --- purging ------------------------------------------------------------------------------ */

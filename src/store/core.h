@@ -24,6 +24,8 @@ struct core {
     struct answer answer;
     struct checkpoint *checkpoint;
     sqlite3_stmt *begin, *commit, *learn;
+    bool open;           /* opened, or opened again */
+    int64_t doubted;     /* the newest row of the transaction that was committed last */
     int wal_pages;       /* after the latest commit */
     bool purging;        /* deleted text may still stand in the write-ahead log */
     int64_t learned;     /* sessions up to this id are in `known` */
@@ -34,13 +36,32 @@ MUST_CHECK bool core_open(struct core *core, const struct store_options *options
                           struct known *known, struct err *e);
 void core_close(struct core *core);
 
-/* One transaction: every row of the writes from `first` up to `end` (not included), or none. */
+/* A sync failed, somewhere. Nothing may be written, read or acknowledged any more: what was
+ * asked fails and changes nothing, until core_reopen(). */
+bool core_stopped(const struct core *core);
+
+/* Close all but the lock, without folding or syncing anything; write the log over with its own
+ * bytes, open and inspect the database as at a start, and fold all of the log into it. When
+ * that is done, what can be read is on the disk.
+ * errors  any of core_open(): it is still stopped; try again later */
+MUST_CHECK bool core_reopen(struct core *core, const struct store_options *options,
+                            struct err *e);
+
+/* After that: whether the transaction whose commit stopped the store is there. */
+static inline bool core_kept_doubted(const struct core *core) {
+    return core->rows.newest >= core->doubted;
+}
+
+/* One transaction: every row of the writes from `first` up to `end` (not included), or none;
+ * which of the two, when the store has stopped, core_kept_doubted() will tell. */
 MUST_CHECK bool core_commit(struct core *core, const struct store_write *first,
                             const struct store_write *end, struct err *e);
 
 /* Run every task, in order; each says itself whether that failed. Those that write share
- * transactions where they stand side by side. */
-void core_run(struct core *core, struct store_task *tasks);
+ * transactions where they stand side by side. Returns those that were not begun because the
+ * store has stopped: a tail of `tasks`, mostly NULL. Before it stand those of which
+ * core_kept_doubted() will tell, with ERR_OUTCOME_UNKNOWN. */
+struct store_task *core_run(struct core *core, struct store_task *tasks);
 
 /* Cut away what the write-ahead log has of deleted text. False: later, then. */
 bool core_purge(struct core *core);

@@ -54,8 +54,13 @@ static bool out_of_space(struct database *db) {
     return why == ENOSPC || why == EDQUOT || why == EFBIG;
 }
 
+static bool is_sync(int sqlite) {
+    return sqlite == SQLITE_IOERR_FSYNC || sqlite == SQLITE_IOERR_DIR_FSYNC;
+}
+
 bool database_fail(struct database *db, struct err *e) {
     int sqlite = db->handle ? sqlite3_errcode(db->handle) & 0xFF : SQLITE_NOMEM;
+    if (db->handle && is_sync(sqlite3_extended_errcode(db->handle))) db->sync_failed = true;
     for (size_t i = 0; i < ARRAY_LEN(failures); i++) {
         if (failures[i].sqlite != sqlite) continue;
         size_t row = sqlite == SQLITE_IOERR && out_of_space(db) ? FAILURE_FULL : i;
@@ -70,28 +75,38 @@ static void configure(void) {
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 }
 
-bool database_open(struct database *db, const char *path, struct err *e) {
+static void leave_log_alone(struct database *db, bool alone) {
+    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, alone, NULL);
+}
+
+void database_configure(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, configure);
+}
+
+bool database_open(struct database *db, const char *path, struct err *e) {
+    database_configure();
     db->path = str_dup(str_from(path));
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
                 SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_NOFOLLOW;
     if (sqlite3_open_v2(path, &db->handle, flags, NULL) != SQLITE_OK)
         return database_fail(db, e);
-    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    leave_log_alone(db, true);
     sqlite3_busy_timeout(db->handle, BUSY_MS);
     return true;
 }
 
 void database_trust(struct database *db) {
-    sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
+    leave_log_alone(db, false);
 }
 
 void database_close(struct database *db) {
+    if (db->handle && db->sync_failed) leave_log_alone(db, true);
     sqlite3_close_v2(db->handle);
     free(db->path);
     db->handle = NULL;
     db->path = NULL;
+    db->sync_failed = false;
 }
 
 bool database_run(struct database *db, const char *sql, struct err *e) {

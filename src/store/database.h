@@ -19,7 +19,13 @@ struct database {
     /* Told of each named step that reaches the disk; may be NULL. Tests die there. */
     void (*at_step)(const char *step, void *ctx);
     void *ctx;
+    /* What was written before a sync that failed may read well and never reach the disk. So
+     * from then on nothing of it may be believed, synced again or folded: only closed. */
+    bool sync_failed;
 };
+
+/* Before anything else of SQLite is called. Any thread, as often as it likes. */
+void database_configure(void);
 
 /* Open `path`, creating an empty file when there is none. Nothing is written yet, and closing
  * leaves the write-ahead log alone until database_trust(). Close it also after a failure. */
@@ -49,7 +55,7 @@ MUST_CHECK bool database_do(struct database *db, sqlite3_stmt *statement, struct
 /* End a transaction that failed; harmless without one. */
 void database_rollback(struct database *db);
 
-/* Say what SQLite's latest failure means. Returns false. */
+/* Say what SQLite's latest failure means, and remember a sync that failed. Returns false. */
 bool database_fail(struct database *db, struct err *e);
 
 static inline void database_reached(struct database *db, const char *step) {

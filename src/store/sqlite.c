@@ -19,6 +19,7 @@
 #define IDLE_MS 1000             /* so long nothing came: project what is pending */
 #define PRUNE_EVERY_MS (60 * 60 * 1000)
 #define TROUBLE_MS 1000          /* projecting failed: try again then */
+#define REOPEN_MS 100            /* opening anew failed: try again then */
 #define ROW_MAX_BYTES (64 * MIB) /* of a row */
 
 /* Instead of milliseconds to sleep. */
@@ -205,20 +206,30 @@ struct work {
     struct store_write *writes, **last_write;
     struct store_load *loads;
     struct store_task *tasks; /* behind `writes` */
+    /* What was being committed when a sync failed, with all that was answered by then. */
+    struct store_write *doubted_writes;
+    struct store_task *doubted_tasks;
+    uint64_t reopen_ms; /* not before that */
+    struct err stopped; /* why it could not be opened anew */
     bool closing;
     int64_t pause_ms;  /* how long to sleep at most */
     uint64_t prune_ms; /* when the next round begins to look for old keys */
 };
 
-static void sleep_until_asked(struct store *store, int64_t pause_ms) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += pause_ms / 1000;
-    until.tv_nsec += (long)(pause_ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
+static struct timespec time_in(int64_t ms) {
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_sec += ms / 1000;
+    at.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (at.tv_nsec >= 1000000000) {
+        at.tv_sec++;
+        at.tv_nsec -= 1000000000;
     }
+    return at;
+}
+
+static void sleep_until_asked(struct store *store, int64_t pause_ms) {
+    struct timespec until = time_in(pause_ms);
     store->shared.asleep = true;
     int timed_out = 0;
     while (store->shared.asleep && !store->shared.closing && !timed_out) {
@@ -292,20 +303,132 @@ static void commit(struct store *store, struct work *work) {
     } else if (core_commit(&store->core, batch, NULL, &e)) {
         answer_writes(batch);
         database_reached(&store->core.db, "answered");
+    } else if (core_stopped(&store->core)) {
+        work->doubted_writes = batch;
+        return;
     } else {
         fail_writes(batch, &e);
     }
     checkpoint_look(store->core.checkpoint, store->core.wal_pages);
 }
 
+/* Those before `rest`, which may be NULL, without what follows them. */
+static struct store_task *cut_before(struct store_task *tasks, const struct store_task *rest) {
+    struct store_task **last = &tasks;
+    while (*last != rest) last = &(*last)->next;
+    *last = NULL;
+    return tasks;
+}
+
 /* Behind every write that was taken with them. */
 static void run_tasks(struct store *store, struct work *work) {
-    while (work->writes) commit(store, work);
-    core_run(&store->core, work->tasks);
+    while (work->writes && !core_stopped(&store->core)) commit(store, work);
+    struct store_task *rest = core_run(&store->core, work->tasks);
+    struct store_task *tried = cut_before(work->tasks, rest);
+    work->tasks = rest;
+    if (core_stopped(&store->core)) {
+        work->doubted_tasks = tried;
+        return;
+    }
     core_purge(&store->core);
-    answer_tasks(work->tasks);
+    answer_tasks(tried);
     database_reached(&store->core.db, "tasks answered");
     checkpoint_look(store->core.checkpoint, store->core.wal_pages);
+}
+
+/* All that was taken, in the order in which it has to happen, until a sync fails. */
+static void do_work(struct store *store, struct work *work) {
+    struct store_load *loads = work->loads;
+    work->loads = NULL;
+    if (loads) {
+        core_answer(&store->core, loads);
+        answer_loads(loads);
+    }
+    if (work->tasks && !core_stopped(&store->core)) run_tasks(store, work);
+    if (work->writes && !core_stopped(&store->core)) commit(store, work);
+}
+
+static void refuse_all(struct work *work, const struct err *why) {
+    if (work->loads) fail_loads(work->loads, why);
+    if (work->writes) fail_writes(work->writes, why);
+    if (work->tasks) fail_tasks(work->tasks, why);
+    work->loads = NULL;
+    work->tasks = NULL;
+    work->writes = NULL;
+    work->last_write = &work->writes;
+}
+
+/* --- after a sync that failed ------------------------------------------------------------- */
+
+/* What was being committed is there, or it is not, or nobody can say. `failed` is NULL or tells
+ * of one of these two. */
+static void answer_doubted(struct work *work, const struct err *failed) {
+    struct store_write *writes = work->doubted_writes;
+    struct store_task *tasks = work->doubted_tasks;
+    work->doubted_writes = NULL;
+    work->doubted_tasks = NULL;
+    for (struct store_task *task = tasks; task; task = task->next) {
+        if (task->failed.code != ERR_OUTCOME_UNKNOWN) continue;
+        task->failed.code = ERR_NONE;
+        if (failed) task->failed = *failed;
+    }
+    if (writes && failed) fail_writes(writes, failed);
+    if (writes && !failed) answer_writes(writes);
+    answer_tasks(tasks);
+}
+
+static bool reopen(struct store *store, struct work *work) {
+    bool ok = core_reopen(&store->core, &store->options, &work->stopped);
+    if (ok)
+        log_warning("store " STR_FMT ": opened again and sound; writing goes on",
+                    STR_ARG(store->options.folder));
+    if (!ok) log_often(LOG_ERROR, "a sync failed, and opening again: %s", work->stopped.text);
+    work->reopen_ms = clock_mono_ms() + REOPEN_MS;
+    return ok;
+}
+
+/* False: the store is closing. */
+static bool wait_for_reopening(struct store *store, uint64_t at_most_ms) {
+    struct timespec until = time_in(at_most_ms < REOPEN_MS ? (int64_t)at_most_ms : REOPEN_MS);
+    int timed_out = 0;
+    pthread_mutex_lock(&store->shared.lock);
+    while (!store->shared.closing && !timed_out)
+        timed_out = pthread_cond_timedwait(&store->shared.changed, &store->shared.lock, &until);
+    bool closing = store->shared.closing;
+    pthread_mutex_unlock(&store->shared.lock);
+    return !closing;
+}
+
+/* A sync failed while something was done. True: the store is open again, what was being
+ * committed is answered, and what is left to do may go on. */
+static bool recover(struct store *store, struct work *work) {
+    struct err why;
+    uint64_t doubt_ms = store->options.doubt_ms ? store->options.doubt_ms : STORE_DOUBT_MS;
+    uint64_t until_ms = clock_mono_ms() + doubt_ms;
+    log_error("store " STR_FMT ": a sync failed: nothing is acknowledged until it is opened "
+              "again and looked at; check the disk",
+              STR_ARG(store->options.folder));
+    while (!reopen(store, work)) {
+        uint64_t now_ms = clock_mono_ms();
+        if (now_ms < until_ms && wait_for_reopening(store, until_ms - now_ms)) continue;
+        err_set(&why, ERR_OUTCOME_UNKNOWN,
+                "store " STR_FMT ": a sync failed, and whether this was kept cannot be seen "
+                "now; repeat it with the same key",
+                STR_ARG(store->options.folder));
+        answer_doubted(work, &why);
+        return false;
+    }
+    err_set(&why, ERR_UNAVAILABLE,
+            "store " STR_FMT ": a sync failed and nothing of this was kept; check the disk",
+            STR_ARG(store->options.folder));
+    answer_doubted(work, core_kept_doubted(&store->core) ? NULL : &why);
+    return true;
+}
+
+/* Before new work, where the store stopped: once in a while it is worth trying. */
+static bool is_open(struct store *store, struct work *work) {
+    return !core_stopped(&store->core) ||
+           (clock_mono_ms() >= work->reopen_ms && reopen(store, work));
 }
 
 /* Put all sessions into `known`, piece by piece. True when there is no more to do. */
@@ -355,28 +478,26 @@ static void serve(struct store *store) {
     bool learned = false;
     while (take(store, &work)) {
         bool idle = !work.writes && !work.loads && !work.tasks;
-        if (work.loads) {
-            core_answer(&store->core, work.loads);
-            answer_loads(work.loads);
+        bool open = is_open(store, &work);
+        if (open) do_work(store, &work);
+        while (open && core_stopped(&store->core)) {
+            open = recover(store, &work);
+            if (open) do_work(store, &work);
         }
-        if (work.tasks) run_tasks(store, &work);
-        if (work.writes) commit(store, &work);
-        work.pause_ms = tidy(store, &work, idle, &learned);
+        if (!open) refuse_all(&work, &work.stopped);
+        work.pause_ms = open ? tidy(store, &work, idle, &learned) : TROUBLE_MS;
+        if (open && core_stopped(&store->core)) work.pause_ms = NO_SLEEP;
     }
     struct err e;
-    while (core_pending(&store->core) && core_project(&store->core, &e)) continue;
+    while (!core_stopped(&store->core) && core_pending(&store->core) &&
+           core_project(&store->core, &e))
+        continue;
 }
 
 static void refuse(struct store *store, const struct err *why) {
     struct work work = {.pause_ms = FOR_EVER};
     work.last_write = &work.writes;
-    while (take(store, &work)) {
-        if (work.loads) fail_loads(work.loads, why);
-        if (work.writes) fail_writes(work.writes, why);
-        if (work.tasks) fail_tasks(work.tasks, why);
-        work.writes = NULL;
-        work.last_write = &work.writes;
-    }
+    while (take(store, &work)) refuse_all(&work, why);
 }
 
 /* --- opening and closing ------------------------------------------------------------------ */

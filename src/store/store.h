@@ -14,6 +14,10 @@
  * In the folder: weir.db and SQLite's weir.db-wal and -shm beside it, weir.lock (who uses it)
  * and weir.mark (how much was acknowledged). docs/internals/store.md draws how they relate.
  *
+ * A sync that fails stops the store: nothing is acknowledged and that sync is not tried again.
+ * It closes the database, opens it anew as at a start and looks what is there; then it answers
+ * what was being committed by what it found, and goes on. What comes meanwhile waits.
+ *
  * Memory   said at each call.
  * Threads  store_write, store_load: any loop; answers come as mail to the loop they name.
  * Source   design.md, "The journal"; checks.md groups T and R.
@@ -34,6 +38,8 @@ enum store_durability {
     STORE_OFF,    /* survives nothing; for measurements */
 };
 
+#define STORE_DOUBT_MS 3000
+
 struct store_options {
     struct str folder; /* made when missing, mode 0700; the database is folder/weir.db */
     enum store_durability durability;
@@ -44,6 +50,8 @@ struct store_options {
      */
     void (*on_open)(const struct err *failed, void *ctx); /* failed is NULL on success */
     void *ctx;
+    uint64_t doubt_ms; /* how long the store may take to open anew before what waits for that
+                          is answered; 0: STORE_DOUBT_MS */
     /* NULL, except in tests: told of each named step, on the store's thread. They die there. */
     void (*at_step)(const char *step, void *ctx);
 };
@@ -75,9 +83,11 @@ struct store_write;
 typedef void store_written_fn(struct store_write *write, const struct err *failed, void *ctx);
 
 /* One all-or-nothing piece of a commit. It fails with ERR_UNAVAILABLE while the disk is full or
- * broken (try again later: nothing of it was kept) and with ERR_TOO_LARGE when a row has more
- * than 64 MiB. Writes of one loop are answered in their order. The caller owns it and keeps it,
- * unchanged, until on_written has run on `home`; the store never frees it. */
+ * broken (try again later: nothing of it was kept), with ERR_OUTCOME_UNKNOWN when a sync failed
+ * and it cannot be seen in time what came of it (it may be kept: whoever repeats it must know
+ * it again), and with ERR_TOO_LARGE when a row has more than 64 MiB. Writes of one loop are
+ * answered in their order. The caller owns it and keeps it, unchanged, until on_written has run
+ * on `home`; the store never frees it. */
 struct store_write {
     struct store_write *next; /* the store's */
     struct mail mail;         /* the store's */

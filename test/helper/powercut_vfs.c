@@ -49,6 +49,7 @@ static struct {
     pthread_mutex_t lock;
     uint64_t state;
     size_t done; /* operations */
+    size_t syncs, failed_syncs;
     struct file files[FILES_MAX];
     size_t file_count;
 } disk = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -183,7 +184,7 @@ static bool survives(const struct file *file) {
 }
 
 /* Of two files of one name the later one takes the place of the one that was deleted. */
-static void cut(void) {
+static _Noreturn void cut(void) {
     for (size_t i = 0; i < disk.file_count; i++) unlink(disk.files[i].path);
     for (size_t i = 0; i < disk.file_count; i++) {
         struct file *file = &disk.files[i];
@@ -244,15 +245,24 @@ static int handle_truncate(sqlite3_file *base, sqlite3_int64 len) {
     return result;
 }
 
+static bool sync_fails(void) {
+    disk.syncs++;
+    bool fails = disk.syncs >= disk.options.fail_from && disk.syncs <= disk.options.fail_to;
+    disk.failed_syncs += fails;
+    return fails;
+}
+
 /* The real disk is spared: this process only dies by our hand. */
 static int handle_sync(sqlite3_file *base, int flags) {
     (void)flags;
     struct file *file = ((struct handle *)base)->file;
     pthread_mutex_lock(&disk.lock);
     tick();
-    if (file) file_sync(file);
+    bool fails = sync_fails();
+    if (file && !fails) file_sync(file);
+    if (file && fails && !disk.options.fail_keeps) forget_changes(file);
     pthread_mutex_unlock(&disk.lock);
-    return SQLITE_OK;
+    return fails ? SQLITE_IOERR_FSYNC : SQLITE_OK;
 }
 
 static int handle_size(sqlite3_file *base, sqlite3_int64 *ret) {
@@ -364,6 +374,19 @@ void powercut_begin(const struct powercut *powercut) {
 
 /* --- what happens beside SQLite ------------------------------------------------------------
  */
+
+_Noreturn void powercut_now(void) {
+    pthread_mutex_lock(&disk.lock);
+    cut();
+}
+
+size_t powercut_syncs(size_t *ret_failed) {
+    pthread_mutex_lock(&disk.lock);
+    size_t syncs = disk.syncs;
+    *ret_failed = disk.failed_syncs;
+    pthread_mutex_unlock(&disk.lock);
+    return syncs;
+}
 
 void powercut_tick(void) {
     pthread_mutex_lock(&disk.lock);

@@ -12,6 +12,9 @@
  * A file that was made and never synced may be gone, one that was deleted may be back. Then
  * the process is ended; what it left is found under the files' own names.
  *
+ * Syncs can be made to fail, which loses what was written before them for good: it still reads
+ * well, and no later sync brings it to the disk.
+ *
  * Shared memory (-shm) is handed on as it is: SQLite makes it anew when nobody has it open.
  *
  * Memory   the files' contents, until the process ends.
@@ -26,7 +29,9 @@
 
 struct powercut {
     uint64_t seed;
-    size_t at; /* the power goes at this operation, counted from 1 */
+    size_t at; /* the power goes at this operation, counted from 1; 0: at powercut_now() */
+    size_t fail_from, fail_to; /* these syncs fail, counted from 1, the last included */
+    bool fail_keeps; /* what was written before them may reach the disk all the same */
     /* Told when the files are as the cut leaves them, right before _exit(0). May be NULL. */
     void (*on_cut)(void *ctx);
     void *ctx;
@@ -37,6 +42,12 @@ void powercut_begin(const struct powercut *powercut);
 
 /* One more operation, in which the caller did something beside SQLite. */
 void powercut_tick(void);
+
+/* The power goes. */
+_Noreturn void powercut_now(void);
+
+/* How many syncs there were, and how many of them failed. */
+size_t powercut_syncs(size_t *ret_failed);
 
 /* The caller synced or renamed a file by itself. */
 void powercut_synced(const char *path);

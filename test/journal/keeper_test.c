@@ -214,6 +214,21 @@ static void text_that_is_lost_is_written_again_at_the_next_tick(void **state) {
     fixture_done(&f);
 }
 
+/* Written again it might stand in the log twice. */
+static void text_that_may_be_there_is_not_written_again(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    say(&f, EVENT_TEXT, "a");
+    loop_advance(f.loop, KEEPER_TICK_MS);
+    fake_store_lose(f.store, 0, ERR_OUTCOME_UNKNOWN);
+    loop_turn(f.loop);
+    assert_int_equal(f.lost, 1);
+    loop_advance(f.loop, KEEPER_TICK_MS);
+    assert_int_equal(fake_store_writes(f.store), 0);
+    fixture_done(&f);
+}
+
 static void text_that_is_lost_before_an_effect_rides_with_it(void **state) {
     (void)state;
     struct fixture f;
@@ -326,6 +341,7 @@ int main(void) {
         cmocka_unit_test(much_text_does_not_wait_for_the_tick),
         cmocka_unit_test(a_shared_row_has_an_end),
         cmocka_unit_test(text_that_is_lost_is_written_again_at_the_next_tick),
+        cmocka_unit_test(text_that_may_be_there_is_not_written_again),
         cmocka_unit_test(text_that_is_lost_before_an_effect_rides_with_it),
         cmocka_unit_test(writes_of_different_journals_may_end_in_any_order),
         cmocka_unit_test(a_keeper_rests_after_much_work_and_goes_on),

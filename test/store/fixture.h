@@ -31,6 +31,7 @@ struct fixture {
     struct store *store;
     struct err failed; /* of what was asked last; code ERR_NONE when it went well */
     enum store_durability durability;
+    uint64_t doubt_ms;
     void (*at_step)(const char *step, void *ctx);
 };
 
@@ -62,6 +63,7 @@ __attribute__((unused)) static void fixture_begin(struct fixture *f) {
     struct store_options options = {
         .folder = str_from(f->folder),
         .durability = f->durability,
+        .doubt_ms = f->doubt_ms,
         .loop = f->loop,
         .on_open = fixture_opened,
         .ctx = f,

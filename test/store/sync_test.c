@@ -1,0 +1,299 @@
+/* Syncs that fail (T2): nothing is acknowledged by a sync that failed, nor while the store is
+ * not open again. What was acknowledged is there afterwards, what was refused is not: when the
+ * process is killed and what reads well stays, and when the power goes and takes what no sync
+ * brought to the disk. A child writes on a disk of ours; the parent looks what it left. */
+#include "fixture.h"
+
+#include "helper/powercut_vfs.h"
+#include "store/memory.h"
+
+#include <sys/wait.h>
+
+#define ROUNDS 5
+#define FLIGHT 3 /* writes of a round, which share a commit */
+#define ROOM 64  /* for what the child tells */
+#define NOTE 100 /* a memory's number: its round, and this */
+#define BIG_BYTES 700000
+
+enum end { KILLED, POWER_GOES, CLOSED, END_COUNT };
+
+struct plan {
+    size_t fail_from, fail_to;
+    bool fail_keeps;
+    bool big; /* so that the write-ahead log is folded */
+    uint64_t doubt_ms;
+    enum end end;
+};
+
+/* What the child tells, one after the other. */
+struct told {
+    uint64_t number; /* of a run, or a note; 0: how many syncs there were, `failed` of them */
+    enum err_code failed;
+    size_t syncs, failed_syncs;
+};
+
+struct trial {
+    struct fixture f;
+    struct told told[ROOM];
+    size_t told_count;
+    size_t kept, refused, unknown;
+};
+
+/* --- the child -----------------------------------------------------------------------------
+ */
+
+static struct {
+    int to;
+    size_t under_way;
+    struct fixture *f;
+} child;
+
+static void tell(struct told told) {
+    if (write(child.to, &told, sizeof(told)) != sizeof(told)) _exit(1);
+}
+
+static void answered(uint64_t number, const struct err *failed) {
+    tell((struct told){.number = number, .failed = failed ? failed->code : ERR_NONE});
+    if (--child.under_way == 0) loop_stop(child.f->loop);
+}
+
+static void on_written(struct store_write *write, const struct err *failed, void *ctx) {
+    (void)write;
+    answered(*(const uint64_t *)ctx, failed);
+}
+
+static void on_noted(const struct memory_answer *answer, const struct err *failed, void *ctx) {
+    (void)answer;
+    answered(*(const uint64_t *)ctx, failed);
+}
+
+static const char *text_of(const struct plan *plan) {
+    static char text[BIG_BYTES + 1];
+    memset(text, 'x', BIG_BYTES);
+    text[plan->big ? BIG_BYTES : 300] = '\0';
+    return text;
+}
+
+/* Some runs and a memory at once, then a question, which fills the tables. */
+static void one_round(const struct plan *plan, uint64_t round) {
+    struct store_row rows[FLIGHT];
+    struct store_write writes[FLIGHT];
+    uint64_t numbers[FLIGHT], note = NOTE + round;
+    char key[24];
+    snprintf(key, sizeof(key), "%llu", (unsigned long long)note);
+    child.under_way = FLIGHT + 1;
+    for (size_t i = 0; i < FLIGHT; i++) {
+        numbers[i] = round * FLIGHT + i + 1;
+        rows[i] = whole_run(numbers[i], "s", text_of(plan));
+        writes[i] = (struct store_write){.rows = &rows[i],
+                                         .row_count = 1,
+                                         .home = child.f->loop,
+                                         .on_written = on_written,
+                                         .ctx = &numbers[i]};
+        store_write(child.f->store, &writes[i]);
+    }
+    struct memory_entry entry = {.key = str_from(key), .content = STR("kyoto")};
+    memory_put_start(child.f->store, child.f->loop, STR("w"), &entry, on_noted, &note);
+    loop_run(child.f->loop);
+    for (size_t i = 0; i < FLIGHT; i++) buf_done(&rows[i].bytes);
+    struct store_load load = session_load("s");
+    load.max_bytes = 64 * MIB;
+    if (!fixture_try_load(child.f, &load) && child.f->failed.code != ERR_UNAVAILABLE) _exit(1);
+    arena_free(load.arena);
+}
+
+static _Noreturn void live(const struct fixture *parent, const struct plan *plan) {
+    struct fixture f = {.durability = STORE_FULL, .doubt_ms = plan->doubt_ms};
+    snprintf(f.folder, sizeof(f.folder), "%s", parent->folder);
+    powercut_begin(&(struct powercut){.seed = 7 + plan->fail_from,
+                                      .fail_from = plan->fail_from,
+                                      .fail_to = plan->fail_to,
+                                      .fail_keeps = plan->fail_keeps});
+    f.loop = loop_new();
+    child.f = &f;
+    bool open = fixture_try_open(&f);
+    for (uint64_t round = 0; open && round < ROUNDS; round++) one_round(plan, round);
+    if (!open || plan->end == CLOSED) fixture_close(&f);
+    struct told end = {0};
+    end.syncs = powercut_syncs(&end.failed_syncs);
+    tell(end);
+    if (plan->end == POWER_GOES) powercut_now();
+    _exit(0);
+}
+
+/* --- what is left ---------------------------------------------------------------------------
+ */
+
+static void run_child(struct trial *trial, const struct plan *plan) {
+    int told[2], status;
+    assert_int_equal(pipe(told), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        child.to = told[1];
+        live(&trial->f, plan);
+    }
+    close(told[1]);
+    struct told *next = trial->told;
+    while (read(told[0], next, sizeof(*next)) == sizeof(*next)) {
+        next++;
+        assert_true(next < trial->told + ROOM);
+    }
+    trial->told_count = (size_t)(next - trial->told);
+    close(told[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        fail_msg("the child ended with %d", status);
+}
+
+static bool run_is_there(struct trial *trial, uint64_t run) {
+    struct store_load load = run_load(run, 0);
+    load.max_bytes = 4 * MIB;
+    load = fixture_load(&trial->f, load);
+    bool there = load.section_count > 0;
+    arena_free(load.arena);
+    return there;
+}
+
+static bool on_disk[NOTE + ROUNDS + 1];
+
+static void look_at_disk(struct trial *trial) {
+    fixture_open(&trial->f);
+    for (uint64_t run = 1; run <= ROUNDS * FLIGHT; run++)
+        on_disk[run] = run_is_there(trial, run);
+    assert_answer(&trial->f, (struct store_load){.question = STORE_UNFINISHED}, "");
+    fixture_close(&trial->f);
+    assert_sql(&trial->f, "PRAGMA integrity_check", "ok ");
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        char sql[80], path[96];
+        sqlite3 *db;
+        sqlite3_stmt *find;
+        snprintf(sql, sizeof(sql), "SELECT 1 FROM memory WHERE key = CAST('%d' AS BLOB)",
+                 (int)(NOTE + round));
+        snprintf(path, sizeof(path), "%s/weir.db", trial->f.folder);
+        assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+        assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &find, NULL), SQLITE_OK);
+        on_disk[NOTE + round] = sqlite3_step(find) == SQLITE_ROW;
+        sqlite3_finalize(find);
+        sqlite3_close(db);
+    }
+}
+
+static void check(struct trial *trial, const struct told *told) {
+    trial->kept += told->failed == ERR_NONE;
+    trial->refused += told->failed == ERR_UNAVAILABLE;
+    trial->unknown += told->failed == ERR_OUTCOME_UNKNOWN;
+    if (told->failed == ERR_NONE && !on_disk[told->number])
+        fail_msg("%d was acknowledged and is gone", (int)told->number);
+    if (told->failed == ERR_UNAVAILABLE && on_disk[told->number])
+        fail_msg("%d was refused and is there", (int)told->number);
+}
+
+/* Returns how the child's disk fared. */
+static struct told try(struct trial *trial, const struct plan *plan) {
+    *trial = (struct trial){0};
+    fixture_init(&trial->f);
+    run_child(trial, plan);
+    look_at_disk(trial);
+    struct told end = {0};
+    bool stopped = false;
+    for (size_t i = 0; i < trial->told_count; i++) {
+        const struct told *told = &trial->told[i];
+        if (!told->number) {
+            end = *told;
+            continue;
+        }
+        check(trial, told);
+        if (stopped && plan->fail_to == SIZE_MAX) assert_int_not_equal(told->failed, ERR_NONE);
+        stopped = stopped || told->failed != ERR_NONE;
+    }
+    assert_true(end.syncs > 0);
+    fixture_done(&trial->f);
+    return end;
+}
+
+static size_t count_syncs(bool big) {
+    struct trial trial;
+    struct told end = try(&trial, &(struct plan){.big = big});
+    assert_int_equal(end.failed_syncs, 0);
+    assert_int_equal(trial.kept, ROUNDS * (FLIGHT + 1));
+    return end.syncs;
+}
+
+/* --- the tests ------------------------------------------------------------------------------
+ */
+
+/* One transaction at most is refused, nothing is unknown, and the store goes on by itself; a
+ * store that could not be opened is the exception. */
+static void assert_went_on(const struct trial *trial) {
+    assert_int_equal(trial->unknown, 0);
+    assert_true(trial->refused <= FLIGHT + 1);
+    assert_true(trial->kept + trial->refused == ROUNDS * (FLIGHT + 1) || trial->kept == 0);
+}
+
+static void one_sync_that_fails_costs_one_commit_at_most(void **state) {
+    (void)state;
+    size_t syncs = count_syncs(false), struck = 0, refused = 0;
+    for (size_t nth = 1; nth <= syncs; nth++) {
+        for (int way = (int)(nth % 2); way < 2 * END_COUNT; way += 2) {
+            struct trial trial;
+            struct plan plan = {.fail_from = nth,
+                                .fail_to = nth + (nth % 4 ? 0 : 1),
+                                .fail_keeps = way % 2,
+                                .end = (enum end)(way / 2)};
+            struct told end = try(&trial, &plan);
+            assert_went_on(&trial);
+            struck += end.failed_syncs;
+            refused += trial.refused;
+        }
+    }
+    assert_true(struck >= syncs);
+    print_message("%zu syncs failed, %zu writes were refused\n", struck, refused);
+}
+
+static void when_every_sync_fails_nothing_more_is_acknowledged(void **state) {
+    (void)state;
+    size_t syncs = count_syncs(false), unknown = 0, refused = 0;
+    for (size_t nth = 1; nth <= syncs; nth++) {
+        for (int way = (int)(nth % 2); way < 2 * END_COUNT; way += 2) {
+            struct trial trial;
+            struct plan plan = {.fail_from = nth,
+                                .fail_to = SIZE_MAX,
+                                .fail_keeps = way % 2,
+                                .doubt_ms = 1,
+                                .end = (enum end)(way / 2)};
+            try(&trial, &plan);
+            assert_true(trial.unknown <= FLIGHT + 1);
+            unknown += trial.unknown;
+            refused += trial.refused;
+        }
+    }
+    assert_true(unknown > 0 && refused > 0);
+    print_message("%zu outcomes were unknown, %zu writes refused\n", unknown, refused);
+}
+
+/* Among them are those of the thread that folds. */
+static void a_fold_that_cannot_be_synced_loses_nothing(void **state) {
+    (void)state;
+    size_t syncs = count_syncs(true), struck = 0;
+    for (size_t nth = 4; nth <= syncs + 2; nth++) {
+        struct trial trial;
+        struct plan plan = {.fail_from = nth,
+                            .fail_to = nth,
+                            .big = true,
+                            .end = nth % 3 ? POWER_GOES : CLOSED};
+        struct told end = try(&trial, &plan);
+        assert_went_on(&trial);
+        struck += end.failed_syncs;
+    }
+    assert_true(struck > 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_sync_that_fails_costs_one_commit_at_most),
+        cmocka_unit_test(when_every_sync_fails_nothing_more_is_acknowledged),
+        cmocka_unit_test(a_fold_that_cannot_be_synced_loses_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
