@@ -108,6 +108,7 @@ struct run {
     bool acted;        /* a call that is not idempotent has left */
     bool ending_begun; /* its last events are being written */
     bool lost;         /* the store refused it: what of it is on disk is not known */
+    bool unsure;       /* ... not even whether all of it is; its key finds out */
 
     /* A question to a human. */
     struct str question;

@@ -6,6 +6,7 @@
 #include "run/directory.h"
 #include "run/expense.h"
 #include "run/inner.h"
+#include "run/unkept.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -239,10 +240,11 @@ static void on_lost(const struct err *why, void *ctx) {
     stop_asking(making);
     expense_drop(&making->expense);
     journal_retract(making->record);
-    err_set(&making->why, ERR_UNAVAILABLE,
-            "the answer could not be stored and does not count; ask again");
+    struct str message = unkept_message(
+        why, STR("the answer could not be stored and does not count; ask again"));
+    err_set(&making->why, ERR_UNAVAILABLE, STR_FMT, STR_ARG(message));
     buf_clear(&making->said);
-    buf_append(&making->said, STR("STORE_UNAVAILABLE"));
+    buf_append(&making->said, unkept_reason(why));
     making->ending = RUN_FAILED;
     struct event event = {.kind = EVENT_FAILED,
                           .failed = {.code = ERR_UNAVAILABLE,

@@ -9,6 +9,7 @@
 #include "run/directory.h"
 #include "run/expense.h"
 #include "run/inner.h"
+#include "run/unkept.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -296,10 +297,11 @@ static void on_lost(const struct err *why, void *ctx) {
     journal_retract(call->journal);
     struct event event = {
         .kind = EVENT_FAILED,
-        .failed = {.code = ERR_UNAVAILABLE,
-                   .reason = STR("STORE_UNAVAILABLE"),
-                   .message =
-                       STR("the answer could not be stored and does not count; ask again")}};
+        .failed = {
+            .code = ERR_UNAVAILABLE,
+            .reason = unkept_reason(why),
+            .message = unkept_message(
+                why, STR("the answer could not be stored and does not count; ask again"))}};
     call->ending = RUN_FAILED;
     call->ending_seq = append(call, &event);
     loop_defer(call->host->loop, &call->settle);

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "run/inner.h"
+#include "run/unkept.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -222,7 +223,7 @@ static void end_with(struct run *run, enum run_state ending, struct event *event
 
 /* Whoever asks again with its key begins anew, unless that could do something twice. */
 static void give_back_key(struct run *run) {
-    if (!run->claim.run || run->acted) return;
+    if (!run->claim.run || run->acted || run->unsure) return;
     claims_give_back(session_table_claims(run->engine->sessions), &run->claim);
 }
 
@@ -264,10 +265,12 @@ static void on_lost(const struct err *why, void *ctx) {
     run->ending_seq = 0;
     run->ending_begun = false;
     run->lost = true;
+    run->unsure = unkept_unsure(why);
     for (size_t i = 0; i < run->call_count && !run->calls_made; i++)
         run->calls[i].recorded = false; /* those were retracted */
-    run_fail(run, ERR_UNAVAILABLE, STR("STORE_UNAVAILABLE"),
-             STR("the turn could not be stored and does not count; try again"));
+    run_fail(
+        run, ERR_UNAVAILABLE, unkept_reason(why),
+        unkept_message(why, STR("the turn could not be stored and does not count; try again")));
     loop_defer(run->host->loop, &run->settle);
 }
 

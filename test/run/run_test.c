@@ -450,6 +450,23 @@ static void a_turn_that_cannot_be_stored_fails_and_leaves_nothing(void **state) 
     fixture_done(&f);
 }
 
+/* Only the key can find out whether it is there, so the key is not given back. */
+static void a_turn_of_which_nobody_knows_whether_it_is_stored_says_so(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    fixture_init(&f, true);
+    say(&turn, &f, "x");
+    fake_store_always_lose(f.store, ERR_OUTCOME_UNKNOWN);
+    reply(&f, "an answer");
+    assert_seen(&turn, "started(x) text(an answer) usage(0 -1) "
+                       "failed(UNAVAILABLE STORE_OUTCOME_UNKNOWN)");
+    assert_int_equal(run_state(turn.run), RUN_FAILED);
+    end(&turn);
+    fake_store_always_commit(f.store);
+    fixture_done(&f);
+}
+
 static void a_tool_that_cannot_be_recorded_is_not_called(void **state) {
     (void)state;
     struct fixture f;
@@ -716,6 +733,7 @@ int main(void) {
         cmocka_unit_test(a_turn_takes_no_longer_than_its_limit),
         cmocka_unit_test(a_turn_lives_within_any_memory),
         cmocka_unit_test(a_turn_that_cannot_be_stored_fails_and_leaves_nothing),
+        cmocka_unit_test(a_turn_of_which_nobody_knows_whether_it_is_stored_says_so),
         cmocka_unit_test(a_tool_that_cannot_be_recorded_is_not_called),
         cmocka_unit_test(a_cancel_that_cannot_be_stored_still_ends),
         cmocka_unit_test(stopping_does_not_wait_for_a_store_that_is_gone),

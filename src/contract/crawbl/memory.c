@@ -28,7 +28,8 @@ static void refuse(struct memory_call *memory, const struct err *why) {
 /* The store's own words name files; they are for the operator. */
 static void refuse_store(struct memory_call *memory, const struct err *why) {
     log_often(LOG_WARNING, "memory: %s", why->text);
-    rpc_end(memory->call, why->code == ERR_UNAVAILABLE ? ERR_UNAVAILABLE : ERR_INTERNAL,
+    bool later = err_kinds[why->code].grpc_status == err_kinds[ERR_UNAVAILABLE].grpc_status;
+    rpc_end(memory->call, later ? ERR_UNAVAILABLE : ERR_INTERNAL,
             STR("memory: the store cannot do that now; try again later"));
 }
 
