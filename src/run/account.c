@@ -44,6 +44,7 @@ struct account *account_new(struct str workspace, int64_t day) {
     account->workspace = own_copy(workspace);
     account->day = INT64_MIN;
     list_init(&account->link);
+    list_init(&account->waiting);
     account_turn(account, day);
     return account;
 }
@@ -108,9 +109,11 @@ struct tab *account_agent(struct account *account, struct str agent) {
 }
 
 void account_book(struct tab *tab, int64_t day, struct amount held, struct amount spent) {
+    assert(tab->calls_out > 0);
     assert(tab->held.cost_nano >= held.cost_nano && tab->held.tokens >= held.tokens);
     tab->held.cost_nano -= held.cost_nano;
     tab->held.tokens -= held.tokens;
+    tab->calls_out--;
     for (int period = BUDGET_DAY; period <= BUDGET_MONTH; period++) {
         struct tally *tally = &tab->periods[period];
         if (beginning((enum budget_period)period, day) == tally->begins_day)

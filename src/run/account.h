@@ -31,6 +31,7 @@ struct tally {
 struct tab {
     struct tally periods[2]; /* by enum budget_period */
     struct amount held;      /* reserved by calls that are out */
+    size_t calls_out;
 };
 
 enum account_past {
@@ -48,8 +49,9 @@ struct account {
     struct seat *agents;
     enum account_past past;
     size_t calls_out;
-    struct list link; /* the ledger's: by when it was last used */
-    int64_t used_ms;  /* that, by Unix time */
+    struct list waiting; /* for room, the oldest first */
+    struct list link;    /* the ledger's: by when it was last used */
+    int64_t used_ms;     /* that, by Unix time */
 };
 
 struct account *account_new(struct str workspace, int64_t day);

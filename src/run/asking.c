@@ -299,12 +299,16 @@ void run_start_call(struct run *run, const struct provider_request *request,
     }
     run->asked = *request;
     run->asked.run = run->id;
-    if (!run_reserve(run)) return;
+    run->heard = heard;
+    if (run_reserve(run)) run_make_call(run);
+}
+
+void run_make_call(struct run *run) {
     run->model_calls++;
     if (run->state != RUN_ASKING) run_move(run, RUN_ASKING);
     struct provider *provider = run->agent->provider;
     run->provider_call =
-        provider_call_start(provider, run->host->loop, &run->asked, heard, run);
+        provider_call_start(provider, run->host->loop, &run->asked, run->heard, run);
     if (run->held) provider->kind->pause(run->provider_call);
 }
 
@@ -334,6 +338,7 @@ void run_ask(struct run *run) {
 
 void run_stop_asking(struct run *run) {
     struct provider_call *call = run->provider_call;
+    run_stop_reserving(run);
     run->provider_call = NULL;
     if (call) run->agent->provider->kind->cancel(call);
     run_settle_cut(run); /* also of a reply that had come whole, and was too much */

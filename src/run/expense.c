@@ -27,19 +27,19 @@ bool expense_reserve(struct expense *expense, struct str workspace, struct str a
                      struct err *e) {
     const struct engine *engine = expense->engine;
     if (!engine->ledger) return true;
+    struct amount wanted = amount_of(expense, expense->reply_tokens * BYTES_A_TOKEN);
+    ledger_usual(engine->ledger, agent, expense->model, &wanted);
     return ledger_reserve(engine->ledger, engine->budgets, engine->budget_count, workspace,
-                          agent, clock_unix_ms(),
-                          amount_of(expense, expense->reply_tokens * BYTES_A_TOKEN),
-                          &expense->reserved, e);
+                          agent, clock_unix_ms(), wanted, &expense->reserved, e);
 }
 
-bool expense_use(struct expense *expense, size_t bytes, struct err *e) {
+void expense_use(struct expense *expense, size_t bytes) {
     expense->answered = true;
     expense->came_bytes += bytes;
     if (!expense->reserved.ledger || expense->came_bytes - expense->told_bytes < TELL_BYTES)
-        return true;
+        return;
     expense->told_bytes = expense->came_bytes;
-    return ledger_use(&expense->reserved, amount_of(expense, expense->came_bytes), e);
+    ledger_use(&expense->reserved, amount_of(expense, expense->came_bytes));
 }
 
 static struct amount spent(const struct expense *expense, const struct event_usage *usage) {
@@ -56,7 +56,10 @@ void expense_settle(struct expense *expense, struct event_usage *usage) {
     if (usage->model.len == 0) usage->model = expense->model;
     const struct price *price = price_now(expense, usage->model);
     if (price && usage->cost_nano == TOKENS_UNKNOWN) usage->cost_nano = price_of(price, usage);
-    ledger_settle(&expense->reserved, spent(expense, usage));
+    struct amount used = spent(expense, usage);
+    if (expense->reserved.ledger && usage->total >= 0)
+        ledger_learn(expense->engine->ledger, expense->reserved.agent, expense->model, used);
+    ledger_settle(&expense->reserved, used);
     expense->reserved = (struct reservation){0};
 }
 

@@ -1,8 +1,7 @@
 /* expense: what one question to a model costs, outside a turn.
  *
- * Reserved on the budgets before the model is asked, taken further while the answer grows,
- * settled once with what was really spent. Bytes stand for tokens until the provider has
- * counted.
+ * Reserved on the budgets before the model is asked, further while the answer grows, settled
+ * once with what was really spent. Bytes stand for tokens until the provider has counted.
  *
  * Memory   a plain value inside its owner; expense_settle() or expense_drop() before that goes.
  *          The engine, the model's name, workspace and agent stay until then.
@@ -29,9 +28,8 @@ struct expense {
 MUST_CHECK bool expense_reserve(struct expense *expense, struct str workspace, struct str agent,
                                 struct err *e);
 
-/* So many bytes more came of the answer; 0 where its bytes are no words.
- * errors  ERR_RESOURCE_EXHAUSTED a budget is used up: stop the call */
-MUST_CHECK bool expense_use(struct expense *expense, size_t bytes, struct err *e);
+/* So many bytes more came of the answer; 0 where its bytes are no words. */
+void expense_use(struct expense *expense, size_t bytes);
 
 static inline bool expense_answered(const struct expense *expense) {
     return expense->answered;

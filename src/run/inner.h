@@ -74,6 +74,7 @@ struct run {
     /* The reply that is coming in. */
     struct provider_call *provider_call;
     struct provider_request asked;
+    const struct provider_sink *heard; /* of it */
     struct tail text_tail, thinking_tail;
     struct buf draft; /* of one that must have a shape: it is not shown before it has */
     struct str model; /* who answered last */
@@ -82,6 +83,9 @@ struct run {
 
     /* What it costs. */
     struct reservation reserved; /* for the call that is out */
+    struct ledger_wait budget;   /* before it: its turn at what is left of a budget */
+    bool budget_waits;           /* for that; the answer, or who withdraws, drops a reference */
+    struct timer budget_limit;   /* no longer than that */
     size_t prompt_bytes;         /* of that call, for estimates */
     size_t output_bytes;         /* of its reply and thinking so far */
     size_t output_told;          /* of them, what the ledger has heard of */
@@ -207,10 +211,18 @@ unsigned run_tool_calls_max(const struct run *run);
 /* --- spending.c: what a model call costs ---------------------------------------------------
  */
 
-/* Reserve what the call may cost. False: the budget is used up, and the run has failed. */
+/* Reserve what the call may cost. False: the run has failed, because a budget is used up, or it
+ * waits for others to end, and run_make_call() follows. */
 bool run_reserve(struct run *run);
 
-/* So many bytes of the reply have come. False as above. */
+/* Give up waiting for that. */
+void run_stop_reserving(struct run *run);
+
+/* The timer of that. */
+void run_reserved_too_late(void *ctx);
+
+/* So many bytes of the reply have come. False: a limit of the agent is reached, and the run has
+ * failed. A budget never ends a call. */
 bool run_use(struct run *run, size_t bytes);
 
 /* What the provider counted of the call that is out. Only the first one counts. */
@@ -255,6 +267,9 @@ void run_compact(struct run *run);
 
 void run_ask(struct run *run);
 void run_stop_asking(struct run *run);
+
+/* The call that run_start_call() was asked for, once its budget lets it begin. */
+void run_make_call(struct run *run);
 
 /* Have the agent's provider answer `request` (copied; what it points to must live until then);
  * `heard` is told, with the run. */

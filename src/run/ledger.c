@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "provider/price.h"
 #include "run/account.h"
+#include "run/usual.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -30,6 +31,7 @@ struct stripe {
 struct ledger {
     struct store *store;
     struct loop *loop;
+    struct usuals *usuals;
     struct stripe stripes[STRIPES];
 };
 
@@ -45,6 +47,7 @@ struct ledger *ledger_new(struct store *store, struct loop *loop) {
     struct ledger *ledger = MEM_NEW(struct ledger);
     ledger->store = store;
     ledger->loop = loop;
+    ledger->usuals = usuals_new(store, loop);
     for (size_t i = 0; i < STRIPES; i++) {
         struct stripe *stripe = &ledger->stripes[i];
         pthread_mutex_init(&stripe->lock, NULL);
@@ -63,7 +66,7 @@ static void free_stripe(struct stripe *stripe) {
     }
     for (struct list *link; (link = list_pop(&stripe->by_use));) {
         struct account *account = CONTAINER_OF(link, struct account, link);
-        assert(account->calls_out == 0);
+        assert(account->calls_out == 0 && list_empty(&account->waiting));
         account_free(account);
     }
     map_free(stripe->accounts);
@@ -73,6 +76,7 @@ static void free_stripe(struct stripe *stripe) {
 void ledger_free(struct ledger *ledger) {
     if (!ledger) return;
     for (size_t i = 0; i < STRIPES; i++) free_stripe(&ledger->stripes[i]);
+    usuals_free(ledger->usuals);
     free(ledger);
 }
 
@@ -88,6 +92,8 @@ size_t ledger_accounts(struct ledger *ledger) {
 
 /* --- what was spent before ---------------------------------------------------------------- */
 
+static void serve(struct account *account);
+
 static void on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
     struct ask *ask = ctx;
     if (ask->stripe) {
@@ -98,6 +104,7 @@ static void on_loaded(struct store_load *load, const struct err *failed, void *c
         } else {
             account_take(ask->account, load->usages, load->usage_count);
         }
+        serve(ask->account);
         pthread_mutex_unlock(&ask->stripe->lock);
     }
     if (failed)
@@ -141,8 +148,8 @@ static void touch(struct stripe *stripe, struct account *account) {
 }
 
 static bool may_forget(const struct stripe *stripe, const struct account *account) {
-    return account->calls_out == 0 && account->past == PAST_READ &&
-           stripe->now_ms - account->used_ms >= REST_MS;
+    return account->calls_out == 0 && list_empty(&account->waiting) &&
+           account->past == PAST_READ && stripe->now_ms - account->used_ms >= REST_MS;
 }
 
 /* Make room for one more, if there are many and one of the oldest rests. */
@@ -176,14 +183,14 @@ static bool is_of(const struct budget *budget, struct str workspace) {
     return budget->workspace.len == 0 || str_equal(budget->workspace, workspace);
 }
 
-static bool concerns(const struct budget *budget, const struct reservation *reservation) {
-    return is_of(budget, reservation->workspace) &&
-           (budget->agent.len == 0 || str_equal(budget->agent, reservation->agent));
+static bool concerns(const struct budget *budget, struct str workspace, struct str agent) {
+    return is_of(budget, workspace) &&
+           (budget->agent.len == 0 || str_equal(budget->agent, agent));
 }
 
-static bool fits(const struct budget *budget, const struct tab *tab, struct amount more) {
-    struct amount all =
-        amount_add(amount_add(tab->periods[budget->period].spent, tab->held), more);
+static bool fits(const struct budget *budget, const struct tab *tab, struct amount held,
+                 struct amount more) {
+    struct amount all = amount_add(amount_add(tab->periods[budget->period].spent, held), more);
     return (budget->cost_nano_max == 0 || all.cost_nano <= budget->cost_nano_max) &&
            (budget->tokens_max == 0 || all.tokens <= budget->tokens_max);
 }
@@ -212,15 +219,24 @@ static int64_t at_most(int64_t wanted, int64_t held) {
     return wanted < room ? wanted : room;
 }
 
-/* Locked. Hold `more` besides what is held, on all tabs or none. What a workspace holds is
- * never less than what an agent in it does, so its room is there on both. */
-static bool hold(struct reservation *reservation, struct amount more, struct err *e) {
+static struct tab *tab_of(const struct budget *budget, struct tab *const tabs[static 2]) {
+    return tabs[budget->agent.len ? 1 : 0];
+}
+
+/* Locked. There is room for `more` on all tabs. */
+static bool has_room(const struct reservation *reservation, struct amount more, struct err *e) {
     for (size_t i = 0; i < reservation->budget_count; i++) {
         const struct budget *budget = &reservation->budgets[i];
-        if (!concerns(budget, reservation)) continue;
-        if (!fits(budget, reservation->tabs[budget->agent.len ? 1 : 0], more))
-            return refuse(budget, e);
+        if (!concerns(budget, reservation->workspace, reservation->agent)) continue;
+        const struct tab *tab = tab_of(budget, reservation->tabs);
+        if (!fits(budget, tab, tab->held, more)) return refuse(budget, e);
     }
+    return true;
+}
+
+/* Locked. Hold `more` besides what is held. What a workspace holds is never less than what an
+ * agent in it does, so the numbers have room on both. */
+static void hold(struct reservation *reservation, struct amount more) {
     const struct amount held = reservation->tabs[0]->held;
     more.cost_nano = at_most(more.cost_nano, held.cost_nano);
     more.tokens = at_most(more.tokens, held.tokens);
@@ -228,7 +244,13 @@ static bool hold(struct reservation *reservation, struct amount more, struct err
         reservation->tabs[i]->held = amount_add(reservation->tabs[i]->held, more);
     }
     reservation->held = amount_add(reservation->held, more);
-    return true;
+}
+
+/* Locked. One more call is out. */
+static void begin(struct reservation *reservation, struct amount held) {
+    hold(reservation, held);
+    reservation->account->calls_out++;
+    for (size_t i = 0; i < ARRAY_LEN(reservation->tabs); i++) reservation->tabs[i]->calls_out++;
 }
 
 /* --- a call ------------------------------------------------------------------------------- */
@@ -244,6 +266,20 @@ static int64_t day_of(int64_t unix_ms) {
     return unix_ms / DAY_MS - (unix_ms % DAY_MS < 0);
 }
 
+/* Locked. Whose it is, at that time. */
+static void find_account(struct reservation *reservation, struct stripe *stripe,
+                         int64_t unix_ms) {
+    if (unix_ms > stripe->now_ms) stripe->now_ms = unix_ms;
+    struct account *account = account_of(stripe, reservation->workspace, day_of(unix_ms));
+    account_turn(account, day_of(unix_ms));
+    ask_store(reservation->ledger, stripe, account);
+    touch(stripe, account);
+    reservation->account = account;
+    reservation->day = account->day;
+    reservation->tabs[0] = &account->all;
+    reservation->tabs[1] = account_agent(account, reservation->agent);
+}
+
 bool ledger_reserve(struct ledger *ledger, const struct budget *budgets, size_t budget_count,
                     struct str workspace, struct str agent, int64_t unix_ms,
                     struct amount wanted, struct reservation *ret, struct err *e) {
@@ -257,17 +293,9 @@ bool ledger_reserve(struct ledger *ledger, const struct budget *budgets, size_t 
                                       .budget_count = budget_count};
     struct stripe *stripe = stripe_of(ledger, workspace);
     pthread_mutex_lock(&stripe->lock);
-    if (unix_ms > stripe->now_ms) stripe->now_ms = unix_ms;
-    struct account *account = account_of(stripe, workspace, day_of(unix_ms));
-    account_turn(account, day_of(unix_ms));
-    ask_store(ledger, stripe, account);
-    touch(stripe, account);
-    reservation.account = account;
-    reservation.day = account->day;
-    reservation.tabs[0] = &account->all;
-    reservation.tabs[1] = account_agent(account, agent);
-    bool held = hold(&reservation, wanted, e);
-    if (held) account->calls_out++;
+    find_account(&reservation, stripe, unix_ms);
+    bool held = has_room(&reservation, wanted, e);
+    if (held) begin(&reservation, wanted);
     pthread_mutex_unlock(&stripe->lock);
     if (held) *ret = reservation;
     return held;
@@ -277,15 +305,14 @@ static int64_t beyond(int64_t used, int64_t held) {
     return used > held ? used - held : 0;
 }
 
-bool ledger_use(struct reservation *reservation, struct amount used, struct err *e) {
+void ledger_use(struct reservation *reservation, struct amount used) {
     assert(reservation->ledger);
     struct amount more = {beyond(used.cost_nano, reservation->held.cost_nano),
                           beyond(used.tokens, reservation->held.tokens)};
     struct stripe *stripe = stripe_of(reservation->ledger, reservation->workspace);
     pthread_mutex_lock(&stripe->lock);
-    bool held = hold(reservation, more, e);
+    hold(reservation, more);
     pthread_mutex_unlock(&stripe->lock);
-    return held;
 }
 
 void ledger_settle(struct reservation *reservation, struct amount spent) {
@@ -298,6 +325,170 @@ void ledger_settle(struct reservation *reservation, struct amount spent) {
     }
     reservation->account->calls_out--;
     touch(stripe, reservation->account);
+    serve(reservation->account);
     pthread_mutex_unlock(&stripe->lock);
     *reservation = (struct reservation){0};
+}
+
+void ledger_learn(struct ledger *ledger, struct str agent, struct str model,
+                  struct amount spent) {
+    usuals_add(ledger->usuals, agent, model, spent);
+}
+
+bool ledger_usual(struct ledger *ledger, struct str agent, struct str model,
+                  struct amount *ret) {
+    struct usual usual = usuals_of(ledger->usuals, agent, model);
+    if (usual.known < USUAL_ENOUGH) return false;
+    *ret = usual.amount;
+    return true;
+}
+
+/* --- calls that may wait ------------------------------------------------------------------ */
+
+/* What a call would hold. */
+struct wish {
+    struct amount beside; /* other calls */
+    struct amount alone;  /* when no other is out */
+    bool only_alone;      /* nobody knows what it may come to */
+};
+
+static int64_t larger(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+static struct wish wish_of(struct ledger *ledger, const struct ledger_call *call) {
+    struct usual usual = usuals_of(ledger->usuals, call->agent, call->model);
+    struct wish wish = {.beside = call->most, .alone = call->prompt};
+    wish.only_alone = usual.known < USUAL_ENOUGH && call->most.tokens == 0;
+    if (usual.known)
+        wish.alone = (struct amount){larger(usual.amount.cost_nano, call->prompt.cost_nano),
+                                     larger(usual.amount.tokens, call->prompt.tokens)};
+    if (usual.known >= USUAL_ENOUGH || wish.only_alone) wish.beside = wish.alone;
+    if (!call->priced) wish.beside.cost_nano = wish.alone.cost_nano = 0;
+    return wish;
+}
+
+/* Whether the budget limits something of the call that can be told. */
+static bool measures(const struct budget *budget, const struct ledger_call *call) {
+    return budget->tokens_max || (budget->cost_nano_max && call->priced);
+}
+
+/* Locked. Whether the call may begin now, holding *ret_held, or later, or not at all. */
+static enum ledger_answer judge(const struct reservation *reservation,
+                                const struct ledger_call *call, struct amount *ret_held,
+                                struct err *e) {
+    struct wish wish = wish_of(reservation->ledger, call);
+    bool waits = reservation->ledger->store && reservation->account->past == PAST_ASKED;
+    *ret_held = wish.beside;
+    for (size_t i = 0; i < call->budget_count; i++) {
+        const struct budget *budget = &call->budgets[i];
+        if (!concerns(budget, call->workspace, call->agent)) continue;
+        const struct tab *tab = tab_of(budget, reservation->tabs);
+        if (!fits(budget, tab, (struct amount){0}, wish.alone)) {
+            refuse(budget, e);
+            return LEDGER_REFUSED;
+        }
+        bool fits_beside = fits(budget, tab, tab->held, wish.beside);
+        if (tab->calls_out == 0 && !fits_beside) *ret_held = wish.alone;
+        if (tab->calls_out == 0) continue;
+        waits = waits || !fits_beside || (wish.only_alone && measures(budget, call));
+    }
+    return waits ? LEDGER_WAITS : LEDGER_GRANTED;
+}
+
+static void tell(void *ctx) {
+    struct ledger_wait *wait = ctx;
+    wait->state = LEDGER_WAIT_NONE;
+    wait->told(wait->refused.code ? &wait->refused : NULL, wait->ctx);
+}
+
+/* Those of one agent go in their order: a dear call is not passed by cheap ones for ever. */
+static bool one_before(const struct account *account, const struct ledger_wait *wait) {
+    LIST_EACH(&account->waiting, link) {
+        const struct ledger_wait *other = CONTAINER_OF(link, struct ledger_wait, link);
+        if (other == wait) return false;
+        if (str_equal(other->call.agent, wait->call.agent)) return true;
+    }
+    return false;
+}
+
+/* Locked. Something has changed: let in who fits now, and send away who never will. */
+static void serve(struct account *account) {
+    LIST_EACH(&account->waiting, link) {
+        struct ledger_wait *wait = CONTAINER_OF(link, struct ledger_wait, link);
+        struct amount held;
+        if (one_before(account, wait)) continue;
+        enum ledger_answer answer = judge(&wait->reserved, &wait->call, &held, &wait->refused);
+        if (answer == LEDGER_WAITS) continue;
+        if (answer == LEDGER_GRANTED) begin(&wait->reserved, held);
+        if (answer == LEDGER_REFUSED) wait->reserved = (struct reservation){0};
+        list_remove(link);
+        wait->state = LEDGER_WAIT_TOLD;
+        loop_post(wait->loop, &wait->mail, tell, wait);
+    }
+}
+
+static size_t count_waiting(const struct account *account) {
+    size_t count = 0;
+    for (const struct list *link = account->waiting.next; link != &account->waiting;
+         link = link->next)
+        count++;
+    return count;
+}
+
+static enum ledger_answer stand_in_line(struct ledger_wait *wait, struct err *e) {
+    struct account *account = wait->reserved.account;
+    if (count_waiting(account) >= LEDGER_WAITERS_MAX) {
+        err_set(e, ERR_RESOURCE_EXHAUSTED,
+                "calls that are out hold what is left of the budget, and %d wait for it "
+                "already; try again later",
+                LEDGER_WAITERS_MAX);
+        return LEDGER_REFUSED;
+    }
+    wait->state = LEDGER_WAITING;
+    list_append(&account->waiting, &wait->link);
+    return LEDGER_WAITS;
+}
+
+enum ledger_answer ledger_ask(struct ledger *ledger, struct ledger_wait *wait, struct err *e) {
+    const struct ledger_call *call = &wait->call;
+    assert(wait->state == LEDGER_WAIT_NONE);
+    wait->ledger = ledger;
+    wait->reserved = (struct reservation){0};
+    wait->refused.code = ERR_NONE;
+    list_init(&wait->link);
+    if (!any_concerns(call->budgets, call->budget_count, call->workspace))
+        return LEDGER_GRANTED;
+    wait->reserved = (struct reservation){.ledger = ledger,
+                                          .workspace = call->workspace,
+                                          .agent = call->agent,
+                                          .budgets = call->budgets,
+                                          .budget_count = call->budget_count};
+    struct stripe *stripe = stripe_of(ledger, call->workspace);
+    struct amount held;
+    pthread_mutex_lock(&stripe->lock);
+    find_account(&wait->reserved, stripe, call->unix_ms);
+    enum ledger_answer answer = judge(&wait->reserved, call, &held, e);
+    if (answer == LEDGER_GRANTED && one_before(wait->reserved.account, wait))
+        answer = LEDGER_WAITS;
+    if (answer == LEDGER_GRANTED) begin(&wait->reserved, held);
+    if (answer == LEDGER_WAITS) answer = stand_in_line(wait, e);
+    pthread_mutex_unlock(&stripe->lock);
+    if (answer == LEDGER_REFUSED) wait->reserved = (struct reservation){0};
+    return answer;
+}
+
+bool ledger_withdraw(struct ledger_wait *wait) {
+    struct stripe *stripe = stripe_of(wait->ledger, wait->call.workspace);
+    pthread_mutex_lock(&stripe->lock);
+    bool waited = wait->state == LEDGER_WAITING;
+    if (waited) {
+        struct account *account = wait->reserved.account;
+        list_remove(&wait->link);
+        wait->state = LEDGER_WAIT_NONE;
+        wait->reserved = (struct reservation){0};
+        serve(account);
+    }
+    pthread_mutex_unlock(&stripe->lock);
+    return waited;
 }

@@ -151,14 +151,11 @@ static void fail_unusable(struct making *making, const char *what) {
     fail(making, &why, STR(MAKING_UNUSABLE));
 }
 
-/* Something came. False: it is over, and nobody wants it. */
-static bool take(struct making *making) {
-    struct err e;
+/* Something came. */
+static void take(struct making *making) {
     making->made++;
     clocks_heard(&making->clocks);
-    if (expense_use(&making->expense, 0, &e)) return true;
-    fail(making, &e, STR("BUDGET"));
-    return false;
+    expense_use(&making->expense, 0);
 }
 
 static void on_artifact(const struct media_artifact *artifact, void *ctx) {
@@ -166,23 +163,25 @@ static void on_artifact(const struct media_artifact *artifact, void *ctx) {
     if (artifact->bytes.len > MEDIA_ARTIFACT_MAX_BYTES) {
         fail_unusable(making, "the provider made more than an artifact may hold");
     } else if (artifact->bytes.len || artifact->uri.len) {
-        if (take(making) && making->sink.on_artifact)
-            making->sink.on_artifact(artifact, making->ctx);
+        take(making);
+        if (making->sink.on_artifact) making->sink.on_artifact(artifact, making->ctx);
     }
 }
 
 static void on_text(struct str text, void *ctx) {
     struct making *making = ctx;
-    if (take(making) && making->sink.on_text) making->sink.on_text(text, making->ctx);
+    take(making);
+    if (making->sink.on_text) making->sink.on_text(text, making->ctx);
 }
 
 static void on_vector(size_t input, const double *values, size_t count, void *ctx) {
     struct making *making = ctx;
     if (input >= making->request->input_count || count == 0) {
         fail_unusable(making, "the provider's vectors are not those that were asked for");
-    } else if (take(making) && making->sink.on_vector) {
-        making->sink.on_vector(input, values, count, making->ctx);
+        return;
     }
+    take(making);
+    if (making->sink.on_vector) making->sink.on_vector(input, values, count, making->ctx);
 }
 
 static void on_usage(const struct event_usage *usage, void *ctx) {

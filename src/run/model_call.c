@@ -17,7 +17,7 @@
 #define WINDOW_BYTES (512 * KIB)
 #define COPIES_OF_PROMPT 3 /* at once: the call's, the journal's, what the model is sent */
 #define EVENT_MAX_BYTES (16 * KIB)
-#define FIRST_OUTPUT_TOKENS 256 /* reserved of a reply before its first word */
+#define REPLY_TOKENS 256 /* reserved of a reply that has no limit of its own */
 
 struct model_call {
     unsigned refs;
@@ -163,13 +163,9 @@ static void show(struct model_call *call, enum event_kind kind, struct str text)
 static void take(struct model_call *call, struct tail *tail, enum event_kind kind,
                  struct str bytes) {
     struct buf whole, valid;
-    struct err e;
     if (bytes.len == 0) return;
     clocks_heard(&call->clocks);
-    if (!expense_use(&call->expense, bytes.len, &e)) {
-        fail(call, e.code, STR("BUDGET"), err_text(&e));
-        return;
-    }
+    expense_use(&call->expense, bytes.len);
     if (tail->len == 0 && utf8_valid(bytes)) {
         show(call, kind, bytes);
         return;
@@ -421,6 +417,11 @@ static void begin(struct model_call *call, const struct model_call_options *opti
         provider_call_start(call->provider, call->host->loop, &call->request, &sink, call);
 }
 
+static size_t reserved_tokens(const struct provider_request *request) {
+    int64_t longest = request->options ? request->options->output_tokens_max : 0;
+    return longest > 0 ? (size_t)longest : REPLY_TOKENS;
+}
+
 bool model_call_start(const struct model_call_options *options, struct model_call **ret,
                       struct err *e) {
     struct engine *engine = options->engine;
@@ -442,7 +443,7 @@ bool model_call_start(const struct model_call_options *options, struct model_cal
     call->expense = (struct expense){.engine = engine,
                                      .model = call->request.model,
                                      .asked_bytes = prompt_bytes(options->request),
-                                     .reply_tokens = FIRST_OUTPUT_TOKENS};
+                                     .reply_tokens = reserved_tokens(options->request)};
     if (!kept || !expense_reserve(&call->expense, workspace, call->request.agent, e)) {
         arena_free(arena);
         free(call);

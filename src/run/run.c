@@ -389,6 +389,7 @@ struct run *run_new(struct run_host *host, struct engine *engine, const struct a
     buf_init(&run->summary, SUMMARY_MAX_BYTES);
     timer_init(&run->limit, host->loop, on_limit, run);
     timer_init(&run->alone, host->loop, run_alone, run);
+    timer_init(&run->budget_limit, host->loop, run_reserved_too_late, run);
     task_init(&run->settle, settle, run);
     run->lease =
         (struct lease){.loop = host->loop, .run = run->id, .events = &lease_events, .ctx = run};

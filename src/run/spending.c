@@ -1,7 +1,8 @@
 /* spending: what the run's model calls cost, before, while and after they are made.
  *
  * Nobody but the provider counts tokens, and it counts last. Until then four bytes of text are
- * taken for a token, which is near enough to stop a call that grows out of its budget. */
+ * taken for a token, which is near enough for the limits of an agent and for what others may
+ * not have meanwhile. */
 #include "run/inner.h"
 
 #include "base/clock.h"
@@ -10,8 +11,8 @@
 #include <inttypes.h>
 
 #define BYTES_A_TOKEN 4
-#define FIRST_OUTPUT_TOKENS 256 /* reserved of a reply before its first word */
-#define TELL_BYTES 1024         /* the ledger hears of a reply in such steps */
+#define TELL_BYTES 1024            /* the ledger hears of a reply in such steps */
+#define BUDGET_WAIT_MS (60 * 1000) /* at most, for calls that hold what is left of a budget */
 
 static int64_t tokens_of(size_t bytes) {
     return (int64_t)(bytes / BYTES_A_TOKEN) + 1;
@@ -36,18 +37,18 @@ static const struct price *price_now(const struct run *run, struct str model) {
     return price_find(prices, model, clock_unix_ms());
 }
 
-static struct amount amount_of(const struct run *run, size_t prompt, size_t output,
-                               struct str model) {
+static struct amount amount_of(const struct run *run, int64_t output_tokens, struct str model) {
     struct event_usage guess = USAGE_UNKNOWN;
-    guess.prompt = tokens_of(prompt);
-    guess.completion = output ? tokens_of(output) : 0;
+    guess.prompt = tokens_of(run->prompt_bytes);
+    guess.completion = output_tokens;
     const struct price *price = price_now(run, model);
     int64_t cost = price ? price_of(price, &guess) : 0;
     return (struct amount){cost == TOKENS_UNKNOWN ? 0 : cost, guess.prompt + guess.completion};
 }
 
 static struct amount used_so_far(const struct run *run) {
-    return amount_of(run, run->prompt_bytes, run->output_bytes, run->asked.model);
+    int64_t output = run->output_bytes ? tokens_of(run->output_bytes) : 0;
+    return amount_of(run, output, run->asked.model);
 }
 
 /* --- limits of an agent ------------------------------------------------------------------- */
@@ -75,26 +76,80 @@ static bool check_limits(struct run *run, struct amount more) {
 
 /* --- before a call and while it is out ---------------------------------------------------- */
 
-bool run_reserve(struct run *run) {
+static void hold(struct run *run, struct reservation reserved) {
+    run->reserved = reserved;
+    run->usage_due = true;
+}
+
+static void on_answer(const struct err *refused, void *ctx) {
+    struct run *run = ctx;
+    run->budget_waits = false;
+    timer_stop(&run->budget_limit);
+    if (run->ending_begun) { /* cancelled while the answer was on its way */
+        ledger_settle(&run->budget.reserved, (struct amount){0});
+    } else if (refused) {
+        run_fail(run, refused->code, STR("BUDGET"), err_text(refused));
+    } else {
+        hold(run, run->budget.reserved);
+        run_make_call(run);
+    }
+    run_unref(run);
+}
+
+static struct ledger_call call_of(const struct run *run) {
     const struct engine *engine = run->engine;
+    const struct provider_request *asked = &run->asked;
+    int64_t longest = asked->options ? asked->options->output_tokens_max : 0;
+    struct amount most = {0};
+    if (longest) most = amount_of(run, longest, asked->model);
+    return (struct ledger_call){.workspace = run->name.workspace,
+                                .agent = run->agent->slug,
+                                .model = asked->model,
+                                .budgets = engine->budgets,
+                                .budget_count = engine->budget_count,
+                                .unix_ms = clock_unix_ms(),
+                                .prompt = amount_of(run, 0, asked->model),
+                                .most = most,
+                                .priced = price_now(run, asked->model) != NULL};
+}
+
+static void wait_for_budget(struct run *run) {
+    run_ref(run);
+    run->budget_waits = true;
+    timer_start(&run->budget_limit, BUDGET_WAIT_MS);
+    if (run->state != RUN_ASKING) run_move(run, RUN_ASKING);
+}
+
+bool run_reserve(struct run *run) {
+    struct ledger *ledger = run->engine->ledger;
+    struct err e;
     run->prompt_bytes = prompt_bytes(&run->asked);
     run->output_bytes = run->output_told = 0;
     run->reserved = (struct reservation){0};
     if (!check_limits(run, (struct amount){0})) return false;
-    if (engine->ledger) {
-        struct amount wanted = amount_of(run, run->prompt_bytes,
-                                         FIRST_OUTPUT_TOKENS * BYTES_A_TOKEN, run->asked.model);
-        struct err e;
-        bool is_free = ledger_reserve(engine->ledger, engine->budgets, engine->budget_count,
-                                      run->name.workspace, run->agent->slug, clock_unix_ms(),
-                                      wanted, &run->reserved, &e);
-        if (!is_free) {
-            run_fail(run, e.code, STR("BUDGET"), err_text(&e));
-            return false;
-        }
+    run->budget = (struct ledger_wait){
+        .call = call_of(run), .loop = run->host->loop, .told = on_answer, .ctx = run};
+    enum ledger_answer answer = LEDGER_GRANTED;
+    if (ledger) answer = ledger_ask(ledger, &run->budget, &e);
+    switch (answer) {
+    case LEDGER_GRANTED: hold(run, run->budget.reserved); return true;
+    case LEDGER_REFUSED: run_fail(run, e.code, STR("BUDGET"), err_text(&e)); return false;
+    case LEDGER_WAITS: wait_for_budget(run); return false;
     }
-    run->usage_due = true;
-    return true;
+    return false;
+}
+
+void run_stop_reserving(struct run *run) {
+    timer_stop(&run->budget_limit);
+    if (!run->budget_waits || !ledger_withdraw(&run->budget)) return;
+    run->budget_waits = false;
+    run_unref(run);
+}
+
+void run_reserved_too_late(void *ctx) {
+    run_fail(ctx, ERR_RESOURCE_EXHAUSTED, STR("BUDGET"),
+             STR("other calls hold what is left of the budget, and did not end in time; try "
+                 "again later, or raise it in the settings under 'budgets'"));
 }
 
 bool run_use(struct run *run, size_t bytes) {
@@ -104,10 +159,8 @@ bool run_use(struct run *run, size_t bytes) {
     run->output_told = run->output_bytes;
     struct amount used = used_so_far(run);
     if (!check_limits(run, used)) return false;
-    struct err e;
-    if (!run->reserved.ledger || ledger_use(&run->reserved, used, &e)) return true;
-    run_fail(run, e.code, STR("BUDGET"), err_text(&e));
-    return false;
+    if (run->reserved.ledger) ledger_use(&run->reserved, used);
+    return true;
 }
 
 /* --- after it ----------------------------------------------------------------------------- */
@@ -129,8 +182,8 @@ static struct amount amount_used(const struct event_usage *usage, struct amount 
 
 /* One event a model call, always, whether or not the provider counted; the event says what is
  * known, and budgets take the guess for the rest. */
-static void append_usage(struct run *run, const struct event_usage *usage,
-                         struct amount guess) {
+static void append_usage(struct run *run, const struct event_usage *usage, struct amount guess,
+                         bool ended_well) {
     if (!run->usage_due) return;
     struct event event = {.kind = EVENT_USAGE, .usage = *usage};
     event.usage.call_sequence = run->model_calls - 1;
@@ -140,6 +193,8 @@ static void append_usage(struct run *run, const struct event_usage *usage,
     struct amount used = amount_used(&event.usage, guess);
     run->usage_due = false;
     run->spent = amount_add(run->spent, used);
+    if (run->reserved.ledger && ended_well && counted(usage) >= 0)
+        ledger_learn(run->engine->ledger, run->reserved.agent, run->asked.model, used);
     ledger_settle(&run->reserved, used);
     turn_sums_add(&run->sums, &event.usage);
     run_append(run, &event);
@@ -154,26 +209,27 @@ void run_note_usage(struct run *run, const struct event_usage *usage) {
 }
 
 /* Of a call whose provider counted: that. Else what is known otherwise. */
-static void end_usage(struct run *run, struct str model, struct amount guess) {
+static void end_usage(struct run *run, struct str model, struct amount guess, bool ended_well) {
     struct event_usage usage = USAGE_UNKNOWN;
     usage.model = model;
     if (run->usage_noted) usage = run->usage;
     run->usage_noted = false;
-    append_usage(run, &usage, guess);
+    append_usage(run, &usage, guess, ended_well);
 }
 
 bool run_end_usage(struct run *run, struct str model) {
     if (!run_keep(run, model.len ? model : run->asked.model, &run->model)) return false;
-    end_usage(run, run->model, used_so_far(run));
+    end_usage(run, run->model, used_so_far(run), true);
     return !run->ending_begun;
 }
 
 void run_settle_cut(struct run *run) {
-    end_usage(run, run->asked.model, used_so_far(run));
+    end_usage(run, run->asked.model, used_so_far(run), false);
 }
 
 void run_settle_failed(struct run *run) {
-    end_usage(run, run->asked.model, run->output_bytes ? used_so_far(run) : (struct amount){0});
+    end_usage(run, run->asked.model, run->output_bytes ? used_so_far(run) : (struct amount){0},
+              false);
 }
 
 void run_count_usage(struct run *run, const struct event_usage *usage) {

@@ -123,6 +123,12 @@ static const char *const steps[] = {
 
     /* 11: a key may stand for a human's answer to a run that waited. */
     "ALTER TABLE keyed ADD COLUMN seq INTEGER NOT NULL DEFAULT 0;", /* of the question */
+
+    /* 12: what calls usually cost; see costs.h. */
+    "CREATE TABLE usual("
+    " agent BLOB NOT NULL, model BLOB NOT NULL,"
+    " samples BLOB NOT NULL,"
+    " PRIMARY KEY(agent, model)) WITHOUT ROWID;",
 };
 
 const int64_t schema_newest = ARRAY_LEN(steps);

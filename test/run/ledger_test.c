@@ -3,6 +3,7 @@
 #include "helper/assert_str.h"
 #include "loop/loop.h"
 #include "run/account.h"
+#include "store/task.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -26,6 +27,14 @@ void store_load(struct store *store, struct store_load *load) {
     assert_false(load->all_workspaces);
     assert_true(asked_count < ASKED_MAX);
     asked[asked_count++] = load;
+}
+
+/* It keeps nothing of what calls usually cost. */
+void store_run(struct store *store, struct store_task *task) {
+    struct err why;
+    (void)store;
+    err_set(&why, ERR_UNAVAILABLE, "no tables");
+    task->on_done(task, &why, task->ctx);
 }
 
 static struct store *some_store(void) {
@@ -151,21 +160,20 @@ static void what_was_reserved_and_not_spent_is_given_back(void **state) {
     assert_int_equal(room(&budget, NOON), 70);
 }
 
-static void a_call_that_grows_is_refused_in_its_middle(void **state) {
+static void a_call_that_grows_leaves_less_to_others_and_goes_on(void **state) {
     (void)state;
     const struct budget budget = money("", "", BUDGET_DAY, 100);
     struct reservation growing, other;
     assert_true(reserve(&budget, NOON, 10, &growing));
-    assert_true(ledger_use(&growing, (struct amount){5, 0}, &e)); /* less than it holds */
+    ledger_use(&growing, (struct amount){5, 0}); /* less than it holds */
     assert_int_equal(growing.held.cost_nano, 10);
-    assert_true(ledger_use(&growing, (struct amount){60, 0}, &e));
+    ledger_use(&growing, (struct amount){60, 0});
     assert_int_equal(growing.held.cost_nano, 60);
     assert_true(reserve(&budget, NOON, 40, &other));
-    assert_false(ledger_use(&growing, (struct amount){61, 0}, &e));
-    assert_int_equal(e.code, ERR_RESOURCE_EXHAUSTED);
-    assert_int_equal(growing.held.cost_nano, 60);
+    ledger_use(&growing, (struct amount){61, 0});
+    assert_int_equal(growing.held.cost_nano, 61);
     ledger_settle(&other, (struct amount){0});
-    assert_true(ledger_use(&growing, (struct amount){100, 0}, &e));
+    assert_int_equal(room(&budget, NOON), 39);
     ledger_settle(&growing, (struct amount){100, 0});
     assert_int_equal(room(&budget, NOON), 0);
 }
@@ -189,8 +197,9 @@ static void money_and_tokens_are_limited_each_by_itself(void **state) {
                                 &reservation, &e));
     assert_true(ledger_reserve(ledger, &budget, 1, w, a, NOON, (struct amount){100, 10},
                                &reservation, &e));
-    assert_true(ledger_use(&reservation, (struct amount){100, 10}, &e));
-    assert_false(ledger_use(&reservation, (struct amount){0, 11}, &e));
+    ledger_use(&reservation, (struct amount){0, 11});
+    assert_int_equal(reservation.held.cost_nano, 100);
+    assert_int_equal(reservation.held.tokens, 11);
     ledger_settle(&reservation, (struct amount){0});
 }
 
@@ -345,21 +354,20 @@ static void what_is_spent_while_the_store_answers_counts_once(void **state) {
     spend(&day, NOON, 7);
     answer_with((struct store_usage[]){usage("a", DAY, 50, 0)}, 1);
     assert_int_equal(room(&day, NOON), 100 - 50 - 7 - 10);
-    assert_true(ledger_use(&out, (struct amount){43, 0}, &e));
-    assert_false(ledger_use(&out, (struct amount){44, 0}, &e));
+    ledger_use(&out, (struct amount){43, 0});
     ledger_settle(&out, (struct amount){43, 0});
     assert_int_equal(room(&day, NOON), 0);
 }
 
-static void a_call_that_is_out_has_no_room_when_the_answer_is_large(void **state) {
+static void a_call_that_is_out_goes_on_when_the_answer_is_large(void **state) {
     (void)state;
     const struct budget day = money("", "", BUDGET_DAY, 100);
     struct reservation out;
     with_store();
     assert_true(reserve(&day, NOON, 10, &out));
-    assert_true(ledger_use(&out, (struct amount){1, 0}, &e));
     answer_with((struct store_usage[]){usage("a", DAY, 95, 0)}, 1);
-    assert_false(ledger_use(&out, (struct amount){1, 0}, &e));
+    ledger_use(&out, (struct amount){11, 0});
+    assert_int_equal(out.held.cost_nano, 11);
     ledger_settle(&out, (struct amount){1, 0});
     assert_int_equal(room(&day, NOON), 4);
 }
@@ -428,6 +436,220 @@ static void workspaces_that_rest_are_forgotten_and_read_again(void **state) {
     answer_with((struct store_usage[]){usage("a", DAY, 10, 0)}, 1);
     assert_int_equal(room_of(&day, 1, "w0", "a", later), 90);
     ledger_settle(&out, (struct amount){0});
+}
+
+/* --- calls that may wait ------------------------------------------------------------------ */
+
+enum { LINE_MAX_CALLS = 1200 };
+
+static struct caller {
+    struct ledger_wait wait;
+    enum ledger_answer answer;
+    bool told, refused;
+} callers[LINE_MAX_CALLS];
+
+static struct loop *loop;
+
+static void on_told(const struct err *refused, void *ctx) {
+    struct caller *caller = ctx;
+    assert_false(caller->told);
+    caller->told = true;
+    caller->refused = refused != NULL;
+    if (refused) assert_int_equal(refused->code, ERR_RESOURCE_EXHAUSTED);
+}
+
+static int setup_line(void **state) {
+    loop = loop_new_fake();
+    memset(callers, 0, sizeof(callers));
+    return setup(state);
+}
+
+static int teardown_line(void **state) {
+    teardown(state);
+    loop_free(loop);
+    return 0;
+}
+
+/* One whose prompt costs 1, and at most `most`; 0: nobody knows. */
+static struct caller *ask_as(size_t nth, const char *agent, const struct budget *budget,
+                             int64_t most) {
+    struct caller *caller = &callers[nth];
+    *caller = (struct caller){0};
+    caller->wait = (struct ledger_wait){
+        .call = {.workspace = STR("w"),
+                 .agent = str_from(agent),
+                 .model = STR("m"),
+                 .budgets = budget,
+                 .budget_count = 1,
+                 .unix_ms = NOON,
+                 .prompt = {1, 1},
+                 .most = {most, most ? 10 : 0},
+                 .priced = true},
+        .loop = loop,
+        .told = on_told,
+        .ctx = caller,
+    };
+    caller->answer = ledger_ask(ledger, &caller->wait, &e);
+    return caller;
+}
+
+static struct caller *ask(size_t nth, const struct budget *budget, int64_t most) {
+    return ask_as(nth, "a", budget, most);
+}
+
+static bool is_out(struct caller *caller) {
+    loop_turn(loop);
+    return caller->answer == LEDGER_GRANTED || (caller->told && !caller->refused);
+}
+
+static void end_call(struct caller *caller, int64_t cost) {
+    assert_true(is_out(caller));
+    ledger_learn(ledger, caller->wait.call.agent, STR("m"), (struct amount){cost, 1});
+    ledger_settle(&caller->wait.reserved, (struct amount){cost, 1});
+}
+
+static void calls_of_unknown_cost_go_one_by_one(void **state) {
+    (void)state;
+    const struct budget budget = money("", "", BUDGET_DAY, 100);
+    struct caller *one = ask(0, &budget, 0), *two = ask(1, &budget, 0);
+    assert_true(is_out(one));
+    assert_int_equal(two->answer, LEDGER_WAITS);
+    assert_false(is_out(two));
+    end_call(one, 30);
+    assert_true(is_out(two));
+    end_call(two, 30);
+    assert_int_equal(room(&budget, NOON), 40);
+}
+
+static void until_enough_are_known_the_longest_answer_is_reserved(void **state) {
+    (void)state;
+    const struct budget budget = money("", "", BUDGET_DAY, 100);
+    struct caller *one = ask(0, &budget, 40), *two = ask(1, &budget, 40),
+                  *three = ask(2, &budget, 40);
+    assert_true(is_out(one) && is_out(two));
+    assert_false(is_out(three));
+    assert_int_equal(one->wait.reserved.held.cost_nano, 40);
+    end_call(one, 5);
+    assert_true(is_out(three));
+    end_call(two, 5);
+    end_call(three, 5);
+}
+
+static void then_what_they_usually_cost(void **state) {
+    (void)state;
+    const struct budget budget = money("", "", BUDGET_DAY, 1000);
+    for (int i = 0; i < 19; i++) end_call(ask(0, &budget, 500), 10);
+    assert_int_equal(ask(0, &budget, 500)->wait.reserved.held.cost_nano, 500);
+    end_call(&callers[0], 10);
+    size_t begun = 0;
+    while (ask(begun, &budget, 500)->answer == LEDGER_GRANTED) begun++;
+    assert_int_equal(begun, 80); /* of 800 that are left */
+    assert_int_equal(callers[0].wait.reserved.held.cost_nano, 10);
+    for (size_t i = 0; i < begun; i++) end_call(&callers[i], 10);
+    loop_turn(loop);
+    assert_true(callers[begun].refused); /* all is spent: it would have waited for nothing */
+    assert_int_equal(room(&budget, NOON), 0);
+}
+
+static void alone_a_call_begins_whose_usual_cost_fits(void **state) {
+    (void)state;
+    const struct budget budget = money("", "", BUDGET_DAY, 100);
+    end_call(ask(0, &budget, 90), 40);
+    struct caller *one = ask(0, &budget, 90), *two = ask(1, &budget, 90);
+    assert_true(is_out(one)); /* 60 are left */
+    assert_int_equal(one->wait.reserved.held.cost_nano, 40);
+    assert_false(is_out(two));
+    end_call(one, 40);
+    loop_turn(loop);
+    assert_true(two->refused); /* 20 are */
+}
+
+static void what_never_fits_is_refused_at_once(void **state) {
+    (void)state;
+    const struct budget budget = money("", "", BUDGET_DAY, 100);
+    spend(&budget, NOON, 100);
+    assert_int_equal(ask(0, &budget, 5)->answer, LEDGER_REFUSED);
+    assert_int_equal(e.code, ERR_RESOURCE_EXHAUSTED);
+    assert_null(callers[0].wait.reserved.ledger);
+}
+
+static void a_dear_call_is_not_passed_by_cheap_ones_of_its_agent(void **state) {
+    (void)state;
+    const struct budget budget = money("", "", BUDGET_DAY, 100);
+    struct caller *one = ask(0, &budget, 60), *dear = ask(1, &budget, 80),
+                  *cheap = ask(2, &budget, 10), *other = ask_as(3, "b", &budget, 10);
+    assert_true(is_out(one) && is_out(other));
+    assert_false(is_out(dear) || is_out(cheap));
+    end_call(other, 1);
+    end_call(one, 1);
+    assert_true(is_out(dear) && is_out(cheap));
+    end_call(dear, 1);
+    end_call(cheap, 1);
+}
+
+static void who_stops_waiting_lets_the_next_one_in(void **state) {
+    (void)state;
+    const struct budget budget = money("", "", BUDGET_DAY, 100);
+    struct caller *one = ask(0, &budget, 60), *two = ask(1, &budget, 80),
+                  *three = ask(2, &budget, 40);
+    assert_false(is_out(two) || is_out(three));
+    assert_true(ledger_withdraw(&two->wait));
+    assert_true(is_out(three));
+    assert_false(ledger_withdraw(&two->wait));
+    assert_false(two->told);
+    end_call(one, 1);
+    end_call(three, 1);
+}
+
+static void no_more_than_so_many_wait(void **state) {
+    (void)state;
+    const struct budget budget = money("", "", BUDGET_DAY, 100);
+    struct caller *out = ask(0, &budget, 0);
+    for (size_t i = 1; i <= LEDGER_WAITERS_MAX; i++)
+        assert_int_equal(ask(i, &budget, 0)->answer, LEDGER_WAITS);
+    assert_int_equal(ask(LEDGER_WAITERS_MAX + 1, &budget, 0)->answer, LEDGER_REFUSED);
+    assert_int_equal(e.code, ERR_RESOURCE_EXHAUSTED);
+    for (size_t i = 1; i <= LEDGER_WAITERS_MAX; i++)
+        assert_true(ledger_withdraw(&callers[i].wait));
+    end_call(out, 1);
+}
+
+static void a_model_without_a_price_does_not_wait_for_money(void **state) {
+    (void)state;
+    const struct budget budget = money("", "", BUDGET_DAY, 100);
+    struct caller *one = &callers[0], *two = &callers[1];
+    for (size_t i = 0; i < 2; i++) {
+        callers[i].wait = (struct ledger_wait){.call = {.workspace = STR("w"),
+                                                        .agent = STR("a"),
+                                                        .model = STR("m"),
+                                                        .budgets = &budget,
+                                                        .budget_count = 1,
+                                                        .unix_ms = NOON,
+                                                        .prompt = {0, 5}},
+                                               .loop = loop,
+                                               .told = on_told};
+        assert_int_equal(ledger_ask(ledger, &callers[i].wait, &e), LEDGER_GRANTED);
+    }
+    ledger_settle(&one->wait.reserved, (struct amount){0});
+    ledger_settle(&two->wait.reserved, (struct amount){0});
+}
+
+/* K33: spent <= cap + calls out x (dearest call - reservation), and it can be all of that: a
+ * model that suddenly bills what nobody saw it say. */
+static void the_worst_overshoot_is_what_the_formula_says(void **state) {
+    (void)state;
+    const int64_t cap = 1000, usual = 10, dearest = 100;
+    const struct budget budget = money("", "", BUDGET_DAY, cap);
+    int64_t all = 0;
+    for (int i = 0; i < 20; i++, all += usual) end_call(ask(0, &budget, dearest), usual);
+    size_t out_at_once = 0;
+    while (ask(out_at_once, &budget, dearest)->answer == LEDGER_GRANTED) out_at_once++;
+    for (size_t i = 0; i < out_at_once; i++, all += dearest) end_call(&callers[i], dearest);
+    loop_turn(loop);
+    assert_true(callers[out_at_once].refused);
+    assert_int_equal(out_at_once, 80);
+    assert_int_equal(all, cap + (int64_t)out_at_once * (dearest - usual));
+    assert_int_equal(ask(0, &budget, dearest)->answer, LEDGER_REFUSED);
 }
 
 /* --- against a simple model --------------------------------------------------------------- */
@@ -508,7 +730,7 @@ static void random_calls_are_judged_as_a_simple_model_judges_them(void **state) 
     };
     const size_t count = ARRAY_LEN(budgets);
     int64_t now = NOON;
-    size_t accepted = 0, refused = 0, cut = 0;
+    size_t accepted = 0, refused = 0, grown = 0;
     srand(7);
     for (int step = 0; step < 60000; step++) {
         struct model_call *call = &out[rand() % OUT];
@@ -533,13 +755,9 @@ static void random_calls_are_judged_as_a_simple_model_judges_them(void **state) 
             if (rand() % 2) used.cost_nano /= 2;
             struct amount more = {more_of(used.cost_nano, call->amount.cost_nano),
                                   more_of(used.tokens, call->amount.tokens)};
-            /* Pages turn when somebody reserves: the workspace's day is that of its last one.
-             */
-            bool fits = model_accepts(budgets, count, call->workspace, call->agent,
-                                      call->reservation.account->day, more);
-            assert_int_equal(ledger_use(&call->reservation, used, &e), fits);
-            if (fits) call->amount = amount_add(call->amount, more);
-            cut += !fits;
+            ledger_use(&call->reservation, used);
+            call->amount = amount_add(call->amount, more);
+            grown += more.cost_nano || more.tokens;
         } else {
             assert_true(spent_count < SPENT_MAX);
             spent[spent_count] = *call;
@@ -549,7 +767,7 @@ static void random_calls_are_judged_as_a_simple_model_judges_them(void **state) 
             call->out = false;
         }
     }
-    assert_true(accepted > 1000 && refused > 1000 && cut > 1000);
+    assert_true(accepted > 1000 && refused > 1000 && grown > 1000);
     for (size_t i = 0; i < OUT; i++) {
         if (out[i].out) ledger_settle(&out[i].reservation, (struct amount){0});
     }
@@ -573,10 +791,9 @@ static void *make_calls(void *ctx) {
         if (!ledger_reserve(ledger, shared, 2, workspace, STR("a"), NOON, (struct amount){3, 1},
                             &reservation, &why))
             continue;
-        bool grows = ledger_use(&reservation, (struct amount){4, 2}, &why);
-        int64_t spent_now = grows ? 4 : 3;
-        if (i % 2) *total += spent_now;
-        ledger_settle(&reservation, (struct amount){spent_now, 0});
+        ledger_use(&reservation, (struct amount){3, 2});
+        if (i % 2) *total += 3;
+        ledger_settle(&reservation, (struct amount){3, 0});
     }
     return NULL;
 }
@@ -594,12 +811,13 @@ static void threads_together_never_spend_more_than_there_is(void **state) {
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define LINE(name) cmocka_unit_test_setup_teardown(name, setup_line, teardown_line)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(two_calls_at_once_cannot_spend_the_last_cent),
         TEST(what_was_reserved_and_not_spent_is_given_back),
-        TEST(a_call_that_grows_is_refused_in_its_middle),
+        TEST(a_call_that_grows_leaves_less_to_others_and_goes_on),
         TEST(a_call_that_cost_more_than_anybody_thought_leaves_no_room),
         TEST(money_and_tokens_are_limited_each_by_itself),
         TEST(a_refusal_says_whose_budget_how_much_and_when),
@@ -612,11 +830,21 @@ int main(void) {
         TEST(amounts_that_have_no_room_are_refused_or_stay_at_the_largest),
         TEST(the_store_is_asked_once_for_the_month),
         TEST(what_is_spent_while_the_store_answers_counts_once),
-        TEST(a_call_that_is_out_has_no_room_when_the_answer_is_large),
+        TEST(a_call_that_is_out_goes_on_when_the_answer_is_large),
         TEST(a_store_that_failed_is_asked_again_and_nothing_counts_twice),
         TEST(the_answer_of_a_month_that_is_over_counts_for_nothing),
         TEST(a_ledger_may_end_before_the_store_answers),
         TEST(workspaces_that_rest_are_forgotten_and_read_again),
+        LINE(calls_of_unknown_cost_go_one_by_one),
+        LINE(until_enough_are_known_the_longest_answer_is_reserved),
+        LINE(then_what_they_usually_cost),
+        LINE(alone_a_call_begins_whose_usual_cost_fits),
+        LINE(what_never_fits_is_refused_at_once),
+        LINE(a_dear_call_is_not_passed_by_cheap_ones_of_its_agent),
+        LINE(who_stops_waiting_lets_the_next_one_in),
+        LINE(no_more_than_so_many_wait),
+        LINE(a_model_without_a_price_does_not_wait_for_money),
+        LINE(the_worst_overshoot_is_what_the_formula_says),
         TEST(random_calls_are_judged_as_a_simple_model_judges_them),
         TEST(threads_together_never_spend_more_than_there_is),
     };

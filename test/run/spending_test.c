@@ -269,9 +269,9 @@ static void a_budget_that_is_used_up_refuses_before_the_model_is_asked(void **st
     (void)state;
     struct money m;
     struct turn turn;
-    money_init(&m, 300000, 0); /* 300 tokens of output: the 256 that are reserved, and 44 */
+    money_init(&m, 300000, 0); /* 300 tokens of output: one such call, and half of another */
     say(&turn, &m.f, "x");
-    assert_true(fake_usage(asked(&m.f), 1, 45));
+    assert_true(fake_usage(asked(&m.f), 1, 200));
     reply(&m.f, "ok");
     end(&turn);
     size_t before = fake_calls_ever(m.f.model);
@@ -282,19 +282,17 @@ static void a_budget_that_is_used_up_refuses_before_the_model_is_asked(void **st
     money_done(&m);
 }
 
-static void a_budget_stops_a_reply_in_its_middle(void **state) {
+static void a_budget_stops_no_reply_that_has_begun(void **state) {
     (void)state;
     struct money m;
     struct turn turn;
     money_init(&m, 1000000, 0); /* 1,000 tokens */
     say(&turn, &m.f, "x");
     assert_true(say_bytes(&m.f, 2048));
-    assert_false(say_bytes(&m.f, 2048)); /* 1,025 by now */
-    assert_int_equal(fake_calls(m.f.model), 0);
+    assert_true(say_bytes(&m.f, 4096)); /* 1,537 by now */
+    fake_done(asked(&m.f), "fake-1");
     turns(&m.f);
-    assert_int_equal(run_state(turn.run), RUN_FAILED);
-    assert_true(
-        str_ends(buf_str(&turn.seen), STR("usage(0 -1) failed(RESOURCE_EXHAUSTED BUDGET)")));
+    assert_int_equal(run_state(turn.run), RUN_DONE);
     end(&turn);
     say(&turn, &m.f, "more");
     assert_seen(&turn, "started(more) failed(RESOURCE_EXHAUSTED BUDGET)");
@@ -310,31 +308,108 @@ static void thoughts_and_arguments_count_too(void **state) {
     char args[3000] = "{\"x\":\"";
     memset(args + 6, 'y', sizeof(args) - 6);
     memcpy(args + sizeof(args) - 3, "\"}", 3);
-    money_init(&m, 1000000, 0);
+    money_init(&m, 0, 0);
+    m.f.agents[0].limits.cost_nano_max = 1000000;
     say(&turn, &m.f, "x");
     assert_true(fake_thinking(asked(&m.f), str_of(args + 6, 1500)));
     assert_false(fake_tool_call(asked(&m.f), "c", "search", args));
     turns(&m.f);
     assert_true(
-        str_ends(buf_str(&turn.seen), STR("usage(0 -1) failed(RESOURCE_EXHAUSTED BUDGET)")));
+        str_ends(buf_str(&turn.seen), STR("usage(0 -1) failed(RESOURCE_EXHAUSTED COST)")));
     end(&turn);
     money_done(&m);
 }
 
-static void two_turns_share_what_there_is(void **state) {
+static void say_elsewhere(struct turn *turn, struct fixture *f, const char *session) {
+    struct run_request request = request_of("y");
+    request.name.session = str_from(session);
+    start(turn, f, &request);
+    turns(f);
+}
+
+static void turns_whose_cost_nobody_knows_go_one_by_one(void **state) {
     (void)state;
     struct money m;
     struct turn one, two;
     money_init(&m, 600000, 0);
     say(&one, &m.f, "x");
-    struct run_request request = request_of("y");
-    request.name.session = STR("other");
-    start(&two, &m.f, &request);
-    assert_int_equal(fake_calls(m.f.model), 2);
-    assert_false(say_bytes(&m.f, 2048)); /* 256 are held by the first */
+    say_elsewhere(&two, &m.f, "other");
+    assert_int_equal(fake_calls(m.f.model), 1);
+    assert_int_equal(run_state(two.run), RUN_ASKING);
+    assert_true(fake_usage(asked(&m.f), 1, 100));
+    reply(&m.f, "ok");
     turns(&m.f);
-    assert_int_equal(run_state(two.run), RUN_FAILED);
-    assert_int_equal(run_state(one.run), RUN_ASKING);
+    assert_int_equal(fake_calls(m.f.model), 1);
+    reply(&m.f, "ok, too");
+    turns(&m.f);
+    assert_int_equal(run_state(one.run), RUN_DONE);
+    assert_int_equal(run_state(two.run), RUN_DONE);
+    end(&one);
+    end(&two);
+    money_done(&m);
+}
+
+static void with_a_longest_answer_they_run_side_by_side(void **state) {
+    (void)state;
+    struct money m;
+    struct turn all[3];
+    money_init(&m, 600000, 0);
+    struct model_options options = MODEL_OPTIONS_NONE;
+    options.output_tokens_max = 300;
+    m.f.agents[0].options = options;
+    say(&all[0], &m.f, "x");
+    say_elsewhere(&all[1], &m.f, "b");
+    say_elsewhere(&all[2], &m.f, "c");
+    assert_int_equal(fake_calls(m.f.model), 2);
+    assert_int_equal(used(&m).cost_nano, 600000);
+    assert_true(fake_usage(asked(&m.f), 1, 10));
+    reply(&m.f, "ok");
+    turns(&m.f);
+    assert_int_equal(fake_calls(m.f.model), 1); /* the third does not fit beside the second */
+    reply(&m.f, "ok");
+    turns(&m.f);
+    assert_int_equal(fake_calls(m.f.model), 1);
+    reply(&m.f, "ok");
+    turns(&m.f);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(run_state(all[i].run), RUN_DONE);
+        end(&all[i]);
+    }
+    money_done(&m);
+}
+
+static void a_turn_that_waits_for_a_budget_can_be_cancelled(void **state) {
+    (void)state;
+    struct money m;
+    struct turn one, two, three;
+    money_init(&m, 600000, 0);
+    say(&one, &m.f, "x");
+    say_elsewhere(&two, &m.f, "b");
+    say_elsewhere(&three, &m.f, "c");
+    run_cancel(two.run, STR("enough"));
+    turns(&m.f);
+    assert_int_equal(run_state(two.run), RUN_CANCELLED);
+    assert_usages(&two, ""); /* it was never made */
+    reply(&m.f, "ok");
+    run_cancel(three.run, STR("just as it was let in"));
+    turns(&m.f);
+    assert_int_equal(fake_calls(m.f.model), 0);
+    end(&one);
+    end(&two);
+    end(&three);
+    money_done(&m);
+}
+
+static void a_turn_does_not_wait_for_a_budget_for_ever(void **state) {
+    (void)state;
+    struct money m;
+    struct turn one, two;
+    money_init(&m, 600000, 0);
+    say(&one, &m.f, "x");
+    say_elsewhere(&two, &m.f, "b");
+    loop_advance(m.f.loop, 60 * 1000);
+    turns(&m.f);
+    assert_seen(&two, "started(y) failed(RESOURCE_EXHAUSTED BUDGET)");
     run_cancel(one.run, STR("enough"));
     end(&one);
     end(&two);
@@ -464,9 +539,12 @@ int main(void) {
         cmocka_unit_test(a_model_that_always_calls_a_tool_is_counted_each_time),
         cmocka_unit_test(the_call_that_condenses_a_history_is_counted),
         cmocka_unit_test(a_budget_that_is_used_up_refuses_before_the_model_is_asked),
-        cmocka_unit_test(a_budget_stops_a_reply_in_its_middle),
+        cmocka_unit_test(a_budget_stops_no_reply_that_has_begun),
         cmocka_unit_test(thoughts_and_arguments_count_too),
-        cmocka_unit_test(two_turns_share_what_there_is),
+        cmocka_unit_test(turns_whose_cost_nobody_knows_go_one_by_one),
+        cmocka_unit_test(with_a_longest_answer_they_run_side_by_side),
+        cmocka_unit_test(a_turn_that_waits_for_a_budget_can_be_cancelled),
+        cmocka_unit_test(a_turn_does_not_wait_for_a_budget_for_ever),
         cmocka_unit_test(a_model_without_a_price_is_limited_by_tokens_alone),
         cmocka_unit_test(what_was_spent_before_a_restart_limits_after_it),
         cmocka_unit_test(without_a_ledger_calls_are_priced_and_nothing_is_limited),

@@ -21,6 +21,7 @@
 /* What the steps of the schema after 8 did, undone. */
 #define FIXTURE_BACK_TO_8                                                                      \
     "ALTER TABLE keyed DROP COLUMN seq;"                                                       \
+    "DROP TABLE usual;"                                                                        \
     "DROP TABLE artifact_token;"                                                               \
     "ALTER TABLE memory RENAME COLUMN created_us TO created_ms;"                               \
     "ALTER TABLE memory RENAME COLUMN updated_us TO updated_ms;"
