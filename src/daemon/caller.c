@@ -16,14 +16,18 @@ static bool is_runtime_token(const struct edition *edition, struct str given,
                                        &token) != TOKEN_VALID) {
         return false;
     }
-    return api_caller_set(ret, token.workspace, token.user);
+    if (!api_caller_set(ret, token.workspace, token.user)) return false;
+    ret->proved = true;
+    return true;
 }
 
 static bool is_agent_token(const struct edition *edition, struct str given,
                            struct api_caller *ret) {
     struct str token = edition->runtime.token;
     if (token.len == 0 || !same_secret(given, token)) return false;
-    return api_caller_set(ret, edition->runtime.workspace, STR_EMPTY);
+    if (!api_caller_set(ret, edition->runtime.workspace, STR_EMPTY)) return false;
+    ret->proved = true;
+    return true;
 }
 
 bool caller_identify(struct route_call *call, void *ctx, struct api_caller *ret,

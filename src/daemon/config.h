@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "daemon/config_lists.h"
 #include "provider/price.h"
+#include "route/page.h"
 #include "run/leaving.h"
 #include "run/ledger.h"
 #include "store/store.h"
@@ -86,6 +87,8 @@ struct config {
         struct str workspace; /* of callers of the Runtime Contract (K23) */
         struct leaving on_disconnect;
         enum config_history history;
+        struct page_list hosts, origins; /* where no token is wanted (K6) */
+        bool sidecar;                    /* a sidecar in front: any Host */
     } http;
     struct {
         bool allow_loopback;           /* plain http to a provider on this machine */

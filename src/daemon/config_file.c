@@ -59,10 +59,14 @@ static bool take_words(struct config *config, const struct setting *setting,
     return done;
 }
 
+static bool is_list(enum setting_kind kind) {
+    return kind == SETTING_WORDS || kind == SETTING_HOSTS || kind == SETTING_ORIGINS;
+}
+
 static bool take_value(struct config *config, const struct setting *setting,
                        const struct yaml *value, struct err *e) {
     if (yaml_is_null(value)) return true; /* a key without a value says nothing */
-    if (setting->kind == SETTING_WORDS && value->kind == YAML_LIST)
+    if (is_list(setting->kind) && value->kind == YAML_LIST)
         return take_words(config, setting, value, e);
     if (value->kind != YAML_SCALAR)
         return yaml_err(e, value, "'%s' is one value, not a %s", setting->key,

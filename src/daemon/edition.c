@@ -141,6 +141,9 @@ static void fill_runtime(struct edition *edition, struct str bearer) {
         .keys_kept_ms = limits->idempotency_ms,
         .keyed_outlives = true,
     };
+    edition->pages = (struct page_rules){.hosts = config->http.hosts,
+                                         .origins = config->http.origins,
+                                         .any_host = config->http.sidecar};
 }
 
 bool edition_new(const struct edition_options *options, struct edition **ret, struct err *e) {

@@ -30,6 +30,7 @@ struct edition {
     struct converse_settings converse;
     struct house_settings house;
     struct runtime_settings runtime;
+    struct page_rules pages; /* of the HTTP listener */
     struct nimi_settings nimi;
 };
 

@@ -161,6 +161,12 @@ const struct setting settings[] = {
      "session", NULL,
      "a message list that a caller of the Runtime Contract brings: session adds what is new in it, caller takes it for the whole conversation, strict refuses one that tells of another past",
      histories, LIVE},
+    {NULL, "http.hosts", "http-hosts", {"WEIR_HTTP_HOSTS"}, SETTING_HOSTS, AT(http.hosts),
+     "", "none", "names that a loopback listener without a token answers to, beside localhost and loopback addresses: a list, or with ; between them", NULL, LIVE},
+    {NULL, "http.origins", "http-origins", {"WEIR_HTTP_ORIGINS"}, SETTING_ORIGINS, AT(http.origins),
+     "", "none", "web pages of other places that may use the HTTP listener, https://studio.example: a list, or with ; between them; switches CORS on for them", NULL, LIVE},
+    {NULL, "http.sidecar", "http-sidecar", {"WEIR_HTTP_SIDECAR", "AGENTBREEDER_SIDECAR_ACTIVE"}, SETTING_BOOL, AT(http.sidecar),
+     "false", NULL, "a sidecar stands in front and keeps its client's Host: without a token any name is answered", NULL, LIVE},
     {NULL, "http.workspace", "http-workspace", {"WEIR_HTTP_WORKSPACE"}, SETTING_ID, AT(http.workspace),
      "default", NULL, "the workspace of callers of the Runtime Contract", NULL, LIVE},
 
@@ -274,24 +280,58 @@ static bool check_word(struct str word, struct err *e) {
                    STR_ARG(str_head(word, 40)), YES_NO_MAX_BYTES);
 }
 
-static bool set_words(struct str text, struct config *config, void *ret, struct err *e) {
+typedef bool check_entry_fn(struct str entry, struct err *e);
+
+/* What stands between the ';' of a text, each entry checked. */
+static bool set_list(struct str text, struct config *config, check_entry_fn *check,
+                     const struct str **ret, size_t *ret_count, struct err *e) {
     struct str kept, words[SETTING_WORDS_MAX];
-    struct yes_no_list list = {.count = 0};
+    size_t count = 0;
     if (!keep(text, config, &kept, e)) return false;
     while (kept.len) {
         struct str word = str_trim(str_split(kept, ';', &kept));
-        if (!check_word(word, e)) return false;
-        if (list.count == SETTING_WORDS_MAX)
+        if (!check(word, e)) return false;
+        if (count == SETTING_WORDS_MAX)
             return err_set(e, ERR_TOO_LARGE, "more than %d words", SETTING_WORDS_MAX);
-        words[list.count++] = word;
+        words[count++] = word;
     }
-    size_t size = list.count * sizeof(struct str);
-    struct str *entries = list.count ? arena_alloc(config->arena, size) : NULL;
-    if (list.count && !entries) return err_set(e, ERR_TOO_LARGE, "there is too much of it");
+    size_t size = count * sizeof(struct str);
+    struct str *entries = count ? arena_alloc(config->arena, size) : NULL;
+    if (count && !entries) return err_set(e, ERR_TOO_LARGE, "there is too much of it");
     if (entries) memcpy(entries, words, size);
-    list.entries = entries;
-    *(struct yes_no_list *)ret = list;
+    *ret = entries;
+    *ret_count = count;
     return true;
+}
+
+static bool set_words(struct str text, struct config *config, void *ret, struct err *e) {
+    struct yes_no_list *list = ret;
+    return set_list(text, config, check_word, &list->entries, &list->count, e);
+}
+
+static bool check_host(struct str host, struct err *e) {
+    if (page_host_ok(host)) return true;
+    return err_set(e, ERR_INVALID_ARGUMENT,
+                   "'" STR_FMT "' is no host name; write it like agent.example, without a port",
+                   STR_ARG(str_head(host, 80)));
+}
+
+static bool set_hosts(struct str text, struct config *config, void *ret, struct err *e) {
+    struct page_list *list = ret;
+    return set_list(text, config, check_host, &list->entries, &list->count, e);
+}
+
+static bool check_origin(struct str origin, struct err *e) {
+    if (page_origin_ok(origin)) return true;
+    return err_set(e, ERR_INVALID_ARGUMENT,
+                   "'" STR_FMT "' is no origin; write it like https://studio.example or "
+                   "http://localhost:5173, without a path",
+                   STR_ARG(str_head(origin, 80)));
+}
+
+static bool set_origins(struct str text, struct config *config, void *ret, struct err *e) {
+    struct page_list *list = ret;
+    return set_list(text, config, check_origin, &list->entries, &list->count, e);
 }
 
 static bool set_id(struct str text, struct config *config, void *ret, struct err *e) {
@@ -457,6 +497,8 @@ bool setting_set(const struct setting *setting, struct str text, struct config *
         [SETTING_URL] = set_url,
         [SETTING_TEMPERATURE] = set_temperature,
         [SETTING_WORDS] = set_words,
+        [SETTING_HOSTS] = set_hosts,
+        [SETTING_ORIGINS] = set_origins,
     };
     void *at = (char *)config + setting->offset;
     if (setting->kind == SETTING_CHOICE) return set_choice(setting, text, at, e);
@@ -484,12 +526,20 @@ static void append_prose(struct str text, struct buf *out) {
     }
 }
 
-static void append_words(const struct yes_no_list *list, struct buf *out) {
-    if (list->count == 0) buf_append(out, STR("none"));
-    for (size_t i = 0; i < list->count; i++) {
+static void append_list(const struct str *entries, size_t count, struct buf *out) {
+    if (count == 0) buf_append(out, STR("none"));
+    for (size_t i = 0; i < count; i++) {
         if (i) buf_append(out, STR("; "));
-        buf_append(out, list->entries[i]);
+        buf_append(out, entries[i]);
     }
+}
+
+static void append_words(const struct yes_no_list *list, struct buf *out) {
+    append_list(list->entries, list->count, out);
+}
+
+static void append_names(const struct page_list *list, struct buf *out) {
+    append_list(list->entries, list->count, out);
 }
 
 static void append_temperature(double temperature, struct buf *out) {
@@ -523,16 +573,19 @@ void setting_append(const struct setting *setting, const struct config *config,
     case SETTING_LEAVING: leaving_append(*(const struct leaving *)at, out); break;
     case SETTING_TEMPERATURE: append_temperature(*(const double *)at, out); break;
     case SETTING_WORDS: append_words(at, out); break;
+    case SETTING_HOSTS:
+    case SETTING_ORIGINS: append_names(at, out); break;
     }
 }
 
 const char *setting_placeholder(const struct setting *setting) {
     static const char *const names[] = {
-        [SETTING_TEXT] = "TEXT", [SETTING_PROSE] = "TEXT",      [SETTING_ID] = "ID",
-        [SETTING_PATH] = "PATH", [SETTING_ADDRESS] = "ADDR",    [SETTING_SECRET] = "",
-        [SETTING_BOOL] = "",     [SETTING_CHOICE] = "WORD",     [SETTING_COUNT] = "N",
-        [SETTING_SIZE] = "SIZE", [SETTING_DURATION] = "TIME",   [SETTING_LEAVING] = "HOW",
-        [SETTING_URL] = "URL",   [SETTING_TEMPERATURE] = "0-2", [SETTING_WORDS] = "WORDS",
+        [SETTING_TEXT] = "TEXT",   [SETTING_PROSE] = "TEXT",      [SETTING_ID] = "ID",
+        [SETTING_PATH] = "PATH",   [SETTING_ADDRESS] = "ADDR",    [SETTING_SECRET] = "",
+        [SETTING_BOOL] = "",       [SETTING_CHOICE] = "WORD",     [SETTING_COUNT] = "N",
+        [SETTING_SIZE] = "SIZE",   [SETTING_DURATION] = "TIME",   [SETTING_LEAVING] = "HOW",
+        [SETTING_URL] = "URL",     [SETTING_TEMPERATURE] = "0-2", [SETTING_WORDS] = "WORDS",
+        [SETTING_HOSTS] = "NAMES", [SETTING_ORIGINS] = "ORIGINS",
     };
     return names[setting->kind];
 }

@@ -26,7 +26,9 @@ enum setting_kind {
     SETTING_DURATION,    /* uint64_t, milliseconds */
     SETTING_LEAVING,     /* struct leaving: cancel, detach or detach-for=TIME */
     SETTING_TEMPERATURE, /* double, 0 to 2; below 0: none */
-    SETTING_WORDS, /* struct yes_no_list; in the file a list, else with ';' between them */
+    SETTING_WORDS,   /* struct yes_no_list; in the file a list, else with ';' between them */
+    SETTING_HOSTS,   /* struct page_list: host names without a port; written like words */
+    SETTING_ORIGINS, /* struct page_list: http://host:port, https://host, null */
 };
 
 #define SETTING_WORDS_MAX 100

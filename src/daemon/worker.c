@@ -89,6 +89,7 @@ void worker_furnish(struct worker *worker, const struct worker_options *options)
     worker->tables[0] = &worker->api_table;
     worker->tables[1] = &worker->table;
     worker->http = route_site_new(worker->loop, worker->tables, ARRAY_LEN(worker->tables));
+    route_site_pages(worker->http, &worker->edition->pages);
 }
 
 static void *run_thread(void *ctx) {
@@ -140,6 +141,7 @@ void worker_use(struct worker *worker, struct edition *edition) {
     worker->api.decision_words = &edition->engine.limits.decision_words;
     fill_contract(worker);
     runtime_table(&worker->runtime, &worker->table);
+    route_site_pages(worker->http, &edition->pages);
     house_use(worker->house, &edition->engine, &edition->house);
     if (worker->nimi) nimi_share_use(worker->nimi, &edition->nimi);
     edition_unref(before);

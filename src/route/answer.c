@@ -248,6 +248,10 @@ void route_reply(struct route_call *call, int status, struct str content_type,
     send_reply(call, status, content_type, body);
 }
 
+void answer_empty(struct route_call *call, int status) {
+    send_reply(call, status, STR_EMPTY, STR_EMPTY);
+}
+
 /* For tables that have no shape of their own. */
 static void plain_failure_body(const struct route_failure *failure, struct buf *out) {
     struct json_writer writer = json_writer(out);

@@ -31,6 +31,7 @@ bool answer_may_become(enum answer_state state, enum answer_state next);
 struct str answer_state_name(enum answer_state state);
 
 struct route_site {
+    const struct page_rules *pages; /* NULL: the strictest */
     struct loop *loop;
     const struct route_table *const *tables;
     size_t table_count;
@@ -61,6 +62,9 @@ struct route_call *answer_new(struct route_site *site, struct exchange *exchange
 
 /* The checks have found its row: take the body, then call the handler. */
 void answer_collect(struct route_call *call, const struct route *row);
+
+/* Answer with a head alone, without a handler. */
+void answer_empty(struct route_call *call, int status);
 
 /* Answer in the table's shape for failures, without a handler. */
 PRINTF_LIKE(4, 5)

@@ -1,5 +1,6 @@
 #include "route/route.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "route/answer.h"
 #include "route/pattern.h"
@@ -11,9 +12,19 @@
 
 /* --- sites ------------------------------------------------------------------------------- */
 
+/* A row that could be reached without anybody's yes is a mistake of ours. */
+bool route_table_ok(const struct route_table *table) {
+    for (size_t i = 0; i < table->row_count; i++) {
+        enum route_door door = table->rows[i].door;
+        if (door != ROUTE_OPEN && (door != ROUTE_GUARDED || !table->guard)) return false;
+    }
+    return true;
+}
+
 struct route_site *route_site_new(struct loop *loop, const struct route_table *const *tables,
                                   size_t table_count) {
     assert(table_count > 0);
+    for (size_t i = 0; i < table_count; i++) assert(route_table_ok(tables[i]));
     struct route_site *site = MEM_NEW(struct route_site);
     site->loop = loop;
     site->tables = tables;
@@ -26,6 +37,10 @@ void route_site_free(struct route_site *site) {
     if (!site) return;
     assert(list_empty(&site->calls));
     free(site);
+}
+
+void route_site_pages(struct route_site *site, const struct page_rules *rules) {
+    site->pages = rules;
 }
 
 #define CALL_OF(link_) CONTAINER_OF(link_, struct route_call, link)
@@ -41,7 +56,8 @@ void route_site_cut(struct route_site *site) {
 /* --- the checks before a handler --------------------------------------------------------- */
 
 /* In this order, each of which answers by itself when it says no: path, method, the table's
- * guard, type of the body, its size. No byte of the body is read before the last one. */
+ * guard, the page that asks where no token was wanted, type of the body, its size. No byte of
+ * the body is read before the last one. */
 
 static struct str quoted(struct str text) {
     return str_head(text, QUOTED_MAX_BYTES);
@@ -65,6 +81,87 @@ static bool check_path(struct route_call *call, struct str path) {
     return false;
 }
 
+static const struct page_rules *rules_of(const struct route_call *call) {
+    static const struct page_rules strictest = {.any_host = false};
+    return call->site->pages ? call->site->pages : &strictest;
+}
+
+static struct str header(const struct route_call *call, struct str name) {
+    return lent_read(route_header(call, name));
+}
+
+static bool refuse_host(struct route_call *call, const struct page_question *asked) {
+    bool ours = asked->host.len == 0 || str_equal(asked->host, asked->authority);
+    struct str host = quoted(ours ? asked->authority : asked->host);
+    log_often(LOG_WARNING, "a request for the host '" STR_FMT "' is refused: http.hosts",
+              STR_ARG(host));
+    answer_refuse(call, 403, STR("FORBIDDEN"),
+                  "'" STR_FMT "' is no name of this listener, and without a token it answers "
+                  "only to its own; add the name to http.hosts, or set AGENT_AUTH_TOKEN",
+                  STR_ARG(host));
+    return false;
+}
+
+static bool refuse_page(struct route_call *call, const struct page_question *asked) {
+    struct str origin = asked->origin.at ? quoted(asked->origin) : STR("another site");
+    log_often(LOG_WARNING, "a request of a page of " STR_FMT " is refused: http.origins",
+              STR_ARG(origin));
+    answer_refuse(call, 403, STR("FORBIDDEN"),
+                  "a web page of " STR_FMT " may not use this listener; add its origin to "
+                  "http.origins, or, if it is no page, leave Origin and Sec-Fetch-Site out",
+                  STR_ARG(origin));
+    return false;
+}
+
+static bool check_page(struct route_call *call) {
+    const struct exchange *exchange = call->exchange;
+    const struct page_question asked = {
+        .reach = exchange_reach(exchange),
+        .authority = exchange_authority(exchange),
+        .host = header(call, STR("host")),
+        .origin = header(call, STR("origin")),
+        .site = header(call, STR("sec-fetch-site")),
+    };
+    switch (page_judge(rules_of(call), &asked)) {
+    case PAGE_FINE: return true;
+    case PAGE_FOREIGN_HOST: return refuse_host(call, &asked);
+    case PAGE_FOREIGN_ORIGIN: return refuse_page(call, &asked);
+    }
+    return false;
+}
+
+static bool is_listed(const struct route_call *call) {
+    struct str origin = header(call, STR("origin"));
+    return origin.at && page_is_listed(rules_of(call), origin);
+}
+
+/* What lets a browser show an answer to a page of another place. */
+static void add_cors(struct route_call *call) {
+    if (!is_listed(call)) return;
+    route_field(call, STR("access-control-allow-origin"), header(call, STR("origin")));
+    route_field(call, STR("access-control-expose-headers"), STR("*"));
+    route_field(call, STR("vary"), STR("origin"));
+}
+
+#define PREFLIGHT_KEPT_S STR("600")
+
+/* A browser asks, without any token, whether a page may send what it wants to. */
+static void answer_preflight(struct route_call *call, struct str methods) {
+    struct str headers = header(call, STR("access-control-request-headers"));
+    route_field(call, STR("access-control-allow-methods"), methods);
+    if (headers.len) route_field(call, STR("access-control-allow-headers"), headers);
+    if (header(call, STR("access-control-request-private-network")).at)
+        route_field(call, STR("access-control-allow-private-network"), STR("true"));
+    route_field(call, STR("access-control-max-age"), PREFLIGHT_KEPT_S);
+    answer_empty(call, 204);
+}
+
+static bool is_preflight(const struct route_call *call) {
+    return str_equal(exchange_method(call->exchange), STR("OPTIONS")) &&
+           header(call, STR("origin")).at &&
+           header(call, STR("access-control-request-method")).at;
+}
+
 static bool answers(const struct route *row, struct str method) {
     if (str_equal(row->method, method)) return true;
     return (row->needs & ROUTE_HEAD) && str_equal(method, STR("HEAD"));
@@ -75,15 +172,30 @@ static void allow(struct buf *list, struct str method) {
     buf_append(list, method);
 }
 
-static void refuse_method(struct route_call *call, struct str path, struct str method) {
-    char room[128];
-    struct buf allowed = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
+#define ALLOWED_BYTES 128
+
+/* What a path takes; whether any of it is guarded. */
+static bool list_methods(const struct route_call *call, struct str path, struct buf *out) {
+    bool guarded = false;
     for (size_t i = 0; i < call->table->row_count; i++) {
         const struct route *row = &call->table->rows[i];
         if (!pattern_matches(row->path, path)) continue;
-        allow(&allowed, row->method);
-        if (row->needs & ROUTE_HEAD) allow(&allowed, STR("HEAD"));
+        allow(out, row->method);
+        if (row->needs & ROUTE_HEAD) allow(out, STR("HEAD"));
+        guarded |= row->door != ROUTE_OPEN;
     }
+    return guarded;
+}
+
+static void refuse_method(struct route_call *call, struct str path, struct str method) {
+    char room[ALLOWED_BYTES];
+    struct buf allowed = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
+    bool guarded = list_methods(call, path, &allowed);
+    if (is_preflight(call) && is_listed(call)) {
+        answer_preflight(call, buf_str(&allowed));
+        return;
+    }
+    if (is_preflight(call) && guarded && !check_page(call)) return;
     route_field(call, STR("allow"), buf_str(&allowed));
     answer_refuse(call, 405, STR("METHOD_NOT_ALLOWED"),
                   STR_FMT " does not take " STR_FMT "; it takes " STR_FMT,
@@ -103,8 +215,12 @@ static const struct route *find_row(struct route_call *call, struct str path,
 static bool check_guard(struct route_call *call, const struct route *row) {
     const struct route_table *table = call->table;
     struct route_failure failure = {500, STR("INTERNAL_ERROR"), STR_EMPTY, STR_EMPTY};
-    if (!(row->needs & ROUTE_AUTH) || !table->guard) return true;
-    if (table->guard(call, row, table->ctx, &failure)) return true;
+    if (row->door == ROUTE_OPEN) return true;
+    switch (table->guard(call, row, table->ctx, &failure)) {
+    case ENTRY_PROVED: return true;
+    case ENTRY_TRUSTED: return check_page(call);
+    case ENTRY_REFUSED: break;
+    }
     route_fail(call, &failure);
     return false;
 }
@@ -158,6 +274,7 @@ void route_serve(struct route_site *site, struct exchange *exchange) {
     struct route_call *call = answer_new(site, exchange);
     struct str path = exchange_path(exchange);
 
+    add_cors(call);
     if (!check_path(call, path)) return;
     const struct route *row = find_row(call, path, exchange_method(exchange));
     if (!row) return;

@@ -14,6 +14,7 @@
 #define WEIR_ROUTE_ROUTE_H
 
 #include "base/lent.h"
+#include "route/page.h"
 #include "server/exchange.h"
 
 struct route_call;
@@ -24,11 +25,17 @@ struct route_table;
  * answer later it must watch the call (route_watch), which may be gone by then. */
 typedef void route_fn(struct route_call *call, void *table_ctx);
 
+/* Who may come in. A row must say it: nothing is not an answer, and a site of which a row says
+ * nothing, or says guarded where its table has no guard, is not made. */
+enum route_door {
+    ROUTE_GUARDED = 1, /* the table's guard is asked, then, if need be, page_judge() */
+    ROUTE_OPEN = 2,    /* everybody, and every page: what tells nothing and does nothing */
+};
+
 enum route_needs {
     ROUTE_PLAIN = 0,
-    ROUTE_AUTH = 1, /* the table's guard() is asked */
-    ROUTE_JSON = 2, /* has a JSON body: its type is checked (400) and its size (413) */
-    ROUTE_HEAD = 4, /* HEAD is answered as GET without the body */
+    ROUTE_JSON = 1, /* has a JSON body: its type is checked (400) and its size (413) */
+    ROUTE_HEAD = 2, /* HEAD is answered as GET without the body */
 };
 
 struct route {
@@ -36,6 +43,7 @@ struct route {
      * is not empty. Rows are tried in order. */
     struct str method, path;
     route_fn *handle;
+    enum route_door door;
     unsigned needs; /* enum route_needs, or-ed */
 };
 
@@ -47,10 +55,16 @@ struct route_failure {
     struct str details; /* raw JSON, or empty */
 };
 
-/* May the request go on? Asked in this order: route, method, guard, body. A refusal fills
+enum route_entry {
+    ENTRY_REFUSED,
+    ENTRY_PROVED,  /* a secret was shown */
+    ENTRY_TRUSTED, /* none was asked for: is it a web page that uses its reader's machine? */
+};
+
+/* May the request go on? Asked in this order: route, method, guard, page, body. A refusal fills
  * *ret and may add fields to it. */
-typedef bool route_guard_fn(struct route_call *call, const struct route *row, void *ctx,
-                            struct route_failure *ret);
+typedef enum route_entry route_guard_fn(struct route_call *call, const struct route *row,
+                                        void *ctx, struct route_failure *ret);
 
 struct route_table {
     const struct route *rows;
@@ -62,7 +76,7 @@ struct route_table {
      * answered 408. 0: it may take its time. */
     uint64_t body_stretch_ms;
     size_t body_stretch_bytes;
-    route_guard_fn *guard; /* may be NULL */
+    route_guard_fn *guard; /* NULL: every row is open */
     /* Append the JSON body of a failure. NULL: {"error":{"code","message","details"}}. */
     void (*failure_body)(const struct route_failure *failure, struct buf *out);
     void *ctx;
@@ -74,6 +88,12 @@ struct route_table {
 struct route_site *route_site_new(struct loop *loop, const struct route_table *const *tables,
                                   size_t table_count);
 void route_site_free(struct route_site *site);
+
+/* Which pages may ask where no token is; borrowed until others come. NULL: the strictest. */
+void route_site_pages(struct route_site *site, const struct page_rules *rules);
+
+/* For tests: whether each row of a table says who may come in, and a guard is there to ask. */
+bool route_table_ok(const struct route_table *table);
 void route_serve(struct route_site *site, struct exchange *exchange);
 
 /* Tell every call that asked (route_on_stop) that the daemon stops. */

@@ -130,6 +130,10 @@ bool exchange_peer_is_loopback(const struct exchange *exchange) {
     return exchange->conn->peer_is_loopback;
 }
 
+enum exchange_reach exchange_reach(const struct exchange *exchange) {
+    return exchange->conn->listener->reach;
+}
+
 struct loop *exchange_loop(const struct exchange *exchange) {
     return exchange->conn->home->loop;
 }

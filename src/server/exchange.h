@@ -29,6 +29,9 @@ struct field {
     struct str name, value; /* names in lower case */
 };
 
+/* From where the listener of a request can be reached. */
+enum exchange_reach { REACH_NET, REACH_LOOPBACK, REACH_LOCAL /* a unix socket */ };
+
 enum exchange_http { EXCHANGE_HTTP_1_0, EXCHANGE_HTTP_1_1, EXCHANGE_HTTP_2 };
 
 enum exchange_close {
@@ -86,6 +89,7 @@ int64_t exchange_content_length(const struct exchange *exchange);
 /* "127.0.0.1:51234", "[::1]:51234", "unix". Valid as long as the exchange. */
 struct str exchange_peer(const struct exchange *exchange);
 bool exchange_peer_is_loopback(const struct exchange *exchange); /* unix sockets are, too */
+enum exchange_reach exchange_reach(const struct exchange *exchange);
 
 struct loop *exchange_loop(const struct exchange *exchange);
 

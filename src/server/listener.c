@@ -136,6 +136,11 @@ static bool bind_to(struct listener *listener, const struct address *address, st
     return true;
 }
 
+static enum exchange_reach reach_of(const struct address *address) {
+    if (address_is_local(address)) return REACH_LOCAL;
+    return address_is_loopback(address) ? REACH_LOOPBACK : REACH_NET;
+}
+
 bool listener_open(struct loop *loop, const struct listener_options *options,
                    listener_accept_fn *on_accept, void *ctx, struct listener **ret,
                    struct err *e) {
@@ -145,6 +150,7 @@ bool listener_open(struct loop *loop, const struct listener_options *options,
 
     struct listener *listener = MEM_NEW(struct listener);
     copy_options(listener, options);
+    listener->options.reach = reach_of(&address);
     pthread_mutex_init(&listener->tls.lock, NULL);
     listener->loop = loop;
     listener->on_accept = on_accept;

@@ -59,6 +59,7 @@ struct listener_options {
     void *ctx;                          /* for on_request */
     const struct tls_options *tls;      /* borrowed during the call; NULL = none */
     const struct refusal_form *refusal; /* constant; NULL = a line of text */
+    enum exchange_reach reach;          /* worked out from the address by server_listen() */
 };
 
 struct server *server_new(struct loop **loops, size_t loop_count);

@@ -25,7 +25,7 @@ def open_sse(weir, message, session="s"):
     body = f'{{"input":"{message}","session_id":"{session}"}}'
     peer = socket.create_connection(("127.0.0.1", weir.port("http")), 30)
     peer.sendall(
-        b"POST /stream HTTP/1.1\r\nHost: weir\r\nContent-Type: application/json\r\n"
+        b"POST /stream HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         + f"Content-Length: {len(body)}\r\n\r\n{body}".encode()
     )
     received = b""

@@ -282,7 +282,7 @@ def test_a_message_above_its_limit_is_resource_exhausted(start):
 def test_a_body_that_drips_is_answered_408_and_others_are_served(start):
     """P8"""
     weir = start(config="limits: {body_grace: 300ms}\n")
-    head = b"POST /invoke HTTP/1.1\r\nHost: weir\r\nContent-Length: 100\r\n\r\n{"
+    head = b"POST /invoke HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
     with socket.create_connection(("127.0.0.1", weir.port("http")), PATIENCE) as peer:
         peer.sendall(head)
         assert invoke(weir, "hello").status_code == 200

@@ -81,7 +81,7 @@ def raw(weir, request, timeout=10):
 
 def post(path, body, version="1.1", *lines):
     text = json.dumps(body) if not isinstance(body, str) else body
-    head = [f"POST {path} HTTP/{version}", "Host: weir", "Content-Type: application/json"]
+    head = [f"POST {path} HTTP/{version}", "Host: localhost", "Content-Type: application/json"]
     head += [f"Content-Length: {len(text.encode())}", *lines, "", text]
     return "\r\n".join(head).encode()
 
@@ -693,7 +693,7 @@ def test_pipelined_requests_are_answered_in_order(weir):
 )
 def test_a_request_with_this_framing_is_refused_and_nothing_behind_it_runs(weir, lines):
     """P2, P4"""
-    request = f"POST /invoke HTTP/1.1\r\nHost: weir\r\n{lines}\r\n\r\n".encode()
+    request = f"POST /invoke HTTP/1.1\r\nHost: localhost\r\n{lines}\r\n\r\n".encode()
     answer = raw(weir, request + post("/invoke", {"input": "smuggled"}))
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b"smuggled" not in answer and answer.count(b"HTTP/1.1 ") == 1
@@ -703,9 +703,9 @@ def test_too_many_header_fields_and_too_long_targets_are_refused(weir):
     """P4"""
     many = "".join(f"X-{n}: y\r\n" for n in range(100))
     cases = [
-        (f"GET /health HTTP/1.1\r\nHost: weir\r\n{many}\r\n", b"431"),
-        (f"GET /health HTTP/1.1\r\nHost: weir\r\nX: {'y' * 17000}\r\n\r\n", b"431"),
-        (f"GET /{'x' * 9000} HTTP/1.1\r\nHost: weir\r\n\r\n", b"414"),
+        (f"GET /health HTTP/1.1\r\nHost: localhost\r\n{many}\r\n", b"431"),
+        (f"GET /health HTTP/1.1\r\nHost: localhost\r\nX: {'y' * 17000}\r\n\r\n", b"431"),
+        (f"GET /{'x' * 9000} HTTP/1.1\r\nHost: localhost\r\n\r\n", b"414"),
     ]
     for request, status in cases:
         assert raw(weir, request.encode()).split(b" ")[1] == status

@@ -17,6 +17,8 @@ struct exchange {
     struct field fields[FAKE_FIELDS_MAX];
     size_t field_count;
     enum exchange_http http;
+    enum exchange_reach reach;
+    const char *authority;
     bool started, body_ended, authenticated;
     size_t unconsumed;
 
@@ -41,6 +43,7 @@ struct exchange *fake_new(struct loop *loop, const char *method, const char *pat
     x->path = str_dup(plain);
     x->query = str_dup(query.at ? query : STR_EMPTY);
     x->http = EXCHANGE_HTTP_2;
+    x->authority = "localhost";
     x->aborted = -1;
     x->may_read = SIZE_MAX;
     task_init(&x->flush, flush, x);
@@ -87,6 +90,11 @@ void fake_field(struct exchange *x, const char *name, const char *value) {
 
 void fake_http(struct exchange *x, enum exchange_http http) {
     x->http = http;
+}
+
+void fake_listener(struct exchange *x, enum exchange_reach reach, const char *authority) {
+    x->reach = reach;
+    x->authority = authority;
 }
 
 void fake_start(struct exchange *x, exchange_start_fn *start, void *ctx) {
@@ -258,8 +266,7 @@ struct str exchange_query(const struct exchange *x) {
 }
 
 struct str exchange_authority(const struct exchange *x) {
-    (void)x;
-    return STR("localhost");
+    return str_from(x->authority);
 }
 
 enum exchange_http exchange_http(const struct exchange *x) {
@@ -291,6 +298,10 @@ struct str exchange_peer(const struct exchange *x) {
 bool exchange_peer_is_loopback(const struct exchange *x) {
     (void)x;
     return true;
+}
+
+enum exchange_reach exchange_reach(const struct exchange *x) {
+    return x->reach;
 }
 
 struct loop *exchange_loop(const struct exchange *x) {

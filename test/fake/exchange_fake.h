@@ -33,6 +33,7 @@ void fake_free(struct exchange *exchange);
 /* Before fake_start(): */
 void fake_field(struct exchange *exchange, const char *name, const char *value);
 void fake_http(struct exchange *exchange, enum exchange_http http);
+void fake_listener(struct exchange *exchange, enum exchange_reach reach, const char *authority);
 void fake_room(struct exchange *exchange, size_t queue_bytes); /* not FAKE_QUEUE_BYTES */
 
 /* Offer the request to its listener. */

@@ -89,7 +89,7 @@ async def leave_http1(daemon, tag, after):
     reader, writer = await asyncio.open_connection("127.0.0.1", daemon.port("http"))
     body = body_of(tag)
     path = random.choice(["/invoke", "/stream"])
-    head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n"
+    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n"
     writer.write(head.encode() + b"content-type: application/json\r\n\r\n" + body)
     await asyncio.sleep(after)
     left = time.monotonic_ns()
@@ -123,7 +123,7 @@ def leave_model(port):
     async def leave(daemon, tag, after):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         body = json.dumps({"messages": [{"content": tag}]}).encode()
-        head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}"
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}"
         writer.write(head.encode() + b"\r\n\r\n" + body)
         await asyncio.sleep(after)
         left = time.monotonic_ns()

@@ -53,7 +53,7 @@ MESSAGES = ["hello", "a tool please", "hello again", "this never ends"]
 def ask(port, path, message, session):
     """One request by hand; whether it was acknowledged as done."""
     body = json.dumps({"input": message, "session_id": session}).encode()
-    head = f"POST {path} HTTP/1.1\r\nHost: weir\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
     answer = b""
     with socket.create_connection(("127.0.0.1", port), 5) as peer:
         peer.settimeout(10)

@@ -16,6 +16,7 @@ static struct route_site *site;
 static struct buf seen;
 static struct route_call *call; /* the newest that a handler was called with */
 static bool guard_refuses;
+static enum route_entry guard_says;
 
 static void say(const char *word) {
     if (seen.len) buf_append_byte(&seen, ' ');
@@ -71,16 +72,16 @@ static void later(struct route_call *it, void *ctx) {
     route_watch(it, &watch, &seen);
 }
 
-static bool guard(struct route_call *it, const struct route *row, void *ctx,
-                  struct route_failure *ret) {
+static enum route_entry guard(struct route_call *it, const struct route *row, void *ctx,
+                              struct route_failure *ret) {
     assert_ptr_equal(ctx, &loop);
-    assert_true(row->needs & ROUTE_AUTH);
+    assert_int_equal(row->door, ROUTE_GUARDED);
     say("guard");
-    if (!guard_refuses) return true;
+    if (!guard_refuses) return guard_says;
     route_field(it, STR("www-authenticate"), STR("Bearer"));
     *ret = (struct route_failure){401, STR("UNAUTHORIZED"), STR("Missing bearer token"),
                                   STR("{\"hint\":1}")};
-    return false;
+    return ENTRY_REFUSED;
 }
 
 static void shouted_failure(const struct route_failure *failure, struct buf *out) {
@@ -90,14 +91,14 @@ static void shouted_failure(const struct route_failure *failure, struct buf *out
 
 /* clang-format off */
 static const struct route first_rows[] = {
-    {STR_INIT("GET"),  STR_INIT("/health"), echo,  ROUTE_HEAD},
-    {STR_INIT("POST"), STR_INIT("/invoke"), echo,  ROUTE_AUTH | ROUTE_JSON},
-    {STR_INIT("POST"), STR_INIT("/later"),  later, ROUTE_JSON},
-    {STR_INIT("GET"),  STR_INIT("/later"),  later, ROUTE_PLAIN},
+    {STR_INIT("GET"),  STR_INIT("/health"), echo,  ROUTE_OPEN,    ROUTE_HEAD},
+    {STR_INIT("POST"), STR_INIT("/invoke"), echo,  ROUTE_GUARDED, ROUTE_JSON},
+    {STR_INIT("POST"), STR_INIT("/later"),  later, ROUTE_OPEN,    ROUTE_JSON},
+    {STR_INIT("GET"),  STR_INIT("/later"),  later, ROUTE_OPEN,    ROUTE_PLAIN},
 };
 static const struct route last_rows[] = {
-    {STR_INIT("GET"),  STR_INIT("/admin"),  echo,  ROUTE_PLAIN},
-    {STR_INIT("GET"),  STR_INIT("/invoke"), echo,  ROUTE_PLAIN}, /* the first table has it */
+    {STR_INIT("GET"),  STR_INIT("/admin"),  echo,  ROUTE_OPEN,    ROUTE_PLAIN},
+    {STR_INIT("GET"),  STR_INIT("/invoke"), echo,  ROUTE_OPEN,    ROUTE_PLAIN}, /* the first table has it */
 };
 static const struct field first_always[] = {
     {STR_INIT("x-version"), STR_INIT("1")},
@@ -138,6 +139,7 @@ static int setup(void **state) {
     buf_init(&seen, 1 * MIB);
     call = NULL;
     guard_refuses = false;
+    guard_says = ENTRY_PROVED;
     return 0;
 }
 
@@ -303,6 +305,127 @@ static void a_refusal_of_the_guard_comes_before_the_body_is_read(void **state) {
     assert_str(fake_value(fake_head(x), "x-version"), "1");
     done(x);
     seen_is("guard");
+}
+
+/* --- pages (K6) -------------------------------------------------------------------------- */
+
+static struct exchange *from_page(const char *method, const char *path, const char *origin) {
+    struct exchange *x = request(method, path);
+    fake_listener(x, REACH_LOOPBACK, "localhost:8080");
+    if (origin) fake_field(x, "origin", origin);
+    return x;
+}
+
+static void finished(struct exchange *x) {
+    fake_body_end(x);
+    done(x);
+}
+
+static void a_page_of_another_place_is_refused_where_no_token_was_asked_for(void **state) {
+    (void)state;
+    guard_says = ENTRY_TRUSTED;
+    struct exchange *x = from_page("POST", "/invoke", "http://evil.example");
+    start(x);
+    answered(
+        x, 403,
+        "{\"error\":{\"code\":\"FORBIDDEN\",\"message\":\"a web page of "
+        "http://evil.example may not use this listener; add its origin to http.origins, or, "
+        "if it is no page, leave Origin and Sec-Fetch-Site out\"}}");
+    assert_null(fake_value(fake_head(x), "access-control-allow-origin").at);
+    finished(x);
+    seen_is("guard");
+}
+
+static void a_name_that_is_not_ours_is_refused_there_too(void **state) {
+    (void)state;
+    guard_says = ENTRY_TRUSTED;
+    struct exchange *x = request("POST", "/invoke");
+    fake_listener(x, REACH_LOOPBACK, "evil.example:8080");
+    start(x);
+    answered(
+        x, 403,
+        "{\"error\":{\"code\":\"FORBIDDEN\",\"message\":\"'evil.example:8080' is no name "
+        "of this listener, and without a token it answers only to its own; add the name to "
+        "http.hosts, or set AGENT_AUTH_TOKEN\"}}");
+    finished(x);
+    seen_is("guard");
+}
+
+static void who_showed_a_token_and_who_asks_an_open_row_may_be_any_page(void **state) {
+    (void)state;
+    struct exchange *x = from_page("POST", "/invoke", "http://evil.example");
+    start(x);
+    finished(x);
+    seen_is("guard echo");
+    guard_says = ENTRY_TRUSTED;
+    x = from_page("GET", "/health", "null");
+    start(x);
+    finished(x);
+    seen_is("echo");
+}
+
+static const struct str studio = STR_INIT("https://studio.example");
+static const struct page_rules studio_rules = {.origins = {&studio, 1}};
+
+static void a_listed_page_is_answered_so_that_its_browser_shows_it(void **state) {
+    (void)state;
+    guard_says = ENTRY_TRUSTED;
+    route_site_pages(site, &studio_rules);
+    struct exchange *x = from_page("POST", "/invoke", "https://studio.example");
+    start(x);
+    fake_body_end(x);
+    assert_str(fake_value(fake_head(x), "access-control-allow-origin"),
+               "https://studio.example");
+    assert_str(fake_value(fake_head(x), "vary"), "origin");
+    done(x);
+    seen_is("guard echo");
+}
+
+static struct exchange *preflight(const char *path, const char *origin) {
+    struct exchange *x = from_page("OPTIONS", path, origin);
+    fake_field(x, "access-control-request-method", "POST");
+    fake_field(x, "access-control-request-headers", "authorization,content-type");
+    start(x);
+    return x;
+}
+
+static void a_preflight_of_a_listed_page_needs_no_token(void **state) {
+    (void)state;
+    guard_refuses = true;
+    route_site_pages(site, &studio_rules);
+    struct exchange *x = preflight("/invoke", "https://studio.example");
+    assert_int_equal(fake_status(x), 204);
+    assert_str(fake_value(fake_head(x), "access-control-allow-origin"),
+               "https://studio.example");
+    assert_str(fake_value(fake_head(x), "access-control-allow-methods"), "POST");
+    assert_str(fake_value(fake_head(x), "access-control-allow-headers"),
+               "authorization,content-type");
+    assert_str(fake_sent(x), "");
+    finished(x);
+    x = preflight("/invoke", "http://evil.example");
+    assert_int_equal(fake_status(x), 403);
+    finished(x);
+    x = preflight("/health", "http://evil.example");
+    assert_int_equal(fake_status(x), 405);
+    finished(x);
+    seen_is("");
+}
+
+static void a_row_that_does_not_say_who_may_come_in_is_none(void **state) {
+    (void)state;
+    static const struct route silent[] = {
+        {.method = STR_INIT("GET"), .path = STR_INIT("/x"), .handle = echo}};
+    static const struct route guarded[] = {{.method = STR_INIT("GET"),
+                                            .path = STR_INIT("/x"),
+                                            .handle = echo,
+                                            .door = ROUTE_GUARDED}};
+    struct route_table table = {.rows = silent, .row_count = 1, .guard = guard};
+    assert_false(route_table_ok(&table));
+    table.rows = guarded;
+    assert_true(route_table_ok(&table));
+    table.guard = NULL;
+    assert_false(route_table_ok(&table));
+    assert_true(route_table_ok(&first));
 }
 
 static void a_json_body_may_name_its_type_in_several_ways(void **state) {
@@ -736,6 +859,12 @@ int main(void) {
         TEST(a_wrong_method_is_405_and_told_which_are_right),
         TEST(head_is_answered_like_get_without_the_body),
         TEST(a_refusal_of_the_guard_comes_before_the_body_is_read),
+        TEST(a_page_of_another_place_is_refused_where_no_token_was_asked_for),
+        TEST(a_name_that_is_not_ours_is_refused_there_too),
+        TEST(who_showed_a_token_and_who_asks_an_open_row_may_be_any_page),
+        TEST(a_listed_page_is_answered_so_that_its_browser_shows_it),
+        TEST(a_preflight_of_a_listed_page_needs_no_token),
+        TEST(a_row_that_does_not_say_who_may_come_in_is_none),
         TEST(a_json_body_may_name_its_type_in_several_ways),
         TEST(a_refused_type_is_named_and_a_row_without_json_does_not_care),
         TEST(a_body_that_says_it_is_too_large_is_not_read),

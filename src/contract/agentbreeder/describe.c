@@ -152,17 +152,10 @@ static void write_success(struct json_writer *json, const struct about *about, b
 
 /* What the checks before the handler may answer, and what the handler itself may. */
 static bool may_refuse(const struct route *row, const struct about *about, int status) {
-    static const struct {
-        unsigned needs;
-        int status;
-    } checks[] = {
-        {ROUTE_AUTH, 401}, {ROUTE_AUTH, 403}, {ROUTE_AUTH, 503},
-        {ROUTE_JSON, 408}, {ROUTE_JSON, 413},
-    };
+    bool guarded = row->door == ROUTE_GUARDED, has_body = (row->needs & ROUTE_JSON) != 0;
     if (status == 400) return !about->any_version;
-    for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
-        if (checks[i].status == status && row->needs & checks[i].needs) return true;
-    }
+    if (status == 401 || status == 403 || status == 503) return guarded;
+    if ((status == 408 || status == 413) && has_body) return true;
     for (size_t i = 0; i < ARRAY_LEN(about->refuses); i++) {
         if (about->refuses[i] == status) return true;
     }
@@ -252,7 +245,7 @@ static void write_operation(struct json_writer *json, const struct route *row, b
         json_close(json);
     }
     write_responses(json, row, about, !as_head);
-    if (!(row->needs & ROUTE_AUTH)) {
+    if (row->door == ROUTE_OPEN) {
         json_member_array(json, "security"); /* none */
         json_close(json);
     }

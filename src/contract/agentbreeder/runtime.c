@@ -26,7 +26,6 @@ static void note_refusal(struct route_call *call, const char *why) {
 
 static bool may_enter(struct route_call *call, const struct runtime_settings *settings,
                       struct route_failure *ret) {
-    if (settings->token.len == 0) return true;
     struct str header = lent_read(route_header(call, STR("authorization")));
     struct str given;
     struct str scheme = str_split(header, ' ', &given);
@@ -73,14 +72,17 @@ static bool speaks_version(struct route_call *call, struct route_failure *ret) {
 
 /* Everything after path and method and before the body, in the order of 1.13. What is in this
  * table is implemented: there is no 501. */
-static bool guard(struct route_call *call, const struct route *row, void *ctx,
-                  struct route_failure *ret) {
+static enum route_entry guard(struct route_call *call, const struct route *row, void *ctx,
+                              struct route_failure *ret) {
     const struct runtime_desk *desk = ctx;
+    bool asks = desk->settings->token.len > 0;
     (void)row;
-    if (!may_enter(call, desk->settings, ret) || !speaks_version(call, ret)) return false;
-    if (desk->loaded) return true;
+    if (asks && !may_enter(call, desk->settings, ret)) return ENTRY_REFUSED;
+    if (!speaks_version(call, ret)) return ENTRY_REFUSED;
+    if (desk->loaded) return asks ? ENTRY_PROVED : ENTRY_TRUSTED;
     route_field(call, STR("retry-after"), RETRY_AFTER_S);
-    return refuse(ret, 503, STR("AGENT_NOT_LOADED"), STR("Agent not loaded yet"));
+    refuse(ret, 503, STR("AGENT_NOT_LOADED"), STR("Agent not loaded yet"));
+    return ENTRY_REFUSED;
 }
 
 /* --- failures ----------------------------------------------------------------------------- */
@@ -156,12 +158,12 @@ static void card(struct route_call *call, void *ctx) {
 /* describe.c has a paragraph for each of them. */
 static const struct route rows[] = {
     /* clang-format off */
-    {STR_INIT("GET"),  STR_INIT("/health"),                 health,      ROUTE_HEAD},
-    {STR_INIT("POST"), STR_INIT("/invoke"),                 turn_invoke, ROUTE_AUTH | ROUTE_JSON},
-    {STR_INIT("POST"), STR_INIT("/stream"),                 turn_stream, ROUTE_AUTH | ROUTE_JSON},
-    {STR_INIT("POST"), STR_INIT("/resume"),                 turn_resume, ROUTE_AUTH | ROUTE_JSON},
-    {STR_INIT("GET"),  STR_INIT("/openapi.json"),           document,    ROUTE_HEAD},
-    {STR_INIT("GET"),  STR_INIT("/.well-known/agent.json"), card,        ROUTE_HEAD},
+    {STR_INIT("GET"),  STR_INIT("/health"),                 health,      ROUTE_OPEN,    ROUTE_HEAD},
+    {STR_INIT("POST"), STR_INIT("/invoke"),                 turn_invoke, ROUTE_GUARDED, ROUTE_JSON},
+    {STR_INIT("POST"), STR_INIT("/stream"),                 turn_stream, ROUTE_GUARDED, ROUTE_JSON},
+    {STR_INIT("POST"), STR_INIT("/resume"),                 turn_resume, ROUTE_GUARDED, ROUTE_JSON},
+    {STR_INIT("GET"),  STR_INIT("/openapi.json"),           document,    ROUTE_OPEN,    ROUTE_HEAD},
+    {STR_INIT("GET"),  STR_INIT("/.well-known/agent.json"), card,        ROUTE_OPEN,    ROUTE_HEAD},
     /* clang-format on */
 };
 

@@ -5,23 +5,43 @@
 
 #include <stdarg.h>
 
-static bool refuse_for_now(struct route_call *call, struct str code, const char *why) {
-    route_field(call, STR("retry-after"), STR("1"));
-    api_refuse(call, 503, code, "%s", why);
-    return false;
-}
-
 static bool only_reads(struct route_call *call) {
     struct str method = exchange_method(route_exchange(call));
     return str_equal(method, STR("GET")) || str_equal(method, STR("HEAD"));
 }
 
+/* Whether nobody is let in now, whoever he is. */
+static bool is_shut(struct route_call *call, const struct api_desk *desk,
+                    struct route_failure *ret) {
+    bool stopping = desk->loaded && desk->stopping && !only_reads(call);
+    if (desk->loaded && !stopping) return false;
+    route_field(call, STR("retry-after"), STR("1"));
+    *ret = stopping
+               ? (struct route_failure){503, STR("STOPPING"),
+                                        STR("the server is stopping; try again"), STR_EMPTY}
+               : (struct route_failure){503, STR("LOADING"),
+                                        STR("the store is being opened; try again"), STR_EMPTY};
+    return true;
+}
+
+/* Before the body; nobody who is not known gets past this. */
+static enum route_entry guard(struct route_call *call, const struct route *row, void *ctx,
+                              struct route_failure *ret) {
+    struct api_desk *desk = ctx;
+    struct api_caller caller;
+    (void)row;
+    if (is_shut(call, desk, ret)) return ENTRY_REFUSED;
+    if (!desk->identify(call, desk->identify_ctx, &caller, ret)) return ENTRY_REFUSED;
+    return caller.proved ? ENTRY_PROVED : ENTRY_TRUSTED;
+}
+
+/* Again when the body is here: keys may have been exchanged, or the stop begun, meanwhile. */
 bool api_identify(struct route_call *call, struct api_desk *desk, struct api_caller *ret) {
     struct route_failure failure;
-    if (!desk->loaded)
-        return refuse_for_now(call, STR("LOADING"), "the store is being opened; try again");
-    if (desk->stopping && !only_reads(call))
-        return refuse_for_now(call, STR("STOPPING"), "the server is stopping; try again");
+    if (is_shut(call, desk, &failure)) {
+        route_fail(call, &failure);
+        return false;
+    }
     if (desk->identify(call, desk->identify_ctx, ret, &failure)) return true;
     route_fail(call, &failure);
     return false;
@@ -75,20 +95,20 @@ bool api_run_id(struct route_call *call, uint64_t *ret) {
 
 static const struct route rows[] = {
     /* clang-format off */
-    {STR_INIT("GET"),    STR_INIT("/weir/v1/runs"),             api_list_runs,     ROUTE_HEAD},
-    {STR_INIT("GET"),    STR_INIT("/weir/v1/runs/{id}"),        api_get_run,       ROUTE_HEAD},
-    {STR_INIT("POST"),   STR_INIT("/weir/v1/runs/{id}/cancel"), api_cancel_run,    ROUTE_PLAIN},
-    {STR_INIT("GET"),    STR_INIT("/weir/v1/runs/{id}/events"), api_run_events,    ROUTE_PLAIN},
-    {STR_INIT("GET"),    STR_INIT("/weir/v1/approvals"),        api_list_approvals,  ROUTE_HEAD},
-    {STR_INIT("GET"),    STR_INIT("/weir/v1/approvals/{id}"),   api_get_approval,    ROUTE_HEAD},
-    {STR_INIT("POST"),   STR_INIT("/weir/v1/approvals/{id}"),   api_answer_approval, ROUTE_JSON},
-    {STR_INIT("GET"),    STR_INIT("/weir/v1/usage"),            api_get_usage,     ROUTE_HEAD},
-    {STR_INIT("GET"),    STR_INIT("/weir/v1/sessions"),         api_list_sessions,   ROUTE_HEAD},
-    {STR_INIT("DELETE"), STR_INIT("/weir/v1/sessions/{id}"),    api_erase_session,   ROUTE_PLAIN},
-    {STR_INIT("GET"),    STR_INIT("/weir/v1/sessions/{id}/export"), api_export_session, ROUTE_PLAIN},
-    {STR_INIT("GET"),    STR_INIT("/weir/v1/memories"),         api_list_memories, ROUTE_HEAD},
-    {STR_INIT("POST"),   STR_INIT("/weir/v1/memories"),         api_put_memory,    ROUTE_JSON},
-    {STR_INIT("DELETE"), STR_INIT("/weir/v1/memories/{key}"),   api_remove_memory, ROUTE_PLAIN},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/runs"),             api_list_runs,     ROUTE_GUARDED, ROUTE_HEAD},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/runs/{id}"),        api_get_run,       ROUTE_GUARDED, ROUTE_HEAD},
+    {STR_INIT("POST"),   STR_INIT("/weir/v1/runs/{id}/cancel"), api_cancel_run,    ROUTE_GUARDED, ROUTE_PLAIN},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/runs/{id}/events"), api_run_events,    ROUTE_GUARDED, ROUTE_PLAIN},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/approvals"),        api_list_approvals,  ROUTE_GUARDED, ROUTE_HEAD},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/approvals/{id}"),   api_get_approval,    ROUTE_GUARDED, ROUTE_HEAD},
+    {STR_INIT("POST"),   STR_INIT("/weir/v1/approvals/{id}"),   api_answer_approval, ROUTE_GUARDED, ROUTE_JSON},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/usage"),            api_get_usage,     ROUTE_GUARDED, ROUTE_HEAD},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/sessions"),         api_list_sessions,   ROUTE_GUARDED, ROUTE_HEAD},
+    {STR_INIT("DELETE"), STR_INIT("/weir/v1/sessions/{id}"),    api_erase_session,   ROUTE_GUARDED, ROUTE_PLAIN},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/sessions/{id}/export"), api_export_session, ROUTE_GUARDED, ROUTE_PLAIN},
+    {STR_INIT("GET"),    STR_INIT("/weir/v1/memories"),         api_list_memories, ROUTE_GUARDED, ROUTE_HEAD},
+    {STR_INIT("POST"),   STR_INIT("/weir/v1/memories"),         api_put_memory,    ROUTE_GUARDED, ROUTE_JSON},
+    {STR_INIT("DELETE"), STR_INIT("/weir/v1/memories/{key}"),   api_remove_memory, ROUTE_GUARDED, ROUTE_PLAIN},
     /* clang-format on */
 };
 
@@ -98,5 +118,6 @@ void api_table(struct api_desk *desk, struct route_table *ret) {
                                 .body_max_bytes = BODY_MAX_BYTES,
                                 .body_stretch_ms = desk->body_stretch_ms,
                                 .body_stretch_bytes = desk->body_stretch_bytes,
+                                .guard = guard,
                                 .ctx = desk};
 }

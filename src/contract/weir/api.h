@@ -51,6 +51,7 @@
 
 /* Whose runs a caller may see. A plain value: what it names lies inside. */
 struct api_caller {
+    bool proved; /* by a token */
     bool all_workspaces, all_users;
     size_t workspace_len, user_len; /* where not all */
     char names[API_NAMES_BYTES];    /* the workspace, then the user */
