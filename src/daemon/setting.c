@@ -1,5 +1,6 @@
 #include "daemon/setting.h"
 
+#include "base/id.h"
 #include "base/nearest.h"
 #include "base/units.h"
 #include "daemon/config_build.h"
@@ -339,6 +340,7 @@ static bool set_id(struct str text, struct config *config, void *ret, struct err
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "'" STR_FMT "' is no id: ':' and spaces cannot stand in a token",
                        STR_ARG(str_head(text, 80)));
+    if (text.len && !id_check("an id", text, e)) return false;
     return set_text(text, config, ret, e);
 }
 

@@ -65,6 +65,7 @@ static void furnish_api(struct worker *worker, const struct worker_options *opti
         .identify_ctx = &worker->edition,
     };
     api_table(&worker->api, &worker->api_table);
+    runtime_sign(&worker->api_table);
 }
 
 static void furnish_nimi(struct worker *worker, const struct worker_options *options) {

@@ -12,6 +12,8 @@
 #define EXTRA_MAX 16
 #define EXTRA_MAX_BYTES (64 * KIB)
 #define FIELDS_MAX 48
+#define HEAR_OUT_MS (10 * 1000)
+#define HEAR_OUT_BYTES (64 * KIB)
 #define FAILURE_MAX_BYTES (64 * KIB)
 #define TO(state) (1u << (state))
 
@@ -55,11 +57,28 @@ static bool may_grow(const struct buf *body, size_t len, struct err *e) {
     return need <= body->room || mem_check(need, e);
 }
 
+/* A refused client of HTTP/2 gets its answer at once, but may say what it has to say before the
+ * stream ends: what is wrong with that is still told, and a reset in the middle would take the
+ * answer away from some. */
+static void hear_out(struct route_call *call) {
+    call->hears_out = true;
+    timer_start(&call->slow, HEAR_OUT_MS);
+}
+
+static void heard_out(struct route_call *call) {
+    if (!call->hears_out) return;
+    call->hears_out = false;
+    timer_stop(&call->slow);
+    if (!call->aborted) exchange_end(call->exchange, NULL, 0);
+}
+
 static void on_body(struct exchange *exchange, struct lent lent, void *ctx) {
     struct route_call *call = ctx;
     assert(call->magic == ANSWER_MAGIC);
     struct str bytes = lent_read(lent);
     exchange_consumed(exchange, bytes.len);
+    call->heard_bytes += bytes.len;
+    if (call->hears_out && call->heard_bytes > HEAR_OUT_BYTES) heard_out(call);
     if (call->state != ANSWER_COLLECTING) return;
     struct err e;
     if (!may_grow(&call->body, bytes.len, &e)) {
@@ -67,6 +86,7 @@ static void on_body(struct exchange *exchange, struct lent lent, void *ctx) {
         answer_overloaded(call, &e);
     } else if (!buf_append(&call->body, bytes)) {
         buf_release(&call->body);
+        call->cuts_short = true;
         answer_refuse(call, 413, STR("PAYLOAD_TOO_LARGE"), "the body is larger than %zu bytes",
                       call->table->body_max_bytes);
     }
@@ -76,12 +96,17 @@ static void on_body(struct exchange *exchange, struct lent lent, void *ctx) {
 static void on_stretch(void *ctx) {
     struct route_call *call = ctx;
     const struct route_table *table = call->table;
+    if (call->hears_out) {
+        heard_out(call);
+        return;
+    }
     if (call->body.len - call->stretch_from >= table->body_stretch_bytes) {
         call->stretch_from = call->body.len;
         timer_start(&call->slow, table->body_stretch_ms);
         return;
     }
     buf_release(&call->body);
+    call->cuts_short = true;
     answer_refuse(call, 408, STR("REQUEST_TIMEOUT"),
                   "the body came slower than %zu bytes in %llu ms", table->body_stretch_bytes,
                   (unsigned long long)table->body_stretch_ms);
@@ -91,6 +116,7 @@ static void on_stretch(void *ctx) {
 static void on_body_end(struct exchange *exchange, void *ctx) {
     struct route_call *call = ctx;
     assert(call->magic == ANSWER_MAGIC);
+    heard_out(call);
     if (call->state != ANSWER_COLLECTING) return;
     move(call, ANSWER_HANDLING);
     call->row->handle(call, call->table->ctx);
@@ -126,6 +152,7 @@ static void on_closed(struct exchange *exchange, enum exchange_close how, void *
         tell_left(call);
     }
     move(call, ANSWER_CLOSED);
+    timer_stop(&call->slow);
     list_remove(&call->link);
     buf_done(&call->body);
     arena_free(call->arena);
@@ -157,6 +184,7 @@ void answer_collect(struct route_call *call, const struct route *row) {
 }
 
 void answer_say_stopping(struct route_call *call) {
+    heard_out(call);
     if (is_answering(call) && call->watch && call->watch->stopping)
         call->watch->stopping(call->watch_ctx);
 }
@@ -225,6 +253,7 @@ static bool may_have_body(int status) {
 
 static void send_reply(struct route_call *call, int status, struct str content_type,
                        struct str body) {
+    bool early = call->state == ANSWER_COLLECTING && !call->cuts_short;
     move(call, ANSWER_ANSWERED);
     if (call->aborted) return;
 
@@ -239,7 +268,10 @@ static void send_reply(struct route_call *call, int status, struct str content_t
     exchange_head(call->exchange, status, head.fields, head.count);
     if (may_have_body(status) && !call->no_body && body.len)
         exchange_send(call->exchange, body);
-    exchange_end(call->exchange, NULL, 0);
+    if (early && exchange_http(call->exchange) == EXCHANGE_HTTP_2)
+        hear_out(call);
+    else
+        exchange_end(call->exchange, NULL, 0);
 }
 
 void route_reply(struct route_call *call, int status, struct str content_type,
@@ -293,6 +325,7 @@ void answer_refuse(struct route_call *call, int status, struct str code, const c
 }
 
 void answer_overloaded(struct route_call *call, const struct err *why) {
+    call->cuts_short = true;
     route_field(call, STR("retry-after"), STR("1"));
     answer_refuse(call, 503, STR("UNAVAILABLE"), STR_FMT, STR_ARG(err_text(why)));
 }

@@ -40,17 +40,20 @@ struct route_site {
 
 struct route_call {
     uint32_t magic;
-    uint8_t state; /* enum answer_state; written by move() only */
-    bool no_body;  /* the method is HEAD */
-    bool aborted;  /* cut by us: what is still sent is dropped */
+    uint8_t state;   /* enum answer_state; written by move() only */
+    bool no_body;    /* the method is HEAD */
+    bool aborted;    /* cut by us: what is still sent is dropped */
+    bool hears_out;  /* refused, and the rest of the request may still come */
+    bool cuts_short; /* too large or too slow: nobody waits for the rest */
     struct list link;
     struct exchange *exchange;
     struct route_site *site;
     const struct route_table *table;
     const struct route *row; /* NULL until found */
     struct buf body;
-    struct timer slow;   /* runs while the body comes in */
+    struct timer slow;   /* runs while the body comes in, and while it is heard out */
     size_t stretch_from; /* what had come when it was started last */
+    size_t heard_bytes;  /* of the body, in all */
     struct arena *arena; /* for `extra`; NULL until a field is added */
     struct extra *extra;
     const struct route_watch *watch;

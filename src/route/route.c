@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "route/answer.h"
 #include "route/pattern.h"
+#include "server/single.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -55,7 +56,7 @@ void route_site_cut(struct route_site *site) {
 
 /* --- the checks before a handler --------------------------------------------------------- */
 
-/* In this order, each of which answers by itself when it says no: path, method, the table's
+/* In this order, each of which answers by itself when it says no: path, method, fields
  * guard, the page that asks where no token was wanted, type of the body, its size. No byte of
  * the body is read before the last one. */
 
@@ -212,6 +213,17 @@ static const struct route *find_row(struct route_call *call, struct str path,
     return NULL;
 }
 
+static bool check_singles(struct route_call *call) {
+    size_t count;
+    const struct field *fields = exchange_fields(call->exchange, &count);
+    struct str name = single_repeated(fields, count);
+    if (name.len == 0) return true;
+    answer_refuse(call, 400, STR("INVALID_INPUT"),
+                  "the header " STR_FMT " came more than once; send it once",
+                  STR_ARG(quoted(name)));
+    return false;
+}
+
 static bool check_guard(struct route_call *call, const struct route *row) {
     const struct route_table *table = call->table;
     struct route_failure failure = {500, STR("INTERNAL_ERROR"), STR_EMPTY, STR_EMPTY};
@@ -249,6 +261,7 @@ static bool check_size(struct route_call *call) {
     size_t max_bytes = call->table->body_max_bytes;
     struct err e;
     if (len > 0 && (uint64_t)len > max_bytes) {
+        call->cuts_short = true;
         answer_refuse(call, 413, STR("PAYLOAD_TOO_LARGE"), "the body is larger than %zu bytes",
                       max_bytes);
         return false;
@@ -278,6 +291,7 @@ void route_serve(struct route_site *site, struct exchange *exchange) {
     if (!check_path(call, path)) return;
     const struct route *row = find_row(call, path, exchange_method(exchange));
     if (!row) return;
+    if (!check_singles(call)) return;
     if (!check_guard(call, row)) return;
     if (!check_type(call, row)) return;
     if (!check_size(call)) return;

@@ -3,6 +3,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "rpc/call.h"
+#include "server/single.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -149,6 +150,20 @@ static bool te_ok(struct rpc_call *call) {
     return true;
 }
 
+/* Of a token that comes twice the guard speaks, in gRPC's own words. */
+static bool singles_ok(const struct rpc_call *call) {
+    static const struct str names[] = {STR_INIT("content-type"), STR_INIT("grpc-timeout"),
+                                       STR_INIT("grpc-encoding")};
+    size_t count;
+    const struct field *fields = exchange_fields(call->exchange, &count);
+    for (size_t n = 0; n < ARRAY_LEN(names); n++) {
+        size_t found = 0;
+        for (size_t i = 0; i < count; i++) found += str_equal(fields[i].name, names[n]);
+        if (found > 1) return false;
+    }
+    return true;
+}
+
 static bool check_http(struct rpc_call *call) {
     if (!str_equal(exchange_method(call->exchange), STR("POST"))) {
         call_refuse_http(call, 405);
@@ -158,6 +173,10 @@ static bool check_http(struct rpc_call *call) {
         call_refuse_http(call, 415);
         return false;
     }
+    if (!singles_ok(call)) {
+        call_refuse_http(call, 400);
+        return false;
+    }
     if (!te_ok(call)) {
         call_refuse_stream(call);
         return false;
@@ -165,9 +184,37 @@ static bool check_http(struct rpc_call *call) {
     return true;
 }
 
+static bool bin_ok(struct str value) {
+    struct buf room;
+    struct err e;
+    bool ok = true;
+    buf_init(&room, value.len + 1);
+    do {
+        struct str piece = str_trim(str_split(value, ',', &value));
+        buf_clear(&room);
+        ok = grpc_bin_decode(&room, piece, &e);
+    } while (ok && value.at);
+    buf_done(&room);
+    return ok;
+}
+
 static bool refuse(struct rpc_call *call, const struct err *e) {
     call_refuse(call, e->code, err_text(e));
     return false;
+}
+
+/* Also of keys that nobody reads: what is no base64 was never what its sender meant. */
+static bool check_bins(struct rpc_call *call) {
+    size_t count;
+    const struct field *fields = exchange_fields(call->exchange, &count);
+    struct err e;
+    for (size_t i = 0; i < count; i++) {
+        if (!str_ends(fields[i].name, STR("-bin")) || bin_ok(fields[i].value)) continue;
+        err_set(&e, ERR_INTERNAL, "the metadata " STR_FMT " is not base64",
+                STR_ARG(fields[i].name));
+        return refuse(call, &e);
+    }
+    return true;
 }
 
 /* Says which half of "/service/method" is unknown. */
@@ -185,8 +232,17 @@ static bool refuse_path(struct rpc_call *call, struct str path) {
     return refuse(call, &e);
 }
 
+/* A method has no query: what follows a '?' is part of a name that nobody has. */
 static const struct site_row *find_row(struct rpc_call *call) {
     struct str path = exchange_path(call->exchange);
+    struct str query = exchange_query(call->exchange);
+    if (query.at) {
+        struct err e;
+        err_set(&e, ERR_UNIMPLEMENTED, "malformed method name '" STR_FMT "?" STR_FMT "'",
+                STR_ARG(path), STR_ARG(query));
+        refuse(call, &e);
+        return NULL;
+    }
     const struct site_row *row = map_find(call->site->methods, path);
     if (!row) refuse_path(call, path);
     return row;
@@ -248,6 +304,7 @@ void rpc_serve(struct rpc_site *site, struct exchange *exchange) {
     if (!timer_waits(&site->stall)) timer_start(&site->stall, site->stall_ms);
 
     if (!check_http(call)) return;
+    if (!check_bins(call)) return;
     const struct site_row *row = find_row(call);
     if (!row) return;
     call->method = row->method;

@@ -98,7 +98,7 @@ struct str exchange_path(const struct exchange *exchange) {
 }
 
 struct str exchange_query(const struct exchange *exchange) {
-    return exchange->request ? exchange->request->query : STR_EMPTY;
+    return exchange->request ? exchange->request->query : (struct str){NULL, 0};
 }
 
 struct str exchange_authority(const struct exchange *exchange) {

@@ -74,7 +74,7 @@ void exchange_accept(struct exchange *exchange, const struct exchange_events *ev
 
 struct str exchange_method(const struct exchange *exchange); /* "POST" */
 struct str exchange_path(const struct exchange *exchange);   /* "/invoke": no query, as sent */
-struct str exchange_query(const struct exchange *exchange);  /* after '?', or empty */
+struct str exchange_query(const struct exchange *exchange);  /* after '?'; at == NULL: no '?' */
 struct str exchange_authority(const struct exchange *exchange); /* Host or :authority */
 enum exchange_http exchange_http(const struct exchange *exchange);
 

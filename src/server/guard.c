@@ -43,6 +43,12 @@ static bool is_hex(uint8_t byte) {
     return (byte >= '0' && byte <= '9') || ((byte | 32) >= 'a' && (byte | 32) <= 'f');
 }
 
+bool guard_is_token(struct str text) {
+    for (size_t i = 0; i < text.len; i++)
+        if (!is_token((uint8_t)text.at[i])) return false;
+    return text.len > 0;
+}
+
 void guard_head(struct guard *guard, const struct server_limits *limits) {
     *guard = (struct guard){.limits = limits, .place = HEAD_START};
 }

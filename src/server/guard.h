@@ -39,6 +39,9 @@ void guard_head(struct guard *guard, const struct server_limits *limits);
 /* Expect a chunked body with its trailer section; their fields count with the header's. */
 void guard_chunks(struct guard *guard);
 
+/* Whether `text` is what RFC 9110 calls a token: a method, a name. */
+bool guard_is_token(struct str text);
+
 /* Whether any byte of the section has been seen. */
 bool guard_began(const struct guard *guard);
 

@@ -8,6 +8,7 @@
 #include "server/conn.h"
 #include "server/guard.h"
 #include "server/http1_head.h"
+#include "server/single.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -21,6 +22,8 @@
 /* A body must come at 1 KiB a second after 10 s (checks.md, limits): one byte buys a
  * millisecond. */
 #define BODY_GRACE_MS 10000
+
+#define TRAILER_NAME_BYTES 64
 
 enum step { HEAD, BODY, ANSWER, OVER };
 
@@ -44,6 +47,7 @@ struct http1 {
     bool answer_bodiless; /* HEAD, 204, 304 */
     bool answering;       /* the head of the answer has left */
     bool body_over;       /* llhttp has seen the last chunk */
+    struct buf trailer;   /* the name of a trailer that is coming */
 };
 
 static uint64_t now_ms(const struct http1 *http1) {
@@ -106,6 +110,20 @@ static int on_body(llhttp_t *parser, const char *at, size_t len) {
     return 0;
 }
 
+static int on_trailer(llhttp_t *parser, const char *at, size_t len) {
+    struct http1 *http1 = parser->data;
+    buf_append(&http1->trailer, str_of(at, len));
+    return 0;
+}
+
+/* Too long a name for the room is none of those that count. */
+static int on_trailer_over(llhttp_t *parser) {
+    struct http1 *http1 = parser->data;
+    bool fine = !buf_ok(&http1->trailer) || single_may_trail(buf_str(&http1->trailer));
+    buf_clear(&http1->trailer);
+    return fine ? 0 : -1;
+}
+
 static int on_body_over(llhttp_t *parser) {
     struct http1 *http1 = parser->data;
     http1->body_over = true;
@@ -115,6 +133,8 @@ static int on_body_over(llhttp_t *parser) {
 /* Not const only because llhttp keeps a plain pointer to it. */
 static llhttp_settings_t body_settings = {
     .on_body = on_body,
+    .on_header_field = on_trailer,
+    .on_header_field_complete = on_trailer_over,
     .on_message_complete = on_body_over,
 };
 
@@ -454,6 +474,7 @@ static void http1_start(struct conn *conn) {
                                   4 * conn->limits->fields_max + 1 * KIB);
     buf_init(&http1->stash, STASH_MAX_BYTES);
     buf_init(&http1->own, 4 * KIB);
+    buf_init(&http1->trailer, TRAILER_NAME_BYTES);
     guard_head(&http1->guard, conn->limits);
     http1->head_ms = conn->opened_ms;
 }
@@ -463,6 +484,7 @@ static void http1_free(struct conn *conn) {
     buf_done(&http1->partial);
     buf_done(&http1->stash);
     buf_done(&http1->own);
+    buf_done(&http1->trailer);
     free(http1);
 }
 

@@ -1,6 +1,7 @@
 #include "server/http1_head.h"
 
 #include "base/arena.h"
+#include "server/guard.h"
 
 #include <assert.h>
 
@@ -94,7 +95,7 @@ static int read_line(struct http1_head *head, struct str section,
     struct str line = str_head(section, str_find_byte(section, '\r'));
     struct str rest;
     head->request->method = str_split(line, ' ', &rest);
-    if (!rest.at) return 400;
+    if (!rest.at || !guard_is_token(head->request->method)) return 400;
     struct str version;
     struct str target = str_split(rest, ' ', &version);
     if (!version.at) return 400;
@@ -166,6 +167,29 @@ static int check_wishes(struct http1_head *head) {
     return 0;
 }
 
+/* --- the fields --------------------------------------------------------------------------- */
+
+static bool read_with(struct http1_head *head, llhttp_t *parser, struct str method,
+                      struct str rest) {
+    llhttp_init(parser, HTTP_REQUEST, &settings);
+    parser->data = head;
+    bool read = llhttp_execute(parser, method.at, method.len) == HPE_OK &&
+                llhttp_execute(parser, rest.at, rest.len) == HPE_OK;
+    parser->data = NULL;
+    return read;
+}
+
+/* llhttp has a closed list of methods, some of them with rules of their own. Whether a path
+ * takes a method is not its question: what it does not know it reads as one that it knows. */
+static bool read_fields(struct http1_head *head, llhttp_t *parser, struct str section) {
+    struct str method = head->request->method;
+    struct str rest = str_skip(section, method.len);
+    if (read_with(head, parser, method, rest)) return true;
+    bool unknown = parser->error == HPE_INVALID_METHOD || parser->error == HPE_INVALID_CONSTANT;
+    head->request->field_count = 0;
+    return unknown && read_with(head, parser, STR("POST"), rest);
+}
+
 /* --- all of it ---------------------------------------------------------------------------- */
 
 int http1_head_read(struct http1_head *head, llhttp_t *parser, struct str section,
@@ -176,11 +200,7 @@ int http1_head_read(struct http1_head *head, llhttp_t *parser, struct str sectio
     int status = read_line(head, copy, limits);
     if (status) return status;
 
-    llhttp_init(parser, HTTP_REQUEST, &settings);
-    parser->data = head;
-    llhttp_errno_t failed = llhttp_execute(parser, copy.at, copy.len);
-    parser->data = NULL;
-    if (failed != HPE_OK) return 400;
+    if (!read_fields(head, parser, copy)) return 400;
     for (size_t i = 0; i < head->request->field_count; i++)
         lower(head->request->fields[i].name);
 

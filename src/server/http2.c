@@ -11,6 +11,7 @@
 #include "server/conn.h"
 #include "server/frames.h"
 #include "server/http2_head.h"
+#include "server/single.h"
 
 #include <assert.h>
 #include <nghttp2/nghttp2.h>
@@ -118,7 +119,11 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
         end_session(http2, NGHTTP2_ENHANCE_YOUR_CALM, STR("header_list_too_large"));
 
     struct exchange *exchange = find(http2, frame->hd.stream_id);
-    if (exchange && exchange->request && frame->headers.cat == NGHTTP2_HCAT_REQUEST)
+    if (!exchange) return 0;
+    if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
+        return single_may_trail(str_of(name, name_len)) ? 0
+                                                        : NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    if (exchange->request)
         http2_head_field(exchange, str_of(name, name_len), str_of(value, value_len));
     return 0;
 }

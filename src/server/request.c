@@ -16,7 +16,7 @@ struct request *request_new(const struct server_limits *limits) {
     struct request *request = ARENA_NEW(arena, struct request);
     assert(request);
     request->arena = arena;
-    request->method = request->path = request->query = request->authority = STR_EMPTY;
+    request->method = request->path = request->authority = STR_EMPTY;
     request->content_length = -1;
     return request;
 }
@@ -46,9 +46,7 @@ const struct field *request_find(const struct request *request, struct str name)
 }
 
 void request_set_target(struct request *request, struct str target) {
-    struct str query;
-    request->path = str_split(target, '?', &query);
-    request->query = query.at ? query : STR_EMPTY;
+    request->path = str_split(target, '?', &request->query);
 }
 
 static bool all_of(struct str s, const char *allowed) {

@@ -455,6 +455,23 @@ struct json json_find(struct json object, struct str key) {
     return found;
 }
 
+bool json_check_once(struct json object, const char *const *keys, struct err *e) {
+    struct json_reader reader = json_enter(object);
+    struct json key, value;
+    uint64_t seen = 0;
+    while (object.kind == JSON_OBJECT && json_next_member(&reader, &key, &value)) {
+        size_t i = 0;
+        while (keys[i] && !json_is(key, str_from(keys[i]))) i++;
+        assert(i < 64);
+        uint64_t bit = keys[i] ? UINT64_C(1) << i : 0;
+        if (seen & bit)
+            return err_set(e, ERR_MALFORMED, "\"%s\" stands in the object more than once",
+                           keys[i]);
+        seen |= bit;
+    }
+    return true;
+}
+
 struct json json_at(struct json array, size_t index) {
     struct json_reader reader = json_enter(array);
     struct json item;

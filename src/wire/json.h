@@ -87,6 +87,10 @@ struct json json_find(struct json object, struct str key);
  * json_find(object, keys[i]) answers. */
 void json_find_each(struct json object, const struct str *keys, size_t count, struct json *ret);
 
+/* Whether each of `keys` (63 at most, NULL ends them) stands in the object at most once: of
+ * two, one reader takes the first and another the last. errors  ERR_MALFORMED names the key */
+MUST_CHECK bool json_check_once(struct json object, const char *const *keys, struct err *e);
+
 /* The item at `index`, counted from 0. */
 struct json json_at(struct json array, size_t index);
 

@@ -20,20 +20,27 @@ class Memory:
     def __init__(self, weir, workspace="ws-1", user="user-1", authenticated=True):
         self.stub = memory_pb2_grpc.MemoryStub(weir.channel())
         self.metadata = weir.metadata(user, workspace) if authenticated else ()
+        self.workspace = workspace if authenticated else ""
 
     def _ask(self, method, request):
         call = getattr(self.stub, method)
         return call(request, metadata=self.metadata, timeout=20)
 
+    def _whole(self, fields):
+        """A request names its workspace (K36), unless the test says otherwise."""
+        return {"workspace_id": self.workspace, **fields}
+
     def list(self, **fields):
-        return list(self._ask("ListMemories", pb.ListMemoriesRequest(**fields)).entries)
+        return list(self._ask("ListMemories", pb.ListMemoriesRequest(**self._whole(fields))).entries)
 
     def create(self, key="", content="", category="", **fields):
-        request = pb.CreateMemoryRequest(key=key, content=content, category=category, **fields)
+        request = pb.CreateMemoryRequest(
+            key=key, content=content, category=category, **self._whole(fields)
+        )
         return self._ask("CreateMemory", request).entry
 
     def delete(self, key="", **fields):
-        return self._ask("DeleteMemory", pb.DeleteMemoryRequest(key=key, **fields))
+        return self._ask("DeleteMemory", pb.DeleteMemoryRequest(key=key, **self._whole(fields)))
 
     def keys(self, **fields):
         return [entry.key for entry in self.list(**fields)]
@@ -369,12 +376,17 @@ def test_what_many_workspaces_store_at_once_over_one_connection_stays_apart(weir
 
     asked = []
     for number in range(200):
-        request = pb.CreateMemoryRequest(key="k", content=content(number), category=f"c{number}")
-        metadata = weir.metadata("user-1", f"space-{number}")
+        space = f"space-{number}"
+        request = pb.CreateMemoryRequest(
+            key="k", content=content(number), category=f"c{number}", workspace_id=space
+        )
+        metadata = weir.metadata("user-1", space)
         asked.append(stub.CreateMemory.future(request, metadata=metadata, **options))
     for number, call in enumerate(asked):
         assert call.result().entry.content == content(number)
     for number in range(200):
-        metadata = weir.metadata("user-1", f"space-{number}")
-        entries = stub.ListMemories(pb.ListMemoriesRequest(), metadata=metadata, **options).entries
+        space = f"space-{number}"
+        metadata = weir.metadata("user-1", space)
+        request = pb.ListMemoriesRequest(workspace_id=space)
+        entries = stub.ListMemories(request, metadata=metadata, **options).entries
         assert [(e.category, e.content) for e in entries] == [(f"c{number}", content(number))]

@@ -41,7 +41,7 @@ struct exchange *fake_new(struct loop *loop, const char *method, const char *pat
     x->method = str_dup(str_from(method));
     struct str query, plain = str_split(str_from(path), '?', &query);
     x->path = str_dup(plain);
-    x->query = str_dup(query.at ? query : STR_EMPTY);
+    x->query = query.at ? str_dup(query) : NULL;
     x->http = EXCHANGE_HTTP_2;
     x->authority = "localhost";
     x->aborted = -1;
@@ -262,7 +262,7 @@ struct str exchange_path(const struct exchange *x) {
 }
 
 struct str exchange_query(const struct exchange *x) {
-    return str_from(x->query);
+    return x->query ? str_from(x->query) : (struct str){NULL, 0};
 }
 
 struct str exchange_authority(const struct exchange *x) {

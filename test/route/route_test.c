@@ -411,6 +411,24 @@ static void a_preflight_of_a_listed_page_needs_no_token(void **state) {
     seen_is("");
 }
 
+static void what_may_come_once_and_comes_twice_is_400(void **state) {
+    (void)state;
+    static const char *const names[] = {"authorization",   "content-type", "x-session-id",
+                                        "idempotency-key", "origin",       "host"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        struct exchange *x = request("POST", "/invoke");
+        fake_field(x, names[i], "one");
+        fake_field(x, "x-other", "a");
+        fake_field(x, "x-other", "b");
+        fake_field(x, names[i], "one");
+        start(x);
+        assert_int_equal(fake_status(x), 400);
+        assert_str(fake_value(fake_head(x), "x-version"), "1");
+        finished(x);
+    }
+    seen_is("");
+}
+
 static void a_row_that_does_not_say_who_may_come_in_is_none(void **state) {
     (void)state;
     static const struct route silent[] = {
@@ -426,6 +444,60 @@ static void a_row_that_does_not_say_who_may_come_in_is_none(void **state) {
     table.guard = NULL;
     assert_false(route_table_ok(&table));
     assert_true(route_table_ok(&first));
+}
+
+static struct exchange *refused_over_http2(void) {
+    struct exchange *x = request("POST", "/nowhere");
+    fake_http(x, EXCHANGE_HTTP_2);
+    start(x);
+    assert_int_equal(fake_status(x), 404);
+    fake_settle(loop);
+    assert_true(fake_sent(x).len > 0);
+    assert_false(fake_ended(x));
+    return x;
+}
+
+static void who_is_refused_over_http2_is_heard_out_but_not_for_ever(void **state) {
+    (void)state;
+    static char story[64 * KIB];
+    struct exchange *x = refused_over_http2();
+    fake_body(x, STR("a short story"));
+    finished(x);
+
+    x = refused_over_http2();
+    loop_advance(loop, 9999);
+    assert_false(fake_ended(x));
+    loop_advance(loop, 1);
+    assert_true(fake_ended(x));
+    done(x);
+
+    x = refused_over_http2();
+    fake_body(x, str_of(story, sizeof(story)));
+    assert_false(fake_ended(x));
+    fake_body(x, STR("!"));
+    assert_true(fake_ended(x));
+    done(x);
+
+    x = refused_over_http2();
+    route_site_stop(site);
+    assert_true(fake_ended(x));
+    done(x);
+
+    x = refused_over_http2();
+    fake_leave(x);
+    done(x);
+    seen_is("");
+}
+
+static void what_is_too_large_is_not_heard_out(void **state) {
+    (void)state;
+    struct exchange *x = request("POST", "/later");
+    fake_http(x, EXCHANGE_HTTP_2);
+    fake_field(x, "content-length", "65");
+    start(x);
+    assert_int_equal(fake_status(x), 413);
+    assert_true(fake_ended(x));
+    done(x);
 }
 
 static void a_json_body_may_name_its_type_in_several_ways(void **state) {
@@ -864,7 +936,10 @@ int main(void) {
         TEST(who_showed_a_token_and_who_asks_an_open_row_may_be_any_page),
         TEST(a_listed_page_is_answered_so_that_its_browser_shows_it),
         TEST(a_preflight_of_a_listed_page_needs_no_token),
+        TEST(what_may_come_once_and_comes_twice_is_400),
         TEST(a_row_that_does_not_say_who_may_come_in_is_none),
+        TEST(who_is_refused_over_http2_is_heard_out_but_not_for_ever),
+        TEST(what_is_too_large_is_not_heard_out),
         TEST(a_json_body_may_name_its_type_in_several_ways),
         TEST(a_refused_type_is_named_and_a_row_without_json_does_not_care),
         TEST(a_body_that_says_it_is_too_large_is_not_read),

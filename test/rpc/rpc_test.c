@@ -44,6 +44,58 @@ an_unknown_method_or_service_is_named_before_anybody_is_authenticated(void **sta
     }
 }
 
+static void a_query_is_part_of_no_method(void **state) {
+    (void)state;
+    struct exchange *x = started("/t.Probe/Unary?x=1");
+    refused_with(x, "12", "malformed method name '/t.Probe/Unary?x=1'");
+    done(x);
+    x = started("/t.Probe/Unary?");
+    refused_with(x, "12", "malformed method name '/t.Probe/Unary?'");
+    done(x);
+    seen_is("");
+}
+
+static void binary_metadata_that_is_no_base64_is_internal(void **state) {
+    (void)state;
+    static const struct {
+        const char *value;
+        bool fine;
+    } rows[] = {{"AAEC", true},    {"AAE=", true},  {"AAE", true}, {"AAE=, AAEC,AA", true},
+                {"", true},        {"!!!!", false}, {"A", false},  {"=", false},
+                {"AAEC,A", false}, {"AA EC", false}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct exchange *x = request("/t.Probe/Talk");
+        fake_field(x, "nobody-reads-bin", rows[i].value);
+        start(x);
+        if (rows[i].fine) {
+            seen_is("open");
+            fake_leave(x);
+            done(x);
+            seen_is("left closed");
+            continue;
+        }
+        refused_with(x, "13", "the metadata nobody-reads-bin is not base64");
+        done(x);
+        seen_is("");
+    }
+}
+
+static void what_may_come_once_and_comes_twice_is_400(void **state) {
+    (void)state;
+    static const char *const names[] = {"content-type", "grpc-timeout", "grpc-encoding"};
+    static const char *const values[] = {"application/grpc", "1S", "gzip"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        struct exchange *x = request("/t.Probe/Unary");
+        fake_field(x, names[i], values[i]);
+        fake_field(x, names[i], values[i]);
+        start(x);
+        assert_int_equal(fake_status(x), 400);
+        fake_body_end(x);
+        done(x);
+    }
+    seen_is("");
+}
+
 /* --- what is gRPC at all (G7, G8) -------------------------------------------------------- */
 
 static struct exchange *with_type(const char *method, const char *type) {
@@ -474,6 +526,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_method_is_found_by_its_whole_path),
         TEST(an_unknown_method_or_service_is_named_before_anybody_is_authenticated),
+        TEST(a_query_is_part_of_no_method),
+        TEST(binary_metadata_that_is_no_base64_is_internal),
+        TEST(what_may_come_once_and_comes_twice_is_400),
         TEST(a_foreign_content_type_is_415),
         TEST(a_grpc_content_type_is_served_with_suffix_and_parameters),
         TEST(any_method_but_post_is_405_before_the_type_is_looked_at),

@@ -115,7 +115,10 @@ static const struct http1_row http1_rows[] = {
     LENIENT("an unknown connection option", GET HOST "Connection: whatever\r\n" END, "options that mean nothing to us are ignored, RFC 9110 7.6.1"),
     LENIENT("an upgrade to h2c", GET HOST "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n" END, "ignored and answered as HTTP/1.1, RFC 9110 7.8"),
     LENIENT("an upgrade to a web socket", GET HOST "Connection: Upgrade\r\nUpgrade: websocket\r\n" END, "the same"),
-    LENIENT("a content-length in the trailers", POST HOST CHUNKED END "1\r\nx\r\n0\r\nContent-Length: 5\r\n\r\n", "trailers are dropped and frame nothing"),
+    ROW("a content-length in the trailers", 400, 1, POST HOST CHUNKED END "1\r\nx\r\n0\r\nContent-Length: 5\r\n\r\n" NEXT),
+    ROW("a token in the trailers", 400, 1, POST HOST CHUNKED END "1\r\nx\r\n0\r\nAUTHORIZATION: Bearer a\r\n\r\n" NEXT),
+    ROW("a host in the trailers", 400, 1, POST HOST CHUNKED END "1\r\nx\r\n0\r\na: b\r\nhost: a\r\n\r\n" NEXT),
+    ROW("a session in the trailers", 400, 1, POST HOST CHUNKED END "1\r\nx\r\n0\r\nx-session-id: a\r\n\r\n" NEXT),
     LENIENT("a value with a bare quote", GET HOST "X: \"a\r\n" END, "nobody parses X"),
     LENIENT("a field called content_length", GET HOST "Content_Length: 5\r\n" END, "another name, never translated to a dash"),
     LENIENT("Expect on HTTP/1.0", "POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 1\r\n" END "x", "must be ignored there, RFC 9110 10.1.1"),
@@ -136,11 +139,11 @@ static const struct http1_row http1_rows[] = {
     BAD("no target", "GET HTTP/1.1\r\n" HOST END),
     BAD("no version", "GET /\r\n" HOST END),
     BAD("only a method", "GET\r\n" HOST END),
-    BAD("an unknown method", "FROB / HTTP/1.1\r\n" HOST END),
-    BAD("a method in lower case", "get / HTTP/1.1\r\n" HOST END),
+    FINE("an unknown method", "FROB / HTTP/1.1\r\n" HOST END), /* 405 is for the path to say */
+    FINE("a method in lower case", "get / HTTP/1.1\r\n" HOST END), /* 405 is for the path to say */
     BAD("a method with a colon", "GE:T / HTTP/1.1\r\n" HOST END),
     BAD("a method with a NUL", "GE\0T / HTTP/1.1\r\n" HOST END),
-    BAD("a method of RTSP", "DESCRIBE / HTTP/1.1\r\n" HOST END),
+    FINE("a method of RTSP", "DESCRIBE / HTTP/1.1\r\n" HOST END), /* 405 is for the path to say */
     BAD("RTSP", "GET / RTSP/1.0\r\n" HOST END),
     BAD("ICE", "SOURCE / ICE/1.0\r\n" HOST END),
     BAD("a version in lower case", "GET / http/1.1\r\n" HOST END),

@@ -276,11 +276,35 @@ static void each_kind_has_a_name_for_messages(void **state) {
     assert_string_equal(json_kind_name(JSON_NULL), "null");
 }
 
+static void a_key_that_is_read_may_stand_once(void **state) {
+    (void)state;
+    static const char *const keys[] = {"input", "id", NULL};
+    static const struct {
+        struct str text;
+        bool once;
+    } rows[] = {
+        {STR_INIT("{\"input\":1,\"id\":2,\"other\":3,\"other\":4}"), true},
+        {STR_INIT("{\"input\":{\"id\":1,\"id\":2}}"), true},
+        {STR_INIT("{}"), true},
+        {STR_INIT("[1,1]"), true},
+        {STR_INIT("{\"id\":1,\"input\":2,\"id\":1}"), false},
+        {STR_INIT("{\"input\":1,\"inp\\u0075t\":1}"), false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct json value;
+        struct err e;
+        assert_true(json_read(rows[i].text, &value, &e));
+        assert_int_equal(json_check_once(value, keys, &e), rows[i].once);
+        if (!rows[i].once) assert_int_equal(e.code, ERR_MALFORMED);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_text_the_grammar_allows_is_accepted),
         cmocka_unit_test(every_text_the_grammar_forbids_is_refused),
         cmocka_unit_test(every_truncation_is_refused),
+        cmocka_unit_test(a_key_that_is_read_may_stand_once),
         cmocka_unit_test(any_byte_behind_a_value_but_space_is_refused),
         cmocka_unit_test(sixty_four_levels_are_read_and_sixty_five_are_not),
         cmocka_unit_test(the_depth_limit_can_be_walked_down_to_zero),

@@ -8,6 +8,7 @@
  *          └─▶ nobody ─▶ it was decided before: the same decision gets the same answer,
  *                        another one 409; an /invoke is a turn
  */
+#include "base/id.h"
 #include "contract/agentbreeder/inner.h"
 #include "run/decision.h"
 #include "run/directory.h"
@@ -33,8 +34,9 @@ static bool take_user(struct turn *turn, struct json body, struct err *e) {
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "config.configurable.user_id must be a string, not %s",
                        json_kind_name(user.kind));
-    return json_str(user, turn->arena, &turn->request.user) ||
-           err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
+    if (!json_str(user, turn->arena, &turn->request.user))
+        return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
+    return id_check("config.configurable.user_id", turn->request.user, e);
 }
 
 /* "<run>-<seq>", as metadata.approval says it. Any other text names a question that is not

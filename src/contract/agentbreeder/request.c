@@ -1,5 +1,6 @@
 #include "contract/agentbreeder/request.h"
 
+#include "base/id.h"
 #include "base/mem.h"
 #include "conversation/import.h"
 #include "wire/schema.h"
@@ -69,12 +70,12 @@ static bool take_session(struct json body, struct str header, struct arena *aren
         ret->session = session;
         ret->names_session = true;
         ret->used_thread_id = session_places[i].is_thread;
-        return true;
+        return id_check(ret->used_thread_id ? "thread_id" : "session_id", session, e);
     }
     if (header.len) {
         ret->session = header;
         ret->names_session = true;
-        return true;
+        return id_check("X-Session-Id", header, e);
     }
     return new_uuid(arena, &ret->session) || too_large(e);
 }
@@ -210,14 +211,14 @@ static bool check_types(struct json body, struct err *e) {
     return true;
 }
 
-static bool take_user(struct json body, struct arena *arena, struct runtime_request *ret) {
+static bool take_user(struct json body, struct arena *arena, struct runtime_request *ret,
+                      struct err *e) {
     static const char *const path[] = {"config", "configurable", "user_id"};
     struct json user = find_path(body, path);
-    if (user.kind == JSON_STRING && !json_is(user, STR(""))) {
-        return json_str(user, arena, &ret->user);
-    }
     ret->user = STR("anonymous");
-    return true;
+    if (user.kind != JSON_STRING || json_is(user, STR(""))) return true;
+    if (!json_str(user, arena, &ret->user)) return too_large(e);
+    return id_check("config.configurable.user_id", ret->user, e);
 }
 
 /* --- what is asked, in a few bytes -------------------------------------------------------- */
@@ -252,6 +253,19 @@ static bool take_print(struct json body, struct json input, struct arena *arena,
     return arena_str(arena, str_of(digest, sizeof(digest)), &ret->print);
 }
 
+/* What this door reads by itself; what stands inside `input` is passed on as it came. */
+static bool check_keys(struct json body, struct err *e) {
+    static const char *const outer[] = {
+        "input",  "input_message", "messages",    "session_id",  "thread_id",
+        "config", "metadata",      "human_input", "approval_id", NULL};
+    static const char *const middle[] = {"thread_id", "session_id", "configurable",
+                                         "output_schema", NULL};
+    static const char *const inner[] = {"thread_id", "user_id", NULL};
+    struct json config = json_find(body, STR("config"));
+    return json_check_once(body, outer, e) && json_check_once(config, middle, e) &&
+           json_check_once(json_find(config, STR("configurable")), inner, e);
+}
+
 /* Every body here is one object; `example` is what it should hold. */
 static bool read_body(struct str text, const char *example, struct json *ret, struct err *e) {
     if (text.len == 0) {
@@ -259,7 +273,7 @@ static bool read_body(struct str text, const char *example, struct json *ret, st
                        example);
     }
     if (!json_read(text, ret, e)) return false;
-    if (ret->kind == JSON_OBJECT) return true;
+    if (ret->kind == JSON_OBJECT) return check_keys(*ret, e);
     return err_set(e, ERR_INVALID_ARGUMENT, "the body must be a JSON object, not %s",
                    json_kind_name(ret->kind));
 }
@@ -305,8 +319,8 @@ bool runtime_request_parse(struct str text, struct str header_session, struct ar
     if (!take_session(body, header_session, arena, ret, e)) return false;
     if (!take_input(body, input, arena, ret, e) || !take_schema(body, ret, e)) return false;
     ret->wants_text = input.kind == JSON_STRING;
-    bool fits = take_user(body, arena, ret) && take_print(body, input, arena, ret);
-    return fits || too_large(e);
+    if (!take_user(body, arena, ret, e)) return false;
+    return take_print(body, input, arena, ret) || too_large(e);
 }
 
 /* --- /resume ------------------------------------------------------------------------------ */
@@ -329,5 +343,6 @@ bool resume_request_parse(struct str text, struct arena *arena, struct resume_re
     ret->wants_text = words.kind == JSON_STRING;
     bool fits = ret->wants_text ? json_str(words, arena, &ret->text)
                                 : json_compact_copy(words, arena, &ret->text);
-    return fits && json_str(thread, arena, &ret->thread) ? true : too_large(e);
+    /* One that can be nobody's is unknown (404), as any other that nobody has. */
+    return (fits && json_str(thread, arena, &ret->thread)) || too_large(e);
 }

@@ -195,6 +195,11 @@ void runtime_desk_init(struct runtime_desk *desk, const struct runtime_settings 
     list_init(&desk->calls);
 }
 
+void runtime_sign(struct route_table *table) {
+    table->always = always;
+    table->always_count = ARRAY_LEN(always);
+}
+
 void runtime_table(struct runtime_desk *desk, struct route_table *ret) {
     *ret = (struct route_table){.rows = rows,
                                 .row_count = ARRAY_LEN(rows),

@@ -50,6 +50,9 @@ void runtime_desk_init(struct runtime_desk *desk, const struct runtime_settings 
  * other settings. */
 void runtime_table(struct runtime_desk *desk, struct route_table *ret);
 
+/* Have another table of the same listener answer under this contract's version, too. */
+void runtime_sign(struct route_table *table);
+
 /* How the listener that carries this contract refuses what never became a request. */
 extern const struct refusal_form runtime_refusal;
 

@@ -1,5 +1,6 @@
 #include "contract/crawbl/converse.h"
 
+#include "base/id.h"
 #include "base/mem.h"
 #include "contract/crawbl/project.h"
 #include "proto/runtime.pb.h"
@@ -180,9 +181,23 @@ static bool identify(struct converse *converse, const struct crawbl_converse_req
     return true;
 }
 
+static bool check_ids(const struct crawbl_converse_request *request, struct err *e) {
+    const struct {
+        const char *name;
+        struct str id;
+    } ids[] = {{"session_id", request->session_id},
+               {"user_id", request->user_id},
+               {"workspace_id", request->workspace_id}};
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+        if (ids[i].id.len && !id_check(ids[i].name, ids[i].id, e))
+            return err_add(e, "converse");
+    }
+    return true;
+}
+
 static bool check(struct converse *converse, const struct crawbl_converse_request *request,
                   struct err *e) {
-    if (!identify(converse, request, e)) return false;
+    if (!check_ids(request, e) || !identify(converse, request, e)) return false;
     if (request->message.len == 0) {
         return err_set(e, ERR_INVALID_ARGUMENT, "converse: message is required");
     }

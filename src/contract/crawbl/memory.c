@@ -1,5 +1,6 @@
 #include "contract/crawbl/memory.h"
 
+#include "base/id.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "proto/memory.pb.h"
@@ -70,8 +71,9 @@ static bool workspace_for(const struct memory_call *memory, struct str asked, st
     if (asked.len && own.len && !str_equal(asked, own))
         return err_set(e, ERR_PERMISSION_DENIED,
                        "memory: workspace_id names another workspace than the caller's");
+    if (asked.len == 0 && !memory->desk->settings->lenient) own = STR_EMPTY; /* K36 */
     *ret = asked.len ? asked : own;
-    return memory_check_workspace(*ret, e);
+    return memory_check_workspace(*ret, e) && id_check("memory: workspace_id", *ret, e);
 }
 
 /* --- ListMemories ------------------------------------------------------------------------- */

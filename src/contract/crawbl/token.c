@@ -1,8 +1,8 @@
 #include "contract/crawbl/token.h"
 
+#include "base/id.h"
 #include "base/mem.h"
 #include "base/same.h"
-#include "base/utf8.h"
 #include "wire/base64.h"
 
 #include <assert.h>
@@ -66,21 +66,17 @@ static void mac(const struct hmac_sha256_ctx *key, struct str text,
 
 /* ---- Minting ---- */
 
-/* Ids end at ':' in a payload and stand in logs, so they hold neither ':' nor controls. */
-static bool id_ok(struct str id) {
-    bool bad = id.len == 0;
-    for (size_t i = 0; i < id.len; i++) {
-        unsigned char c = (unsigned char)id.at[i];
-        bad |= (c < 0x20) | (c == 0x7F) | (c == ':');
-    }
-    return !bad && utf8_valid(id);
+/* Ids end at ':' in a payload. */
+static bool token_id_ok(struct str id) {
+    return id_ok(id) && str_find_byte(id, ':') == id.len;
 }
 
 static bool check_id(const char *name, struct str id, struct err *e) {
-    if (id_ok(id)) return true;
+    if (token_id_ok(id)) return true;
     return err_set(e, ERR_INVALID_ARGUMENT,
-                   "the %s id is empty or holds ':', a control byte or bytes that are no text",
-                   name);
+                   "the %s id is empty, longer than %d bytes or holds ':', a control character "
+                   "or bytes that are no text",
+                   name, ID_MAX_BYTES);
 }
 
 static void append_hex(struct buf *out, const uint8_t *bytes, size_t len) {
@@ -162,6 +158,14 @@ static int find_signer(const struct token_keys *keys, struct str text,
     return -1;
 }
 
+/* As we write it: no plus, no zeros before it, so that one time has one spelling. */
+static bool read_time(struct str text, int64_t *ret) {
+    char room[24];
+    struct buf plain = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
+    return str_to_i64(text, ret) && buf_append_i64(&plain, *ret) &&
+           str_equal(text, buf_str(&plain));
+}
+
 /* Cut a payload into its parts: user, workspace and, unless it is undated, the time. */
 static bool split_payload(struct str payload, struct token *ret) {
     struct str rest, time;
@@ -169,8 +173,8 @@ static bool split_payload(struct str payload, struct token *ret) {
     ret->user = str_split(payload, ':', &rest);
     ret->workspace = str_split(rest, ':', &time);
     ret->dated = time.at != NULL;
-    if (ret->dated && !str_to_i64(time, &ret->unix_s)) return false;
-    return id_ok(ret->user) && id_ok(ret->workspace);
+    if (ret->dated && !read_time(time, &ret->unix_s)) return false;
+    return token_id_ok(ret->user) && token_id_ok(ret->workspace);
 }
 
 static bool in_window(const struct token_keys *keys, int64_t now_unix_s, int64_t unix_s) {

@@ -348,11 +348,15 @@ static bool take_decision(struct api_request *request, struct json body, struct 
     return take_string(request, json_find(body, STR("reason")), "reason", &ret->reason);
 }
 
+static const char *const verdict_keys[] = {"decision", "args", "reason", "answer", NULL};
+
 static bool take_verdict(struct api_request *request, struct verdict *ret) {
     struct json body;
     struct err e;
     *ret = (struct verdict){.decides = false};
     if (!json_read(lent_read(route_body(request->call)), &body, &e))
+        return api_request_refuse(request, 400, "%s", e.text);
+    if (!json_check_once(body, verdict_keys, &e))
         return api_request_refuse(request, 400, "%s", e.text);
     struct json words = json_find(body, STR("answer"));
     if (json_find(body, STR("decision")).kind != JSON_NONE && words.kind == JSON_NONE)

@@ -159,11 +159,15 @@ static bool take_member(struct api_request *request, struct json body, struct st
            api_request_refuse(request, 422, STR_FMT " is too long", STR_ARG(name));
 }
 
+static const char *const entry_keys[] = {"key", "content", "category", NULL};
+
 static bool take_entry(struct api_request *request, struct memory_entry *ret) {
     struct json body;
     struct err e;
     *ret = (struct memory_entry){.created_us = 0};
     if (!json_read(lent_read(route_body(request->call)), &body, &e))
+        return api_request_refuse(request, 400, "%s", e.text);
+    if (!json_check_once(body, entry_keys, &e))
         return api_request_refuse(request, 400, "%s", e.text);
     if (body.kind != JSON_OBJECT || json_find(body, STR("key")).kind == JSON_NONE)
         return api_request_refuse(request, 400,
