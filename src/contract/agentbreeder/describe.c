@@ -10,23 +10,23 @@
 
 struct about {
     const char *path;
-    const char *id;       /* operationId; the card's name for it, where it has one */
+    const char *id;       /* operationId */
+    const char *card;     /* the card's name for it; NULL: not on the card */
     const char *request;  /* schema of the body, or NULL */
     const char *response; /* schema of the 200, or NULL: an event stream */
     int refuses[4];       /* beside what the row's checks do; ends with 0 */
     const char *summary, *description;
-    bool on_card, runs, takes_session, any_version;
+    bool runs, takes_session, any_version;
 };
 
 /* clang-format off */
 static const struct about abouts[] = {
-    {.path = "/health", .id = "health", .response = "Health", .on_card = true,
-     .any_version = true,
+    {.path = "/health", .id = "getHealth", .card = "health", .response = "HealthResponse", .any_version = true,
      .summary = "Whether the agent can work",
      .description = "Answers 200 as long as the process lives; `status` says whether turns are "
                     "taken. Asks for no token and looks at no version."},
-    {.path = "/invoke", .id = "invoke", .request = "InvokeRequest",
-     .response = "InvokeResponse", .refuses = {409, 422, 500}, .on_card = true, .runs = true,
+    {.path = "/invoke", .id = "invokeAgent", .card = "invoke", .request = "InvokeRequest",
+     .response = "InvokeResponse", .refuses = {409, 422, 500}, .runs = true,
      .takes_session = true,
      .summary = "One turn, answered when it is done",
      .description = "Closing the connection cancels the turn, unless it has an idempotency key, or "
@@ -36,24 +36,23 @@ static const struct about abouts[] = {
                     "input of its session is answered 409 until then. Callers "
                     "may also say `input_message` or `messages` for `input`, and `thread_id` for "
                     "`session_id`."},
-    {.path = "/stream", .id = "stream", .request = "InvokeRequest",
-     .refuses = {409, 422, 500}, .on_card = true, .runs = true, .takes_session = true,
+    {.path = "/stream", .id = "streamAgent", .card = "stream", .request = "InvokeRequest",
+     .refuses = {409, 422, 500}, .runs = true, .takes_session = true,
      .summary = "One turn, told while it happens",
      .description = "Server-sent events: unnamed ones carry `delta`, a piece of the answer; "
                     "`tool_call`, `step`, `result` and `error` are named. The last event is "
                     "`data: [DONE]`, after success and after failure. Lines that begin with a "
                     "colon only keep the connection alive."},
-    {.path = "/resume", .id = "resume", .request = "ResumeRequest",
-     .response = "InvokeResponse", .refuses = {404, 409, 422, 500}, .on_card = true,
-     .runs = true,
+    {.path = "/resume", .id = "resumeAgent", .card = "resume", .request = "ResumeRequest",
+     .response = "InvokeResponse", .refuses = {404, 409, 422, 500}, .runs = true,
      .summary = "A human's answer to a turn that waits for it",
      .description = "A call is decided by a plain yes or no, or by JSON that says so; other words "
                     "are answered with the same question again. Of two decisions the first wins: "
                     "the same again is answered as it was, another one 409. A thread that is "
                     "unknown or asked nothing is answered 404. The turn may wait again."},
-    {.path = "/openapi.json", .id = "openapi", .response = "Document",
+    {.path = "/openapi.json", .id = "getOpenAPI", .response = "Document",
      .summary = "This document"},
-    {.path = "/.well-known/agent.json", .id = "card", .response = "AgentCard",
+    {.path = "/.well-known/agent.json", .id = "getAgentCard", .response = "AgentCard",
      .summary = "The agent's card, for other agents"},
 };
 
@@ -171,7 +170,7 @@ static void write_responses(struct json_writer *json, const struct route *row,
         open_response(json, refusals[i].status, refusals[i].why);
         if (refusals[i].header) write_header(json, refusals[i].header, NULL);
         json_close(json);
-        if (has_body) write_json_content(json, "Failure");
+        if (has_body) write_json_content(json, "ErrorEnvelope");
         json_close(json);
     }
     json_close(json);
@@ -217,7 +216,7 @@ static void write_parameters(struct json_writer *json, const struct about *about
             "turn, and is answered as the first was. Idempotency-Key says the same");
     }
     if (about->takes_session) {
-        write_parameter(json, "x-session-id", NULL, NULL,
+        write_parameter(json, "x-session-id", NULL, "^[ -~]{0,256}$",
                         "The session, for bodies that name none");
     }
     json_close(json);
@@ -284,7 +283,7 @@ static void write_info(struct json_writer *json) {
     write_text(json, "version", "1");
     write_text(json, "description",
                "What an agent answers to its platform. The contract in words stands in "
-               "engine/schema/runtime_contract_v1.md.");
+               "engine/schema/runtime-contract-v1.md.");
     write_text(json, "x-agentbreeder-runtime-contract", "1");
     json_close(json);
 }
@@ -337,7 +336,7 @@ void describe_card(const struct route_table *table, const struct runtime_setting
     json_member_object(&json, "endpoints");
     for (size_t i = 0; i < table->row_count; i++) {
         const struct about *about = about_of(&table->rows[i]);
-        if (about->on_card) json_member_str(&json, about->id, table->rows[i].path);
+        if (about->card) json_member_str(&json, about->card, table->rows[i].path);
     }
     json_close(&json);
     json_close(&json);

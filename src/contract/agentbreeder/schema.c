@@ -1,5 +1,7 @@
 #include "contract/agentbreeder/schema.h"
 
+#include "base/id.h"
+
 #include <string.h>
 
 /* What a field's `type` says:
@@ -9,6 +11,7 @@
  *     Entry                an object of that schema
  *     [string], [Entry]    an array of them
  *     {string}             an object whose members are all of that type
+ *     id, id|null          a string as base/id.h wants it
  *     any                  any JSON
  */
 struct field_schema {
@@ -20,13 +23,13 @@ struct field_schema {
 /* Rows of one schema stand together. */
 static const struct field_schema fields[] = {
     /* clang-format off */
-    {"Health", "status",     REQUIRED, "=healthy|loading", "loading: turns are answered 503"},
-    {"Health", "agent_name", REQUIRED, "string", NULL},
-    {"Health", "version",    REQUIRED, "string", "the agent's own"},
-    {"Health", "framework",  OPTIONAL, "string", NULL},
+    {"HealthResponse", "status",     REQUIRED, "=healthy|loading", "loading: turns are answered 503"},
+    {"HealthResponse", "agent_name", REQUIRED, "string", NULL},
+    {"HealthResponse", "version",    REQUIRED, "string", "the agent's own"},
+    {"HealthResponse", "framework",  OPTIONAL, "string", NULL},
 
     {"InvokeRequest", "input",      REQUIRED, "string|object|array", "what the turn is about: a text, {\"messages\":[...]} or the list alone in OpenAI's or LangChain's form, or any other JSON"},
-    {"InvokeRequest", "session_id", OPTIONAL, "string|null", "the conversation; a new one when it is missing"},
+    {"InvokeRequest", "session_id", OPTIONAL, "id|null", "the conversation; a new one when it is missing"},
     {"InvokeRequest", "config",     OPTIONAL, "object|null", "config.configurable.user_id names the user; config.output_schema is a JSON Schema that the answer follows"},
     {"InvokeRequest", "metadata",   OPTIONAL, "object|null", "the caller's own"},
 
@@ -40,6 +43,29 @@ static const struct field_schema fields[] = {
     {"InvokeResponse", "thread_id",  OPTIONAL, "string", "the same, for callers that say thread_id, and of a turn that waits"},
     {"InvokeResponse", "metadata",   REQUIRED, "Metadata", NULL},
     {"InvokeResponse", "history",    REQUIRED, "[HistoryEntry]", "the tools that were used"},
+
+    {"InvokeResponse", "trace_id",   OPTIONAL, "string", "reserved: a sidecar may add it"},
+    {"InvokeResponse", "tokens",     OPTIONAL, "object", "reserved, likewise"},
+    {"InvokeResponse", "cost_usd",   OPTIONAL, "number", "reserved, likewise"},
+    {"InvokeResponse", "model",      OPTIONAL, "string", "reserved, likewise"},
+    {"InvokeResponse", "latency_ms", OPTIONAL, "integer", "reserved, likewise"},
+
+    {"SseTextDelta", "delta", OPTIONAL, "string", "unnamed: a piece of the answer"},
+    {"SseTextDelta", "text",  OPTIONAL, "string", "the same, of other agents; readers take both"},
+
+    {"SseStepEvent", "description", REQUIRED, "string", "event: step"},
+    {"SseStepEvent", "result",      OPTIONAL, "any", NULL},
+    {"SseStepEvent", "agent",       OPTIONAL, "string", "whose step it is"},
+
+    {"SseToolCallEvent", "name", REQUIRED, "string", "event: tool_call"},
+    {"SseToolCallEvent", "args", OPTIONAL, "object", NULL},
+
+    {"SseErrorEvent", "error", REQUIRED, "string", "event: error, before the end of a stream that failed"},
+
+    {"SseResultEvent", "output",     REQUIRED, "any", "event: result, as /invoke would answer"},
+    {"SseResultEvent", "session_id", OPTIONAL, "string", NULL},
+    {"SseResultEvent", "metadata",   OPTIONAL, "Metadata", NULL},
+    {"SseResultEvent", "history",    OPTIONAL, "[HistoryEntry]", NULL},
 
     {"Metadata", "interrupted", REQUIRED, "boolean", "the turn waits for a human"},
     {"Metadata", "awaiting",    OPTIONAL, "[string]", "for whose sake"},
@@ -67,12 +93,14 @@ static const struct field_schema fields[] = {
     {"Document", "paths",      REQUIRED, "object", NULL},
     {"Document", "components", OPTIONAL, "object", NULL},
 
-    {"Failure", "error",  REQUIRED, "FailureBody", NULL},
-    {"Failure", "detail", OPTIONAL, "string", "the message once more, with 401 and 403"},
+    {"ErrorEnvelope", "error",  REQUIRED, "ErrorBody", NULL},
+    {"ErrorEnvelope", "detail", OPTIONAL, "string", "the message once more, with 401 and 403"},
 
-    {"FailureBody", "code",    REQUIRED, "string", "stable, in capitals"},
-    {"FailureBody", "message", REQUIRED, "string", "for people"},
-    {"FailureBody", "details", OPTIONAL, "any", NULL},
+    {"ErrorEnvelope", "trace_id", OPTIONAL, "string", "reserved: a sidecar may add it"},
+
+    {"ErrorBody", "code",    REQUIRED, "string", "stable, in capitals"},
+    {"ErrorBody", "message", REQUIRED, "string", "for people"},
+    {"ErrorBody", "details", OPTIONAL, "any", NULL},
     /* clang-format on */
 };
 
@@ -90,7 +118,14 @@ static void write_enum(struct json_writer *json, struct str names) {
     json_close(json);
 }
 
+/* The bytes of an id are bounded, too; a schema can only count characters. */
+static void write_id_bounds(struct json_writer *json) {
+    json_member_i64(json, "maxLength", ID_MAX_BYTES);
+    json_member_str(json, "pattern", STR("^[^\\u0000-\\u001f\\u007f-\\u009f]*$"));
+}
+
 static void write_types(struct json_writer *json, struct str types) {
+    bool is_id = str_starts(types, STR("id")) && (types.len == 2 || types.at[2] == '|');
     bool several = str_find_byte(types, '|') < types.len, filled = false;
     json_key(json, STR("type"));
     if (several) json_open_array(json);
@@ -98,9 +133,11 @@ static void write_types(struct json_writer *json, struct str types) {
         struct str type = str_split(types, '|', &types);
         bool plus = type.at[type.len - 1] == '+';
         filled = filled || plus;
-        json_write_str(json, str_head(type, type.len - plus));
+        json_write_str(json, str_equal(type, STR("id")) ? STR("string")
+                                                        : str_head(type, type.len - plus));
     }
     if (several) json_close(json);
+    if (is_id) write_id_bounds(json);
     if (filled) json_member_i64(json, "minLength", 1);
 }
 
