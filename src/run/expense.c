@@ -52,10 +52,25 @@ static struct amount spent(const struct expense *expense, const struct event_usa
     return (struct amount){usage->cost_nano == TOKENS_UNKNOWN ? 0 : usage->cost_nano, tokens};
 }
 
+/* Where nobody counted. */
+static void estimate(const struct expense *expense, struct event_usage *usage) {
+    struct event_usage all = USAGE_UNKNOWN;
+    if (usage->prompt >= 0 && usage->completion >= 0) return;
+    all.prompt = usage->prompt >= 0 ? usage->prompt : tokens_of(expense->asked_bytes);
+    all.completion = expense->came_bytes ? tokens_of(expense->came_bytes) : 0;
+    if (usage->completion >= 0) all.completion = usage->completion;
+    const struct price *price = price_now(expense, usage->model);
+    usage->estimated = true;
+    usage->estimate_prompt = all.prompt;
+    usage->estimate_completion = all.completion;
+    usage->estimate_cost_nano = price ? price_of(price, &all) : TOKENS_UNKNOWN;
+}
+
 void expense_settle(struct expense *expense, struct event_usage *usage) {
     if (usage->model.len == 0) usage->model = expense->model;
     const struct price *price = price_now(expense, usage->model);
     if (price && usage->cost_nano == TOKENS_UNKNOWN) usage->cost_nano = price_of(price, usage);
+    if (usage->total == TOKENS_UNKNOWN && expense->answered) estimate(expense, usage);
     struct amount used = spent(expense, usage);
     if (expense->reserved.ledger && usage->total >= 0)
         ledger_learn(expense->engine->ledger, expense->reserved.agent, expense->model, used);

@@ -165,35 +165,66 @@ bool run_use(struct run *run, size_t bytes) {
 
 /* --- after it ----------------------------------------------------------------------------- */
 
+static int64_t sum(int64_t a, int64_t b) {
+    return a > INT64_MAX - b ? INT64_MAX : a + b;
+}
+
 /* What the provider counted as one number, or nothing. */
 static int64_t counted(const struct event_usage *usage) {
     if (usage->total >= 0) return usage->total;
     if (usage->prompt < 0 || usage->completion < 0) return TOKENS_UNKNOWN;
-    return usage->prompt > INT64_MAX - usage->completion ? INT64_MAX
-                                                         : usage->prompt + usage->completion;
+    return sum(usage->prompt, usage->completion);
 }
 
-/* What a call that said `usage` is taken to have used: what it left open is guessed. */
-static struct amount amount_used(const struct event_usage *usage, struct amount guess) {
-    int64_t tokens = counted(usage);
-    return (struct amount){usage->cost_nano >= 0 ? usage->cost_nano : guess.cost_nano,
-                           tokens >= 0 ? tokens : guess.tokens};
+/* `usage`, and where the provider said nothing what was sent and heard. */
+static struct event_usage completed(const struct run *run, const struct event_usage *usage) {
+    struct event_usage all = *usage;
+    int64_t heard = run->output_bytes ? tokens_of(run->output_bytes) : 0;
+    if (all.prompt < 0) all.prompt = tokens_of(run->prompt_bytes);
+    if (all.completion < 0) all.completion = heard;
+    return all;
 }
+
+/* Mark what nobody counted, as near as it can be told. */
+static void estimate(const struct run *run, struct event_usage *usage) {
+    if (counted(usage) >= 0) return;
+    const struct event_usage all = completed(run, usage);
+    usage->estimated = true;
+    usage->estimate_prompt = all.prompt;
+    usage->estimate_completion = all.completion;
+    usage->estimate_cost_nano = price_of(price_now(run, usage->model), &all);
+}
+
+/* What a budget and the agent's limits lose by it. A price that is known only by the name that
+ * was asked for is better than none. */
+static struct amount amount_used(const struct run *run, const struct event_usage *usage) {
+    const struct event_usage all = completed(run, usage);
+    int64_t tokens = counted(usage), cost_nano = usage->cost_nano;
+    if (cost_nano < 0) cost_nano = price_of(price_now(run, usage->model), &all);
+    if (cost_nano < 0) cost_nano = price_of(price_now(run, run->asked.model), &all);
+    return (struct amount){cost_nano > 0 ? cost_nano : 0,
+                           tokens >= 0 ? tokens : sum(all.prompt, all.completion)};
+}
+
+enum call_end { CALL_ENDED_WELL, CALL_WAS_CUT, CALL_CAME_TO_NOTHING };
 
 /* One event a model call, always, whether or not the provider counted; the event says what is
- * known, and budgets take the guess for the rest. */
-static void append_usage(struct run *run, const struct event_usage *usage, struct amount guess,
-                         bool ended_well) {
+ * known, and what is estimated apart from it. */
+static void append_usage(struct run *run, const struct event_usage *usage, enum call_end end) {
     if (!run->usage_due) return;
     struct event event = {.kind = EVENT_USAGE, .usage = *usage};
     event.usage.call_sequence = run->model_calls - 1;
     /* A provider that names nobody was asked for somebody. */
     if (event.usage.model.len == 0) event.usage.model = run->asked.model;
     event.usage.cost_nano = price_of(price_now(run, event.usage.model), usage);
-    struct amount used = amount_used(&event.usage, guess);
+    struct amount used = {0};
+    if (end != CALL_CAME_TO_NOTHING) {
+        estimate(run, &event.usage);
+        used = amount_used(run, &event.usage);
+    }
     run->usage_due = false;
     run->spent = amount_add(run->spent, used);
-    if (run->reserved.ledger && ended_well && counted(usage) >= 0)
+    if (run->reserved.ledger && end == CALL_ENDED_WELL && !event.usage.estimated)
         ledger_learn(run->engine->ledger, run->reserved.agent, run->asked.model, used);
     ledger_settle(&run->reserved, used);
     turn_sums_add(&run->sums, &event.usage);
@@ -209,30 +240,33 @@ void run_note_usage(struct run *run, const struct event_usage *usage) {
 }
 
 /* Of a call whose provider counted: that. Else what is known otherwise. */
-static void end_usage(struct run *run, struct str model, struct amount guess, bool ended_well) {
+static void end_usage(struct run *run, struct str model, enum call_end end) {
     struct event_usage usage = USAGE_UNKNOWN;
     usage.model = model;
     if (run->usage_noted) usage = run->usage;
+    if (run->usage_noted && end == CALL_CAME_TO_NOTHING) end = CALL_WAS_CUT;
     run->usage_noted = false;
-    append_usage(run, &usage, guess, ended_well);
+    append_usage(run, &usage, end);
 }
 
 bool run_end_usage(struct run *run, struct str model) {
     if (!run_keep(run, model.len ? model : run->asked.model, &run->model)) return false;
-    end_usage(run, run->model, used_so_far(run), true);
+    end_usage(run, run->model, CALL_ENDED_WELL);
     return !run->ending_begun;
 }
 
 void run_settle_cut(struct run *run) {
-    end_usage(run, run->asked.model, used_so_far(run), false);
+    end_usage(run, run->asked.model, CALL_WAS_CUT);
 }
 
 void run_settle_failed(struct run *run) {
-    end_usage(run, run->asked.model, run->output_bytes ? used_so_far(run) : (struct amount){0},
-              false);
+    end_usage(run, run->asked.model, run->output_bytes ? CALL_WAS_CUT : CALL_CAME_TO_NOTHING);
 }
 
 void run_count_usage(struct run *run, const struct event_usage *usage) {
-    run->spent = amount_add(run->spent, amount_used(usage, (struct amount){0}));
+    int64_t tokens = counted(usage), cost_nano = usage->cost_nano;
+    if (tokens < 0) tokens = sum(usage->estimate_prompt, usage->estimate_completion);
+    if (cost_nano < 0) cost_nano = usage->estimate_cost_nano;
+    run->spent = amount_add(run->spent, (struct amount){cost_nano > 0 ? cost_nano : 0, tokens});
     turn_sums_add(&run->sums, usage);
 }

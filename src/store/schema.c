@@ -129,6 +129,11 @@ static const char *const steps[] = {
     " agent BLOB NOT NULL, model BLOB NOT NULL,"
     " samples BLOB NOT NULL,"
     " PRIMARY KEY(agent, model)) WITHOUT ROWID;",
+
+    /* 13: what calls come to that nobody counted. No older row of the log says it. */
+    "ALTER TABLE usage ADD COLUMN estimated INTEGER NOT NULL DEFAULT 0;" /* calls */
+    "ALTER TABLE usage ADD COLUMN estimate_tokens INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE usage ADD COLUMN estimate_cost_nano INTEGER NOT NULL DEFAULT 0;",
 };
 
 const int64_t schema_newest = ARRAY_LEN(steps);

@@ -160,6 +160,8 @@ struct store_usage {
     int64_t calls, tokens_unknown, cost_unknown;
     int64_t prompt, completion, total, tool_use, thoughts, cached;
     int64_t cost_nano; /* billionths of a dollar */
+    /* Of some calls that were not counted, what they come to: in none of the sums above. */
+    int64_t estimated, estimate_tokens, estimate_cost_nano;
 };
 
 struct store_load {

@@ -3,18 +3,20 @@
 #define COLUMNS                                                                                \
     "prompt, completion, total, tool_use, thoughts, cached, cost_nano,"                        \
     " prompt_unknown, completion_unknown, total_unknown, tool_use_unknown, thoughts_unknown,"  \
-    " cached_unknown, cost_unknown"
+    " cached_unknown, cost_unknown, estimated, estimate_tokens, estimate_cost_nano"
 #define MORE(column) " " column " = " column " + excluded." column
 
 static const char add_text[] =
     "INSERT INTO usage(workspace, agent, model, day, calls, " COLUMNS ")"
-    " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+    " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO "
+    "UPDATE SET"
     /* clang-format off */
     MORE("calls") "," MORE("prompt") "," MORE("completion") "," MORE("total") ","
     MORE("tool_use") "," MORE("thoughts") "," MORE("cached") "," MORE("cost_nano") ","
     MORE("prompt_unknown") "," MORE("completion_unknown") "," MORE("total_unknown") ","
     MORE("tool_use_unknown") "," MORE("thoughts_unknown") "," MORE("cached_unknown") ","
-    MORE("cost_unknown");
+    MORE("cost_unknown") "," MORE("estimated") "," MORE("estimate_tokens") ","
+    MORE("estimate_cost_nano");
 /* clang-format on */
 
 #define SELECT "SELECT workspace, agent, model, day, calls, " COLUMNS " FROM usage WHERE"
@@ -53,6 +55,12 @@ void usage_sum_add(struct usage_sum *sum, const struct event_usage *call) {
         if (counts[i] < 0) sum->unknown[i]++;
         if (counts[i] > 0) sum->known[i] = add(sum->known[i], counts[i]);
     }
+    if (!call->estimated) return;
+    sum->estimated++;
+    sum->estimate_tokens =
+        add(sum->estimate_tokens, add(call->estimate_prompt, call->estimate_completion));
+    if (call->estimate_cost_nano > 0)
+        sum->estimate_cost_nano = add(sum->estimate_cost_nano, call->estimate_cost_nano);
 }
 
 bool usage_write(struct usage_table *table, const struct usage_sum *sum, struct err *e) {
@@ -66,13 +74,17 @@ bool usage_write(struct usage_table *table, const struct usage_sum *sum, struct 
         sqlite3_bind_int64(statement, 6 + i, sum->known[i]);
         sqlite3_bind_int64(statement, 6 + USAGE_COUNTS + i, sum->unknown[i]);
     }
+    const int estimates = 6 + 2 * USAGE_COUNTS;
+    sqlite3_bind_int64(statement, estimates, sum->estimated);
+    sqlite3_bind_int64(statement, estimates + 1, sum->estimate_tokens);
+    sqlite3_bind_int64(statement, estimates + 2, sum->estimate_cost_nano);
     return database_do(table->db, statement, e);
 }
 
 /* --- reading ------------------------------------------------------------------------------ */
 
 static struct store_usage read_row(sqlite3_stmt *row) {
-    const int counts = 5, unknowns = counts + USAGE_COUNTS;
+    const int counts = 5, unknowns = counts + USAGE_COUNTS, estimates = unknowns + USAGE_COUNTS;
     return (struct store_usage){
         .workspace = database_bytes(row, 0),
         .agent = database_bytes(row, 1),
@@ -88,6 +100,9 @@ static struct store_usage read_row(sqlite3_stmt *row) {
         .cost_nano = sqlite3_column_int64(row, counts + USAGE_COST),
         .tokens_unknown = sqlite3_column_int64(row, unknowns + USAGE_TOTAL),
         .cost_unknown = sqlite3_column_int64(row, unknowns + USAGE_COST),
+        .estimated = sqlite3_column_int64(row, estimates),
+        .estimate_tokens = sqlite3_column_int64(row, estimates + 1),
+        .estimate_cost_nano = sqlite3_column_int64(row, estimates + 2),
     };
 }
 

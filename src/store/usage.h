@@ -28,6 +28,7 @@ struct usage_sum {
     struct str workspace, agent, model;
     int64_t day, calls;
     int64_t known[USAGE_COUNTS], unknown[USAGE_COUNTS];
+    int64_t estimated, estimate_tokens, estimate_cost_nano; /* as store_usage has them */
 };
 
 /* Add one call; sums that have no room stay at the largest number. */

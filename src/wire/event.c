@@ -54,7 +54,7 @@ struct field_row {
 };
 
 #define AT(member) offsetof(struct event, member)
-#define FIELDS_MAX 11
+#define FIELDS_MAX 15
 
 static const struct field_row fields[EVENT_KIND_COUNT][FIELDS_MAX + 1] = {
     [EVENT_STARTED] = {{FIELD_TEXT, AT(started.workspace)},
@@ -88,7 +88,11 @@ static const struct field_row fields[EVENT_KIND_COUNT][FIELDS_MAX + 1] = {
                      {FIELD_NUMBER, AT(usage.call_sequence)},
                      {FIELD_TOKENS, AT(usage.cost_nano)},
                      {FIELD_TOKENS, AT(usage.cache_write)},
-                     {FIELD_TOKENS, AT(usage.cache_write_hour)}},
+                     {FIELD_TOKENS, AT(usage.cache_write_hour)},
+                     {FIELD_FLAG, AT(usage.estimated)},
+                     {FIELD_NUMBER, AT(usage.estimate_prompt)},
+                     {FIELD_NUMBER, AT(usage.estimate_completion)},
+                     {FIELD_NUMBER, AT(usage.estimate_cost_nano)}},
     [EVENT_STEP] = {{FIELD_TEXT, AT(step.description)}, {FIELD_TEXT, AT(step.result)}},
     [EVENT_AUDIO] = {{FIELD_TEXT, AT(audio.type)}, {FIELD_TEXT, AT(audio.bytes)}},
     [EVENT_APPROVAL] = {{FIELD_TEXT, AT(approval.call_id)},

@@ -50,6 +50,10 @@ struct event_usage {
     int64_t cost_nano;     /* billionths of a dollar, or TOKENS_UNKNOWN: no price is known */
     /* Parts of prompt as well: what was put into a cache, for minutes and for an hour. */
     int64_t cache_write, cache_write_hour;
+    /* Of a call whose tokens nobody counted in all: what they come to, four bytes a token where
+     * the provider said nothing, and what that costs, or TOKENS_UNKNOWN. */
+    bool estimated;
+    int64_t estimate_prompt, estimate_completion, estimate_cost_nano;
 };
 
 /* A model call of which nothing was counted. */

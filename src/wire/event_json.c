@@ -51,6 +51,10 @@ static void write_usage(struct json_writer *json, const struct event_usage *usag
     if (usage->cache_write > 0) write_tokens(json, "cache_write_tokens", usage->cache_write);
     if (usage->cache_write_hour > 0)
         write_tokens(json, "cache_write_hour_tokens", usage->cache_write_hour);
+    if (!usage->estimated) return;
+    write_tokens(json, "estimated_prompt_tokens", usage->estimate_prompt);
+    write_tokens(json, "estimated_completion_tokens", usage->estimate_completion);
+    write_tokens(json, "estimated_cost_nano_usd", usage->estimate_cost_nano);
 }
 
 static void write_turns(struct json_writer *json, struct str turns) {

@@ -77,6 +77,9 @@ def test_turns_of_both_wires_add_up(weir, not_at_midnight):
         "tool_use_tokens": 0,
         "thoughts_tokens": 0,
         "cached_tokens": 0,
+        "calls_estimated": 0,
+        "estimated_tokens": 0,
+        "estimated_cost_nano_usd": 0,
         "cost_nano_usd": nano,
         "cost_usd": "0.000094",
         "cost": "$0.000094",
@@ -96,7 +99,10 @@ def test_what_is_unknown_is_said(weir):
     assert usage(weir)["total"]["cost"] == "at least $0.000029; 1 call of unknown cost"
     crawbl.one_turn(weir, "uncounted")
     total = usage(weir)["total"]
-    assert total["cost"] == "at least $0.000029; 2 calls of unknown cost"
+    known, estimate = total["cost"].split(", about $")
+    assert known == "at least $0.000029; 2 calls of unknown cost"
+    assert estimate.endswith(" by estimate") and total["calls_estimated"] == 1
+    assert total["estimated_cost_nano_usd"] > 0
     assert total["calls_tokens_unknown"] == 1 and total["total_tokens"] == 10 + 18
     models = {row["model"]: row["cost"] for row in usage(weir, by="model")["usage"]}
     assert models["mystery-1"] == "unknown"
@@ -204,7 +210,10 @@ def test_a_caller_who_leaves_has_his_call_counted(weir):
     while usage(weir)["total"]["calls"] == 0:
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    assert usage(weir)["total"]["cost"] == "unknown"
+    total = usage(weir)["total"]
+    assert total["cost"] == "unknown"  # the script names its model at the end
+    assert total["calls_estimated"] == total["calls_tokens_unknown"] == 1
+    assert total["estimated_tokens"] > 0 == total["total_tokens"]
 
 
 def cli(weir, *args):
@@ -231,7 +240,7 @@ def test_the_command_shows_what_the_daemon_says(weir, not_at_midnight):
     assert head.split() == ["agent", "calls", "in", "out", "cost"]
     assert manager.split()[:4] == ["manager", "2", "7", "11"]
     assert whole.split()[0] == "all"
-    assert whole.endswith("at least $0.000029; 1 call of unknown cost")
+    assert "at least $0.000029; 1 call of unknown cost, about $0.000" in whole
     assert note == "(tokens of 1 call are not known)"
     asked = cli(weir, "--json", "--model", "priced-1", "--from", today(), "--to", today())
     assert json.loads(asked.stdout) == usage(

@@ -176,7 +176,7 @@ bool fake_usage(struct provider_call *call, int64_t prompt, int64_t completion) 
     usage.model = STR("fake-1");
     usage.prompt = prompt;
     usage.completion = completion;
-    usage.total = prompt + completion;
+    if (prompt >= 0 && completion >= 0) usage.total = prompt + completion;
     usage.cached = 0;
     usage.call_sequence = 77; /* not the provider's to say */
     enter(call);

@@ -372,6 +372,18 @@ static void a_call_that_is_out_goes_on_when_the_answer_is_large(void **state) {
     assert_int_equal(room(&day, NOON), 4);
 }
 
+static void what_was_estimated_before_a_restart_counts_as_well(void **state) {
+    (void)state;
+    const struct budget day = money("", "", BUDGET_DAY, 100);
+    struct store_usage cut = usage("a", DAY, 20, 0);
+    cut.estimated = 2;
+    cut.estimate_cost_nano = 30;
+    with_store();
+    spend(&day, NOON, 0);
+    answer_with(&cut, 1);
+    assert_int_equal(room(&day, NOON), 50);
+}
+
 static void a_store_that_failed_is_asked_again_and_nothing_counts_twice(void **state) {
     (void)state;
     const struct budget day = money("", "", BUDGET_DAY, 100);
@@ -831,6 +843,7 @@ int main(void) {
         TEST(the_store_is_asked_once_for_the_month),
         TEST(what_is_spent_while_the_store_answers_counts_once),
         TEST(a_call_that_is_out_goes_on_when_the_answer_is_large),
+        TEST(what_was_estimated_before_a_restart_counts_as_well),
         TEST(a_store_that_failed_is_asked_again_and_nothing_counts_twice),
         TEST(the_answer_of_a_month_that_is_over_counts_for_nothing),
         TEST(a_ledger_may_end_before_the_store_answers),

@@ -171,6 +171,75 @@ static void a_call_that_was_cancelled_before_its_first_word_had_a_prompt(void **
     money_done(&m);
 }
 
+static struct event_usage usage_of(struct turn *turn) {
+    struct cursor *cursor;
+    struct event event = {0};
+    struct event_usage usage = USAGE_UNKNOWN;
+    struct err e;
+    turns(turn->f);
+    assert_true(
+        cursor_open(run_journal(turn->run), 0, turn->f->loop, nothing, NULL, &cursor, &e));
+    while (cursor_next(cursor, &event)) {
+        if (event.kind == EVENT_USAGE) usage = event.usage;
+    }
+    cursor_close(cursor);
+    usage.model = STR_EMPTY;
+    return usage;
+}
+
+static void what_was_cut_is_booked_by_estimate_and_marked(void **state) {
+    (void)state;
+    struct money m;
+    struct turn turn;
+    money_init(&m, DOLLAR, 100000);
+    say(&turn, &m.f, "x");
+    assert_true(say_bytes(&m.f, 4000));
+    run_cancel(turn.run, STR("enough"));
+    struct event_usage usage = usage_of(&turn);
+    assert_int_equal(usage.total, TOKENS_UNKNOWN);
+    assert_true(usage.estimated);
+    assert_in_range(usage.estimate_prompt, 1, 100);
+    assert_int_equal(usage.estimate_completion, 1001);
+    assert_int_equal(usage.estimate_cost_nano, 1001000);
+    assert_int_equal(used(&m).cost_nano, 1001000);
+    assert_int_equal(used(&m).tokens, usage.estimate_prompt + 1001);
+    end(&turn);
+    money_done(&m);
+}
+
+/* A provider may count the prompt at the beginning and the answer at its end. */
+static void of_a_call_that_broke_the_prompt_is_what_its_provider_counted(void **state) {
+    (void)state;
+    struct money m;
+    struct turn turn;
+    money_init(&m, DOLLAR, 100000);
+    say(&turn, &m.f, "x");
+    assert_true(fake_usage(asked(&m.f), 500, TOKENS_UNKNOWN));
+    assert_true(say_bytes(&m.f, 400));
+    fake_fail(asked(&m.f), ERR_UNAVAILABLE, "PROVIDER_BROKEN");
+    struct event_usage usage = usage_of(&turn);
+    assert_int_equal(usage.prompt, 500);
+    assert_true(usage.estimated);
+    assert_int_equal(usage.estimate_prompt, 500);
+    assert_int_equal(usage.estimate_completion, 101);
+    assert_int_equal(used(&m).tokens, 601);
+    end(&turn);
+    money_done(&m);
+}
+
+static void a_call_that_was_counted_is_not_estimated(void **state) {
+    (void)state;
+    struct money m;
+    struct turn turn;
+    money_init(&m, DOLLAR, 100000);
+    say(&turn, &m.f, "x");
+    assert_true(fake_usage(asked(&m.f), 5, 1));
+    reply(&m.f, "ok");
+    assert_false(usage_of(&turn).estimated);
+    end(&turn);
+    money_done(&m);
+}
+
 static void a_call_that_failed_without_a_word_takes_nothing_from_a_budget(void **state) {
     (void)state;
     struct money m;
@@ -534,6 +603,9 @@ int main(void) {
         cmocka_unit_test(words_after_the_count_cost_nothing_twice),
         cmocka_unit_test(a_call_that_was_cancelled_is_settled_by_what_was_heard),
         cmocka_unit_test(a_call_that_was_cancelled_before_its_first_word_had_a_prompt),
+        cmocka_unit_test(what_was_cut_is_booked_by_estimate_and_marked),
+        cmocka_unit_test(of_a_call_that_broke_the_prompt_is_what_its_provider_counted),
+        cmocka_unit_test(a_call_that_was_counted_is_not_estimated),
         cmocka_unit_test(a_call_that_failed_without_a_word_takes_nothing_from_a_budget),
         cmocka_unit_test(a_reply_that_was_too_much_at_its_end_is_settled_as_well),
         cmocka_unit_test(a_model_that_always_calls_a_tool_is_counted_each_time),

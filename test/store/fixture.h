@@ -21,6 +21,9 @@
 /* What the steps of the schema after 8 did, undone. */
 #define FIXTURE_BACK_TO_8                                                                      \
     "ALTER TABLE keyed DROP COLUMN seq;"                                                       \
+    "ALTER TABLE usage DROP COLUMN estimated;"                                                 \
+    "ALTER TABLE usage DROP COLUMN estimate_tokens;"                                           \
+    "ALTER TABLE usage DROP COLUMN estimate_cost_nano;"                                        \
     "DROP TABLE usual;"                                                                        \
     "DROP TABLE artifact_token;"                                                               \
     "ALTER TABLE memory RENAME COLUMN created_us TO created_ms;"                               \

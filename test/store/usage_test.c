@@ -105,6 +105,35 @@ static void make_some_calls(struct fixture *f) {
 
 /* --- tests -------------------------------------------------------------------------------- */
 
+static void what_was_estimated_is_summed_apart(void **state) {
+    struct fixture *f = *state;
+    struct call cut = {"w", "manager", "m", DAY, -1, -1, -1};
+    fixture_open(f);
+    make_call(f, 1, (struct call){"w", "manager", "m", DAY, 10, 1, 100});
+    for (uint64_t run = 2; run <= 3; run++) {
+        struct row_text row;
+        struct event begins = started("s"), usage = event_of(&cut);
+        begins.started.unix_ms = DAY * DAY_MS;
+        usage.usage.estimated = true;
+        usage.usage.estimate_prompt = 40;
+        usage.usage.estimate_completion = run == 2 ? 2 : INT64_MAX;
+        usage.usage.estimate_cost_nano = run == 2 ? 7 : TOKENS_UNKNOWN;
+        row_begin(&row);
+        row_section(&row, run, 1);
+        row_event(&row, begins);
+        row_event(&row, usage);
+        fixture_write(f, row_end(&row, run));
+        assert_usage(f, usage_load("w", DAY, DAY),
+                     run == 2 ? "w/manager/m 0: 2(1,1) 10+1=11 $100"
+                              : "w/manager/m 0: 3(2,2) 10+1=11 $100");
+        struct store_load load = fixture_load(f, usage_load("w", DAY, DAY));
+        assert_int_equal(load.usages[0].estimated, run - 1);
+        assert_int_equal(load.usages[0].estimate_tokens, run == 2 ? 42 : INT64_MAX);
+        assert_int_equal(load.usages[0].estimate_cost_nano, 7);
+        arena_free(load.arena);
+    }
+}
+
 static void calls_are_summed_by_workspace_agent_model_and_day(void **state) {
     struct fixture *f = *state;
     fixture_open(f);
@@ -195,6 +224,7 @@ static void a_store_of_an_earlier_version_is_summed_from_its_log(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(calls_are_summed_by_workspace_agent_model_and_day),
+        TEST(what_was_estimated_is_summed_apart),
         TEST(a_workspace_sees_its_own_calls_alone),
         TEST(sums_outlive_a_restart_and_go_on),
         TEST(sums_that_have_no_room_stay_at_the_largest),

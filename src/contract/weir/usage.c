@@ -79,6 +79,9 @@ static void add_usage(struct store_usage *sum, const struct store_usage *more) {
     sum->thoughts = add(sum->thoughts, more->thoughts);
     sum->cached = add(sum->cached, more->cached);
     sum->cost_nano = add(sum->cost_nano, more->cost_nano);
+    sum->estimated = add(sum->estimated, more->estimated);
+    sum->estimate_tokens = add(sum->estimate_tokens, more->estimate_tokens);
+    sum->estimate_cost_nano = add(sum->estimate_cost_nano, more->estimate_cost_nano);
 }
 
 static bool is_wanted(const struct usage_call *usage, const struct store_usage *one) {
@@ -133,9 +136,17 @@ static void write_day(struct json_writer *json, const char *key, int64_t day) {
     }
 }
 
+static void append_estimate(struct buf *out, const struct store_usage *sum) {
+    if (sum->estimate_cost_nano == 0) return;
+    buf_append(out, STR(", about $"));
+    price_append_dollars(out, sum->estimate_cost_nano);
+    buf_append(out, STR(" by estimate"));
+}
+
 static void append_cost(struct buf *out, const struct store_usage *sum) {
     if (sum->calls && sum->cost_unknown == sum->calls) {
         buf_append(out, STR("unknown"));
+        append_estimate(out, sum);
         return;
     }
     if (sum->cost_unknown) buf_append(out, STR("at least "));
@@ -144,6 +155,7 @@ static void append_cost(struct buf *out, const struct store_usage *sum) {
     if (sum->cost_unknown)
         buf_printf(out, "; %" PRId64 " call%s of unknown cost", sum->cost_unknown,
                    sum->cost_unknown == 1 ? "" : "s");
+    append_estimate(out, sum);
 }
 
 static void write_sum(struct json_writer *json, const struct store_usage *sum) {
@@ -158,6 +170,9 @@ static void write_sum(struct json_writer *json, const struct store_usage *sum) {
     json_member_i64(json, "tool_use_tokens", sum->tool_use);
     json_member_i64(json, "thoughts_tokens", sum->thoughts);
     json_member_i64(json, "cached_tokens", sum->cached);
+    json_member_i64(json, "calls_estimated", sum->estimated);
+    json_member_i64(json, "estimated_tokens", sum->estimate_tokens);
+    json_member_i64(json, "estimated_cost_nano_usd", sum->estimate_cost_nano);
     json_member_i64(json, "cost_nano_usd", sum->cost_nano);
     price_append_dollars(&text, sum->cost_nano);
     json_member_str(json, "cost_usd", buf_str(&text));
