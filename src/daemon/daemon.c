@@ -196,7 +196,7 @@ static void reload(struct daemon *daemon) {
                                      .grpc_key = daemon->options->grpc_key,
                                      .sessions = daemon->sessions,
                                      .ledger = daemon->ledger,
-                                     .means = {daemon->pool, daemon->store},
+                                     .means = {.pool = daemon->pool, .store = daemon->store},
                                      .server = daemon->server,
                                      .loop = home(daemon),
                                      .on_done = on_reloaded,
@@ -589,7 +589,7 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
                                     .grpc_key = options->grpc_key,
                                     .sessions = daemon->sessions,
                                     .ledger = daemon->ledger,
-                                    .means = {daemon->pool, daemon->store}};
+                                    .means = {.pool = daemon->pool, .store = daemon->store}};
     if (!edition_new(&first, &daemon->edition, e) || !listen_on_all(daemon, e)) {
         give_up(daemon);
         return false;
