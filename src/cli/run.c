@@ -218,6 +218,7 @@ static int take_turn(struct once *once, struct engine *engine,
                      const struct run_request *request) {
     struct err e;
     run_host_init(&once->host, engine, once->loop, NULL);
+    once->host.quiet = true;
     if (!play(once, request, &e)) once->code = cli_fail(EXIT_FAILED, &e);
     finish(once);
     run_host_done(&once->host);

@@ -136,6 +136,7 @@ struct run_host {
     size_t reviving_count;
     void (*on_revived)(void *ctx);
     void *revived_ctx;
+    bool quiet; /* ends of turns are not logged: who runs them sees them */
 };
 
 void run_host_init(struct run_host *host, struct engine *engine, struct loop *loop,

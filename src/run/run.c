@@ -178,7 +178,7 @@ static void log_end(const struct run *run) {
 static void settle(void *ctx) {
     struct run *run = ctx;
     run_move(run, run->ending);
-    log_end(run);
+    if (!run->host->quiet) log_end(run);
     run_leave_place(run);
     leave_tables(run);
     struct turn_record *record = make_record(run);
