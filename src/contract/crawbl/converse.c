@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #define QUESTION_MAX_BYTES (32 * MIB) /* a run holds no more */
+#define UNREAD_TURNS_MAX 16
 #define SERVICE "crawbl.agentruntime.v1.AgentRuntime"
 
 /* One open call. */
@@ -23,6 +24,8 @@ struct converse {
     uint64_t answered;          /* the id of the one that waited for this call's words, or 0 */
     bool stopping;              /* the daemon stops: no further turn */
     bool over;                  /* the call has its status; nothing more is sent */
+    bool holds;                 /* the next request waits until what was said is read */
+    unsigned unread_turns;      /* that ended since all that was said had been read */
     bool greeted;               /* a first request with its ids has come */
     struct str user, workspace; /* of the token, or of the first request */
     struct engine *engine;      /* of the turn, a reference; NULL: idle */
@@ -49,14 +52,31 @@ static void end_call(struct converse *converse, enum err_code code, struct str m
     rpc_end(converse->call, code, message);
 }
 
+/* A client that asks and never reads would have turns for nobody, paid ones, without end: after
+ * so many its requests stay where they are, behind the window of its stream (B5). */
+static bool is_unread(struct converse *converse) {
+    bool all_read = rpc_queued(converse->call) == 0;
+    converse->unread_turns = all_read ? 0 : converse->unread_turns + 1;
+    return converse->unread_turns >= UNREAD_TURNS_MAX;
+}
+
 /* An idle stream of a daemon that stops ends at once, so that the client dials anew (K18). One
  * that has nothing more to ask for has had all it came for: it ends OK, stopping or not. */
 static void go_on(struct converse *converse) {
     if (converse->stopping && !rpc_client_is_done(converse->call)) {
         end_call(converse, ERR_UNAVAILABLE, STR("the server is shutting down"));
+    } else if (is_unread(converse)) {
+        converse->holds = true;
+        rpc_wake_at(converse->call, 0);
     } else {
         rpc_next(converse->call);
     }
+}
+
+static void go_on_when_read(struct converse *converse) {
+    converse->holds = false;
+    converse->unread_turns = 0;
+    rpc_next(converse->call);
 }
 
 /* The caller of a run may also be who answered its question. */
@@ -365,7 +385,10 @@ static void on_half_closed(struct rpc_call *call, void *ctx) {
 static void on_drained(struct rpc_call *call, void *ctx) {
     struct converse *converse = ctx;
     (void)call;
-    if (converse->stream) stream_drained(converse->stream);
+    if (converse->stream)
+        stream_drained(converse->stream);
+    else if (converse->holds)
+        go_on_when_read(converse);
 }
 
 static void on_stopping(struct rpc_call *call, void *ctx) {
