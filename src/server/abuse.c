@@ -4,13 +4,16 @@
 
 #define NEVER UINT64_MAX
 
+/* In ABUSE_WINDOW_S (row H3); the last of them ends the connection. */
+#define FAULTS_MAX 200
+
 #define RESETS_BURST 1000
 #define RESETS_PER_S 33
 #define CONTINUATIONS_MAX 8
 #define SETTINGS_ENTRIES_MAX 32
 #define ACKS_MAX 1000
 
-static const struct budget faults_allowed = {
+static const struct budget refusals_allowed = {
     .left = RESETS_BURST, .most = RESETS_BURST, .per_s = RESETS_PER_S};
 static const struct budget chores_allowed = {.left = 1000, .most = 1000, .per_s = 100};
 
@@ -21,8 +24,8 @@ static const struct budget chores_allowed = {.left = 1000, .most = 1000, .per_s 
 #define BOMB_FACTOR 8
 
 void abuse_init(struct abuse *abuse) {
-    *abuse =
-        (struct abuse){.faults = faults_allowed, .chores = chores_allowed, .ping_ms = NEVER};
+    *abuse = (struct abuse){
+        .refusals = refusals_allowed, .chores = chores_allowed, .ping_ms = NEVER};
 }
 
 void abuse_limit(nghttp2_option *options) {
@@ -44,8 +47,24 @@ static bool spend(struct budget *budget, uint64_t now_ms) {
     return true;
 }
 
+bool abuse_refusal(struct abuse *abuse, uint64_t now_ms) {
+    return spend(&abuse->refusals, now_ms);
+}
+
+/* Forget the seconds that have left the window. */
+static void move_window(struct abuse *abuse, uint64_t now_s) {
+    uint64_t passed = now_s - abuse->fault_s;
+    if (passed > ABUSE_WINDOW_S) passed = ABUSE_WINDOW_S;
+    for (uint64_t i = 0; i < passed; i++) abuse->faults[(now_s - i) % ABUSE_WINDOW_S] = 0;
+    abuse->fault_s = now_s;
+}
+
 bool abuse_fault(struct abuse *abuse, uint64_t now_ms) {
-    return spend(&abuse->faults, now_ms);
+    uint64_t now_s = now_ms / 1000, sum = 0;
+    move_window(abuse, now_s);
+    abuse->faults[now_s % ABUSE_WINDOW_S]++;
+    for (size_t i = 0; i < ABUSE_WINDOW_S; i++) sum += abuse->faults[i];
+    return sum < FAULTS_MAX;
 }
 
 bool abuse_chore(struct abuse *abuse, uint64_t now_ms) {

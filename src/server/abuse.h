@@ -27,8 +27,13 @@ struct budget {
 
 #define ABUSE_RESETS_KEPT 32
 
+/* What happened in each of the last seconds. */
+#define ABUSE_WINDOW_S 10
+
 struct abuse {
-    struct budget faults, chores;
+    struct budget refusals, chores;
+    uint64_t fault_s; /* the newest second of `faults` */
+    uint16_t faults[ABUSE_WINDOW_S];
     uint64_t ping_ms; /* of the peer's last ping without traffic since, or never */
     int ping_strikes;
     size_t section_bytes; /* of the header section that is coming */
@@ -45,8 +50,12 @@ void abuse_limit(struct nghttp2_option *options);
 
 /* Each of these counts one and says whether it is still fine. */
 
-/* A stream that we had to reset because of what the peer did; refusals among them. */
+/* A stream that we had to reset because of what the peer did on it. Each may have begun a turn,
+ * and nobody does this by accident 200 times in ten seconds. */
 MUST_CHECK bool abuse_fault(struct abuse *abuse, uint64_t now_ms);
+
+/* A stream beyond the limit, which began nothing. */
+MUST_CHECK bool abuse_refusal(struct abuse *abuse, uint64_t now_ms);
 
 /* A frame that asks for nothing: SETTINGS, PRIORITY, empty DATA. */
 MUST_CHECK bool abuse_chore(struct abuse *abuse, uint64_t now_ms);

@@ -68,6 +68,11 @@ static void count_fault(struct http2 *http2) {
         end_session(http2, NGHTTP2_ENHANCE_YOUR_CALM, STR("too_many_resets"));
 }
 
+static void count_refusal(struct http2 *http2) {
+    if (!abuse_refusal(&http2->abuse, now_ms(http2)))
+        end_session(http2, NGHTTP2_ENHANCE_YOUR_CALM, STR("too_many_resets"));
+}
+
 static void count_chore(struct http2 *http2) {
     if (!abuse_chore(&http2->abuse, now_ms(http2)))
         end_session(http2, NGHTTP2_ENHANCE_YOUR_CALM, STR("too_many_empty_frames"));
@@ -92,7 +97,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST || http2->ending) return 0;
     if (http2->conn->exchange_count >= streams_max(http2->conn)) {
         reset(http2, frame->hd.stream_id, NGHTTP2_REFUSED_STREAM);
-        count_fault(http2);
+        count_refusal(http2);
         return 0;
     }
     struct exchange *exchange = exchange_new(http2->conn, EXCHANGE_HTTP_2);
@@ -285,6 +290,20 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
     return 0;
 }
 
+/* nghttp2 found a fault with a stream and will reset it: counted here, for many may come before
+ * anything is sent. */
+static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int why,
+                            void *ctx) {
+    (void)session;
+    (void)why;
+    struct http2 *http2 = ctx;
+    struct exchange *exchange = frame->hd.stream_id ? find(http2, frame->hd.stream_id) : NULL;
+    if (!exchange || exchange->reset) return 0;
+    exchange->reset = true;
+    count_fault(http2);
+    return 0;
+}
+
 static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *ctx) {
     (void)session;
     struct http2 *http2 = ctx;
@@ -363,6 +382,9 @@ static void put_frame(struct http2 *http2, struct gather *gather, struct str fra
                (uint32_t)streams_max(http2->conn)); /* see STREAMS_TOLD_NGHTTP2 */
 }
 
+#define FRAME_TYPE_AT 3
+
+/* After the last GOAWAY no stream needs a reset of its own. */
 static void http2_gather(struct conn *conn, struct gather *gather) {
     struct http2 *http2 = conn->protocol_state;
     http2->gather = gather;
@@ -370,6 +392,7 @@ static void http2_gather(struct conn *conn, struct gather *gather) {
         const uint8_t *frame;
         ssize_t len = nghttp2_session_mem_send(http2->session, &frame);
         if (len <= 0) break;
+        if (http2->ending && frame[FRAME_TYPE_AT] == NGHTTP2_RST_STREAM) continue;
         put_frame(http2, gather, str_of(frame, (size_t)len));
     }
     http2->gather = NULL;
@@ -547,6 +570,7 @@ static void make_callbacks(struct home *home) {
     nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, on_invalid_frame);
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, on_frame_sent);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
     nghttp2_session_callbacks_set_send_data_callback(callbacks, put_data);

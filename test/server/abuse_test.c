@@ -5,15 +5,41 @@
 /* cmocka wants these before it. */
 #include <cmocka.h>
 
-static void a_thousand_faults_are_fine_and_then_33_a_second(void **state) {
+static void a_thousand_refusals_are_fine_and_then_33_a_second(void **state) {
     (void)state;
     struct abuse abuse;
     abuse_init(&abuse);
-    for (size_t i = 0; i < 1000; i++) assert_true(abuse_fault(&abuse, 0));
-    assert_false(abuse_fault(&abuse, 0));
+    for (size_t i = 0; i < 1000; i++) assert_true(abuse_refusal(&abuse, 0));
+    assert_false(abuse_refusal(&abuse, 0));
     size_t fine = 0;
-    for (uint64_t now_ms = 1; now_ms <= 1000; now_ms++) fine += abuse_fault(&abuse, now_ms);
+    for (uint64_t now_ms = 1; now_ms <= 1000; now_ms++) fine += abuse_refusal(&abuse, now_ms);
     assert_in_range(fine, 30, 33);
+}
+
+static void the_two_hundredth_fault_in_ten_seconds_is_one_too_many(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t apart_ms;
+        bool ends;
+    } rows[] = {{0, true}, {1, true}, {33, true}, {44, true}, {51, false}, {1000, false}};
+    for (size_t row = 0; row < ARRAY_LEN(rows); row++) {
+        struct abuse abuse;
+        abuse_init(&abuse);
+        uint64_t now_ms = 123456789;
+        size_t fine = 0;
+        while (fine < 2000 && abuse_fault(&abuse, now_ms += rows[row].apart_ms)) fine++;
+        assert_int_equal(fine, rows[row].ends ? 199 : 2000);
+    }
+}
+
+static void faults_are_forgotten_after_ten_seconds(void **state) {
+    (void)state;
+    struct abuse abuse;
+    abuse_init(&abuse);
+    for (uint64_t round = 0; round < 5; round++) {
+        for (size_t i = 0; i < 199; i++) assert_true(abuse_fault(&abuse, round * 10999));
+    }
+    assert_false(abuse_fault(&abuse, 4 * 10999 + 9000));
 }
 
 static void what_is_saved_up_has_a_limit(void **state) {
@@ -97,7 +123,9 @@ static void a_stream_that_was_reset_is_remembered(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_thousand_faults_are_fine_and_then_33_a_second),
+        cmocka_unit_test(a_thousand_refusals_are_fine_and_then_33_a_second),
+        cmocka_unit_test(the_two_hundredth_fault_in_ten_seconds_is_one_too_many),
+        cmocka_unit_test(faults_are_forgotten_after_ten_seconds),
         cmocka_unit_test(what_is_saved_up_has_a_limit),
         cmocka_unit_test(faults_and_chores_do_not_share_a_budget),
         cmocka_unit_test(the_third_quick_ping_is_one_too_many),
