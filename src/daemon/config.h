@@ -45,6 +45,7 @@ struct config_limits {
     uint64_t fields, field_bytes, target_bytes, message_bytes, body_bytes;
     uint64_t streams, streams_stranger, connections, connection_bytes;
     uint64_t header_ms, body_grace_ms, body_bytes_per_s, write_stall_ms, idle_ms;
+    uint64_t answer_bytes_per_s;
     uint64_t keepalive_ms, keepalive_answer_ms, ping_ms, heartbeat_ms;
     /* a stream */
     uint64_t lag_bytes;

@@ -411,6 +411,7 @@ static struct server_limits limits_of(const struct config_limits *from, bool nee
         .connection_max_bytes = from->connection_bytes,
         .header_timeout_ms = from->header_ms,
         .write_stall_ms = from->write_stall_ms,
+        .answer_bytes_per_s = from->answer_bytes_per_s,
         .idle_timeout_ms = from->idle_ms,
         .keepalive_ms = from->keepalive_ms,
         .keepalive_timeout_ms = from->keepalive_answer_ms,

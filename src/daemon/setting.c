@@ -193,6 +193,7 @@ const struct setting settings[] = {
     LIMIT("body_grace", "body-grace", "BODY_GRACE", DURATION, body_grace_ms, "10s", "the stretch in which a body is measured: before the first is over, it may be slow"),
     LIMIT("body_rate", "body-rate", "BODY_RATE", SIZE, body_bytes_per_s, "1KiB", "the least a body must bring in a second of each stretch; 0 = it may take its time"),
     LIMIT_FIXED("write_stall", "write-stall", "WRITE_STALL", DURATION, write_stall_ms, "30s", "without progress while bytes wait"),
+    LIMIT_FIXED("answer_rate", "answer-rate", "ANSWER_RATE", SIZE, answer_bytes_per_s, "1KiB", "the least of what waits that a peer must take in a second of such a time; 0 = as slowly as it likes"),
     LIMIT_FIXED("idle", "idle", "IDLE", DURATION, idle_ms, "5m", "without a call"),
     LIMIT_FIXED("keepalive", "keepalive", "KEEPALIVE", DURATION, keepalive_ms, "30s", "of silence before our HTTP/2 ping; 0 = none"),
     LIMIT_FIXED("keepalive_answer", "keepalive-answer", "KEEPALIVE_ANSWER", DURATION, keepalive_answer_ms, "10s", "for its answer"),

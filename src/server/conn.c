@@ -271,7 +271,9 @@ static size_t send_some(struct conn *conn, struct str bytes) {
         conn_cut(conn, EXCHANGE_PEER_LEFT);
         return 0;
     }
-    if (sent > 0 || conn->transport->held < held) conn->progress_ms = now_ms(conn);
+    size_t passed_on = held > conn->transport->held ? held - conn->transport->held : 0;
+    if (sent > 0 || passed_on) conn->progress_ms = now_ms(conn);
+    pace_left(&conn->pace, sent > 0 ? (size_t)sent : passed_on);
     return (size_t)sent;
 }
 
@@ -293,7 +295,9 @@ static bool send_gathered(struct conn *conn, size_t *ret_sent) {
     *ret_sent = send_some(conn, bytes);
     if (conn->state == CONN_CUT) return false;
     buf_append(&conn->unsent, str_skip(bytes, *ret_sent));
-    return conn_unsent_bytes(conn) == 0;
+    size_t waiting = conn_unsent_bytes(conn); /* and nothing did before */
+    if (waiting) pace_begin(&conn->pace, now_ms(conn), waiting);
+    return waiting == 0;
 }
 
 static void pump(struct conn *conn) {
@@ -329,17 +333,37 @@ static uint64_t stall_ms(const struct conn *conn, uint64_t since_ms) {
     return since_ms + conn->limits->write_stall_ms + STALL_GRACE_MS;
 }
 
+/* What must leave in a stretch of write_stall_ms, where `sharers` have the connection. */
+static size_t wanted_bytes(const struct conn *conn, size_t sharers) {
+    const struct server_limits *limits = conn->limits;
+    return (size_t)(limits->answer_bytes_per_s * limits->write_stall_ms / 1000) /
+           (sharers ? sharers : 1);
+}
+
+/* Whether its peer takes what waits; at the end of a stretch the next one begins. While the
+ * connection itself is slow, its own pace is measured and not that of its exchanges. */
+static bool keeps_pace(struct conn *conn, struct exchange *exchange) {
+    struct pace *pace = &exchange->pace;
+    if (stall_ms(conn, pace->since_ms) > now_ms(conn)) return true;
+    bool fine = conn_unsent_bytes(conn) > 0 ||
+                pace_is_enough(pace, wanted_bytes(conn, conn->exchange_count));
+    if (fine) pace_begin(pace, now_ms(conn), exchange_queued(exchange));
+    return fine;
+}
+
 /* Scanning all exchanges takes its time, so it happens once in a while, not at each write. */
 static void scan_for_stalled(struct conn *conn) {
     conn->scan_ms = CONN_NEVER;
     LIST_EACH(&conn->exchanges, link) {
         struct exchange *exchange = CONTAINER_OF(link, struct exchange, link);
         if (exchange_queued(exchange) == 0 || exchange->aborted) continue;
-        uint64_t due_ms = stall_ms(conn, exchange->progress_ms);
-        if (due_ms <= now_ms(conn))
+        bool stalled = stall_ms(conn, exchange_progress_ms(exchange)) <= now_ms(conn);
+        if (stalled || !keeps_pace(conn, exchange)) {
             exchange_abort(exchange, ABORT_ENHANCE_CALM);
-        else
-            conn->scan_ms = earlier(conn->scan_ms, due_ms);
+            continue;
+        }
+        uint64_t since_ms = earlier(exchange_progress_ms(exchange), exchange->pace.since_ms);
+        conn->scan_ms = earlier(conn->scan_ms, stall_ms(conn, since_ms));
     }
 }
 
@@ -349,8 +373,17 @@ static uint64_t idle_due_ms(const struct conn *conn) {
 }
 
 static uint64_t stalled_due_ms(const struct conn *conn) {
-    return conn_unsent_bytes(conn) ? conn->progress_ms + conn->limits->write_stall_ms
-                                   : CONN_NEVER;
+    uint64_t since_ms = earlier(conn->progress_ms, conn->pace.since_ms);
+    return conn_unsent_bytes(conn) ? since_ms + conn->limits->write_stall_ms : CONN_NEVER;
+}
+
+/* It is due. A peer that took enough begins its next stretch. */
+static bool is_stalled(struct conn *conn) {
+    uint64_t now = now_ms(conn), stall = conn->limits->write_stall_ms;
+    if (conn->progress_ms + stall <= now) return true;
+    if (!pace_is_enough(&conn->pace, wanted_bytes(conn, 1))) return true;
+    pace_begin(&conn->pace, now, conn_unsent_bytes(conn));
+    return false;
 }
 
 static uint64_t protocol_due_ms(const struct conn *conn) {
@@ -387,7 +420,7 @@ static void tick(void *ctx) {
     uint64_t now = now_ms(conn);
     if (conn->state == CONN_LINGERING) {
         if (conn->linger_ms <= now) conn_cut(conn, EXCHANGE_ABORTED);
-    } else if (stalled_due_ms(conn) <= now) {
+    } else if (stalled_due_ms(conn) <= now && is_stalled(conn)) {
         conn_cut(conn, EXCHANGE_ABORTED);
     } else if (conn->state == CONN_OPEN) {
         if (conn->scan_ms <= now) scan_for_stalled(conn);

@@ -23,6 +23,7 @@
 
 #include "base/list.h"
 #include "loop/loop.h"
+#include "server/pace.h"
 #include "server/server.h"
 
 #include <stdatomic.h>
@@ -179,6 +180,7 @@ struct conn {
     uint64_t opened_ms;
     uint64_t read_ms;     /* bytes last came */
     uint64_t progress_ms; /* bytes last left, or began to wait */
+    struct pace pace;     /* of what the transport did not take */
     uint64_t idle_ms;     /* since when there is no exchange */
     uint64_t linger_ms;   /* until when the peer may read */
     uint64_t scan_ms;     /* when to look for exchanges nobody reads */
@@ -258,6 +260,7 @@ struct exchange {
     size_t wake_low;
     size_t head_bytes;    /* HTTP/2: fields so far, as the limits count them */
     uint64_t progress_ms; /* bytes last left, or began to wait */
+    struct pace pace;     /* of what waits here */
     int32_t stream_id;    /* HTTP/2 */
     enum exchange_abort abort_code;
     uint8_t http; /* enum exchange_http */
@@ -303,6 +306,9 @@ static inline struct str exchange_unsent(const struct exchange *exchange) {
     return str_skip(buf_str(&exchange->out), exchange->out_at);
 }
 void exchange_left(struct exchange *exchange, size_t len);
+
+/* When its peer last took something of it, or of what stands before it. */
+uint64_t exchange_progress_ms(const struct exchange *exchange);
 
 /* The owner has something for the protocol: flush at the end of the turn. */
 void exchange_mark(struct exchange *exchange);

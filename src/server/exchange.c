@@ -287,7 +287,10 @@ void exchange_touch(struct exchange *exchange) {
     bool conn_waited = conn->queued_bytes > 0 || conn_unsent_bytes(conn) > 0;
     count_queued(exchange);
     if (exchange->counted == 0) return;
-    if (!waited) exchange->progress_ms = now_ms(exchange);
+    if (!waited) {
+        exchange->progress_ms = now_ms(exchange);
+        pace_begin(&exchange->pace, now_ms(exchange), exchange->counted);
+    }
     if (!conn_waited) conn->progress_ms = now_ms(exchange);
     if (!buf_ok(&exchange->out) || over_limit(exchange))
         exchange_abort(exchange, ABORT_ENHANCE_CALM);
@@ -298,6 +301,7 @@ void exchange_left(struct exchange *exchange, size_t len) {
     exchange->out_at += len;
     assert(exchange->out_at <= exchange->out.len);
     exchange->progress_ms = now_ms(exchange);
+    pace_left(&exchange->pace, len);
     if (exchange->out_at == exchange->out.len) {
         exchange->out_at = 0;
         home_take_spare(exchange->conn->home, &exchange->out);
@@ -322,8 +326,16 @@ void exchange_tell_drained(struct exchange *exchange) {
         exchange->events->on_drained(exchange, exchange->ctx);
 }
 
+/* While the connection has not passed on what it took, its progress is ours. */
+uint64_t exchange_progress_ms(const struct exchange *exchange) {
+    const struct conn *conn = exchange->conn;
+    bool behind = conn_unsent_bytes(conn) > 0 && conn->progress_ms > exchange->progress_ms;
+    return behind ? conn->progress_ms : exchange->progress_ms;
+}
+
 uint64_t exchange_stalled_ms(const struct exchange *exchange) {
-    return exchange_queued(exchange) ? now_ms(exchange) - exchange->progress_ms : 0;
+    if (exchange_queued(exchange) == 0) return 0;
+    return now_ms(exchange) - exchange_progress_ms(exchange);
 }
 
 void exchange_mark(struct exchange *exchange) {

@@ -19,6 +19,7 @@ const struct server_limits server_limits_default = {
     .connection_max_bytes = 1 * MIB,
     .header_timeout_ms = 10 * 1000,
     .write_stall_ms = 30 * 1000,
+    .answer_bytes_per_s = 1 * KIB,
     .idle_timeout_ms = 300 * 1000,
     .keepalive_ms = 30 * 1000,
     .keepalive_timeout_ms = 10 * 1000,

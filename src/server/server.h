@@ -27,6 +27,7 @@ struct server_limits {
     size_t connection_max_bytes;   /* 1 MiB of write buffers a connection */
     uint64_t header_timeout_ms;    /* 10 s for a complete header section */
     uint64_t write_stall_ms;       /* 30 s without progress while bytes wait */
+    uint64_t answer_bytes_per_s;   /* 1 KiB of what waits, over such a stretch; 0 = no rate */
     uint64_t idle_timeout_ms;      /* 300 s without a stream */
     uint64_t keepalive_ms;         /* HTTP/2: ping after this silence, 0 = off */
     uint64_t keepalive_timeout_ms; /* and close when unanswered this long */

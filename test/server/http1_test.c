@@ -516,17 +516,57 @@ static void a_peer_that_reads_nothing_for_thirty_seconds_is_cut(void **state) {
     assert_null(scene->fake.conn);
 }
 
-static void a_peer_that_reads_a_little_is_not_cut(void **state) {
+/* A long answer of which the peer takes `bytes` every second; how often it could. */
+static int drip(struct scene *scene, size_t bytes) {
+    static char answer[400 * KIB];
+    int times = 0;
+    ask(scene, STR(GET HOST END));
+    scene->fake.window = 0;
+    exchange_head(scene->played.exchange, 200, NULL, 0);
+    say(scene, str_of(answer, sizeof(answer)));
+    turn(scene);
+    for (; times < 120 && !scene->played.closed; times++) {
+        fake_allow(&scene->fake, bytes);
+        turn(scene);
+        loop_advance(scene->fake.loop, 1000);
+    }
+    return times;
+}
+
+static void a_peer_that_takes_a_kilobyte_a_second_is_not_cut(void **state) {
+    assert_int_equal(drip(*state, KIB + 60), 120);
+}
+
+static void a_peer_that_drips_is_cut_although_it_makes_progress(void **state) { /* H5 */
+    assert_int_equal(drip(*state, 1), 30);
+}
+
+static void a_peer_that_takes_a_little_less_than_the_rate_is_cut_too(void **state) {
+    assert_int_equal(drip(*state, KIB - 60), 30);
+}
+
+static void a_short_answer_may_take_its_stretch(void **state) {
     struct scene *scene = *state;
     ask(scene, STR(GET HOST END));
     scene->fake.window = 0;
     exchange_head(scene->played.exchange, 200, NULL, 0);
-    char bytes[100] = {0};
-    say(scene, str_of(bytes, sizeof(bytes)));
+    say(scene, STR("ten bytes."));
     turn(scene);
-    for (int i = 0; i < 10; i++) {
-        loop_advance(scene->fake.loop, 20000);
-        fake_allow(&scene->fake, 1);
+    size_t waiting = scene->fake.conn->unsent.len;
+    loop_advance(scene->fake.loop, 29000);
+    fake_allow(&scene->fake, waiting - 1);
+    loop_advance(scene->fake.loop, 1000);
+    assert_int_equal(scene->played.closed, 1);
+}
+
+static void a_stream_that_has_nothing_to_say_is_asked_for_no_rate(void **state) {
+    struct scene *scene = *state;
+    ask(scene, STR(GET HOST END));
+    exchange_head(scene->played.exchange, 200, NULL, 0);
+    for (int i = 0; i < 40; i++) {
+        say(scene, STR("x"));
+        turn(scene);
+        loop_advance(scene->fake.loop, 10000);
     }
     assert_int_equal(scene->played.closed, 0);
 }
@@ -757,7 +797,11 @@ int main(void) {
         SCENE(what_the_peer_does_not_take_waits_and_wakes_the_owner),
         SCENE(the_owner_is_woken_also_when_nothing_waits),
         SCENE(a_peer_that_reads_nothing_for_thirty_seconds_is_cut),
-        SCENE(a_peer_that_reads_a_little_is_not_cut),
+        SCENE(a_peer_that_takes_a_kilobyte_a_second_is_not_cut),
+        SCENE(a_peer_that_drips_is_cut_although_it_makes_progress),
+        SCENE(a_peer_that_takes_a_little_less_than_the_rate_is_cut_too),
+        SCENE(a_short_answer_may_take_its_stretch),
+        SCENE(a_stream_that_has_nothing_to_say_is_asked_for_no_rate),
         SCENE(past_its_limit_a_stalled_connection_loses_the_exchange),
         SCENE(a_peer_that_closes_has_left),
         SCENE(a_complete_answer_still_leaves_when_the_peer_has_ended),
