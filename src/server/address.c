@@ -126,3 +126,19 @@ bool address_is_loopback(const struct address *address) {
     if (address->as.any.sa_family == AF_INET) return ntohl(inet4->sin_addr.s_addr) >> 24 == 127;
     return IN6_IS_ADDR_LOOPBACK(&inet6->sin6_addr);
 }
+
+struct address_owner address_owner(const struct address *address) {
+    const struct sockaddr_in6 *inet6 = (const struct sockaddr_in6 *)&address->as.inet;
+    const struct sockaddr_in *inet4 = (const struct sockaddr_in *)&address->as.inet;
+    struct in_addr v4 = inet4->sin_addr;
+    struct address_owner owner = {.len = 0};
+    if (address_is_local(address)) return owner;
+    if (address->as.any.sa_family == AF_INET || is_mapped(address, &v4)) {
+        owner.len = sizeof(v4);
+        memcpy(owner.bytes, &v4, sizeof(v4));
+    } else {
+        owner.len = ADDRESS_OWNER_BYTES;
+        memcpy(owner.bytes, &inet6->sin6_addr, ADDRESS_OWNER_BYTES);
+    }
+    return owner;
+}

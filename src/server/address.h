@@ -34,6 +34,17 @@ static inline bool address_is_local(const struct address *address) {
     return address->as.any.sa_family == AF_UNIX;
 }
 
+/* Who a peer is, whatever its port: an IPv4 address, or the first half of an IPv6 one, which
+ * one host has to itself. Empty for unix sockets. */
+#define ADDRESS_OWNER_BYTES 8
+
+struct address_owner {
+    uint8_t len;
+    char bytes[ADDRESS_OWNER_BYTES];
+};
+
+struct address_owner address_owner(const struct address *address);
+
 int address_port(const struct address *address); /* 0 for unix sockets */
 
 #endif

@@ -105,6 +105,7 @@ struct conn *conn_new(const struct conn_options *options) {
         options->listener->limits ? options->listener->limits : &server_limits_default;
     conn->peer_is_loopback = options->peer_is_loopback;
     conn->late = options->late;
+    conn->stranger = options->stranger;
     struct str peer = str_head(options->peer, CONN_PEER_BYTES - 1);
     memcpy(conn->peer, peer.at, peer.len);
 
@@ -116,7 +117,8 @@ struct conn *conn_new(const struct conn_options *options) {
     timer_init(&conn->timer, conn->home->loop, tick, conn);
     buf_init(&conn->unsent, HOME_GATHER_ROOM);
 
-    conn->opened_ms = conn->read_ms = conn->progress_ms = conn->idle_ms = now_ms(conn);
+    conn->stranger_ms = conn->opened_ms = conn->read_ms = conn->progress_ms = conn->idle_ms =
+        now_ms(conn);
     conn->scan_ms = CONN_NEVER;
     atomic_fetch_add_explicit(&conn->home->accepted, 1, memory_order_relaxed);
     conn_watch(conn);
@@ -143,12 +145,19 @@ void conn_closed(struct conn *conn) {
     struct home *home = conn->home;
     const struct listener_options *listener = conn->listener;
     bool late = conn->late;
+    conn_known(conn);
     if (conn->protocol) conn->protocol->free(conn);
     buf_done(&conn->unsent);
     list_remove(&conn->link);
     conn->magic = 0;
     free(conn);
     if (home->on_gone) home->on_gone(home, listener, late, home->ctx);
+}
+
+void conn_known(struct conn *conn) {
+    if (conn->stranger.len && conn->home->on_known)
+        conn->home->on_known(conn->home, conn->listener, &conn->stranger);
+    conn->stranger.len = 0;
 }
 
 void conn_finish(struct conn *conn) {
@@ -386,6 +395,22 @@ static bool is_stalled(struct conn *conn) {
     return false;
 }
 
+/* A burst of clients that all mean to ask has done so by then. */
+#define STRANGER_YOUNG_MS 500
+
+static uint64_t stranger_due_ms(const struct conn *conn) {
+    return conn->stranger.len ? conn->stranger_ms + STRANGER_YOUNG_MS : CONN_NEVER;
+}
+
+static bool must_go(struct conn *conn) {
+    struct home *home = conn->home;
+    conn->stranger_ms = now_ms(conn);
+    if (!home->sends_away || !home->sends_away(home, conn->listener, &conn->stranger))
+        return false;
+    conn->stranger.len = 0; /* it counts no more */
+    return true;
+}
+
 static uint64_t protocol_due_ms(const struct conn *conn) {
     if (conn->protocol) return conn->protocol->due_ms(conn);
     return conn->opened_ms + conn->limits->header_timeout_ms;
@@ -401,6 +426,7 @@ static uint64_t next_due_ms(struct conn *conn) {
     if (conn->state == CONN_FINISHING) return due_ms;
     due_ms = earlier(due_ms, conn->scan_ms);
     due_ms = earlier(due_ms, idle_due_ms(conn));
+    due_ms = earlier(due_ms, stranger_due_ms(conn));
     return earlier(due_ms, protocol_due_ms(conn));
 }
 
@@ -423,6 +449,10 @@ static void tick(void *ctx) {
     } else if (stalled_due_ms(conn) <= now && is_stalled(conn)) {
         conn_cut(conn, EXCHANGE_ABORTED);
     } else if (conn->state == CONN_OPEN) {
+        if (stranger_due_ms(conn) <= now && must_go(conn)) {
+            conn_cut(conn, EXCHANGE_ABORTED);
+            return;
+        }
         if (conn->scan_ms <= now) scan_for_stalled(conn);
         if (protocol_due_ms(conn) <= now) {
             if (conn->protocol)

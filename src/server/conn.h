@@ -23,6 +23,7 @@
 
 #include "base/list.h"
 #include "loop/loop.h"
+#include "server/address.h"
 #include "server/pace.h"
 #include "server/server.h"
 
@@ -87,6 +88,13 @@ struct home {
     /* Read by any thread. */
     atomic_size_t conn_count, exchange_count;
     atomic_uint_fast64_t accepted, requests;
+
+    /* Told when a connection has brought its first whole request, or is gone without one; and
+     * asked whether one that has not must go. NULL: nobody counts. */
+    void (*on_known)(struct home *home, const struct listener_options *listener,
+                     const struct address_owner *owner);
+    bool (*sends_away)(struct home *home, const struct listener_options *listener,
+                       const struct address_owner *owner);
 
     /* Told about each connection that is gone, and whether it came late. May be NULL. */
     void (*on_gone)(struct home *home, const struct listener_options *listener, bool late,
@@ -178,6 +186,7 @@ struct conn {
 
     size_t queued_bytes; /* in the queues of all exchanges */
     uint64_t opened_ms;
+    uint64_t stranger_ms; /* when it was last judged as one */
     uint64_t read_ms;     /* bytes last came */
     uint64_t progress_ms; /* bytes last left, or began to wait */
     struct pace pace;     /* of what the transport did not take */
@@ -193,6 +202,7 @@ struct conn {
     bool peer_ended;      /* there is nothing left to read */
     bool authenticated;
     bool peer_is_loopback;
+    struct address_owner stranger; /* whose it is, until it has brought a whole request */
     char peer[CONN_PEER_BYTES];
 };
 
@@ -202,7 +212,8 @@ struct conn_options {
     const struct listener_options *listener; /* with limits; borrowed until the conn is gone */
     struct str peer;
     bool peer_is_loopback;
-    bool late; /* it comes while the server stops; told to on_gone */
+    bool late;                     /* it comes while the server stops; told to on_gone */
+    struct address_owner stranger; /* empty: it is counted nowhere */
 };
 
 struct conn *conn_new(const struct conn_options *options);
@@ -226,6 +237,7 @@ void conn_finish(struct conn *conn); /* send what is there, then close */
 void conn_cut(struct conn *conn, enum exchange_close how);
 void conn_shut_down(struct conn *conn);
 void conn_rearm(struct conn *conn); /* some deadline has changed */
+void conn_known(struct conn *conn); /* it brought a whole request, or was answered */
 void conn_watch(struct conn *conn); /* wants_bytes may have changed */
 
 /* --- exchanges, as the protocols see them ------------------------------------------------- */

@@ -67,6 +67,7 @@ void exchange_give_body(struct exchange *exchange, struct str bytes) {
 
 void exchange_give_end(struct exchange *exchange) {
     exchange->request_ended = true;
+    conn_known(exchange->conn);
     if (exchange->aborted || exchange->ended || !exchange->events) return;
     exchange->events->on_body_end(exchange, exchange->ctx);
 }
@@ -194,6 +195,7 @@ void exchange_head(struct exchange *exchange, int status, const struct field *fi
     assert(!exchange->head_given && !exchange->ended);
     assert(status >= 200 && status <= 599);
     exchange->head_given = true;
+    conn_known(exchange->conn);
     exchange->head = section_new(status, fields, count);
     exchange_mark(exchange);
 }

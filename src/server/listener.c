@@ -1,6 +1,7 @@
 #include "server/listener.h"
 
 #include "base/log.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "server/holder.h"
 #include "server/tls.h"
@@ -152,6 +153,8 @@ bool listener_open(struct loop *loop, const struct listener_options *options,
     copy_options(listener, options);
     listener->options.reach = reach_of(&address);
     pthread_mutex_init(&listener->tls.lock, NULL);
+    pthread_mutex_init(&listener->strangers.lock, NULL);
+    listener->strangers.counts = map_new();
     listener->loop = loop;
     listener->on_accept = on_accept;
     listener->ctx = ctx;
@@ -186,6 +189,8 @@ static void free_listener(struct listener *listener) {
     tls_unref(listener->tls.now);
     tls_unref(listener->tls.next);
     pthread_mutex_destroy(&listener->tls.lock);
+    pthread_mutex_destroy(&listener->strangers.lock);
+    map_free(listener->strangers.counts);
     free(listener->path);
     free(listener);
 }
@@ -251,6 +256,50 @@ struct tls *listener_tls(struct listener *listener) {
     struct tls *tls = listener->tls.now ? tls_ref(listener->tls.now) : NULL;
     pthread_mutex_unlock(&listener->tls.lock);
     return tls;
+}
+
+/* --- strangers --------------------------------------------------------------------------- */
+
+/* A quarter of the places is what one peer's connections may hold that have asked for nothing:
+ * those that work are not counted, so a proxy may have them all. */
+#define STRANGERS_SHARE 4
+
+static size_t count_of(const struct listener *listener, struct str owner) {
+    return (size_t)(uintptr_t)map_find(listener->strangers.counts, owner);
+}
+
+static void set_count(struct listener *listener, struct str owner, size_t count) {
+    if (count)
+        map_put(listener->strangers.counts, owner, (void *)(uintptr_t)count);
+    else
+        map_remove(listener->strangers.counts, owner);
+}
+
+void listener_meets(struct listener *listener, const struct address_owner *owner) {
+    struct str name = str_of(owner->bytes, owner->len);
+    if (name.len == 0) return;
+    pthread_mutex_lock(&listener->strangers.lock);
+    set_count(listener, name, count_of(listener, name) + 1);
+    pthread_mutex_unlock(&listener->strangers.lock);
+}
+
+void listener_knows(struct listener *listener, const struct address_owner *owner) {
+    struct str name = str_of(owner->bytes, owner->len);
+    if (name.len == 0) return;
+    pthread_mutex_lock(&listener->strangers.lock);
+    set_count(listener, name, count_of(listener, name) - 1);
+    pthread_mutex_unlock(&listener->strangers.lock);
+}
+
+bool listener_sends_away(struct listener *listener, const struct address_owner *owner) {
+    struct str name = str_of(owner->bytes, owner->len);
+    size_t share = listener->limits.connections_max / STRANGERS_SHARE;
+    pthread_mutex_lock(&listener->strangers.lock);
+    size_t count = count_of(listener, name);
+    bool away = count > (share ? share : 1);
+    if (away) set_count(listener, name, count - 1);
+    pthread_mutex_unlock(&listener->strangers.lock);
+    return away;
 }
 
 /* --- accepting ------------------------------------------------------------------------------

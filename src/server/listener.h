@@ -42,6 +42,12 @@ struct listener {
         struct tls *now, *next;
     } tls;
 
+    /* How many connections of each peer have brought no whole request. */
+    struct {
+        pthread_mutex_t lock;
+        struct map *counts; /* by address_owner; the values are numbers */
+    } strangers;
+
     /* Touched by the loops of the connections. */
     atomic_size_t conn_count;
     atomic_bool full; /* waits until a connection goes */
@@ -64,6 +70,13 @@ struct tls *listener_tls(struct listener *listener);
 MUST_CHECK bool listener_read_tls(struct listener *listener, struct err *e);
 void listener_show_tls(struct listener *listener);
 void listener_drop_tls(struct listener *listener);
+
+/* Any thread. One more stranger; one less; and whether one that is no longer young must go,
+ * which then counts no more, since its peer's strangers have more than their share of the
+ * places. An owner without a name is never counted. */
+void listener_meets(struct listener *listener, const struct address_owner *owner);
+void listener_knows(struct listener *listener, const struct address_owner *owner);
+bool listener_sends_away(struct listener *listener, const struct address_owner *owner);
 
 /* Any thread: one of its connections is gone. Says whether it waited for that; then the
  * caller posts listener->room with listener_resume() to its loop. */

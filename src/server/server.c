@@ -63,6 +63,10 @@ struct server {
 static void on_gone(struct home *home, const struct listener_options *options, bool late,
                     void *ctx);
 static void begin_close(void *ctx);
+static void on_known(struct home *home, const struct listener_options *options,
+                     const struct address_owner *owner);
+static bool sends_away(struct home *home, const struct listener_options *options,
+                       const struct address_owner *owner);
 static void cut_all(void *ctx);
 
 static enum phase phase_of(const struct server *server) {
@@ -83,6 +87,8 @@ struct server *server_new(struct loop **loops, size_t loop_count) {
         home_init(&side->home, loops[i]);
         side->server = server;
         side->home.on_gone = on_gone;
+        side->home.on_known = on_known;
+        side->home.sends_away = sends_away;
         side->home.ctx = side;
     }
     return server;
@@ -152,17 +158,35 @@ static void lose_one(struct side *side, struct listener *listener, bool late) {
     release(server);
 }
 
+static struct listener *listener_of(const struct listener_options *options) {
+    const struct listener *listener = CONTAINER_OF(options, struct listener, options);
+    return (struct listener *)(uintptr_t)listener;
+}
+
+static void on_known(struct home *home, const struct listener_options *options,
+                     const struct address_owner *owner) {
+    (void)home;
+    listener_knows(listener_of(options), owner);
+}
+
+static bool sends_away(struct home *home, const struct listener_options *options,
+                       const struct address_owner *owner) {
+    (void)home;
+    return listener_sends_away(listener_of(options), owner);
+}
+
 static void on_gone(struct home *home, const struct listener_options *options, bool late,
                     void *ctx) {
     (void)home;
-    const struct listener *listener = CONTAINER_OF(options, struct listener, options);
-    lose_one(ctx, (struct listener *)(uintptr_t)listener, late);
+    lose_one(ctx, listener_of(options), late);
 }
 
 static void settle_in(void *ctx) {
     struct arrival *arrival = ctx;
     struct side *side = arrival->side;
+    struct address_owner owner = address_owner(&arrival->peer);
     if (phase_of(side->server) == CLOSING) {
+        listener_knows(arrival->listener, &owner);
         close(arrival->fd);
         lose_one(side, arrival->listener, arrival->late);
     } else {
@@ -174,6 +198,7 @@ static void settle_in(void *ctx) {
             .peer = str_from(peer),
             .peer_is_loopback = address_is_loopback(&arrival->peer),
             .late = arrival->late,
+            .stranger = owner,
         };
         socket_serve(arrival->fd, arrival->tls, &options);
     }
@@ -205,6 +230,8 @@ static void on_accept(struct listener *listener, int fd, const struct address *p
     arrival->fd = fd;
     arrival->late = late;
     arrival->tls = listener_tls(listener);
+    struct address_owner owner = address_owner(peer);
+    listener_meets(listener, &owner);
     if (side == &server->sides[0])
         settle_in(arrival);
     else

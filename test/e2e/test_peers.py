@@ -1,6 +1,7 @@
 """What one peer may cost the others: resets that it provokes, turns that it never reads, answers
 that it takes byte by byte. The ids are rows of the fault table."""
 import contextlib
+import select
 import socket
 import struct
 
@@ -120,3 +121,32 @@ def test_a_reader_that_drips_is_cut_and_its_neighbour_is_not(weir):  # H5
         peer.settimeout(20)
         while ending.count(attack.HEADERS) < 2:
             ending.received += peer.recv(65536)
+
+
+def dial(weir, source="127.0.0.1"):
+    address = ("127.0.0.1", weir.port("http"))
+    return socket.create_connection(address, 20, source_address=(source, 0))
+
+
+def works(peer):
+    peer.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    return peer.recv(4096).startswith(b"HTTP/1.1 200")
+
+
+def ended(peers):
+    """Those that were closed: they say nothing by themselves."""
+    return select.select(peers, [], [], 0.05)[0]
+
+
+@pytest.mark.weir(**QUICK, config="limits: {connections: 64}\n")
+def test_silent_connections_of_one_peer_hold_a_quarter_of_the_places(weir):  # H9
+    with contextlib.ExitStack() as stack:
+        working = [stack.enter_context(dial(weir)) for _ in range(24)]
+        assert all(works(peer) for peer in working)
+        elsewhere = [stack.enter_context(dial(weir, "127.0.0.2")) for _ in range(8)]
+        silent = [stack.enter_context(dial(weir)) for _ in range(40)]
+        while len(ended(silent)) < 40 - 16:  # the last 8 waited until others were sent away
+            assert works(working[0])
+        assert all(works(peer) for peer in working + elsewhere)
+        left = [peer for peer in silent if peer not in ended(silent)]
+        assert len(left) == 16 and all(works(peer) for peer in left)

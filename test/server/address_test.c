@@ -61,10 +61,33 @@ static void an_ipv4_peer_of_a_socket_for_both_families_looks_like_one(void **sta
     assert_false(address_is_loopback(&address));
 }
 
+static struct address_owner owner_of(const char *text) {
+    struct address address;
+    struct err e;
+    assert_true(address_parse(str_from(text), &address, &e));
+    return address_owner(&address);
+}
+
+static bool same_owner(const char *a, const char *b) {
+    struct address_owner left = owner_of(a), right = owner_of(b);
+    return left.len == right.len && memcmp(left.bytes, right.bytes, left.len) == 0;
+}
+
+static void a_peer_is_its_address_or_the_half_of_it_that_one_host_has(void **state) {
+    (void)state;
+    assert_true(same_owner("10.0.0.1:80", "10.0.0.1:81"));
+    assert_true(same_owner("10.0.0.1:80", "[::ffff:10.0.0.1]:80"));
+    assert_false(same_owner("10.0.0.1:80", "10.0.0.2:80"));
+    assert_true(same_owner("[2001:db8::1]:80", "[2001:db8::2]:80"));
+    assert_false(same_owner("[2001:db8::1]:80", "[2001:db8:0:1::1]:80"));
+    assert_int_equal(owner_of("unix:/tmp/x").len, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_form_of_an_address_is_read),
         cmocka_unit_test(what_is_no_address_is_refused_with_the_fix),
+        cmocka_unit_test(a_peer_is_its_address_or_the_half_of_it_that_one_host_has),
         cmocka_unit_test(an_ipv4_peer_of_a_socket_for_both_families_looks_like_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
