@@ -1,5 +1,6 @@
 #include "contract/nimi/admit.h"
 
+#include "base/id.h"
 #include "contract/nimi/endpoint.h"
 
 #define MODE(name) (1u << NIMI_EXECUTION_MODE_##name)
@@ -130,16 +131,25 @@ static bool extensions_are_known(struct steps *at, struct fault *fault) {
 
 /* --- step 3: the app (step 2, the bearer, was checked before the request was read) -------- */
 
+static bool id_is_right(const char *name, struct str id, struct fault *fault) {
+    struct err e;
+    return id_check(name, id, &e) ||
+           fault_set(fault, NIMI_PROTOCOL_ENVELOPE_INVALID, "%s", e.text);
+}
+
 bool admit_app(const struct envelope *envelope, struct str app_id, struct fault *fault) {
     if (str_trim(app_id).len == 0)
         return fault_set(fault, NIMI_AI_APP_ID_REQUIRED, "the request needs an app_id");
+    if (!id_is_right("app_id", app_id, fault)) return false;
     return envelope->app_id.len == 0 || str_equal(envelope->app_id, app_id) ||
            fault_set(fault, NIMI_AI_APP_ID_CONFLICT,
                      "app_id of the request and x-nimi-app-id are not the same");
 }
 
 static bool app_is_clear(struct steps *at, struct fault *fault) {
-    return admit_app(at->envelope, at->asked->head->app_id, fault);
+    struct str subject = at->asked->head->subject_user_id;
+    return admit_app(at->envelope, at->asked->head->app_id, fault) &&
+           (subject.len == 0 || id_is_right("subject_user_id", subject, fault));
 }
 
 /* --- step 4: where the key comes from ----------------------------------------------------- */

@@ -184,6 +184,8 @@ static void each_step_that_says_no_has_its_reason_and_status(void **state) {
         {{.type = TEXT, .extended = true},                           NIMI_AI_MEDIA_OPTION_UNSUPPORTED,    ERR_INVALID_ARGUMENT},
         /* 3: the app (2, the bearer, stands before it) */
         {{.type = TEXT, .app = " "},                                 NIMI_AI_APP_ID_REQUIRED,             ERR_INVALID_ARGUMENT},
+        {{.type = TEXT, .app = "a\nb"},                              NIMI_PROTOCOL_ENVELOPE_INVALID,      ERR_INVALID_ARGUMENT},
+        {{.type = TEXT, .subject = "a\xC2\x85"},                     NIMI_PROTOCOL_ENVELOPE_INVALID,      ERR_INVALID_ARGUMENT},
         {{.type = TEXT, .envelope = other_app},                      NIMI_AI_APP_ID_CONFLICT,             ERR_INVALID_ARGUMENT},
         /* 4: where the key comes from */
         {{.type = TEXT, .connector = "team", .envelope = inline_key}, NIMI_AI_REQUEST_CREDENTIAL_CONFLICT, ERR_INVALID_ARGUMENT},
