@@ -334,8 +334,8 @@ static void a_reader_that_lags_pauses_the_model_and_its_silence(void **state) {
     flood(&m);
     assert_true(fake_paused(out(&m)));
     uint64_t ahead = journal_appended(model_call_journal(m.call));
-    assert_in_range(ahead, 2, 4); /* 32 KiB, in pieces of 16 */
-    loop_advance(m.f.loop, 60000);  /* twice the silence that it may have */
+    assert_in_range(ahead, 2, 4);  /* 32 KiB, in pieces of 16 */
+    loop_advance(m.f.loop, 60000); /* twice the silence that it may have */
     assert_int_equal(fake_calls(m.f.model), 1);
     m.reads = true;
     read_on(&m);

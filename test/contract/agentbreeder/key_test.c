@@ -45,7 +45,8 @@ static void assert_taken(struct loop *loop, struct route_site *site, const char 
 
 static void a_key_is_taken_from_either_header(void **state) {
     (void)state;
-    static const struct route rows[] = {{STR_INIT("GET"), STR_INIT("/"), take, ROUTE_OPEN, ROUTE_PLAIN}};
+    static const struct route rows[] = {
+        {STR_INIT("GET"), STR_INIT("/"), take, ROUTE_OPEN, ROUTE_PLAIN}};
     static const struct route_table table = {.rows = rows, .row_count = ARRAY_LEN(rows)};
     static const struct route_table *const tables[] = {&table};
     struct loop *loop = loop_new_fake();
