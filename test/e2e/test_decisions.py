@@ -197,6 +197,7 @@ def test_what_was_said_meanwhile_stands_in_the_run(weir):
     """The model reads it once the call is answered; here it is on disk, in its place."""
     run = ask(weir)["metadata"]["approval"]["approval_id"].partition("-")[0]
     resume(weir, "what would this do?")
+    ask(weir, session="behind it")  # what is acknowledged now is on disk, and so is that
     weir.kill()
     weir.start()
     resume(weir, "and how much is it?")
