@@ -68,6 +68,7 @@ static int remove_entry(const char *path, const struct stat *found, int kind, st
 /* A folder in memory that nobody can find again. */
 static void remove_data(struct str folder) {
     char *path = str_dup(folder);
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): the daemon's threads have ended */
     (void)nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
     free(path);
 }
