@@ -123,6 +123,7 @@ void buf_keep_texts(struct buf *buf, struct str *const texts[], size_t count) {
     for (size_t i = 0; i < count; i++) len += texts[i]->len;
     buf_init(buf, len);
     char *at = buf_room(buf, len); /* all at once, so that the views do not move */
+    assert(at);
     for (size_t i = 0; i < count; i++) {
         if (!texts[i]->at) continue;
         size_t text_len = texts[i]->len;

@@ -78,6 +78,7 @@ size_t mem_counted(void) {
 void mem_limit(size_t bytes) {
     limit = bytes ? bytes : SIZE_MAX;
 #ifdef __GLIBC__
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread has begun */
     mallopt(M_MMAP_THRESHOLD, (int)MAPPED_FROM_BYTES);
 #endif
 }

@@ -23,7 +23,7 @@ static const struct event events[] = {
     {.kind = EVENT_USAGE,
      .agent = STR_INIT("a"),
      .usage = {STR_INIT("m"), 1, INT64_MAX, 3, TOKENS_UNKNOWN, 0, INT64_MIN, 7, 12, 5,
-               INT64_MAX}},
+               INT64_MAX, true, 4, INT64_MAX, TOKENS_UNKNOWN}},
     {.kind = EVENT_STEP, .agent = STR_INIT("a"), .step = {STR_INIT("d"), STR_INIT("r")}},
     {.kind = EVENT_AUDIO,
      .agent = STR_INIT("a"),
