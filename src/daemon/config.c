@@ -552,7 +552,8 @@ static bool check(const struct config *config, struct err *e) {
 /* The file that is named; else one that stands where the command was typed. */
 static struct str find_file(struct config *config, const struct config_input *input,
                             const struct flags *flags) {
-    struct str named = flags->file.len ? flags->file : config_env(input, "WEIR_CONFIG");
+    struct str named = flags->file;
+    if (!named.len) named = config_env(input, "WEIR_CONFIG");
     if (named.at || input->demo || access(CONFIG_FILE_BESIDE, F_OK) != 0) return named;
     config->file_beside = true;
     return STR(CONFIG_FILE_BESIDE);

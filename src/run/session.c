@@ -178,7 +178,8 @@ static void rest(struct session *session) {
     session->idle_since_ms = clock_mono_ms();
     list_append(&stripe->idle, &session->idle);
     stripe->idle_count++;
-    if (stripe->idle_count > STRIPE_RESIDENT_MAX) forget(oldest_of(stripe));
+    struct session *oldest = oldest_of(stripe);
+    if (oldest && stripe->idle_count > STRIPE_RESIDENT_MAX) forget(oldest);
 }
 
 static struct session *find_or_add(struct stripe *stripe, struct str key) {
