@@ -14,24 +14,13 @@ from agentruntime.v1 import runtime_pb2_grpc
 from vendor import Vendor
 
 MIB = 1024 * 1024
-SCRIPT = """
-script: 1
-pace: {every: 0ms}
-agents: [{slug: manager, description: Talks., tools: []}]
-scenes:
-  - match: "flood"
-    reply:
-      - repeat: {text: "0123456789abcdef0123456789abcdef", times: 60000}
-  - reply: "ok"
-"""
-OPEN = {"CRAWBL_MCP_SIGNING_KEY": None}  # no token is needed
+SCRIPT = "test/e2e/scripts/flood.yaml"
+PEN = {"CRAWBL_MCP_SIGNING_KEY": None}  # no token is needed
 
 
-def roofed(start_weir, tmp_path, limit="32MiB", **kwargs):
-    script = tmp_path / "script.yaml"
-    script.write_text(SCRIPT)
-    config = f"script: {script}\nlimits: {{memory: {limit}}}\n"
-    return start_weir(config=config, **{"env": OPEN, **kwargs})
+def roofed(start_weir, limit="32MiB", **kwargs):
+    config = f"limits: {{memory: {limit}}}\n"
+    return start_weir(script=SCRIPT, config=config, **{"env": OPEN, **kwargs})
 
 
 def rss(weir):
@@ -50,8 +39,8 @@ def healthy(weir):
     assert invoke(weir, "hi").json()["output"] == "ok"
 
 
-def test_histories_that_the_store_has_make_room_for_new_ones(start_weir, tmp_path):
-    weir = roofed(start_weir, tmp_path)
+def test_histories_that_the_store_has_make_room_for_new_ones(start_weir):
+    weir = roofed(start_weir)
     text = "x" * MIB
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         told = list(pool.map(lambda n: invoke(weir, text, session_id=f"s{n}"), range(60)))
@@ -62,8 +51,8 @@ def test_histories_that_the_store_has_make_room_for_new_ones(start_weir, tmp_pat
     healthy(weir)
 
 
-def test_whoever_asks_for_too_much_is_told_when_to_come_back(start_weir, tmp_path):
-    weir = roofed(start_weir, tmp_path, limit="8MiB")
+def test_whoever_asks_for_too_much_is_told_when_to_come_back(start_weir):
+    weir = roofed(start_weir, limit="8MiB")
     for answer in (invoke(weir, "x" * (2 * MIB)), invoke(weir, "x" * (7 * MIB + 512 * 1024))):
         assert answer.status_code == 503, answer.text[:200]
         assert "limits.memory" in answer.json()["error"]["message"]
@@ -72,8 +61,8 @@ def test_whoever_asks_for_too_much_is_told_when_to_come_back(start_weir, tmp_pat
     healthy(weir)
 
 
-def test_a_chunked_body_is_stopped_as_it_grows(start_weir, tmp_path):
-    weir = roofed(start_weir, tmp_path, limit="4MiB")
+def test_a_chunked_body_is_stopped_as_it_grows(start_weir):
+    weir = roofed(start_weir, limit="4MiB")
 
     def pieces():
         yield b'{"input":"'
@@ -92,8 +81,8 @@ def test_a_chunked_body_is_stopped_as_it_grows(start_weir, tmp_path):
     healthy(weir)
 
 
-def test_converse_says_resource_exhausted(start_weir, tmp_path):
-    weir = roofed(start_weir, tmp_path, limit="8MiB", env={})
+def test_converse_says_resource_exhausted(start_weir):
+    weir = roofed(start_weir, limit="8MiB", env={})
     stub = runtime_pb2_grpc.AgentRuntimeStub(weir.channel())
 
     def ask(text):
@@ -111,15 +100,15 @@ def test_converse_says_resource_exhausted(start_weir, tmp_path):
     assert ask("hi")[-1].WhichOneof("event") == "done"
 
 
-def test_a_reply_that_finds_no_room_fails_and_the_next_turn_works(start_weir, tmp_path):
-    weir = roofed(start_weir, tmp_path, limit="2MiB")
+def test_a_reply_that_finds_no_room_fails_and_the_next_turn_works(start_weir):
+    weir = roofed(start_weir, limit="2MiB")
     answer = invoke(weir, "flood")
     assert answer.status_code == 503, answer.text[:300]
     assert answer.json()["error"]["details"]["reason"] == "MEMORY"
     healthy(weir)
 
 
-def test_a_history_that_made_room_is_read_again(start_weir, tmp_path):
+def test_a_history_that_made_room_is_read_again(start_weir):
     with Vendor() as vendor:
         weir = start_weir(config=vendor.config() + "limits: {memory: 24MiB}\n", env={**OPEN, "HOUSE_KEY": "k"})
         first = "x" * MIB
@@ -132,8 +121,8 @@ def test_a_history_that_made_room_is_read_again(start_weir, tmp_path):
 
 
 @pytest.mark.skipif(crawbl.is_sanitized(), reason="the memory of a sanitizer build says nothing")
-def test_readers_that_stop_are_not_paid_with_the_kernel_s_memory(start_weir, tmp_path):
-    weir = roofed(start_weir, tmp_path, limit="256MiB")
+def test_readers_that_stop_are_not_paid_with_the_kernel_s_memory(start_weir):
+    weir = roofed(start_weir, limit="256MiB")
     body = json.dumps({"input": "flood"})
     head = "POST /stream HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
     request = f"{head}content-length: {len(body)}\r\n\r\n{body}".encode()

@@ -44,21 +44,7 @@ from agentruntime.v1 import runtime_pb2 as pb  # noqa: E402
 from agentruntime.v1 import runtime_pb2_grpc  # noqa: E402
 
 MIB = 1024 * 1024
-SCRIPT = """
-script: 1
-pace: {every: 0ms}
-agents: [{slug: manager, description: Talks., tools: []}]
-scenes:
-  - match: "flood"
-    reply:
-      - repeat: {text: "0123456789abcdef0123456789abcdef", times: 65536}
-  - match: "slow"
-    reply:
-      - text: "one two three four five six seven eight"
-        pace: {every: 50ms, chunk: 4}
-  - reply: "ok"
-"""
-RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close with RST
+ESET = struct.pack("ii", 1, 0)  # SO_LINGER: close with RST
 
 
 class Field:
@@ -168,9 +154,8 @@ class Field:
 def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 600
     with tempfile.TemporaryDirectory() as folder:
-        script = pathlib.Path(folder) / "script.yaml"
-        script.write_text(SCRIPT)
-        weir = harness.Daemon(folder, config=f"script: {script}\nlimits: {{memory: 256MiB}}\n").start()
+        script = "test/e2e/scripts/flood.yaml"
+        weir = harness.Daemon(folder, script, "limits: {memory: 256MiB}\n").start()
         field = Field(weir)
         field.stub = runtime_pb2_grpc.AgentRuntimeStub(weir.channel())
         for _ in range(50):
