@@ -56,8 +56,8 @@ void route_site_cut(struct route_site *site) {
 
 /* --- the checks before a handler --------------------------------------------------------- */
 
-/* In this order, each of which answers by itself when it says no: path, method, fields
- * that came twice, the table's guard, the page that asks where no token was wanted, type of the
+/* In this order, each of which answers by itself when it says no: path, method, fields that
+ * came twice, the table's guard, the page that asks where no token was wanted, type of the
  * body, its size. No byte of the body is read before the last one. */
 
 static struct str quoted(struct str text) {
