@@ -15,7 +15,7 @@ from vendor import Vendor
 
 MIB = 1024 * 1024
 SCRIPT = "test/e2e/scripts/flood.yaml"
-PEN = {"CRAWBL_MCP_SIGNING_KEY": None}  # no token is needed
+OPEN = {"CRAWBL_MCP_SIGNING_KEY": None}  # no token is needed
 
 
 def roofed(start_weir, limit="32MiB", **kwargs):

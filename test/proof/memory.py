@@ -38,6 +38,7 @@ import httpx  # noqa: E402
 MIB = 1024 * 1024
 SCRIPT = "test/e2e/scripts/flood.yaml"
 
+
 def rss(daemon):
     status = pathlib.Path(f"/proc/{daemon.pid}/status").read_text()
     return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024

@@ -44,7 +44,7 @@ from agentruntime.v1 import runtime_pb2 as pb  # noqa: E402
 from agentruntime.v1 import runtime_pb2_grpc  # noqa: E402
 
 MIB = 1024 * 1024
-ESET = struct.pack("ii", 1, 0)  # SO_LINGER: close with RST
+RESET = struct.pack("ii", 1, 0)  # SO_LINGER: close with RST
 
 
 class Field:
