@@ -131,11 +131,6 @@ struct run_host {
     struct keeper *keeper; /* NULL: journals stay in memory */
     struct list runs;
     size_t run_count;
-    /* Runs of an earlier process that are not back in their session yet, and who is told when
-     * there is none any more. */
-    size_t reviving_count;
-    void (*on_revived)(void *ctx);
-    void *revived_ctx;
     bool quiet; /* ends of turns are not logged: who runs them sees them */
 };
 

@@ -172,3 +172,14 @@ void history_messages(const struct history *history, struct message *ret) {
         ret += record->message_count;
     }
 }
+
+struct history *history_before(struct history *history, uint64_t run) {
+    struct history *before = history_new();
+    for (size_t i = 0; i < history->record_count; i++) {
+        if (history->records[i]->run >= run) continue;
+        struct history *longer = history_with(before, turn_record_ref(history->records[i]));
+        history_unref(before);
+        before = longer;
+    }
+    return before;
+}

@@ -58,6 +58,9 @@ void history_unref(struct history *history); /* NULL is fine */
 /* A history with `record` (taken) at its end; the oldest records fall out at the limits. */
 struct history *history_with(const struct history *history, struct turn_record *record);
 
+/* Those records of it that began before `run`, whenever they ended: a reference. */
+struct history *history_before(struct history *history, uint64_t run);
+
 /* Copy the messages of all records into `ret`, which has room for message_count. */
 void history_messages(const struct history *history, struct message *ret);
 

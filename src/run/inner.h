@@ -46,7 +46,6 @@ struct run {
     struct journal *journal;
     struct lease lease;
     bool leased;        /* held or lent */
-    bool reviving;      /* it waited for a human in an earlier process, and will again */
     struct place place; /* of its workspace */
     enum session_policy policy; /* while it waits for that */
     bool waits; /* for the session; the answer, or whoever withdraws, drops a reference */
@@ -319,20 +318,19 @@ void run_work_durable(struct run *run, uint64_t seq);
 /* The children are done (session_reclaim said false before). */
 void run_work_children_done(struct run *run);
 
-/* Leave the run where the session's next message finds it, until its deadline. */
+/* Leave the run where the session's next message finds it, until its deadline. It needs no
+ * session for that, and none stays in memory for it. */
 void run_wait_for_human(struct run *run);
 
 /* Nobody answered in time. */
 void run_work_expired(struct run *run);
 
-/* --- revive.c: a run from an earlier process ------------------------------------------------
+/* --- revive.c: a run that was made anew from its events -------------------------------------
  */
 
-/* The session is ours. */
-void run_revive_granted(struct run *run);
-
-/* It waits for a human again, or never will. Harmless for any other run. */
-void run_revive_over(struct run *run);
+/* The session is ours: what was said in it before this run stands in front of the run's own.
+ * Harmless for a run that has that already. */
+void run_look_back(struct run *run);
 
 /* The session is ours again and the human has answered. */
 void run_work_answered(struct run *run);

@@ -20,7 +20,6 @@ struct loop;
 struct claim;
 struct schema;
 struct parking;
-struct session;
 struct yes_no_words;
 
 struct session_name {
@@ -52,8 +51,7 @@ struct parked {
     void (*answer)(struct str text, void *ctx);
     void (*keyed)(struct claim *claim, void *ctx);
     void *ctx;
-    struct session *session; /* the session table's */
-    struct list link;        /* several runs may wait: the oldest is answered first */
+    struct list link; /* several runs may wait: the oldest is answered first */
 };
 
 struct parking *parking_new(void);

@@ -68,7 +68,6 @@ static void ask_store(struct recovery *recovery, struct store_load *load) {
 void recover_stop(struct recovery *recovery) {
     if (!recovery) return;
     recovery->stopped = true;
-    recovery->host->on_revived = NULL;
     LIST_EACH(&recovery->candidates, link) {
         struct candidate *candidate = CONTAINER_OF(link, struct candidate, link);
         if (candidate->ask) recovery->helpers.agents.leave(candidate->ask);
@@ -80,7 +79,6 @@ void recover_stop(struct recovery *recovery) {
 static void finish(struct recovery *recovery, const struct err *failed) {
     struct err why;
     if (failed) why = *failed;
-    recovery->host->on_revived = NULL;
     struct recovered found = recovery->found;
     recovered_fn *done = recovery->done;
     void *ctx = recovery->ctx;
@@ -88,32 +86,12 @@ static void finish(struct recovery *recovery, const struct err *failed) {
     done(&found, failed ? &why : NULL, ctx);
 }
 
-/* The sessions of those that wait are still being read: who answers one before it is back
- * would be told that nobody waits. */
-static void on_revived(void *ctx) {
-    finish(ctx, NULL);
-}
-
-static void finish_when_revived(struct recovery *recovery) {
-    struct run_host *host = recovery->host;
-    if (host->reviving_count == 0) {
-        finish(recovery, NULL);
-        return;
-    }
-    host->on_revived = on_revived;
-    host->revived_ctx = recovery;
-}
-
 /* --- runs that were cut short ------------------------------------------------------------- */
 
 static void on_written(struct store_write *write, const struct err *failed, void *ctx) {
     (void)write;
     if (is_stopped(ctx)) return;
-    if (failed) {
-        finish(ctx, failed);
-    } else {
-        finish_when_revived(ctx);
-    }
+    finish(ctx, failed);
 }
 
 /* What was said and done until then is for the next turn to know. */
@@ -161,7 +139,7 @@ static void add_interrupted(struct recovery *recovery, const struct store_load *
 static void write_interrupted(struct recovery *recovery) {
     struct store_write *write = &recovery->write;
     if (write->row_count == 0) {
-        finish_when_revived(recovery);
+        finish(recovery, NULL);
         return;
     }
     write->home = recovery->host->loop;

@@ -152,21 +152,12 @@ static bool take(const struct event *event, void *ctx) {
     }
 }
 
-/* --- back into its session ---------------------------------------------------------------- */
+/* --- back to where it is answered --------------------------------------------------------- */
 
-void run_revive_over(struct run *run) {
-    struct run_host *host = run->host;
-    if (!run->reviving) return;
-    run->reviving = false;
-    if (--host->reviving_count == 0 && host->on_revived) host->on_revived(host->revived_ctx);
-}
-
-void run_revive_granted(struct run *run) {
-    run->leased = true;
-    run->seen = history_ref(run->lease.history);
+void run_look_back(struct run *run) {
+    if (run->seen) return;
+    run->seen = history_before(run->lease.history, run->id);
     run_precede(run);
-    run_wait_for_human(run);
-    run_revive_over(run);
 }
 
 bool run_revive(struct run_host *host, struct engine *engine, uint64_t id,
@@ -183,17 +174,6 @@ bool run_revive(struct run_host *host, struct engine *engine, uint64_t id,
         return false;
     }
     run_enter_directory(run);
-    run->reviving = true;
-    host->reviving_count++;
-    struct err e;
-    switch (
-        session_acquire(run->engine->sessions, &run->name, SESSION_QUEUE, &run->lease, &e)) {
-    case SESSION_GRANTED: run_revive_granted(run); break;
-    case SESSION_WAITS:
-        run->waits = true;
-        run_ref(run); /* for the answer that will come */
-        break;
-    case SESSION_REFUSED: run_fail(run, e.code, err_name(e.code), err_text(&e)); break;
-    }
+    run_wait_for_human(run);
     return true;
 }

@@ -218,7 +218,6 @@ static void end_with(struct run *run, enum run_state ending, struct event *event
     if (!run->host->keeper || run->state == RUN_QUEUED) {
         loop_defer(run->host->loop, &run->settle);
     }
-    run_revive_over(run);
 }
 
 /* Whoever asks again with its key begins anew, unless that could do something twice. */
@@ -343,9 +342,6 @@ static void on_granted(void *ctx) {
     run->waits = false;
     if (run->ending_begun) { /* cancelled while the answer was on its way */
         session_release(&run->lease, NULL);
-        run_unref(run);
-    } else if (run->reviving) {
-        run_revive_granted(run);
         run_unref(run);
     } else if (run->state == RUN_QUEUED) {
         begin(run);
@@ -606,14 +602,8 @@ void run_cancel_left(struct run *run, struct str why) {
 /* A run that waits for a human is in the store as it is: the next process takes it up. */
 static bool leave_waiting(struct run *run) {
     if (run->state != RUN_WAITING || !run->host->keeper) return false;
-    if (run->waits) { /* not even back in its session yet */
-        if (!run->reviving || !session_withdraw(&run->lease)) return false;
-        run->waits = false;
-    } else if (!session_unpark(run->engine->sessions, &run->parked)) {
-        return false;
-    }
+    if (run->waits || !session_unpark(run->engine->sessions, &run->parked)) return false;
     leave_tables(run);
-    run_revive_over(run);
     timer_stop(&run->limit);
     timer_stop(&run->alone);
     assert(run->refs > 1);

@@ -30,7 +30,6 @@ struct session {
     struct history *history; /* of finished turns */
     struct list stack;       /* leases, the deepest child last */
     struct list waiters;     /* leases, the oldest first */
-    size_t parked;           /* runs that wait for a human: it stays in memory */
     struct list idle;        /* in the stripe's list, the longest unused first */
     uint64_t idle_since_ms;  /* when it came there */
 };
@@ -83,7 +82,6 @@ struct session_table *session_table_new(struct store *store) {
 
 static void free_session(struct session *session) {
     assert(list_empty(&session->stack) && list_empty(&session->waiters));
-    assert(session->parked == 0);
     list_remove(&session->idle);
     for (size_t i = 0; i < session->late_count; i++) turn_record_unref(session->late[i]);
     free(session->late);
@@ -173,7 +171,6 @@ static size_t forget(struct session *session) {
 static void rest(struct session *session) {
     struct stripe *stripe = session->stripe;
     if (!list_empty(&session->stack) || !list_empty(&session->waiters)) return;
-    if (session->parked) return;
     touch(session);
     session->idle_since_ms = clock_mono_ms();
     list_append(&stripe->idle, &session->idle);
@@ -637,33 +634,17 @@ static void deliver_answer(void *ctx) {
     free(answer);
 }
 
-void session_park(struct lease *lease, struct parked *parked) {
-    struct session *session = lease->session;
-    pthread_mutex_lock(&session->stripe->lock);
-    session->parked++;
-    pthread_mutex_unlock(&session->stripe->lock);
-    parked->session = session;
-    parking_add(session->stripe->table->parking, parked);
-}
-
-/* One run less waits in this session. */
-static void leave_parking(struct session *session) {
-    struct stripe *stripe = session->stripe;
-    pthread_mutex_lock(&stripe->lock);
-    session->parked--;
-    rest(session);
-    pthread_mutex_unlock(&stripe->lock);
+void session_park(struct session_table *table, struct parked *parked) {
+    parking_add(table->parking, parked);
 }
 
 /* To a run that was taken out: it may go from now on. */
 static void send_answer(struct parked *parked, struct str text, struct claim *claim) {
-    struct session *session = parked->session;
     struct answer *answer = MEM_NEW(struct answer);
     answer->parked = parked;
     answer->text = str_of(str_dup(text), text.len);
     answer->claim = claim;
     loop_post(parked->loop, &answer->mail, deliver_answer, answer);
-    leave_parking(session);
 }
 
 struct words {
@@ -752,7 +733,5 @@ bool session_is_parked(struct session_table *table, const struct session_name *n
 }
 
 bool session_unpark(struct session_table *table, struct parked *parked) {
-    if (!parking_remove(table->parking, parked)) return false;
-    leave_parking(parked->session);
-    return true;
+    return parking_remove(table->parking, parked);
 }

@@ -141,9 +141,9 @@ void session_forget(struct lease *lease);
 
 /* --- a run that waits for a human --------------------------------------------------------- */
 
-/* Leave `parked` (borrowed until it is taken or withdrawn) for the session's next message.
- * Call before session_release(). */
-void session_park(struct lease *lease, struct parked *parked);
+/* Leave `parked` (borrowed until it is taken or withdrawn) for the session's next message. Who
+ * holds the session releases it afterwards. */
+void session_park(struct session_table *table, struct parked *parked);
 
 /* A human's answer. */
 struct parked_answer {

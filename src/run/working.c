@@ -268,10 +268,7 @@ void run_wait_for_human(struct run *run) {
                                   .answer = on_answer,
                                   .keyed = run_take_key,
                                   .ctx = run_ref(run)};
-    session_park(&run->lease, &run->parked);
-    run_leave_place(run);
-    run->leased = false;
-    session_release(&run->lease, NULL);
+    session_park(run->engine->sessions, &run->parked);
     if (max_ms) timer_start(&run->limit, waited_ms < max_ms ? max_ms - waited_ms : 0);
 }
 
@@ -288,6 +285,9 @@ static void park(struct run *run) {
     timer_stop(&run->limit);
     run->asked_ms = loop_now_ms(run->host->loop);
     run_wait_for_human(run);
+    run_leave_place(run);
+    run->leased = false;
+    session_release(&run->lease, NULL);
 }
 
 /* A call that was waiting for it is made, or answered in the tool's place. */
@@ -307,6 +307,7 @@ static void go_on_decided(struct run *run) {
 }
 
 void run_work_answered(struct run *run) {
+    run_look_back(run);
     if (run->guarded) {
         run_move(run, RUN_WORKING);
         timer_start(&run->limit, run->engine->limits.turn_max_ms);
