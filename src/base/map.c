@@ -8,18 +8,18 @@
 #include <sys/random.h>
 
 #define MAP_FIRST_SLOTS 16 /* a power of two */
+#define SPARSE 8           /* so many slots for each key: they become fewer */
 
 struct slot {
     uint64_t hash;
-    char *key; /* NULL: never used */
+    char *key;
     size_t key_len;
-    void *value; /* NULL with a key: removed */
+    void *value; /* NULL: empty */
 };
 
 struct map {
     struct slot *slots;
     size_t slot_count; /* a power of two, or 0 */
-    size_t used;       /* live and removed */
     size_t live;
 };
 
@@ -85,33 +85,24 @@ void map_free(struct map *map) {
 
 /* The slot that holds `key`, or the one where it would go. */
 static struct slot *probe(const struct map *map, struct str key, uint64_t hash) {
-    struct slot *reuse = NULL;
     for (size_t i = hash;; i++) {
         struct slot *slot = &map->slots[i & (map->slot_count - 1)];
-        if (!slot->key) return reuse ? reuse : slot;
-        if (!slot->value) {
-            if (!reuse) reuse = slot;
-            continue;
-        }
+        if (!slot->value) return slot;
         if (slot->hash == hash && str_equal(str_of(slot->key, slot->key_len), key)) return slot;
     }
 }
 
 static void rehash(struct map *map, size_t slot_count) {
-    struct map bigger = {.slots = mem_zero(slot_count, sizeof(struct slot)),
-                         .slot_count = slot_count};
+    struct map other = {.slots = mem_zero(slot_count, sizeof(struct slot)),
+                        .slot_count = slot_count,
+                        .live = map->live};
     for (size_t i = 0; i < map->slot_count; i++) {
         struct slot *slot = &map->slots[i];
-        if (!slot->value) {
-            free(slot->key);
-            continue;
-        }
-        *probe(&bigger, str_of(slot->key, slot->key_len), slot->hash) = *slot;
-        bigger.used++;
-        bigger.live++;
+        if (!slot->value) continue;
+        *probe(&other, str_of(slot->key, slot->key_len), slot->hash) = *slot;
     }
     free(map->slots);
-    *map = bigger;
+    *map = other;
 }
 
 void *map_find(const struct map *map, struct str key) {
@@ -123,15 +114,13 @@ void *map_put(struct map *map, struct str key, void *value) {
     assert(value);
     if (map->slot_count == 0) {
         rehash(map, MAP_FIRST_SLOTS);
-    } else if ((map->used + 1) * 4 > map->slot_count * 3) {
-        rehash(map, map->live * 2 > map->slot_count ? map->slot_count * 2 : map->slot_count);
+    } else if ((map->live + 1) * 4 > map->slot_count * 3) {
+        rehash(map, map->slot_count * 2);
     }
     uint64_t hash = map_hash(key);
     struct slot *slot = probe(map, key, hash);
     void *before = slot->value;
     if (!before) {
-        if (!slot->key) map->used++;
-        free(slot->key);
         slot->key = str_dup(key);
         slot->key_len = key.len;
         slot->hash = hash;
@@ -141,13 +130,29 @@ void *map_put(struct map *map, struct str key, void *value) {
     return before;
 }
 
+/* What stands behind an empty slot would not be found any more: who may stand there moves up.
+ */
+static void close_gap(struct map *map, size_t gap) {
+    size_t mask = map->slot_count - 1;
+    for (size_t i = (gap + 1) & mask; map->slots[i].value; i = (i + 1) & mask) {
+        size_t home = map->slots[i].hash & mask;
+        if (((i - home) & mask) < ((i - gap) & mask)) continue;
+        map->slots[gap] = map->slots[i];
+        gap = i;
+    }
+    map->slots[gap] = (struct slot){0};
+}
+
 void *map_remove(struct map *map, struct str key) {
     if (map->live == 0) return NULL;
     struct slot *slot = probe(map, key, map_hash(key));
     void *before = slot->value;
     if (!before) return NULL;
-    slot->value = NULL;
+    free(slot->key);
+    close_gap(map, (size_t)(slot - map->slots));
     map->live--;
+    if (map->slot_count > MAP_FIRST_SLOTS && map->live * SPARSE < map->slot_count)
+        rehash(map, map->slot_count / 2);
     return before;
 }
 

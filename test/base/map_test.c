@@ -75,6 +75,33 @@ static void keys_may_come_and_go_for_ever(void **state) {
     map_free(map);
 }
 
+/* Keys that stand in each other's way, in any order, a thousand times more than stay. */
+static void what_stays_is_found_whatever_else_goes(void **state) {
+    (void)state;
+    enum { KEYS = 3000 };
+    static int values[KEYS];
+    bool here[KEYS] = {false};
+    struct map *map = map_new();
+    char room[16];
+    size_t count = 0;
+    uint32_t random = 1;
+    for (size_t round = 0; round < 40 * KEYS; round++) {
+        random = random * 1664525 + 1013904223;
+        size_t i = random >> 8 & 0xfff;
+        bool growing = round < 20 * KEYS;
+        if (i >= KEYS || here[i] == (growing && round % 3)) continue;
+        void *before = here[i] ? map_remove(map, key_of(room, i))
+                               : map_put(map, key_of(room, i), &values[i]);
+        assert_ptr_equal(before, here[i] ? &values[i] : NULL);
+        here[i] = !here[i];
+        count += here[i] ? 1 : (size_t)-1;
+    }
+    assert_int_equal(map_count(map), count);
+    for (size_t i = 0; i < KEYS; i++)
+        assert_ptr_equal(map_find(map, key_of(room, i)), here[i] ? &values[i] : NULL);
+    map_free(map);
+}
+
 static void a_walk_meets_each_key_once(void **state) {
     (void)state;
     static int values[100];
@@ -123,6 +150,7 @@ int main(void) {
         cmocka_unit_test(keys_are_bytes_and_copied),
         cmocka_unit_test(thousands_of_keys_are_kept_apart),
         cmocka_unit_test(keys_may_come_and_go_for_ever),
+        cmocka_unit_test(what_stays_is_found_whatever_else_goes),
         cmocka_unit_test(a_walk_meets_each_key_once),
         cmocka_unit_test(the_hash_depends_on_every_byte_and_the_length),
         cmocka_unit_test(nothing_may_be_freed),
