@@ -118,6 +118,7 @@ struct config {
     } log;
     struct {
         uint64_t deadline_ms; /* 0: a human may take his time */
+        uint64_t doze_ms;     /* so long a turn that waits for him stays in memory unread */
         enum config_expiry expires;
         struct yes_no_words words; /* that decide, beside the built-in ones */
     } approvals;

@@ -11,6 +11,8 @@
 #include "daemon/reload.h"
 #include "daemon/revival.h"
 #include "daemon/worker.h"
+#include "run/directory.h"
+#include "run/dormant.h"
 #include "server/server.h"
 #include "store/task.h"
 
@@ -40,6 +42,7 @@ struct daemon {
     struct nimi_runtime *nimi; /* NULL: nobody listens for it */
     struct prober *prober;     /* while it serves */
     struct recovery *recovery; /* before it serves */
+    size_t dormant;            /* runs that wait outside of memory, at the last look */
     struct server *server;
     struct server_limits http_limits, grpc_limits;
     struct worker *workers;
@@ -484,7 +487,11 @@ static void shed(size_t bytes, void *ctx) {
 /* After a busy time: what nobody uses goes, and what the heap kept of it goes back. */
 static void on_tidy(void *ctx) {
     struct daemon *daemon = ctx;
-    if (session_table_tidy(daemon->sessions, SESSION_UNUSED_MS))
+    const struct directory *directory = session_table_directory(daemon->sessions);
+    size_t dormant = dormant_count(directory_dormant(directory));
+    bool fell_asleep = dormant > daemon->dormant;
+    daemon->dormant = dormant;
+    if (session_table_tidy(daemon->sessions, SESSION_UNUSED_MS) || fell_asleep)
         store_rest(daemon->store, home(daemon));
     timer_start(&daemon->tidy, TIDY_EVERY_MS);
 }

@@ -58,6 +58,7 @@ static struct run_limits run_limits_of(const struct config *config) {
         .pace_max_bytes = from->lag_bytes,
         .turn_max_ms = from->turn_ms,
         .approval_max_ms = config->approvals.deadline_ms,
+        .approval_doze_ms = config->approvals.doze_ms,
         .approval_expires_yes = config->approvals.expires == CONFIG_EXPIRY_APPROVE,
         .decision_words = config->approvals.words,
     };

@@ -93,6 +93,8 @@ const struct setting settings[] = {
      "queue", NULL, "what becomes of a second turn of a session: queue, reject, or interrupt: it takes the first one's place", busy_policies, LIVE},
     {NULL, "approvals.deadline", "approvals-deadline", {"WEIR_APPROVALS_DEADLINE"}, SETTING_DURATION, AT(approvals.deadline_ms),
      "0", "none", "how long a turn waits for a human's answer; 0 = as long as he takes", NULL, LIVE},
+    {NULL, "approvals.in_memory", "approvals-in-memory", {"WEIR_APPROVALS_IN_MEMORY"}, SETTING_DURATION, AT(approvals.doze_ms),
+     "10s", NULL, "how long a turn that waits for a human stays in memory when nobody reads it; the store has it", NULL, LIVE},
     {NULL, "approvals.expires", "approvals-expires", {"WEIR_APPROVALS_EXPIRES"}, SETTING_CHOICE, AT(approvals.expires),
      "refuse", NULL, "what his silence then means for a tool: refuse or approve", expiries, LIVE},
     {NULL, "approvals.yes", "approvals-yes", {"WEIR_APPROVALS_YES"}, SETTING_WORDS, AT(approvals.words.yes),

@@ -69,6 +69,10 @@ void journal_unref(struct journal *journal) {
     free(journal);
 }
 
+bool journal_is_shared(const struct journal *journal) {
+    return atomic_load_explicit(&journal->refs, memory_order_acquire) > 1;
+}
+
 void journal_leave(struct journal *journal) {
     journal->options.on_durable = NULL;
     journal->options.on_lost = NULL;

@@ -52,6 +52,9 @@ struct journal *journal_new(const struct journal_options *options);
 struct journal *journal_ref(struct journal *journal);
 void journal_unref(struct journal *journal); /* NULL is fine */
 
+/* Whether anybody beside the owner holds it, from any thread. */
+bool journal_is_shared(const struct journal *journal);
+
 /* The owner goes away: no callback comes any more, and what waits is still written. */
 void journal_leave(struct journal *journal);
 

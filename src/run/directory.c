@@ -1,6 +1,7 @@
 #include "run/directory.h"
 
 #include "base/mem.h"
+#include "run/dormant.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -15,6 +16,7 @@ struct stripe {
 
 struct directory {
     struct stripe stripes[STRIPE_COUNT];
+    struct dormant *dormant;
 };
 
 /* What a run is told, on its way to the run's loop. */
@@ -30,6 +32,7 @@ struct order {
 
 struct directory *directory_new(void) {
     struct directory *directory = MEM_NEW(struct directory);
+    directory->dormant = dormant_new();
     for (size_t i = 0; i < STRIPE_COUNT; i++) {
         pthread_mutex_init(&directory->stripes[i].lock, NULL);
         list_init(&directory->stripes[i].runs);
@@ -43,7 +46,12 @@ void directory_free(struct directory *directory) {
         assert(list_empty(&directory->stripes[i].runs));
         pthread_mutex_destroy(&directory->stripes[i].lock);
     }
+    dormant_free(directory->dormant);
     free(directory);
+}
+
+struct dormant *directory_dormant(const struct directory *directory) {
+    return directory->dormant;
 }
 
 /* Ids count up, so neighbours in time lie in different stripes. */

@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 
 struct directory;
+struct dormant;
 
 struct live {
     struct list link;
@@ -36,6 +37,9 @@ void directory_free(struct directory *directory); /* must be empty; NULL is fine
 
 void directory_add(struct directory *directory, struct live *live);
 void directory_remove(struct directory *directory, struct live *live);
+
+/* Those that are not alive, but will be when somebody wants them. */
+struct dormant *directory_dormant(const struct directory *directory);
 
 /* What a finder may keep. */
 struct live_view {

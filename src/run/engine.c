@@ -1,5 +1,7 @@
 #include "run/engine.h"
 
+#include "run/wake.h"
+
 const struct run_limits run_limits_default = {
     .model_calls_max = 25,
     .tool_calls_max = 100,
@@ -11,6 +13,7 @@ const struct run_limits run_limits_default = {
     .result_max_bytes = 30000,
     .pace_max_bytes = 32 * KIB,
     .turn_max_ms = UINT64_C(10) * 60 * 1000,
+    .approval_doze_ms = UINT64_C(10) * 1000,
 };
 
 enum tool_policy agent_tool_policy(const struct agent *agent, struct str tool) {
@@ -74,9 +77,12 @@ void run_host_init(struct run_host *host, struct engine *engine, struct loop *lo
                    struct keeper *keeper) {
     *host = (struct run_host){.engine = engine_ref(engine), .loop = loop, .keeper = keeper};
     list_init(&host->runs);
+    list_init(&host->bringings);
+    timer_init(&host->doze, loop, wake_look, host);
 }
 
 void run_host_done(struct run_host *host) {
+    wake_forget(host);
     engine_unref(host->engine);
     host->engine = NULL; /* also when there never was one */
 }

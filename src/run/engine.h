@@ -76,6 +76,8 @@ struct run_limits {
     size_t pace_max_bytes;    /* 32 KiB: how far a run may be ahead of its caller's reading */
     uint64_t turn_max_ms;     /* 10 min */
     uint64_t approval_max_ms; /* 0: a human may take his time */
+    uint64_t
+        approval_doze_ms; /* 10 s: so long a run that waits for him stays in memory unread */
     bool
         approval_expires_yes; /* what his silence means for a call; a question gets no answer */
     struct yes_no_words decision_words; /* that decide, beside the built-in ones */
@@ -131,7 +133,10 @@ struct run_host {
     struct keeper *keeper; /* NULL: journals stay in memory */
     struct list runs;
     size_t run_count;
-    bool quiet; /* ends of turns are not logged: who runs them sees them */
+    struct timer doze; /* looks at those that wait: wake.h */
+    uint64_t doze_at_ms;
+    struct list bringings; /* who is being brought back */
+    bool quiet;            /* ends of turns are not logged: who runs them sees them */
 };
 
 void run_host_init(struct run_host *host, struct engine *engine, struct loop *loop,

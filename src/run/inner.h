@@ -45,8 +45,8 @@ struct run {
     struct arena *arena;
     struct journal *journal;
     struct lease lease;
-    bool leased;        /* held or lent */
-    struct place place; /* of its workspace */
+    bool leased;                /* held or lent */
+    struct place place;         /* of its workspace */
     enum session_policy policy; /* while it waits for that */
     bool waits; /* for the session; the answer, or whoever withdraws, drops a reference */
     struct history *seen; /* the snapshot that `conversation` borrows from */
@@ -120,6 +120,7 @@ struct run {
     bool asks_human;        /* the model does */
     size_t human_call;      /* index in calls */
     uint64_t asked_ms;      /* when it was asked, by the loop's clock */
+    uint64_t parked_ms;     /* since when it waits here */
     struct parked parked;
     struct str answer;           /* the human's words, once the session is ours again */
     struct claim *answer_claims; /* of the keys that answers came with */
@@ -163,6 +164,9 @@ void run_append_brought(struct run *run);
 void run_discard(struct run *run);
 
 void run_enter_directory(struct run *run);
+
+/* One that waits for a human and that nobody can find any more: the store has it. */
+void run_let_go(struct run *run);
 
 /* It does not run any more, or waits for a human: let another turn of its workspace in. */
 void run_leave_place(struct run *run);

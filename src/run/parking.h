@@ -64,6 +64,7 @@ enum parking_found {
     PARKING_REFUSED,   /* the answer does not fit what is asked */
     PARKING_UNDECIDED, /* it decides nothing */
     PARKING_NOBODY,    /* nobody waits */
+    PARKING_ASLEEP,    /* who may be meant is not in memory: wake_start() them, then again */
     PARKING_SEVERAL,   /* which one is meant cannot be told */
     PARKING_CLAIMED,   /* session.h: the request's key was taken meanwhile */
 };

@@ -160,10 +160,10 @@ void run_look_back(struct run *run) {
     run_precede(run);
 }
 
-bool run_revive(struct run_host *host, struct engine *engine, uint64_t id,
-                const struct store_section *sections, size_t count) {
+struct run *run_revive(struct run_host *host, struct engine *engine, uint64_t id,
+                       const struct store_section *sections, size_t count) {
     uint64_t last_seq = 0;
-    if (!walk(sections, count, note_seq, &last_seq)) return false;
+    if (!walk(sections, count, note_seq, &last_seq)) return NULL;
     struct run *run = run_new(host, engine, &engine->agents[0], id, last_seq);
     run->state = RUN_WAITING; /* as it was left */
     run->calls_made = true;
@@ -171,9 +171,9 @@ bool run_revive(struct run_host *host, struct engine *engine, uint64_t id,
     if (!walk(sections, count, take, &revival) || run->ending_begun ||
         !(run->asks_human || run->guarded)) {
         run_discard(run);
-        return false;
+        return NULL;
     }
     run_enter_directory(run);
     run_wait_for_human(run);
-    return true;
+    return run;
 }

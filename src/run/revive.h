@@ -13,9 +13,9 @@
 bool revive_waits(const struct store_section *sections, size_t count);
 
 /* Make the run anew from its events, with the agents of `engine` (a reference is taken), and
- * park it in its session, once the session has been read. False: it cannot be, its agent is
- * gone or its events are not whole. */
-MUST_CHECK bool run_revive(struct run_host *host, struct engine *engine, uint64_t run,
-                           const struct store_section *sections, size_t count);
+ * park it again. NULL: it cannot be, its agent is gone or its events are not whole. The answer
+ * is borrowed: it holds itself. */
+MUST_CHECK struct run *run_revive(struct run_host *host, struct engine *engine, uint64_t run,
+                                  const struct store_section *sections, size_t count);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/nearest.h"
 #include "run/inner.h"
 #include "run/unkept.h"
+#include "run/wake.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -599,20 +600,25 @@ void run_cancel_left(struct run *run, struct str why) {
     cancel(run, why, true);
 }
 
-/* A run that waits for a human is in the store as it is: the next process takes it up. */
-static bool leave_waiting(struct run *run) {
-    if (run->state != RUN_WAITING || !run->host->keeper) return false;
-    if (run->waits || !session_unpark(run->engine->sessions, &run->parked)) return false;
+void run_let_go(struct run *run) {
     leave_tables(run);
     timer_stop(&run->limit);
     timer_stop(&run->alone);
     assert(run->refs > 1);
     run->refs--; /* what was parked held one */
     run_discard(run);
+}
+
+/* A run that waits for a human is in the store as it is: the next process takes it up. */
+static bool leave_waiting(struct run *run) {
+    if (run->state != RUN_WAITING || !run->host->keeper) return false;
+    if (run->waits || !session_unpark(run->engine->sessions, &run->parked)) return false;
+    run_let_go(run);
     return true;
 }
 
 void run_host_cancel(struct run_host *host, struct str why) {
+    wake_forget(host);
     LIST_EACH(&host->runs, link) {
         struct run *run = CONTAINER_OF(link, struct run, link);
         if (!leave_waiting(run)) run_cancel_left(run, why); /* nobody asked for it */

@@ -8,6 +8,7 @@
 #include "run/crowd.h"
 #include "run/decision.h"
 #include "run/directory.h"
+#include "run/dormant.h"
 #include "run/recall.h"
 
 #include <assert.h>
@@ -696,12 +697,31 @@ static enum parking_found give_keyed_answer(struct session_table *table,
     return found;
 }
 
+/* Only a user may be anybody. */
+static struct dormant_filter sleepers_of(const struct session_name *name) {
+    return (struct dormant_filter){.workspace =
+                                       name->workspace.at ? name->workspace : STR_EMPTY,
+                                   .user = name->user,
+                                   .session = name->session.at ? name->session : STR_EMPTY};
+}
+
+struct dormant_filter session_sleepers(const struct parked_answer *answer) {
+    if (answer->run) return (struct dormant_filter){.run = answer->run};
+    return sleepers_of(&answer->name);
+}
+
+/* All that the answer may mean must be in memory to tell which one it does: before it is looked
+ * for, and afterwards, because it may have gone meanwhile. */
 enum parking_found session_settle(struct session_table *table,
                                   const struct parked_answer *answer,
                                   struct parked_answered *ret, struct err *e) {
+    struct dormant *dormant = directory_dormant(table->directory);
+    const struct dormant_filter filter = session_sleepers(answer);
     *ret = (struct parked_answered){.journal = NULL};
+    if (dormant_has(dormant, &filter)) return PARKING_ASLEEP;
     enum parking_found found = answer->key.len ? give_keyed_answer(table, answer, ret, e)
                                                : give_answer(table, answer, NULL, ret, e);
+    if (found == PARKING_NOBODY && dormant_has(dormant, &filter)) return PARKING_ASLEEP;
     if (found == PARKING_UNDECIDED && answer->asks_again && ret->stays.run)
         directory_say(table->directory, ret->stays.run, answer->text);
     return found;
@@ -729,7 +749,10 @@ struct parking *session_table_parking(struct session_table *table) {
 }
 
 bool session_is_parked(struct session_table *table, const struct session_name *name) {
-    return parking_has(table->parking, name);
+    struct dormant *dormant = directory_dormant(table->directory);
+    const struct dormant_filter filter = sleepers_of(name);
+    return parking_has(table->parking, name) || dormant_has(dormant, &filter) ||
+           parking_has(table->parking, name); /* it may have come back in between */
 }
 
 bool session_unpark(struct session_table *table, struct parked *parked) {

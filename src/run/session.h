@@ -9,7 +9,7 @@
  *                          ▲      └─ children: held, lent, ... the last one on top
  *
  * A run that waits for a human parks: it releases the lease and leaves its journal here, so
- * that the session's next message finds it.
+ * that the session's next message finds it. Later it may be in the store alone (wake.h).
  *
  * What is remembered of a session comes from the store when it is first needed, and is
  * forgotten when nobody has used it for long; the store has it.
@@ -174,6 +174,9 @@ struct parked_answered {
 MUST_CHECK enum parking_found session_settle(struct session_table *table,
                                              const struct parked_answer *answer,
                                              struct parked_answered *ret, struct err *e);
+
+/* Whom it may mean, for wake_start(): borrows the answer's texts. */
+struct dormant_filter session_sleepers(const struct parked_answer *answer);
 
 /* The same for the longest parked run, where nothing more is to be known: what is no decision
  * is REFUSED, and kept for the model. */

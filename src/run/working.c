@@ -4,6 +4,7 @@
 #include "conversation/effect.h"
 #include "run/decision.h"
 #include "run/inner.h"
+#include "run/wake.h"
 #include "wire/json.h"
 
 #include <assert.h>
@@ -269,6 +270,7 @@ void run_wait_for_human(struct run *run) {
                                   .keyed = run_take_key,
                                   .ctx = run_ref(run)};
     session_park(run->engine->sessions, &run->parked);
+    wake_watch(run);
     if (max_ms) timer_start(&run->limit, waited_ms < max_ms ? max_ms - waited_ms : 0);
 }
 

@@ -14,6 +14,7 @@ struct follow {
     struct journal *piece;  /* what the store gave, while it is read */
     struct task go_on;      /* look for what comes next */
     struct store_load load; /* while `loading` */
+    struct wake *wake;      /* it waits for a human, and is not in memory */
     bool begun, loading, freed;
     bool over; /* the last call of all has been made */
 };
@@ -184,10 +185,32 @@ static void drop_stream(struct follow *follow) {
     follow->piece = NULL;
 }
 
+static void look(void *ctx);
+
+static void on_awake(const struct err *failed, void *ctx) {
+    struct follow *follow = ctx;
+    follow->wake = NULL;
+    if (failed) {
+        tell_missing(follow, failed);
+    } else {
+        look(follow);
+    }
+}
+
+/* The run waits for a human and has left memory: only a live one says how it goes on. */
+static bool wake(struct follow *follow) {
+    const struct dormant_filter filter = {.run = follow->options.run};
+    follow->wake = wake_start(follow->options.directory, &filter, 1, follow->options.loop,
+                              on_awake, follow);
+    return follow->wake != NULL;
+}
+
+/* Twice, because it may have come back in between. */
 static void look(void *ctx) {
     struct follow *follow = ctx;
     drop_stream(follow);
-    if (!read_live(follow)) read_store(follow);
+    if (read_live(follow) || wake(follow) || read_live(follow)) return;
+    read_store(follow);
 }
 
 /* --- life --------------------------------------------------------------------------------- */
@@ -204,6 +227,7 @@ struct follow *follow_new(const struct follow_options *options) {
 void follow_free(struct follow *follow) {
     if (!follow) return;
     task_cancel(&follow->go_on);
+    wake_cancel(follow->wake);
     drop_stream(follow);
     follow->freed = true;
     if (!follow->loading) free(follow);
@@ -220,6 +244,8 @@ void follow_end(struct follow *follow, enum close_cause cause) {
                            : cause == CAUSE_STALLED ? ERR_RESOURCE_EXHAUSTED
                                                     : ERR_CANCELLED;
     task_cancel(&follow->go_on);
+    wake_cancel(follow->wake);
+    follow->wake = NULL;
     follow->options.wire->ended((struct close_ending){FRAME_NONE, status}, cause, NULL,
                                 follow->options.ctx);
 }

@@ -6,6 +6,7 @@
 #include "run/directory.h"
 #include "run/lost_calls.h"
 #include "run/recover.h"
+#include "run/wake.h"
 
 /* --- a process that ends and begins again --------------------------------------------------
  */
@@ -66,8 +67,50 @@ static void restart_and_recover(struct fixture *f) {
     recover(f, 1, 0);
 }
 
-/* --- a script, told twice: in one process, and with a restart at the question ---------------
+/* --- a run that leaves memory --------------------------------------------------------------
  */
+
+static struct dormant *dormant_of(struct fixture *f) {
+    return directory_dormant(session_table_directory(f->engine.sessions));
+}
+
+/* One look comes in that time after it waited long enough, whenever that was. */
+static void fall_asleep(struct fixture *f, size_t count) {
+    loop_advance(f->loop, 2 * f->engine.limits.approval_doze_ms);
+    assert_int_equal(dormant_count(dormant_of(f)), count);
+}
+
+static void on_awake(const struct err *failed, void *ctx) {
+    assert_null(failed);
+    (*(size_t *)ctx)++;
+}
+
+static void wake_all(struct fixture *f) {
+    const struct dormant_filter all = {.run = 0};
+    size_t times = 0;
+    struct directory *directory = session_table_directory(f->engine.sessions);
+    struct wake *wake = wake_start(directory, &all, WAKE_MAX, f->loop, on_awake, &times);
+    assert_non_null(wake);
+    assert_int_equal(times, 0);
+    turns(f);
+    assert_int_equal(times, 1);
+    assert_int_equal(dormant_count(dormant_of(f)), 0);
+}
+
+static void sleep_and_wake(struct fixture *f) {
+    const struct session_name name = {STR("w"), STR("u"), STR("s")};
+    fall_asleep(f, 1);
+    assert_int_equal(f->host.run_count, 0);
+    assert_true(session_is_parked(f->engine.sessions, &name));
+    wake_all(f);
+    assert_int_equal(f->host.run_count, 1);
+    assert_true(session_is_parked(f->engine.sessions, &name));
+}
+
+/* --- a script, told again: with a restart at the question, and from out of memory -----------
+ */
+
+enum telling { STAYS, RESTARTS, SLEEPS, SLEEPS_TWICE, TELLINGS };
 
 typedef void script_fn(struct fixture *f);
 
@@ -80,7 +123,7 @@ static void write_asked(struct fixture *f, struct buf *out) {
 }
 
 /* What the model is asked behind the answer, what is seen, and what is remembered. */
-static void play(script_fn *script, bool restarts, struct buf *ret) {
+static void play(script_fn *script, enum telling how, bool meanwhile, struct buf *ret) {
     struct fixture f;
     struct turn turn, later;
     fixture_init(&f, true);
@@ -90,7 +133,14 @@ static void play(script_fn *script, bool restarts, struct buf *ret) {
     say(&turn, &f, "x");
     script(&f);
     end(&turn);
-    if (restarts) restart_and_recover(&f);
+    if (meanwhile) { /* a turn that began later, and is no part of what this one is asked */
+        say(&turn, &f, "else");
+        reply(&f, "meanwhile");
+        end(&turn);
+    }
+    if (how == RESTARTS) restart_and_recover(&f);
+    if (how >= SLEEPS) sleep_and_wake(&f);
+    if (how == SLEEPS_TWICE) sleep_and_wake(&f);
     answer_as_human(&later, &f, "yes");
     buf_init(ret, MIB);
     write_asked(&f, ret);
@@ -106,15 +156,19 @@ static void play(script_fn *script, bool restarts, struct buf *ret) {
 }
 
 static void assert_same(script_fn *script, const char *begins) {
-    struct buf once, twice;
-    play(script, false, &once);
-    play(script, true, &twice);
-    buf_append_byte(&once, '\0');
-    once.len--;
-    assert_str(buf_str(&twice), once.at);
-    assert_str(str_head(buf_str(&once), strlen(begins)), begins);
-    buf_done(&once);
-    buf_done(&twice);
+    for (int meanwhile = 0; meanwhile < 2; meanwhile++) {
+        struct buf once, again;
+        play(script, STAYS, meanwhile, &once);
+        buf_append_byte(&once, '\0');
+        once.len--;
+        for (enum telling how = RESTARTS; how < TELLINGS; how++) {
+            play(script, how, meanwhile, &again);
+            assert_str(buf_str(&again), once.at);
+            buf_done(&again);
+        }
+        assert_str(str_head(buf_str(&once), strlen(begins)), begins);
+        buf_done(&once);
+    }
 }
 
 static void only_asks(struct fixture *f) {
@@ -252,6 +306,132 @@ static void it_is_done_with_the_reply_that_ends_it(void **state) {
     assert_seen(&later, "result(a1 {\"answer\":\"yes\"}) text(fine) usage(5 -1) done(m-1 "
                         "manager=fine)");
     end(&later);
+    fixture_done(&f);
+}
+
+/* --- out of memory, and back ---------------------------------------------------------------
+ */
+
+static void who_is_read_stays_in_memory(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    fixture_init(&f, true);
+    say(&turn, &f, "x");
+    ask_human(&f, "a1", "");
+    run_unref(turn.run);
+    turn.run = NULL;
+    fall_asleep(&f, 0); /* its journal is read */
+    fall_asleep(&f, 0);
+    cursor_close(turn.cursor);
+    turn.cursor = NULL;
+    buf_done(&turn.seen);
+    fall_asleep(&f, 1);
+    assert_int_equal(f.host.run_count, 0);
+    fixture_done(&f);
+}
+
+static void several_wait_in_the_order_in_which_they_did(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    char id[8];
+    fixture_init(&f, true);
+    for (int i = 0; i < 3; i++) {
+        say(&turn, &f, "x");
+        snprintf(id, sizeof(id), "a%d", i);
+        ask_human(&f, id, "");
+        end(&turn);
+    }
+    fall_asleep(&f, 3);
+    wake_all(&f);
+    uint64_t last = 0;
+    for (int i = 0; i < 3; i++) {
+        const struct session_name name = {STR("w"), STR("u"), STR("s")};
+        struct journal *journal;
+        uint64_t seq;
+        struct err e;
+        assert_int_equal(
+            session_answer_parked(f.engine.sessions, &name, STR("yes"), &journal, &seq, &e),
+            PARKING_TAKEN);
+        assert_true(journal_run(journal) > last);
+        last = journal_run(journal);
+        journal_unref(journal);
+    }
+    turns(&f);
+    run_host_cancel(&f.host, STR("over"));
+    turns(&f);
+    fixture_done(&f);
+}
+
+/* Two ask for it at once, one of them leaves: the other one hears of it. */
+static void it_is_brought_back_once_for_all_who_ask(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    size_t times = 0;
+    const struct dormant_filter all = {.run = 0};
+    fixture_init(&f, true);
+    say(&turn, &f, "x");
+    ask_human(&f, "a1", "");
+    end(&turn);
+    fall_asleep(&f, 1);
+    struct directory *directory = session_table_directory(f.engine.sessions);
+    struct wake *wakes[3];
+    for (size_t i = 0; i < 3; i++)
+        wakes[i] = wake_start(directory, &all, WAKE_MAX, f.loop, on_awake, &times);
+    loop_turn(f.loop);
+    assert_int_equal(fake_store_loads(f.store), 1);
+    wake_cancel(wakes[0]);
+    turns(&f);
+    assert_int_equal(times, 2);
+    assert_int_equal(f.host.run_count, 1);
+    assert_null(wake_start(directory, &all, WAKE_MAX, f.loop, on_awake, &times));
+    run_host_cancel(&f.host, STR("over"));
+    turns(&f);
+    fixture_done(&f);
+}
+
+/* Whoever answers one that sleeps is told to wake it, and loses nothing. */
+static void an_answer_finds_that_it_sleeps(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn, later;
+    fixture_init(&f, true);
+    say(&turn, &f, "x");
+    ask_human(&f, "a1", "");
+    end(&turn);
+    fall_asleep(&f, 1);
+    struct parked_answered answered;
+    struct parked_answer answer = {.name = {STR("w"), STR("u"), STR("s")}, .text = STR("yes")};
+    struct err e;
+    assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e), PARKING_ASLEEP);
+    answer.name.user = ANY_USER;
+    assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e), PARKING_ASLEEP);
+    answer.name.session = STR("t");
+    assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e), PARKING_NOBODY);
+    wake_all(&f);
+    answer_as_human(&later, &f, "yes");
+    reply(&f, "fine");
+    loop_advance(f.loop, 1000);
+    end(&later);
+    fixture_done(&f);
+}
+
+static void a_deadline_wakes_it(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    fixture_init(&f, true);
+    f.engine.limits.approval_max_ms = 60 * 60 * 1000;
+    say(&turn, &f, "x");
+    ask_human(&f, "a1", "");
+    end(&turn);
+    fall_asleep(&f, 1);
+    assert_true(timer_waits(&f.host.doze));
+    run_host_cancel(&f.host, STR("over"));
+    assert_false(timer_waits(&f.host.doze));
+    assert_int_equal(dormant_count(dormant_of(&f)), 0);
     fixture_done(&f);
 }
 
@@ -646,6 +826,11 @@ int main(void) {
         cmocka_unit_test(its_parts_are_what_they_were),
         cmocka_unit_test(an_answer_before_stays_answered),
         cmocka_unit_test(it_is_done_with_the_reply_that_ends_it),
+        cmocka_unit_test(who_is_read_stays_in_memory),
+        cmocka_unit_test(several_wait_in_the_order_in_which_they_did),
+        cmocka_unit_test(it_is_brought_back_once_for_all_who_ask),
+        cmocka_unit_test(an_answer_finds_that_it_sleeps),
+        cmocka_unit_test(a_deadline_wakes_it),
         cmocka_unit_test(it_waits_through_any_number_of_restarts),
         cmocka_unit_test(it_waits_again_before_its_session_is_read),
         cmocka_unit_test(without_its_agent_it_was_interrupted),

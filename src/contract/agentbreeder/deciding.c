@@ -214,6 +214,7 @@ enum settling decide_by_turn(struct turn *turn, uint64_t key_mark, struct err *e
     if (!session_is_parked(turn_sessions(turn), &answer.name)) return SETTLES_NOTHING;
     switch (session_settle(turn_sessions(turn), &answer, &answered, e)) {
     case PARKING_NOBODY: return SETTLES_NOTHING;
+    case PARKING_ASLEEP: turn_wake(turn, &answer); return SETTLES_OTHER;
     case PARKING_CLAIMED: return SETTLES_AGAIN;
     case PARKING_TAKEN: break;
     case PARKING_REFUSED: refuse_misfit(turn, e); return SETTLES_OTHER;
@@ -314,6 +315,7 @@ void decide_by_resume(struct turn *turn, uint64_t key_mark) {
     case PARKING_UNDECIDED: ask_again(turn, &answered.stays); return;
     case PARKING_SEVERAL: refuse_ambiguous(turn, &answer); return;
     case PARKING_NOBODY: look_back(turn, &answer); return;
+    case PARKING_ASLEEP: turn_wake(turn, &answer); return;
     case PARKING_CLAIMED: turn_look_up(turn); return;
     }
     outcome_address(&turn->outcome, turn->resume.thread, turn->resume.wants_text, true);

@@ -10,6 +10,7 @@
 #include "conversation/seam.h"
 #include "run/asked.h"
 #include "run/keyed.h"
+#include "run/wake.h"
 #include "stream/follow.h"
 
 /* What somebody has decided before, while it is compared with what this caller says. */
@@ -44,6 +45,7 @@ struct turn {
     /* While something is looked up. */
     struct keyed *keyed;
     struct asked *asked;
+    struct wake *wake;
     struct follow *follow; /* of a run that an earlier request started or answered */
     struct repeat repeat;
     struct seam seam; /* of the text on /stream */
@@ -79,6 +81,9 @@ void turn_attach(struct turn *turn, uint64_t run, uint64_t after_seq);
 
 void turn_tell_run(struct turn *turn, uint64_t run);
 
+/* Bring back those whom `answer` may mean, then look again from the beginning. */
+void turn_wake(struct turn *turn, const struct parked_answer *answer);
+
 /* Ask what its key stands for. */
 void turn_look_up(struct turn *turn);
 
@@ -95,7 +100,8 @@ MUST_CHECK bool decide_read(struct turn *turn, struct err *e);
 enum settling {
     SETTLES_NOTHING, /* nobody waits: it is a turn */
     SETTLES,         /* the turn reads on in the run that waited */
-    SETTLES_OTHER,   /* they cannot be taken, and that has been answered: the turn is gone */
+    SETTLES_OTHER,   /* they cannot be taken, and that has been answered, or is looked at once
+                        more: the turn is not the caller's any more */
     SETTLES_AGAIN,   /* the key was taken meanwhile: look again */
     SETTLES_FAILED,  /* `e` says why it cannot be read */
 };

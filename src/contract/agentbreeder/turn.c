@@ -89,6 +89,7 @@ static void turn_free(struct turn *turn) {
     list_remove(&turn->link);
     keyed_cancel(turn->keyed);
     asked_cancel(turn->asked);
+    wake_cancel(turn->wake);
     follow_free(turn->follow);
     stream_free(turn->stream);
     arena_free(turn->arena);
@@ -529,6 +530,24 @@ static void enter(struct turn *turn) {
     }
     turn_watch(turn);
     turn_look_up(turn);
+}
+
+static void on_awake(const struct err *failed, void *ctx) {
+    struct turn *turn = ctx;
+    turn->wake = NULL;
+    if (failed) {
+        turn_give_up(turn, failed);
+    } else {
+        enter(turn);
+    }
+}
+
+void turn_wake(struct turn *turn, const struct parked_answer *answer) {
+    const struct dormant_filter filter = session_sleepers(answer);
+    turn_watch(turn);
+    turn->wake = wake_start(session_table_directory(turn_sessions(turn)), &filter, WAKE_MAX,
+                            route_loop(turn->call), on_awake, turn);
+    if (!turn->wake) enter(turn); /* they came back meanwhile */
 }
 
 static void begin_call(struct route_call *call, struct runtime_desk *desk, enum close_mode mode,

@@ -6,6 +6,7 @@
 #include "proto/runtime.pb.h"
 #include "run/decision.h"
 #include "run/directory.h"
+#include "run/wake.h"
 #include "stream/stream.h"
 
 #include <assert.h>
@@ -32,6 +33,7 @@ struct converse {
     struct arena *arena;        /* of a request whose turn has not begun, or NULL */
     struct crawbl_converse_request request; /* in the arena */
     struct house_ask ask;
+    struct wake *wake;           /* who may wait for these words, and is not in memory */
     struct converse_shown shown; /* of the answer that is being sent */
 };
 
@@ -263,6 +265,17 @@ static bool ask_again(struct converse *converse, const struct parked_view *stays
     return asked || err_set(e, ERR_RESOURCE_EXHAUSTED, "converse: the question is too long");
 }
 
+static void on_awake(const struct err *failed, void *ctx);
+
+/* True: they are being brought back, and the request is looked at once more. */
+static bool wake(struct converse *converse, const struct parked_answer *answer) {
+    const struct dormant_filter filter = session_sleepers(answer);
+    struct session_table *sessions = converse->desk->host->engine->sessions;
+    converse->wake = wake_start(session_table_directory(sessions), &filter, WAKE_MAX,
+                                rpc_loop(converse->call), on_awake, converse);
+    return converse->wake != NULL;
+}
+
 /* A run of this session that waits for a human takes the message as the answer. */
 static bool answer_parked(struct converse *converse, const struct session_name *name,
                           struct str text, bool *ret_followed, struct err *e) {
@@ -272,10 +285,13 @@ static bool answer_parked(struct converse *converse, const struct session_name *
     const struct parked_answer answer = {
         .name = *name, .text = text, .asks_again = true, .arena = arena};
     enum parking_found found = session_settle(sessions, &answer, &answered, e);
+    while (found == PARKING_ASLEEP && !wake(converse, &answer))
+        found = session_settle(sessions, &answer, &answered, e);
+    if (found == PARKING_ASLEEP) *ret_followed = true;
     if (found == PARKING_UNDECIDED)
         *ret_followed = ask_again(converse, &answered.stays, arena, e);
     arena_free(arena);
-    if (found == PARKING_UNDECIDED) return true;
+    if (found == PARKING_UNDECIDED || found == PARKING_ASLEEP) return true;
     if (found == PARKING_REFUSED) *ret_followed = err_add(e, "the question stays open");
     if (found != PARKING_TAKEN) return found == PARKING_REFUSED;
     converse->answered = journal_run(answered.journal);
@@ -317,16 +333,18 @@ static void refuse(struct converse *converse, const struct err *why) {
 
 static void drop_request(struct converse *converse) {
     house_leave(&converse->ask);
+    wake_cancel(converse->wake);
+    converse->wake = NULL;
     arena_free(converse->arena);
     converse->arena = NULL;
     converse->request = (struct crawbl_converse_request){.message = STR_EMPTY};
 }
 
-static void on_engine(struct engine *engine, void *ctx) {
-    struct converse *converse = ctx;
+/* The engine is known, and whoever waits is in memory, as far as is known. */
+static void start(struct converse *converse) {
     struct err e;
-    converse->engine = engine_ref(engine);
     bool started = start_turn(converse, &converse->request, &e);
+    if (converse->wake) return; /* on_awake() goes on */
     drop_request(converse);
     if (started && converse->stream) return;
     drop_turn(converse);
@@ -335,6 +353,24 @@ static void on_engine(struct engine *engine, void *ctx) {
     } else {
         refuse(converse, &e);
     }
+}
+
+static void on_awake(const struct err *failed, void *ctx) {
+    struct converse *converse = ctx;
+    converse->wake = NULL;
+    if (!failed) {
+        start(converse);
+        return;
+    }
+    drop_request(converse);
+    drop_turn(converse);
+    refuse(converse, failed);
+}
+
+static void on_engine(struct engine *engine, void *ctx) {
+    struct converse *converse = ctx;
+    converse->engine = engine_ref(engine);
+    start(converse);
 }
 
 /* The workspace may have agents and tools of its own. */
@@ -408,7 +444,11 @@ static void on_cancelled(struct rpc_call *call, enum rpc_cancel why, void *ctx) 
     (void)call;
     converse->over = true;
     drop_request(converse);
-    if (converse->stream) stream_end(converse->stream, causes[why]);
+    if (converse->stream) {
+        stream_end(converse->stream, causes[why]);
+    } else {
+        drop_turn(converse); /* one that had not begun */
+    }
 }
 
 static void on_closed(void *ctx) {

@@ -45,6 +45,7 @@
 #include "route/route.h"
 #include "run/directory.h"
 #include "run/session.h"
+#include "run/wake.h"
 #include "store/store.h"
 
 #define API_NAMES_BYTES 1024

@@ -62,14 +62,33 @@ static void refuse_unknown(struct route_call *call) {
 
 /* --- GET /weir/v1/approvals --------------------------------------------------------------- */
 
-static void list_approvals(struct route_call *call, struct api_desk *desk,
-                           const struct parking_filter *filter, size_t limit) {
+/* A list, which may need some of those back that are not in memory. The filter shows what lies
+ * in the request. */
+struct listing {
+    struct api_request request;
+    struct api_desk *desk;
+    struct parking_filter filter;
+    size_t limit;
+    struct wake *wake;
+};
+
+static void listing_over(void *ctx) {
+    struct listing *listing = ctx;
+    wake_cancel(listing->wake);
+    arena_free(listing->request.arena);
+    free(listing);
+}
+
+static const struct route_watch listing_watch = {.left = listing_over, .closed = listing_over};
+
+static void list_approvals(struct listing *listing) {
+    size_t limit = listing->limit;
     struct parked_view *views = mem_zero(limit, sizeof(*views));
     struct arena *arena = arena_new(LIST_MAX_BYTES);
     struct buf body;
     bool more;
-    size_t count =
-        parking_list(session_table_parking(desk->sessions), filter, limit, arena, views, &more);
+    size_t count = parking_list(session_table_parking(listing->desk->sessions),
+                                &listing->filter, limit, arena, views, &more);
     buf_init(&body, BODY_MAX_BYTES);
     struct json_writer json = json_writer(&body);
     json_open_object(&json);
@@ -78,26 +97,57 @@ static void list_approvals(struct route_call *call, struct api_desk *desk,
     json_close(&json);
     json_member_bool(&json, "more", more);
     json_close(&json);
-    reply(call, &body);
+    reply(listing->request.call, &body);
     buf_done(&body);
     arena_free(arena);
     free(views);
 }
 
+static void on_listing_awake(const struct err *failed, void *ctx) {
+    struct listing *listing = ctx;
+    listing->wake = NULL;
+    if (failed) {
+        api_refuse(listing->request.call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
+    } else {
+        list_approvals(listing);
+    }
+}
+
+static bool read_listing(struct listing *listing) {
+    struct parking_filter *filter = &listing->filter;
+    struct api_request *request = &listing->request;
+    bool read = api_request_whose(request, &filter->workspace, &filter->user) &&
+                api_request_value(request, STR("session_id"), &filter->session) &&
+                api_request_limit(request, LIST_USUAL, LIST_MOST, &listing->limit);
+    if (filter->session.len == 0) filter->session = (struct str){NULL, 0};
+    return read;
+}
+
+/* One more than is listed, so that it is known whether there is more. */
+static void wake_listed(struct listing *listing) {
+    const struct parking_filter *filter = &listing->filter;
+    const struct dormant_filter sleepers = {filter->workspace, filter->user, filter->session,
+                                            filter->run};
+    struct api_desk *desk = listing->desk;
+    listing->wake = wake_start(desk->directory, &sleepers, listing->limit + 1, desk->loop,
+                               on_listing_awake, listing);
+}
+
 void api_list_approvals(struct route_call *call, void *ctx) {
     static const char *const names[] = {"workspace", "user", "session_id", "limit", NULL};
-    struct api_desk *desk = ctx;
-    struct api_request request;
-    struct parking_filter filter = {.run = 0};
-    size_t limit;
-    if (!api_request_begin(&request, call, desk, names)) return;
-    if (api_request_whose(&request, &filter.workspace, &filter.user) &&
-        api_request_value(&request, STR("session_id"), &filter.session) &&
-        api_request_limit(&request, LIST_USUAL, LIST_MOST, &limit)) {
-        if (filter.session.len == 0) filter.session = (struct str){NULL, 0};
-        list_approvals(call, desk, &filter, limit);
+    struct listing *listing = MEM_NEW(struct listing);
+    listing->desk = ctx;
+    if (!api_request_begin(&listing->request, call, ctx, names)) {
+        free(listing);
+        return;
     }
-    arena_free(request.arena);
+    if (read_listing(listing)) wake_listed(listing);
+    if (listing->wake) {
+        route_watch(call, &listing_watch, listing);
+        return;
+    }
+    if (listing->limit) list_approvals(listing);
+    listing_over(listing);
 }
 
 /* --- one approval, wherever it stands ----------------------------------------------------- */
@@ -122,6 +172,7 @@ struct look {
     unsigned looks_left; /* until it must have come */
     struct run_summary summary;
     struct run_scan *scan;
+    struct wake *wake;    /* the run waits, and is not in memory */
     struct api_late late; /* says that there is no such approval */
 };
 
@@ -130,6 +181,7 @@ static void look_over(void *ctx) {
     api_late_stop(&look->late);
     timer_stop(&look->again);
     run_scan_cancel(look->scan);
+    wake_cancel(look->wake);
     run_summary_done(&look->summary);
     arena_free(look->arena);
     free(look);
@@ -250,6 +302,20 @@ static void look_once(void *ctx) {
     }
 }
 
+static bool tell_waiting(struct route_call *call, struct api_desk *desk,
+                         const struct api_caller *caller, uint64_t run, uint64_t seq);
+
+static void on_look_awake(const struct err *failed, void *ctx) {
+    struct look *look = ctx;
+    look->wake = NULL;
+    if (failed) {
+        looked(failed, look);
+    } else if (!tell_waiting(look->call, look->desk, &look->caller, look->view.run,
+                             look->view.seq)) {
+        look_once(look);
+    }
+}
+
 /* `said`: what it was to be answered with; NULL: it is only looked at. */
 static void look_up(struct route_call *call, struct api_desk *desk,
                     const struct api_caller *caller, const struct api_late *late, uint64_t run,
@@ -268,7 +334,10 @@ static void look_up(struct route_call *call, struct api_desk *desk,
     timer_init(&look->again, desk->loop, look_once, look);
     run_summary_init(&look->summary, run);
     route_watch(call, &look_watch, look);
-    look_once(look);
+    const struct dormant_filter sleeper = {.run = run};
+    if (!said)
+        look->wake = wake_start(desk->directory, &sleeper, 1, desk->loop, on_look_awake, look);
+    if (!look->wake) look_once(look);
 }
 
 /* False: it is none, and the refusal has been sent. */
@@ -282,31 +351,37 @@ static bool take_id(struct route_call *call, uint64_t *ret_run, uint64_t *ret_se
 
 /* --- GET /weir/v1/approvals/{id} ---------------------------------------------------------- */
 
-void api_get_approval(struct route_call *call, void *ctx) {
-    struct api_desk *desk = ctx;
-    struct api_caller caller;
+/* False: it does not wait, or is not this caller's. */
+static bool tell_waiting(struct route_call *call, struct api_desk *desk,
+                         const struct api_caller *caller, uint64_t run, uint64_t seq) {
     struct parked_view view;
     struct buf body;
     bool more;
-    uint64_t run, seq;
-    struct api_late late;
-    if (!api_identify(call, desk, &caller) || !take_id(call, &run, &seq)) return;
-    api_late_begin(&late);
     struct arena *arena = arena_new(TEXT_MAX_BYTES);
     struct parking_filter filter = {.run = run};
     bool waits = parking_list(session_table_parking(desk->sessions), &filter, 1, arena, &view,
                               &more) == 1 &&
-                 view.seq == seq && api_may_see(&caller, view.name.workspace, view.name.user);
+                 view.seq == seq && api_may_see(caller, view.name.workspace, view.name.user);
     if (waits) {
         buf_init(&body, BODY_MAX_BYTES);
         struct json_writer json = json_writer(&body);
         write_view(&json, &view, "waiting", STR_EMPTY);
         reply(call, &body);
         buf_done(&body);
-    } else {
-        look_up(call, desk, &caller, &late, run, seq, NULL);
     }
     arena_free(arena);
+    return waits;
+}
+
+void api_get_approval(struct route_call *call, void *ctx) {
+    struct api_desk *desk = ctx;
+    struct api_caller caller;
+    uint64_t run, seq;
+    struct api_late late;
+    if (!api_identify(call, desk, &caller) || !take_id(call, &run, &seq)) return;
+    api_late_begin(&late);
+    if (!tell_waiting(call, desk, &caller, run, seq))
+        look_up(call, desk, &caller, &late, run, seq, NULL);
 }
 
 /* --- POST /weir/v1/approvals/{id} --------------------------------------------------------- */
@@ -350,11 +425,11 @@ static bool take_decision(struct api_request *request, struct json body, struct 
 
 static const char *const verdict_keys[] = {"decision", "args", "reason", "answer", NULL};
 
-static bool take_verdict(struct api_request *request, struct verdict *ret) {
+static bool take_verdict(struct api_request *request, struct lent text, struct verdict *ret) {
     struct json body;
     struct err e;
     *ret = (struct verdict){.decides = false};
-    if (!json_read(lent_read(route_body(request->call)), &body, &e))
+    if (!json_read(lent_read(text), &body, &e))
         return api_request_refuse(request, 400, "%s", e.text);
     if (!json_check_once(body, verdict_keys, &e))
         return api_request_refuse(request, 400, "%s", e.text);
@@ -447,25 +522,104 @@ static void look_back(struct api_request *request, struct api_desk *desk,
     buf_done(&words);
 }
 
-static void answer(struct api_request *request, struct api_desk *desk,
-                   const struct api_late *late, uint64_t run, uint64_t seq) {
-    struct verdict verdict;
+/* An answer to a run that is not in memory: what the request says, until it is. */
+struct answering {
+    struct api_request request;
+    struct api_desk *desk;
+    struct api_late late;
+    uint64_t run, seq;
+    char *body;
+    size_t body_len;
+    struct wake *wake;
+};
+
+static void answering_over(void *ctx) {
+    struct answering *answering = ctx;
+    wake_cancel(answering->wake);
+    arena_free(answering->request.arena);
+    free(answering->body);
+    free(answering);
+}
+
+static const struct route_watch answering_watch = {.left = answering_over,
+                                                   .closed = answering_over};
+
+static enum parking_found give_if_live(struct api_request *request, struct api_desk *desk,
+                                       uint64_t run, uint64_t seq, struct verdict *verdict) {
     struct live_view view;
     enum parking_found found = PARKING_NOBODY;
-    if (!take_verdict(request, &verdict)) return;
-    if (directory_find(desk->directory, run, &view)) {
-        if (api_may_see(&request->caller, view.workspace, view.user))
-            found = give(desk, &view, run, seq, &verdict);
-        live_view_done(&view);
-    }
+    if (!directory_find(desk->directory, run, &view)) return found;
+    if (api_may_see(&request->caller, view.workspace, view.user))
+        found = give(desk, &view, run, seq, verdict);
+    live_view_done(&view);
+    return found;
+}
+
+static void tell_found(enum parking_found found, struct api_request *request,
+                       struct api_desk *desk, const struct api_late *late, uint64_t run,
+                       uint64_t seq, const struct verdict *verdict) {
     switch (found) {
     case PARKING_TAKEN: tell_taken(request->call, run, seq, STR("running")); break;
     case PARKING_REFUSED:
-    case PARKING_UNDECIDED: api_request_refuse(request, 422, "%s", verdict.why.text); break;
+    case PARKING_UNDECIDED: api_request_refuse(request, 422, "%s", verdict->why.text); break;
     case PARKING_SEVERAL:
     case PARKING_CLAIMED:
-    case PARKING_NOBODY: look_back(request, desk, late, run, seq, &verdict); break;
+    case PARKING_ASLEEP: /* again, and so soon: the next request finds it */
+    case PARKING_NOBODY: look_back(request, desk, late, run, seq, verdict); break;
     }
+}
+
+static void on_answering_awake(const struct err *failed, void *ctx) {
+    struct answering *answering = ctx;
+    struct api_request *request = &answering->request;
+    struct verdict verdict;
+    answering->wake = NULL;
+    if (failed) {
+        api_refuse(request->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
+        return;
+    }
+    route_watch(request->call, NULL, NULL);
+    struct str body = str_of(answering->body, answering->body_len);
+    if (take_verdict(request, lent_of(body), &verdict)) {
+        enum parking_found found =
+            give_if_live(request, answering->desk, answering->run, answering->seq, &verdict);
+        tell_found(found, request, answering->desk, &answering->late, answering->run,
+                   answering->seq, &verdict);
+    }
+    answering_over(answering);
+}
+
+/* True: the request is kept until its run is back. */
+static bool answer_awake(struct api_request *request, struct api_desk *desk,
+                         const struct api_late *late, uint64_t run, uint64_t seq) {
+    const struct dormant_filter sleeper = {.run = run};
+    struct answering *answering = MEM_NEW(struct answering);
+    struct str body = lent_read(route_body(request->call));
+    *answering = (struct answering){
+        .request = *request, .desk = desk, .late = *late, .run = run, .seq = seq};
+    answering->wake =
+        wake_start(desk->directory, &sleeper, 1, desk->loop, on_answering_awake, answering);
+    if (!answering->wake) {
+        free(answering);
+        return false;
+    }
+    answering->body = str_dup(body);
+    answering->body_len = body.len;
+    route_watch(request->call, &answering_watch, answering);
+    return true;
+}
+
+/* True: it is done with. */
+static bool answer(struct api_request *request, struct api_desk *desk,
+                   const struct api_late *late, uint64_t run, uint64_t seq) {
+    struct verdict verdict;
+    if (!take_verdict(request, route_body(request->call), &verdict)) return true;
+    enum parking_found found = give_if_live(request, desk, run, seq, &verdict);
+    bool missed = found == PARKING_NOBODY || found == PARKING_ASLEEP;
+    if (missed && answer_awake(request, desk, late, run, seq)) return false;
+    if (missed) found = give_if_live(request, desk, run, seq, &verdict);
+    tell_found(found, request, desk, late, run, seq, &verdict);
+    return true;
 }
 
 void api_answer_approval(struct route_call *call, void *ctx) {
@@ -476,6 +630,6 @@ void api_answer_approval(struct route_call *call, void *ctx) {
     if (!api_request_begin(&request, call, desk, names)) return;
     struct api_late late;
     api_late_begin(&late);
-    if (take_id(call, &run, &seq)) answer(&request, desk, &late, run, seq);
-    arena_free(request.arena);
+    bool done = !take_id(call, &run, &seq) || answer(&request, desk, &late, run, seq);
+    if (done) arena_free(request.arena);
 }

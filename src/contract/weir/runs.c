@@ -59,6 +59,7 @@ struct get {
     struct api_caller caller;
     struct run_summary summary;
     struct run_scan *scan;
+    struct wake *wake;    /* it waits for a human, and is not in memory */
     struct api_late late; /* says that there is no such run */
 };
 
@@ -66,6 +67,7 @@ static void get_over(void *ctx) {
     struct get *get = ctx;
     api_late_stop(&get->late);
     run_scan_cancel(get->scan);
+    wake_cancel(get->wake);
     run_summary_done(&get->summary);
     free(get);
 }
@@ -77,6 +79,21 @@ static const struct route_watch get_watch = {.left = get_over, .closed = get_ove
 static bool cancel(const struct get *get) {
     return !get->summary.ended_ms && directory_cancel(get->desk->directory, get->summary.run,
                                                       STR("it was cancelled by request"));
+}
+
+static void get_answer(const struct err *failed, void *ctx);
+
+static void on_awake(const struct err *failed, void *ctx) {
+    struct get *get = ctx;
+    get->wake = NULL;
+    get_answer(failed, get);
+}
+
+/* A run that waits for a human must be in memory to be cancelled. */
+static bool wake(struct get *get) {
+    const struct dormant_filter filter = {.run = get->summary.run};
+    get->wake = wake_start(get->desk->directory, &filter, 1, get->desk->loop, on_awake, get);
+    return get->wake != NULL;
 }
 
 static void get_answer(const struct err *failed, void *ctx) {
@@ -91,11 +108,12 @@ static void get_answer(const struct err *failed, void *ctx) {
         api_late_refuse(&get->late, get->desk->loop, get->call, api_refuse_unknown_run);
         return;
     }
-    if (get->cancels && !cancel(get)) {
+    if (get->cancels && !cancel(get) && !wake(get) && !cancel(get)) {
         api_refuse(get->call, 409, STR("RUN_ENDED"),
                    "this run has ended: there is nothing to cancel");
         return;
     }
+    if (get->wake) return;
     struct buf body;
     buf_init(&body, BODY_MAX_BYTES);
     struct json_writer json = json_writer(&body);

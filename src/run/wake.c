@@ -1,0 +1,322 @@
+#include "run/wake.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "run/inner.h"
+#include "run/revive.h"
+
+#include <stdlib.h>
+
+#define RUN_MAX_BYTES (32 * MIB)
+#define ALONE_MAX_S ((1u << 20) - 1)
+#define TRANSFERS_MAX ((1u << 11) - 1)
+#define AT_ONCE 1000 /* runs that one look lets go */
+#define LOOK_AGAIN_MIN_MS 10
+#define DEADLINE_AHEAD_MS 5000 /* so long before its deadline a run is back */
+
+/* --- to sleep ----------------------------------------------------------------------------- */
+
+static struct dormant *dormant_of(struct engine *engine) {
+    return directory_dormant(session_table_directory(engine->sessions));
+}
+
+/* What revive.c does not bring back is not let go. */
+static bool has_only_events(const struct run *run) {
+    return !run->system.len && !run->schema && !run->repairing && !run->compacted &&
+           !run->lost && run->lease.parent == 0 && run->transfers <= TRANSFERS_MAX &&
+           run->alone_ms / 1000 < ALONE_MAX_S;
+}
+
+static bool is_read(const struct run *run) {
+    uint64_t left_ms;
+    return journal_readers(run->journal, &left_ms) > 0;
+}
+
+/* Nobody but itself and the parking holds it, and all of it is on disk. */
+static bool may_sleep(const struct run *run) {
+    return run->state == RUN_WAITING && !run->waits && !run->ending_begun && run->refs == 2 &&
+           has_only_events(run) && !is_read(run) &&
+           journal_durable(run->journal) == journal_appended(run->journal);
+}
+
+static void enter(const struct run *run) {
+    const struct session_name *name = &run->name;
+    dormant_add(dormant_of(run->engine),
+                &(struct dormant_run){.run = run->id,
+                                      .engine = run->engine,
+                                      .host = run->host,
+                                      .alone_s = (uint32_t)((run->alone_ms + 999) / 1000),
+                                      .transfers = (unsigned short)run->transfers,
+                                      .addressed = run->addressed,
+                                      .deadline_unix_ms = run->parked.asked.deadline_unix_ms},
+                name->workspace, name->user, name->session);
+}
+
+/* It was found a moment ago, and is read or answered: it stays. */
+static void stay(struct run *run, bool parked) {
+    if (parked) {
+        directory_add(session_table_directory(run->engine->sessions), &run->live);
+        session_park(run->engine->sessions, &run->parked);
+    }
+    dormant_remove(dormant_of(run->engine), run->id);
+}
+
+/* Entered first, so that it is always somewhere. */
+static bool sleep_run(struct run *run) {
+    if (!may_sleep(run)) return false;
+    enter(run);
+    if (!session_unpark(run->engine->sessions, &run->parked)) {
+        stay(run, false);
+        return false;
+    }
+    directory_remove(session_table_directory(run->engine->sessions), &run->live);
+    if (journal_is_shared(run->journal)) {
+        stay(run, true);
+        return false;
+    }
+    run_let_go(run);
+    return true;
+}
+
+/* How soon another look is worth while, at least; 0: never. */
+static uint64_t sleep_some(struct run_host *host) {
+    uint64_t now_ms = loop_now_ms(host->loop), next_ms = 0;
+    size_t left = AT_ONCE;
+    LIST_EACH(&host->runs, link) {
+        struct run *run = CONTAINER_OF(link, struct run, link);
+        uint64_t doze_ms = run->engine->limits.approval_doze_ms;
+        if (run->state != RUN_WAITING) continue;
+        bool long_enough = now_ms - run->parked_ms >= doze_ms;
+        if (left && long_enough && sleep_run(run)) {
+            left--;
+        } else if (!next_ms || doze_ms < next_ms) {
+            next_ms = doze_ms > LOOK_AGAIN_MIN_MS ? doze_ms : LOOK_AGAIN_MIN_MS;
+        }
+    }
+    return next_ms && !left ? LOOK_AGAIN_MIN_MS : next_ms;
+}
+
+static uint64_t wake_due(struct run_host *host);
+
+static void look_in(struct run_host *host, uint64_t in_ms) {
+    uint64_t at_ms = loop_now_ms(host->loop) + in_ms;
+    if (timer_waits(&host->doze) && host->doze_at_ms <= at_ms) return;
+    host->doze_at_ms = at_ms;
+    timer_start(&host->doze, in_ms);
+}
+
+void wake_look(void *ctx) {
+    struct run_host *host = ctx;
+    uint64_t awake_ms = sleep_some(host), due_ms = wake_due(host);
+    if (awake_ms) look_in(host, awake_ms);
+    if (due_ms) look_in(host, due_ms);
+}
+
+void wake_watch(struct run *run) {
+    struct run_host *host = run->host;
+    uint64_t doze_ms = run->engine->limits.approval_doze_ms;
+    run->parked_ms = loop_now_ms(host->loop);
+    if (!host->keeper || !session_table_store(run->engine->sessions)) return;
+    look_in(host, doze_ms > LOOK_AGAIN_MIN_MS ? doze_ms : LOOK_AGAIN_MIN_MS);
+}
+
+void wake_forget(struct run_host *host) {
+    if (host->loop) timer_stop(&host->doze);
+    if (host->engine && host->engine->sessions) dormant_forget(dormant_of(host->engine), host);
+}
+
+/* --- one run, on its host's loop ---------------------------------------------------------- */
+
+/* Somebody's wish that one run is brought back. */
+struct bringing {
+    struct mail mail;
+    struct list link;   /* in host->bringings, or in the `others` of one that is there */
+    struct list others; /* who wants the same run */
+    struct run_host *host;
+    uint64_t run;
+    struct store_load load;
+    struct loop *loop; /* where the answer goes */
+    struct wake *wake; /* that loop's own; NULL: nobody hears it */
+    bool has_failed;
+    struct err failed;
+};
+
+static void on_brought(void *ctx);
+
+static void send_back(struct bringing *bringing) {
+    list_remove(&bringing->link);
+    loop_post(bringing->loop, &bringing->mail, on_brought, bringing);
+}
+
+static void answer(struct bringing *bringing, const struct err *failed) {
+    LIST_EACH(&bringing->others, link) {
+        struct bringing *other = CONTAINER_OF(link, struct bringing, link);
+        other->has_failed = failed != NULL;
+        if (failed) other->failed = *failed;
+        send_back(other);
+    }
+    bringing->has_failed = failed != NULL;
+    if (failed) bringing->failed = *failed;
+    send_back(bringing);
+}
+
+/* As it was: found before it is no longer known to sleep. */
+static bool revive(const struct dormant_run *dormant, const struct store_load *load,
+                   struct err *e) {
+    struct run *run = load->more ? NULL
+                                 : run_revive(dormant->host, dormant->engine, dormant->run,
+                                              load->sections, load->section_count);
+    if (!run) {
+        log_error("run %llu, which waits for a human, cannot be read back",
+                  (unsigned long long)dormant->run);
+        return err_set(e, ERR_DATA_LOSS, "a turn that waits for a human cannot be read back");
+    }
+    run->addressed = dormant->addressed;
+    run->transfers = dormant->transfers;
+    run->alone_ms = UINT64_C(1000) * dormant->alone_s;
+    if (run->alone_ms) timer_start(&run->alone, run->alone_ms);
+    dormant_remove(dormant_of(run->engine), dormant->run);
+    return true;
+}
+
+static void on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
+    struct bringing *bringing = ctx;
+    struct dormant_run dormant;
+    struct err e;
+    if (failed) e = *failed;
+    bool sleeps = dormant_find(dormant_of(bringing->host->engine), bringing->run, &dormant);
+    bool back = !failed && (!sleeps || revive(&dormant, load, &e));
+    arena_free(load->arena);
+    answer(bringing, back ? NULL : &e);
+}
+
+static struct bringing *find_bringing(struct run_host *host, uint64_t run) {
+    LIST_EACH(&host->bringings, link) {
+        struct bringing *bringing = CONTAINER_OF(link, struct bringing, link);
+        if (bringing->run == run) return bringing;
+    }
+    return NULL;
+}
+
+static void bring(void *ctx) {
+    struct bringing *bringing = ctx;
+    struct run_host *host = bringing->host;
+    struct dormant_run dormant;
+    struct bringing *first = find_bringing(host, bringing->run);
+    if (first) {
+        list_append(&first->others, &bringing->link);
+        return;
+    }
+    if (!dormant_find(dormant_of(host->engine), bringing->run, &dormant)) {
+        answer(bringing, NULL); /* it is back */
+        return;
+    }
+    list_append(&host->bringings, &bringing->link);
+    bringing->load = (struct store_load){.question = STORE_RUN,
+                                         .run = bringing->run,
+                                         .max_bytes = RUN_MAX_BYTES,
+                                         .home = host->loop,
+                                         .on_loaded = on_loaded,
+                                         .ctx = bringing};
+    store_load(session_table_store(host->engine->sessions), &bringing->load);
+}
+
+static struct bringing *send_for(struct run_host *host, uint64_t run, struct loop *loop,
+                                 struct wake *wake) {
+    struct bringing *bringing = MEM_NEW(struct bringing);
+    bringing->host = host;
+    bringing->run = run;
+    bringing->loop = loop;
+    bringing->wake = wake;
+    list_init(&bringing->link);
+    list_init(&bringing->others);
+    loop_post(host->loop, &bringing->mail, bring, bringing);
+    return bringing;
+}
+
+/* Back in time to be told that nobody answered. How soon the next one is, or 0. */
+static uint64_t wake_due(struct run_host *host) {
+    uint64_t runs[64];
+    int64_t next, now = clock_unix_ms() + DEADLINE_AHEAD_MS;
+    size_t count =
+        dormant_due(dormant_of(host->engine), host, now, ARRAY_LEN(runs), runs, &next);
+    for (size_t i = 0; i < count; i++) (void)send_for(host, runs[i], host->loop, NULL);
+    if (!next) return 0;
+    return next > now + LOOK_AGAIN_MIN_MS ? (uint64_t)(next - now) : LOOK_AGAIN_MIN_MS;
+}
+
+/* --- all that a request means ------------------------------------------------------------- */
+
+struct wake {
+    struct directory *directory;
+    struct loop *loop;
+    wake_fn *on_awake;
+    void *ctx;
+    struct task over;
+    struct bringing *bringing; /* the one that is on its way; NULL: `over` comes */
+    bool has_failed;
+    struct err failed;
+    size_t count, next;
+    uint64_t runs[];
+};
+
+static void tell(void *ctx) {
+    struct wake *wake = ctx;
+    struct err failed = wake->failed;
+    bool has_failed = wake->has_failed;
+    wake_fn *on_awake = wake->on_awake;
+    void *wake_ctx = wake->ctx;
+    free(wake);
+    on_awake(has_failed ? &failed : NULL, wake_ctx);
+}
+
+/* One after the other, so that they wait in the order in which they did. */
+static void go_on(struct wake *wake) {
+    struct dormant_run dormant;
+    while (wake->next < wake->count && !wake->has_failed) {
+        uint64_t run = wake->runs[wake->next++];
+        if (!dormant_find(directory_dormant(wake->directory), run, &dormant)) continue;
+        wake->bringing = send_for(dormant.host, run, wake->loop, wake);
+        return;
+    }
+    loop_defer(wake->loop, &wake->over);
+}
+
+static void on_brought(void *ctx) {
+    struct bringing *bringing = ctx;
+    struct wake *wake = bringing->wake;
+    if (wake) {
+        wake->bringing = NULL;
+        wake->has_failed = bringing->has_failed;
+        wake->failed = bringing->failed;
+        go_on(wake);
+    }
+    free(bringing);
+}
+
+struct wake *wake_start(struct directory *directory, const struct dormant_filter *filter,
+                        size_t max, struct loop *loop, wake_fn *on_awake, void *ctx) {
+    struct dormant *dormant = directory_dormant(directory);
+    if (dormant_count(dormant) == 0) return NULL;
+    struct wake *wake = mem_zero(1, sizeof(*wake) + max * sizeof(wake->runs[0]));
+    wake->count = dormant_list(dormant, filter, max, wake->runs);
+    if (wake->count == 0) {
+        free(wake);
+        return NULL;
+    }
+    wake->directory = directory;
+    wake->loop = loop;
+    wake->on_awake = on_awake;
+    wake->ctx = ctx;
+    task_init(&wake->over, tell, wake);
+    go_on(wake);
+    return wake;
+}
+
+void wake_cancel(struct wake *wake) {
+    if (!wake) return;
+    if (wake->bringing) wake->bringing->wake = NULL;
+    task_cancel(&wake->over);
+    free(wake);
+}
