@@ -1,7 +1,7 @@
 /* Settings of any bytes: a first byte says where they stand (the command line, the environment,
  * the file), and they are taken or refused with a sentence. */
 #include "base/attr.h"
-#include "daemon/config.h"
+#include "config/config.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -2,8 +2,9 @@
 """lint_layers: hold the includes under src/ to the order in src/LAYERS.
 
 A file includes headers of its own folder and of folders on lower lines. Folders on one line
-may not include each other, and headers may not include each other in a circle. Findings
-read `file:line: what`; the exit status is 1 when there is one.
+may not include each other, and headers may not include each other in a circle. Each name in
+src/LAYERS is a folder with code, or a source file such as main. Findings read
+`file:line: what`; the exit status is 1 when there is one.
 """
 import pathlib
 import re
@@ -65,6 +66,14 @@ def find_upward(files, layers):
                 yield f"{place}: {own} includes upward, from {other}"
 
 
+def find_absent(files, layers):
+    known = {folder for path in files for folder in path.relative_to(SRC).with_suffix("").parents}
+    known |= {path.relative_to(SRC).with_suffix("") for path in files}
+    for folder, line in layers.items():
+        if pathlib.PurePath(folder) not in known:
+            yield f"{SRC}/LAYERS:{line + 1}: there is no code in src/{folder}; remove the name"
+
+
 def find_own_header_first(files):
     for path in files:
         own = path.with_suffix(".h")
@@ -101,6 +110,7 @@ def main():
     layers = read_layers()
     files = sorted([*SRC.rglob("*.c"), *SRC.rglob("*.h")])
     findings = [
+        *find_absent(files, layers),
         *find_upward(files, layers),
         *find_own_header_first(set(files)),
         *find_circles(files),

@@ -11,7 +11,7 @@
 #ifndef WEIR_CLI_ASK_DAEMON_H
 #define WEIR_CLI_ASK_DAEMON_H
 
-#include "daemon/config.h"
+#include "config/config.h"
 
 struct daemon_question {
     struct str method; /* "GET" */

@@ -8,7 +8,7 @@
 #ifndef WEIR_CLI_CLI_H
 #define WEIR_CLI_CLI_H
 
-#include "daemon/config.h"
+#include "config/config.h"
 
 #include <signal.h>
 

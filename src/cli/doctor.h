@@ -10,7 +10,7 @@
 #ifndef WEIR_CLI_DOCTOR_H
 #define WEIR_CLI_DOCTOR_H
 
-#include "daemon/config.h"
+#include "config/config.h"
 #include "wire/json.h"
 
 enum finding { FINDING_GOOD, FINDING_NOTE, FINDING_BAD };

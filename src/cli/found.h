@@ -9,7 +9,7 @@
 #ifndef WEIR_CLI_FOUND_H
 #define WEIR_CLI_FOUND_H
 
-#include "daemon/config.h"
+#include "config/config.h"
 
 #define FOUND_WAIT_MS 150
 

@@ -16,7 +16,7 @@
 #ifndef WEIR_DAEMON_DAEMON_H
 #define WEIR_DAEMON_DAEMON_H
 
-#include "daemon/config.h"
+#include "config/config.h"
 
 #define WEIR_VERSION "0.1.0"
 

@@ -2,7 +2,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "daemon/setting.h"
+#include "config/setting.h"
 #include "tool/read_result.h"
 
 #include <stdlib.h>

@@ -10,8 +10,8 @@
 #ifndef WEIR_DAEMON_NIMI_H
 #define WEIR_DAEMON_NIMI_H
 
+#include "config/config.h"
 #include "contract/nimi/nimi.h"
-#include "daemon/config.h"
 #include "daemon/team.h"
 #include "rpc/health.h"
 #include "rpc/reflection.h"

@@ -2,7 +2,6 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "daemon/config_build.h"
 #include "daemon/team_media.h"
 #include "daemon/team_tape.h"
 #include "daemon/team_tools.h"

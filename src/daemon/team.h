@@ -11,7 +11,7 @@
 #define WEIR_DAEMON_TEAM_H
 
 #include "client/http.h"
-#include "daemon/config.h"
+#include "config/config.h"
 #include "run/engine.h"
 #include "wire/script.h"
 

@@ -3,7 +3,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/nearest.h"
-#include "daemon/config_build.h"
 #include "tool/catalogue.h"
 #include "tool/scripted.h"
 #include "wire/yaml.h"

@@ -1,5 +1,5 @@
 /* Values that only the lists of a settings file have: decimals, dollars, words, keys. */
-#include "daemon/config_build.h"
+#include "config/build.h"
 
 #include "base/file.h"
 #include "base/nearest.h"

@@ -1,5 +1,5 @@
 /* The providers: those that the file lists, and those that everybody knows by name. */
-#include "daemon/config_build.h"
+#include "config/build.h"
 
 #include "base/nearest.h"
 

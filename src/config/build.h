@@ -1,8 +1,8 @@
-/* config_build: what the parts of config_load() share. Private to daemon/. */
-#ifndef WEIR_DAEMON_CONFIG_BUILD_H
-#define WEIR_DAEMON_CONFIG_BUILD_H
+/* build: what the parts of config_load() share. Private to config/. */
+#ifndef WEIR_CONFIG_BUILD_H
+#define WEIR_CONFIG_BUILD_H
 
-#include "daemon/setting.h"
+#include "config/setting.h"
 #include "wire/yaml.h"
 
 #define CONFIG_ARENA_BYTES (8 * MIB)
@@ -38,9 +38,6 @@ MUST_CHECK bool config_read_secret(struct config *config, const struct setting *
 
 /* A sentence to log later. Beyond CONFIG_WARNINGS_MAX they are dropped. */
 PRINTF_LIKE(2, 3) void config_warn(struct config *config, const char *format, ...);
-
-/* A mistake was made. When all are wanted, note this one and say true: go on. */
-MUST_CHECK bool config_goes_on(struct config *config, const struct err *why);
 
 /* A step that went well, or whose mistake is noted: go on. */
 MUST_CHECK bool config_step(struct config *config, bool well, const struct err *why);
@@ -80,8 +77,7 @@ MUST_CHECK bool config_resolve_models(struct config *config, const struct config
 MUST_CHECK bool config_resolve_connectors(struct config *config,
                                           const struct config_input *input, struct err *e);
 
-/* --- the pod of a Crawbl workspace (config_pod.c) ------------------------------------------
- */
+/* --- the pod of a Crawbl workspace (pod.c) ------------------------------------------------ */
 
 /* A flag of the runtime that the pod was made for, taken and unused. */
 bool config_pod_flag(struct str flag);

@@ -1,5 +1,5 @@
 /* The settings explained and shown: --help, docs/config.md, and what is in force. */
-#include "daemon/config_build.h"
+#include "config/build.h"
 
 #include "wire/json.h"
 

@@ -6,10 +6,10 @@
  * Memory   text that is kept goes to the arena of the config.
  * Threads  the table is constant.
  */
-#ifndef WEIR_DAEMON_SETTING_H
-#define WEIR_DAEMON_SETTING_H
+#ifndef WEIR_CONFIG_SETTING_H
+#define WEIR_CONFIG_SETTING_H
 
-#include "daemon/config.h"
+#include "config/config.h"
 
 enum setting_kind {
     SETTING_TEXT,

@@ -1,5 +1,5 @@
 /* The section `tools`: how the tools that this program brings are set up. */
-#include "daemon/config_build.h"
+#include "config/build.h"
 
 #include "base/nearest.h"
 

@@ -1,6 +1,6 @@
 /* The settings file: YAML whose keys are those of the table, and the sections that are lists.
  */
-#include "daemon/config_build.h"
+#include "config/build.h"
 
 #include "base/file.h"
 #include "base/nearest.h"

@@ -1,14 +1,14 @@
-/* config_lists: what a settings file describes beside its settings: providers, agents, tools.
+/* lists: what a settings file describes beside its settings: providers, agents, tools.
  * (Prices and budgets are those of provider/price.h and run/ledger.h.)
  *
  * They are plain values, checked one by one where they stand in the file. What they are called
- * for the engine is made of them by team.c.
+ * for the engine is made of them by daemon/team.c.
  *
  * Memory   text and lists live in the arena of the config. Keys are forgotten with it.
  * Threads  read-only once loaded.
  */
-#ifndef WEIR_DAEMON_CONFIG_LISTS_H
-#define WEIR_DAEMON_CONFIG_LISTS_H
+#ifndef WEIR_CONFIG_LISTS_H
+#define WEIR_CONFIG_LISTS_H
 
 #include "base/str.h"
 

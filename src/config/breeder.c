@@ -5,7 +5,7 @@
  * with one warning that names it.
  *
  * Source   contracts/agentbreeder.md 6.2 */
-#include "daemon/config_build.h"
+#include "config/build.h"
 
 #include "base/nearest.h"
 

@@ -1,7 +1,7 @@
 /* The pod of a Crawbl workspace: started by its orchestrator's webhook with flags and variables
  * of the agent runtime that it was made for, as a user who owns nothing and on a root that
  * cannot be written. What weir has not is taken and named once. */
-#include "daemon/config_build.h"
+#include "config/build.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

@@ -2,7 +2,7 @@
  *
  * This comes when file, environment and flags have been read, because the default model and the
  * keys come from any of them. */
-#include "daemon/config_build.h"
+#include "config/build.h"
 
 #include "base/nearest.h"
 #include "provider/dialect.h"

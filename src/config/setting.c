@@ -1,9 +1,9 @@
-#include "daemon/setting.h"
+#include "config/setting.h"
 
 #include "base/id.h"
 #include "base/nearest.h"
 #include "base/units.h"
-#include "daemon/config_build.h"
+#include "config/build.h"
 #include "wire/json.h"
 
 #include <sys/un.h>

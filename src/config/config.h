@@ -1,7 +1,7 @@
 /* config: every setting, from wherever it was set.
  *
  * Flags beat environment, environment beats file, file beats defaults. One table of settings
- * (config.c) is read by the parsers, by --help and by docs/config.md, so they cannot disagree.
+ * (setting.c) is read by the parsers, by --help and by docs/config.md, so they cannot disagree.
  * Whatever is wrong is refused with the place, the reason and the fix; names nobody knows are
  * answered with the nearest one that exists. Secrets come only from the environment or from
  * files that it or the settings name, and are never printed.
@@ -10,13 +10,13 @@
  * Threads  read-only once loaded. config_load() reads files: call it before the loops run, or
  *          from a worker.
  */
-#ifndef WEIR_DAEMON_CONFIG_H
-#define WEIR_DAEMON_CONFIG_H
+#ifndef WEIR_CONFIG_CONFIG_H
+#define WEIR_CONFIG_CONFIG_H
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "daemon/config_lists.h"
+#include "config/lists.h"
 #include "provider/price.h"
 #include "route/page.h"
 #include "run/leaving.h"
@@ -170,6 +170,9 @@ void config_free(struct config *config);
 
 /* Whether this stands in for the pod of a Crawbl workspace. */
 bool config_is_pod(const struct config *config);
+
+/* A mistake was made. When all are wanted, note this one and say true: go on. */
+MUST_CHECK bool config_goes_on(struct config *config, const struct err *why);
 
 /* One more problem of a config whose mistakes are collected. */
 void config_problem(struct config *config, const struct err *why);

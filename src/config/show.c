@@ -1,5 +1,5 @@
 /* The lists that were read, shown without their secrets. */
-#include "daemon/config_build.h"
+#include "config/build.h"
 
 static void append_model(const struct config_model *model, struct buf *out) {
     if (!model->provider) return;

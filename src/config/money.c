@@ -1,6 +1,6 @@
 /* Prices of models, and what may be spent. Amounts are whole numbers of a small unit from the
  * first digit on: a sum of money that went through a double is a sum nobody can check. */
-#include "daemon/config_build.h"
+#include "config/build.h"
 
 #include "base/nearest.h"
 

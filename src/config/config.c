@@ -1,9 +1,9 @@
-#include "daemon/config.h"
+#include "config/config.h"
 
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/nearest.h"
-#include "daemon/config_build.h"
+#include "config/build.h"
 
 #include <sched.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* The agents that the file lists. Whose model each one asks is decided when all of it has been
- * read (config_models.c). */
-#include "daemon/config_build.h"
+ * read (models.c). */
+#include "config/build.h"
 
 #include "base/file.h"
 #include "base/nearest.h"

@@ -1,5 +1,5 @@
 /* The section `connectors`: which providers the callers of nimi.runtime.v1 may ask. */
-#include "daemon/config_build.h"
+#include "config/build.h"
 
 #include "base/nearest.h"
 #include "provider/media_local.h"
