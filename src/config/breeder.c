@@ -5,7 +5,7 @@
  * with one warning that names it.
  *
  * Source   contracts/agentbreeder.md 6.2 */
-#include "config/build.h"
+#include "config/rows.h"
 
 #include "base/nearest.h"
 
@@ -14,49 +14,10 @@
 #define NAME_MAX 63
 
 struct breeder {
-    struct str name, version, description, team, owner;
+    struct str name, version, description, framework, language;
+    struct str unused; /* of keys whose text is looked at and means nothing here */
     struct config_agent agent;
-    const struct yaml *framework, *language, *runtime, *model, *prompts, *tools, *deploy,
-        *spec_version, *other; /* of all keys that mean nothing here */
 };
-
-#define FIELD(key, type, member, required)                                                     \
-    { key, YAML_##type, offsetof(struct breeder, member), required }
-
-static const struct yaml_field fields[] = {
-    FIELD("spec_version", NODE, spec_version, false),
-    FIELD("name", TEXT, name, true),
-    FIELD("version", TEXT, version, true),
-    FIELD("description", TEXT, description, false),
-    FIELD("team", TEXT, team, true),
-    FIELD("owner", TEXT, owner, true),
-    FIELD("framework", NODE, framework, false),
-    FIELD("language", NODE, language, false),
-    FIELD("runtime", NODE, runtime, false),
-    FIELD("model", NODE, model, true),
-    FIELD("prompts", NODE, prompts, false),
-    FIELD("tools", NODE, tools, false),
-    FIELD("deploy", NODE, deploy, true),
-    FIELD("tags", NODE, other, false),
-    FIELD("type", NODE, other, false),
-    FIELD("knowledge_bases", NODE, other, false),
-    FIELD("guardrails", NODE, other, false),
-    FIELD("subagents", NODE, other, false),
-    FIELD("memory", NODE, other, false),
-    FIELD("mcp_servers", NODE, other, false),
-    FIELD("access", NODE, other, false),
-    FIELD("gateways", NODE, other, false),
-    FIELD("crewai", NODE, other, false),
-    FIELD("google_adk", NODE, other, false),
-    FIELD("claude_managed", NODE, other, false),
-    FIELD("claude_sdk", NODE, other, false),
-};
-
-/* Nothing happens here because of them, whatever they say. */
-static const char *const passed_over[] = {
-    "knowledge_bases", "guardrails", "subagents", "memory",     "mcp_servers",
-    "access",          "gateways",   "crewai",    "google_adk", "claude_managed",
-    "claude_sdk",      "deploy",     NULL};
 
 bool config_is_breeder(const struct config *config, const struct yaml *root) {
     static const char *const only_there[] = {"deploy", "framework", "owner", "spec_version"};
@@ -74,7 +35,8 @@ static bool is_lower(char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-static bool check_name(const struct yaml *node, struct err *e) {
+static bool check_name(const struct reading *reading, const struct yaml *node, struct err *e) {
+    (void)reading;
     struct str name = node->text;
     bool good = name.len >= NAME_MIN && name.len <= NAME_MAX && is_lower(name.at[0]) &&
                 is_lower(name.at[name.len - 1]);
@@ -86,7 +48,9 @@ static bool check_name(const struct yaml *node, struct err *e) {
                             STR_ARG(str_head(name, 80)), NAME_MIN, NAME_MAX);
 }
 
-static bool check_version(const struct yaml *node, struct err *e) {
+static bool check_version(const struct reading *reading, const struct yaml *node,
+                          struct err *e) {
+    (void)reading;
     struct str rest = node->text;
     bool good = true;
     for (int i = 0; i < 3; i++) {
@@ -98,7 +62,8 @@ static bool check_version(const struct yaml *node, struct err *e) {
                             STR_ARG(str_head(node->text, 40)));
 }
 
-static bool check_owner(const struct yaml *node, struct err *e) {
+static bool check_owner(const struct reading *reading, const struct yaml *node, struct err *e) {
+    (void)reading;
     size_t at = str_find_byte(node->text, '@');
     bool good =
         at > 0 && at + 1 < node->text.len && str_find_byte(node->text, ' ') == node->text.len;
@@ -106,16 +71,16 @@ static bool check_owner(const struct yaml *node, struct err *e) {
                             STR_ARG(str_head(node->text, 80)));
 }
 
-static bool check_names(const struct yaml *root, const struct breeder *breeder, struct err *e) {
-    const struct yaml *description = yaml_find(root, STR("description"));
-    if (breeder->description.len > DESCRIPTION_MAX)
-        return yaml_err(e, description, "a description has at most %d characters",
-                        DESCRIPTION_MAX);
-    if (breeder->spec_version && !str_equal(breeder->spec_version->text, STR("v1")))
-        return yaml_err(e, breeder->spec_version, "the only spec_version is v1");
-    return check_name(yaml_find(root, STR("name")), e) &&
-           check_version(yaml_find(root, STR("version")), e) &&
-           check_owner(yaml_find(root, STR("owner")), e);
+static bool check_description(const struct reading *reading, const struct yaml *node,
+                              struct err *e) {
+    const struct breeder *breeder = reading->entry;
+    return breeder->description.len <= DESCRIPTION_MAX ||
+           yaml_err(e, node, "a description has at most %d characters", DESCRIPTION_MAX);
+}
+
+static bool check_spec(const struct reading *reading, const struct yaml *node, struct err *e) {
+    (void)reading;
+    return str_equal(node->text, STR("v1")) || yaml_err(e, node, "the only spec_version is v1");
 }
 
 /* --- framework ---------------------------------------------------------------------------- */
@@ -123,114 +88,91 @@ static bool check_names(const struct yaml *root, const struct breeder *breeder, 
 static const char *const frameworks[] = {"langgraph",  "crewai", "claude_sdk", "openai_agents",
                                          "google_adk", "custom", NULL};
 
-struct runtime_nodes {
-    const struct yaml *language;
-    struct str framework, version, entrypoint;
-};
-
-static const struct yaml_field runtime_fields[] = {
-    {"language", YAML_NODE, offsetof(struct runtime_nodes, language), true},
-    {"framework", YAML_NAME, offsetof(struct runtime_nodes, framework), true},
-    {"version", YAML_TEXT, offsetof(struct runtime_nodes, version), false},
-    {"entrypoint", YAML_TEXT, offsetof(struct runtime_nodes, entrypoint), false},
-};
-
-static bool read_runtime(const struct yaml *node, struct str *ret, struct err *e) {
+/* By hand, in whatever language: the platform does not build it. */
+static bool check_language(const struct reading *reading, const struct yaml *node,
+                           struct err *e) {
     static const char *const languages[] = {"python", "node",   "go", "kotlin",
                                             "rust",   "csharp", NULL};
-    struct runtime_nodes nodes = {.framework = STR_EMPTY};
-    struct str language;
+    const struct breeder *breeder = reading->entry;
     unsigned known;
-    if (!yaml_fields(node, "runtime", runtime_fields, ARRAY_LEN(runtime_fields), &nodes, e) ||
-        !yaml_value(nodes.language, YAML_NAME, &language, e))
-        return false;
-    *ret = nodes.framework;
-    /* By hand, in whatever language: the platform does not build it. */
-    return str_equal(nodes.framework, STR("custom")) ||
-           config_choice(nodes.language, languages, &known, e);
+    return str_equal(breeder->framework, STR("custom")) ||
+           config_choice(node, languages, &known, e);
 }
 
-static bool read_framework(const struct yaml *root, const struct breeder *breeder,
-                           struct str *ret, struct err *e) {
-    unsigned framework;
-    if (!breeder->framework == !breeder->runtime)
-        return yaml_err(e, breeder->runtime ? breeder->runtime : root,
-                        "an agent.yaml has either 'framework' or 'runtime'");
-    if (breeder->runtime) return read_runtime(breeder->runtime, ret, e);
-    if (!config_choice(breeder->framework, frameworks, &framework, e)) return false;
-    *ret = str_from(frameworks[framework]);
-    if (breeder->language && !str_equal(*ret, STR("custom")))
-        return yaml_err_key(e, breeder->language,
-                            "'language' stands beside framework: custom; "
-                            "else it belongs into 'runtime'");
-    struct str language;
-    return !breeder->language || yaml_value(breeder->language, YAML_NAME, &language, e);
+static const struct setting runtime_rows[] = {
+    {.key = "framework", NAME(struct breeder, framework), .required = true},
+    {.key = "version", TEXT(struct breeder, unused)},
+    {.key = "entrypoint", TEXT(struct breeder, unused)},
+    {.key = "language", NAME(struct breeder, unused), .required = true, .read = check_language},
+};
+
+static const struct entry_schema runtime = {.what = "runtime",
+                                            ROWS(struct breeder, runtime_rows)};
+
+#define EITHER "an agent.yaml has either 'framework' or 'runtime'"
+
+static bool read_runtime(const struct reading *reading, const struct yaml *node,
+                         struct err *e) {
+    if (yaml_find(reading->map, STR("framework"))) return yaml_err(e, node, EITHER);
+    return entry_read(&runtime, reading, node, e);
+}
+
+static bool check_framework(const struct breeder *breeder, const struct yaml *root,
+                            struct err *e) {
+    const struct yaml *language = yaml_find(root, STR("language"));
+    if (!breeder->framework.len) return yaml_err(e, root, EITHER);
+    return yaml_find(root, STR("runtime")) || !language ||
+           str_equal(breeder->framework, STR("custom")) ||
+           yaml_err_key(e, language,
+                        "'language' stands beside framework: custom; "
+                        "else it belongs into 'runtime'");
 }
 
 /* --- model, prompts, deploy --------------------------------------------------------------- */
 
-struct model_nodes {
-    const struct yaml *primary, *fallback, *temperature, *max_tokens;
-    struct str gateway;
+static const struct setting model_rows[] = {
+    {.key = "primary", NODE(struct breeder, agent.model_at), .required = true},
+    {.key = "fallback", NODE(struct breeder, agent.fallback_at)},
+    {.key = "gateway", TEXT(struct breeder, unused)},
+    {.key = "temperature",
+     DECIMAL(struct breeder, agent.temperature),
+     .digits = 3,
+     .most = 2,
+     .beyond = "a temperature is 0 to 2"},
+    {.key = "max_tokens",
+     COUNT(struct breeder, agent.max_tokens),
+     .least = 1,
+     .most = INT32_MAX,
+     .beyond = "max_tokens is a count of tokens, at least 1"},
 };
 
-static const struct yaml_field model_fields[] = {
-    {"primary", YAML_NODE, offsetof(struct model_nodes, primary), true},
-    {"fallback", YAML_NODE, offsetof(struct model_nodes, fallback), false},
-    {"gateway", YAML_TEXT, offsetof(struct model_nodes, gateway), false},
-    {"temperature", YAML_NODE, offsetof(struct model_nodes, temperature), false},
-    {"max_tokens", YAML_NODE, offsetof(struct model_nodes, max_tokens), false},
-};
+static const struct entry_schema model = {.what = "model", ROWS(struct breeder, model_rows)};
 
-static bool read_model(const struct yaml *node, struct config_agent *ret, struct err *e) {
-    struct model_nodes nodes = {0};
-    uint64_t milli;
-    if (!yaml_fields(node, "model", model_fields, ARRAY_LEN(model_fields), &nodes, e))
-        return false;
-    ret->model_at = nodes.primary;
-    ret->fallback_at = nodes.fallback;
-    if (nodes.temperature) {
-        if (!config_decimal(nodes.temperature, 3, &milli, e)) return false;
-        if (milli > 2000) return yaml_err(e, nodes.temperature, "a temperature is 0 to 2");
-        ret->temperature = (double)milli / 1000;
-    }
-    if (!nodes.max_tokens) return true;
-    if (!yaml_value(nodes.max_tokens, YAML_COUNT, &ret->max_tokens, e)) return false;
-    return (ret->max_tokens > 0 && ret->max_tokens <= INT32_MAX) ||
-           yaml_err(e, nodes.max_tokens, "max_tokens is a count of tokens, at least 1");
-}
-
-static bool read_prompts(const struct yaml *node, struct config_agent *ret, struct err *e) {
+static bool read_prompts(const struct reading *reading, const struct yaml *node,
+                         struct err *e) {
+    struct breeder *breeder = reading->entry;
     if (!config_want(node, YAML_MAP, "prompts as a map, such as {system: TEXT}", e))
         return false;
     const struct yaml *system = yaml_find(node, STR("system"));
-    return !system || yaml_value(system, YAML_TEXT, &ret->system, e);
+    return !system || yaml_value(system, YAML_TEXT, &breeder->agent.system, e);
 }
 
-struct deploy_nodes {
-    const struct yaml *cloud, *other;
+static const char *const clouds[] = {"aws",   "azure",          "gcp", "kubernetes",
+                                     "local", "claude-managed", NULL};
+
+static const struct setting deploy_rows[] = {
+    {.key = "cloud", WORD(struct breeder, unused), .choices = clouds, .required = true},
+    {.key = "runtime"},
+    {.key = "region"},
+    {.key = "scaling"},
+    {.key = "resources"},
+    {.key = "env_vars"},
+    {.key = "secrets"},
+    {.key = "identity"},
+    {.key = "sidecar"},
 };
 
-static const struct yaml_field deploy_fields[] = {
-    {"cloud", YAML_NODE, offsetof(struct deploy_nodes, cloud), true},
-    {"runtime", YAML_NODE, offsetof(struct deploy_nodes, other), false},
-    {"region", YAML_NODE, offsetof(struct deploy_nodes, other), false},
-    {"scaling", YAML_NODE, offsetof(struct deploy_nodes, other), false},
-    {"resources", YAML_NODE, offsetof(struct deploy_nodes, other), false},
-    {"env_vars", YAML_NODE, offsetof(struct deploy_nodes, other), false},
-    {"secrets", YAML_NODE, offsetof(struct deploy_nodes, other), false},
-    {"identity", YAML_NODE, offsetof(struct deploy_nodes, other), false},
-    {"sidecar", YAML_NODE, offsetof(struct deploy_nodes, other), false},
-};
-
-static bool check_deploy(const struct yaml *node, struct err *e) {
-    static const char *const clouds[] = {"aws",   "azure",          "gcp", "kubernetes",
-                                         "local", "claude-managed", NULL};
-    struct deploy_nodes nodes = {0};
-    unsigned cloud;
-    return yaml_fields(node, "deploy", deploy_fields, ARRAY_LEN(deploy_fields), &nodes, e) &&
-           config_choice(nodes.cloud, clouds, &cloud, e);
-}
+static const struct entry_schema deploy = {.what = "deploy", ROWS(struct breeder, deploy_rows)};
 
 /* --- tools -------------------------------------------------------------------------------- */
 
@@ -267,8 +209,10 @@ static bool read_tool(struct config *config, const struct yaml *node,
     return true;
 }
 
-static bool read_tools(struct config *config, const struct yaml *node, struct config_agent *ret,
-                       struct err *e) {
+static bool read_tools(const struct reading *reading, const struct yaml *node, struct err *e) {
+    struct config *config = reading->config;
+    struct breeder *breeder = reading->entry;
+    struct config_agent *ret = &breeder->agent;
     if (!config_want(node, YAML_LIST, "a list of tools", e)) return false;
     struct config_agent_tool *tools = arena_alloc(config->arena, node->count * sizeof(*tools));
     if (!tools) return yaml_err(e, node, "this list is too large");
@@ -281,12 +225,56 @@ static bool read_tools(struct config *config, const struct yaml *node, struct co
 
 /* --- the file ----------------------------------------------------------------------------- */
 
-static void warn_of_passed_over(struct config *config, const struct yaml *root) {
+/* Nothing happens here because of those that are `unused`, whatever they say. */
+static const struct setting rows[] = {
+    {.key = "name", TEXT(struct breeder, name), .required = true, .read = check_name},
+    {.key = "version", TEXT(struct breeder, version), .required = true, .read = check_version},
+    {.key = "description", TEXT(struct breeder, description), .read = check_description},
+    {.key = "team", TEXT(struct breeder, unused), .required = true},
+    {.key = "owner", TEXT(struct breeder, unused), .required = true, .read = check_owner},
+    {.key = "spec_version", .read = check_spec},
+    {.key = "framework", WORD(struct breeder, framework), .choices = frameworks},
+    {.key = "language", NAME(struct breeder, language)},
+    {.key = "runtime", .read = read_runtime},
+    {.key = "model", PART(model), .required = true},
+    {.key = "prompts", .read = read_prompts},
+    {.key = "tools", .read = read_tools},
+    {.key = "tags"},
+    {.key = "type"},
+    {.key = "knowledge_bases", .kind = SETTING_UNUSED},
+    {.key = "guardrails", .kind = SETTING_UNUSED},
+    {.key = "subagents", .kind = SETTING_UNUSED},
+    {.key = "memory", .kind = SETTING_UNUSED},
+    {.key = "mcp_servers", .kind = SETTING_UNUSED},
+    {.key = "access", .kind = SETTING_UNUSED},
+    {.key = "gateways", .kind = SETTING_UNUSED},
+    {.key = "crewai", .kind = SETTING_UNUSED},
+    {.key = "google_adk", .kind = SETTING_UNUSED},
+    {.key = "claude_managed", .kind = SETTING_UNUSED},
+    {.key = "claude_sdk", .kind = SETTING_UNUSED},
+    {.key = "deploy", PART(deploy), .required = true},
+};
+
+static const struct breeder blank = {.agent = {.slug = STR_INIT(""),
+                                               .description = STR_INIT(""),
+                                               .system = STR_INIT(""),
+                                               .model.name = STR_INIT(""),
+                                               .effort = STR_INIT(""),
+                                               .output = STR_INIT(""),
+                                               .temperature = -1,
+                                               .top_p = -1}};
+
+static const struct entry_schema schema = {
+    .what = "an agent.yaml", ROWS(struct breeder, rows), .blank = &blank};
+
+/* Whatever its `deploy` says: nothing is deployed here. */
+static void warn_of_unused(struct config *config, const struct yaml *root) {
     struct buf keys;
     buf_init(&keys, KIB);
-    for (size_t i = 0; passed_over[i]; i++) {
-        if (!yaml_find(root, str_from(passed_over[i]))) continue;
-        buf_printf(&keys, "%s%s", keys.len ? ", " : "", passed_over[i]);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        bool unused = rows[i].kind == SETTING_UNUSED || rows[i].part == &deploy;
+        if (!unused || !yaml_find(root, str_from(rows[i].key))) continue;
+        buf_printf(&keys, "%s%s", keys.len ? ", " : "", rows[i].key);
     }
     config_warn(config, STR_FMT ": taken, but without a meaning here: " STR_FMT,
                 STR_ARG(str_head(config->file, 256)), STR_ARG(buf_str(&keys)));
@@ -297,38 +285,25 @@ static bool tell(struct config *config, const char *key, struct str value, struc
     return config_apply(config, setting_by_key(str_from(key)), value, FROM_FILE, NULL, e);
 }
 
-static bool take(struct config *config, const struct yaml *root, struct breeder *breeder,
-                 struct err *e) {
-    struct config_agent *agent = ARENA_NEW(config->arena, struct config_agent);
-    struct str framework = STR_EMPTY;
-    if (!agent) return yaml_err(e, root, "the settings are too large");
-    *agent = (struct config_agent){.slug = breeder->name,
-                                   .description = breeder->description,
-                                   .system = STR_EMPTY,
-                                   .effort = STR_EMPTY,
-                                   .output = STR_EMPTY,
-                                   .temperature = -1,
-                                   .top_p = -1,
-                                   .at = root};
-    if (!check_names(root, breeder, e) || !read_framework(root, breeder, &framework, e) ||
-        !read_model(breeder->model, agent, e) || !check_deploy(breeder->deploy, e) ||
-        (breeder->prompts && !read_prompts(breeder->prompts, agent, e)) ||
-        (breeder->tools && !read_tools(config, breeder->tools, agent, e)))
-        return false;
-    config->agents = agent;
-    config->agent_count = 1;
-    return tell(config, "agent.name", breeder->name, e) &&
-           tell(config, "agent.version", breeder->version, e) &&
-           tell(config, "agent.framework", framework, e);
-}
-
 bool config_read_breeder(struct config *config, const struct config_input *input,
                          const struct yaml *node, struct err *e) {
-    struct breeder breeder = {.description = STR_EMPTY};
-    (void)input;
-    if (!yaml_fields(node, "an agent.yaml", fields, ARRAY_LEN(fields), &breeder, e) ||
-        !take(config, node, &breeder, e))
+    struct breeder breeder;
+    const struct reading reading = {config, input, node, &breeder, 0};
+    struct config_agent *agent = ARENA_NEW(config->arena, struct config_agent);
+    if (!agent) return config_too_large(node, e);
+    entry_blank(&schema, &breeder);
+    if (!entry_read(&schema, &reading, node, e) || !check_framework(&breeder, node, e))
         return false;
-    warn_of_passed_over(config, node);
+    *agent = breeder.agent;
+    agent->slug = breeder.name;
+    agent->description = breeder.description;
+    agent->at = node;
+    config->agents = agent;
+    config->agent_count = 1;
+    if (!tell(config, "agent.name", breeder.name, e) ||
+        !tell(config, "agent.version", breeder.version, e) ||
+        !tell(config, "agent.framework", breeder.framework, e))
+        return false;
+    warn_of_unused(config, node);
     return true;
 }

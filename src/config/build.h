@@ -42,11 +42,6 @@ PRINTF_LIKE(2, 3) void config_warn(struct config *config, const char *format, ..
 /* A step that went well, or whose mistake is noted: go on. */
 MUST_CHECK bool config_step(struct config *config, bool well, const struct err *why);
 
-/* yaml_fields(), past the first mistake when all are wanted. */
-MUST_CHECK bool config_fields(struct config *config, const struct yaml *map, const char *what,
-                              const struct yaml_field *fields, size_t field_count, void *ret,
-                              struct err *e);
-
 /* Read the settings file at config->file. */
 MUST_CHECK bool config_read_file(struct config *config, const struct config_input *input,
                                  struct err *e);
@@ -62,8 +57,10 @@ struct str config_from_folder(const struct config *config, struct str path, stru
 typedef bool config_section_fn(struct config *config, const struct config_input *input,
                                const struct yaml *node, struct err *e);
 
-config_section_fn config_read_providers, config_read_agents, config_read_tools,
-    config_read_prices, config_read_budgets, config_read_connectors;
+extern const struct config_list config_provider_list, config_agent_list, config_price_list,
+    config_budget_list, config_connector_list;
+
+config_section_fn config_read_tools;
 
 /* A file that is no settings file but AgentBreeder's agent.yaml. */
 bool config_is_breeder(const struct config *config, const struct yaml *root);
@@ -121,21 +118,27 @@ MUST_CHECK bool config_find_key(struct config *config, const struct config_input
                                 const struct config_key_names *names, struct str *ret_key,
                                 struct str *ret_source, struct err *e);
 
-/* --- values of the sections --------------------------------------------------------------- */
+/* --- entries of lists (entry.c) ---------------------------------------------------------- */
 
-/* One mistake in a list; NULL-safe `at`: without a place the text stands alone. */
-PRINTF_LIKE(3, 4)
-bool config_err_at(struct err *e, const struct yaml *at, const char *format, ...);
+/* Fill reading->entry from `map`; what is absent stays as it was. */
+MUST_CHECK bool entry_read(const struct entry_schema *schema, const struct reading *reading,
+                           const struct yaml *map, struct err *e);
 
-/* A decimal number of at least 0, as `digits` digits behind the point and no others: "0.25"
- * with 3 is 250.
- * errors  no such number, or more digits than that */
-MUST_CHECK bool config_decimal(const struct yaml *node, unsigned digits, uint64_t *ret,
-                               struct err *e);
+/* As an entry is before it is read. */
+void entry_blank(const struct entry_schema *schema, void *entry);
 
-/* The same for text, without a place. */
-MUST_CHECK bool config_decimal_text(struct str text, unsigned digits, uint64_t *ret,
-                                    struct err *e);
+MUST_CHECK bool config_read_list(struct config *config, const struct config_input *input,
+                                 const struct config_list *list, const struct yaml *node,
+                                 struct err *e);
+
+/* A map or a list, with `what` in the error. */
+MUST_CHECK bool config_want(const struct yaml *node, enum yaml_kind kind, const char *what,
+                            struct err *e);
+
+/* Returns false. */
+bool config_too_large(const struct yaml *node, struct err *e);
+
+/* --- values (kind.c) ---------------------------------------------------------------------- */
 
 /* Dollars, "$1.50" or 1.50, as billionths of one. */
 MUST_CHECK bool config_dollars(const struct yaml *node, int64_t *ret, struct err *e);
@@ -149,10 +152,6 @@ extern const char *const config_policies[];
 
 /* The key of `node` as the name of a tool. */
 MUST_CHECK bool config_tool_name(const struct yaml *node, struct err *e);
-
-/* A map or a list, with `what` in the error. */
-MUST_CHECK bool config_want(const struct yaml *node, enum yaml_kind kind, const char *what,
-                            struct err *e);
 
 /* Budgets of agents that there are not: nobody ever uses them up. */
 void config_warn_of_budgets(struct config *config);

@@ -49,16 +49,6 @@ bool config_step(struct config *config, bool well, const struct err *why) {
     return well || config_goes_on(config, why);
 }
 
-static bool note_mistake(const struct err *why, void *ctx) {
-    return config_goes_on(ctx, why);
-}
-
-bool config_fields(struct config *config, const struct yaml *map, const char *what,
-                   const struct yaml_field *fields, size_t field_count, void *ret,
-                   struct err *e) {
-    return yaml_fields_all(map, what, fields, field_count, ret, note_mistake, config, e);
-}
-
 bool config_apply(struct config *config, const struct setting *setting, struct str text,
                   enum config_source source, const char *name, struct err *e) {
     if (!setting_set(setting, text, config, e)) return false;
@@ -113,7 +103,7 @@ static void set_defaults(struct config *config) {
         if (setting->preset) {
             /* Our own text: it reads, and the arena is empty. */
             if (!setting_set(setting, str_from(setting->preset), config, &e)) abort();
-        } else if (setting->kind != SETTING_COUNT) {
+        } else if (setting_is_text(setting)) {
             *(struct str *)at = STR_EMPTY;
         }
     }
@@ -133,29 +123,14 @@ struct flags {
     struct str file;
 };
 
-/* As other programs of the family call them; not in --help's first column. */
-static const struct other_flag {
-    const char *flag, *key, *before;
-} other_flags[] = {
-    {"openai-model", "model", "openai/"},
-    {"grpc-listen", "listen.grpc", ""},
-};
-
 static bool find_flag(struct str flag, struct given *ret) {
     const struct setting *setting = setting_by_flag(flag);
-    if (setting) {
-        *ret = (struct given){.setting = setting, .flag = setting->flag, .before = ""};
-        return true;
-    }
-    for (size_t i = 0; i < ARRAY_LEN(other_flags); i++) {
-        const struct other_flag *other = &other_flags[i];
-        if (!str_equal(flag, str_from(other->flag))) continue;
-        *ret = (struct given){.setting = setting_by_key(str_from(other->key)),
-                              .flag = other->flag,
-                              .before = other->before};
-        return true;
-    }
-    return false;
+    if (!setting) return false;
+    bool own = setting->flag && str_equal(flag, str_from(setting->flag));
+    *ret = (struct given){.setting = setting,
+                          .flag = own ? setting->flag : setting->also.flag,
+                          .before = own ? "" : setting->also.before};
+    return true;
 }
 
 static bool refuse_flag(const struct config_input *input, struct str flag, struct err *e) {
@@ -252,12 +227,15 @@ static bool scan_flags(struct config *config, const struct config_input *input,
     return true;
 }
 
-static bool apply_flag(struct config *config, const struct given *given, struct err *e) {
+/* A value that begins with `before`, however the text does. */
+static bool apply_after(struct config *config, const struct setting *setting,
+                        const char *before, struct str value, enum config_source source,
+                        const char *name, struct err *e) {
     struct buf text;
-    buf_init(&text, given->value.len + 64);
-    buf_append(&text, str_from(given->before));
-    buf_append(&text, given->value);
-    bool done = config_apply(config, given->setting, buf_str(&text), FROM_FLAG, given->flag, e);
+    buf_init(&text, value.len + 64);
+    buf_append(&text, str_from(before));
+    buf_append(&text, value);
+    bool done = config_apply(config, setting, buf_str(&text), source, name, e);
     buf_done(&text);
     return done;
 }
@@ -265,7 +243,9 @@ static bool apply_flag(struct config *config, const struct given *given, struct 
 static bool apply_flags(struct config *config, const struct flags *flags, struct err *e) {
     for (size_t i = 0; i < flags->count; i++) {
         const struct given *given = &flags->given[i];
-        if (apply_flag(config, given, e)) continue;
+        if (apply_after(config, given->setting, given->before, given->value, FROM_FLAG,
+                        given->flag, e))
+            continue;
         err_add(e, "--%s", given->flag);
         if (!config_goes_on(config, e)) return false;
     }
@@ -274,31 +254,13 @@ static bool apply_flags(struct config *config, const struct flags *flags, struct
 
 /* --- environment ---------------------------------------------------------------------- */
 
-/* PORT is a number, and means that the world may come in. */
-static bool apply_port(struct config *config, const struct setting *setting, struct str port,
-                       struct err *e) {
-    char address[32];
-    snprintf(address, sizeof(address), "0.0.0.0:" STR_FMT, STR_ARG(str_head(port, 16)));
-    return config_apply(config, setting, str_from(address), FROM_ENVIRONMENT, "PORT", e);
-}
-
-/* A model of OpenAI, or of whoever CRAWBL_OPENAI_BASE_URL names: its name alone. */
-static bool apply_openai(struct config *config, const struct setting *setting, struct str model,
-                         struct err *e) {
-    char name[256];
-    snprintf(name, sizeof(name), "openai/" STR_FMT, STR_ARG(str_head(model, 200)));
-    return config_apply(config, setting, str_from(name), FROM_ENVIRONMENT,
-                        "CRAWBL_OPENAI_MODEL", e);
-}
-
 static bool apply_variable(struct config *config, const struct setting *setting,
                            const char *name, struct str value, struct err *e) {
-    if (strcmp(name, "PORT") == 0) return apply_port(config, setting, value, e);
+    bool other = setting->also.env && strcmp(name, setting->also.env) == 0;
     if (setting->kind == SETTING_SECRET)
         return config_apply_secret(config, setting, value, FROM_ENVIRONMENT, name, false, e);
-    if (strcmp(name, "CRAWBL_OPENAI_MODEL") == 0)
-        return apply_openai(config, setting, value, e);
-    return config_apply(config, setting, value, FROM_ENVIRONMENT, name, e);
+    return apply_after(config, setting, other ? setting->also.before : "", value,
+                       FROM_ENVIRONMENT, name, e);
 }
 
 bool config_mounted_secret(const struct config_input *input, const char *name,
@@ -509,33 +471,30 @@ static void warn_of_limits(struct config *config) {
     for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
         const struct setting *narrow = setting_by_key(str_from(pairs[i].narrow));
         const struct setting *wide = setting_by_key(str_from(pairs[i].wide));
-        const uint64_t *inner = (const void *)((const char *)config + narrow->offset);
-        const uint64_t *outer = (const void *)((const char *)config + wide->offset);
-        if (*outer == 0 || *inner <= *outer) continue;
+        uint64_t outer = setting_number(wide, config);
+        if (outer == 0 || setting_number(narrow, config) <= outer) continue;
         config_warn(config, "%s is more than %s and never counts: %s", narrow->key, wide->key,
                     pairs[i].what);
     }
 }
 
-/* Nothing at all would come through these at 0. */
-static bool check_limits(const struct config *config, struct err *e) {
-    static const char *const keys[] = {"limits.write_stall", "limits.heartbeat", "limits.lag",
-                                       "limits.tool_output", "limits.message",   "limits.turn"};
-    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
-        const struct setting *setting = setting_by_key(str_from(keys[i]));
-        const void *at = (const char *)config + setting->offset;
-        if (*(const uint64_t *)at > 0) continue;
-        return err_set(e, ERR_INVALID_ARGUMENT, "%s: 0 lets nothing through; leave it at %s",
-                       keys[i], setting->preset);
-    }
-    return true;
+/* A number of a setting is checked when all have been read: it may follow from others. */
+static bool check_bounds(const struct config *config, const struct setting *setting,
+                         struct err *e) {
+    uint64_t number = setting_number(setting, config);
+    if (number >= setting->least && (!setting->most || number <= setting->most)) return true;
+    if (setting->most)
+        return err_set(e, ERR_INVALID_ARGUMENT, "%s: %llu is not from %llu to %llu",
+                       setting->key, (unsigned long long)number,
+                       (unsigned long long)setting->least, (unsigned long long)setting->most);
+    return err_set(e, ERR_INVALID_ARGUMENT, "%s: 0 lets nothing through; leave it at %s",
+                   setting->key, setting->preset);
 }
 
 static bool check(const struct config *config, struct err *e) {
-    if (config->threads == 0 || config->threads > THREADS_MAX)
-        return err_set(e, ERR_INVALID_ARGUMENT, "threads: %llu is not from 1 to %d",
-                       (unsigned long long)config->threads, THREADS_MAX);
-    if (!check_limits(config, e)) return false;
+    for (size_t i = 0; i < setting_count; i++) {
+        if (settings[i].least && !check_bounds(config, &settings[i], e)) return false;
+    }
     for (size_t i = 0; i < config->tokens.auth.len; i++) {
         unsigned char byte = (unsigned char)config->tokens.auth.at[i];
         if (byte <= ' ' || byte > '~')

@@ -1,10 +1,10 @@
 /* config: every setting, from wherever it was set.
  *
  * Flags beat environment, environment beats file, file beats defaults. One table of settings
- * (setting.c) is read by the parsers, by --help and by docs/config.md, so they cannot disagree.
- * Whatever is wrong is refused with the place, the reason and the fix; names nobody knows are
- * answered with the nearest one that exists. Secrets come only from the environment or from
- * files that it or the settings name, and are never printed.
+ * (settings.c) is read by the parsers, by --help and by docs/config.md, so they cannot
+ * disagree. Whatever is wrong is refused with the place, the reason and the fix; names nobody
+ * knows are answered with the nearest one that exists. Secrets come only from the environment
+ * or from files that it or the settings name, and are never printed.
  *
  * Memory   one arena; all text ends with config_free().
  * Threads  read-only once loaded. config_load() reads files: call it before the loops run, or

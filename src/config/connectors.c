@@ -1,5 +1,5 @@
 /* The section `connectors`: which providers the callers of nimi.runtime.v1 may ask. */
-#include "config/build.h"
+#include "config/rows.h"
 
 #include "base/nearest.h"
 #include "provider/media_local.h"
@@ -8,40 +8,12 @@
  * it. */
 #define BUILTIN "builtin"
 
-struct connector_nodes {
-    struct str id, provider, owner;
-    const struct yaml *local, *enabled, *models;
-};
-
-static const struct yaml_field fields[] = {
-    {"id", YAML_NAME, offsetof(struct connector_nodes, id), true},
-    {"provider", YAML_NAME, offsetof(struct connector_nodes, provider), true},
-    {"owner", YAML_NAME, offsetof(struct connector_nodes, owner), false},
-    {"local", YAML_NODE, offsetof(struct connector_nodes, local), false},
-    {"enabled", YAML_NODE, offsetof(struct connector_nodes, enabled), false},
-    {"models", YAML_NODE, offsetof(struct connector_nodes, models), false},
-};
-
-static bool too_large(const struct yaml *node, struct err *e) {
-    return yaml_err(e, node, "the settings are too large");
-}
-
-/* `ret` stays as it is without a node. */
-static bool read_switch(const struct yaml *node, bool *ret, struct err *e) {
-    static const char *const choices[] = {"false", "true", NULL};
-    unsigned choice;
-    if (!node) return true;
-    if (!config_choice(node, choices, &choice, e)) return false;
-    *ret = choice == 1;
-    return true;
-}
-
-static bool read_models(struct config *config, const struct yaml *node,
-                        struct config_connector *ret, struct err *e) {
-    if (!node) return true;
+static bool read_models(const struct reading *reading, const struct yaml *node, struct err *e) {
+    struct config_connector *ret = reading->entry;
     if (!config_want(node, YAML_LIST, "a list of models", e)) return false;
-    struct str *models = arena_alloc(config->arena, (node->count + 1) * sizeof(struct str));
-    if (!models) return too_large(node, e);
+    struct str *models =
+        arena_alloc(reading->config->arena, (node->count + 1) * sizeof(struct str));
+    if (!models) return config_too_large(node, e);
     for (const struct yaml *item = node->first; item; item = item->next) {
         if (item->kind != YAML_SCALAR || item->text.len == 0)
             return yaml_err(e, item, "a model is a name");
@@ -51,47 +23,39 @@ static bool read_models(struct config *config, const struct yaml *node,
     return true;
 }
 
-static bool is_taken(const struct config *config, struct str id) {
+static bool check_id(const struct reading *reading, const struct yaml *node, struct err *e) {
+    const struct config *config = reading->config;
+    const struct config_connector *connector = reading->entry;
+    struct str id = connector->id;
+    (void)node;
     for (size_t i = 0; i < config->connector_count; i++) {
-        if (str_equal(config->connectors[i].id, id)) return true;
-    }
-    return false;
-}
-
-static bool read_connector(struct config *config, const struct yaml *node,
-                           struct config_connector *connectors, struct err *e) {
-    struct connector_nodes nodes = {.id = STR_EMPTY, .provider = STR_EMPTY, .owner = STR_EMPTY};
-    if (!yaml_fields(node, "a connector", fields, ARRAY_LEN(fields), &nodes, e)) return false;
-    struct config_connector connector = {.id = nodes.id,
-                                         .provider_name = nodes.provider,
-                                         .owner = nodes.owner,
-                                         .enabled = true,
-                                         .at = node};
-    if (is_taken(config, nodes.id))
-        return yaml_err(e, node, "there is a connector '" STR_FMT "' already; ids are unique",
-                        STR_ARG(str_head(nodes.id, 40)));
-    if (!read_switch(nodes.local, &connector.local, e) ||
-        !read_switch(nodes.enabled, &connector.enabled, e) ||
-        !read_models(config, nodes.models, &connector, e))
-        return false;
-    connectors[config->connector_count++] = connector;
-    return true;
-}
-
-bool config_read_connectors(struct config *config, const struct config_input *input,
-                            const struct yaml *node, struct err *e) {
-    (void)input;
-    if (!config_want(node, YAML_LIST, "a list of connectors", e)) return false;
-    struct config_connector *connectors =
-        arena_alloc(config->arena, (node->count + 1) * sizeof(*connectors));
-    if (!connectors) return too_large(node, e);
-    config->connectors = connectors;
-    for (const struct yaml *item = node->first; item; item = item->next) {
-        if (!read_connector(config, item, connectors, e) && !config_goes_on(config, e))
-            return false;
+        if (str_equal(config->connectors[i].id, id))
+            return yaml_err(e, reading->map,
+                            "there is a connector '" STR_FMT "' already; ids are unique",
+                            STR_ARG(str_head(id, 40)));
     }
     return true;
 }
+
+static const char *const switches[] = {"false", "true", NULL};
+
+static const struct setting rows[] = {
+    {.key = "id", NAME(struct config_connector, id), .required = true, .read = check_id},
+    {.key = "provider", NAME(struct config_connector, provider_name), .required = true},
+    {.key = "owner", NAME(struct config_connector, owner)},
+    {.key = "local", CHOICE(struct config_connector, local), .choices = switches},
+    {.key = "enabled", CHOICE(struct config_connector, enabled), .choices = switches},
+    {.key = "models", .read = read_models},
+};
+
+static const struct config_connector blank = {.enabled = true};
+
+const struct config_list config_connector_list = {
+    .key = "connectors",
+    .what = "a list of connectors",
+    .schema = {.what = "a connector", ROWS(struct config_connector, rows), .blank = &blank},
+    KEPT_IN(connectors, connector_count),
+    .at = offsetof(struct config_connector, at)};
 
 /* --- when everything has been read -------------------------------------------------------- */
 

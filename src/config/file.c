@@ -5,15 +5,12 @@
 #include "base/file.h"
 #include "base/nearest.h"
 
-/* What is no setting of the table. */
-static const struct {
-    const char *key;
-    config_section_fn *read;
-} lists[] = {
-    {"providers", config_read_providers}, {"agents", config_read_agents},
-    {"tools", config_read_tools},         {"prices", config_read_prices},
-    {"budgets", config_read_budgets},     {"connectors", config_read_connectors},
-};
+/* What is no setting of the table: lists, and `tools`, a map of any names. */
+#define TOOLS STR("tools")
+
+static const struct config_list *const lists[] = {&config_provider_list, &config_agent_list,
+                                                  &config_price_list, &config_budget_list,
+                                                  &config_connector_list};
 
 /* --- settings ------------------------------------------------------------------------- */
 
@@ -86,8 +83,10 @@ static void offer_keys(struct nearest *nearest, struct str prefix) {
         key = str_skip(key, prefix.len);
         nearest_offer(nearest, str_head(key, str_find_byte(key, '.')));
     }
-    for (size_t i = 0; i < ARRAY_LEN(lists) && prefix.len == 0; i++)
-        nearest_offer(nearest, str_from(lists[i].key));
+    if (prefix.len) return;
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        nearest_offer(nearest, str_from(lists[i]->key));
+    nearest_offer(nearest, TOOLS);
 }
 
 /* As other programs call the section of their MCP servers. */
@@ -139,9 +138,9 @@ static bool is_section(struct str key) {
     return false;
 }
 
-static config_section_fn *find_list(struct str key) {
+static const struct config_list *find_list(struct str key) {
     for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-        if (str_equal(key, str_from(lists[i].key))) return lists[i].read;
+        if (str_equal(key, str_from(lists[i]->key))) return lists[i];
     }
     return NULL;
 }
@@ -149,8 +148,11 @@ static config_section_fn *find_list(struct str key) {
 static bool take_key(struct config *config, const struct config_input *input,
                      const struct yaml *value, struct err *e) {
     const struct setting *setting = setting_by_key(value->key);
-    config_section_fn *read_list = find_list(value->key);
-    if (read_list) return yaml_is_null(value) || read_list(config, input, value, e);
+    const struct config_list *list = find_list(value->key);
+    bool tools = str_equal(value->key, TOOLS);
+    if ((list || tools) && yaml_is_null(value)) return true;
+    if (list) return config_read_list(config, input, list, value, e);
+    if (tools) return config_read_tools(config, input, value, e);
     if (is_section(value->key)) return take_section(config, value, e);
     if (setting && str_find_byte(value->key, '.') == value->key.len)
         return take_value(config, setting, value, e);

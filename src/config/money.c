@@ -1,32 +1,13 @@
 /* Prices of models, and what may be spent. Amounts are whole numbers of a small unit from the
  * first digit on: a sum of money that went through a double is a sum nobody can check. */
-#include "config/build.h"
+#include "config/rows.h"
 
 #include "base/nearest.h"
 
 /* A price is at most so much for a million tokens: what a call costs stays a number. */
 #define PRICE_MAX_NANO (INT64_C(1000000) * 1000000000)
 
-static bool too_large(const struct yaml *node, struct err *e) {
-    return yaml_err(e, node, "this list is too large");
-}
-
 /* --- prices ------------------------------------------------------------------------------- */
-
-struct price_nodes {
-    struct str model;
-    const struct yaml *from, *input, *output, *cached, *cache_write, *cache_write_hour;
-};
-
-static const struct yaml_field price_fields[] = {
-    {"model", YAML_NAME, offsetof(struct price_nodes, model), true},
-    {"from", YAML_NODE, offsetof(struct price_nodes, from), false},
-    {"input", YAML_NODE, offsetof(struct price_nodes, input), true},
-    {"output", YAML_NODE, offsetof(struct price_nodes, output), true},
-    {"cached", YAML_NODE, offsetof(struct price_nodes, cached), false},
-    {"cache_write", YAML_NODE, offsetof(struct price_nodes, cache_write), false},
-    {"cache_write_hour", YAML_NODE, offsetof(struct price_nodes, cache_write_hour), false},
-};
 
 static unsigned two_digits(const char *at) {
     return (unsigned)(at[0] - '0') * 10 + (unsigned)(at[1] - '0');
@@ -62,69 +43,51 @@ static bool read_date(struct str text, int64_t *ret) {
     return true;
 }
 
-/* Dollars for a million tokens. */
-static bool read_amount_of(const struct yaml *node, int64_t *ret, struct err *e) {
-    if (!config_dollars(node, ret, e)) return false;
-    return *ret <= PRICE_MAX_NANO ||
-           yaml_err(e, node, "no model costs $" STR_FMT " for a million tokens",
-                    STR_ARG(str_head(node->text, 40)));
+static bool check_model(const struct reading *reading, const struct yaml *node, struct err *e) {
+    const struct price *price = reading->entry;
+    return str_find_byte(price->model, '*') + 1 >= price->model.len ||
+           yaml_err(e, node, "'*' stands at the end: it means all names that begin so");
 }
 
-static bool read_price(const struct yaml *node, struct price *ret, struct err *e) {
-    struct price_nodes nodes = {0};
+static bool read_from(const struct reading *reading, const struct yaml *node, struct err *e) {
+    struct price *price = reading->entry;
     struct str date;
-    if (!yaml_fields(node, "a price", price_fields, ARRAY_LEN(price_fields), &nodes, e))
-        return false;
-    *ret = (struct price){.model = nodes.model,
-                          .cached = TOKENS_UNKNOWN,
-                          .cache_write = TOKENS_UNKNOWN,
-                          .cache_write_hour = TOKENS_UNKNOWN};
-    if (str_find_byte(nodes.model, '*') + 1 < nodes.model.len)
-        return yaml_err(e, yaml_find(node, STR("model")),
-                        "'*' stands at the end: it means all names that begin so");
-    if (nodes.from) {
-        if (!yaml_value(nodes.from, YAML_TEXT, &date, e)) return false;
-        if (!read_date(date, &ret->from_day))
-            return yaml_err(e, nodes.from, "'" STR_FMT "' is no date such as 2026-01-31",
-                            STR_ARG(str_head(date, 40)));
-    }
-    return read_amount_of(nodes.input, &ret->input, e) &&
-           read_amount_of(nodes.output, &ret->output, e) &&
-           (!nodes.cached || read_amount_of(nodes.cached, &ret->cached, e)) &&
-           (!nodes.cache_write || read_amount_of(nodes.cache_write, &ret->cache_write, e)) &&
-           (!nodes.cache_write_hour ||
-            read_amount_of(nodes.cache_write_hour, &ret->cache_write_hour, e));
+    if (!yaml_value(node, YAML_TEXT, &date, e)) return false;
+    return read_date(date, &price->from_day) ||
+           yaml_err(e, node, "'" STR_FMT "' is no date such as 2026-01-31",
+                    STR_ARG(str_head(date, 40)));
 }
 
-bool config_read_prices(struct config *config, const struct config_input *input,
-                        const struct yaml *node, struct err *e) {
-    (void)input;
-    if (!config_want(node, YAML_LIST, "a list of prices", e)) return false;
-    struct price *prices = arena_alloc(config->arena, node->count * sizeof(*prices));
-    if (!prices) return too_large(node, e);
-    config->prices = prices;
-    for (const struct yaml *item = node->first; item; item = item->next) {
-        if (read_price(item, &prices[config->price_count], e)) {
-            config->price_count++;
-        } else if (!config_goes_on(config, e)) {
-            return false;
-        }
-    }
-    return true;
-}
+#define PRICE(member)                                                                          \
+    DOLLARS(struct price, member), .most = PRICE_MAX_NANO,                                     \
+                                   .beyond = "no model costs $%s for a million tokens"
+
+static const struct setting price_rows[] = {
+    {.key = "model", NAME(struct price, model), .required = true, .read = check_model},
+    {.key = "from", .read = read_from},
+    {.key = "input", PRICE(input), .required = true},
+    {.key = "output", PRICE(output), .required = true},
+    {.key = "cached", PRICE(cached)},
+    {.key = "cache_write", PRICE(cache_write)},
+    {.key = "cache_write_hour", PRICE(cache_write_hour)},
+};
+
+static const struct price no_price = {.cached = TOKENS_UNKNOWN,
+                                      .cache_write = TOKENS_UNKNOWN,
+                                      .cache_write_hour = TOKENS_UNKNOWN};
+
+const struct config_list config_price_list = {
+    .key = "prices",
+    .what = "a list of prices",
+    .schema = {.what = "a price", ROWS(struct price, price_rows), .blank = &no_price},
+    KEPT_IN(prices, price_count)};
 
 /* --- budgets ------------------------------------------------------------------------------ */
 
-struct budget_nodes {
+/* One entry may limit both the day and the month; each is a budget of its own. */
+struct budget_entry {
     struct str workspace, agent;
-    const struct yaml *day, *month;
-};
-
-static const struct yaml_field budget_fields[] = {
-    {"workspace", YAML_NAME, offsetof(struct budget_nodes, workspace), false},
-    {"agent", YAML_NAME, offsetof(struct budget_nodes, agent), false},
-    {"day", YAML_NODE, offsetof(struct budget_nodes, day), false},
-    {"month", YAML_NODE, offsetof(struct budget_nodes, month), false},
+    struct budget of[2]; /* by enum budget_period */
 };
 
 static bool refuse_amount(const struct yaml *node, struct err *e) {
@@ -150,39 +113,46 @@ static bool read_amount(const struct yaml *node, struct budget *ret, struct err 
            yaml_err(e, node, "a budget of nothing lets nobody in; remove it");
 }
 
-/* One entry may limit both the day and the month; each is a budget of its own. */
-static bool read_budget(struct config *config, const struct yaml *node, struct budget *budgets,
-                        struct err *e) {
-    struct budget_nodes nodes = {.workspace = STR_EMPTY, .agent = STR_EMPTY};
-    if (!yaml_fields(node, "a budget", budget_fields, ARRAY_LEN(budget_fields), &nodes, e))
-        return false;
-    const struct yaml *amounts[] = {[BUDGET_DAY] = nodes.day, [BUDGET_MONTH] = nodes.month};
-    if (!nodes.day && !nodes.month)
-        return yaml_err(e, node, "a budget needs the key 'day' or 'month'");
-    for (size_t i = 0; i < ARRAY_LEN(amounts); i++) {
-        struct budget *budget = &budgets[config->budget_count];
-        if (!amounts[i]) continue;
-        *budget = (struct budget){.workspace = nodes.workspace,
-                                  .agent = nodes.agent,
-                                  .period = (enum budget_period)i};
-        if (!read_amount(amounts[i], budget, e)) return false;
-        config->budget_count++;
-    }
-    return true;
+static bool read_day(const struct reading *reading, const struct yaml *node, struct err *e) {
+    struct budget_entry *budget = reading->entry;
+    return read_amount(node, &budget->of[BUDGET_DAY], e);
 }
 
-bool config_read_budgets(struct config *config, const struct config_input *input,
-                         const struct yaml *node, struct err *e) {
-    (void)input;
-    if (!config_want(node, YAML_LIST, "a list of budgets", e)) return false;
-    struct budget *budgets = arena_alloc(config->arena, 2 * node->count * sizeof(*budgets));
-    if (!budgets) return too_large(node, e);
-    config->budgets = budgets;
-    for (const struct yaml *item = node->first; item; item = item->next) {
-        if (!read_budget(config, item, budgets, e) && !config_goes_on(config, e)) return false;
-    }
-    return true;
+static bool read_month(const struct reading *reading, const struct yaml *node, struct err *e) {
+    struct budget_entry *budget = reading->entry;
+    return read_amount(node, &budget->of[BUDGET_MONTH], e);
 }
+
+static const struct setting budget_rows[] = {
+    {.key = "workspace", NAME(struct budget_entry, workspace)},
+    {.key = "agent", NAME(struct budget_entry, agent)},
+    {.key = "day", .read = read_day},
+    {.key = "month", .read = read_month},
+};
+
+static bool keep_budget(const struct reading *reading, const struct yaml *node, struct err *e) {
+    struct config *config = reading->config;
+    struct budget *budgets = (struct budget *)config->budgets; /* ours until now */
+    const struct budget_entry *said = reading->entry;
+    size_t before = config->budget_count;
+    for (size_t i = 0; i < ARRAY_LEN(said->of); i++) {
+        if (!said->of[i].cost_nano_max && !said->of[i].tokens_max) continue;
+        struct budget *budget = &budgets[config->budget_count++];
+        *budget = said->of[i];
+        budget->workspace = said->workspace;
+        budget->agent = said->agent;
+        budget->period = (enum budget_period)i;
+    }
+    return config->budget_count > before ||
+           yaml_err(e, node, "a budget needs the key 'day' or 'month'");
+}
+
+const struct config_list config_budget_list = {
+    .key = "budgets",
+    .what = "a list of budgets",
+    .schema = {.what = "a budget", ROWS(struct budget_entry, budget_rows)},
+    KEPT_IN(budgets, budget_count), /* an entry has room for the budgets in it */
+    .keep = keep_budget};
 
 static bool is_agent(const struct config *config, struct str slug, struct nearest *nearest) {
     bool found = false;

@@ -1,5 +1,5 @@
 /* The providers: those that the file lists, and those that everybody knows by name. */
-#include "config/build.h"
+#include "config/rows.h"
 
 #include "base/nearest.h"
 
@@ -199,21 +199,26 @@ static struct config_key_names known_keys(const struct known *from) {
 
 /* --- by name ------------------------------------------------------------------------------ */
 
-static struct config_provider blank_provider(struct str name) {
-    return (struct config_provider){.name = name,
-                                    .base_url = STR_EMPTY,
-                                    .model = STR_EMPTY,
-                                    .query = STR_EMPTY,
-                                    .key = STR_EMPTY,
-                                    .key_source = STR_EMPTY,
-                                    .key_name = STR_EMPTY,
-                                    .key_header = STR_EMPTY,
-                                    .connect_ms = CONFIG_UNSET,
-                                    .first_byte_ms = CONFIG_UNSET,
-                                    .stall_ms = CONFIG_UNSET,
-                                    .total_ms = CONFIG_UNSET,
-                                    .retries = CONFIG_UNSET};
-}
+/* An entry of the list, before it is known who is meant. */
+struct provider_entry {
+    struct config_provider provider;
+    const struct yaml *kind, *base_url;
+    struct str key_env, key_file;
+};
+
+static const struct provider_entry blank = {.provider = {.kind = STR_INIT("scripted"),
+                                                         .base_url = STR_INIT(""),
+                                                         .model = STR_INIT(""),
+                                                         .query = STR_INIT(""),
+                                                         .key = STR_INIT(""),
+                                                         .key_source = STR_INIT(""),
+                                                         .key_name = STR_INIT(""),
+                                                         .key_header = STR_INIT(""),
+                                                         .connect_ms = CONFIG_UNSET,
+                                                         .first_byte_ms = CONFIG_UNSET,
+                                                         .stall_ms = CONFIG_UNSET,
+                                                         .total_ms = CONFIG_UNSET,
+                                                         .retries = CONFIG_UNSET}};
 
 static struct config_provider *find_listed(struct config *config, struct str name) {
     struct config_provider *providers = (struct config_provider *)config->providers;
@@ -250,7 +255,8 @@ bool config_provider_get(struct config *config, const struct config_input *input
     const struct known *from = find_known(name);
     if (*ret || !from) return true;
     struct config_key_names keys = known_keys(from);
-    struct config_provider provider = blank_provider(str_from(from->name));
+    struct config_provider provider = blank.provider;
+    provider.name = str_from(from->name);
     provider.kind = str_from(from->kind);
     if (!find_url(config, input, from, &provider.base_url, e)) return false;
     *ret = next_provider(config, &provider, e); /* before its key: freed with it */
@@ -273,35 +279,6 @@ struct str config_usual_model(struct str provider) {
 }
 
 /* --- in the file -------------------------------------------------------------------------- */
-
-struct provider_nodes {
-    struct config_provider provider;
-    const struct yaml *kind, *base_url, *headers, *api_key;
-    struct str key_env, key_file;
-    uint64_t connect_us, first_byte_us, stall_us, total_us;
-};
-
-#define FIELD(key, type, member, required)                                                     \
-    { key, YAML_##type, offsetof(struct provider_nodes, member), required }
-
-static const struct yaml_field fields[] = {
-    FIELD("name", NAME, provider.name, true),
-    FIELD("kind", NODE, kind, false),
-    FIELD("base_url", NODE, base_url, false),
-    FIELD("model", TEXT, provider.model, false),
-    FIELD("key_env", NAME, key_env, false),
-    FIELD("key_file", TEXT, key_file, false),
-    FIELD("api_key", NODE, api_key, false), /* refused: it must not stand here */
-    FIELD("key_header", NAME, provider.key_header, false),
-    FIELD("query", TEXT, provider.query, false),
-    FIELD("headers", NODE, headers, false),
-    FIELD("connect", DURATION, connect_us, false),
-    FIELD("first_byte", DURATION, first_byte_us, false),
-    FIELD("stall", DURATION, stall_us, false),
-    FIELD("total", DURATION, total_us, false),
-    FIELD("retries", COUNT, provider.retries, false),
-    FIELD("join_users", BOOL, provider.join_users, false),
-};
 
 /* Headers that the request itself makes. */
 static const char *const own_headers[] = {"host", "content-length", "transfer-encoding",
@@ -336,11 +313,13 @@ static bool read_header(const struct yaml *node, struct config_header *ret, stru
     return true;
 }
 
-static bool read_headers(const struct yaml *map, struct config_provider *ret, struct err *e) {
+static bool read_headers(const struct reading *reading, const struct yaml *map, struct err *e) {
+    struct provider_entry *entry = reading->entry;
+    struct config_provider *ret = &entry->provider;
     if (!config_want(map, YAML_MAP, "headers as a map, such as {x-team: blue}", e))
         return false;
     struct config_header *headers =
-        arena_alloc(map->document->arena, map->count * sizeof(*headers));
+        arena_alloc(reading->config->arena, map->count * sizeof(*headers));
     if (!headers) return yaml_err(e, map, "this map is too large");
     for (const struct yaml *node = map->first; node; node = node->next) {
         if (!read_header(node, &headers[ret->header_count++], e)) return false;
@@ -350,7 +329,7 @@ static bool read_headers(const struct yaml *map, struct config_provider *ret, st
 }
 
 /* Its own word, else that of the known one of this name. */
-static bool read_kind(const struct yaml *node, const struct provider_nodes *nodes,
+static bool read_kind(const struct yaml *node, const struct provider_entry *nodes,
                       struct str *ret, struct err *e) {
     const struct known *from = find_known(nodes->provider.name);
     unsigned kind;
@@ -367,7 +346,7 @@ static bool read_kind(const struct yaml *node, const struct provider_nodes *node
 }
 
 static bool read_base_url(struct config *config, const struct config_input *input,
-                          const struct yaml *node, const struct provider_nodes *nodes,
+                          const struct yaml *node, const struct provider_entry *nodes,
                           struct str *ret, struct err *e) {
     const struct known *from = find_known(nodes->provider.name);
     struct err why;
@@ -383,7 +362,7 @@ static bool read_base_url(struct config *config, const struct config_input *inpu
 
 /* Which variables count: those that are named, else those of the known one of this name. A
  * server that nobody knows is not sent the key of a vendor. */
-static struct config_key_names wanted_keys(const struct provider_nodes *nodes,
+static struct config_key_names wanted_keys(const struct provider_entry *nodes,
                                            const struct config_provider *provider) {
     const struct known *from = find_known(provider->name);
     if (nodes->key_env.len)
@@ -395,7 +374,7 @@ static struct config_key_names wanted_keys(const struct provider_nodes *nodes,
 }
 
 static bool read_provider_key(struct config *config, const struct config_input *input,
-                              const struct yaml *node, const struct provider_nodes *nodes,
+                              const struct yaml *node, const struct provider_entry *nodes,
                               struct config_provider *provider, struct err *e) {
     struct config_key_names names = wanted_keys(nodes, provider);
     struct err why;
@@ -410,36 +389,42 @@ static bool read_provider_key(struct config *config, const struct config_input *
     return yaml_err(e, file ? file : node, "%s", why.text);
 }
 
-static bool refuse_secret(const struct yaml *api_key, struct err *e) {
-    return !api_key ||
-           yaml_err_key(e, api_key,
+static bool refuse_secret(const struct reading *reading, const struct yaml *api_key,
+                          struct err *e) {
+    (void)reading;
+    return yaml_err_key(e, api_key,
                         "a key never stands in the settings; name the variable that holds it "
                         "with key_env, or a file with key_file");
 }
 
-static bool check_retries(const struct yaml *node, const struct config_provider *provider,
+/* clang-format off */
+static const struct setting rows[] = {
+    {.key = "name", NAME(struct provider_entry, provider.name), .required = true},
+    {.key = "api_key", .read = refuse_secret},
+    {.key = "kind", NODE(struct provider_entry, kind)},
+    {.key = "base_url", NODE(struct provider_entry, base_url)},
+    {.key = "model", TEXT(struct provider_entry, provider.model)},
+    {.key = "key_env", NAME(struct provider_entry, key_env)},
+    {.key = "key_file", TEXT(struct provider_entry, key_file)},
+    {.key = "key_header", NAME(struct provider_entry, provider.key_header)},
+    {.key = "query", TEXT(struct provider_entry, provider.query)},
+    {.key = "headers", .read = read_headers},
+    {.key = "connect", DURATION(struct provider_entry, provider.connect_ms)},
+    {.key = "first_byte", DURATION(struct provider_entry, provider.first_byte_ms)},
+    {.key = "stall", DURATION(struct provider_entry, provider.stall_ms)},
+    {.key = "total", DURATION(struct provider_entry, provider.total_ms)},
+    {.key = "retries", COUNT(struct provider_entry, provider.retries), .most = 10,
+     .beyond = "more than 10 retries help nobody"},
+    {.key = "join_users", BOOL(struct provider_entry, provider.join_users)},
+};
+/* clang-format on */
+
+/* One whose kind is wrong asks nobody. */
+static bool keep_provider(const struct reading *reading, const struct yaml *node,
                           struct err *e) {
-    return provider->retries == CONFIG_UNSET || provider->retries <= 10 ||
-           yaml_err(e, yaml_find(node, STR("retries")), "more than 10 retries help nobody");
-}
-
-static uint64_t to_ms(uint64_t us) {
-    return us == CONFIG_UNSET ? us : us / 1000;
-}
-
-static bool read_provider(struct config *config, const struct config_input *input,
-                          const struct yaml *node, struct err *e) {
-    struct provider_nodes nodes = {.provider = blank_provider(STR_EMPTY),
-                                   .key_env = STR_EMPTY,
-                                   .key_file = STR_EMPTY,
-                                   .connect_us = CONFIG_UNSET,
-                                   .first_byte_us = CONFIG_UNSET,
-                                   .stall_us = CONFIG_UNSET,
-                                   .total_us = CONFIG_UNSET};
-    struct config_provider *provider = &nodes.provider;
-    size_t problems = config->problem_count;
-    if (!config_fields(config, node, "a provider", fields, ARRAY_LEN(fields), &nodes, e))
-        return false;
+    struct config *config = reading->config;
+    struct provider_entry *entry = reading->entry;
+    struct config_provider *provider = &entry->provider;
     if (!provider->name.len) return true; /* that was noted */
     if (str_find_byte(provider->name, '/') < provider->name.len)
         return yaml_err(e, yaml_find(node, STR("name")),
@@ -447,31 +432,24 @@ static bool read_provider(struct config *config, const struct config_input *inpu
     if (find_listed(config, provider->name))
         return yaml_err(e, node, "a second provider '" STR_FMT "'; give it another name",
                         STR_ARG(provider->name));
-    provider->kind = STR("scripted"); /* of one whose kind is wrong: it asks nobody */
-    if (!config_step(config, refuse_secret(nodes.api_key, e), e) ||
-        !config_step(config, read_kind(node, &nodes, &provider->kind, e), e) ||
-        !config_step(config, read_base_url(config, input, node, &nodes, &provider->base_url, e),
-                     e) ||
-        !config_step(config, !nodes.headers || read_headers(nodes.headers, provider, e), e) ||
-        !config_step(config, check_retries(node, provider, e), e))
+    if (!config_step(config, read_kind(node, entry, &provider->kind, e), e) ||
+        !config_step(config,
+                     read_base_url(config, reading->input, node, entry, &provider->base_url, e),
+                     e))
         return false;
-    provider->connect_ms = to_ms(nodes.connect_us);
-    provider->first_byte_ms = to_ms(nodes.first_byte_us);
-    provider->stall_ms = to_ms(nodes.stall_us);
-    provider->total_ms = to_ms(nodes.total_us);
     provider->listed = true;
     provider->at = node;
-    provider->broken = config->problem_count > problems;
+    provider->broken = config->problem_count > reading->problems;
     struct config_provider *kept = next_provider(config, provider, e);
     if (!kept) return yaml_err(e, node, "there are too many providers");
-    return kept->broken || read_provider_key(config, input, node, &nodes, kept, e);
+    return kept->broken || read_provider_key(config, reading->input, node, entry, kept, e);
 }
 
-bool config_read_providers(struct config *config, const struct config_input *input,
-                           const struct yaml *node, struct err *e) {
-    if (!config_want(node, YAML_LIST, "a list of providers", e)) return false;
-    for (const struct yaml *item = node->first; item; item = item->next) {
-        if (!read_provider(config, input, item, e) && !config_goes_on(config, e)) return false;
-    }
-    return true;
-}
+/* Others that are only known by name join them later. */
+const struct config_list config_provider_list = {.key = "providers",
+                                                 .what = "a list of providers",
+                                                 .schema = {.what = "a provider",
+                                                            ROWS(struct provider_entry, rows),
+                                                            .blank = &blank,
+                                                            .every = true},
+                                                 .keep = keep_provider};

@@ -1,78 +1,81 @@
 /* The section `tools`: how the tools that this program brings are set up. */
-#include "config/build.h"
+#include "config/rows.h"
 
 #include "base/nearest.h"
 
-static bool too_large(const struct yaml *node, struct err *e) {
-    return yaml_err(e, node, "the settings are too large");
-}
-
 /* --- web search --------------------------------------------------------------------------- */
 
-struct search_nodes {
+struct search {
     struct str backend, url, key_env, key_file;
 };
 
-static const struct yaml_field search_fields[] = {
-    {"backend", YAML_NAME, offsetof(struct search_nodes, backend), true},
-    {"url", YAML_TEXT, offsetof(struct search_nodes, url), false},
-    {"key_env", YAML_NAME, offsetof(struct search_nodes, key_env), false},
-    {"key_file", YAML_TEXT, offsetof(struct search_nodes, key_file), false},
+static const struct setting search_rows[] = {
+    {.key = "backend", NAME(struct search, backend), .required = true},
+    {.key = "url", TEXT(struct search, url)},
+    {.key = "key_env", NAME(struct search, key_env)},
+    {.key = "key_file", TEXT(struct search, key_file)},
 };
 
-static bool read_search(struct config *config, const struct config_input *input,
-                        const struct yaml *node, struct err *e) {
-    struct search_nodes nodes = {STR_EMPTY, STR_EMPTY, STR_EMPTY, STR_EMPTY};
+static const struct entry_schema search_schema = {.what = "web_search",
+                                                  ROWS(struct search, search_rows)};
+
+static bool read_search(const struct reading *reading, const struct yaml *node, struct err *e) {
+    struct config *config = reading->config;
     struct config_key_names names = {.file = STR_EMPTY};
+    struct search search;
     struct str source;
     struct err why;
     struct buf room;
-    if (!yaml_fields(node, "web_search", search_fields, ARRAY_LEN(search_fields), &nodes, e))
-        return false;
+    const struct reading inner = {config, reading->input, node, &search, 0};
+    entry_blank(&search_schema, &search);
+    if (!entry_read(&search_schema, &inner, node, e)) return false;
     buf_init(&room, 64 * KIB);
-    if (nodes.key_env.len) names.names[names.count++] = nodes.key_env;
-    if (nodes.key_file.len) names.file = config_from_folder(config, nodes.key_file, &room);
-    config->tools.web_search.backend = nodes.backend;
-    config->tools.web_search.url = nodes.url;
+    if (search.key_env.len) names.names[names.count++] = search.key_env;
+    if (search.key_file.len) names.file = config_from_folder(config, search.key_file, &room);
+    config->tools.web_search.backend = search.backend;
+    config->tools.web_search.url = search.url;
     config->tools.web_search.at = node;
-    bool done =
-        config_find_key(config, input, &names, &config->tools.web_search.key, &source, &why);
+    bool done = config_find_key(config, reading->input, &names, &config->tools.web_search.key,
+                                &source, &why);
     buf_done(&room);
     return done || yaml_err(e, node, "%s", why.text);
 }
 
 /* --- files -------------------------------------------------------------------------------- */
 
-struct files_nodes {
+struct files {
     struct str root;
 };
 
-static const struct yaml_field files_fields[] = {
-    {"root", YAML_TEXT, offsetof(struct files_nodes, root), true},
+static const struct setting files_rows[] = {
+    {.key = "root", TEXT(struct files, root), .required = true},
 };
 
-static bool read_files(struct config *config, const struct config_input *input,
-                       const struct yaml *node, struct err *e) {
-    struct files_nodes nodes = {STR_EMPTY};
+static const struct entry_schema files_schema = {.what = "files",
+                                                 ROWS(struct files, files_rows)};
+
+static bool read_files(const struct reading *reading, const struct yaml *node, struct err *e) {
+    struct config *config = reading->config;
+    struct files files;
     struct buf room;
-    (void)input;
-    if (!yaml_fields(node, "files", files_fields, ARRAY_LEN(files_fields), &nodes, e))
-        return false;
-    if (!nodes.root.len)
+    const struct reading inner = {config, reading->input, node, &files, 0};
+    entry_blank(&files_schema, &files);
+    if (!entry_read(&files_schema, &inner, node, e)) return false;
+    if (!files.root.len)
         return yaml_err(e, yaml_find(node, STR("root")), "root is a folder; name one");
     buf_init(&room, 64 * KIB);
-    struct str root = config_from_folder(config, nodes.root, &room);
+    struct str root = config_from_folder(config, files.root, &room);
     bool kept = arena_str(config->arena, root, &config->tools.files.root);
     buf_done(&room);
     config->tools.files.at = node;
-    return kept || too_large(node, e);
+    return kept || config_too_large(node, e);
 }
 
 /* --- the section -------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
-    config_section_fn *read;
+    bool (*read)(const struct reading *reading, const struct yaml *node, struct err *e);
 } sections[] = {{"web_search", read_search}, {"files", read_files}};
 
 const char *const config_policies[] = {[CONFIG_TOOL_ALLOW] = "allow",
@@ -120,23 +123,23 @@ static bool set_policy(struct config *config, const struct yaml *node, struct er
     return true;
 }
 
-static bool read_entry(struct config *config, const struct config_input *input,
-                       const struct yaml *node, struct err *e) {
+static bool read_entry(const struct reading *reading, const struct yaml *node, struct err *e) {
     for (size_t i = 0; i < ARRAY_LEN(sections); i++) {
         if (node->kind == YAML_MAP && str_equal(node->key, str_from(sections[i].name)))
-            return sections[i].read(config, input, node, e);
+            return sections[i].read(reading, node, e);
     }
-    return set_policy(config, node, e);
+    return set_policy(reading->config, node, e);
 }
 
 bool config_read_tools(struct config *config, const struct config_input *input,
                        const struct yaml *node, struct err *e) {
+    const struct reading reading = {.config = config, .input = input};
     if (!config_want(node, YAML_MAP, "a map of tools", e)) return false;
     config->tools.policies =
         arena_alloc(config->arena, node->count * sizeof(struct config_agent_tool));
-    if (!config->tools.policies) return too_large(node, e);
+    if (!config->tools.policies) return config_too_large(node, e);
     for (const struct yaml *entry = node->first; entry; entry = entry->next) {
-        if (!read_entry(config, input, entry, e) && !config_goes_on(config, e)) return false;
+        if (!read_entry(&reading, entry, e) && !config_goes_on(config, e)) return false;
     }
     return true;
 }

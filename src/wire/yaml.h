@@ -61,6 +61,9 @@ const struct yaml *yaml_find(const struct yaml *map, struct str key);
 /* Nothing was written, or a plain ~ or null. */
 bool yaml_is_null(const struct yaml *node);
 
+/* "nothing", "text", "a list" or "a map": for errors. */
+const char *yaml_kind_name(const struct yaml *node);
+
 /* Write it as compact JSON: plain true, false, null and JSON numbers as they stand, every
  * other scalar as a string. False at the buffer's limit. */
 bool yaml_to_json(const struct yaml *node, struct buf *out);
@@ -99,13 +102,5 @@ MUST_CHECK bool yaml_value(const struct yaml *node, enum yaml_type type, void *r
 MUST_CHECK bool yaml_fields(const struct yaml *map, const char *what,
                             const struct yaml_field *fields, size_t field_count, void *ret,
                             struct err *e);
-
-/* The same, past the first mistake: each one is reported to `mistake`, before this returns, and
- * while that says true the other fields are read, too. False: it said false, and `e` is that
- * mistake. */
-typedef bool yaml_mistake_fn(const struct err *why, void *ctx);
-MUST_CHECK bool yaml_fields_all(const struct yaml *map, const char *what,
-                                const struct yaml_field *fields, size_t field_count, void *ret,
-                                yaml_mistake_fn *mistake, void *ctx, struct err *e);
 
 #endif

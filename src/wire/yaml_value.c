@@ -9,7 +9,7 @@
 /* How much of what somebody wrote an error repeats. */
 #define SHOWN_BYTES 40
 
-static const char *kind_name(const struct yaml *node) {
+const char *yaml_kind_name(const struct yaml *node) {
     static const char *const names[] = {"text", "a list", "a map"};
     return yaml_is_null(node) ? "nothing" : names[node->kind];
 }
@@ -18,7 +18,7 @@ static const char *kind_name(const struct yaml *node) {
 
 static bool want_scalar(const struct yaml *node, const char *what, struct err *e) {
     if (node->kind == YAML_SCALAR && !yaml_is_null(node)) return true;
-    return yaml_err(e, node, "expected %s, found %s", what, kind_name(node));
+    return yaml_err(e, node, "expected %s, found %s", what, yaml_kind_name(node));
 }
 
 static bool value_text(const struct yaml *node, void *ret, struct err *e) {
@@ -74,7 +74,7 @@ static bool value_size(const struct yaml *node, void *ret, struct err *e) {
 static bool value_json(const struct yaml *node, void *ret, struct err *e) {
     if (node->kind != YAML_MAP)
         return yaml_err(e, node, "expected a map, such as {key: value}, found %s",
-                        kind_name(node));
+                        yaml_kind_name(node));
     struct buf text;
     buf_init(&text, 8 * YAML_MAX_BYTES); /* escapes are at most six bytes for one */
     bool done =
@@ -118,58 +118,24 @@ static bool is_known(struct str key, const struct yaml_field *fields, size_t fie
     return false;
 }
 
-/* The field that an unknown key was meant to be, or an empty string. */
-static struct str meant_by(struct str key, const struct yaml_field *fields,
-                           size_t field_count) {
-    struct nearest nearest;
-    nearest_init(&nearest, key);
-    for (size_t i = 0; i < field_count; i++) nearest_offer(&nearest, str_from(fields[i].key));
-    return nearest.found;
-}
-
-/* It is there, but its name was written wrong, which was said already. */
-static bool is_misspelt(const struct yaml *map, const struct yaml_field *field,
-                        const struct yaml_field *fields, size_t field_count) {
+bool yaml_fields(const struct yaml *map, const char *what, const struct yaml_field *fields,
+                 size_t field_count, void *ret, struct err *e) {
+    if (map->kind != YAML_MAP)
+        return yaml_err(e, map, "expected %s, which is a map, found %s", what,
+                        yaml_kind_name(map));
     for (const struct yaml *value = map->first; value; value = value->next) {
-        if (!is_known(value->key, fields, field_count) &&
-            str_equal(meant_by(value->key, fields, field_count), str_from(field->key)))
-            return true;
-    }
-    return false;
-}
-
-bool yaml_fields_all(const struct yaml *map, const char *what, const struct yaml_field *fields,
-                     size_t field_count, void *ret, yaml_mistake_fn *mistake, void *ctx,
-                     struct err *e) {
-    if (map->kind != YAML_MAP) {
-        yaml_err(e, map, "expected %s, which is a map, found %s", what, kind_name(map));
-        return mistake(e, ctx);
-    }
-    for (const struct yaml *value = map->first; value; value = value->next) {
-        if (is_known(value->key, fields, field_count)) continue;
-        refuse_unknown(value, what, fields, field_count, e);
-        if (!mistake(e, ctx)) return false;
+        if (!is_known(value->key, fields, field_count))
+            return refuse_unknown(value, what, fields, field_count, e);
     }
     for (size_t i = 0; i < field_count; i++) {
         const struct yaml_field *field = &fields[i];
         const struct yaml *value = yaml_find(map, str_from(field->key));
-        bool well = value || !field->required || is_misspelt(map, field, fields, field_count);
-        if (!well) yaml_err(e, map, "%s needs the key '%s'", what, field->key);
-        if (value) well = yaml_value(value, field->type, (char *)ret + field->offset, e);
-        if (!well && !mistake(e, ctx)) return false;
+        if (!value && field->required)
+            return yaml_err(e, map, "%s needs the key '%s'", what, field->key);
+        if (value && !yaml_value(value, field->type, (char *)ret + field->offset, e))
+            return false;
     }
     return true;
-}
-
-static bool stop_there(const struct err *why, void *ctx) {
-    (void)why;
-    (void)ctx;
-    return false;
-}
-
-bool yaml_fields(const struct yaml *map, const char *what, const struct yaml_field *fields,
-                 size_t field_count, void *ret, struct err *e) {
-    return yaml_fields_all(map, what, fields, field_count, ret, stop_there, NULL, e);
 }
 
 /* --- as JSON -------------------------------------------------------------------------- */

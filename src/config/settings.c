@@ -1,0 +1,364 @@
+/* The settings of the program, each a row. */
+#include "config/rows.h"
+
+static const char *const durabilities[] = {
+    [STORE_FULL] = "full", [STORE_NORMAL] = "normal", [STORE_OFF] = "off", NULL};
+static const char *const busy_policies[] = {[CONFIG_BUSY_QUEUE] = "queue",
+                                            [CONFIG_BUSY_REJECT] = "reject",
+                                            [CONFIG_BUSY_INTERRUPT] = "interrupt",
+                                            NULL};
+static const char *const histories[] = {[CONFIG_HISTORY_SESSION] = "session",
+                                        [CONFIG_HISTORY_CALLER] = "caller",
+                                        [CONFIG_HISTORY_STRICT] = "strict",
+                                        NULL};
+static const char *const expiries[] = {
+    [CONFIG_EXPIRY_REFUSE] = "refuse", [CONFIG_EXPIRY_APPROVE] = "approve", NULL};
+static const char *const log_levels[] = {[LOG_DEBUG] = "debug",
+                                         [LOG_INFO] = "info",
+                                         [LOG_WARNING] = "warning",
+                                         [LOG_ERROR] = "error",
+                                         NULL};
+static const char *const log_forms[] = {
+    [CONFIG_LOG_AUTO] = "auto", [CONFIG_LOG_PLAIN] = "plain", [CONFIG_LOG_JSON] = "json", NULL};
+
+static const char *const tape_paces[] = {
+    [TAPE_AT_ONCE] = "at-once", [TAPE_REAL] = "real", NULL};
+
+/* A limit has the same name three times. */
+#define LIMIT(name, flag_name, env_name)                                                       \
+    .key = "limits." name, .flag = "limit-" flag_name, .env = {"WEIR_LIMIT_" env_name}
+
+/* clang-format off */
+const struct setting settings[] = {
+    {.group = "Listening", .key = "listen.http", .flag = "http", .env = {"WEIR_HTTP", "PORT"},
+     ADDRESS(struct config, listen.http), .preset = "127.0.0.1:8080",
+     .shown = "127.0.0.1:8080; 0.0.0.0:$PORT when PORT is set", .fixed = true,
+     .also = {.env = "PORT", .before = "0.0.0.0:"},
+     .help = "the HTTP listener: Runtime Contract"},
+    {.key = "listen.grpc", .flag = "grpc", .env = {"WEIR_GRPC", "CRAWBL_GRPC_LISTEN"},
+     ADDRESS(struct config, listen.grpc),
+     .shown = ":42618 with a signing key, else 127.0.0.1:42618", .fixed = true,
+     .also = {.flag = "grpc-listen", .before = ""},
+     .help = "the gRPC listener: Converse, health"},
+    {.key = "listen.nimi_grpc", .flag = "nimi-grpc",
+     .env = {"WEIR_NIMI_GRPC", "NIMI_RUNTIME_GRPC_ADDR"},
+     ADDRESS(struct config, listen.nimi_grpc), .preset = "off", .fixed = true,
+     .help = "the gRPC listener of nimi.runtime.v1, 127.0.0.1:46371 by habit: models, health"},
+    {.key = "listen.nimi_http", .flag = "nimi-http",
+     .env = {"WEIR_NIMI_HTTP", "NIMI_RUNTIME_HTTP_ADDR"},
+     ADDRESS(struct config, listen.nimi_http), .preset = "off", .fixed = true,
+     .help = "its HTTP health endpoints, 127.0.0.1:46372 by habit"},
+    {.key = "listen.admin", .flag = "admin", .env = {"WEIR_ADMIN"},
+     ADDRESS(struct config, listen.admin), .preset = "off", .fixed = true,
+     .help = "taken, but not served by this version: metrics"},
+    {.key = "tls.cert", .flag = "tls-cert", .env = {"WEIR_TLS_CERT", "CRAWBL_TLS_CERT"},
+     PATH(struct config, tls.cert), .shown = "none: no TLS", .fixed = true,
+     .help = "the certificate chain of the HTTP and gRPC listeners, PEM; read again on SIGHUP"},
+    {.key = "tls.key", .flag = "tls-key", .env = {"WEIR_TLS_KEY", "CRAWBL_TLS_KEY"},
+     PATH(struct config, tls.key), .fixed = true,
+     .help = "its private key, PEM, without a password"},
+    {.key = "tls.ca", .flag = "tls-ca", .env = {"WEIR_TLS_CA", "CRAWBL_TLS_CA"},
+     PATH(struct config, tls.ca), .shown = "none: callers need no certificate", .fixed = true,
+     .help = "whose certificates callers must show, PEM"},
+    {.key = "ports_file", .flag = "ports-file", .env = {"WEIR_PORTS_FILE"},
+     PATH(struct config, ports_file), .fixed = true,
+     .help = "write the ports that were really taken here, as JSON, once ready"},
+
+    {.group = "Agents", .key = "script", .flag = "script", .env = {"WEIR_SCRIPT"},
+     PATH(struct config, script), .shown = "the built-in demo",
+     .help = "the script that the offline provider plays"},
+    {.key = "model", .flag = "model",
+     .env = {"WEIR_MODEL", "AGENT_MODEL", "CRAWBL_OPENAI_MODEL"}, TEXT(struct config, model),
+     .shown = "none: the script plays",
+     .also = {.flag = "openai-model", .env = "CRAWBL_OPENAI_MODEL", .before = "openai/"},
+     .help = "the model of every agent without one: openai/gpt-4o, ollama/gemma3, ...; "
+             "--openai-model NAME says openai/NAME"},
+    {.key = "agent.instructions", .flag = "agent-instructions",
+     .env = {"WEIR_AGENT_INSTRUCTIONS", "AGENT_SYSTEM_PROMPT"},
+     PROSE(struct config, agent.instructions),
+     .help = "the instructions of every agent without any"},
+    {.key = "agent.temperature", .flag = "agent-temperature",
+     .env = {"WEIR_AGENT_TEMPERATURE", "AGENT_TEMPERATURE"},
+     DECIMAL(struct config, agent.temperature), .digits = 6, .most = 2,
+     .beyond = "'%s' is more than 2", .preset = "none", .shown = "none: the model's own",
+     .help = "0 to 2: how freely the model of every agent without one answers"},
+    {.key = "agent.max_tokens", .flag = "agent-max-tokens",
+     .env = {"WEIR_AGENT_MAX_TOKENS", "AGENT_MAX_TOKENS"},
+     COUNT(struct config, agent.max_tokens), .preset = "0", .shown = "0: the model's own",
+     .help = "tokens of one reply of every agent without such a limit"},
+    {.key = "agent.thinking", .flag = "agent-thinking",
+     .env = {"WEIR_AGENT_THINKING", "AGENT_THINKING", "CRAWBL_THINKING"},
+     BOOL(struct config, agent.thinking), .preset = "false",
+     .help = "show callers the reasoning of every agent that does not say; a blueprint's "
+             "agent says it with \"thinking\""},
+    {.key = "agent.openai_base_url", .flag = "openai-base-url", .env = {"WEIR_OPENAI_BASE_URL"},
+     URL(struct config, openai_url),
+     .shown = "OPENAI_BASE_URL, CRAWBL_OPENAI_BASE_URL, else OpenAI's own",
+     .help = "where the provider openai is, unless it is listed"},
+    {.key = "agent.name", .flag = "agent-name", .env = {"WEIR_AGENT_NAME", "AGENT_NAME"},
+     TEXT(struct config, agent.name), .preset = "weir",
+     .help = "the name that /health reports"},
+    {.key = "agent.version", .flag = "agent-version",
+     .env = {"WEIR_AGENT_VERSION", "AGENT_VERSION"}, TEXT(struct config, agent.version),
+     .preset = "0.1.0", .help = "the version that /health reports"},
+    {.key = "agent.framework", .flag = "agent-framework",
+     .env = {"WEIR_AGENT_FRAMEWORK", "AGENT_FRAMEWORK"}, TEXT(struct config, agent.framework),
+     .help = "the framework that /health reports"},
+    {.key = "session.busy", .flag = "busy", .env = {"WEIR_BUSY"},
+     CHOICE(struct config, session.busy), .choices = busy_policies, .preset = "queue",
+     .help = "what becomes of a second turn of a session: queue, reject, or interrupt: it "
+             "takes the first one's place"},
+    {.key = "approvals.deadline", .flag = "approvals-deadline",
+     .env = {"WEIR_APPROVALS_DEADLINE"}, DURATION(struct config, approvals.deadline_ms),
+     .preset = "0", .shown = "none",
+     .help = "how long a turn waits for a human's answer; 0 = as long as he takes"},
+    {.key = "approvals.in_memory", .flag = "approvals-in-memory",
+     .env = {"WEIR_APPROVALS_IN_MEMORY"}, DURATION(struct config, approvals.doze_ms),
+     .preset = "10s",
+     .help = "how long a turn that waits for a human stays in memory when nobody reads it; "
+             "the store has it"},
+    {.key = "approvals.expires", .flag = "approvals-expires", .env = {"WEIR_APPROVALS_EXPIRES"},
+     CHOICE(struct config, approvals.expires), .choices = expiries, .preset = "refuse",
+     .help = "what his silence then means for a tool: refuse or approve"},
+    {.key = "approvals.yes", .flag = "approvals-yes", .env = {"WEIR_APPROVALS_YES"},
+     WORDS(struct config, approvals.words.yes),
+     .help = "words that allow a tool, beside yes, ok, approve, ...: a list, or with ; "
+             "between them"},
+    {.key = "approvals.no", .flag = "approvals-no", .env = {"WEIR_APPROVALS_NO"},
+     WORDS(struct config, approvals.words.no),
+     .help = "words that refuse it, beside no, stop, refuse, ..."},
+
+    {.group = "Recording", .key = "record", .flag = "record", .env = {"WEIR_RECORD"},
+     PATH(struct config, tape.record),
+     .help = "a folder to keep what models and tools are asked and answer, without secrets"},
+    {.key = "replay", .flag = "replay", .env = {"WEIR_REPLAY"}, PATH(struct config, tape.play),
+     .help = "answer for models and tools from such a folder; nobody else is asked"},
+    {.key = "replay_pace", .flag = "replay-pace", .env = {"WEIR_REPLAY_PACE"},
+     CHOICE(struct config, tape.pace), .choices = tape_paces, .preset = "at-once",
+     .help = "at-once, or real: as it was timed"},
+
+    {.group = "Storage", .key = "data", .flag = "data", .env = {"WEIR_DATA"},
+     PATH(struct config, data), .shown = "$XDG_DATA_HOME/weir", .fixed = true,
+     .help = "the folder of the store"},
+    {.key = "store.durability", .flag = "durability", .env = {"WEIR_DURABILITY"},
+     CHOICE(struct config, durability), .choices = durabilities, .preset = "full",
+     .fixed = true,
+     .help = "full: on disk before it is acknowledged; normal: survives kill -9; off: for "
+             "measuring"},
+
+    {.group = "Callers", .key = "tokens.key_file", .env = {"CRAWBL_MCP_SIGNING_KEY"},
+     SECRET(struct config, tokens.key), .shown = "none: callers are believed",
+     .help = "the key that signs tokens of Converse"},
+    {.key = "tokens.previous_key_file", .env = {"CRAWBL_MCP_SIGNING_KEY_PREVIOUS"},
+     SECRET(struct config, tokens.key_previous), .shown = "none",
+     .help = "a second key that is still accepted, for rotation"},
+    {.key = "tokens.auth_token_file", .env = {"AGENT_AUTH_TOKEN"},
+     SECRET(struct config, tokens.auth), .shown = "none: open", .fixed = true,
+     .help = "the bearer token of the Runtime Contract"},
+    {.key = "tokens.strict", .flag = "strict-tokens", .env = {"WEIR_STRICT_TOKENS"},
+     BOOL(struct config, tokens.strict), .preset = "false",
+     .help = "refuse tokens without a date, and those signed over the raw ids"},
+    {.key = "converse.workspace", .flag = "workspace-id",
+     .env = {"WEIR_WORKSPACE_ID", "CRAWBL_WORKSPACE_ID"}, ID(struct config, converse.workspace),
+     .shown = "any", .help = "serve this workspace only"},
+    {.key = "converse.user", .flag = "user-id", .env = {"WEIR_USER_ID", "CRAWBL_USER_ID"},
+     ID(struct config, converse.user), .shown = "any", .help = "serve this user only"},
+    {.key = "nimi.allow_loopback_provider_endpoint", .flag = "nimi-allow-loopback",
+     .env = {"WEIR_NIMI_ALLOW_LOOPBACK"}, BOOL(struct config, nimi.allow_loopback),
+     .preset = "false", .help = "let connectors ask providers on this machine over plain http"},
+    {.key = "nimi.probe_interval", .flag = "nimi-probe-interval",
+     .env = {"WEIR_NIMI_PROBE_INTERVAL"}, DURATION(struct config, nimi.probe_ms),
+     .preset = "8s",
+     .help = "how often the providers of connectors are asked whether they are there; 0 = "
+             "never"},
+    {.key = "nimi.slots", .flag = "nimi-slots", .env = {"WEIR_NIMI_SLOTS"},
+     COUNT(struct config, nimi.slots), .preset = "8", .fixed = true,
+     .help = "how many calls of nimi.runtime.v1 ask models at once, the others wait; 0 = all"},
+    {.key = "nimi.slots_per_app", .flag = "nimi-slots-per-app",
+     .env = {"WEIR_NIMI_SLOTS_PER_APP"}, COUNT(struct config, nimi.slots_per_app),
+     .preset = "2", .fixed = true, .help = "and how many of one app; 0 = all"},
+    {.key = "converse.lenient", .flag = "lenient", .env = {"WEIR_LENIENT"},
+     BOOL(struct config, converse.lenient), .preset = "false",
+     .help = "fall back where a request lacks an agent, a session or ids, as upstream does"},
+    {.key = "converse.errors_as_text", .flag = "errors-as-text", .env = {"WEIR_ERRORS_AS_TEXT"},
+     BOOL(struct config, converse.errors_as_text), .preset = "false",
+     .help = "also send a failed turn's reason as text, for clients that show nothing else"},
+    {.key = "converse.sticky", .flag = "sticky", .env = {"WEIR_STICKY"},
+     BOOL(struct config, converse.sticky), .preset = "false",
+     .help = "let the agent that spoke last take the next turn, not the Manager"},
+    {.key = "converse.mcp_endpoint", .flag = "mcp-endpoint",
+     .env = {"WEIR_MCP_ENDPOINT", "CRAWBL_MCP_ENDPOINT"},
+     URL(struct config, converse.mcp_endpoint), .shown = "none: local tools",
+     .help = "the orchestrator's MCP server: tools for the turns of Converse; asked with "
+             "tokens of the signing key"},
+    {.key = "converse.blueprint", .flag = "blueprint", .env = {"WEIR_BLUEPRINT"},
+     BOOL(struct config, converse.blueprint), .preset = "true",
+     .help = "with an MCP endpoint, ask its host for the agents of each workspace, too"},
+    {.key = "converse.orchestrator_endpoint", .flag = "orchestrator-endpoint",
+     .env = {"CRAWBL_ORCHESTRATOR_ENDPOINT"}, TEXT(struct config, converse.orchestrator),
+     .help = "not asked; with it weir stands in for the pod of a Crawbl workspace "
+             "(docs/operations.md)"},
+    {.key = "converse.searxng_endpoint", .flag = "searxng-endpoint",
+     .env = {"WEIR_SEARXNG_ENDPOINT", "CRAWBL_SEARXNG_ENDPOINT"},
+     URL(struct config, converse.searxng),
+     .help = "a SearXNG; gives agents of a blueprint web_fetch and web_search_tool"},
+    {.key = "converse.reflection", .flag = "enable-reflection",
+     .env = {"WEIR_REFLECTION", "CRAWBL_ENABLE_REFLECTION"},
+     BOOL(struct config, converse.reflection), .preset = "true", .fixed = true,
+     .help = "answer gRPC server reflection"},
+    {.key = "converse.on_disconnect", .flag = "converse-on-disconnect",
+     .env = {"WEIR_CONVERSE_ON_DISCONNECT"}, LEAVING(struct config, converse.on_disconnect),
+     .preset = "cancel",
+     .help = "a caller of Converse who leaves: cancel his turn, detach it (it goes on), or "
+             "detach-for=30s without a reader"},
+    {.key = "http.on_disconnect", .flag = "http-on-disconnect",
+     .env = {"WEIR_HTTP_ON_DISCONNECT"}, LEAVING(struct config, http.on_disconnect),
+     .preset = "cancel",
+     .help = "the same for callers of the Runtime Contract; a request may say it itself, in "
+             "X-Weir-On-Disconnect"},
+    {.key = "http.history", .flag = "http-history", .env = {"WEIR_HTTP_HISTORY"},
+     CHOICE(struct config, http.history), .choices = histories, .preset = "session",
+     .help = "a message list that a caller of the Runtime Contract brings: session adds what "
+             "is new in it, caller takes it for the whole conversation, strict refuses one "
+             "that tells of another past"},
+    {.key = "http.hosts", .flag = "http-hosts", .env = {"WEIR_HTTP_HOSTS"},
+     HOSTS(struct config, http.hosts),
+     .help = "names that a loopback listener without a token answers to, beside localhost "
+             "and loopback addresses: a list, or with ; between them"},
+    {.key = "http.origins", .flag = "http-origins", .env = {"WEIR_HTTP_ORIGINS"},
+     ORIGINS(struct config, http.origins),
+     .help = "web pages of other places that may use the HTTP listener, "
+             "https://studio.example: a list, or with ; between them; switches CORS on for "
+             "them"},
+    {.key = "http.sidecar", .flag = "http-sidecar",
+     .env = {"WEIR_HTTP_SIDECAR", "AGENTBREEDER_SIDECAR_ACTIVE"},
+     BOOL(struct config, http.sidecar), .preset = "false",
+     .help = "a sidecar stands in front and keeps its client's Host: without a token any "
+             "name is answered"},
+    {.key = "http.workspace", .flag = "http-workspace", .env = {"WEIR_HTTP_WORKSPACE"},
+     ID(struct config, http.workspace), .preset = "default",
+     .help = "the workspace of callers of the Runtime Contract"},
+
+    {.group = "Running", .key = "threads", .flag = "threads", .env = {"WEIR_THREADS"},
+     COUNT(struct config, threads), .shown = "one for each CPU", .fixed = true,
+     .least = 1, .most = 256, .help = "loops that serve connections, 1 to 256"},
+    {.key = "log.level", .flag = "log-level", .env = {"WEIR_LOG_LEVEL"},
+     CHOICE(struct config, log.level), .choices = log_levels, .preset = "info",
+     .help = "debug, info, warning or error; -v is debug"},
+    {.key = "log.form", .flag = "log-form", .env = {"WEIR_LOG_FORM"},
+     CHOICE(struct config, log.form), .choices = log_forms, .preset = "auto",
+     .help = "plain, json, or auto: plain on a terminal"},
+
+    {.group = "Limits of a connection", LIMIT("connections", "connections", "CONNECTIONS"),
+     COUNT(struct config, limits.connections), .preset = "1024", .fixed = true,
+     .help = "connections of one listener"},
+    {LIMIT("connection", "connection", "CONNECTION"),
+     SIZE(struct config, limits.connection_bytes), .preset = "1MiB", .fixed = true,
+     .help = "bytes waiting to be written"},
+    {LIMIT("streams", "streams", "STREAMS"), COUNT(struct config, limits.streams),
+     .preset = "1000", .fixed = true, .help = "calls at once"},
+    {LIMIT("streams_stranger", "streams-stranger", "STREAMS_STRANGER"),
+     COUNT(struct config, limits.streams_stranger), .preset = "100", .fixed = true,
+     .help = "the same before a call has shown a good token; 0 = no such rule"},
+    {LIMIT("fields", "fields", "FIELDS"), COUNT(struct config, limits.fields), .preset = "100",
+     .fixed = true, .help = "header fields of a request"},
+    {LIMIT("field_bytes", "field-bytes", "FIELD_BYTES"),
+     SIZE(struct config, limits.field_bytes), .preset = "16KiB", .fixed = true,
+     .help = "their names and values, and 32 bytes each"},
+    {LIMIT("target", "target", "TARGET"), SIZE(struct config, limits.target_bytes),
+     .preset = "8KiB", .fixed = true, .help = "an HTTP request target"},
+    {LIMIT("message", "message", "MESSAGE"), SIZE(struct config, limits.message_bytes),
+     .preset = "4MiB", .least = 1, .help = "one gRPC message"},
+    {LIMIT("body", "body", "BODY"), SIZE(struct config, limits.body_bytes), .preset = "8MiB",
+     .help = "one HTTP body"},
+    {LIMIT("header", "header", "HEADER"), DURATION(struct config, limits.header_ms),
+     .preset = "10s", .fixed = true, .help = "for a complete header section"},
+    {LIMIT("body_grace", "body-grace", "BODY_GRACE"),
+     DURATION(struct config, limits.body_grace_ms), .preset = "10s",
+     .help = "the stretch in which a body is measured: before the first is over, it may be "
+             "slow"},
+    {LIMIT("body_rate", "body-rate", "BODY_RATE"), SIZE(struct config, limits.body_bytes_per_s),
+     .preset = "1KiB",
+     .help = "the least a body must bring in a second of each stretch; 0 = it may take its "
+             "time"},
+    {LIMIT("write_stall", "write-stall", "WRITE_STALL"),
+     DURATION(struct config, limits.write_stall_ms), .preset = "30s", .fixed = true, .least = 1,
+     .help = "without progress while bytes wait"},
+    {LIMIT("answer_rate", "answer-rate", "ANSWER_RATE"),
+     SIZE(struct config, limits.answer_bytes_per_s), .preset = "1KiB", .fixed = true,
+     .help = "the least of what waits that a peer must take in a second of such a time; 0 = "
+             "as slowly as it likes"},
+    {LIMIT("idle", "idle", "IDLE"), DURATION(struct config, limits.idle_ms), .preset = "5m",
+     .fixed = true, .help = "without a call"},
+    {LIMIT("keepalive", "keepalive", "KEEPALIVE"), DURATION(struct config, limits.keepalive_ms),
+     .preset = "30s", .fixed = true, .help = "of silence before our HTTP/2 ping; 0 = none"},
+    {LIMIT("keepalive_answer", "keepalive-answer", "KEEPALIVE_ANSWER"),
+     DURATION(struct config, limits.keepalive_answer_ms), .preset = "10s", .fixed = true,
+     .help = "for its answer"},
+    {LIMIT("ping", "ping", "PING"), DURATION(struct config, limits.ping_ms), .preset = "15s",
+     .fixed = true, .help = "between two pings of a client; 0 = as it likes"},
+    {LIMIT("heartbeat", "heartbeat", "HEARTBEAT"), DURATION(struct config, limits.heartbeat_ms),
+     .preset = "15s", .least = 1, .help = "of silence before an SSE comment"},
+
+    {.group = "Limits of a stream", LIMIT("lag", "lag", "LAG"),
+     SIZE(struct config, limits.lag_bytes), .preset = "32KiB", .least = 1,
+     .help = "behind which a reader pauses its model"},
+
+    {.group = "Limits of a turn", LIMIT("turn", "turn", "TURN"),
+     DURATION(struct config, limits.turn_ms), .preset = "10m", .least = 1,
+     .help = "in all, without the time a human takes"},
+    {LIMIT("model_calls", "model-calls", "MODEL_CALLS"),
+     COUNT(struct config, limits.model_calls), .preset = "25",
+     .help = "how often a model is asked"},
+    {LIMIT("tool_calls", "tool-calls", "TOOL_CALLS"), COUNT(struct config, limits.tool_calls),
+     .preset = "100", .help = "tools asked for"},
+    {LIMIT("workspace_turns", "workspace-turns", "WORKSPACE_TURNS"),
+     COUNT(struct config, limits.workspace_turns), .preset = "0",
+     .help = "turns of one workspace at once, those that wait for a human not counted; more "
+             "wait for 30 s; 0 = no such rule"},
+    {LIMIT("transfers", "transfers", "TRANSFERS"), COUNT(struct config, limits.transfers),
+     .preset = "16", .help = "how often it goes from one agent to another"},
+    {LIMIT("tools_at_once", "tools-at-once", "TOOLS_AT_ONCE"),
+     COUNT(struct config, limits.tools_at_once), .preset = "16",
+     .help = "of them at the same time"},
+    {LIMIT("reply", "reply", "REPLY"), SIZE(struct config, limits.reply_bytes),
+     .preset = "4MiB", .help = "the text of one reply"},
+    {LIMIT("run", "run", "RUN"), SIZE(struct config, limits.run_bytes), .preset = "16MiB",
+     .help = "the memory of one turn"},
+    {LIMIT("tool_output", "tool-output", "TOOL_OUTPUT"),
+     SIZE(struct config, limits.tool_output_bytes), .preset = "30000B", .least = 1,
+     .help = "what a model reads of one result"},
+
+    {.group = "Limits of the process", LIMIT("token_window", "token-window", "TOKEN_WINDOW"),
+     DURATION(struct config, limits.token_window_ms), .preset = "5m",
+     .help = "how far a token's date may be from ours"},
+    {LIMIT("memory", "memory", "MEMORY"), SIZE(struct config, limits.memory_bytes),
+     .preset = "0B", .fixed = true,
+     .help = "what turns, sessions, bodies and replies may hold together; 0 = a quarter of "
+             "the machine's memory, or of its control group's"},
+    {LIMIT("idempotency", "idempotency", "IDEMPOTENCY"),
+     DURATION(struct config, limits.idempotency_ms), .preset = "24h",
+     .help = "how long a key of a request stands for its turn"},
+    {LIMIT("shutdown", "shutdown", "SHUTDOWN"), DURATION(struct config, limits.shutdown_ms),
+     .preset = "10s", .help = "for turns in flight when it stops"},
+};
+/* clang-format on */
+
+const size_t setting_count = ARRAY_LEN(settings);
+
+const struct setting *setting_by_key(struct str key) {
+    for (size_t i = 0; i < setting_count; i++) {
+        if (str_equal(key, str_from(settings[i].key))) return &settings[i];
+    }
+    return NULL;
+}
+
+const struct setting *setting_by_flag(struct str flag) {
+    for (size_t i = 0; i < setting_count; i++) {
+        const char *names[] = {settings[i].flag, settings[i].also.flag};
+        for (size_t n = 0; n < ARRAY_LEN(names); n++) {
+            if (names[n] && str_equal(flag, str_from(names[n]))) return &settings[i];
+        }
+    }
+    return NULL;
+}
