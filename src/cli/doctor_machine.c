@@ -89,8 +89,8 @@ void doctor_files(struct doctor *doctor) {
     const struct config *config = doctor->config;
     uint64_t listeners =
         (config->listen.http.len ? 1u : 0) + (config->listen.grpc.len ? 1u : 0);
-    uint64_t wanted =
-        listeners * config->limits.connections + 4 * config->threads + FILES_OF_OUR_OWN;
+    uint64_t wanted = listeners * config->limits.server.connections_max + 4 * config->threads +
+                      FILES_OF_OUR_OWN;
     char fix[64];
     snprintf(fix, sizeof(fix), "ulimit -n %llu", (unsigned long long)wanted);
     bool enough = limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= wanted;

@@ -93,22 +93,6 @@ struct str config_env(const struct config_input *input, const char *name) {
     return (struct str){0};
 }
 
-/* --- defaults ------------------------------------------------------------------------- */
-
-static void set_defaults(struct config *config) {
-    for (size_t i = 0; i < setting_count; i++) {
-        const struct setting *setting = &settings[i];
-        void *at = (char *)config + setting->offset;
-        struct err e;
-        if (setting->preset) {
-            /* Our own text: it reads, and the arena is empty. */
-            if (!setting_set(setting, str_from(setting->preset), config, &e)) abort();
-        } else if (setting_is_text(setting)) {
-            *(struct str *)at = STR_EMPTY;
-        }
-    }
-}
-
 /* --- flags ---------------------------------------------------------------------------- */
 
 /* What the command line says, read before the file because it may name it. */
@@ -487,8 +471,13 @@ static bool check_bounds(const struct config *config, const struct setting *sett
         return err_set(e, ERR_INVALID_ARGUMENT, "%s: %llu is not from %llu to %llu",
                        setting->key, (unsigned long long)number,
                        (unsigned long long)setting->least, (unsigned long long)setting->most);
-    return err_set(e, ERR_INVALID_ARGUMENT, "%s: 0 lets nothing through; leave it at %s",
-                   setting->key, setting->preset);
+    struct buf usual;
+    buf_init(&usual, KIB);
+    setting_append_default(setting, &usual);
+    err_set(e, ERR_INVALID_ARGUMENT, "%s: 0 lets nothing through; leave it at " STR_FMT,
+            setting->key, STR_ARG(buf_str(&usual)));
+    buf_done(&usual);
+    return false;
 }
 
 static bool check(const struct config *config, struct err *e) {
@@ -554,7 +543,7 @@ bool config_load(const struct config_input *input, struct config **ret, struct e
     if (input->collect)
         config->problems = arena_alloc(arena, CONFIG_PROBLEMS_MAX * sizeof(struct str));
     config->warnings = arena_alloc(arena, CONFIG_WARNINGS_MAX * sizeof(struct str));
-    set_defaults(config);
+    settings_default(config);
 
     struct flags flags = {.given = mem_zero(input->arg_count + 1, sizeof(struct given))};
     config->operands = arena_alloc(arena, (input->arg_count + 1) * sizeof(struct str));

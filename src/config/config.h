@@ -19,41 +19,24 @@
 #include "config/lists.h"
 #include "provider/price.h"
 #include "route/page.h"
+#include "run/engine.h"
 #include "run/leaving.h"
 #include "run/ledger.h"
+#include "run/run.h"
+#include "server/server.h"
 #include "store/store.h"
 #include "tape/tape.h"
-#include "wire/yes_no.h"
 
 /* A signing key of fewer bytes can be guessed. */
 #define CONFIG_KEY_MIN_BYTES 16
 
-/* What happens to a turn whose session is busy asking its model. */
-enum config_busy { CONFIG_BUSY_QUEUE, CONFIG_BUSY_REJECT, CONFIG_BUSY_INTERRUPT };
-
-/* What a message list that a caller of the Runtime Contract brings is to its session (K31). */
-enum config_history { CONFIG_HISTORY_SESSION, CONFIG_HISTORY_CALLER, CONFIG_HISTORY_STRICT };
-
-/* What nobody's answer means to a tool call that waits for one. */
-enum config_expiry { CONFIG_EXPIRY_REFUSE, CONFIG_EXPIRY_APPROVE };
-
 enum config_log_form { CONFIG_LOG_AUTO, CONFIG_LOG_PLAIN, CONFIG_LOG_JSON };
 
-/* Bytes, counts and milliseconds; what 0 means stands in the table, else nothing is allowed. */
+/* Bytes, counts and milliseconds, each where its part takes it from. */
 struct config_limits {
-    /* a connection */
-    uint64_t fields, field_bytes, target_bytes, message_bytes, body_bytes;
-    uint64_t streams, streams_stranger, connections, connection_bytes;
-    uint64_t header_ms, body_grace_ms, body_bytes_per_s, write_stall_ms, idle_ms;
-    uint64_t answer_bytes_per_s;
-    uint64_t keepalive_ms, keepalive_answer_ms, ping_ms, heartbeat_ms;
-    /* a stream */
-    uint64_t lag_bytes;
-    /* a turn */
-    uint64_t turn_ms, model_calls, tool_calls, transfers, workspace_turns, tools_at_once,
-        reply_bytes, run_bytes;
-    uint64_t tool_output_bytes;
-    /* the process */
+    struct server_limits server; /* a connection */
+    struct run_limits run;       /* a turn, and what becomes of questions to a human */
+    uint64_t message_bytes, body_bytes, body_grace_ms, body_bytes_per_s, heartbeat_ms;
     uint64_t token_window_ms, idempotency_ms, shutdown_ms, memory_bytes;
 };
 
@@ -87,7 +70,8 @@ struct config {
     struct {
         struct str workspace; /* of callers of the Runtime Contract (K23) */
         struct leaving on_disconnect;
-        enum config_history history;
+        enum brought_policy
+            history; /* what a message list of a caller is to its session (K31) */
         struct page_list hosts, origins; /* where no token is wanted (K6) */
         bool sidecar;                    /* a sidecar in front: any Host */
     } http;
@@ -110,18 +94,12 @@ struct config {
     } tape;
     struct str model; /* of agents without one, "provider/model"; empty = none */
     struct {
-        enum config_busy busy;
+        enum session_policy busy;
     } session;
     struct {
         enum log_level level;
         enum config_log_form form;
     } log;
-    struct {
-        uint64_t deadline_ms; /* 0: a human may take his time */
-        uint64_t doze_ms;     /* so long a turn that waits for him stays in memory unread */
-        enum config_expiry expires;
-        struct yes_no_words words; /* that decide, beside the built-in ones */
-    } approvals;
     struct config_limits limits;
 
     const struct config_agent *agents;

@@ -5,11 +5,6 @@
 
 #define HELP_COLUMN 26
 
-static const char *shown_default(const struct setting *setting) {
-    if (setting->shown) return setting->shown;
-    return setting->preset ? setting->preset : "none";
-}
-
 static void append_names(const struct setting *setting, const char *between, struct buf *out) {
     for (size_t i = 0; i < SETTING_ENV_MAX && setting->env[i]; i++)
         buf_printf(out, "%s%s", i ? between : "", setting->env[i]);
@@ -44,7 +39,9 @@ void config_help(struct buf *out) {
         buf_printf(out, "%s\n", setting->help);
         buf_printf(out, "%*s[", HELP_COLUMN, "");
         append_names(setting, ", ", out);
-        buf_printf(out, "; default %s]\n", shown_default(setting));
+        buf_append(out, STR("; default "));
+        setting_append_default(setting, out);
+        buf_append(out, STR("]\n"));
     }
 }
 
@@ -60,8 +57,9 @@ void config_help_markdown(struct buf *out) {
         if (setting->flag) buf_printf(out, "`--%s`", setting->flag);
         buf_append(out, STR(" | `"));
         append_names(setting, "` `", out);
-        buf_printf(out, "` | %s | %s%s |\n", shown_default(setting), setting->help,
-                   setting->fixed ? " (*start*)" : "");
+        buf_append(out, STR("` | "));
+        setting_append_default(setting, out);
+        buf_printf(out, " | %s%s |\n", setting->help, setting->fixed ? " (*start*)" : "");
     }
 }
 

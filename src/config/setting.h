@@ -122,6 +122,12 @@ struct config_origin {
     const char *name; /* of the variable or the flag */
 };
 
+/* The defaults of all rows; the arena of `config` is there. */
+void settings_default(struct config *config);
+
+/* A default as help shows it. */
+void setting_append_default(const struct setting *setting, struct buf *out);
+
 const struct setting *setting_by_key(struct str key);
 const struct setting *setting_by_flag(struct str flag);
 

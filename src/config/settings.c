@@ -1,18 +1,19 @@
 /* The settings of the program, each a row. */
 #include "config/rows.h"
 
+#include "stream/stream.h"
+
+#include <stdlib.h>
+
 static const char *const durabilities[] = {
     [STORE_FULL] = "full", [STORE_NORMAL] = "normal", [STORE_OFF] = "off", NULL};
-static const char *const busy_policies[] = {[CONFIG_BUSY_QUEUE] = "queue",
-                                            [CONFIG_BUSY_REJECT] = "reject",
-                                            [CONFIG_BUSY_INTERRUPT] = "interrupt",
+static const char *const busy_policies[] = {[SESSION_QUEUE] = "queue",
+                                            [SESSION_REJECT] = "reject",
+                                            [SESSION_INTERRUPT] = "interrupt",
                                             NULL};
-static const char *const histories[] = {[CONFIG_HISTORY_SESSION] = "session",
-                                        [CONFIG_HISTORY_CALLER] = "caller",
-                                        [CONFIG_HISTORY_STRICT] = "strict",
-                                        NULL};
-static const char *const expiries[] = {
-    [CONFIG_EXPIRY_REFUSE] = "refuse", [CONFIG_EXPIRY_APPROVE] = "approve", NULL};
+static const char *const histories[] = {
+    [BROUGHT_MERGE] = "session", [BROUGHT_WHOLE] = "caller", [BROUGHT_STRICT] = "strict", NULL};
+static const char *const expiries[] = {"refuse", "approve", NULL}; /* no or yes */
 static const char *const log_levels[] = {[LOG_DEBUG] = "debug",
                                          [LOG_INFO] = "info",
                                          [LOG_WARNING] = "warning",
@@ -53,7 +54,8 @@ const struct setting settings[] = {
      .help = "taken, but not served by this version: metrics"},
     {.key = "tls.cert", .flag = "tls-cert", .env = {"WEIR_TLS_CERT", "CRAWBL_TLS_CERT"},
      PATH(struct config, tls.cert), .shown = "none: no TLS", .fixed = true,
-     .help = "the certificate chain of the HTTP and gRPC listeners, PEM; read again on SIGHUP"},
+     .help = "the certificate chain of the HTTP and gRPC listeners, PEM; read again on "
+             "SIGHUP"},
     {.key = "tls.key", .flag = "tls-key", .env = {"WEIR_TLS_KEY", "CRAWBL_TLS_KEY"},
      PATH(struct config, tls.key), .fixed = true,
      .help = "its private key, PEM, without a password"},
@@ -109,23 +111,22 @@ const struct setting settings[] = {
      .help = "what becomes of a second turn of a session: queue, reject, or interrupt: it "
              "takes the first one's place"},
     {.key = "approvals.deadline", .flag = "approvals-deadline",
-     .env = {"WEIR_APPROVALS_DEADLINE"}, DURATION(struct config, approvals.deadline_ms),
-     .preset = "0", .shown = "none",
+     .env = {"WEIR_APPROVALS_DEADLINE"}, DURATION(struct config, limits.run.approval_max_ms),
+     .shown = "none",
      .help = "how long a turn waits for a human's answer; 0 = as long as he takes"},
     {.key = "approvals.in_memory", .flag = "approvals-in-memory",
-     .env = {"WEIR_APPROVALS_IN_MEMORY"}, DURATION(struct config, approvals.doze_ms),
-     .preset = "10s",
+     .env = {"WEIR_APPROVALS_IN_MEMORY"}, DURATION(struct config, limits.run.approval_doze_ms),
      .help = "how long a turn that waits for a human stays in memory when nobody reads it; "
              "the store has it"},
     {.key = "approvals.expires", .flag = "approvals-expires", .env = {"WEIR_APPROVALS_EXPIRES"},
-     CHOICE(struct config, approvals.expires), .choices = expiries, .preset = "refuse",
+     CHOICE(struct config, limits.run.approval_expires_yes), .choices = expiries,
      .help = "what his silence then means for a tool: refuse or approve"},
     {.key = "approvals.yes", .flag = "approvals-yes", .env = {"WEIR_APPROVALS_YES"},
-     WORDS(struct config, approvals.words.yes),
+     WORDS(struct config, limits.run.decision_words.yes),
      .help = "words that allow a tool, beside yes, ok, approve, ...: a list, or with ; "
              "between them"},
     {.key = "approvals.no", .flag = "approvals-no", .env = {"WEIR_APPROVALS_NO"},
-     WORDS(struct config, approvals.words.no),
+     WORDS(struct config, limits.run.decision_words.no),
      .help = "words that refuse it, beside no, stop, refuse, ..."},
 
     {.group = "Recording", .key = "record", .flag = "record", .env = {"WEIR_RECORD"},
@@ -240,8 +241,8 @@ const struct setting settings[] = {
      .help = "the workspace of callers of the Runtime Contract"},
 
     {.group = "Running", .key = "threads", .flag = "threads", .env = {"WEIR_THREADS"},
-     COUNT(struct config, threads), .shown = "one for each CPU", .fixed = true,
-     .least = 1, .most = 256, .help = "loops that serve connections, 1 to 256"},
+     COUNT(struct config, threads), .shown = "one for each CPU", .fixed = true, .least = 1,
+     .most = 256, .help = "loops that serve connections, 1 to 256"},
     {.key = "log.level", .flag = "log-level", .env = {"WEIR_LOG_LEVEL"},
      CHOICE(struct config, log.level), .choices = log_levels, .preset = "info",
      .help = "debug, info, warning or error; -v is debug"},
@@ -250,29 +251,30 @@ const struct setting settings[] = {
      .help = "plain, json, or auto: plain on a terminal"},
 
     {.group = "Limits of a connection", LIMIT("connections", "connections", "CONNECTIONS"),
-     COUNT(struct config, limits.connections), .preset = "1024", .fixed = true,
+     COUNT(struct config, limits.server.connections_max), .fixed = true,
      .help = "connections of one listener"},
     {LIMIT("connection", "connection", "CONNECTION"),
-     SIZE(struct config, limits.connection_bytes), .preset = "1MiB", .fixed = true,
+     SIZE(struct config, limits.server.connection_max_bytes), .fixed = true,
      .help = "bytes waiting to be written"},
-    {LIMIT("streams", "streams", "STREAMS"), COUNT(struct config, limits.streams),
-     .preset = "1000", .fixed = true, .help = "calls at once"},
+    {LIMIT("streams", "streams", "STREAMS"), COUNT(struct config, limits.server.streams_max),
+     .fixed = true, .help = "calls at once"},
     {LIMIT("streams_stranger", "streams-stranger", "STREAMS_STRANGER"),
-     COUNT(struct config, limits.streams_stranger), .preset = "100", .fixed = true,
+     COUNT(struct config, limits.server.streams_max_stranger), .fixed = true,
      .help = "the same before a call has shown a good token; 0 = no such rule"},
-    {LIMIT("fields", "fields", "FIELDS"), COUNT(struct config, limits.fields), .preset = "100",
+    {LIMIT("fields", "fields", "FIELDS"), COUNT(struct config, limits.server.fields_max),
      .fixed = true, .help = "header fields of a request"},
     {LIMIT("field_bytes", "field-bytes", "FIELD_BYTES"),
-     SIZE(struct config, limits.field_bytes), .preset = "16KiB", .fixed = true,
+     SIZE(struct config, limits.server.fields_max_bytes), .fixed = true,
      .help = "their names and values, and 32 bytes each"},
-    {LIMIT("target", "target", "TARGET"), SIZE(struct config, limits.target_bytes),
-     .preset = "8KiB", .fixed = true, .help = "an HTTP request target"},
+    {LIMIT("target", "target", "TARGET"), SIZE(struct config, limits.server.target_max_bytes),
+     .fixed = true, .help = "an HTTP request target"},
     {LIMIT("message", "message", "MESSAGE"), SIZE(struct config, limits.message_bytes),
      .preset = "4MiB", .least = 1, .help = "one gRPC message"},
     {LIMIT("body", "body", "BODY"), SIZE(struct config, limits.body_bytes), .preset = "8MiB",
      .help = "one HTTP body"},
-    {LIMIT("header", "header", "HEADER"), DURATION(struct config, limits.header_ms),
-     .preset = "10s", .fixed = true, .help = "for a complete header section"},
+    {LIMIT("header", "header", "HEADER"),
+     DURATION(struct config, limits.server.header_timeout_ms), .fixed = true,
+     .help = "for a complete header section"},
     {LIMIT("body_grace", "body-grace", "BODY_GRACE"),
      DURATION(struct config, limits.body_grace_ms), .preset = "10s",
      .help = "the stretch in which a body is measured: before the first is over, it may be "
@@ -282,51 +284,51 @@ const struct setting settings[] = {
      .help = "the least a body must bring in a second of each stretch; 0 = it may take its "
              "time"},
     {LIMIT("write_stall", "write-stall", "WRITE_STALL"),
-     DURATION(struct config, limits.write_stall_ms), .preset = "30s", .fixed = true, .least = 1,
+     DURATION(struct config, limits.server.write_stall_ms), .fixed = true, .least = 1,
      .help = "without progress while bytes wait"},
     {LIMIT("answer_rate", "answer-rate", "ANSWER_RATE"),
-     SIZE(struct config, limits.answer_bytes_per_s), .preset = "1KiB", .fixed = true,
+     SIZE(struct config, limits.server.answer_bytes_per_s), .fixed = true,
      .help = "the least of what waits that a peer must take in a second of such a time; 0 = "
              "as slowly as it likes"},
-    {LIMIT("idle", "idle", "IDLE"), DURATION(struct config, limits.idle_ms), .preset = "5m",
+    {LIMIT("idle", "idle", "IDLE"), DURATION(struct config, limits.server.idle_timeout_ms),
      .fixed = true, .help = "without a call"},
-    {LIMIT("keepalive", "keepalive", "KEEPALIVE"), DURATION(struct config, limits.keepalive_ms),
-     .preset = "30s", .fixed = true, .help = "of silence before our HTTP/2 ping; 0 = none"},
+    {LIMIT("keepalive", "keepalive", "KEEPALIVE"),
+     DURATION(struct config, limits.server.keepalive_ms), .fixed = true,
+     .help = "of silence before our HTTP/2 ping; 0 = none"},
     {LIMIT("keepalive_answer", "keepalive-answer", "KEEPALIVE_ANSWER"),
-     DURATION(struct config, limits.keepalive_answer_ms), .preset = "10s", .fixed = true,
+     DURATION(struct config, limits.server.keepalive_timeout_ms), .fixed = true,
      .help = "for its answer"},
-    {LIMIT("ping", "ping", "PING"), DURATION(struct config, limits.ping_ms), .preset = "15s",
+    {LIMIT("ping", "ping", "PING"), DURATION(struct config, limits.server.ping_apart_ms),
      .fixed = true, .help = "between two pings of a client; 0 = as it likes"},
     {LIMIT("heartbeat", "heartbeat", "HEARTBEAT"), DURATION(struct config, limits.heartbeat_ms),
-     .preset = "15s", .least = 1, .help = "of silence before an SSE comment"},
+     .least = 1, .help = "of silence before an SSE comment"},
 
     {.group = "Limits of a stream", LIMIT("lag", "lag", "LAG"),
-     SIZE(struct config, limits.lag_bytes), .preset = "32KiB", .least = 1,
+     SIZE(struct config, limits.run.pace_max_bytes), .least = 1,
      .help = "behind which a reader pauses its model"},
 
     {.group = "Limits of a turn", LIMIT("turn", "turn", "TURN"),
-     DURATION(struct config, limits.turn_ms), .preset = "10m", .least = 1,
+     DURATION(struct config, limits.run.turn_max_ms), .least = 1,
      .help = "in all, without the time a human takes"},
     {LIMIT("model_calls", "model-calls", "MODEL_CALLS"),
-     COUNT(struct config, limits.model_calls), .preset = "25",
-     .help = "how often a model is asked"},
-    {LIMIT("tool_calls", "tool-calls", "TOOL_CALLS"), COUNT(struct config, limits.tool_calls),
-     .preset = "100", .help = "tools asked for"},
+     COUNT(struct config, limits.run.model_calls_max), .help = "how often a model is asked"},
+    {LIMIT("tool_calls", "tool-calls", "TOOL_CALLS"),
+     COUNT(struct config, limits.run.tool_calls_max), .help = "tools asked for"},
     {LIMIT("workspace_turns", "workspace-turns", "WORKSPACE_TURNS"),
-     COUNT(struct config, limits.workspace_turns), .preset = "0",
+     COUNT(struct config, limits.run.workspace_turns_max),
      .help = "turns of one workspace at once, those that wait for a human not counted; more "
              "wait for 30 s; 0 = no such rule"},
-    {LIMIT("transfers", "transfers", "TRANSFERS"), COUNT(struct config, limits.transfers),
-     .preset = "16", .help = "how often it goes from one agent to another"},
+    {LIMIT("transfers", "transfers", "TRANSFERS"),
+     COUNT(struct config, limits.run.transfers_max),
+     .help = "how often it goes from one agent to another"},
     {LIMIT("tools_at_once", "tools-at-once", "TOOLS_AT_ONCE"),
-     COUNT(struct config, limits.tools_at_once), .preset = "16",
-     .help = "of them at the same time"},
-    {LIMIT("reply", "reply", "REPLY"), SIZE(struct config, limits.reply_bytes),
-     .preset = "4MiB", .help = "the text of one reply"},
-    {LIMIT("run", "run", "RUN"), SIZE(struct config, limits.run_bytes), .preset = "16MiB",
+     COUNT(struct config, limits.run.tools_at_once), .help = "of them at the same time"},
+    {LIMIT("reply", "reply", "REPLY"), SIZE(struct config, limits.run.reply_max_bytes),
+     .help = "the text of one reply"},
+    {LIMIT("run", "run", "RUN"), SIZE(struct config, limits.run.memory_max_bytes),
      .help = "the memory of one turn"},
     {LIMIT("tool_output", "tool-output", "TOOL_OUTPUT"),
-     SIZE(struct config, limits.tool_output_bytes), .preset = "30000B", .least = 1,
+     SIZE(struct config, limits.run.result_max_bytes), .least = 1,
      .help = "what a model reads of one result"},
 
     {.group = "Limits of the process", LIMIT("token_window", "token-window", "TOKEN_WINDOW"),
@@ -361,4 +363,37 @@ const struct setting *setting_by_flag(struct str flag) {
         }
     }
     return NULL;
+}
+
+/* --- defaults ----------------------------------------------------------------------------- */
+
+/* Those that the parts themselves have: their rows need no preset. */
+static void defaults_of_parts(struct config *config) {
+    config->limits.server = server_limits_default;
+    config->limits.run = run_limits_default;
+    config->limits.heartbeat_ms = STREAM_HEARTBEAT_MS;
+}
+
+void settings_default(struct config *config) {
+    defaults_of_parts(config);
+    for (size_t i = 0; i < setting_count; i++) {
+        const struct setting *setting = &settings[i];
+        struct str *text = (void *)((char *)config + setting->offset);
+        struct err e;
+        if (setting_is_text(setting)) *text = STR_EMPTY;
+        /* Our own text: it reads, and the arena is empty. */
+        if (setting->preset && !setting_set(setting, str_from(setting->preset), config, &e))
+            abort();
+    }
+}
+
+void setting_append_default(const struct setting *setting, struct buf *out) {
+    const char *said = setting->shown ? setting->shown : setting->preset;
+    struct config config = {0};
+    defaults_of_parts(&config);
+    if (said) {
+        buf_append(out, str_from(said));
+    } else {
+        setting_append(setting, &config, out);
+    }
 }

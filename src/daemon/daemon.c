@@ -403,25 +403,6 @@ static void on_open(const struct err *failed, void *ctx) {
     }
 }
 
-static struct server_limits limits_of(const struct config_limits *from, bool needs_token) {
-    return (struct server_limits){
-        .fields_max = from->fields,
-        .fields_max_bytes = from->field_bytes,
-        .target_max_bytes = from->target_bytes,
-        .streams_max = from->streams,
-        .streams_max_stranger = needs_token ? from->streams_stranger : 0,
-        .connections_max = from->connections,
-        .connection_max_bytes = from->connection_bytes,
-        .header_timeout_ms = from->header_ms,
-        .write_stall_ms = from->write_stall_ms,
-        .answer_bytes_per_s = from->answer_bytes_per_s,
-        .idle_timeout_ms = from->idle_ms,
-        .keepalive_ms = from->keepalive_ms,
-        .keepalive_timeout_ms = from->keepalive_answer_ms,
-        .ping_apart_ms = from->ping_ms,
-    };
-}
-
 static bool listen_on(struct daemon *daemon, const struct listener_options *listener,
                       struct err *e) {
     if (listener->address.len == 0) return true;
@@ -436,8 +417,9 @@ static bool listen_on(struct daemon *daemon, const struct listener_options *list
 
 static bool listen_on_all(struct daemon *daemon, struct err *e) {
     const struct config *config = daemon->config;
-    daemon->http_limits = limits_of(&config->limits, false);
-    daemon->grpc_limits = limits_of(&config->limits, daemon->edition->keys != NULL);
+    daemon->http_limits = daemon->grpc_limits = config->limits.server;
+    daemon->http_limits.streams_max_stranger = 0; /* these callers show no token */
+    if (!daemon->edition->keys) daemon->grpc_limits.streams_max_stranger = 0;
     const struct listener_options http = {.name = STR("http"),
                                           .address = config->listen.http,
                                           .limits = &daemon->http_limits,

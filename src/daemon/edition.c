@@ -43,45 +43,6 @@ static bool add_key(struct edition *edition, struct str key, struct err *e) {
     return token_keys_add(edition->keys, key, &trimmed, e);
 }
 
-static struct run_limits run_limits_of(const struct config *config) {
-    const struct config_limits *from = &config->limits;
-    return (struct run_limits){
-        .model_calls_max = (unsigned)from->model_calls,
-        .tool_calls_max = (unsigned)from->tool_calls,
-        .workspace_turns_max = (unsigned)from->workspace_turns,
-        .place_max_ms = run_limits_default.place_max_ms,
-        .transfers_max = (unsigned)from->transfers,
-        .tools_at_once = (unsigned)from->tools_at_once,
-        .reply_max_bytes = from->reply_bytes,
-        .memory_max_bytes = from->run_bytes,
-        .result_max_bytes = from->tool_output_bytes,
-        .pace_max_bytes = from->lag_bytes,
-        .turn_max_ms = from->turn_ms,
-        .approval_max_ms = config->approvals.deadline_ms,
-        .approval_doze_ms = config->approvals.doze_ms,
-        .approval_expires_yes = config->approvals.expires == CONFIG_EXPIRY_APPROVE,
-        .decision_words = config->approvals.words,
-    };
-}
-
-static enum session_policy policy_of(enum config_busy busy) {
-    static const enum session_policy policies[] = {
-        [CONFIG_BUSY_QUEUE] = SESSION_QUEUE,
-        [CONFIG_BUSY_REJECT] = SESSION_REJECT,
-        [CONFIG_BUSY_INTERRUPT] = SESSION_INTERRUPT,
-    };
-    return policies[busy];
-}
-
-static enum brought_policy brought_of(enum config_history history) {
-    static const enum brought_policy policies[] = {
-        [CONFIG_HISTORY_SESSION] = BROUGHT_MERGE,
-        [CONFIG_HISTORY_CALLER] = BROUGHT_WHOLE,
-        [CONFIG_HISTORY_STRICT] = BROUGHT_STRICT,
-    };
-    return policies[history];
-}
-
 static void fill_converse(struct edition *edition) {
     const struct config *config = edition->config;
     edition->converse = (struct converse_settings){
@@ -89,9 +50,9 @@ static void fill_converse(struct edition *edition) {
         .lenient = config->converse.lenient,
         .errors_as_text = config->converse.errors_as_text,
         .sticky = config->converse.sticky,
-        .busy = policy_of(config->session.busy),
+        .busy = config->session.busy,
         .message_max_bytes = config->limits.message_bytes,
-        .stall_ms = config->limits.write_stall_ms,
+        .stall_ms = config->limits.server.write_stall_ms,
         .on_disconnect = config->converse.on_disconnect,
     };
 }
@@ -134,9 +95,9 @@ static void fill_runtime(struct edition *edition, struct str bearer) {
         .body_max_bytes = limits->body_bytes,
         .body_stretch_ms = limits->body_grace_ms,
         .body_stretch_bytes = limits->body_bytes_per_s * limits->body_grace_ms / 1000,
-        .busy = policy_of(config->session.busy),
-        .brought = brought_of(config->http.history),
-        .stall_ms = limits->write_stall_ms,
+        .busy = config->session.busy,
+        .brought = config->http.history,
+        .stall_ms = limits->server.write_stall_ms,
         .heartbeat_ms = limits->heartbeat_ms,
         .on_disconnect = config->http.on_disconnect,
         .keys_kept_ms = limits->idempotency_ms,
@@ -170,7 +131,7 @@ bool edition_new(const struct edition_options *options, struct edition **ret, st
     edition->engine.prices = edition->prices;
     edition->engine.budgets = config->budgets;
     edition->engine.budget_count = config->budget_count;
-    edition->engine.limits = run_limits_of(config);
+    edition->engine.limits = config->limits.run;
     team_fill(&edition->team, &edition->engine);
     if (options->means.store) edition->reader = read_result_tool_new(options->means.store);
     edition->engine.store = options->means.store;

@@ -62,19 +62,20 @@ struct agent {
 
 enum tool_policy agent_tool_policy(const struct agent *agent, struct str tool);
 
-/* A turn that reaches one of these fails RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED. */
+/* A turn that reaches one of these fails RESOURCE_EXHAUSTED or DEADLINE_EXCEEDED. The settings
+ * are read into it, and their defaults are run_limits_default. */
 struct run_limits {
-    unsigned model_calls_max;     /* 25 */
-    unsigned tool_calls_max;      /* 100 */
+    unsigned model_calls_max;
+    unsigned tool_calls_max;
     unsigned workspace_turns_max; /* 0: no such limit; else more turns than these wait */
-    uint64_t place_max_ms;        /* 30 s: so long at most */
-    unsigned transfers_max;       /* 16: how often the turn changes hands */
-    unsigned tools_at_once;       /* 16 */
-    size_t reply_max_bytes;       /* 4 MiB: text of one reply */
-    size_t memory_max_bytes;      /* 16 MiB: what a run keeps of its own */
-    size_t result_max_bytes;      /* 30,000: what a model reads of one tool's result */
-    size_t pace_max_bytes;    /* 32 KiB: how far a run may be ahead of its caller's reading */
-    uint64_t turn_max_ms;     /* 10 min */
+    uint64_t place_max_ms;        /* so long at most; no setting */
+    unsigned transfers_max;       /* how often the turn changes hands */
+    unsigned tools_at_once;
+    size_t reply_max_bytes;  /* text of one reply */
+    size_t memory_max_bytes; /* what a run keeps of its own */
+    size_t result_max_bytes; /* what a model reads of one tool's result */
+    size_t pace_max_bytes;   /* how far a run may be ahead of its caller's reading */
+    uint64_t turn_max_ms;
     uint64_t approval_max_ms; /* 0: a human may take his time */
     uint64_t
         approval_doze_ms; /* 10 s: so long a run that waits for him stays in memory unread */

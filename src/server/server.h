@@ -16,22 +16,23 @@
 
 struct server;
 
-/* Settings with the defaults of the "limits" table; every one is per listener. */
+/* The settings "limits" are read into it, and their defaults are server_limits_default; every
+ * one is per listener. */
 struct server_limits {
-    size_t fields_max;             /* 100 header fields */
-    size_t fields_max_bytes;       /* 16 KiB, name + value + 32 each */
-    size_t target_max_bytes;       /* 8 KiB request target */
-    size_t streams_max;            /* 1,000 a connection */
-    size_t streams_max_stranger;   /* 100 until a call has authenticated; 0 = no such rule */
-    size_t connections_max;        /* 1,024 */
-    size_t connection_max_bytes;   /* 1 MiB of write buffers a connection */
-    uint64_t header_timeout_ms;    /* 10 s for a complete header section */
-    uint64_t write_stall_ms;       /* 30 s without progress while bytes wait */
-    uint64_t answer_bytes_per_s;   /* 1 KiB of what waits, over such a stretch; 0 = no rate */
-    uint64_t idle_timeout_ms;      /* 300 s without a stream */
+    size_t fields_max;           /* header fields */
+    size_t fields_max_bytes;     /* name + value + 32 each */
+    size_t target_max_bytes;     /* request target */
+    size_t streams_max;          /* a connection */
+    size_t streams_max_stranger; /* until a call has authenticated; 0 = no such rule */
+    size_t connections_max;
+    size_t connection_max_bytes;   /* of write buffers a connection */
+    uint64_t header_timeout_ms;    /* for a complete header section */
+    uint64_t write_stall_ms;       /* without progress while bytes wait */
+    uint64_t answer_bytes_per_s;   /* of what waits, over such a stretch; 0 = no rate */
+    uint64_t idle_timeout_ms;      /* without a stream */
     uint64_t keepalive_ms;         /* HTTP/2: ping after this silence, 0 = off */
     uint64_t keepalive_timeout_ms; /* and close when unanswered this long */
-    uint64_t ping_apart_ms;        /* 15 s between two pings of a peer, 0 = as it likes */
+    uint64_t ping_apart_ms;        /* between two pings of a peer, 0 = as it likes */
 };
 
 extern const struct server_limits server_limits_default;
