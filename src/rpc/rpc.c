@@ -26,13 +26,21 @@ static size_t count_methods(const struct rpc_service *services, size_t service_c
     return count;
 }
 
+bool rpc_service_ok(const struct rpc_service *service) {
+    for (size_t i = 0; i < service->method_count; i++) {
+        enum rpc_auth auth = service->methods[i].auth;
+        if (auth != RPC_OPEN && (auth != RPC_TOKEN || !service->authenticate)) return false;
+    }
+    return true;
+}
+
 static void fill_tables(struct rpc_site *site, const struct rpc_service *services,
                         size_t service_count) {
     struct site_row *row = site->rows;
     for (size_t i = 0; i < service_count; i++) {
         const struct rpc_service *service = &services[i];
         void *before = map_put(site->services, service->name, (void *)service);
-        assert(!before);
+        assert(!before && rpc_service_ok(service));
         for (size_t j = 0; j < service->method_count; j++, row++) {
             *row = (struct site_row){&service->methods[j], service};
             before = map_put(site->methods, row->method->path, row);
@@ -289,8 +297,7 @@ static bool check_admitted(struct rpc_call *call) {
 static bool check_caller(struct rpc_call *call, const struct rpc_service *service) {
     struct err e = {.code = ERR_NONE};
     if (call->method->auth == RPC_OPEN) return true;
-    if (service->authenticate &&
-        !service->authenticate(call, service->ctx, &call->identity, &e)) {
+    if (!service->authenticate(call, service->ctx, &call->identity, &e)) {
         assert(e.code != ERR_NONE);
         return refuse(call, &e);
     }

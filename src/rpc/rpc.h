@@ -25,9 +25,11 @@ struct rpc_site;
 
 enum rpc_kind { RPC_UNARY, RPC_CLIENT_STREAM, RPC_SERVER_STREAM, RPC_BIDI };
 
+/* Who may call. A row must say it: a site of which a row says nothing, or asks for a token
+ * where its service cannot read one, is not made. */
 enum rpc_auth {
-    RPC_OPEN,  /* anybody: health, reflection */
-    RPC_TOKEN, /* the service's authenticate() decides before a message is read */
+    RPC_TOKEN = 1, /* the service's authenticate() decides before a message is read */
+    RPC_OPEN = 2,  /* anybody: health, reflection */
 };
 
 /* What a call does, for a site that does not serve everything now (rpc_site_admit). */
@@ -90,7 +92,7 @@ struct rpc_method {
 
 /* Who calls: filled by authenticate(), in ids that live as long as the call. */
 struct rpc_identity {
-    bool known; /* false: the service runs without authentication */
+    bool known; /* false: authenticate() asks for no token, or the row is open */
     struct str user, workspace;
 };
 
@@ -101,7 +103,7 @@ struct rpc_service {
     size_t
         request_max_bytes; /* of its methods, instead of what their rows say; 0: as they say */
     /* Fill *ret (ids copied with rpc_keep) or refuse with UNAUTHENTICATED; may ask for
-     * metadata. NULL: everybody is let in as unknown. */
+     * metadata. NULL: no row asks for a token. */
     bool (*authenticate)(struct rpc_call *call, void *ctx, struct rpc_identity *ret,
                          struct err *e);
     void *ctx; /* for authenticate and open */
@@ -113,6 +115,10 @@ struct rpc_service {
 struct rpc_site *rpc_site_new(struct loop *loop, const struct rpc_service *services,
                               size_t service_count);
 void rpc_site_free(struct rpc_site *site); /* no call may be open */
+
+/* For tests: whether each row of a service says who may call, and authenticate() is there where
+ * a row needs it. */
+bool rpc_service_ok(const struct rpc_service *service);
 
 /* Whether a request is gRPC's: POST aside, by its content type. */
 bool rpc_wants(const struct exchange *exchange);

@@ -313,10 +313,17 @@ static void an_open_method_asks_nobody_and_lifts_no_limit(void **state) {
     seen_is("open left closed");
 }
 
-static void a_service_without_authentication_lets_everybody_in_as_unknown(void **state) {
+static bool ask_nobody(struct rpc_call *call, void *ctx, struct rpc_identity *ret,
+                       struct err *e) {
+    (void)call, (void)ctx, (void)e;
+    *ret = (struct rpc_identity){.known = false};
+    return true;
+}
+
+static void a_service_that_asks_for_no_token_lets_everybody_in_as_unknown(void **state) {
     (void)state;
     struct rpc_service service = probe_service;
-    service.authenticate = NULL;
+    service.authenticate = ask_nobody;
     struct rpc_site *site = rpc_site_new(probe.loop, &service, 1);
     struct exchange *x = request("/t.Probe/Unary");
     fake_start(x, serve, site);
@@ -325,6 +332,22 @@ static void a_service_without_authentication_lets_everybody_in_as_unknown(void *
     fake_leave(x);
     done(x);
     rpc_site_free(site);
+}
+
+static void a_row_that_nobody_guards_makes_no_service(void **state) {
+    (void)state;
+    struct rpc_method method = probe_service.methods[0];
+    struct rpc_service service = probe_service;
+    service.methods = &method;
+    service.method_count = 1;
+    assert_true(rpc_service_ok(&service));
+    service.authenticate = NULL;
+    assert_false(rpc_service_ok(&service));
+    method.auth = RPC_OPEN;
+    assert_true(rpc_service_ok(&service));
+    method.auth = 0; /* what a row has that says nothing */
+    service.authenticate = probe_service.authenticate;
+    assert_false(rpc_service_ok(&service));
 }
 
 /* --- the order of the checks ----------------------------------------------------------------
@@ -542,7 +565,8 @@ int main(void) {
         TEST(two_values_of_a_key_are_counted),
         TEST(an_identity_lives_as_long_as_the_call_and_the_headers_do_not),
         TEST(an_open_method_asks_nobody_and_lifts_no_limit),
-        TEST(a_service_without_authentication_lets_everybody_in_as_unknown),
+        TEST(a_service_that_asks_for_no_token_lets_everybody_in_as_unknown),
+        TEST(a_row_that_nobody_guards_makes_no_service),
         TEST(of_several_faults_the_first_check_answers),
         TEST(a_site_that_does_not_serve_yet_says_so),
         TEST(a_stopping_site_tells_its_calls_and_refuses_new_ones),
