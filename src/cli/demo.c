@@ -2,6 +2,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/contracts.h"
 #include "cli/found.h"
 #include "contract/crawbl/token.h"
 #include "daemon/daemon.h"
@@ -217,7 +218,8 @@ int command_demo(int arg_count, const char *const *args) {
         demo.input = &input;
         struct daemon_options options = {.config = config,
                                          .input = &input,
-                                         .grpc_key = buf_str(&demo.key),
+                                         .contracts = &contracts,
+                                         .demo_key = buf_str(&demo.key),
                                          .on_ready = on_ready,
                                          .ctx = &demo};
         code = keyed && daemon_run(&options, &e) ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);

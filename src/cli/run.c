@@ -1,6 +1,7 @@
 #include "run/run.h"
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "cli/contracts.h"
 #include "daemon/edition.h"
 #include "stream/stream.h"
 #include "wire/event_json.h"
@@ -232,8 +233,10 @@ static int run_once(const struct config *config, const struct run_arguments *arg
     struct err e;
     http_pool_add(pool, once.loop);
     once.sessions = session_table_new(NULL);
-    struct edition_options options = {
-        .config = config, .sessions = once.sessions, .means = {.pool = pool}};
+    struct edition_options options = {.config = config,
+                                      .contracts = &contracts,
+                                      .sessions = once.sessions,
+                                      .means = {.pool = pool}};
     if (edition_new(&options, &edition, &e)) {
         take_turn(&once, &edition->engine,
                   &(struct run_request){.name = {STR("local"), STR("local"), STR("run")},

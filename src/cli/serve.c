@@ -1,5 +1,6 @@
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/contracts.h"
 #include "cli/found.h"
 #include "daemon/daemon.h"
 #include "daemon/team.h"
@@ -20,6 +21,14 @@ static void log_listener(const struct daemon *daemon, const char *name, struct s
         log_info("%s listens on " STR_FMT " (port %d)", name, STR_ARG(address), port);
     } else {
         log_info("%s listens on " STR_FMT, name, STR_ARG(address));
+    }
+}
+
+static void log_listeners(const struct daemon *daemon, const struct config *config) {
+    for (size_t i = 0; i < contracts.count; i++) {
+        const struct contract *row = contracts.rows[i];
+        for (size_t n = 0; n < row->listener_count; n++)
+            log_listener(daemon, row->listeners[n].name, row->listeners[n].address(config));
     }
 }
 
@@ -46,10 +55,7 @@ static void offer_models(struct serving *serving) {
 static void on_ready(const struct daemon *daemon, void *ctx) {
     struct serving *serving = ctx;
     const struct config *config = serving->config;
-    log_listener(daemon, "http", config->listen.http);
-    log_listener(daemon, "grpc", config->listen.grpc);
-    log_listener(daemon, "nimi_grpc", config->listen.nimi_grpc);
-    log_listener(daemon, "nimi_http", config->listen.nimi_http);
+    log_listeners(daemon, config);
     if (config->tokens.key.len && !config->tokens.strict) {
         log_info("undated tokens are accepted; refuse them with tokens.strict");
     }
@@ -95,8 +101,11 @@ int command_serve(int arg_count, const char *const *args) {
         struct config_input input = cli_input(arg_count, args, false);
         log_file(config);
         struct serving serving = {.config = config, .input = &input};
-        struct daemon_options options = {
-            .config = config, .input = &input, .on_ready = on_ready, .ctx = &serving};
+        struct daemon_options options = {.config = config,
+                                         .input = &input,
+                                         .contracts = &contracts,
+                                         .on_ready = on_ready,
+                                         .ctx = &serving};
         code = daemon_run(&options, &e) ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
         found_watch_stop(serving.watch);
         if (config->data_in_memory) remove_data(config->data);

@@ -3,8 +3,6 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/mem.h"
-#include "contract/nimi/job_work.h"
-#include "contract/nimi/probe.h"
 #include "daemon/edition.h"
 #include "daemon/notify.h"
 #include "daemon/ports.h"
@@ -39,12 +37,13 @@ struct daemon {
     struct session_table *sessions;
     struct ledger *ledger;
     struct store *store;
-    struct nimi_runtime *nimi; /* NULL: nobody listens for it */
-    struct prober *prober;     /* while it serves */
+    struct presences presences;    /* of the contracts */
+    struct contract_process means; /* of the contracts */
+    struct listening *listenings;
+    size_t listening_count;
     struct recovery *recovery; /* before it serves */
     size_t dormant;            /* runs that wait outside of memory, at the last look */
     struct server *server;
-    struct server_limits http_limits, grpc_limits;
     struct worker *workers;
     size_t worker_count;
     size_t pending; /* workers that have not reported */
@@ -82,28 +81,10 @@ static struct loop *home(const struct daemon *daemon) {
 /* --- requests ------------------------------------------------------------------------------
  */
 
-static void on_grpc(struct exchange *exchange, void *ctx) {
+static void on_request(struct exchange *exchange, void *ctx) {
+    const struct listening *listening = ctx;
     const struct worker *worker = loop_owner(exchange_loop(exchange));
-    (void)ctx;
-    rpc_serve(worker->grpc, exchange);
-}
-
-static void on_http(struct exchange *exchange, void *ctx) {
-    const struct worker *worker = loop_owner(exchange_loop(exchange));
-    (void)ctx;
-    route_serve(worker->http, exchange);
-}
-
-static void on_nimi_grpc(struct exchange *exchange, void *ctx) {
-    const struct worker *worker = loop_owner(exchange_loop(exchange));
-    (void)ctx;
-    rpc_serve(worker->nimi->grpc, exchange);
-}
-
-static void on_nimi_http(struct exchange *exchange, void *ctx) {
-    const struct worker *worker = loop_owner(exchange_loop(exchange));
-    (void)ctx;
-    route_serve(worker->nimi->http, exchange);
+    site_serve(worker->sites[listening->index], exchange);
 }
 
 /* --- orders to every worker --------------------------------------------------------------- */
@@ -166,7 +147,7 @@ static void take_edition(struct daemon *daemon, struct edition *edition) {
     config_log(edition->config);
     store_keep_keys(daemon->store, edition->config->limits.idempotency_ms);
     tell_workers(daemon, order_use);
-    if (daemon->prober) prober_use(daemon->prober, &daemon->edition->nimi);
+    presences_use(&daemon->presences, daemon->edition);
     log_info("the configuration was read again; new turns follow it");
 }
 
@@ -196,7 +177,8 @@ static void reload(struct daemon *daemon) {
     notify_reloading();
     struct reload_options options = {.input = daemon->options->input,
                                      .first = daemon->config,
-                                     .grpc_key = daemon->options->grpc_key,
+                                     .demo_key = daemon->options->demo_key,
+                                     .contracts = daemon->options->contracts,
                                      .sessions = daemon->sessions,
                                      .ledger = daemon->ledger,
                                      .means = {.pool = daemon->pool, .store = daemon->store},
@@ -237,23 +219,14 @@ static void on_kept(void *ctx) {
 
 static void order_finish(struct worker *worker, struct edition *edition) {
     (void)edition;
-    run_host_cancel(&worker->host, STR("the server stopped"));
-    if (worker->nimi) nimi_share_leave(worker->nimi);
+    worker_finish(worker);
     keeper_flush(worker->keeper, on_kept, worker);
-}
-
-/* A stop that had to cut calls is a stop in order, and is recorded as what it was. */
-static void nimi_stopped(struct daemon *daemon) {
-    if (!daemon->nimi || nimi_runtime_state(daemon->nimi) != LIFE_STOPPING) return;
-    nimi_runtime_move(daemon->nimi, LIFE_STOPPED, "stopped");
-    log_info("runtime.lifecycle shutdown.completed forced=%s",
-             daemon->forced ? "true" : "false");
 }
 
 /* No connection is left, so no reader is; what runs detached is cut. */
 static void on_server_stopped(void *ctx) {
     struct daemon *daemon = ctx;
-    nimi_stopped(daemon);
+    presences_stopped(&daemon->presences, daemon->forced);
     timer_stop(&daemon->cut);
     timer_stop(&daemon->tidy);
     daemon->pending = daemon->worker_count;
@@ -267,15 +240,6 @@ static void on_cut(void *ctx) {
     tell_workers(daemon, order_cut);
 }
 
-/* One that never was ready has nothing to stop. */
-static void stop_nimi(struct daemon *daemon) {
-    if (!daemon->nimi) return;
-    prober_free(daemon->prober);
-    daemon->prober = NULL;
-    bool started = nimi_runtime_state(daemon->nimi) != LIFE_STARTING;
-    nimi_runtime_move(daemon->nimi, started ? LIFE_STOPPING : LIFE_STOPPED, "stopping");
-}
-
 /* The listeners answer until the last of those who were there has gone (server_stop). One that
  * never served has no turns to cut. */
 static void stop(struct daemon *daemon, uint64_t within_ms) {
@@ -283,7 +247,7 @@ static void stop(struct daemon *daemon, uint64_t within_ms) {
     daemon->phase = PHASE_STOPPING;
     recover_stop(daemon->recovery);
     daemon->recovery = NULL;
-    stop_nimi(daemon);
+    presences_stopping(&daemon->presences);
     notify_stopping();
     tell_workers(daemon, order_stopping);
     if (served)
@@ -338,15 +302,13 @@ static void on_health(void *ctx) {
     tell_workers(ctx, order_health);
 }
 
-static void serve_nimi(struct daemon *daemon) {
-    if (!daemon->nimi) return;
-    nimi_runtime_move(daemon->nimi, LIFE_READY, "ready");
-    daemon->prober = prober_start(&(struct prober_options){.loop = home(daemon),
-                                                           .pool = daemon->pool,
-                                                           .runtime = daemon->nimi,
-                                                           .settings = &daemon->edition->nimi,
-                                                           .changed = on_health,
-                                                           .ctx = daemon});
+/* What to switch on for jobs: the first listener of the contract that goes on with them. */
+static const char *listener_of_jobs(const struct contract_table *contracts) {
+    for (size_t i = 0; i < contracts->count; i++) {
+        const struct contract *row = contracts->rows[i];
+        if (row->desk.take_job && row->listener_count) return row->listeners[0].name;
+    }
+    return "http";
 }
 
 static void on_recovered(const struct recovered *found, const struct err *failed, void *ctx) {
@@ -370,15 +332,16 @@ static void on_recovered(const struct recovered *found, const struct err *failed
     if (found->waiting) log_info("%zu turns wait for a person's answer", found->waiting);
     if (found->jobs) log_info("%zu jobs go on", found->jobs);
     if (found->jobs_left) {
-        log_warning("%zu jobs wait for a process that serves them: set listen.nimi_grpc",
-                    found->jobs_left);
+        log_warning("%zu jobs wait for a process that serves them: set listen.%s",
+                    found->jobs_left, listener_of_jobs(daemon->options->contracts));
     }
-    if (!ports_write(daemon->config->ports_file, daemon->server, &e)) {
+    if (!ports_write(daemon->config->ports_file, daemon->server, daemon->listenings,
+                     daemon->listening_count, &e)) {
         fail(daemon, &e);
         return;
     }
     daemon->phase = PHASE_SERVING;
-    serve_nimi(daemon);
+    presences_ready(&daemon->presences, daemon->edition);
     tell_workers(daemon, order_serving);
     if (daemon->options->on_ready) daemon->options->on_ready(daemon, daemon->options->ctx);
     notify_ready(daemon->edition->engine.agent_count);
@@ -395,50 +358,18 @@ static void on_open(const struct err *failed, void *ctx) {
         fail(daemon, failed);
     } else {
         struct worker *first = &daemon->workers[0];
-        struct recover_helpers helpers = {.agents = revival_agents(first)};
-        if (first->nimi)
-            helpers.jobs = (struct recover_jobs){job_work_take, &first->nimi->desk};
+        const struct recover_helpers helpers = {.jobs = worker_jobs(first),
+                                                .agents = revival_agents(first)};
         daemon->recovery =
             recover_start(daemon->store, &first->host, &helpers, on_recovered, daemon);
     }
 }
 
-static bool listen_on(struct daemon *daemon, const struct listener_options *listener,
-                      struct err *e) {
-    if (listener->address.len == 0) return true;
-    const struct config *config = daemon->config;
-    const struct tls_options tls = {config->tls.cert, config->tls.key, config->tls.ca};
-    bool wants_tls = tls.cert.len || tls.key.len || tls.ca.len;
-    struct listener_options options = *listener;
-    options.ctx = daemon;
-    options.tls = wants_tls ? &tls : NULL;
-    return server_listen(daemon->server, &options, e);
-}
-
 static bool listen_on_all(struct daemon *daemon, struct err *e) {
-    const struct config *config = daemon->config;
-    daemon->http_limits = daemon->grpc_limits = config->limits.server;
-    daemon->http_limits.streams_max_stranger = 0; /* these callers show no token */
-    if (!daemon->edition->keys) daemon->grpc_limits.streams_max_stranger = 0;
-    const struct listener_options http = {.name = STR("http"),
-                                          .address = config->listen.http,
-                                          .limits = &daemon->http_limits,
-                                          .on_request = on_http,
-                                          .refusal = &runtime_refusal};
-    const struct listener_options grpc = {.name = STR("grpc"),
-                                          .address = config->listen.grpc,
-                                          .limits = &daemon->grpc_limits,
-                                          .on_request = on_grpc};
-    const struct listener_options nimi_grpc = {.name = STR("nimi_grpc"),
-                                               .address = config->listen.nimi_grpc,
-                                               .limits = &daemon->http_limits,
-                                               .on_request = on_nimi_grpc};
-    const struct listener_options nimi_http = {.name = STR("nimi_http"),
-                                               .address = config->listen.nimi_http,
-                                               .limits = &daemon->http_limits,
-                                               .on_request = on_nimi_http};
-    return listen_on(daemon, &http, e) && listen_on(daemon, &grpc, e) &&
-           listen_on(daemon, &nimi_grpc, e) && listen_on(daemon, &nimi_http, e);
+    daemon->listenings =
+        listenings_new(&daemon->presences, daemon->edition, &daemon->listening_count);
+    return listenings_start(daemon->listenings, daemon->listening_count, daemon->config,
+                            daemon->server, on_request, e);
 }
 
 static void make_workers(struct daemon *daemon) {
@@ -497,30 +428,25 @@ static void open_store(struct daemon *daemon) {
     timer_start(&daemon->tidy, TIDY_EVERY_MS);
 }
 
-static unsigned slots_of(uint64_t setting) {
-    return setting ? (unsigned)setting : SCHEDULER_NO_LIMIT;
-}
-
-static void start_nimi(struct daemon *daemon) {
-    const struct config *config = daemon->config;
-    const struct scheduler_limits slots = {slots_of(config->nimi.slots),
-                                           slots_of(config->nimi.slots_per_app),
-                                           SCHEDULER_QUEUE_MAX};
-    if (!config->listen.nimi_grpc.len && !config->listen.nimi_http.len) return;
-    daemon->nimi = nimi_runtime_new(&slots);
-    nimi_share_files(daemon->nimi, config, server_port(daemon->server, STR("nimi_http")));
-    nimi_runtime_move(daemon->nimi, LIFE_STARTING, "starting");
+static void open_contracts(struct daemon *daemon) {
+    daemon->means = (struct contract_process){.config = daemon->config,
+                                              .loop = home(daemon),
+                                              .pool = daemon->pool,
+                                              .server = daemon->server,
+                                              .health_changed = on_health,
+                                              .ctx = daemon};
+    presences_open(&daemon->presences, &daemon->means);
 }
 
 static void furnish_workers(struct daemon *daemon) {
     for (size_t i = 0; i < daemon->worker_count; i++) {
-        worker_furnish(
-            &daemon->workers[i],
-            &(struct worker_options){.edition = daemon->edition,
-                                     .store = daemon->store,
-                                     .pool = daemon->pool,
-                                     .reflection = daemon->config->converse.reflection,
-                                     .nimi = daemon->nimi});
+        worker_furnish(&daemon->workers[i],
+                       &(struct worker_options){.edition = daemon->edition,
+                                                .store = daemon->store,
+                                                .pool = daemon->pool,
+                                                .presences = daemon->presences.all,
+                                                .listenings = daemon->listenings,
+                                                .listening_count = daemon->listening_count});
     }
 }
 
@@ -533,13 +459,14 @@ static bool start_threads(struct daemon *daemon, struct err *e) {
 
 static void free_daemon(struct daemon *daemon) {
     for (size_t i = 0; i < daemon->worker_count; i++) worker_done(&daemon->workers[i]);
-    nimi_runtime_free(daemon->nimi);
+    presences_done(&daemon->presences);
     edition_unref(daemon->edition);
     mem_shed_with(NULL, NULL);
     session_table_free(daemon->sessions);
     ledger_free(daemon->ledger);
     http_pool_free(daemon->pool);
     free(daemon->workers);
+    free(daemon->listenings);
     log_often_flush();
     free(daemon);
 }
@@ -571,12 +498,14 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
     daemon->config = options->config;
     daemon->phase = PHASE_STARTING;
     bound_memory(daemon->config);
+    presences_init(&daemon->presences, options->contracts, daemon->config);
     make_workers(daemon);
     timer_init(&daemon->cut, home(daemon), on_cut, daemon);
     timer_init(&daemon->tidy, home(daemon), on_tidy, daemon);
     open_store(daemon);
     struct edition_options first = {.config = options->config,
-                                    .grpc_key = options->grpc_key,
+                                    .demo_key = options->demo_key,
+                                    .contracts = options->contracts,
                                     .sessions = daemon->sessions,
                                     .ledger = daemon->ledger,
                                     .means = {.pool = daemon->pool, .store = daemon->store}};
@@ -585,7 +514,7 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
         return false;
     }
     watch_signals(daemon);
-    start_nimi(daemon);
+    open_contracts(daemon);
     furnish_workers(daemon);
     if (!start_threads(daemon, &daemon->failed)) fail(daemon, &daemon->failed);
     loop_run(home(daemon));

@@ -17,6 +17,7 @@
 #define WEIR_DAEMON_DAEMON_H
 
 #include "config/config.h"
+#include "contract/contract.h"
 
 #define WEIR_VERSION "0.1.0"
 
@@ -24,8 +25,9 @@ struct daemon;
 
 struct daemon_options {
     const struct config *config;
-    const struct config_input *input; /* for reading it again */
-    struct str grpc_key; /* stands for config's signing keys when not empty: the demo's own */
+    const struct config_input *input;       /* for reading it again */
+    const struct contract_table *contracts; /* what it speaks; constant */
+    struct str demo_key; /* stands for config's signing keys when not empty */
     /* Once, when it serves: all ports are known and the store is open. May be NULL. */
     void (*on_ready)(const struct daemon *daemon, void *ctx);
     void *ctx;

@@ -11,9 +11,7 @@
 #ifndef WEIR_DAEMON_EDITION_H
 #define WEIR_DAEMON_EDITION_H
 
-#include "contract/agentbreeder/runtime.h"
-#include "contract/crawbl/converse.h"
-#include "daemon/nimi.h"
+#include "contract/contract.h"
 #include "daemon/team.h"
 #include "run/offers.h"
 
@@ -24,14 +22,9 @@ struct edition {
     struct team team;
     struct offers *offers;
     struct price_book *prices;
-    struct tool *reader;     /* of results that are too long; NULL without a store */
-    struct token_keys *keys; /* NULL: callers are believed */
-    bool secured; /* a key or a token was configured; the demo's own key is neither */
-    struct converse_settings converse;
-    struct house_settings house;
-    struct runtime_settings runtime;
-    struct page_rules pages; /* of the HTTP listener */
-    struct nimi_settings nimi;
+    struct tool *reader; /* of results that are too long; NULL without a store */
+    struct contract_table contracts;
+    void **settings; /* of each contract; NULL: it has none */
 };
 
 struct edition_options {
@@ -39,19 +32,23 @@ struct edition_options {
     bool owns_config;           /* taken, also when it fails */
     const struct config *first; /* read at the start: what a contract lets nobody change later
                                    comes from it (K34); NULL: this is the first */
-    struct str grpc_key;        /* stands for the signing keys when not empty */
-    struct session_table *sessions; /* shared by all editions; may be set later */
-    struct ledger *ledger;          /* likewise */
-    struct team_means means;        /* as in team_assemble() */
+    struct str demo_key;        /* as in struct contract_source */
+    const struct contract_table *contracts; /* NULL: none */
+    struct session_table *sessions;         /* shared by all editions; may be set later */
+    struct ledger *ledger;                  /* likewise */
+    struct team_means means;                /* as in team_assemble() */
 };
 
 /* Reads and parses what the configuration names. The caller has one reference.
- * errors  those of the files, of keys, or a tool that nobody has */
+ * errors  those of the files, of a contract's settings, or a tool that nobody has */
 MUST_CHECK bool edition_new(const struct edition_options *options, struct edition **ret,
                             struct err *e);
 
 struct edition *edition_ref(struct edition *edition);
 void edition_unref(struct edition *edition); /* NULL is fine */
+
+/* What a contract made of its settings, or NULL; it lives as long as the edition. */
+const void *edition_settings(const struct edition *edition, const struct contract *contract);
 
 /* The same in the words of a config that was loaded: what differs between two of them and
  * only counts from the next start on, "listen.http, threads", empty for nothing. */

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const char *const listeners[] = {"http", "grpc", "nimi_grpc", "nimi_http", "admin"};
-
 static bool write_whole(const char *path, struct str text) {
     FILE *file = fopen(path, "we");
     if (!file) return false;
@@ -16,16 +14,18 @@ static bool write_whole(const char *path, struct str text) {
     return (fclose(file) == 0) && whole;
 }
 
-bool ports_write(struct str path, const struct server *server, struct err *e) {
+bool ports_write(struct str path, const struct server *server,
+                 const struct listening *listenings, size_t count, struct err *e) {
     if (path.len == 0) return true;
     struct buf text, next;
     buf_init(&text, KIB);
     buf_init(&next, path.len + 8);
     struct json_writer json = json_writer(&text);
     json_open_object(&json);
-    for (size_t i = 0; i < ARRAY_LEN(listeners); i++) {
-        int port = server_port(server, str_from(listeners[i]));
-        if (port > 0) json_member_i64(&json, listeners[i], port);
+    for (size_t i = 0; i < count; i++) {
+        const char *name = listenings[i].listener->name;
+        int port = server_port(server, str_from(name));
+        if (port > 0) json_member_i64(&json, name, port);
     }
     json_close(&json);
     buf_append_byte(&text, '\n');

@@ -6,11 +6,12 @@
 #ifndef WEIR_DAEMON_PORTS_H
 #define WEIR_DAEMON_PORTS_H
 
-#include "server/server.h"
+#include "daemon/listening.h"
 
 /* Write {"http":8080,"grpc":42618} to `path`, in one step, so that nobody reads half of it;
  * listeners that are off or on unix sockets are left out. An empty path: nothing is written.
  * errors  ERR_UNAVAILABLE the file cannot be written */
-MUST_CHECK bool ports_write(struct str path, const struct server *server, struct err *e);
+MUST_CHECK bool ports_write(struct str path, const struct server *server,
+                            const struct listening *listenings, size_t count, struct err *e);
 
 #endif

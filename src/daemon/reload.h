@@ -21,7 +21,8 @@ typedef void reload_done_fn(struct edition *edition, const struct err *failed, v
 struct reload_options {
     const struct config_input *input; /* borrowed until it is done */
     const struct config *first;       /* as in struct edition_options */
-    struct str grpc_key;
+    struct str demo_key;
+    const struct contract_table *contracts;
     struct session_table *sessions;
     struct ledger *ledger;
     struct team_means means;

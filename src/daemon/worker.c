@@ -1,12 +1,10 @@
 #include "daemon/worker.h"
 
-#include "base/log.h"
+#include "base/mem.h"
 #include "daemon/caller.h"
-#include "proto/health.pb.h"
-#include "proto/memory.pb.h"
-#include "proto/runtime.pb.h"
 
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 void worker_init(struct worker *worker, struct daemon *daemon) {
@@ -14,84 +12,73 @@ void worker_init(struct worker *worker, struct daemon *daemon) {
     loop_set_owner(worker->loop, worker);
 }
 
-/* Returns how many services that adds. */
-static size_t reflect(struct worker *worker) {
-    worker->reflection = reflection_new();
-    reflection_add(worker->reflection, crawbl_runtime_descriptor);
-    reflection_add(worker->reflection, crawbl_memory_descriptor);
-    reflection_add(worker->reflection, grpc_health_descriptor);
-    reflection_services(worker->reflection, &worker->services[WORKER_SERVICES]);
-    reflection_list(worker->reflection, worker->services, ARRAY_LEN(worker->services));
-    return REFLECTION_SERVICES;
+/* --- desks and sites ---------------------------------------------------------------------- */
+
+static const void *settings_of(const struct worker *worker, size_t contract) {
+    return worker->edition->settings[contract];
 }
 
-static void fill_contract(struct worker *worker) {
-    converse_service(&worker->converse, &worker->services[SERVICE_CONVERSE]);
-    memory_service(&worker->memory, &worker->services[SERVICE_MEMORY]);
+static void make_desks(struct worker *worker) {
+    worker->desks = mem_zero(worker->contracts.count, sizeof(void *));
+    for (size_t i = 0; i < worker->contracts.count; i++) {
+        const struct presence *presence = &worker->presences[i];
+        if (!presence->wanted) continue;
+        worker->desks[i] = worker->contracts.rows[i]->desk.init(
+            &worker->means, settings_of(worker, i), presence->state);
+    }
 }
 
-static void furnish_rpc(struct worker *worker, const struct worker_options *options) {
-    size_t service_count = WORKER_SERVICES;
-    worker->house = house_new(worker->loop, options->pool);
-    house_use(worker->house, &options->edition->engine, &options->edition->house);
-    worker->converse =
-        (struct converse_desk){&options->edition->converse, &worker->host, worker->house};
-    worker->memory = (struct memory_desk){&options->edition->converse, options->store};
-    worker->health = health_new();
-    health_set(worker->health, STR(""), HEALTH_NOT_SERVING);
-    fill_contract(worker);
-    worker->services[SERVICE_HEALTH] = health_service(worker->health);
-    for (size_t i = 0; i < SERVICE_HEALTH; i++)
-        health_set(worker->health, worker->services[i].name, HEALTH_NOT_SERVING);
-    if (options->reflection) service_count += reflect(worker);
-    worker->grpc = rpc_site_new(worker->loop, worker->services, service_count);
-    rpc_site_stall_limit(worker->grpc, options->edition->converse.stall_ms);
-    rpc_site_admit(worker->grpc, RPC_PROBES, STR("the server is starting; try again"));
-}
-
-static void furnish_api(struct worker *worker, const struct worker_options *options) {
-    const struct edition *edition = options->edition;
-    worker->api = (struct api_desk){
-        .loop = worker->loop,
-        .sessions = edition->engine.sessions,
-        .directory = session_table_directory(edition->engine.sessions),
-        .store = options->store,
-        .stall_ms = edition->runtime.stall_ms,
-        .heartbeat_ms = edition->runtime.heartbeat_ms,
-        .body_stretch_ms = edition->runtime.body_stretch_ms,
-        .body_stretch_bytes = edition->runtime.body_stretch_bytes,
-        .decision_words = &edition->engine.limits.decision_words,
-        .identify = caller_identify,
-        .identify_ctx = &worker->edition,
-    };
-    api_table(&worker->api, &worker->api_table);
-    runtime_sign(&worker->api_table);
-}
-
-static void furnish_nimi(struct worker *worker, const struct worker_options *options) {
-    if (!options->nimi) return;
-    worker->nimi =
-        nimi_share_new(&(struct nimi_share_options){.loop = worker->loop,
-                                                    .settings = &options->edition->nimi,
-                                                    .host = &worker->host,
-                                                    .runtime = options->nimi,
-                                                    .reflection = options->reflection});
+static struct site *make_site(struct worker *worker, const struct listening *listening) {
+    if (!listening->address.len) return NULL;
+    const struct config *config = worker->edition->config;
+    return site_new(
+        &(struct site_options){.loop = worker->loop,
+                               .contracts = &worker->contracts,
+                               .desks = worker->desks,
+                               .owner = listening->owner->index,
+                               .listener = listening->listener,
+                               .config = config,
+                               .stall_ms = config->limits.server.write_stall_ms,
+                               .settings = settings_of(worker, listening->owner->index)});
 }
 
 void worker_furnish(struct worker *worker, const struct worker_options *options) {
     worker->keeper = keeper_new(worker->loop, options->store);
     worker->edition = edition_ref(options->edition);
+    worker->contracts = options->edition->contracts;
+    worker->presences = options->presences;
+    worker->listenings = options->listenings;
     run_host_init(&worker->host, &options->edition->engine, worker->loop, worker->keeper);
-    furnish_rpc(worker, options);
-    runtime_desk_init(&worker->runtime, &options->edition->runtime, &worker->host);
-    runtime_table(&worker->runtime, &worker->table);
-    furnish_api(worker, options);
-    furnish_nimi(worker, options);
-    worker->tables[0] = &worker->api_table;
-    worker->tables[1] = &worker->table;
-    worker->http = route_site_new(worker->loop, worker->tables, ARRAY_LEN(worker->tables));
-    route_site_pages(worker->http, &worker->edition->pages);
+    worker->means = (struct contract_loop){.loop = worker->loop,
+                                           .host = &worker->host,
+                                           .pool = options->pool,
+                                           .store = options->store,
+                                           .callers = caller_find(worker)};
+    make_desks(worker);
+    worker->site_count = options->listening_count;
+    worker->sites = mem_zero(worker->site_count, sizeof(struct site *));
+    for (size_t i = 0; i < worker->site_count; i++)
+        worker->sites[i] = make_site(worker, &worker->listenings[i]);
 }
+
+/* What a contract does not want to hear is not said. */
+#define TELL_DESKS(worker_, moment_)                                                           \
+    do {                                                                                       \
+        for (size_t i_ = 0; i_ < (worker_)->contracts.count; i_++) {                           \
+            const struct contract *row_ = (worker_)->contracts.rows[i_];                       \
+            if ((worker_)->desks[i_] && row_->desk.moment_)                                    \
+                row_->desk.moment_((worker_)->desks[i_]);                                      \
+        }                                                                                      \
+    } while (0)
+
+typedef void site_fn(struct site *site);
+
+static void each_site(struct worker *worker, site_fn *fn) {
+    for (size_t i = 0; i < worker->site_count; i++)
+        if (worker->sites[i]) fn(worker->sites[i]);
+}
+
+/* --- its thread --------------------------------------------------------------------------- */
 
 static void *run_thread(void *ctx) {
     struct worker *worker = ctx;
@@ -115,63 +102,74 @@ bool worker_start(struct worker *worker, struct err *e) {
 }
 
 void worker_leave(struct worker *worker, struct http_pool *pool) {
-    house_free(worker->house);
-    worker->house = NULL;
+    TELL_DESKS(worker, leave);
     http_pool_leave(pool, worker->loop);
 }
 
 void worker_done(struct worker *worker) {
     if (worker->has_thread) pthread_join(worker->thread, NULL);
-    nimi_share_free(worker->nimi);
-    route_site_free(worker->http);
-    rpc_site_free(worker->grpc);
-    reflection_free(worker->reflection);
-    health_free(worker->health);
+    each_site(worker, site_free);
+    TELL_DESKS(worker, done);
+    free(worker->sites);
+    free(worker->desks);
     run_host_done(&worker->host);
     edition_unref(worker->edition);
     keeper_free(worker->keeper);
     loop_free(worker->loop);
 }
 
+/* --- what the daemon tells it ------------------------------------------------------------- */
+
 void worker_use(struct worker *worker, struct edition *edition) {
     struct edition *before = worker->edition;
     worker->edition = edition_ref(edition);
     run_host_use(&worker->host, &edition->engine);
-    worker->converse.settings = worker->memory.settings = &edition->converse;
-    worker->runtime.settings = &edition->runtime;
-    worker->api.decision_words = &edition->engine.limits.decision_words;
-    fill_contract(worker);
-    runtime_table(&worker->runtime, &worker->table);
-    route_site_pages(worker->http, &edition->pages);
-    house_use(worker->house, &edition->engine, &edition->house);
-    if (worker->nimi) nimi_share_use(worker->nimi, &edition->nimi);
+    for (size_t i = 0; i < worker->contracts.count; i++) {
+        const struct contract *contract = worker->contracts.rows[i];
+        if (worker->desks[i] && contract->desk.use)
+            contract->desk.use(worker->desks[i], settings_of(worker, i));
+    }
+    for (size_t i = 0; i < worker->site_count; i++) {
+        if (worker->sites[i])
+            site_use(worker->sites[i], settings_of(worker, worker->listenings[i].owner->index));
+    }
     edition_unref(before);
 }
 
 void worker_serving(struct worker *worker) {
-    worker->runtime.loaded = worker->api.loaded = true;
-    rpc_site_admit(worker->grpc, RPC_ACTS, STR_EMPTY);
-    health_set_all(worker->health, HEALTH_SERVING);
-    if (worker->nimi) nimi_share_serving(worker->nimi);
+    TELL_DESKS(worker, serving);
+    each_site(worker, site_serving);
+    worker_health(worker);
 }
 
 void worker_health(struct worker *worker) {
-    if (worker->nimi) nimi_share_health(worker->nimi);
+    for (size_t i = 0; i < worker->site_count; i++) {
+        if (worker->sites[i])
+            site_health(worker->sites[i], presence_healthy(worker->listenings[i].owner));
+    }
 }
 
 void worker_stopping(struct worker *worker) {
-    worker->runtime.loaded = false;
-    worker->api.stopping = true;
-    health_set_all(worker->health, HEALTH_NOT_SERVING);
-    if (worker->nimi) nimi_share_stopping(worker->nimi);
-    rpc_site_stop(worker->grpc);
-    route_site_stop(worker->http);
+    TELL_DESKS(worker, stopping);
+    each_site(worker, site_stopping);
 }
 
 void worker_cut(struct worker *worker) {
-    if (worker->nimi) nimi_share_cut(worker->nimi);
-    rpc_site_cut(worker->grpc);
-    runtime_desk_cut(&worker->runtime);
-    route_site_cut(worker->http);
+    TELL_DESKS(worker, cut);
+    each_site(worker, site_cut);
     run_host_cancel(&worker->host, STR("the server stopped"));
+}
+
+void worker_finish(struct worker *worker) {
+    run_host_cancel(&worker->host, STR("the server stopped"));
+    TELL_DESKS(worker, finish);
+}
+
+struct recover_jobs worker_jobs(struct worker *worker) {
+    for (size_t i = 0; i < worker->contracts.count; i++) {
+        const struct contract *contract = worker->contracts.rows[i];
+        if (worker->desks[i] && contract->desk.take_job)
+            return (struct recover_jobs){contract->desk.take_job, worker->desks[i]};
+    }
+    return (struct recover_jobs){.take = NULL};
 }

@@ -1,4 +1,5 @@
-/* worker: one loop and everything that lives on it.
+/* worker: one loop and everything that lives on it: a desk of each contract, and a site of each
+ * listener.
  *
  * Memory   the daemon owns its workers.
  * Threads  started, stopped and freed by the thread of the daemon; the rest runs on the
@@ -7,37 +8,25 @@
 #ifndef WEIR_DAEMON_WORKER_H
 #define WEIR_DAEMON_WORKER_H
 
-#include "contract/crawbl/memory.h"
-#include "contract/weir/api.h"
-#include "daemon/edition.h"
-#include "rpc/health.h"
-#include "rpc/reflection.h"
+#include "daemon/listening.h"
+#include "daemon/site.h"
 
 #include <pthread.h>
 
 struct daemon;
-
-/* Of the gRPC listener, in the order of worker.services; reflection comes behind them. */
-enum { SERVICE_CONVERSE, SERVICE_MEMORY, SERVICE_HEALTH, WORKER_SERVICES };
 
 struct worker {
     struct loop *loop;
     struct keeper *keeper;
     struct edition *edition; /* what new turns begin with; a reference */
     struct run_host host;
-    struct house *house;
-    struct converse_desk converse;
-    struct memory_desk memory;
-    struct runtime_desk runtime;
-    struct health *health;
-    struct reflection *reflection; /* NULL: switched off */
-    struct rpc_service services[WORKER_SERVICES + REFLECTION_SERVICES];
-    struct rpc_site *grpc;
-    struct api_desk api;
-    struct route_table api_table, table;
-    const struct route_table *tables[2]; /* the contract's own comes last: it answers 404 */
-    struct route_site *http;
-    struct nimi_share *nimi; /* NULL: nobody listens for it */
+    struct contract_table contracts;
+    const struct presence *presences; /* of each contract */
+    struct contract_loop means;       /* of the desks */
+    void **desks;                     /* of each contract; NULL: it is not there */
+    const struct listening *listenings;
+    struct site **sites; /* of each listener; NULL: it is off */
+    size_t site_count;
     pthread_t thread;
     bool has_thread;
     struct daemon *daemon; /* whom it reports to */
@@ -48,8 +37,9 @@ struct worker_options {
     struct edition *edition;
     struct store *store;
     struct http_pool *pool;
-    bool reflection;           /* tell clients what is served */
-    struct nimi_runtime *nimi; /* NULL: nobody listens for it */
+    const struct presence *presences; /* borrowed, as the next one */
+    const struct listening *listenings;
+    size_t listening_count;
 };
 
 /* Two steps, because the store wants a loop and the worker wants the store. */
@@ -71,10 +61,16 @@ void worker_done(struct worker *worker);
 void worker_use(struct worker *worker, struct edition *edition);
 
 void worker_serving(struct worker *worker); /* probes hear SERVING */
-void worker_health(struct worker *worker); /* Nimi's runtime may be DEGRADED, or not any more */
+void worker_health(struct worker *worker);  /* a contract became healthy, or not any more */
 void worker_stopping(struct worker *worker);
 
 /* The time to end by themselves is over: pre-empt what still runs. */
 void worker_cut(struct worker *worker);
+
+/* No connection is left: what runs detached ends, or is left for the next process. */
+void worker_finish(struct worker *worker);
+
+/* Goes on with jobs that a dead process left; take NULL: no contract does. */
+struct recover_jobs worker_jobs(struct worker *worker);
 
 #endif

@@ -3,6 +3,9 @@
 #include "helper/assert_str.h"
 
 #include "base/mem.h"
+#include "cli/contracts.h"
+#include "contract/agentbreeder/contract.h"
+#include "contract/crawbl/contract.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +64,8 @@ static struct config *load(const struct folder *folder, const char *settings) {
 static struct edition *make(struct config *config) {
     struct edition *edition;
     struct err e;
-    struct edition_options options = {.config = config, .owns_config = true};
+    struct edition_options options = {
+        .config = config, .owns_config = true, .contracts = &contracts};
     if (!edition_new(&options, &edition, &e)) fail_msg("%s", e.text);
     return edition;
 }
@@ -89,15 +93,19 @@ static void an_edition_hands_each_setting_to_the_part_that_keeps_it(void **state
     assert_int_equal(engine->limits.turn_max_ms, 7000);
     assert_int_equal(engine->limits.approval_max_ms, 3000);
     assert_true(engine->limits.approval_expires_yes);
-    const struct converse_settings *converse = &edition->converse;
-    assert_ptr_equal(converse->guard.keys, edition->keys);
+    const struct crawbl_settings *crawbl = edition_settings(edition, &crawbl_contract);
+    const struct converse_settings *converse = &crawbl->converse;
+    assert_true(crawbl->secured);
+    assert_ptr_equal(converse->guard.keys, crawbl->keys);
     assert_str(converse->guard.workspace, "w");
     assert_str(converse->guard.user, "u");
     assert_true(converse->sticky && converse->lenient);
     assert_int_equal(converse->busy, SESSION_REJECT);
     assert_int_equal(converse->message_max_bytes, KIB);
     assert_int_equal(converse->stall_ms, 5000);
-    const struct runtime_settings *runtime = &edition->runtime;
+    const struct agentbreeder_settings *breeder =
+        edition_settings(edition, &agentbreeder_contract);
+    const struct runtime_settings *runtime = &breeder->runtime;
     assert_str(runtime->workspace, "h");
     assert_int_equal(runtime->busy, SESSION_REJECT);
     assert_int_equal(runtime->body_max_bytes, 2 * KIB);

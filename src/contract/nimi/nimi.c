@@ -290,19 +290,28 @@ static struct rpc_method method_of(const struct nimi_row *row, size_t message_ma
                                           : message_max_bytes};
 }
 
-void nimi_services(struct nimi_desk *desk, struct rpc_service *ret) {
-    size_t count = 0;
-    for (size_t i = 0; i < NIMI_SERVICES; i++) {
-        ret[i] = (struct rpc_service){.name = services[i].name,
-                                      .methods = &desk->methods->methods[count],
-                                      .method_count = services[i].row_count,
-                                      .ctx = desk};
-        for (size_t r = 0; r < services[i].row_count; r++, count++) {
-            desk->methods->rows[count] = &services[i].rows[r];
-            desk->methods->methods[count] =
-                method_of(&services[i].rows[r], desk->settings->message_max_bytes);
-        }
+/* Where the methods of a service begin among all. */
+static size_t first_row(size_t service) {
+    size_t first = 0;
+    for (size_t i = 0; i < service; i++) first += services[i].row_count;
+    return first;
+}
+
+void nimi_service(struct nimi_desk *desk, size_t service, struct rpc_service *ret) {
+    size_t first = first_row(service);
+    *ret = (struct rpc_service){.name = services[service].name,
+                                .methods = &desk->methods->methods[first],
+                                .method_count = services[service].row_count,
+                                .ctx = desk};
+    for (size_t r = 0; r < services[service].row_count; r++) {
+        const struct nimi_row *row = &services[service].rows[r];
+        desk->methods->rows[first + r] = row;
+        desk->methods->methods[first + r] = method_of(row, desk->settings->message_max_bytes);
     }
+}
+
+void nimi_services(struct nimi_desk *desk, struct rpc_service *ret) {
+    for (size_t i = 0; i < NIMI_SERVICES; i++) nimi_service(desk, i, &ret[i]);
 }
 
 void nimi_site(const struct nimi_desk *desk, struct rpc_site *site) {

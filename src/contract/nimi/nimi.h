@@ -134,7 +134,9 @@ void nimi_desk_stopping(struct nimi_desk *desk);
 /* The process ends, and so do all runs: its jobs are left for the next one. */
 void nimi_desk_leave(struct nimi_desk *desk);
 
-/* Fill NIMI_SERVICES services; `desk` is borrowed. */
+/* Fill a service, or all NIMI_SERVICES; `desk` is borrowed. Again when the desk has other
+ * settings. */
+void nimi_service(struct nimi_desk *desk, size_t service, struct rpc_service *ret);
 void nimi_services(struct nimi_desk *desk, struct rpc_service *ret);
 
 /* What every answer of their listener carries: x-nimi-runtime-version. */

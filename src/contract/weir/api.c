@@ -31,7 +31,7 @@ static enum route_entry guard(struct route_call *call, const struct route *row, 
     struct api_caller caller;
     (void)row;
     if (is_shut(call, desk, ret)) return ENTRY_REFUSED;
-    if (!desk->identify(call, desk->identify_ctx, &caller, ret)) return ENTRY_REFUSED;
+    if (!api_caller_find(call, &desk->callers, &caller, ret)) return ENTRY_REFUSED;
     return caller.proved ? ENTRY_PROVED : ENTRY_TRUSTED;
 }
 
@@ -42,7 +42,7 @@ bool api_identify(struct route_call *call, struct api_desk *desk, struct api_cal
         route_fail(call, &failure);
         return false;
     }
-    if (desk->identify(call, desk->identify_ctx, ret, &failure)) return true;
+    if (api_caller_find(call, &desk->callers, ret, &failure)) return true;
     route_fail(call, &failure);
     return false;
 }
@@ -116,8 +116,8 @@ void api_table(struct api_desk *desk, struct route_table *ret) {
     *ret = (struct route_table){.rows = rows,
                                 .row_count = ARRAY_LEN(rows),
                                 .body_max_bytes = BODY_MAX_BYTES,
-                                .body_stretch_ms = desk->body_stretch_ms,
-                                .body_stretch_bytes = desk->body_stretch_bytes,
+                                .body_stretch_ms = desk->settings->body_stretch_ms,
+                                .body_stretch_bytes = desk->settings->body_stretch_bytes,
                                 .guard = guard,
                                 .ctx = desk};
 }

@@ -42,7 +42,7 @@
 #ifndef WEIR_CONTRACT_WEIR_API_H
 #define WEIR_CONTRACT_WEIR_API_H
 
-#include "route/route.h"
+#include "contract/contract.h"
 #include "run/directory.h"
 #include "run/session.h"
 #include "run/wake.h"
@@ -62,26 +62,25 @@ struct api_caller {
  * the names are too long. */
 bool api_caller_set(struct api_caller *caller, struct str workspace, struct str user);
 
-/* Who calls; false: fill *ret with the refusal. */
-typedef bool api_identify_fn(struct route_call *call, void *ctx, struct api_caller *ret,
-                             struct route_failure *ret_failure);
+struct api_settings {
+    uint64_t stall_ms, heartbeat_ms; /* of a run's events */
+    uint64_t body_stretch_ms;        /* as in struct route_table */
+    size_t body_stretch_bytes;
+    struct yes_no_words decision_words; /* beside the built-in ones */
+};
 
 struct api_desk {
+    const struct api_settings *settings;
     struct loop *loop;
     struct session_table *sessions;
     struct directory *directory; /* theirs */
     struct store *store;
-    uint64_t stall_ms, heartbeat_ms;
-    uint64_t body_stretch_ms; /* as in struct route_table */
-    size_t body_stretch_bytes;
-    api_identify_fn *identify;
-    void *identify_ctx;
-    const struct yes_no_words *decision_words; /* beside the built-in ones; NULL: none */
-    bool loaded;                               /* false: 503 */
-    bool stopping;                             /* true: 503, but for what only reads */
+    struct contract_callers callers;
+    bool loaded;   /* false: 503 */
+    bool stopping; /* true: 503, but for what only reads */
 };
 
-/* The table of these routes; it borrows `desk`. */
+/* The table of these routes; it borrows `desk`. Again when the desk has other settings. */
 void api_table(struct api_desk *desk, struct route_table *ret);
 
 #endif

@@ -243,7 +243,7 @@ static void tell_taken(struct route_call *call, uint64_t run, uint64_t seq, stru
 /* It was answered before: the same decision gets the same answer again. */
 static void tell_answered(struct look *look) {
     const struct run_summary *summary = &look->summary;
-    const struct yes_no_words *more = look->desk->decision_words;
+    const struct yes_no_words *more = &look->desk->settings->decision_words;
     struct str said = look->view.asked.guards.len ? look->said.decision : look->said.words;
     if (look->answer.len && decision_repeats(look->answer, said, more)) {
         tell_taken(look->call, look->view.run, look->view.seq, run_summary_state(summary));

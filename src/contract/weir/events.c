@@ -151,19 +151,19 @@ static void on_missing(const struct err *failed, void *ctx) {
 
 static void follow(struct watching *watching, uint64_t after_seq) {
     follow_free(watching->follow);
-    watching->follow =
-        follow_new(&(struct follow_options){.loop = watching->desk->loop,
-                                            .directory = watching->desk->directory,
-                                            .store = watching->desk->store,
-                                            .run = watching->run,
-                                            .after_seq = after_seq,
-                                            .mode = CLOSE_DONE,
-                                            .stall_ms = watching->desk->stall_ms,
-                                            .heartbeat_ms = watching->desk->heartbeat_ms,
-                                            .wire = &wire,
-                                            .begun = on_begun,
-                                            .missing = on_missing,
-                                            .ctx = watching});
+    watching->follow = follow_new(
+        &(struct follow_options){.loop = watching->desk->loop,
+                                 .directory = watching->desk->directory,
+                                 .store = watching->desk->store,
+                                 .run = watching->run,
+                                 .after_seq = after_seq,
+                                 .mode = CLOSE_DONE,
+                                 .stall_ms = watching->desk->settings->stall_ms,
+                                 .heartbeat_ms = watching->desk->settings->heartbeat_ms,
+                                 .wire = &wire,
+                                 .begun = on_begun,
+                                 .missing = on_missing,
+                                 .ctx = watching});
 }
 
 /* Tell the client that its place is gone, and where it goes on from. */

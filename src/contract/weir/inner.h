@@ -38,7 +38,16 @@ MUST_CHECK bool api_request_whose(struct api_request *request, struct str *ret_w
  * callers without a name. In the request's arena. */
 MUST_CHECK bool api_request_session(struct api_request *request, struct session_name *ret);
 
-/* Who calls; false: the refusal has been sent. */
+/* Who calls (caller.c); false: *ret_failure says why nobody is let in.
+ *
+ * A token of any contract names a workspace, and perhaps a user of it, and shows that much.
+ * Without a token or key of the operator's only peers on this machine are let in, to
+ * everything; the demo's own key is not the operator's, but a token of it narrows what its
+ * caller sees. Source: checks.md K6, K23. */
+MUST_CHECK bool api_caller_find(struct route_call *call, const struct contract_callers *callers,
+                                struct api_caller *ret, struct route_failure *ret_failure);
+
+/* The same; false: the refusal has been sent. */
 MUST_CHECK bool api_identify(struct route_call *call, struct api_desk *desk,
                              struct api_caller *ret);
 

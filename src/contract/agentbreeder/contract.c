@@ -1,0 +1,133 @@
+#include "contract/agentbreeder/contract.h"
+
+#include "base/mem.h"
+#include "base/same.h"
+#include "config/config.h"
+
+#include <stdlib.h>
+
+/* --- settings ----------------------------------------------------------------------------- */
+
+/* The contract forbids that its bearer changes at run time (K34). */
+static struct runtime_settings runtime_of(const struct contract_source *from) {
+    const struct config *config = from->config;
+    const struct config_limits *limits = &config->limits;
+    return (struct runtime_settings){
+        .token = from->first->tokens.auth,
+        .workspace = config->http.workspace,
+        .agent_name = config->agent.name,
+        .agent_version = config->agent.version,
+        .framework = config->agent.framework,
+        .body_max_bytes = limits->body_bytes,
+        .body_stretch_ms = from->body_stretch_ms,
+        .body_stretch_bytes = from->body_stretch_bytes,
+        .busy = config->session.busy,
+        .brought = config->http.history,
+        .stall_ms = limits->server.write_stall_ms,
+        .heartbeat_ms = limits->heartbeat_ms,
+        .on_disconnect = config->http.on_disconnect,
+        .keys_kept_ms = limits->idempotency_ms,
+        .keyed_outlives = true,
+    };
+}
+
+static bool agentbreeder_read(const struct contract_source *from, void **ret, struct err *e) {
+    const struct config *config = from->config;
+    struct agentbreeder_settings *settings = MEM_NEW(struct agentbreeder_settings);
+    (void)e;
+    settings->runtime = runtime_of(from);
+    settings->pages = (struct page_rules){.hosts = config->http.hosts,
+                                          .origins = config->http.origins,
+                                          .any_host = config->http.sidecar};
+    *ret = settings;
+    return true;
+}
+
+static bool agentbreeder_secured(const void *ctx) {
+    const struct agentbreeder_settings *settings = ctx;
+    return settings->runtime.token.len > 0;
+}
+
+/* Its one token stands for the whole workspace. */
+static bool agentbreeder_identify(const void *ctx, struct str bearer,
+                                  struct contract_identity *ret) {
+    const struct runtime_settings *runtime =
+        &((const struct agentbreeder_settings *)ctx)->runtime;
+    if (runtime->token.len == 0 || !same_secret(bearer, runtime->token)) return false;
+    ret->workspace = runtime->workspace;
+    ret->user = STR_EMPTY;
+    return true;
+}
+
+/* --- a desk ------------------------------------------------------------------------------- */
+
+static void *agentbreeder_init(const struct contract_loop *loop, const void *ctx, void *state) {
+    const struct agentbreeder_settings *settings = ctx;
+    struct runtime_desk *desk = MEM_NEW(struct runtime_desk);
+    (void)state;
+    runtime_desk_init(desk, &settings->runtime, loop->host);
+    return desk;
+}
+
+static void agentbreeder_use(void *ctx, const void *settings) {
+    struct runtime_desk *desk = ctx;
+    desk->settings = &((const struct agentbreeder_settings *)settings)->runtime;
+}
+
+static void agentbreeder_serving(void *ctx) {
+    struct runtime_desk *desk = ctx;
+    desk->loaded = true;
+}
+
+static void agentbreeder_stopping(void *ctx) {
+    struct runtime_desk *desk = ctx;
+    desk->loaded = false;
+}
+
+static void agentbreeder_cut(void *desk) {
+    runtime_desk_cut(desk);
+}
+
+/* --- what it serves ----------------------------------------------------------------------- */
+
+static struct str http_address(const struct config *config) {
+    return config->listen.http;
+}
+
+static const struct page_rules *http_pages(const void *ctx) {
+    const struct agentbreeder_settings *settings = ctx;
+    return &settings->pages;
+}
+
+static void agentbreeder_routes(void *desk, struct route_table *ret) {
+    runtime_table(desk, ret);
+}
+
+static const struct contract_listener listeners[] = {
+    {.name = "http",
+     .wire = CONTRACT_HTTP,
+     .address = http_address,
+     .refusal = &runtime_refusal,
+     .pages = http_pages,
+     .sign = runtime_sign},
+};
+
+static const struct contract_routes routes[] = {{"http", agentbreeder_routes}};
+
+const struct contract agentbreeder_contract = {
+    .name = STR_INIT("agentbreeder"),
+    .listeners = listeners,
+    .listener_count = ARRAY_LEN(listeners),
+    .routes = routes,
+    .routes_count = ARRAY_LEN(routes),
+    .settings = {.read = agentbreeder_read,
+                 .drop = free,
+                 .secured = agentbreeder_secured,
+                 .identify = agentbreeder_identify},
+    .desk = {.init = agentbreeder_init,
+             .use = agentbreeder_use,
+             .serving = agentbreeder_serving,
+             .stopping = agentbreeder_stopping,
+             .cut = agentbreeder_cut,
+             .done = free},
+};

@@ -1,0 +1,198 @@
+#include "contract/crawbl/contract.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/config.h"
+#include "contract/crawbl/memory.h"
+#include "contract/crawbl/revival.h"
+#include "proto/memory.pb.h"
+#include "proto/runtime.pb.h"
+
+#include <stdlib.h>
+
+/* --- settings ----------------------------------------------------------------------------- */
+
+static bool add_key(struct crawbl_settings *settings, const struct config *config,
+                    struct str key, struct err *e) {
+    bool trimmed;
+    if (key.len == 0) return true;
+    if (!settings->keys)
+        settings->keys = token_keys_new(config->tokens.strict ? TOKEN_STRICT : TOKEN_LENIENT,
+                                        (int64_t)config->limits.token_window_ms / 1000);
+    return token_keys_add(settings->keys, key, &trimmed, e);
+}
+
+static bool add_keys(struct crawbl_settings *settings, const struct contract_source *from,
+                     struct err *e) {
+    const struct config *config = from->config;
+    if (from->demo_key.len) return add_key(settings, config, from->demo_key, e);
+    settings->secured = config->tokens.key.len > 0;
+    return add_key(settings, config, config->tokens.key, e) &&
+           add_key(settings, config, config->tokens.key_previous, e);
+}
+
+/* Agents and tools of the orchestrator are in no recording, so a replay must not ask for them.
+ */
+static void leave_house(struct house_settings *house, const struct config *config) {
+    if (!house->endpoint.len) return;
+    if (config->tape.record.len)
+        log_warning("calls to tools of the MCP endpoint are not recorded; a replay has the "
+                    "agents and tools of the settings alone");
+    if (!config->tape.play.len) return;
+    log_warning("replaying: the MCP endpoint is not asked, agents and tools are those of the "
+                "settings");
+    house->endpoint = STR_EMPTY;
+}
+
+/* Who asks for a workspace signs for it. */
+static bool fill_house(struct crawbl_settings *settings, const struct contract_source *from,
+                       struct err *e) {
+    const struct config *config = from->config;
+    settings->house = (struct house_settings){.endpoint = config->converse.mcp_endpoint,
+                                              .blueprint = config->converse.blueprint,
+                                              .keys = settings->keys};
+    leave_house(&settings->house, config);
+    if (!settings->house.endpoint.len || !from->pool) return true;
+    return !settings->keys || http_pool_need(from->pool, e);
+}
+
+static struct converse_settings converse_of(const struct crawbl_settings *settings,
+                                            const struct contract_source *from) {
+    const struct config *config = from->config;
+    return (struct converse_settings){
+        .guard = {settings->keys, config->converse.workspace, config->converse.user},
+        .lenient = config->converse.lenient,
+        .errors_as_text = config->converse.errors_as_text,
+        .sticky = config->converse.sticky,
+        .busy = config->session.busy,
+        .message_max_bytes = config->limits.message_bytes,
+        .stall_ms = config->limits.server.write_stall_ms,
+        .on_disconnect = config->converse.on_disconnect,
+    };
+}
+
+static void crawbl_drop(void *ctx) {
+    struct crawbl_settings *settings = ctx;
+    token_keys_free(settings->keys);
+    free(settings);
+}
+
+static bool crawbl_read(const struct contract_source *from, void **ret, struct err *e) {
+    struct crawbl_settings *settings = MEM_NEW(struct crawbl_settings);
+    if (!add_keys(settings, from, e) || !fill_house(settings, from, e)) {
+        crawbl_drop(settings);
+        return false;
+    }
+    settings->converse = converse_of(settings, from);
+    *ret = settings;
+    return true;
+}
+
+static bool crawbl_secured(const void *ctx) {
+    return ((const struct crawbl_settings *)ctx)->secured;
+}
+
+static bool crawbl_identify(const void *ctx, struct str bearer, struct contract_identity *ret) {
+    _Static_assert(CONTRACT_IDENTITY_BYTES >= TOKEN_PAYLOAD_BYTES, "a token's names fit");
+    const struct crawbl_settings *settings = ctx;
+    struct token token;
+    if (!settings->keys || token_verify(settings->keys, bearer, clock_unix_ms() / 1000,
+                                        ret->room, &token) != TOKEN_VALID)
+        return false;
+    ret->workspace = token.workspace;
+    ret->user = token.user;
+    return true;
+}
+
+/* --- a desk ------------------------------------------------------------------------------- */
+
+struct crawbl_desk {
+    struct house *house;
+    struct converse_desk converse;
+    struct memory_desk memory;
+    struct run_host *host;
+};
+
+static void crawbl_use(void *ctx, const void *settings) {
+    const struct crawbl_settings *wanted = settings;
+    struct crawbl_desk *desk = ctx;
+    desk->converse.settings = desk->memory.settings = &wanted->converse;
+    house_use(desk->house, desk->host->engine, &wanted->house);
+}
+
+static void *crawbl_init(const struct contract_loop *loop, const void *settings, void *state) {
+    struct crawbl_desk *desk = MEM_NEW(struct crawbl_desk);
+    (void)state;
+    desk->host = loop->host;
+    desk->house = house_new(loop->loop, loop->pool);
+    desk->converse = (struct converse_desk){.host = loop->host, .house = desk->house};
+    desk->memory = (struct memory_desk){.store = loop->store};
+    crawbl_use(desk, settings);
+    return desk;
+}
+
+static void crawbl_leave(void *ctx) {
+    struct crawbl_desk *desk = ctx;
+    house_free(desk->house);
+    desk->house = NULL;
+}
+
+static struct engine *crawbl_find_agents(void *ctx, const struct session_name *name,
+                                         recover_engine_fn *answer, void *answer_ctx,
+                                         struct contract_ask **ret_ask) {
+    struct crawbl_desk *desk = ctx;
+    return revival_find(desk->house, name, answer, answer_ctx, ret_ask);
+}
+
+/* --- what it serves ----------------------------------------------------------------------- */
+
+static struct str grpc_address(const struct config *config) {
+    return config->listen.grpc;
+}
+
+static bool grpc_strangers(const void *ctx) {
+    return ((const struct crawbl_settings *)ctx)->keys != NULL;
+}
+
+static bool grpc_reflects(const struct config *config) {
+    return config->converse.reflection;
+}
+
+static void crawbl_converse(void *ctx, struct rpc_service *ret) {
+    converse_service(&((struct crawbl_desk *)ctx)->converse, ret);
+}
+
+static void crawbl_memory(void *ctx, struct rpc_service *ret) {
+    memory_service(&((struct crawbl_desk *)ctx)->memory, ret);
+}
+
+static const struct contract_listener listeners[] = {
+    {.name = "grpc",
+     .wire = CONTRACT_GRPC,
+     .address = grpc_address,
+     .strangers = grpc_strangers,
+     .reflects = grpc_reflects},
+};
+
+static const struct contract_service services[] = {
+    {"grpc", &crawbl_runtime_descriptor, crawbl_converse},
+    {"grpc", &crawbl_memory_descriptor, crawbl_memory},
+};
+
+const struct contract crawbl_contract = {
+    .name = STR_INIT("crawbl"),
+    .listeners = listeners,
+    .listener_count = ARRAY_LEN(listeners),
+    .services = services,
+    .service_count = ARRAY_LEN(services),
+    .settings = {.read = crawbl_read,
+                 .drop = crawbl_drop,
+                 .secured = crawbl_secured,
+                 .identify = crawbl_identify},
+    .desk = {.init = crawbl_init,
+             .use = crawbl_use,
+             .leave = crawbl_leave,
+             .done = free,
+             .find_agents = crawbl_find_agents},
+};

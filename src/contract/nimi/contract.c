@@ -1,0 +1,224 @@
+#include "contract/nimi/contract.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "config/config.h"
+#include "contract/nimi/fetch.h"
+#include "contract/nimi/job_work.h"
+#include "contract/nimi/probe.h"
+#include "contract/nimi/settings.h"
+#include "proto/nimi.pb.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* --- settings ----------------------------------------------------------------------------- */
+
+static bool nimi_wanted(const struct config *config) {
+    return config->listen.nimi_grpc.len || config->listen.nimi_http.len;
+}
+
+static bool nimi_read(const struct contract_source *from, void **ret, struct err *e) {
+    struct nimi_settings *settings = MEM_NEW(struct nimi_settings);
+    (void)e;
+    nimi_settings_init(settings, from->config, from->team);
+    *ret = settings;
+    return true;
+}
+
+static void nimi_drop(void *settings) {
+    nimi_settings_done(settings);
+    free(settings);
+}
+
+/* --- the process -------------------------------------------------------------------------- */
+
+struct nimi_process {
+    const struct contract_process *means;
+    struct nimi_runtime *runtime;
+    struct prober *prober; /* while it serves */
+};
+
+static unsigned slots_of(uint64_t setting) {
+    return setting ? (unsigned)setting : SCHEDULER_NO_LIMIT;
+}
+
+/* With TLS the host is what certificates name, which is how the caller came; and an address
+ * that means every interface is nobody's to go to. */
+static bool has_host(struct str host, bool tls) {
+    return !tls && host.len && !str_equal(host, STR("0.0.0.0")) &&
+           !str_equal(host, STR("[::]"));
+}
+
+/* Say where artifacts are fetched. port  of listen.nimi_http; 0: there is none */
+static void share_files(struct nimi_runtime *runtime, const struct config *config, int port) {
+    struct nimi_files files = {.port = port, .tls = config->tls.cert.len > 0};
+    struct str host = fetch_host(config->listen.nimi_http);
+    if (port <= 0) files.port = 0;
+    if (has_host(host, files.tls))
+        snprintf(files.host, sizeof(files.host), STR_FMT, STR_ARG(host));
+    nimi_runtime_set_files(runtime, &files);
+}
+
+static void *nimi_open(const struct contract_process *means) {
+    const struct config *config = means->config;
+    const struct scheduler_limits slots = {slots_of(config->nimi.slots),
+                                           slots_of(config->nimi.slots_per_app),
+                                           SCHEDULER_QUEUE_MAX};
+    struct nimi_process *process = MEM_NEW(struct nimi_process);
+    process->means = means;
+    process->runtime = nimi_runtime_new(&slots);
+    share_files(process->runtime, config, server_port(means->server, STR("nimi_http")));
+    nimi_runtime_move(process->runtime, LIFE_STARTING, "starting");
+    return process;
+}
+
+static void nimi_ready(void *ctx, const void *settings) {
+    struct nimi_process *process = ctx;
+    const struct contract_process *means = process->means;
+    nimi_runtime_move(process->runtime, LIFE_READY, "ready");
+    process->prober = prober_start(&(struct prober_options){.loop = means->loop,
+                                                            .pool = means->pool,
+                                                            .runtime = process->runtime,
+                                                            .settings = settings,
+                                                            .changed = means->health_changed,
+                                                            .ctx = means->ctx});
+}
+
+static void nimi_process_use(void *ctx, const void *settings) {
+    struct nimi_process *process = ctx;
+    if (process->prober) prober_use(process->prober, settings);
+}
+
+/* One that never was ready has nothing to stop. */
+static void nimi_process_stopping(void *ctx) {
+    struct nimi_process *process = ctx;
+    prober_free(process->prober);
+    process->prober = NULL;
+    bool started = nimi_runtime_state(process->runtime) != LIFE_STARTING;
+    nimi_runtime_move(process->runtime, started ? LIFE_STOPPING : LIFE_STOPPED, "stopping");
+}
+
+/* A stop that had to cut calls is a stop in order, and is recorded as what it was. */
+static void nimi_stopped(void *ctx, bool forced) {
+    struct nimi_process *process = ctx;
+    if (nimi_runtime_state(process->runtime) != LIFE_STOPPING) return;
+    nimi_runtime_move(process->runtime, LIFE_STOPPED, "stopped");
+    log_info("runtime.lifecycle shutdown.completed forced=%s", forced ? "true" : "false");
+}
+
+static void nimi_close(void *ctx) {
+    struct nimi_process *process = ctx;
+    nimi_runtime_free(process->runtime);
+    free(process);
+}
+
+static bool nimi_healthy(void *ctx) {
+    const struct nimi_process *process = ctx;
+    return nimi_runtime_state(process->runtime) == LIFE_READY;
+}
+
+/* --- a desk ------------------------------------------------------------------------------- */
+
+static void *nimi_init(const struct contract_loop *loop, const void *settings, void *state) {
+    const struct nimi_process *process = state;
+    struct nimi_desk *desk = MEM_NEW(struct nimi_desk);
+    nimi_desk_init(desk, settings, loop->host, process->runtime);
+    return desk;
+}
+
+static void nimi_use(void *ctx, const void *settings) {
+    struct nimi_desk *desk = ctx;
+    desk->settings = settings;
+}
+
+static void nimi_serving(void *desk) {
+    nimi_desk_serving(desk);
+}
+
+static void nimi_stopping(void *desk) {
+    nimi_desk_stopping(desk);
+}
+
+static void nimi_finish(void *desk) {
+    nimi_desk_leave(desk);
+}
+
+static void nimi_done(void *desk) {
+    nimi_desk_done(desk);
+    free(desk);
+}
+
+/* --- what it serves ----------------------------------------------------------------------- */
+
+static struct str grpc_address(const struct config *config) {
+    return config->listen.nimi_grpc;
+}
+
+static struct str http_address(const struct config *config) {
+    return config->listen.nimi_http;
+}
+
+static bool grpc_reflects(const struct config *config) {
+    return config->converse.reflection;
+}
+
+static void grpc_prepare(const void *desk, struct rpc_site *site) {
+    nimi_site(desk, site);
+}
+
+static void nimi_ai(void *desk, struct rpc_service *ret) {
+    nimi_service(desk, NIMI_AI, ret);
+}
+
+static void nimi_audit(void *desk, struct rpc_service *ret) {
+    nimi_service(desk, NIMI_AUDIT, ret);
+}
+
+static void nimi_routes(void *desk, struct route_table *ret) {
+    nimi_health_table(desk, ret);
+}
+
+/* The lifecycle interceptor lets calls in, also those that only read while it stops. */
+static const struct contract_listener listeners[] = {
+    {.name = "nimi_grpc",
+     .wire = CONTRACT_GRPC,
+     .address = grpc_address,
+     .reflects = grpc_reflects,
+     .prepare = grpc_prepare,
+     .handlers_admit = true},
+    {.name = "nimi_http", .wire = CONTRACT_HTTP, .address = http_address},
+};
+
+static const struct contract_service services[] = {
+    {"nimi_grpc", &nimi_descriptor, nimi_ai},
+    {"nimi_grpc", NULL, nimi_audit}, /* in the same set */
+};
+
+static const struct contract_routes routes[] = {{"nimi_http", nimi_routes}};
+
+const struct contract nimi_contract = {
+    .name = STR_INIT("nimi"),
+    .listeners = listeners,
+    .listener_count = ARRAY_LEN(listeners),
+    .services = services,
+    .service_count = ARRAY_LEN(services),
+    .routes = routes,
+    .routes_count = ARRAY_LEN(routes),
+    .wanted = nimi_wanted,
+    .settings = {.read = nimi_read, .drop = nimi_drop},
+    .process = {.open = nimi_open,
+                .ready = nimi_ready,
+                .use = nimi_process_use,
+                .stopping = nimi_process_stopping,
+                .stopped = nimi_stopped,
+                .close = nimi_close,
+                .healthy = nimi_healthy},
+    .desk = {.init = nimi_init,
+             .use = nimi_use,
+             .serving = nimi_serving,
+             .stopping = nimi_stopping,
+             .finish = nimi_finish,
+             .done = nimi_done,
+             .take_job = job_work_take},
+};
