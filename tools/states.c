@@ -7,6 +7,7 @@
 #include "provider/remote_inner.h"
 #include "route/answer.h"
 #include "rpc/call.h"
+#include "run/record.h"
 #include "run/run.h"
 #include "run/run_job.h"
 #include "stream/close.h"
@@ -21,6 +22,7 @@
         return prefix##_state_name((enum prefix##_state)state);                                \
     }
 
+MACHINE(record)
 MACHINE(run)
 MACHINE(run_job)
 MACHINE(close)
@@ -36,6 +38,8 @@ static const struct machine {
     bool (*moves)(unsigned state, unsigned next);
     struct str (*name)(unsigned state);
 } machines[] = {
+    {"A record",         "src/run/record.c",   "What every execution that is kept has: a journal, a place in the directory, an end.",
+     RECORD_STATE_COUNT, record_moves, record_name},
     {"A run",            "src/run/run.c",      "One execution: a turn, a job.",
      RUN_STATE_COUNT,    run_moves,    run_name},
     {"A job",            "src/run/run_job.c",  "Work that needs no caller, and outlives a process.",

@@ -139,9 +139,6 @@ struct run {
 struct run *run_new(struct run_host *host, struct engine *engine, const struct agent *agent,
                     uint64_t id, uint64_t last_seq);
 
-/* Rises with time, and is given once. */
-uint64_t run_next_id(struct engine *engine);
-
 /* --- bringing.c: a conversation that its caller brings --------------------------------------
  */
 

@@ -6,6 +6,7 @@
 #include "run/directory.h"
 #include "run/expense.h"
 #include "run/inner.h"
+#include "run/record.h"
 #include "run/unkept.h"
 
 #include <assert.h>
@@ -254,13 +255,14 @@ static void on_lost(const struct err *why, void *ctx) {
 }
 
 static void open_record(struct making *making, const struct making_options *options) {
-    making->record = journal_new(&(struct journal_options){.loop = making->host->loop,
-                                                           .keeper = making->host->keeper,
-                                                           .run = run_next_id(making->engine),
-                                                           .window_max_bytes = WINDOW_BYTES,
-                                                           .on_durable = on_durable,
-                                                           .on_lost = on_lost,
-                                                           .ctx = making});
+    making->record =
+        journal_new(&(struct journal_options){.loop = making->host->loop,
+                                              .keeper = making->host->keeper,
+                                              .run = record_next_id(making->engine),
+                                              .window_max_bytes = WINDOW_BYTES,
+                                              .on_durable = on_durable,
+                                              .on_lost = on_lost,
+                                              .ctx = making});
     making->live = (struct live){.run = journal_run(making->record),
                                  .journal = making->record,
                                  .loop = making->host->loop,

@@ -9,6 +9,7 @@
 #include "run/directory.h"
 #include "run/expense.h"
 #include "run/inner.h"
+#include "run/record.h"
 #include "run/unkept.h"
 
 #include <assert.h>
@@ -378,7 +379,7 @@ static struct journal *open_journal(struct model_call *call) {
     return journal_new(
         &(struct journal_options){.loop = call->host->loop,
                                   .keeper = call->host->keeper,
-                                  .run = run_next_id(call->engine),
+                                  .run = record_next_id(call->engine),
                                   .window_max_bytes = WINDOW_BYTES,
                                   .pace_max_bytes = call->engine->limits.pace_max_bytes,
                                   .on_durable = on_durable,

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "run/inner.h"
+#include "run/record.h"
 #include "run/unkept.h"
 #include "run/wake.h"
 
@@ -16,7 +17,6 @@
 /* Of what its user said, at once: in the run, its journal, the row for the store, what the
  * model is sent, and the session's memory of it. */
 #define COPIES_OF_TEXT 5
-#define RUN_COUNTER_BITS 20
 #define INTERRUPT_MAX 64 /* turns that one message takes the place of */
 
 #define TO(state) (1u << (state))
@@ -90,23 +90,6 @@ enum run_state run_state(const struct run *run) {
 
 struct journal *run_journal(const struct run *run) {
     return run->journal;
-}
-
-/* Ids rise with time, so that the newest rows of a table lie together: milliseconds of UTC,
- * then a counter that keeps them apart. */
-uint64_t run_next_id(struct engine *engine) {
-    _Atomic uint64_t *last_run = session_table_last_run(engine->sessions);
-    uint64_t now = (uint64_t)clock_unix_ms() << RUN_COUNTER_BITS;
-    uint64_t last = atomic_load_explicit(last_run, memory_order_relaxed), id;
-    do {
-        id = last >= now ? last + 1 : now;
-    } while (!atomic_compare_exchange_weak_explicit(last_run, &last, id, memory_order_relaxed,
-                                                    memory_order_relaxed));
-    return id;
-}
-
-int64_t run_numbered_ms(uint64_t id) {
-    return (int64_t)(id >> RUN_COUNTER_BITS);
 }
 
 /* --- small services ----------------------------------------------------------------------- */
@@ -559,7 +542,7 @@ bool run_start(struct run_host *host, const struct run_request *request, struct 
                        STR_ARG(str_head(request->agent, 80)), nearest_hint(&nearest, hint));
     }
     if (!mem_check(RUN_BYTES + COPIES_OF_TEXT * request->text.len, e)) return false;
-    struct run *run = run_new(host, engine, agent, run_next_id(engine), 0);
+    struct run *run = run_new(host, engine, agent, record_next_id(engine), 0);
     run->sticky = request->sticky;
     run->addressed = agent != &engine->agents[0];
     if (!copy_request(run, request)) {

@@ -77,8 +77,6 @@ void run_unref(struct run *run); /* NULL is fine */
 
 uint64_t run_id(const struct run *run);
 
-/* When the number was given: milliseconds of UTC. */
-int64_t run_numbered_ms(uint64_t id);
 enum run_state run_state(const struct run *run);
 struct journal *run_journal(const struct run *run);
 

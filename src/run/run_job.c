@@ -6,6 +6,7 @@
 #include "run/claims.h"
 #include "run/directory.h"
 #include "run/inner.h"
+#include "run/record.h"
 #include "wire/json.h"
 
 #include <assert.h>
@@ -404,7 +405,7 @@ static bool enter_tables(struct run_job *job, uint64_t key_mark, struct err *e) 
 }
 
 bool run_job_start(const struct run_job_options *options, struct run_job **ret, struct err *e) {
-    struct run_job *job = job_new(options, run_next_id(options->engine), 0);
+    struct run_job *job = job_new(options, record_next_id(options->engine), 0);
     bool kept = keep_names(job, options) ||
                 err_set(e, ERR_RESOURCE_EXHAUSTED, "the names in the request are too long");
     if (!kept || !enter_tables(job, options->key_mark, e)) {

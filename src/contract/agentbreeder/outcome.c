@@ -3,7 +3,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "conversation/conversation.h"
-#include "run/run.h"
+#include "run/record.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -141,7 +141,7 @@ void outcome_note(struct outcome *outcome, const struct event *event) {
         outcome->started_unix_ms = event->started.unix_ms;
         take_session(outcome, event->started.session);
     } else if (!outcome->started_unix_ms) {
-        outcome->started_unix_ms = run_numbered_ms(outcome->run); /* the same for all who ask */
+        outcome->started_unix_ms = record_numbered_ms(outcome->run); /* the same for all who ask */
     }
     if (event->kind == EVENT_TOOL_CALL)
         open_call(outcome, event->tool_call.call_id, event->tool_call.tool,
