@@ -60,7 +60,7 @@ int64_t record_numbered_ms(uint64_t id) {
 /* --- the end ------------------------------------------------------------------------------ */
 
 /* Nobody finds it any more, and its owner hears no more of its journal. */
-static void leave_tables(struct record *record) {
+static void record_leave_tables(struct record *record) {
     struct session_table *sessions = record->engine->sessions;
     journal_leave(record->journal);
     if (list_linked(&record->live.link))
@@ -69,43 +69,43 @@ static void leave_tables(struct record *record) {
     record->claim.run = 0;
 }
 
-static void end(struct record *record) {
+static void record_end(struct record *record) {
     record_move(record, RECORD_OVER);
-    leave_tables(record);
+    record_leave_tables(record);
     record->events->on_over(record->ctx);
 }
 
-static void on_lingered(void *ctx) {
-    end(ctx);
+static void record_lingered(void *ctx) {
+    record_end(ctx);
 }
 
 /* The last event stands. */
-static void settle_end(struct record *record) {
+static void record_settle_end(struct record *record) {
     record_show(record, record->ending);
     if (!record->in_memory || !record->linger_ms) {
-        end(record);
+        record_end(record);
         return;
     }
     record_move(record, RECORD_LINGERING);
     timer_start(&record->linger, record->linger_ms);
 }
 
-static void on_durable(uint64_t seq, void *ctx) {
+static void record_durable(uint64_t seq, void *ctx) {
     struct record *record = ctx;
     if (record->state == RECORD_ENDING) {
-        if (seq >= record->ending_seq) settle_end(record);
+        if (seq >= record->ending_seq) record_settle_end(record);
     } else if (record->events->on_durable) {
         record->events->on_durable(seq, record->ctx);
     }
 }
 
 /* In memory all that was appended is as good as it will be. */
-static void on_settled(void *ctx) {
+static void record_settled(void *ctx) {
     struct record *record = ctx;
-    on_durable(journal_appended(record->journal), record);
+    record_durable(journal_appended(record->journal), record);
 }
 
-static void on_lost(const struct err *why, void *ctx) {
+static void record_lost(const struct err *why, void *ctx) {
     struct record *record = ctx;
     log_error("%s %llu could not be written: %s", record->what,
               (unsigned long long)record_id(record), why->text);
@@ -116,7 +116,7 @@ static void on_lost(const struct err *why, void *ctx) {
     record->events->on_lost(why, record->ctx);
 }
 
-static void on_pace(bool hold, void *ctx) {
+static void record_pace(bool hold, void *ctx) {
     struct record *record = ctx;
     if (record->events->on_pace) record->events->on_pace(hold, record->ctx);
 }
@@ -141,14 +141,14 @@ void record_init(struct record *record, const struct record_options *options) {
         .after_seq = options->after_seq,
         .window_max_bytes = options->window_max_bytes,
         .pace_max_bytes = options->pace_max_bytes,
-        .on_durable = on_durable,
-        .on_lost = on_lost,
-        .on_pace = on_pace,
+        .on_durable = record_durable,
+        .on_lost = record_lost,
+        .on_pace = record_pace,
         .ctx = record});
     list_init(&record->live.link);
     list_init(&record->claim.link);
-    task_init(&record->settle, on_settled, record);
-    timer_init(&record->linger, loop, on_lingered, record);
+    task_init(&record->settle, record_settled, record);
+    timer_init(&record->linger, loop, record_lingered, record);
 }
 
 void record_enter(struct record *record, const struct session_name *name,
@@ -174,7 +174,7 @@ void record_leave(struct record *record) {
     task_cancel(&record->settle);
     timer_stop(&record->linger);
     record_move(record, RECORD_OVER);
-    leave_tables(record);
+    record_leave_tables(record);
 }
 
 void record_done(struct record *record) {

@@ -85,7 +85,7 @@ struct record {
     /* The record's own. */
     enum record_state state;
     bool in_memory;        /* nothing that is appended from now on goes to the disk */
-    uint64_t ending_seq;   /* of the terminal event; 0: not ending */
+    uint64_t ending_seq;   /* of the terminal event, the last one if one was lost; 0: none */
     enum run_state ending; /* what that means */
     struct live live;
     struct task settle; /* stands for the disk where there is none */

@@ -1,11 +1,7 @@
 #include "run/run_job.h"
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
-#include "run/claims.h"
-#include "run/directory.h"
-#include "run/inner.h"
 #include "run/record.h"
 #include "wire/json.h"
 
@@ -102,164 +98,114 @@ bool run_job_is(const struct store_section *sections, size_t count) {
 /* --- a live one --------------------------------------------------------------------------- */
 
 struct run_job {
-    struct run_host *host;
-    struct engine *engine; /* a reference */
+    struct record record;
     const struct run_job_owner *owner;
     void *ctx;
-    struct arena *names; /* what `live` and `claim` show */
-    struct journal *journal;
-    struct live live;
-    struct claim claim; /* run 0: it has no key */
+    struct arena *names; /* what the record's names show */
     enum run_job_state state;
     int64_t attempt;
-    int64_t started_ms; /* Unix time */
-    int64_t before_ms;  /* of its life, in earlier processes */
-    uint64_t begun_ms;  /* in this one, by the loop */
-    uint64_t submitted_seq, running_seq, ending_seq;
-    bool kept;           /* what was submitted is on disk */
-    bool begun;          /* the attempt is */
-    struct task settle;  /* tells the owner, where no disk does */
-    struct timer linger; /* one that is only in memory */
+    int64_t started_ms;                  /* Unix time */
+    uint64_t submitted_seq, running_seq; /* due: when they are on disk its owner is told */
 };
 
 uint64_t run_job_id(const struct run_job *job) {
-    return journal_run(job->journal);
+    return record_id(&job->record);
 }
 
 struct journal *run_job_journal(const struct run_job *job) {
-    return job->journal;
+    return job->record.journal;
 }
 
 struct str run_job_user(const struct run_job *job) {
-    return job->live.user;
+    return job->record.live.user;
 }
 
 int64_t run_job_started_ms(const struct run_job *job) {
     return job->started_ms;
 }
 
-static uint64_t append(struct run_job *job, struct event *event) {
-    event->at_ms = job->before_ms + (int64_t)(loop_now_ms(job->host->loop) - job->begun_ms);
-    event->agent = job->engine->agents[0].slug;
-    return journal_append(job->journal, event);
-}
-
-/* The only function that writes job->state. */
-static void move(struct run_job *job, enum run_job_state next) {
-    static const int shown[RUN_JOB_STATE_COUNT] = {
-        [RUN_JOB_SUBMITTED] = RUN_QUEUED,    [RUN_JOB_QUEUED] = RUN_QUEUED,
-        [RUN_JOB_RUNNING] = RUN_WORKING,     [RUN_JOB_COMPLETED] = RUN_DONE,
-        [RUN_JOB_FAILED] = RUN_FAILED,       [RUN_JOB_TIMED_OUT] = RUN_FAILED,
-        [RUN_JOB_CANCELLED] = RUN_CANCELLED,
-    };
+/* The only function that writes job->state; one that is taken up begins as it was left. */
+static void job_move(struct run_job *job, enum run_job_state next) {
     assert(run_job_may_become(job->state, next));
     job->state = next;
-    atomic_store(&job->live.state, shown[next]);
+    record_show(&job->record, next == RUN_JOB_RUNNING ? RUN_WORKING : RUN_QUEUED);
 }
 
-/* --- its last event ----------------------------------------------------------------------- */
+/* --- the record's calls ------------------------------------------------------------------- */
 
-static void leave_tables(struct run_job *job) {
-    struct session_table *sessions = job->engine->sessions;
-    if (list_linked(&job->live.link))
-        directory_remove(session_table_directory(sessions), &job->live);
-    if (job->claim.run) claims_remove(session_table_claims(sessions), &job->claim);
-    job->claim.run = 0;
-}
-
-static void tell_over(struct run_job *job) {
-    leave_tables(job);
+static void job_over(void *ctx) {
+    struct run_job *job = ctx;
     job->owner->on_over(job->ctx);
 }
 
-static void on_linger(void *ctx) {
-    tell_over(ctx);
+/* Once. */
+static bool reached(uint64_t *due, uint64_t seq) {
+    if (!*due || seq < *due) return false;
+    *due = 0;
+    return true;
 }
 
-static bool reached(uint64_t due, uint64_t seq) {
-    return due && seq >= due;
-}
-
-/* Everything up to `seq` is on disk. */
-static void on_durable(uint64_t seq, void *ctx) {
+/* From the first moment on that somebody knows of it, it can be asked about for a while where
+ * no disk keeps its end. */
+static void job_durable(uint64_t seq, void *ctx) {
     struct run_job *job = ctx;
-    if (reached(job->ending_seq, seq)) {
-        tell_over(job);
-        return;
-    }
-    if (job->ending_seq) return;
-    if (!job->kept && reached(job->submitted_seq, seq)) {
-        job->kept = true;
+    if (reached(&job->submitted_seq, seq)) {
+        job->record.linger_ms = RUN_JOB_LINGER_MS;
         job->owner->on_kept(job->ctx);
-    } else if (!job->begun && reached(job->running_seq, seq)) {
-        job->begun = true;
+    } else if (reached(&job->running_seq, seq)) {
         job->owner->on_running(job->ctx);
     }
 }
 
-/* In memory. Who asks about the end finds it here for a while, unless nobody has been told yet
- * that there was a job. */
-static void settle(void *ctx) {
-    struct run_job *job = ctx;
-    if (!job->ending_seq) {
-        on_durable(journal_appended(job->journal), job);
-    } else if (job->kept) {
-        timer_start(&job->linger, RUN_JOB_LINGER_MS);
-    } else {
-        tell_over(job);
-    }
-}
-
-static bool in_memory(const struct run_job *job) {
-    return job->host->keeper == NULL;
-}
-
-static void end_with(struct run_job *job, struct event *event) {
-    struct run_job_note note = {.state = RUN_JOB_FAILED};
-    if (job->ending_seq) return;
-    run_job_read(event, &note);
-    move(job, note.state);
-    job->ending_seq = append(job, event);
-    if (in_memory(job)) loop_defer(job->host->loop, &job->settle);
+/* How it ended stands in that event alone: the record is ending, and job->state stays. */
+static void job_end(struct run_job *job, struct event *event) {
+    struct run_job_note end = {.state = RUN_JOB_FAILED};
+    if (record_is_ending(&job->record)) return;
+    run_job_read(event, &end);
+    assert(run_job_may_become(job->state, end.state));
+    record_append(&job->record, event);
 }
 
 /* What is true then is that it failed; the store still has it as one that is not over, so the
  * next process takes it up. */
-static void on_lost(const struct err *why, void *ctx) {
+static void job_lost(const struct err *why, void *ctx) {
     struct run_job *job = ctx;
-    log_error("job %llu could not be written: %s", (unsigned long long)run_job_id(job),
-              why->text);
-    bool ended = job->ending_seq != 0;
-    journal_retract(job->journal);
-    struct event event = {
-        .kind = EVENT_FAILED,
-        .failed = {.code = ERR_UNAVAILABLE,
-                   .reason = STR("STORE_UNAVAILABLE"),
-                   .message = STR(
-                       "what came of the job could not be stored; the server takes it up again "
-                       "when it next starts")}};
-    job->state = RUN_JOB_FAILED; /* whatever was about to be its end */
-    atomic_store(&job->live.state, RUN_FAILED);
-    job->ending_seq = append(job, &event);
-    loop_defer(job->host->loop, &job->settle);
+    bool ended = job->record.ending_seq != 0;
+    (void)why;
+    run_job_fail(
+        job, ERR_UNAVAILABLE, STR("STORE_UNAVAILABLE"),
+        STR("what came of the job could not be stored; the server takes it up again when it "
+            "next starts"));
     if (!ended) job->owner->on_cancel(STR("the store is gone"), job->ctx);
 }
 
+/* A job has no caller that could leave it. */
+static void job_leave(struct leaving leaving, struct str why, void *ctx) {
+    struct run_job *job = ctx;
+    if (leaving.how != LEAVING_DETACHES && !record_is_ending(&job->record))
+        job->owner->on_cancel(why, job->ctx);
+}
+
+static const struct record_events job_events = {
+    .on_durable = job_durable, .on_lost = job_lost, .on_over = job_over, .leave = job_leave};
+
+/* --- its last event ----------------------------------------------------------------------- */
+
 void run_job_done(struct run_job *job, struct str model) {
     struct event event = {.kind = EVENT_DONE, .done = {model, STR_EMPTY}};
-    end_with(job, &event);
+    job_end(job, &event);
 }
 
 void run_job_fail(struct run_job *job, enum err_code code, struct str reason,
                   struct str message) {
     struct event event = {.kind = EVENT_FAILED,
                           .failed = {.code = code, .reason = reason, .message = message}};
-    end_with(job, &event);
+    job_end(job, &event);
 }
 
 void run_job_cancel(struct run_job *job, struct str why) {
     struct event event = {.kind = EVENT_CANCELLED, .cancelled = {.message = why}};
-    end_with(job, &event);
+    job_end(job, &event);
 }
 
 /* --- on its way --------------------------------------------------------------------------- */
@@ -280,7 +226,7 @@ static uint64_t note_state(struct run_job *job, const struct run_job_progress *p
     member(&out, "steps", progress->steps);
     json_close(&out);
     struct event event = {.kind = EVENT_ITEM, .item = {STR(RUN_JOB_STATE), buf_str(&text)}};
-    uint64_t seq = append(job, &event);
+    uint64_t seq = record_append(&job->record, &event);
     buf_done(&text);
     return seq;
 }
@@ -288,8 +234,7 @@ static uint64_t note_state(struct run_job *job, const struct run_job_progress *p
 /* A state that counts only once it is on disk. */
 static uint64_t enter_state(struct run_job *job) {
     uint64_t seq = note_state(job, &(struct run_job_progress){0});
-    journal_gate(job->journal);
-    if (in_memory(job)) loop_defer(job->host->loop, &job->settle);
+    record_gate(&job->record);
     return seq;
 }
 
@@ -298,131 +243,91 @@ void run_job_submit(struct run_job *job) {
 }
 
 void run_job_queue(struct run_job *job) {
-    move(job, RUN_JOB_QUEUED);
+    job_move(job, RUN_JOB_QUEUED);
     enter_state(job);
 }
 
 void run_job_run(struct run_job *job) {
     assert(job->state == RUN_JOB_QUEUED);
-    move(job, RUN_JOB_RUNNING);
+    job_move(job, RUN_JOB_RUNNING);
     job->attempt++;
-    job->begun = false;
     job->running_seq = enter_state(job);
 }
 
 void run_job_tell(struct run_job *job, const struct run_job_progress *progress) {
     assert(job->state == RUN_JOB_RUNNING);
-    move(job, RUN_JOB_RUNNING);
+    job_move(job, RUN_JOB_RUNNING);
     note_state(job, progress);
 }
 
 void run_job_item(struct run_job *job, struct str type, struct str bytes) {
     struct event event = {.kind = EVENT_ITEM, .item = {type, bytes}};
-    append(job, &event);
+    record_append(&job->record, &event);
 }
 
 void run_job_usage(struct run_job *job, const struct event_usage *usage) {
     struct event event = {.kind = EVENT_USAGE, .usage = *usage};
-    append(job, &event);
+    record_append(&job->record, &event);
 }
 
 /* --- start -------------------------------------------------------------------------------- */
 
-/* A job has no caller that could leave it. */
-static void leave_live(struct leaving leaving, struct str why, void *ctx) {
-    struct run_job *job = ctx;
-    if (leaving.how != LEAVING_DETACHES && !job->ending_seq)
-        job->owner->on_cancel(why, job->ctx);
-}
-
 static struct run_job *job_new(const struct run_job_options *options, uint64_t run,
-                               uint64_t last_seq) {
+                               uint64_t last_seq, enum run_job_state state) {
     struct run_job *job = MEM_NEW(struct run_job);
-    struct run_host *host = options->host;
-    job->host = host;
-    job->engine = engine_ref(options->engine);
-    job->owner = options->owner;
-    job->ctx = options->ctx;
-    job->names = arena_new(NAMES_MAX_BYTES);
-    job->begun_ms = loop_now_ms(host->loop);
-    job->journal = journal_new(&(struct journal_options){.loop = host->loop,
-                                                         .keeper = host->keeper,
-                                                         .run = run,
-                                                         .after_seq = last_seq,
-                                                         .window_max_bytes = WINDOW_BYTES,
-                                                         .on_durable = on_durable,
-                                                         .on_lost = on_lost,
-                                                         .ctx = job});
-    job->live = (struct live){.run = run,
-                              .journal = job->journal,
-                              .loop = host->loop,
-                              .session = STR_EMPTY,
-                              .state = RUN_QUEUED,
-                              .leave = leave_live,
-                              .ctx = job};
-    list_init(&job->live.link);
-    list_init(&job->claim.link);
-    task_init(&job->settle, settle, job);
-    timer_init(&job->linger, host->loop, on_linger, job);
+    *job = (struct run_job){.owner = options->owner,
+                            .ctx = options->ctx,
+                            .names = arena_new(NAMES_MAX_BYTES),
+                            .state = state};
+    record_init(&job->record, &(struct record_options){.what = "job",
+                                                       .host = options->host,
+                                                       .engine = options->engine,
+                                                       .run = run,
+                                                       .after_seq = last_seq,
+                                                       .window_max_bytes = WINDOW_BYTES,
+                                                       .agent = options->engine->agents[0].slug,
+                                                       .events = &job_events,
+                                                       .ctx = job});
     return job;
 }
 
 void run_job_free(struct run_job *job) {
     if (!job) return;
-    leave_tables(job);
-    task_cancel(&job->settle);
-    timer_stop(&job->linger);
-    journal_leave(job->journal);
-    journal_unref(job->journal);
-    engine_unref(job->engine);
+    record_leave(&job->record);
+    record_done(&job->record);
     arena_free(job->names);
     free(job);
 }
 
 static bool keep_names(struct run_job *job, const struct run_job_options *options) {
-    struct claim_name *name = &job->claim.name;
-    bool kept = arena_str(job->names, options->workspace, &name->workspace) &&
-                arena_str(job->names, options->user, &name->user) &&
-                arena_str(job->names, options->key, &name->key) &&
-                arena_str(job->names, options->print, &job->claim.print);
-    job->live.workspace = name->workspace;
-    job->live.user = name->user;
-    return kept;
+    struct claim *claim = &job->record.claim;
+    return arena_str(job->names, options->workspace, &claim->name.workspace) &&
+           arena_str(job->names, options->user, &claim->name.user) &&
+           arena_str(job->names, options->key, &claim->name.key) &&
+           arena_str(job->names, options->print, &claim->print);
 }
 
-/* With the key's lock held, if it has one: whoever has the same key finds this job, or none. */
+/* Whoever has the same key finds this job, or none. */
 static bool enter_tables(struct run_job *job, uint64_t key_mark, struct err *e) {
-    struct session_table *sessions = job->engine->sessions;
-    struct claims *claims = session_table_claims(sessions);
-    const struct claim_name *name = &job->claim.name;
-    if (name->key.len && !claims_begin(claims, name, key_mark))
-        return err_set(e, ERR_ALREADY_EXISTS, "another request with this key came first");
-    directory_add(session_table_directory(sessions), &job->live);
-    if (!name->key.len) return true;
-    job->claim.run = run_job_id(job);
-    claims_end(claims, name, &job->claim);
+    const struct claim_name *name = &job->record.claim.name;
+    if (!record_claim(&job->record, key_mark, e)) return false;
+    record_enter(&job->record, &(struct session_name){name->workspace, name->user, STR_EMPTY},
+                 RUN_QUEUED);
+    record_claimed(&job->record, true);
     return true;
 }
 
 bool run_job_start(const struct run_job_options *options, struct run_job **ret, struct err *e) {
-    struct run_job *job = job_new(options, record_next_id(options->engine), 0);
+    struct run_job *job = job_new(options, 0, 0, RUN_JOB_SUBMITTED);
     bool kept = keep_names(job, options) ||
                 err_set(e, ERR_RESOURCE_EXHAUSTED, "the names in the request are too long");
     if (!kept || !enter_tables(job, options->key_mark, e)) {
         run_job_free(job);
         return false;
     }
-    job->started_ms = clock_unix_ms();
-    struct event started = {.kind = EVENT_STARTED,
-                            .started = {.workspace = options->workspace,
-                                        .user = options->user,
-                                        .session = STR_EMPTY,
-                                        .text = options->text,
-                                        .contract = options->contract,
-                                        .unix_ms = job->started_ms,
-                                        .key = options->key,
-                                        .print = options->print}};
-    append(job, &started);
+    struct event started = record_started(&job->record, options->text, options->contract);
+    job->started_ms = started.started.unix_ms;
+    record_append(&job->record, &started);
     run_job_item(job, STR(RUN_JOB_REQUEST), options->request);
     *ret = job;
     return true;
@@ -430,14 +335,13 @@ bool run_job_start(const struct run_job_options *options, struct run_job **ret, 
 
 struct run_job *run_job_resume(const struct run_job_options *options,
                                const struct run_job_left *left) {
-    struct run_job *job = job_new(options, left->run, left->last_seq);
+    struct run_job *job = job_new(options, left->run, left->last_seq, left->note.state);
     struct err e;
     int64_t age_ms = clock_unix_ms() - left->started_ms;
     job->started_ms = left->started_ms;
-    job->state = left->note.state;
     job->attempt = left->note.attempt;
-    job->before_ms = age_ms > left->last_at_ms ? age_ms : left->last_at_ms;
-    job->kept = true;
+    job->record.before_ms = age_ms > left->last_at_ms ? age_ms : left->last_at_ms;
+    job->record.linger_ms = RUN_JOB_LINGER_MS; /* it was kept before */
     bool entered = keep_names(job, options) && enter_tables(job, 0, &e);
     assert(entered); /* names that were kept before, and no key */
     (void)entered;

@@ -187,6 +187,7 @@ static void one_whose_end_cannot_be_written_stays_for_a_while(void **state) {
                SUBMITTED STATE STATE " failed(UNAVAILABLE STORE_UNAVAILABLE)");
     loop_advance(owner.f.loop, RUN_JOB_LINGER_MS - 1);
     assert_true(directory_find(session_table_directory(owner.f.engine.sessions), run, &view));
+    assert_int_equal(view.state, RUN_FAILED); /* and not done, as it was about to be */
     live_view_done(&view);
     loop_advance(owner.f.loop, 1);
     assert_told(&owner, "kept running over ");
