@@ -1,12 +1,9 @@
 #include "run/model_call.h"
 
 #include "base/arena.h"
-#include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "provider/dialect.h"
-#include "run/directory.h"
 #include "run/expense.h"
 #include "run/inner.h"
 #include "run/record.h"
@@ -22,65 +19,49 @@
 
 struct model_call {
     unsigned refs;
-    struct run_host *host;
-    struct engine *engine; /* a reference; it keeps the provider */
+    struct record record;
     struct provider *provider;
     struct provider_call *asked; /* NULL: the reply is over */
     struct provider_request request;
     struct arena *arena;
-    struct journal *journal;
-    struct live live;
     struct clocks clocks;
-    uint64_t begun_ms;
     struct tail text_tail, thinking_tail;
     struct expense expense;
     struct turn_sums sums;
     bool usage_seen, wants_tool, cut;
-    bool spoke;          /* some of its text is in the journal */
-    uint64_t ending_seq; /* the terminal event; 0: not ending yet */
-    int ending;          /* enum run_state that it means */
-    struct task settle;  /* ends one whose journal is in memory */
+    bool spoke; /* some of its text is in the journal */
 };
-
-static void fail(struct model_call *call, enum err_code code, struct str reason,
-                 struct str message);
 
 /* --- life --------------------------------------------------------------------------------- */
 
 void model_call_unref(struct model_call *call) {
     if (!call || --call->refs) return;
-    assert(call->ending_seq && !call->asked);
-    journal_leave(call->journal);
-    journal_unref(call->journal);
+    assert(!call->asked);
+    record_done(&call->record);
     arena_free(call->arena);
-    engine_unref(call->engine);
     free(call);
 }
 
 struct journal *model_call_journal(const struct model_call *call) {
-    return call->journal;
+    return call->record.journal;
 }
 
 static uint64_t append(struct model_call *call, struct event *event) {
-    event->at_ms = (int64_t)(loop_now_ms(call->host->loop) - call->begun_ms);
-    event->agent = call->request.agent;
-    return journal_append(call->journal, event);
+    return record_append(&call->record, event);
 }
 
-/* The last event is on disk, or will never be: it is over. */
-static void settle(void *ctx) {
+static void call_over(void *ctx) {
     struct model_call *call = ctx;
-    const struct turn_end end = {.run = journal_run(call->journal),
-                                 .workspace = call->live.workspace,
-                                 .user = call->live.user,
-                                 .session = call->live.session,
+    const struct record *record = &call->record;
+    const struct turn_end end = {.run = record_id(record),
+                                 .workspace = record->live.workspace,
+                                 .user = record->live.user,
+                                 .session = record->live.session,
                                  .agent = call->request.agent,
                                  .model = call->request.model,
-                                 .took_ms = loop_now_ms(call->host->loop) - call->begun_ms,
-                                 .state = run_state_name((enum run_state)call->ending)};
+                                 .took_ms = record_took_ms(record),
+                                 .state = run_state_name(record->ending)};
     turn_line_log(&end, &call->sums);
-    atomic_store(&call->live.state, call->ending);
-    directory_remove(session_table_directory(call->engine->sessions), &call->live);
     model_call_unref(call);
 }
 
@@ -106,35 +87,35 @@ static void settle_cost(struct model_call *call, bool answered) {
 
 /* --- ending ------------------------------------------------------------------------------- */
 
-static void end_with(struct model_call *call, int ending, struct event *event) {
-    if (call->asked) {
-        struct provider_call *asked = call->asked;
-        call->asked = NULL;
-        call->provider->kind->cancel(asked);
-    }
+/* Nobody is waited for any more. */
+static void call_stop(struct model_call *call) {
+    struct provider_call *asked = call->asked;
+    call->asked = NULL;
+    if (asked) call->provider->kind->cancel(asked);
     clocks_stop(&call->clocks);
-    settle_cost(call, ending == RUN_DONE);
-    call->ending = ending;
-    call->ending_seq = append(call, event);
-    if (!call->host->keeper) loop_defer(call->host->loop, &call->settle);
+}
+
+static void end_with(struct model_call *call, struct event *event) {
+    if (record_is_ending(&call->record)) return;
+    call_stop(call);
+    settle_cost(call, event->kind == EVENT_DONE);
+    append(call, event);
 }
 
 static void fail(struct model_call *call, enum err_code code, struct str reason,
                  struct str message) {
-    if (call->ending_seq) return;
     struct event event = {.kind = EVENT_FAILED,
                           .failed = {.code = code, .reason = reason, .message = message}};
-    end_with(call, RUN_FAILED, &event);
+    end_with(call, &event);
 }
 
 void model_call_cancel(struct model_call *call, struct str why) {
-    if (call->ending_seq) return;
     struct event event = {.kind = EVENT_CANCELLED, .cancelled = {.message = why}};
-    end_with(call, RUN_CANCELLED, &event);
+    end_with(call, &event);
 }
 
 /* One that goes on without a reader ends by its own clocks. */
-static void leave_live(struct leaving leaving, struct str why, void *ctx) {
+static void call_leave(struct leaving leaving, struct str why, void *ctx) {
     if (leaving.how != LEAVING_DETACHES) model_call_cancel(ctx, why);
 }
 
@@ -241,14 +222,14 @@ static void end_reply(struct model_call *call, struct str model, struct str how)
         append(call, &finish);
     }
     struct event event = {.kind = EVENT_DONE, .done = {model, STR_EMPTY}};
-    end_with(call, RUN_DONE, &event);
+    end_with(call, &event);
 }
 
 static void on_done(struct str model, void *ctx) {
     struct model_call *call = ctx;
     call->asked = NULL;
     flush_tails(call);
-    if (call->ending_seq) return;
+    if (record_is_ending(&call->record)) return;
     end_reply(call, model,
               call->cut          ? STR("length")
               : call->wants_tool ? STR("tool_call")
@@ -259,7 +240,7 @@ static void on_failed(const struct err *why, struct str reason, void *ctx) {
     struct model_call *call = ctx;
     call->asked = NULL;
     flush_tails(call);
-    if (call->ending_seq) return;
+    if (record_is_ending(&call->record)) return;
     if (call->spoke && str_equal(reason, STR(MODEL_REFUSED))) {
         end_reply(call, STR_EMPTY, STR("content_filter"));
     } else {
@@ -279,32 +260,18 @@ static const struct provider_sink sink = {
     .on_failed = on_failed,
 };
 
-/* --- the journal's callbacks -------------------------------------------------------------- */
-
-static void on_durable(uint64_t seq, void *ctx) {
-    struct model_call *call = ctx;
-    if (call->ending_seq && seq >= call->ending_seq) settle(call);
-}
+/* --- the record's calls ------------------------------------------------------------------- */
 
 /* The store refused what had to be on disk: say so instead, from memory. */
-static void on_lost(const struct err *why, void *ctx) {
+static void call_lost(const struct err *why, void *ctx) {
     struct model_call *call = ctx;
-    log_error("model call %llu could not be written: %s",
-              (unsigned long long)journal_run(call->journal), why->text);
-    journal_retract(call->journal);
-    struct event event = {
-        .kind = EVENT_FAILED,
-        .failed = {
-            .code = ERR_UNAVAILABLE,
-            .reason = unkept_reason(why),
-            .message = unkept_message(
-                why, STR("the answer could not be stored and does not count; ask again"))}};
-    call->ending = RUN_FAILED;
-    call->ending_seq = append(call, &event);
-    loop_defer(call->host->loop, &call->settle);
+    struct event event = unkept_failure(why, STR(UNKEPT_ANSWER));
+    call_stop(call);
+    expense_drop(&call->expense);
+    append(call, &event);
 }
 
-static void on_pace(bool hold, void *ctx) {
+static void call_pace(bool hold, void *ctx) {
     struct model_call *call = ctx;
     if (!call->asked) return;
     clocks_hold(&call->clocks, hold);
@@ -314,6 +281,9 @@ static void on_pace(bool hold, void *ctx) {
         call->provider->kind->resume(call->asked);
     }
 }
+
+static const struct record_events call_events = {
+    .on_lost = call_lost, .on_pace = call_pace, .on_over = call_over, .leave = call_leave};
 
 /* --- start -------------------------------------------------------------------------------- */
 
@@ -375,47 +345,28 @@ static size_t prompt_bytes(const struct provider_request *request) {
     return bytes;
 }
 
-static struct journal *open_journal(struct model_call *call) {
-    return journal_new(
-        &(struct journal_options){.loop = call->host->loop,
-                                  .keeper = call->host->keeper,
-                                  .run = record_next_id(call->engine),
-                                  .window_max_bytes = WINDOW_BYTES,
-                                  .pace_max_bytes = call->engine->limits.pace_max_bytes,
-                                  .on_durable = on_durable,
-                                  .on_lost = on_lost,
-                                  .on_pace = on_pace,
-                                  .ctx = call});
-}
-
-static void enter_directory(struct model_call *call, struct str workspace, struct str user) {
-    call->live = (struct live){.run = journal_run(call->journal),
-                               .journal = call->journal,
-                               .loop = call->host->loop,
-                               .workspace = workspace,
-                               .user = user,
-                               .session = STR_EMPTY,
-                               .state = RUN_ASKING,
-                               .leave = leave_live,
-                               .ctx = call};
-    list_init(&call->live.link);
-    directory_add(session_table_directory(call->engine->sessions), &call->live);
+static void open_record(struct model_call *call, const struct model_call_options *options) {
+    struct engine *engine = options->engine;
+    record_init(&call->record,
+                &(struct record_options){.what = "model call",
+                                         .host = options->host,
+                                         .engine = engine,
+                                         .window_max_bytes = WINDOW_BYTES,
+                                         .pace_max_bytes = engine->limits.pace_max_bytes,
+                                         .agent = call->request.agent,
+                                         .events = &call_events,
+                                         .ctx = call});
 }
 
 static void begin(struct model_call *call, const struct model_call_options *options,
-                  struct str workspace, struct str user) {
-    struct event started = {.kind = EVENT_STARTED,
-                            .started = {.workspace = workspace,
-                                        .user = user,
-                                        .session = STR_EMPTY,
-                                        .text = options->text,
-                                        .contract = options->contract,
-                                        .unix_ms = clock_unix_ms()}};
+                  const struct session_name *name) {
+    record_enter(&call->record, name, RUN_ASKING);
+    struct event started = record_started(&call->record, options->text, options->contract);
     append(call, &started);
     clocks_start(&call->clocks);
-    call->request.run = journal_run(call->journal);
+    call->request.run = record_id(&call->record);
     call->asked =
-        provider_call_start(call->provider, call->host->loop, &call->request, &sink, call);
+        provider_call_start(call->provider, options->host->loop, &call->request, &sink, call);
 }
 
 static size_t reserved_tokens(const struct provider_request *request) {
@@ -429,34 +380,28 @@ bool model_call_start(const struct model_call_options *options, struct model_cal
     if (!mem_check(COPIES_OF_PROMPT * prompt_bytes(options->request), e)) return false;
     struct arena *arena = arena_new(engine->limits.memory_max_bytes);
     struct model_call *call = MEM_NEW(struct model_call);
-    struct str workspace, user;
+    struct session_name name = {.session = STR_EMPTY};
     *call = (struct model_call){.refs = 2, /* the caller's, and its own until it is over */
-                                .host = options->host,
-                                .engine = engine,
                                 .provider = options->provider,
-                                .arena = arena,
-                                .begun_ms = loop_now_ms(options->host->loop)};
+                                .arena = arena};
     bool kept = copy_request(call, options->request) &&
-                arena_str(arena, options->workspace, &workspace) &&
-                arena_str(arena, options->user, &user);
+                arena_str(arena, options->workspace, &name.workspace) &&
+                arena_str(arena, options->user, &name.user);
     if (!kept)
         err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a model call may hold");
     call->expense = (struct expense){.engine = engine,
                                      .model = call->request.model,
                                      .asked_bytes = prompt_bytes(options->request),
                                      .reply_tokens = reserved_tokens(options->request)};
-    if (!kept || !expense_reserve(&call->expense, workspace, call->request.agent, e)) {
+    if (!kept || !expense_reserve(&call->expense, name.workspace, call->request.agent, e)) {
         arena_free(arena);
         free(call);
         return false;
     }
-    engine_ref(engine);
-    clocks_init(&call->clocks, call->host->loop, &options->clocks, options->asked_ms,
+    clocks_init(&call->clocks, options->host->loop, &options->clocks, options->asked_ms,
                 on_expired, call);
-    task_init(&call->settle, settle, call);
-    call->journal = open_journal(call);
-    enter_directory(call, workspace, user);
-    begin(call, options, workspace, user);
+    open_record(call, options);
+    begin(call, options, &name);
     *ret = call;
     return true;
 }

@@ -12,6 +12,7 @@
 #define WEIR_RUN_UNKEPT_H
 
 #include "base/err.h"
+#include "wire/event.h"
 
 static inline bool unkept_unsure(const struct err *why) {
     return why->code == ERR_OUTCOME_UNKNOWN;
@@ -27,6 +28,17 @@ static inline struct str unkept_message(const struct err *why, struct str refuse
                ? STR("the disk failed while this was stored, and whether it was kept is not "
                      "known; repeat it with the same idempotency key")
                : refused;
+}
+
+/* What is said of an answer that came whole. */
+#define UNKEPT_ANSWER "the answer could not be stored and does not count; ask again"
+
+/* The last event in place of one that was not kept. */
+static inline struct event unkept_failure(const struct err *why, struct str refused) {
+    return (struct event){.kind = EVENT_FAILED,
+                          .failed = {.code = ERR_UNAVAILABLE,
+                                     .reason = unkept_reason(why),
+                                     .message = unkept_message(why, refused)}};
 }
 
 #endif

@@ -223,6 +223,24 @@ static void what_cannot_be_stored_does_not_count(void **state) {
     m_done(&m);
 }
 
+/* A store that is flushed gives up what it cannot write, also of a reply that still comes. */
+static void one_that_is_lost_on_its_way_asks_no_further(void **state) {
+    (void)state;
+    struct asked_model m;
+    bool flushed = false;
+    m_init(&m, true);
+    ask(&m);
+    turns(&m.f);
+    fake_text(out(&m), STR("Hello"));
+    fake_store_always_lose(m.f.store, ERR_UNAVAILABLE);
+    keeper_flush(m.f.keeper, fixture_kept, &flushed);
+    turns(&m.f);
+    assert_true(flushed);
+    assert_int_equal(fake_calls(m.f.model), 0);
+    assert_said(&m, "started(hi) text(Hello) failed(UNAVAILABLE STORE_UNAVAILABLE)");
+    m_done(&m);
+}
+
 /* --- clocks: C5 --------------------------------------------------------------------------- */
 
 #define TIMED_OUT "failed(DEADLINE_EXCEEDED PROVIDER_TIMEOUT)"
@@ -501,6 +519,7 @@ int main(void) {
         T(what_was_said_before_a_failure_is_counted),
         T(a_filter_fails_what_has_not_begun_and_ends_what_has),
         T(what_cannot_be_stored_does_not_count),
+        T(one_that_is_lost_on_its_way_asks_no_further),
         T(the_first_word_has_its_time),
         T(time_that_was_waited_before_it_is_gone),
         T(a_request_that_waited_too_long_fails_at_once),
