@@ -1,11 +1,7 @@
 #include "run/making.h"
 
-#include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
-#include "run/directory.h"
 #include "run/expense.h"
-#include "run/inner.h"
 #include "run/record.h"
 #include "run/unkept.h"
 
@@ -16,8 +12,7 @@
 #define WINDOW_BYTES (16 * KIB)  /* of the record: a handful of events */
 
 struct making {
-    struct run_host *host;
-    struct engine *engine; /* a reference; it keeps the media */
+    struct record record; /* where its caller keeps one: in memory, and nobody finds it */
     struct media *media;
     struct media_call *asked; /* NULL: it has answered */
     const struct media_request *request;
@@ -27,43 +22,28 @@ struct making {
     struct expense expense;
     size_t made;              /* artifacts, texts, vectors that came */
     struct event_usage usage; /* the models' name borrowed from `names` */
-    struct journal *record;   /* NULL: its caller keeps one */
-    struct live live;
-    uint64_t begun_ms, ending_seq;
-    struct buf names; /* workspace, user, the asked model: as long as the record */
+    struct buf names;         /* workspace, user, the asked model: as long as the record */
     struct str workspace, user, asked_model;
-    enum run_state ending; /* RUN_ASKING: not yet */
-    bool cancelled;        /* nobody listens any more */
+    bool cancelled; /* nobody listens any more */
     bool usage_seen;
     struct err why;
-    struct buf said;    /* of the ending: who answered, or the stable reason */
-    struct task settle; /* ends one whose record is in memory */
+    struct buf said; /* of the ending: who answered, or the stable reason */
 };
 
 /* --- life --------------------------------------------------------------------------------- */
 
 static void free_making(struct making *making) {
     assert(!making->asked && !making->expense.reserved.ledger);
-    if (making->record) {
-        journal_leave(making->record);
-        journal_unref(making->record);
-    }
+    record_done(&making->record);
     buf_done(&making->names);
     buf_done(&making->said);
-    engine_unref(making->engine);
     free(making);
-}
-
-static uint64_t append(struct making *making, struct event *event) {
-    event->at_ms = (int64_t)(loop_now_ms(making->host->loop) - making->begun_ms);
-    event->agent = making->engine->agents[0].slug;
-    return journal_append(making->record, event);
 }
 
 static void tell_ending(struct making *making) {
     const struct media_sink *sink = &making->sink;
     if (making->cancelled) return;
-    if (making->ending != RUN_DONE) {
+    if (making->record.ending != RUN_DONE) {
         sink->on_failed(&making->why, buf_str(&making->said), making->ctx);
         return;
     }
@@ -71,26 +51,20 @@ static void tell_ending(struct making *making) {
     sink->on_done(buf_str(&making->said), making->ctx);
 }
 
-/* The record's last event is on disk, or will never be: it is over. */
-static void settle(void *ctx) {
-    struct making *making = ctx;
-    if (making->record) {
-        atomic_store(&making->live.state, (int)making->ending);
-        directory_remove(session_table_directory(making->engine->sessions), &making->live);
-    }
-    tell_ending(making);
-    free_making(making);
+static void making_over(void *ctx) {
+    tell_ending(ctx);
+    free_making(ctx);
 }
 
 /* --- ending ------------------------------------------------------------------------------- */
 
 /* Once, whether or not it was counted; not at all if nothing came. */
-static void settle_cost(struct making *making, enum run_state ending) {
-    bool counts = making->usage_seen || ending == RUN_DONE || making->made;
+static void settle_cost(struct making *making, bool done) {
+    bool counts = making->usage_seen || done || making->made;
     if (counts) {
         expense_settle(&making->expense, &making->usage);
         struct event event = {.kind = EVENT_USAGE, .usage = making->usage};
-        if (making->record) append(making, &event);
+        record_append(&making->record, &event);
     }
     expense_drop(&making->expense);
 }
@@ -103,39 +77,35 @@ static void stop_asking(struct making *making) {
 }
 
 /* `event` is what the record says last. */
-static void finish(struct making *making, enum run_state ending, struct event *event) {
-    assert(making->ending == RUN_ASKING);
-    making->ending = ending;
+static void finish(struct making *making, struct event *event) {
     stop_asking(making);
-    settle_cost(making, ending);
-    if (making->record) making->ending_seq = append(making, event);
-    if (making->record && making->host->keeper) return; /* on_durable settles */
-    loop_defer(making->host->loop, &making->settle);
+    settle_cost(making, event->kind == EVENT_DONE);
+    record_append(&making->record, event);
 }
 
 static void fail(struct making *making, const struct err *why, struct str reason) {
     struct event event = {
         .kind = EVENT_FAILED,
         .failed = {.code = why->code, .reason = reason, .message = err_text(why)}};
-    if (making->ending != RUN_ASKING) return;
+    if (record_is_ending(&making->record)) return;
     making->why = *why;
     buf_append(&making->said, reason);
-    finish(making, RUN_FAILED, &event);
+    finish(making, &event);
 }
 
 void making_cancel(struct making *making, struct str why) {
     struct event event = {.kind = EVENT_CANCELLED, .cancelled = {.message = why}};
     making->cancelled = true;
-    if (making->ending == RUN_ASKING) finish(making, RUN_CANCELLED, &event);
+    if (!record_is_ending(&making->record)) finish(making, &event);
 }
 
 /* Somebody else has it cancelled, by the record's id. */
-static void leave_live(struct leaving leaving, struct str why, void *ctx) {
+static void making_leave(struct leaving leaving, struct str why, void *ctx) {
     struct making *making = ctx;
     struct event event = {.kind = EVENT_CANCELLED, .cancelled = {.message = why}};
-    if (leaving.how == LEAVING_DETACHES || making->ending != RUN_ASKING) return;
+    if (leaving.how == LEAVING_DETACHES || record_is_ending(&making->record)) return;
     err_set(&making->why, ERR_CANCELLED, STR_FMT, STR_ARG(why));
-    finish(making, RUN_CANCELLED, &event);
+    finish(making, &event);
 }
 
 static void on_expired(const char *text, void *ctx) {
@@ -207,7 +177,7 @@ static void on_done(struct str model, void *ctx) {
     buf_append(&making->said, model);
     making->usage.model = buf_str(&making->said);
     struct event event = {.kind = EVENT_DONE, .done = {.model = model, .turns = STR_EMPTY}};
-    finish(making, RUN_DONE, &event);
+    finish(making, &event);
 }
 
 static void on_failed(const struct err *why, struct str reason, void *ctx) {
@@ -227,61 +197,37 @@ static const struct media_sink heard = {
 
 /* --- the record --------------------------------------------------------------------------- */
 
-static void on_durable(uint64_t seq, void *ctx) {
-    struct making *making = ctx;
-    if (making->ending_seq && seq >= making->ending_seq) settle(making);
-}
-
 /* What cannot be counted was not made. */
-static void on_lost(const struct err *why, void *ctx) {
+static void making_lost(const struct err *why, void *ctx) {
     struct making *making = ctx;
-    log_error("what was made in run %llu could not be recorded: %s",
-              (unsigned long long)journal_run(making->record), why->text);
+    struct event event = unkept_failure(why, STR(UNKEPT_ANSWER));
     stop_asking(making);
     expense_drop(&making->expense);
-    journal_retract(making->record);
-    struct str message = unkept_message(
-        why, STR("the answer could not be stored and does not count; ask again"));
-    err_set(&making->why, ERR_UNAVAILABLE, STR_FMT, STR_ARG(message));
+    err_set(&making->why, ERR_UNAVAILABLE, STR_FMT, STR_ARG(event.failed.message));
     buf_clear(&making->said);
-    buf_append(&making->said, unkept_reason(why));
-    making->ending = RUN_FAILED;
-    struct event event = {.kind = EVENT_FAILED,
-                          .failed = {.code = ERR_UNAVAILABLE,
-                                     .reason = buf_str(&making->said),
-                                     .message = err_text(&making->why)}};
-    append(making, &event);
-    loop_defer(making->host->loop, &making->settle);
+    buf_append(&making->said, event.failed.reason);
+    record_append(&making->record, &event);
 }
 
+static const struct record_events making_events = {
+    .on_lost = making_lost, .on_over = making_over, .leave = making_leave};
+
 static void open_record(struct making *making, const struct making_options *options) {
-    making->record =
-        journal_new(&(struct journal_options){.loop = making->host->loop,
-                                              .keeper = making->host->keeper,
-                                              .run = record_next_id(making->engine),
-                                              .window_max_bytes = WINDOW_BYTES,
-                                              .on_durable = on_durable,
-                                              .on_lost = on_lost,
-                                              .ctx = making});
-    making->live = (struct live){.run = journal_run(making->record),
-                                 .journal = making->record,
-                                 .loop = making->host->loop,
-                                 .workspace = making->workspace,
-                                 .user = making->user,
-                                 .session = STR_EMPTY,
-                                 .state = RUN_ASKING,
-                                 .leave = leave_live,
-                                 .ctx = making};
-    list_init(&making->live.link);
-    directory_add(session_table_directory(making->engine->sessions), &making->live);
-    struct event started = {.kind = EVENT_STARTED,
-                            .started = {.workspace = making->workspace,
-                                        .user = making->user,
-                                        .session = STR_EMPTY,
-                                        .text = options->text,
-                                        .contract = options->contract,
-                                        .unix_ms = clock_unix_ms()}};
-    append(making, &started);
+    struct record *record = &making->record;
+    bool kept = options->record == MAKING_RECORDED;
+    record_init(record, &(struct record_options){.what = "media call",
+                                                 .host = options->host,
+                                                 .engine = options->engine,
+                                                 .in_memory = !kept,
+                                                 .window_max_bytes = WINDOW_BYTES,
+                                                 .agent = options->engine->agents[0].slug,
+                                                 .events = &making_events,
+                                                 .ctx = making});
+    if (!kept) return;
+    record_enter(record, &(struct session_name){making->workspace, making->user, STR_EMPTY},
+                 RUN_ASKING);
+    struct event started = record_started(record, options->text, options->contract);
+    record_append(record, &started);
 }
 
 /* --- start -------------------------------------------------------------------------------- */
@@ -310,34 +256,28 @@ static size_t asked_bytes(const struct media_request *request) {
 bool making_start(const struct making_options *options, struct making **ret, struct err *e) {
     if (!mem_check(MAKING_BYTES, e)) return false;
     struct making *making = MEM_NEW(struct making);
-    *making = (struct making){.host = options->host,
-                              .engine = options->engine,
-                              .media = options->media,
+    *making = (struct making){.media = options->media,
                               .request = options->request,
                               .sink = *options->sink,
                               .ctx = options->ctx,
-                              .usage = USAGE_UNKNOWN,
-                              .begun_ms = loop_now_ms(options->host->loop),
-                              .ending = RUN_ASKING};
+                              .usage = USAGE_UNKNOWN};
     keep_names(making, options);
-    making->expense = (struct expense){.engine = making->engine,
+    making->expense = (struct expense){.engine = options->engine,
                                        .model = making->asked_model,
                                        .asked_bytes = asked_bytes(options->request)};
-    if (!expense_reserve(&making->expense, making->workspace, making->engine->agents[0].slug,
+    if (!expense_reserve(&making->expense, making->workspace, options->engine->agents[0].slug,
                          e)) {
         buf_done(&making->names);
         free(making);
         return false;
     }
-    engine_ref(making->engine);
     buf_init(&making->said, KIB);
-    task_init(&making->settle, settle, making);
-    clocks_init(&making->clocks, making->host->loop, &options->clocks, options->asked_ms,
+    clocks_init(&making->clocks, options->host->loop, &options->clocks, options->asked_ms,
                 on_expired, making);
-    if (options->record == MAKING_RECORDED) open_record(making, options);
+    open_record(making, options);
     clocks_start(&making->clocks);
     making->asked =
-        media_call_start(making->media, making->host->loop, making->request, &heard, making);
+        media_call_start(making->media, options->host->loop, making->request, &heard, making);
     *ret = making;
     return true;
 }
