@@ -24,13 +24,13 @@ void run_hear(struct str words, void *ctx) {
     size_t len = utf8_cut(words, ASIDES_MAX_BYTES - run->aside_bytes);
     if (len < words.len)
         log_warning("run %llu: what was said beside its question is kept in part only",
-                    (unsigned long long)run->id);
+                    (unsigned long long)record_id(&run->record));
     if (len == 0) return;
     words = str_head(words, len);
     struct event event = {.kind = EVENT_ITEM, .item = {STR(ASIDE_ITEM), words}};
     run->aside_bytes += words.len;
     run_append(run, &event);
-    journal_hurry(run->journal);
+    journal_hurry(run->record.journal);
 }
 
 /* --- keys --------------------------------------------------------------------------------- */
@@ -48,7 +48,7 @@ static void append_key(struct run *run, const struct claim *claim) {
 void run_take_key(struct claim *claim, void *ctx) {
     struct run *run = ctx;
     if (run->ending_begun) { /* it was cancelled meanwhile: nothing was decided */
-        claims_remove(session_table_claims(run->engine->sessions), claim);
+        claims_remove(session_table_claims(run->record.engine->sessions), claim);
         claim_free(claim);
         return;
     }
@@ -61,7 +61,7 @@ void run_drop_keys(struct run *run) {
     while (run->answer_claims) {
         struct claim *claim = run->answer_claims;
         run->answer_claims = claim->next;
-        claims_remove(session_table_claims(run->engine->sessions), claim);
+        claims_remove(session_table_claims(run->record.engine->sessions), claim);
         claim_free(claim);
     }
 }

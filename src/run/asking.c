@@ -28,7 +28,7 @@ static void append_text(struct run *run, struct str text) {
     bool shaped = run_schema(run) != NULL;
     if (text.len == 0) return;
     if (text.len >
-        run->engine->limits.reply_max_bytes - (shaped ? run->draft.len : so_far.len)) {
+        run->record.engine->limits.reply_max_bytes - (shaped ? run->draft.len : so_far.len)) {
         run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("REPLY_TOO_LONG"),
                  STR("the model's reply is longer than the limit of a reply"));
         return;
@@ -114,13 +114,14 @@ static struct call *add_call(struct run *run) {
 /* A provider that names no call gets one from us, unique in its session. */
 static struct str name_call(struct run *run, struct str call_id, char room[48]) {
     if (call_id.len) return call_id;
-    int len = snprintf(room, 48, "call-%llu-%u", (unsigned long long)run->id, run->tool_calls);
+    int len = snprintf(room, 48, "call-%llu-%u", (unsigned long long)record_id(&run->record),
+                       run->tool_calls);
     return str_of(room, (size_t)len);
 }
 
 unsigned run_tool_calls_max(const struct run *run) {
     unsigned own = run->agent->limits.tool_calls_max;
-    return own ? own : run->engine->limits.tool_calls_max;
+    return own ? own : run->record.engine->limits.tool_calls_max;
 }
 
 /* What is too many is answered with an error and the turn goes on; without end it does not. */
@@ -286,7 +287,7 @@ static bool add_offer(struct run *run, const struct offer *offer,
 
 static unsigned model_calls_max(const struct run *run) {
     unsigned own = run->agent->limits.model_calls_max,
-             all = run->engine->limits.model_calls_max;
+             all = run->record.engine->limits.model_calls_max;
     return own && own < all ? own : all;
 }
 
@@ -298,7 +299,7 @@ void run_start_call(struct run *run, const struct provider_request *request,
         return;
     }
     run->asked = *request;
-    run->asked.run = run->id;
+    run->asked.run = record_id(&run->record);
     run->heard = heard;
     if (run_reserve(run)) run_make_call(run);
 }
@@ -308,12 +309,12 @@ void run_make_call(struct run *run) {
     if (run->state != RUN_ASKING) run_move(run, RUN_ASKING);
     struct provider *provider = run->agent->provider;
     run->provider_call =
-        provider_call_start(provider, run->host->loop, &run->asked, run->heard, run);
+        provider_call_start(provider, run->record.host->loop, &run->asked, run->heard, run);
     if (run->held) provider->kind->pause(run->provider_call);
 }
 
 void run_ask(struct run *run) {
-    const struct engine *engine = run->engine;
+    const struct engine *engine = run->record.engine;
     const struct agent *agent = run->agent;
     if (run_needs_compacting(run)) {
         run_compact(run);

@@ -66,7 +66,7 @@ static void write_line(struct buf *out, const struct message *message) {
 /* The history as one message; an API may refuse calls of tools that it is not offered. */
 static bool write_transcript(struct run *run, struct str *ret) {
     struct buf text;
-    buf_init(&text, run->engine->limits.memory_max_bytes);
+    buf_init(&text, run->record.engine->limits.memory_max_bytes);
     buf_append(&text, STR("The conversation to condense:\n\n"));
     for (size_t i = 0; i < run->conversation.turn_start; i++)
         write_line(&text, &run->conversation.messages[i]);

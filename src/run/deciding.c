@@ -85,7 +85,8 @@ static uint64_t append_decision(struct run *run, const struct call *call,
 bool run_take_decision(struct run *run, struct decision *ret) {
     struct call *call = run->guarded;
     struct err e;
-    if (!decision_read(run->answer, &run->engine->limits.decision_words, run->arena, ret, &e)) {
+    if (!decision_read(run->answer, &run->record.engine->limits.decision_words, run->arena, ret,
+                       &e)) {
         run_fail_memory(run);
         return false;
     }
@@ -95,6 +96,6 @@ bool run_take_decision(struct run *run, struct decision *ret) {
     if (ret->kind == DECISION_EDIT) call->args = ret->args; /* so does the conversation */
     run->calls_made = false;
     run->calls_seq = append_decision(run, call, ret);
-    journal_hurry(run->journal);
+    journal_hurry(run->record.journal);
     return true;
 }

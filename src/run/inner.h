@@ -5,11 +5,9 @@
 #include "base/arena.h"
 #include "conversation/conversation.h"
 #include "conversation/import.h"
-#include "run/claims.h"
 #include "run/crowd.h"
 #include "run/decision.h"
-#include "run/directory.h"
-#include "run/run.h"
+#include "run/record.h"
 #include "run/turn_line.h"
 #include "store/artifact.h"
 
@@ -35,24 +33,18 @@ struct tail {
 
 struct run {
     unsigned refs;
+    struct record record;
     enum run_state state;
-    struct list link;   /* in host->runs */
-    struct live live;   /* in the directory, from its start until it is settled */
-    struct claim claim; /* of the caller's key, if there is one, as long */
-    struct run_host *host;
-    struct engine *engine; /* as it was when the run began; a reference */
-    uint64_t id;
+    struct list link; /* in host->runs */
     struct arena *arena;
-    struct journal *journal;
     struct lease lease;
     bool leased;                /* held or lent */
     struct place place;         /* of its workspace */
     enum session_policy policy; /* while it waits for that */
     bool waits; /* for the session; the answer, or whoever withdraws, drops a reference */
     struct history *seen; /* the snapshot that `conversation` borrows from */
-    uint64_t started_ms;
-    struct timer limit; /* turn_max_ms */
-    struct timer alone; /* detached: ends it when nobody has read it for `alone_ms` */
+    struct timer limit;   /* turn_max_ms */
+    struct timer alone;   /* detached: ends it when nobody has read it for `alone_ms` */
     uint64_t alone_ms;
 
     /* Who asked for what. */
@@ -110,8 +102,6 @@ struct run {
     bool lent;
     bool acted;        /* a call that is not idempotent has left */
     bool ending_begun; /* its last events are being written */
-    bool lost;         /* the store refused it: what of it is on disk is not known */
-    bool unsure;       /* ... not even whether all of it is; its key finds out */
 
     /* A question to a human. */
     struct str question;
@@ -127,17 +117,20 @@ struct run {
     size_t aside_bytes;          /* said beside its questions */
 
     struct buf turns;      /* for EVENT_DONE */
-    uint64_t ending_seq;   /* the terminal event; 0: not ending yet */
-    enum run_state ending; /* and the state it means */
     struct str end_reason; /* of a failure; kept */
-    struct task settle;    /* ends a run whose journal is in memory */
 };
 
 /* --- run.c -------------------------------------------------------------------------------- */
 
-/* A run whose journal goes on after `last_seq`; it holds itself. */
+/* Where a run begins: a new one with all zero, another one where an earlier process left it. */
+struct run_left {
+    uint64_t id, last_seq;
+    enum run_state state;
+};
+
+/* It holds itself. */
 struct run *run_new(struct run_host *host, struct engine *engine, const struct agent *agent,
-                    uint64_t id, uint64_t last_seq);
+                    struct run_left left);
 
 /* --- bringing.c: a conversation that its caller brings --------------------------------------
  */
@@ -168,7 +161,7 @@ void run_let_go(struct run *run);
 /* It does not run any more, or waits for a human: let another turn of its workspace in. */
 void run_leave_place(struct run *run);
 
-/* The only function that writes run->state, but for a run that begins as it was left. */
+/* The only function that writes run->state, once run_new() has said where it begins. */
 void run_move(struct run *run, enum run_state next);
 
 /* Append `event` with its time and, unless it names one, its agent, and fold it into the

@@ -12,7 +12,7 @@
 
 /* The beginning of `result`, as text: cut JSON is none. id 0: the rest is gone. */
 static void answer_cut(struct call *call, struct str result, int64_t id) {
-    struct str text = str_head(result, call->run->engine->limits.result_max_bytes);
+    struct str text = str_head(result, call->run->record.engine->limits.result_max_bytes);
     struct buf cut;
     text = str_head(text, text.len - utf8_pending(text));
     buf_init(&cut, 6 * text.len + KIB); /* the longest escape is six bytes */
@@ -47,18 +47,18 @@ static void on_kept(const struct artifact *artifact, const struct err *failed, v
 bool run_keep_result(struct call *call, struct str result) {
     struct run *run = call->run;
     struct err e;
-    if (!run->engine->store || result.len > ARTIFACT_MAX_BYTES) {
+    if (!run->record.engine->store || result.len > ARTIFACT_MAX_BYTES) {
         answer_cut(call, result, 0);
         return false;
     }
     buf_init(&call->long_result, ARTIFACT_MAX_BYTES);
     buf_append(&call->long_result, result);
-    const struct artifact artifact = {.run = run->id,
+    const struct artifact artifact = {.run = record_id(&run->record),
                                       .name = call->tool,
                                       .content_type = STR("application/json"),
                                       .bytes = buf_str(&call->long_result)};
-    if (artifact_put_start(run->engine->store, run->host->loop, run->name.workspace, &artifact,
-                           on_kept, call, &call->keeping, &e))
+    if (artifact_put_start(run->record.engine->store, run->record.host->loop,
+                           run->name.workspace, &artifact, on_kept, call, &call->keeping, &e))
         return true;
     buf_done(&call->long_result);
     answer_cut(call, result, 0);

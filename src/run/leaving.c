@@ -69,8 +69,8 @@ void run_leave(struct run *run, struct leaving leaving, struct str why) {
  * timer was set is asked for again when his time is over. */
 void run_alone(void *ctx) {
     struct run *run = ctx;
-    uint64_t now_ms = loop_now_ms(run->host->loop), left_ms;
-    size_t readers = journal_readers(run->journal, &left_ms);
+    uint64_t now_ms = loop_now_ms(run->record.host->loop), left_ms;
+    size_t readers = journal_readers(run->record.journal, &left_ms);
     uint64_t until_ms = left_ms + run->alone_ms;
     if (readers || run->state == RUN_WAITING) {
         timer_start(&run->alone, run->alone_ms > LOOK_AGAIN_MS ? run->alone_ms : LOOK_AGAIN_MS);

@@ -169,6 +169,14 @@ void record_enter(struct record *record, const struct session_name *name,
     directory_add(session_table_directory(record->engine->sessions), &record->live);
 }
 
+void record_hide(struct record *record) {
+    directory_remove(session_table_directory(record->engine->sessions), &record->live);
+}
+
+void record_unhide(struct record *record) {
+    directory_add(session_table_directory(record->engine->sessions), &record->live);
+}
+
 void record_leave(struct record *record) {
     if (record->state == RECORD_OVER) return;
     task_cancel(&record->settle);

@@ -110,6 +110,10 @@ void record_enter(struct record *record, const struct session_name *name, enum r
  * No call comes any more. Harmless when it is over. */
 void record_leave(struct record *record);
 
+/* Take a live one out of the directory, to see whether anybody has found it; and back. */
+void record_hide(struct record *record);
+void record_unhide(struct record *record);
+
 /* It must not be alive: see record_leave(). Drops the engine and the journal. */
 void record_done(struct record *record);
 

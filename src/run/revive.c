@@ -46,7 +46,7 @@ struct revival {
 
 static bool take_started(struct run *run, const struct event *event) {
     int64_t age_ms = clock_unix_ms() - event->started.unix_ms;
-    run->started_ms = loop_now_ms(run->host->loop) - (uint64_t)age_ms;
+    run->record.begun_ms = loop_now_ms(run->record.host->loop) - (uint64_t)age_ms;
     return run_keep(run, event->started.workspace, &run->name.workspace) &&
            run_keep(run, event->started.user, &run->name.user) &&
            run_keep(run, event->started.session, &run->name.session) &&
@@ -115,11 +115,11 @@ static bool take_result(struct revival *revival, const struct event *event) {
 
 static bool take_approval(struct revival *revival, const struct event *event) {
     struct run *run = revival->run;
-    const struct agent *agent = engine_agent(run->engine, event->agent);
+    const struct agent *agent = engine_agent(run->record.engine, event->agent);
     struct call asked = {.asks = false};
     if (!agent) return false;
     run->agent = agent;
-    run->asked_ms = run->started_ms + (uint64_t)event->at_ms;
+    run->asked_ms = run->record.begun_ms + (uint64_t)event->at_ms;
     run->calls_seq = event->seq;
     if (!run_keep(run, event->approval.question, &run->question)) return false;
     if (event->approval.guards.len) {
@@ -156,7 +156,7 @@ static bool take(const struct event *event, void *ctx) {
 
 void run_look_back(struct run *run) {
     if (run->seen) return;
-    run->seen = history_before(run->lease.history, run->id);
+    run->seen = history_before(run->lease.history, record_id(&run->record));
     run_precede(run);
 }
 
@@ -164,8 +164,8 @@ struct run *run_revive(struct run_host *host, struct engine *engine, uint64_t id
                        const struct store_section *sections, size_t count) {
     uint64_t last_seq = 0;
     if (!walk(sections, count, note_seq, &last_seq)) return NULL;
-    struct run *run = run_new(host, engine, &engine->agents[0], id, last_seq);
-    run->state = RUN_WAITING; /* as it was left */
+    struct run *run =
+        run_new(host, engine, &engine->agents[0], (struct run_left){id, last_seq, RUN_WAITING});
     run->calls_made = true;
     struct revival revival = {.run = run};
     if (!walk(sections, count, take, &revival) || run->ending_begun ||

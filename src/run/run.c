@@ -1,11 +1,9 @@
 #include "run/run.h"
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "run/inner.h"
-#include "run/record.h"
 #include "run/unkept.h"
 #include "run/wake.h"
 
@@ -47,10 +45,10 @@ bool run_may_become(enum run_state state, enum run_state next) {
 
 void run_move(struct run *run, enum run_state next) {
     assert(run_may_become(run->state, next));
-    log_debug("run %llu %s -> %s", (unsigned long long)run->id, states[run->state].name,
-              states[next].name);
+    log_debug("run %llu %s -> %s", (unsigned long long)record_id(&run->record),
+              states[run->state].name, states[next].name);
     run->state = next;
-    atomic_store(&run->live.state, (int)next);
+    record_show(&run->record, next);
 }
 
 /* --- life --------------------------------------------------------------------------------- */
@@ -62,12 +60,9 @@ struct run *run_ref(struct run *run) {
 
 void run_unref(struct run *run) {
     if (!run || --run->refs) return;
-    assert(run->state >= RUN_DONE && !run->leased && !run->provider_call);
-    assert(!list_linked(&run->settle.link) && !timer_waits(&run->limit));
+    assert(!run->leased && !run->provider_call && !timer_waits(&run->limit));
     list_remove(&run->link);
-    run->host->run_count--;
-    journal_leave(run->journal);
-    journal_unref(run->journal);
+    run->record.host->run_count--;
     history_unref(run->seen);
     conversation_done(&run->conversation);
     free(run->calls);
@@ -75,13 +70,13 @@ void run_unref(struct run *run) {
     schema_free(run->schema);
     buf_done(&run->turns);
     buf_done(&run->summary);
+    record_done(&run->record);
     arena_free(run->arena);
-    engine_unref(run->engine);
     free(run);
 }
 
 uint64_t run_id(const struct run *run) {
-    return run->id;
+    return record_id(&run->record);
 }
 
 enum run_state run_state(const struct run *run) {
@@ -89,17 +84,16 @@ enum run_state run_state(const struct run *run) {
 }
 
 struct journal *run_journal(const struct run *run) {
-    return run->journal;
+    return run->record.journal;
 }
 
 /* --- small services ----------------------------------------------------------------------- */
 
 /* It is folded in first: what is too large for the run's memory must not reach the journal. */
 static uint64_t append(struct run *run, struct event *event, enum conversation_texts texts) {
-    event->at_ms = (int64_t)(loop_now_ms(run->host->loop) - run->started_ms);
     if (!event->agent.at) event->agent = run->agent->slug;
     bool folded = conversation_apply(&run->conversation, event, texts);
-    if (folded || run->ending_begun) return journal_append(run->journal, event);
+    if (folded || run->ending_begun) return record_append(&run->record, event);
     run_fail_memory(run);
     return 0;
 }
@@ -130,54 +124,45 @@ bool run_keep(struct run *run, struct str text, struct str *ret) {
 static struct turn_record *make_record(const struct run *run) {
     const struct conversation *c = &run->conversation;
     if (c->count == c->own_from) return NULL; /* it never began */
-    if (run->lost && !run->acted) return NULL;
-    struct turn_record *record =
-        turn_record_new(run->id, c->messages + c->own_from, c->count - c->own_from);
+    if (run->record.lost && !run->acted) return NULL;
+    struct turn_record *record = turn_record_new(
+        record_id(&run->record), c->messages + c->own_from, c->count - c->own_from);
     record->starts_anew = c->starts_anew;
     return record;
 }
 
-/* Nobody finds it as a live run any more. */
-static void leave_tables(struct run *run) {
-    struct session_table *sessions = run->engine->sessions;
-    directory_remove(session_table_directory(sessions), &run->live);
-    if (run->claim.run) claims_remove(session_table_claims(sessions), &run->claim);
-    run_drop_keys(run);
-}
-
 static void log_end(const struct run *run) {
-    const struct turn_end end = {.run = run->id,
+    const struct turn_end end = {.run = record_id(&run->record),
                                  .workspace = run->name.workspace,
                                  .user = run->name.user,
                                  .session = run->name.session,
                                  .agent = run->agent->slug,
                                  .model = run->model.len ? run->model : run->asked.model,
-                                 .took_ms = loop_now_ms(run->host->loop) - run->started_ms,
+                                 .took_ms = record_took_ms(&run->record),
                                  .state = run_state_name(run->state),
                                  .reason = run->end_reason};
     turn_line_log(&end, &run->sums);
 }
 
-/* The terminal event is on disk (or will never be): the run is over. */
-static void settle(void *ctx) {
+static void run_over(void *ctx) {
     struct run *run = ctx;
-    run_move(run, run->ending);
-    if (!run->host->quiet) log_end(run);
+    run_move(run, run->record.ending);
+    if (!run->record.host->quiet) log_end(run);
     run_leave_place(run);
-    leave_tables(run);
+    run_drop_keys(run);
     struct turn_record *record = make_record(run);
     if (run->leased) {
         run->leased = false;
         session_release(&run->lease, record);
     } else if (record) {
-        session_remember(run->engine->sessions, &run->name, record);
+        session_remember(run->record.engine->sessions, &run->name, record);
     }
     run_unref(run);
 }
 
 /* Give up waiting for a place or for the session, unless the answer is on its way. */
 static void stop_waiting(struct run *run) {
-    struct crowd *crowd = session_table_crowd(run->engine->sessions);
+    struct crowd *crowd = session_table_crowd(run->record.engine->sessions);
     if (run->place.throng && crowd_withdraw(crowd, &run->place)) {
         run_unref(run);
         return; /* the session comes behind the place */
@@ -187,33 +172,28 @@ static void stop_waiting(struct run *run) {
     run_unref(run);
 }
 
-static void end_with(struct run *run, enum run_state ending, struct event *event) {
+static void end_with(struct run *run, struct event *event) {
     stop_waiting(run);
     run_stop_asking(run);
-    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): settle() still has a reference */
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): run_over() still has a reference */
     run->ending_begun = true;
     run_stop_working(run);
     timer_stop(&run->limit);
     timer_stop(&run->alone);
     /* A turn that never began is nobody's memory. */
-    if (run->state == RUN_QUEUED) journal_retract(run->journal);
-    run->ending = ending;
-    run->ending_seq = run_append(run, event);
-    if (!run->host->keeper || run->state == RUN_QUEUED) {
-        loop_defer(run->host->loop, &run->settle);
-    }
+    if (run->state == RUN_QUEUED) record_retract(&run->record);
+    run_append(run, event);
 }
 
 /* Whoever asks again with its key begins anew, unless that could do something twice. */
 static void give_back_key(struct run *run) {
-    if (!run->claim.run || run->acted || run->unsure) return;
-    claims_give_back(session_table_claims(run->engine->sessions), &run->claim);
+    if (!run->acted && !run->record.unsure) record_give_back_key(&run->record);
 }
 
 void run_done(struct run *run) {
     if (run->ending_begun) return;
     struct event event = {.kind = EVENT_DONE, .done = {run->model, buf_str(&run->turns)}};
-    end_with(run, RUN_DONE, &event);
+    end_with(run, &event);
 }
 
 void run_fail(struct run *run, enum err_code code, struct str reason, struct str message) {
@@ -226,44 +206,47 @@ void run_fail(struct run *run, enum err_code code, struct str reason, struct str
                                      .message = message,
                                      .acted = run->acted,
                                      .said = conversation_reply(&run->conversation)}};
-    end_with(run, RUN_FAILED, &event);
+    end_with(run, &event);
 }
 
-/* --- the journal's callbacks -------------------------------------------------------------- */
+/* --- the record's calls ------------------------------------------------------------------- */
 
-static void on_durable(uint64_t seq, void *ctx) {
+static void run_durable(uint64_t seq, void *ctx) {
     struct run *run = ctx;
-    if (run->ending_seq && seq >= run->ending_seq) {
-        settle(run);
-    } else if (!run->ending_begun) {
-        run_work_durable(run, seq);
-    }
+    if (!run->ending_begun) run_work_durable(run, seq);
 }
 
 /* The store refused what had to be on disk: say so instead, from memory. */
-static void on_lost(const struct err *why, void *ctx) {
+static void run_lost(const struct err *why, void *ctx) {
     struct run *run = ctx;
-    log_error("run %llu could not be written: %s", (unsigned long long)run->id, why->text);
-    journal_retract(run->journal);
-    run->ending_seq = 0;
     run->ending_begun = false;
-    run->lost = true;
-    run->unsure = unkept_unsure(why);
     for (size_t i = 0; i < run->call_count && !run->calls_made; i++)
         run->calls[i].recorded = false; /* those were retracted */
     run_fail(
         run, ERR_UNAVAILABLE, unkept_reason(why),
         unkept_message(why, STR("the turn could not be stored and does not count; try again")));
-    loop_defer(run->host->loop, &run->settle);
 }
 
-static void on_pace(bool hold, void *ctx) {
+static void run_pace(bool hold, void *ctx) {
     struct run *run = ctx;
     run->held = hold;
     if (!run->provider_call) return;
     const struct provider_kind *kind = run->agent->provider->kind;
     (hold ? kind->pause : kind->resume)(run->provider_call);
 }
+
+static void leave_live(struct leaving leaving, struct str why, void *ctx) {
+    run_leave(ctx, leaving, why);
+}
+
+static const struct record_events record_events = {
+    .on_durable = run_durable,
+    .on_lost = run_lost,
+    .on_pace = run_pace,
+    .on_over = run_over,
+    .leave = leave_live,
+    .say = run_hear,
+};
 
 static void on_limit(void *ctx) {
     struct run *run = ctx;
@@ -287,24 +270,15 @@ static const struct agent *last_speaker(const struct run *run) {
     for (size_t i = run->conversation.own_from; i > 0; i--) {
         const struct message *message = &run->conversation.messages[i - 1];
         if (message->role == MESSAGE_USER || message->role == MESSAGE_SYSTEM) continue;
-        const struct agent *agent = engine_agent(run->engine, message->agent);
+        const struct agent *agent = engine_agent(run->record.engine, message->agent);
         return agent ? agent : run->agent;
     }
     return run->agent;
 }
 
 static void append_started(struct run *run) {
-    struct event started = {.kind = EVENT_STARTED,
-                            .started = {.workspace = run->name.workspace,
-                                        .user = run->name.user,
-                                        .session = run->name.session,
-                                        .text = run->text,
-                                        .contract = run->contract,
-                                        .parent = run->lease.parent,
-                                        .unix_ms = clock_unix_ms(),
-                                        .key = run->claim.name.key,
-                                        .print = run->claim.print}};
-    run->started_ms = loop_now_ms(run->host->loop);
+    struct event started = record_started(&run->record, run->text, run->contract);
+    started.started.parent = run->lease.parent;
     run_append_kept(run, &started);
 }
 
@@ -317,7 +291,7 @@ static void begin(struct run *run) {
     append_started(run);
     run_append_brought(run);
     if (run->ending_begun) return;
-    timer_start(&run->limit, run->engine->limits.turn_max_ms);
+    timer_start(&run->limit, run->record.engine->limits.turn_max_ms);
     run_ask(run);
 }
 
@@ -354,36 +328,33 @@ static const struct lease_events lease_events = {on_granted, on_refused, on_chil
 /* --- start and stop ----------------------------------------------------------------------- */
 
 struct run *run_new(struct run_host *host, struct engine *engine, const struct agent *agent,
-                    uint64_t id, uint64_t last_seq) {
+                    struct run_left left) {
     struct run *run = MEM_NEW(struct run);
+    const struct run_limits *limits = &engine->limits;
     run->refs = 1;
-    run->host = host;
-    run->engine = engine_ref(engine);
-    run->id = id;
+    run->state = left.state;
     run->agent = agent;
-    run->arena = arena_new(run->engine->limits.memory_max_bytes);
-    run->started_ms = loop_now_ms(host->loop);
-    conversation_init(&run->conversation, run->arena, run->engine->limits.reply_max_bytes);
-    buf_init(&run->draft, run->engine->limits.reply_max_bytes);
-    buf_init(&run->turns, run->engine->limits.memory_max_bytes);
+    run->arena = arena_new(limits->memory_max_bytes);
+    conversation_init(&run->conversation, run->arena, limits->reply_max_bytes);
+    buf_init(&run->draft, limits->reply_max_bytes);
+    buf_init(&run->turns, limits->memory_max_bytes);
     buf_init(&run->summary, SUMMARY_MAX_BYTES);
     timer_init(&run->limit, host->loop, on_limit, run);
     timer_init(&run->alone, host->loop, run_alone, run);
     timer_init(&run->budget_limit, host->loop, run_reserved_too_late, run);
-    task_init(&run->settle, settle, run);
-    run->lease =
-        (struct lease){.loop = host->loop, .run = run->id, .events = &lease_events, .ctx = run};
-    run->journal = journal_new(
-        &(struct journal_options){.loop = host->loop,
-                                  .keeper = host->keeper,
-                                  .run = run->id,
-                                  .after_seq = last_seq,
-                                  .window_max_bytes = JOURNAL_WINDOW_BYTES,
-                                  .pace_max_bytes = run->engine->limits.pace_max_bytes,
-                                  .on_durable = on_durable,
-                                  .on_lost = on_lost,
-                                  .on_pace = on_pace,
-                                  .ctx = run});
+    record_init(&run->record, &(struct record_options){.what = "run",
+                                                       .host = host,
+                                                       .engine = engine,
+                                                       .run = left.id,
+                                                       .after_seq = left.last_seq,
+                                                       .window_max_bytes = JOURNAL_WINDOW_BYTES,
+                                                       .pace_max_bytes = limits->pace_max_bytes,
+                                                       .events = &record_events,
+                                                       .ctx = run});
+    run->lease = (struct lease){.loop = host->loop,
+                                .run = record_id(&run->record),
+                                .events = &lease_events,
+                                .ctx = run};
     list_append(&host->runs, &run->link);
     host->run_count++;
     return run;
@@ -399,41 +370,26 @@ static bool copy_request(struct run *run, const struct run_request *request) {
            arena_str(arena, request->contract, &run->contract) &&
            arena_str(arena, request->schema, &run->schema_text) &&
            run_keep_brought(run, request) &&
-           arena_str(arena, request->key, &run->claim.name.key) &&
-           arena_str(arena, request->print, &run->claim.print);
-}
-
-static void leave_live(struct leaving leaving, struct str why, void *ctx) {
-    run_leave(ctx, leaving, why);
+           arena_str(arena, request->key, &run->record.claim.name.key) &&
+           arena_str(arena, request->print, &run->record.claim.print);
 }
 
 void run_enter_directory(struct run *run) {
-    if (run->live.run) return; /* it waited for its place there */
-    run->live = (struct live){.run = run->id,
-                              .journal = run->journal,
-                              .loop = run->host->loop,
-                              .workspace = run->name.workspace,
-                              .user = run->name.user,
-                              .session = run->name.session,
-                              .state = (int)run->state,
-                              .leave = leave_live,
-                              .say = run_hear,
-                              .ctx = run};
-    list_init(&run->live.link);
-    directory_add(session_table_directory(run->engine->sessions), &run->live);
+    record_enter(&run->record, &run->name, run->state);
 }
 
-/* A run that never was: nobody has seen it. */
+/* A run that never was: nobody has seen it; or one that the next process takes up. */
 void run_discard(struct run *run) {
+    run->ending_begun = true;
     run_leave_place(run);
-    run->state = RUN_CANCELLED;
+    record_leave(&run->record);
     run_unref(run);
 }
 
 /* A newer message takes the place of those that are being answered. */
 static void interrupt_others(struct run *run) {
     uint64_t others[INTERRUPT_MAX];
-    struct directory *directory = session_table_directory(run->engine->sessions);
+    struct directory *directory = session_table_directory(run->record.engine->sessions);
     size_t count = session_before(&run->lease, others, INTERRUPT_MAX);
     for (size_t i = 0; i < count; i++) {
         directory_cancel(directory, others[i],
@@ -445,7 +401,7 @@ static void interrupt_others(struct run *run) {
 
 /* False: it is refused, and nothing has begun. */
 static bool start_in_session(struct run *run, enum session_policy policy, struct err *e) {
-    switch (session_acquire(run->engine->sessions, &run->name, policy, &run->lease, e)) {
+    switch (session_acquire(run->record.engine->sessions, &run->name, policy, &run->lease, e)) {
     case SESSION_REFUSED: return false;
     case SESSION_WAITS:
         run_enter_directory(run);
@@ -465,7 +421,7 @@ static bool start_in_session(struct run *run, enum session_policy policy, struct
 
 void run_leave_place(struct run *run) {
     if (!run->place.throng) return; /* it needed none */
-    crowd_leave(session_table_crowd(run->engine->sessions), &run->place);
+    crowd_leave(session_table_crowd(run->record.engine->sessions), &run->place);
 }
 
 /* There is one: the session is asked for now. */
@@ -485,22 +441,23 @@ static void on_place(void *ctx) {
  * of its own, and must not wait for one that they have. */
 static bool take_place(struct run *run) {
     const struct session_name *name = &run->name;
-    unsigned places_max = run->engine->limits.workspace_turns_max;
+    unsigned places_max = run->record.engine->limits.workspace_turns_max;
     struct session_runs others;
     if (places_max == 0) return true;
-    directory_of_session(session_table_directory(run->engine->sessions), name->workspace,
+    directory_of_session(session_table_directory(run->record.engine->sessions), name->workspace,
                          name->user, name->session, &others);
     if (others.count) return true;
-    run->place = (struct place){.loop = run->host->loop, .granted = on_place, .ctx = run};
-    return crowd_enter(session_table_crowd(run->engine->sessions), name->workspace, places_max,
-                       &run->place);
+    run->place =
+        (struct place){.loop = run->record.host->loop, .granted = on_place, .ctx = run};
+    return crowd_enter(session_table_crowd(run->record.engine->sessions), name->workspace,
+                       places_max, &run->place);
 }
 
 static void wait_for_place(struct run *run, enum session_policy policy) {
     run_enter_directory(run);
     run_ref(run); /* for the answer that will come */
     run->policy = policy;
-    timer_start(&run->limit, run->engine->limits.place_max_ms);
+    timer_start(&run->limit, run->record.engine->limits.place_max_ms);
 }
 
 /* As start_in_session(), behind the others of its workspace where they are many. */
@@ -510,18 +467,14 @@ static bool start_in_place(struct run *run, enum session_policy policy, struct e
     return true;
 }
 
-/* The key's lock is held meanwhile: whoever has the same key finds this run, or none. */
+/* Whoever has the same key finds this run, or none. */
 static bool start_claimed(struct run *run, const struct run_request *request, struct err *e) {
-    struct claims *claims = session_table_claims(run->engine->sessions);
-    struct claim_name *name = &run->claim.name;
+    struct claim_name *name = &run->record.claim.name;
     name->workspace = run->name.workspace;
     name->user = run->name.user;
-    if (!claims_begin(claims, name, request->key_mark)) {
-        return err_set(e, ERR_ALREADY_EXISTS, "another request with this key came first");
-    }
+    if (!record_claim(&run->record, request->key_mark, e)) return false;
     bool started = start_in_place(run, request->policy, e);
-    if (started) run->claim.run = run->id;
-    claims_end(claims, name, started ? &run->claim : NULL);
+    record_claimed(&run->record, started);
     return started;
 }
 
@@ -542,7 +495,7 @@ bool run_start(struct run_host *host, const struct run_request *request, struct 
                        STR_ARG(str_head(request->agent, 80)), nearest_hint(&nearest, hint));
     }
     if (!mem_check(RUN_BYTES + COPIES_OF_TEXT * request->text.len, e)) return false;
-    struct run *run = run_new(host, engine, agent, record_next_id(engine), 0);
+    struct run *run = run_new(host, engine, agent, (struct run_left){.state = RUN_QUEUED});
     run->sticky = request->sticky;
     run->addressed = agent != &engine->agents[0];
     if (!copy_request(run, request)) {
@@ -553,9 +506,7 @@ bool run_start(struct run_host *host, const struct run_request *request, struct 
         run_discard(run);
         return err_add(e, "the schema of the answer");
     }
-    bool started = run->claim.name.key.len ? start_claimed(run, request, e)
-                                           : start_in_place(run, request->policy, e);
-    if (!started) {
+    if (!start_claimed(run, request, e)) {
         run_discard(run);
         return false;
     }
@@ -569,7 +520,7 @@ static void cancel(struct run *run, struct str why, bool left) {
                                         .left = left,
                                         .acted = run->acted,
                                         .said = conversation_reply(&run->conversation)}};
-    end_with(run, RUN_CANCELLED, &event);
+    end_with(run, &event);
 }
 
 void run_cancel(struct run *run, struct str why) {
@@ -584,7 +535,7 @@ void run_cancel_left(struct run *run, struct str why) {
 }
 
 void run_let_go(struct run *run) {
-    leave_tables(run);
+    run_drop_keys(run);
     timer_stop(&run->limit);
     timer_stop(&run->alone);
     assert(run->refs > 1);
@@ -594,8 +545,8 @@ void run_let_go(struct run *run) {
 
 /* A run that waits for a human is in the store as it is: the next process takes it up. */
 static bool leave_waiting(struct run *run) {
-    if (run->state != RUN_WAITING || !run->host->keeper) return false;
-    if (run->waits || !session_unpark(run->engine->sessions, &run->parked)) return false;
+    if (run->state != RUN_WAITING || !run->record.host->keeper) return false;
+    if (run->waits || !session_unpark(run->record.engine->sessions, &run->parked)) return false;
     run_let_go(run);
     return true;
 }

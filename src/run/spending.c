@@ -31,7 +31,7 @@ static size_t prompt_bytes(const struct provider_request *asked) {
 }
 
 static const struct price *price_now(const struct run *run, struct str model) {
-    const struct price_book *prices = run->engine->prices;
+    const struct price_book *prices = run->record.engine->prices;
     if (!prices) return NULL;
     if (model.len == 0) model = run->agent->model;
     return price_find(prices, model, clock_unix_ms());
@@ -97,7 +97,7 @@ static void on_answer(const struct err *refused, void *ctx) {
 }
 
 static struct ledger_call call_of(const struct run *run) {
-    const struct engine *engine = run->engine;
+    const struct engine *engine = run->record.engine;
     const struct provider_request *asked = &run->asked;
     int64_t longest = asked->options ? asked->options->output_tokens_max : 0;
     struct amount most = {0};
@@ -121,14 +121,14 @@ static void wait_for_budget(struct run *run) {
 }
 
 bool run_reserve(struct run *run) {
-    struct ledger *ledger = run->engine->ledger;
+    struct ledger *ledger = run->record.engine->ledger;
     struct err e;
     run->prompt_bytes = prompt_bytes(&run->asked);
     run->output_bytes = run->output_told = 0;
     run->reserved = (struct reservation){0};
     if (!check_limits(run, (struct amount){0})) return false;
     run->budget = (struct ledger_wait){
-        .call = call_of(run), .loop = run->host->loop, .told = on_answer, .ctx = run};
+        .call = call_of(run), .loop = run->record.host->loop, .told = on_answer, .ctx = run};
     enum ledger_answer answer = LEDGER_GRANTED;
     if (ledger) answer = ledger_ask(ledger, &run->budget, &e);
     switch (answer) {
@@ -225,7 +225,7 @@ static void append_usage(struct run *run, const struct event_usage *usage, enum 
     run->usage_due = false;
     run->spent = amount_add(run->spent, used);
     if (run->reserved.ledger && end == CALL_ENDED_WELL && !event.usage.estimated)
-        ledger_learn(run->engine->ledger, run->reserved.agent, run->asked.model, used);
+        ledger_learn(run->record.engine->ledger, run->reserved.agent, run->asked.model, used);
     ledger_settle(&run->reserved, used);
     turn_sums_add(&run->sums, &event.usage);
     run_append(run, &event);

@@ -24,28 +24,28 @@ static struct dormant *dormant_of(struct engine *engine) {
 /* What revive.c does not bring back is not let go. */
 static bool has_only_events(const struct run *run) {
     return !run->system.len && !run->schema && !run->repairing && !run->compacted &&
-           !run->lost && run->lease.parent == 0 && run->transfers <= TRANSFERS_MAX &&
+           !run->record.lost && run->lease.parent == 0 && run->transfers <= TRANSFERS_MAX &&
            run->alone_ms / 1000 < ALONE_MAX_S;
 }
 
 static bool is_read(const struct run *run) {
     uint64_t left_ms;
-    return journal_readers(run->journal, &left_ms) > 0;
+    return journal_readers(run->record.journal, &left_ms) > 0;
 }
 
 /* Nobody but itself and the parking holds it, and all of it is on disk. */
 static bool may_sleep(const struct run *run) {
     return run->state == RUN_WAITING && !run->waits && !run->ending_begun && run->refs == 2 &&
            has_only_events(run) && !is_read(run) &&
-           journal_durable(run->journal) == journal_appended(run->journal);
+           journal_durable(run->record.journal) == journal_appended(run->record.journal);
 }
 
 static void enter(const struct run *run) {
     const struct session_name *name = &run->name;
-    dormant_add(dormant_of(run->engine),
-                &(struct dormant_run){.run = run->id,
-                                      .engine = run->engine,
-                                      .host = run->host,
+    dormant_add(dormant_of(run->record.engine),
+                &(struct dormant_run){.run = record_id(&run->record),
+                                      .engine = run->record.engine,
+                                      .host = run->record.host,
                                       .alone_s = (uint32_t)((run->alone_ms + 999) / 1000),
                                       .transfers = (unsigned short)run->transfers,
                                       .addressed = run->addressed,
@@ -56,22 +56,22 @@ static void enter(const struct run *run) {
 /* It was found a moment ago, and is read or answered: it stays. */
 static void stay(struct run *run, bool parked) {
     if (parked) {
-        directory_add(session_table_directory(run->engine->sessions), &run->live);
-        session_park(run->engine->sessions, &run->parked);
+        record_unhide(&run->record);
+        session_park(run->record.engine->sessions, &run->parked);
     }
-    dormant_remove(dormant_of(run->engine), run->id);
+    dormant_remove(dormant_of(run->record.engine), record_id(&run->record));
 }
 
 /* Entered first, so that it is always somewhere. */
 static bool sleep_run(struct run *run) {
     if (!may_sleep(run)) return false;
     enter(run);
-    if (!session_unpark(run->engine->sessions, &run->parked)) {
+    if (!session_unpark(run->record.engine->sessions, &run->parked)) {
         stay(run, false);
         return false;
     }
-    directory_remove(session_table_directory(run->engine->sessions), &run->live);
-    if (journal_is_shared(run->journal)) {
+    record_hide(&run->record);
+    if (journal_is_shared(run->record.journal)) {
         stay(run, true);
         return false;
     }
@@ -85,7 +85,7 @@ static uint64_t sleep_some(struct run_host *host) {
     size_t left = AT_ONCE;
     LIST_EACH(&host->runs, link) {
         struct run *run = CONTAINER_OF(link, struct run, link);
-        uint64_t doze_ms = run->engine->limits.approval_doze_ms;
+        uint64_t doze_ms = run->record.engine->limits.approval_doze_ms;
         if (run->state != RUN_WAITING) continue;
         bool long_enough = now_ms - run->parked_ms >= doze_ms;
         if (left && long_enough && sleep_run(run)) {
@@ -114,10 +114,10 @@ void wake_look(void *ctx) {
 }
 
 void wake_watch(struct run *run) {
-    struct run_host *host = run->host;
-    uint64_t doze_ms = run->engine->limits.approval_doze_ms;
+    struct run_host *host = run->record.host;
+    uint64_t doze_ms = run->record.engine->limits.approval_doze_ms;
     run->parked_ms = loop_now_ms(host->loop);
-    if (!host->keeper || !session_table_store(run->engine->sessions)) return;
+    if (!host->keeper || !session_table_store(run->record.engine->sessions)) return;
     look_in(host, doze_ms > LOOK_AGAIN_MIN_MS ? doze_ms : LOOK_AGAIN_MIN_MS);
 }
 
@@ -176,7 +176,7 @@ static bool revive(const struct dormant_run *dormant, const struct store_load *l
     run->transfers = dormant->transfers;
     run->alone_ms = UINT64_C(1000) * dormant->alone_s;
     if (run->alone_ms) timer_start(&run->alone, run->alone_ms);
-    dormant_remove(dormant_of(run->engine), dormant->run);
+    dormant_remove(dormant_of(run->record.engine), dormant->run);
     return true;
 }
 

@@ -66,15 +66,15 @@ static void transfer(struct call *call) {
         answer_error(call, &e);
         return;
     }
-    const struct agent *agent = engine_agent(run->engine, target);
-    bool may = !run->addressed && engine_may_transfer(run->engine, run->agent, target);
+    const struct agent *agent = engine_agent(run->record.engine, target);
+    bool may = !run->addressed && engine_may_transfer(run->record.engine, run->agent, target);
     if (!agent || !may) {
         err_set(&e, ERR_NOT_FOUND, "no agent '" STR_FMT "' to hand this to",
                 STR_ARG(str_head(target, 80)));
         answer_error(call, &e);
         return;
     }
-    if (run->transfers == run->engine->limits.transfers_max) {
+    if (run->transfers == run->record.engine->limits.transfers_max) {
         run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("TRANSFERS"),
                  STR("the turn went from agent to agent more often than its limit allows"));
         return;
@@ -98,7 +98,7 @@ static void answer_failed(struct call *call, const struct err *why) {
 static void on_tool_done(struct str result, const struct err *failed, void *ctx) {
     struct call *call = ctx;
     struct run *run = call->run;
-    bool too_long = !failed && result.len > run->engine->limits.result_max_bytes;
+    bool too_long = !failed && result.len > run->record.engine->limits.result_max_bytes;
     call->out = NULL;
     if (too_long && run_keep_result(call, result)) return;
     run->calls_out--;
@@ -114,7 +114,7 @@ static bool check_call(struct call *call, struct err *e) {
         return err_set(e, ERR_RESOURCE_EXHAUSTED,
                        "this call was not made: a turn may make %u calls at most",
                        run_tool_calls_max(run));
-    call->kind = engine_agent_tool(run->engine, run->agent, call->tool);
+    call->kind = engine_agent_tool(run->record.engine, run->agent, call->tool);
     if (!call->kind)
         return err_set(e, ERR_NOT_FOUND, "tool '" STR_FMT "' not found",
                        STR_ARG(str_head(call->tool, 80)));
@@ -140,8 +140,8 @@ static void start_tool(struct call *call) {
                                    .workspace = run->name.workspace,
                                    .user = run->name.user,
                                    .session = run->name.session};
-    call->out =
-        call->kind->kind->start(call->kind, run->host->loop, &request, on_tool_done, call);
+    call->out = call->kind->kind->start(call->kind, run->record.host->loop, &request,
+                                        on_tool_done, call);
 }
 
 /* The conversation so far, without the open calls: what a child run sees. */
@@ -152,7 +152,7 @@ static struct history *history_so_far(const struct run *run) {
     for (size_t i = c->own_from; i < c->count; i++) {
         if (!conversation_is_open(c, i)) own[count++] = c->messages[i];
     }
-    struct turn_record *record = turn_record_new(run->id, own, count);
+    struct turn_record *record = turn_record_new(record_id(&run->record), own, count);
     record->starts_anew = c->starts_anew;
     free(own);
     return history_with(run->lease.history, record);
@@ -182,7 +182,7 @@ static void let_go(struct run *run) {
         if (call->state != CALL_PENDING || call->asks) continue;
         if (is_transfer(call)) {
             transfer(call);
-        } else if (run->calls_out < run->engine->limits.tools_at_once) {
+        } else if (run->calls_out < run->record.engine->limits.tools_at_once) {
             start_tool(call);
         }
     }
@@ -206,7 +206,7 @@ static void all_answered(struct run *run) {
         return;
     }
     run_ask_human(run, undecided);
-    if (!run->host->keeper && !run->ending_begun) make_calls(run);
+    if (run->record.in_memory && !run->ending_begun) make_calls(run);
 }
 
 void run_work_children_done(struct run *run) {
@@ -224,8 +224,8 @@ static void on_answer(struct str text, void *ctx) {
         run_unref(run);
         return;
     }
-    switch (
-        session_acquire(run->engine->sessions, &run->name, SESSION_QUEUE, &run->lease, &e)) {
+    switch (session_acquire(run->record.engine->sessions, &run->name, SESSION_QUEUE,
+                            &run->lease, &e)) {
     case SESSION_GRANTED:
         run->leased = true;
         run_work_answered(run);
@@ -239,9 +239,9 @@ static void on_answer(struct str text, void *ctx) {
 /* What he is asked, for those who look at what waits. */
 static struct parked_question question_of(const struct run *run) {
     const struct call *call = run->guarded ? run->guarded : &run->calls[0];
-    struct tool *tool = run->guarded ? engine_tool(run->engine, call->tool) : NULL;
-    uint64_t max_ms = run->engine->limits.approval_max_ms;
-    uint64_t waited_ms = loop_now_ms(run->host->loop) - run->asked_ms;
+    struct tool *tool = run->guarded ? engine_tool(run->record.engine, call->tool) : NULL;
+    uint64_t max_ms = run->record.engine->limits.approval_max_ms;
+    uint64_t waited_ms = loop_now_ms(run->record.host->loop) - run->asked_ms;
     int64_t asked_ms = clock_unix_ms() - (int64_t)waited_ms;
     return (struct parked_question){
         .agent = run->agent->slug,
@@ -252,31 +252,31 @@ static struct parked_question question_of(const struct run *run) {
         .asked_unix_ms = asked_ms,
         .deadline_unix_ms = max_ms ? asked_ms + (int64_t)max_ms : 0,
         .schema = tool ? tool->schema : NULL,
-        .words = &run->engine->limits.decision_words,
+        .words = &run->record.engine->limits.decision_words,
     };
 }
 
 void run_wait_for_human(struct run *run) {
-    uint64_t max_ms = run->engine->limits.approval_max_ms;
-    uint64_t waited_ms = loop_now_ms(run->host->loop) - run->asked_ms;
+    uint64_t max_ms = run->record.engine->limits.approval_max_ms;
+    uint64_t waited_ms = loop_now_ms(run->record.host->loop) - run->asked_ms;
     run->parked = (struct parked){.name = run->name,
-                                  .run = run->id,
+                                  .run = record_id(&run->record),
                                   .asked = question_of(run),
-                                  .loop = run->host->loop,
-                                  .journal = run->journal,
+                                  .loop = run->record.host->loop,
+                                  .journal = run->record.journal,
                                   .seq = run->calls_seq,
-                                  .after_seq = journal_appended(run->journal),
+                                  .after_seq = journal_appended(run->record.journal),
                                   .answer = on_answer,
                                   .keyed = run_take_key,
                                   .ctx = run_ref(run)};
-    session_park(run->engine->sessions, &run->parked);
+    session_park(run->record.engine->sessions, &run->parked);
     wake_watch(run);
     if (max_ms) timer_start(&run->limit, waited_ms < max_ms ? max_ms - waited_ms : 0);
 }
 
 void run_work_expired(struct run *run) {
-    if (!session_unpark(run->engine->sessions, &run->parked)) return; /* he was faster */
-    bool yes = run->guarded && run->engine->limits.approval_expires_yes;
+    if (!session_unpark(run->record.engine->sessions, &run->parked)) return; /* he was faster */
+    bool yes = run->guarded && run->record.engine->limits.approval_expires_yes;
     on_answer(yes ? STR("{\"decision\":\"approve\",\"reason\":\"nobody answered in time\"}")
                   : STR("{\"decision\":\"refuse\",\"reason\":\"nobody answered in time\"}"),
               run);
@@ -285,7 +285,7 @@ void run_work_expired(struct run *run) {
 static void park(struct run *run) {
     run_move(run, RUN_WAITING);
     timer_stop(&run->limit);
-    run->asked_ms = loop_now_ms(run->host->loop);
+    run->asked_ms = loop_now_ms(run->record.host->loop);
     run_wait_for_human(run);
     run_leave_place(run);
     run->leased = false;
@@ -305,14 +305,14 @@ static void go_on_decided(struct run *run) {
                 decision.reason.at);
         answer_error(call, &e);
     }
-    if (!run->host->keeper && !run->ending_begun) make_calls(run);
+    if (run->record.in_memory && !run->ending_begun) make_calls(run);
 }
 
 void run_work_answered(struct run *run) {
     run_look_back(run);
     if (run->guarded) {
         run_move(run, RUN_WORKING);
-        timer_start(&run->limit, run->engine->limits.turn_max_ms);
+        timer_start(&run->limit, run->record.engine->limits.turn_max_ms);
         go_on_decided(run);
         return;
     }
@@ -324,7 +324,7 @@ void run_work_answered(struct run *run) {
     json_member_str(&json, "answer", run->answer);
     json_close(&json);
     run_move(run, RUN_WORKING);
-    timer_start(&run->limit, run->engine->limits.turn_max_ms);
+    timer_start(&run->limit, run->record.engine->limits.turn_max_ms);
     run_answer(call, buf_str(&result), NULL);
     buf_done(&result);
     if (!run->ending_begun) run_ask(run);
@@ -394,7 +394,7 @@ void run_work(struct run *run) {
     run->calls_out = run->calls_answered = 0;
     run->calls_made = false;
     record_calls(run);
-    if (!run->host->keeper && !run->ending_begun) make_calls(run);
+    if (run->record.in_memory && !run->ending_begun) make_calls(run);
 }
 
 void run_work_durable(struct run *run, uint64_t seq) {
@@ -427,7 +427,8 @@ void run_stop_working(struct run *run) {
         call->state = CALL_ANSWERED;
     }
     run->calls_out = 0;
-    if (run->state == RUN_WAITING && session_unpark(run->engine->sessions, &run->parked)) {
+    if (run->state == RUN_WAITING &&
+        session_unpark(run->record.engine->sessions, &run->parked)) {
         run_unref(run);
     }
 }
