@@ -231,7 +231,7 @@ static void on_done(struct str model, void *ctx) {
 
 /* The model says itself that the conversation is too long for it. */
 static bool is_too_long(const struct run *run, struct str reason) {
-    return str_equal(reason, STR(MODEL_CONTEXT)) && run->output_bytes == 0 &&
+    return str_equal(reason, STR(MODEL_CONTEXT)) && run->spending.output_bytes == 0 &&
            run_may_compact(run);
 }
 

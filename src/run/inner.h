@@ -8,7 +8,7 @@
 #include "run/crowd.h"
 #include "run/decision.h"
 #include "run/record.h"
-#include "run/turn_line.h"
+#include "run/spending.h"
 #include "store/artifact.h"
 
 /* One call that a reply asks for, until it is answered. */
@@ -72,20 +72,7 @@ struct run {
     bool held;        /* the listener lags: the provider is paused */
     unsigned model_calls, tool_calls, transfers;
 
-    /* What it costs. */
-    struct reservation reserved; /* for the call that is out */
-    struct ledger_wait budget;   /* before it: its turn at what is left of a budget */
-    bool budget_waits;           /* for that; the answer, or who withdraws, drops a reference */
-    struct timer budget_limit;   /* no longer than that */
-    size_t prompt_bytes;         /* of that call, for estimates */
-    size_t output_bytes;         /* of its reply and thinking so far */
-    size_t output_told;          /* of them, what the ledger has heard of */
-    struct amount spent;         /* on the calls before it */
-    struct turn_sums sums;       /* what is known of all of them */
-    bool usage_due;              /* it was made, and has no usage event yet */
-    bool usage_noted;            /* its provider has counted: */
-    struct event_usage usage;
-
+    struct spending spending;
     bool repairing; /* the reply before this one had not the shape it must have */
 
     /* A history that is too long. */
@@ -200,40 +187,6 @@ unsigned run_tool_calls_max(const struct run *run);
 
 /* What a call is named that names no tool. */
 #define NAMELESS_TOOL "unnamed"
-
-/* --- spending.c: what a model call costs ---------------------------------------------------
- */
-
-/* Reserve what the call may cost. False: the run has failed, because a budget is used up, or it
- * waits for others to end, and run_make_call() follows. */
-bool run_reserve(struct run *run);
-
-/* Give up waiting for that. */
-void run_stop_reserving(struct run *run);
-
-/* The timer of that. */
-void run_reserved_too_late(void *ctx);
-
-/* So many bytes of the reply have come. False: a limit of the agent is reached, and the run has
- * failed. A budget never ends a call. */
-bool run_use(struct run *run, size_t bytes);
-
-/* What the provider counted of the call that is out. Only the first one counts. */
-void run_note_usage(struct run *run, const struct event_usage *usage);
-
-/* The reply is over, and `model` gave it: its usage event, if it has none yet. False: the run
- * is ending. */
-bool run_end_usage(struct run *run, struct str model);
-
-/* We cut it short: what was asked and heard of it is settled by estimate. Harmless when no call
- * is open. */
-void run_settle_cut(struct run *run);
-
-/* The provider failed: likewise, but a call of which nothing was heard cost nothing. */
-void run_settle_failed(struct run *run);
-
-/* A call of an earlier process, of this turn. */
-void run_count_usage(struct run *run, const struct event_usage *usage);
 
 /* --- shaping.c: an answer that must follow a schema ----------------------------------------
  */

@@ -141,7 +141,7 @@ static void log_end(const struct run *run) {
                                  .took_ms = record_took_ms(&run->record),
                                  .state = run_state_name(run->state),
                                  .reason = run->end_reason};
-    turn_line_log(&end, &run->sums);
+    turn_line_log(&end, &run->spending.sums);
 }
 
 static void run_over(void *ctx) {
@@ -341,7 +341,6 @@ struct run *run_new(struct run_host *host, struct engine *engine, const struct a
     buf_init(&run->summary, SUMMARY_MAX_BYTES);
     timer_init(&run->limit, host->loop, on_limit, run);
     timer_init(&run->alone, host->loop, run_alone, run);
-    timer_init(&run->budget_limit, host->loop, run_reserved_too_late, run);
     record_init(&run->record, &(struct record_options){.what = "run",
                                                        .host = host,
                                                        .engine = engine,
@@ -355,6 +354,7 @@ struct run *run_new(struct run_host *host, struct engine *engine, const struct a
                                 .run = record_id(&run->record),
                                 .events = &lease_events,
                                 .ctx = run};
+    spending_init(run);
     list_append(&host->runs, &run->link);
     host->run_count++;
     return run;

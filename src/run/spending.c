@@ -1,12 +1,11 @@
-/* spending: what the run's model calls cost, before, while and after they are made.
- *
- * Nobody but the provider counts tokens, and it counts last. Until then four bytes of text are
+/* Nobody but the provider counts tokens, and it counts last. Until then four bytes of text are
  * taken for a token, which is near enough for the limits of an agent and for what others may
  * not have meanwhile. */
-#include "run/inner.h"
+#include "run/spending.h"
 
 #include "base/clock.h"
 #include "run/account.h"
+#include "run/inner.h"
 
 #include <inttypes.h>
 
@@ -39,7 +38,7 @@ static const struct price *price_now(const struct run *run, struct str model) {
 
 static struct amount amount_of(const struct run *run, int64_t output_tokens, struct str model) {
     struct event_usage guess = USAGE_UNKNOWN;
-    guess.prompt = tokens_of(run->prompt_bytes);
+    guess.prompt = tokens_of(run->spending.prompt_bytes);
     guess.completion = output_tokens;
     const struct price *price = price_now(run, model);
     int64_t cost = price ? price_of(price, &guess) : 0;
@@ -47,7 +46,7 @@ static struct amount amount_of(const struct run *run, int64_t output_tokens, str
 }
 
 static struct amount used_so_far(const struct run *run) {
-    int64_t output = run->output_bytes ? tokens_of(run->output_bytes) : 0;
+    int64_t output = run->spending.output_bytes ? tokens_of(run->spending.output_bytes) : 0;
     return amount_of(run, output, run->asked.model);
 }
 
@@ -60,7 +59,7 @@ static bool is_over(int64_t used, int64_t max) {
 /* Whether a turn that would have used `more` besides what it has is within its limits. */
 static bool check_limits(struct run *run, struct amount more) {
     const struct agent_limits *limits = &run->agent->limits;
-    struct amount used = amount_add(run->spent, more);
+    struct amount used = amount_add(run->spending.spent, more);
     if (is_over(used.tokens, limits->tokens_max)) {
         run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("TOKENS"),
                  STR("the turn used more tokens than its limit allows"));
@@ -77,20 +76,20 @@ static bool check_limits(struct run *run, struct amount more) {
 /* --- before a call and while it is out ---------------------------------------------------- */
 
 static void hold(struct run *run, struct reservation reserved) {
-    run->reserved = reserved;
-    run->usage_due = true;
+    run->spending.reserved = reserved;
+    run->spending.usage_due = true;
 }
 
 static void on_answer(const struct err *refused, void *ctx) {
     struct run *run = ctx;
-    run->budget_waits = false;
-    timer_stop(&run->budget_limit);
+    run->spending.waits = false;
+    timer_stop(&run->spending.limit);
     if (run->ending_begun) { /* cancelled while the answer was on its way */
-        ledger_settle(&run->budget.reserved, (struct amount){0});
+        ledger_settle(&run->spending.budget.reserved, (struct amount){0});
     } else if (refused) {
         run_fail(run, refused->code, STR("BUDGET"), err_text(refused));
     } else {
-        hold(run, run->budget.reserved);
+        hold(run, run->spending.budget.reserved);
         run_make_call(run);
     }
     run_unref(run);
@@ -115,24 +114,24 @@ static struct ledger_call call_of(const struct run *run) {
 
 static void wait_for_budget(struct run *run) {
     run_ref(run);
-    run->budget_waits = true;
-    timer_start(&run->budget_limit, BUDGET_WAIT_MS);
+    run->spending.waits = true;
+    timer_start(&run->spending.limit, BUDGET_WAIT_MS);
     if (run->state != RUN_ASKING) run_move(run, RUN_ASKING);
 }
 
 bool run_reserve(struct run *run) {
     struct ledger *ledger = run->record.engine->ledger;
     struct err e;
-    run->prompt_bytes = prompt_bytes(&run->asked);
-    run->output_bytes = run->output_told = 0;
-    run->reserved = (struct reservation){0};
+    run->spending.prompt_bytes = prompt_bytes(&run->asked);
+    run->spending.output_bytes = run->spending.output_told = 0;
+    run->spending.reserved = (struct reservation){0};
     if (!check_limits(run, (struct amount){0})) return false;
-    run->budget = (struct ledger_wait){
+    run->spending.budget = (struct ledger_wait){
         .call = call_of(run), .loop = run->record.host->loop, .told = on_answer, .ctx = run};
     enum ledger_answer answer = LEDGER_GRANTED;
-    if (ledger) answer = ledger_ask(ledger, &run->budget, &e);
+    if (ledger) answer = ledger_ask(ledger, &run->spending.budget, &e);
     switch (answer) {
-    case LEDGER_GRANTED: hold(run, run->budget.reserved); return true;
+    case LEDGER_GRANTED: hold(run, run->spending.budget.reserved); return true;
     case LEDGER_REFUSED: run_fail(run, e.code, STR("BUDGET"), err_text(&e)); return false;
     case LEDGER_WAITS: wait_for_budget(run); return false;
     }
@@ -140,26 +139,31 @@ bool run_reserve(struct run *run) {
 }
 
 void run_stop_reserving(struct run *run) {
-    timer_stop(&run->budget_limit);
-    if (!run->budget_waits || !ledger_withdraw(&run->budget)) return;
-    run->budget_waits = false;
+    timer_stop(&run->spending.limit);
+    if (!run->spending.waits || !ledger_withdraw(&run->spending.budget)) return;
+    run->spending.waits = false;
     run_unref(run);
 }
 
-void run_reserved_too_late(void *ctx) {
+static void reserved_too_late(void *ctx) {
     run_fail(ctx, ERR_RESOURCE_EXHAUSTED, STR("BUDGET"),
              STR("other calls hold what is left of the budget, and did not end in time; try "
                  "again later, or raise it in the settings under 'budgets'"));
 }
 
+void spending_init(struct run *run) {
+    timer_init(&run->spending.limit, run->record.host->loop, reserved_too_late, run);
+}
+
 bool run_use(struct run *run, size_t bytes) {
-    run->output_bytes += bytes;
-    if (!run->usage_due || run->usage_noted) return true; /* it was counted already */
-    if (run->output_bytes - run->output_told < TELL_BYTES) return true;
-    run->output_told = run->output_bytes;
+    run->spending.output_bytes += bytes;
+    if (!run->spending.usage_due || run->spending.usage_noted)
+        return true; /* it was counted already */
+    if (run->spending.output_bytes - run->spending.output_told < TELL_BYTES) return true;
+    run->spending.output_told = run->spending.output_bytes;
     struct amount used = used_so_far(run);
     if (!check_limits(run, used)) return false;
-    if (run->reserved.ledger) ledger_use(&run->reserved, used);
+    if (run->spending.reserved.ledger) ledger_use(&run->spending.reserved, used);
     return true;
 }
 
@@ -179,8 +183,8 @@ static int64_t counted(const struct event_usage *usage) {
 /* `usage`, and where the provider said nothing what was sent and heard. */
 static struct event_usage completed(const struct run *run, const struct event_usage *usage) {
     struct event_usage all = *usage;
-    int64_t heard = run->output_bytes ? tokens_of(run->output_bytes) : 0;
-    if (all.prompt < 0) all.prompt = tokens_of(run->prompt_bytes);
+    int64_t heard = run->spending.output_bytes ? tokens_of(run->spending.output_bytes) : 0;
+    if (all.prompt < 0) all.prompt = tokens_of(run->spending.prompt_bytes);
     if (all.completion < 0) all.completion = heard;
     return all;
 }
@@ -211,7 +215,7 @@ enum call_end { CALL_ENDED_WELL, CALL_WAS_CUT, CALL_CAME_TO_NOTHING };
 /* One event a model call, always, whether or not the provider counted; the event says what is
  * known, and what is estimated apart from it. */
 static void append_usage(struct run *run, const struct event_usage *usage, enum call_end end) {
-    if (!run->usage_due) return;
+    if (!run->spending.usage_due) return;
     struct event event = {.kind = EVENT_USAGE, .usage = *usage};
     event.usage.call_sequence = run->model_calls - 1;
     /* A provider that names nobody was asked for somebody. */
@@ -222,30 +226,31 @@ static void append_usage(struct run *run, const struct event_usage *usage, enum 
         estimate(run, &event.usage);
         used = amount_used(run, &event.usage);
     }
-    run->usage_due = false;
-    run->spent = amount_add(run->spent, used);
-    if (run->reserved.ledger && end == CALL_ENDED_WELL && !event.usage.estimated)
-        ledger_learn(run->record.engine->ledger, run->reserved.agent, run->asked.model, used);
-    ledger_settle(&run->reserved, used);
-    turn_sums_add(&run->sums, &event.usage);
+    run->spending.usage_due = false;
+    run->spending.spent = amount_add(run->spending.spent, used);
+    if (run->spending.reserved.ledger && end == CALL_ENDED_WELL && !event.usage.estimated)
+        ledger_learn(run->record.engine->ledger, run->spending.reserved.agent, run->asked.model,
+                     used);
+    ledger_settle(&run->spending.reserved, used);
+    turn_sums_add(&run->spending.sums, &event.usage);
     run_append(run, &event);
 }
 
 void run_note_usage(struct run *run, const struct event_usage *usage) {
     struct event_usage noted = *usage;
-    if (!run->usage_due || run->usage_noted) return;
+    if (!run->spending.usage_due || run->spending.usage_noted) return;
     if (!run_keep(run, usage->model, &noted.model)) return;
-    run->usage = noted;
-    run->usage_noted = true;
+    run->spending.usage = noted;
+    run->spending.usage_noted = true;
 }
 
 /* Of a call whose provider counted: that. Else what is known otherwise. */
 static void end_usage(struct run *run, struct str model, enum call_end end) {
     struct event_usage usage = USAGE_UNKNOWN;
     usage.model = model;
-    if (run->usage_noted) usage = run->usage;
-    if (run->usage_noted && end == CALL_CAME_TO_NOTHING) end = CALL_WAS_CUT;
-    run->usage_noted = false;
+    if (run->spending.usage_noted) usage = run->spending.usage;
+    if (run->spending.usage_noted && end == CALL_CAME_TO_NOTHING) end = CALL_WAS_CUT;
+    run->spending.usage_noted = false;
     append_usage(run, &usage, end);
 }
 
@@ -260,13 +265,15 @@ void run_settle_cut(struct run *run) {
 }
 
 void run_settle_failed(struct run *run) {
-    end_usage(run, run->asked.model, run->output_bytes ? CALL_WAS_CUT : CALL_CAME_TO_NOTHING);
+    end_usage(run, run->asked.model,
+              run->spending.output_bytes ? CALL_WAS_CUT : CALL_CAME_TO_NOTHING);
 }
 
 void run_count_usage(struct run *run, const struct event_usage *usage) {
     int64_t tokens = counted(usage), cost_nano = usage->cost_nano;
     if (tokens < 0) tokens = sum(usage->estimate_prompt, usage->estimate_completion);
     if (cost_nano < 0) cost_nano = usage->estimate_cost_nano;
-    run->spent = amount_add(run->spent, (struct amount){cost_nano > 0 ? cost_nano : 0, tokens});
-    turn_sums_add(&run->sums, usage);
+    run->spending.spent =
+        amount_add(run->spending.spent, (struct amount){cost_nano > 0 ? cost_nano : 0, tokens});
+    turn_sums_add(&run->spending.sums, usage);
 }
