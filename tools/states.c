@@ -7,6 +7,7 @@
 #include "provider/remote_inner.h"
 #include "route/answer.h"
 #include "rpc/call.h"
+#include "run/admission.h"
 #include "run/record.h"
 #include "run/run.h"
 #include "run/run_job.h"
@@ -23,6 +24,7 @@
     }
 
 MACHINE(record)
+MACHINE(admission)
 MACHINE(run)
 MACHINE(run_job)
 MACHINE(close)
@@ -42,6 +44,8 @@ static const struct machine {
      RECORD_STATE_COUNT, record_moves, record_name},
     {"A run",            "src/run/run.c",      "One execution: a turn, a job.",
      RUN_STATE_COUNT,    run_moves,    run_name},
+    {"A turn's admission", "src/run/admission.c", "How a turn comes to its session; a place of its workspace comes before.",
+     ADMISSION_STATE_COUNT, admission_moves, admission_name},
     {"A job",            "src/run/run_job.c",  "Work that needs no caller, and outlives a process.",
      RUN_JOB_STATE_COUNT, run_job_moves, run_job_name},
     {"A stream",         "src/stream/close.c", "One caller's view of a journal, and how it ends.",

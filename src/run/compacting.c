@@ -82,7 +82,7 @@ static bool write_transcript(struct run *run, struct str *ret) {
 /* Later turns of the session begin with it; a turn inside another one's only looks at it. */
 static void put_in_place_of_history(struct run *run, struct str summary) {
     struct event event = {.kind = EVENT_ITEM, .item = {STR_INIT(SUMMARY_ITEM), summary}};
-    if (run->lease.parent) {
+    if (run->admission.lease.parent) {
         conversation_summarize(&run->conversation, summary, SUMMARY_OF_VIEW);
     } else {
         run_append_kept(run, &event);

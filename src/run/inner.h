@@ -5,7 +5,7 @@
 #include "base/arena.h"
 #include "conversation/conversation.h"
 #include "conversation/import.h"
-#include "run/crowd.h"
+#include "run/admission.h"
 #include "run/decision.h"
 #include "run/record.h"
 #include "run/spending.h"
@@ -37,11 +37,7 @@ struct run {
     enum run_state state;
     struct list link; /* in host->runs */
     struct arena *arena;
-    struct lease lease;
-    bool leased;                /* held or lent */
-    struct place place;         /* of its workspace */
-    enum session_policy policy; /* while it waits for that */
-    bool waits; /* for the session; the answer, or whoever withdraws, drops a reference */
+    struct admission admission;
     struct history *seen; /* the snapshot that `conversation` borrows from */
     struct timer limit;   /* turn_max_ms */
     struct timer alone;   /* detached: ends it when nobody has read it for `alone_ms` */
@@ -145,8 +141,8 @@ void run_enter_directory(struct run *run);
 /* One that waits for a human and that nobody can find any more: the store has it. */
 void run_let_go(struct run *run);
 
-/* It does not run any more, or waits for a human: let another turn of its workspace in. */
-void run_leave_place(struct run *run);
+/* The session is ours: its first event, and its first question. */
+void run_begin(struct run *run);
 
 /* The only function that writes run->state, once run_new() has said where it begins. */
 void run_move(struct run *run, enum run_state next);

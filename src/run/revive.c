@@ -156,7 +156,7 @@ static bool take(const struct event *event, void *ctx) {
 
 void run_look_back(struct run *run) {
     if (run->seen) return;
-    run->seen = history_before(run->lease.history, record_id(&run->record));
+    run->seen = history_before(run->admission.lease.history, record_id(&run->record));
     run_precede(run);
 }
 

@@ -15,7 +15,6 @@
 /* Of what its user said, at once: in the run, its journal, the row for the store, what the
  * model is sent, and the session's memory of it. */
 #define COPIES_OF_TEXT 5
-#define INTERRUPT_MAX 64 /* turns that one message takes the place of */
 
 #define TO(state) (1u << (state))
 #define CUT_SHORT (TO(RUN_FAILED) | TO(RUN_CANCELLED))
@@ -60,7 +59,8 @@ struct run *run_ref(struct run *run) {
 
 void run_unref(struct run *run) {
     if (!run || --run->refs) return;
-    assert(!run->leased && !run->provider_call && !timer_waits(&run->limit));
+    assert(run->admission.state == ADMISSION_OUTSIDE && !run->provider_call &&
+           !timer_waits(&run->limit));
     list_remove(&run->link);
     run->record.host->run_count--;
     history_unref(run->seen);
@@ -151,29 +151,12 @@ static void run_over(void *ctx) {
     run_leave_place(run);
     run_drop_keys(run);
     struct turn_record *record = make_record(run);
-    if (run->leased) {
-        run->leased = false;
-        session_release(&run->lease, record);
-    } else if (record) {
-        session_remember(run->record.engine->sessions, &run->name, record);
-    }
-    run_unref(run);
-}
-
-/* Give up waiting for a place or for the session, unless the answer is on its way. */
-static void stop_waiting(struct run *run) {
-    struct crowd *crowd = session_table_crowd(run->record.engine->sessions);
-    if (run->place.throng && crowd_withdraw(crowd, &run->place)) {
-        run_unref(run);
-        return; /* the session comes behind the place */
-    }
-    if (!run->waits || !session_withdraw(&run->lease)) return;
-    run->waits = false;
+    run_leave_session(run, record);
     run_unref(run);
 }
 
 static void end_with(struct run *run, struct event *event) {
-    stop_waiting(run);
+    run_stop_waiting(run);
     run_stop_asking(run);
     /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): run_over() still has a reference */
     run->ending_begun = true;
@@ -263,7 +246,7 @@ static void on_limit(void *ctx) {
              STR("the turn took longer than its limit"));
 }
 
-/* --- the session's callbacks -------------------------------------------------------------- */
+/* --- its beginning -------------------------------------------------------------- */
 
 /* The last one of the conversation who was no user. */
 static const struct agent *last_speaker(const struct run *run) {
@@ -278,13 +261,12 @@ static const struct agent *last_speaker(const struct run *run) {
 
 static void append_started(struct run *run) {
     struct event started = record_started(&run->record, run->text, run->contract);
-    started.started.parent = run->lease.parent;
+    started.started.parent = run->admission.lease.parent;
     run_append_kept(run, &started);
 }
 
-static void begin(struct run *run) {
-    run->leased = true;
-    run->seen = history_ref(run->lease.history);
+void run_begin(struct run *run) {
+    run->seen = history_ref(run->admission.lease.history);
     run_precede(run);
     if (run->sticky) run->agent = last_speaker(run);
     if (!run_take_brought(run)) return;
@@ -294,36 +276,6 @@ static void begin(struct run *run) {
     timer_start(&run->limit, run->record.engine->limits.turn_max_ms);
     run_ask(run);
 }
-
-static void on_granted(void *ctx) {
-    struct run *run = ctx;
-    run->waits = false;
-    if (run->ending_begun) { /* cancelled while the answer was on its way */
-        session_release(&run->lease, NULL);
-        run_unref(run);
-    } else if (run->state == RUN_QUEUED) {
-        begin(run);
-        run_unref(run);
-    } else {
-        run->leased = true;
-        run_work_answered(run);
-        run_unref(run);
-    }
-}
-
-static void on_refused(const struct err *why, void *ctx) {
-    struct run *run = ctx;
-    run->waits = false;
-    run_fail(run, why->code, err_name(why->code), err_text(why));
-    run_unref(run);
-}
-
-static void on_children_done(void *ctx) {
-    struct run *run = ctx;
-    if (!run->ending_begun) run_work_children_done(run);
-}
-
-static const struct lease_events lease_events = {on_granted, on_refused, on_children_done};
 
 /* --- start and stop ----------------------------------------------------------------------- */
 
@@ -350,10 +302,7 @@ struct run *run_new(struct run_host *host, struct engine *engine, const struct a
                                                        .pace_max_bytes = limits->pace_max_bytes,
                                                        .events = &record_events,
                                                        .ctx = run});
-    run->lease = (struct lease){.loop = host->loop,
-                                .run = record_id(&run->record),
-                                .events = &lease_events,
-                                .ctx = run};
+    admission_init(run);
     spending_init(run);
     list_append(&host->runs, &run->link);
     host->run_count++;
@@ -386,94 +335,13 @@ void run_discard(struct run *run) {
     run_unref(run);
 }
 
-/* A newer message takes the place of those that are being answered. */
-static void interrupt_others(struct run *run) {
-    uint64_t others[INTERRUPT_MAX];
-    struct directory *directory = session_table_directory(run->record.engine->sessions);
-    size_t count = session_before(&run->lease, others, INTERRUPT_MAX);
-    for (size_t i = 0; i < count; i++) {
-        directory_cancel(directory, others[i],
-                         STR("a newer message of the session took its place"));
-    }
-}
-
-/* --- the session -------------------------------------------------------------------------- */
-
-/* False: it is refused, and nothing has begun. */
-static bool start_in_session(struct run *run, enum session_policy policy, struct err *e) {
-    switch (session_acquire(run->record.engine->sessions, &run->name, policy, &run->lease, e)) {
-    case SESSION_REFUSED: return false;
-    case SESSION_WAITS:
-        run_enter_directory(run);
-        run->waits = true;
-        run_ref(run); /* for the answer that will come */
-        if (policy == SESSION_INTERRUPT) interrupt_others(run);
-        break;
-    case SESSION_GRANTED:
-        run_enter_directory(run);
-        begin(run);
-        break;
-    }
-    return true;
-}
-
-/* --- a place in its workspace ------------------------------------------------------------- */
-
-void run_leave_place(struct run *run) {
-    if (!run->place.throng) return; /* it needed none */
-    crowd_leave(session_table_crowd(run->record.engine->sessions), &run->place);
-}
-
-/* There is one: the session is asked for now. */
-static void on_place(void *ctx) {
-    struct run *run = ctx;
-    struct err e;
-    timer_stop(&run->limit);
-    if (run->ending_begun) { /* it ended while the answer was on its way */
-        run_leave_place(run);
-    } else if (!start_in_session(run, run->policy, &e)) {
-        run_fail(run, e.code, err_name(e.code), err_text(&e));
-    }
-    run_unref(run);
-}
-
-/* A turn beside others of its session runs inside one of them, or behind it: it needs no place
- * of its own, and must not wait for one that they have. */
-static bool take_place(struct run *run) {
-    const struct session_name *name = &run->name;
-    unsigned places_max = run->record.engine->limits.workspace_turns_max;
-    struct session_runs others;
-    if (places_max == 0) return true;
-    directory_of_session(session_table_directory(run->record.engine->sessions), name->workspace,
-                         name->user, name->session, &others);
-    if (others.count) return true;
-    run->place =
-        (struct place){.loop = run->record.host->loop, .granted = on_place, .ctx = run};
-    return crowd_enter(session_table_crowd(run->record.engine->sessions), name->workspace,
-                       places_max, &run->place);
-}
-
-static void wait_for_place(struct run *run, enum session_policy policy) {
-    run_enter_directory(run);
-    run_ref(run); /* for the answer that will come */
-    run->policy = policy;
-    timer_start(&run->limit, run->record.engine->limits.place_max_ms);
-}
-
-/* As start_in_session(), behind the others of its workspace where they are many. */
-static bool start_in_place(struct run *run, enum session_policy policy, struct err *e) {
-    if (take_place(run)) return start_in_session(run, policy, e);
-    wait_for_place(run, policy);
-    return true;
-}
-
 /* Whoever has the same key finds this run, or none. */
 static bool start_claimed(struct run *run, const struct run_request *request, struct err *e) {
     struct claim_name *name = &run->record.claim.name;
     name->workspace = run->name.workspace;
     name->user = run->name.user;
     if (!record_claim(&run->record, request->key_mark, e)) return false;
-    bool started = start_in_place(run, request->policy, e);
+    bool started = run_admit(run, request->policy, e);
     record_claimed(&run->record, started);
     return started;
 }
@@ -546,7 +414,9 @@ void run_let_go(struct run *run) {
 /* A run that waits for a human is in the store as it is: the next process takes it up. */
 static bool leave_waiting(struct run *run) {
     if (run->state != RUN_WAITING || !run->record.host->keeper) return false;
-    if (run->waits || !session_unpark(run->record.engine->sessions, &run->parked)) return false;
+    if (run->admission.state == ADMISSION_WAITS ||
+        !session_unpark(run->record.engine->sessions, &run->parked))
+        return false;
     run_let_go(run);
     return true;
 }

@@ -24,8 +24,8 @@ static struct dormant *dormant_of(struct engine *engine) {
 /* What revive.c does not bring back is not let go. */
 static bool has_only_events(const struct run *run) {
     return !run->system.len && !run->schema && !run->repairing && !run->compacted &&
-           !run->record.lost && run->lease.parent == 0 && run->transfers <= TRANSFERS_MAX &&
-           run->alone_ms / 1000 < ALONE_MAX_S;
+           !run->record.lost && run->admission.lease.parent == 0 &&
+           run->transfers <= TRANSFERS_MAX && run->alone_ms / 1000 < ALONE_MAX_S;
 }
 
 static bool is_read(const struct run *run) {
@@ -35,8 +35,8 @@ static bool is_read(const struct run *run) {
 
 /* Nobody but itself and the parking holds it, and all of it is on disk. */
 static bool may_sleep(const struct run *run) {
-    return run->state == RUN_WAITING && !run->waits && !run->ending_begun && run->refs == 2 &&
-           has_only_events(run) && !is_read(run) &&
+    return run->state == RUN_WAITING && run->admission.state == ADMISSION_OUTSIDE &&
+           !run->ending_begun && run->refs == 2 && has_only_events(run) && !is_read(run) &&
            journal_durable(run->record.journal) == journal_appended(run->record.journal);
 }
 

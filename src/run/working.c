@@ -155,7 +155,7 @@ static struct history *history_so_far(const struct run *run) {
     struct turn_record *record = turn_record_new(record_id(&run->record), own, count);
     record->starts_anew = c->starts_anew;
     free(own);
-    return history_with(run->lease.history, record);
+    return history_with(run->admission.lease.history, record);
 }
 
 static bool wants_tools(const struct run *run) {
@@ -197,7 +197,7 @@ void run_calls_go_on(struct run *run) {
 
 static void all_answered(struct run *run) {
     if (run->lent) {
-        if (!session_reclaim(&run->lease)) return; /* children_done will come */
+        if (!session_reclaim(&run->admission.lease)) return; /* children_done will come */
         run->lent = false;
     }
     struct call *undecided = run_undecided(run);
@@ -224,15 +224,7 @@ static void on_answer(struct str text, void *ctx) {
         run_unref(run);
         return;
     }
-    switch (session_acquire(run->record.engine->sessions, &run->name, SESSION_QUEUE,
-                            &run->lease, &e)) {
-    case SESSION_GRANTED:
-        run->leased = true;
-        run_work_answered(run);
-        break;
-    case SESSION_WAITS: run->waits = true; return; /* so does the reference */
-    case SESSION_REFUSED: run_fail(run, e.code, err_name(e.code), err_text(&e)); break;
-    }
+    if (!run_readmit(run, &e)) run_fail(run, e.code, err_name(e.code), err_text(&e));
     run_unref(run);
 }
 
@@ -288,8 +280,7 @@ static void park(struct run *run) {
     run->asked_ms = loop_now_ms(run->record.host->loop);
     run_wait_for_human(run);
     run_leave_place(run);
-    run->leased = false;
-    session_release(&run->lease, NULL);
+    run_leave_session(run, NULL);
 }
 
 /* A call that was waiting for it is made, or answered in the tool's place. */
@@ -380,7 +371,7 @@ static void make_calls(struct run *run) {
     }
     if (wants_tools(run)) {
         run->lent = true;
-        session_lend(&run->lease, history_so_far(run));
+        session_lend(&run->admission.lease, history_so_far(run));
     }
     let_go(run);
 }
