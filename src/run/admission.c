@@ -83,7 +83,7 @@ static void interrupt_others(struct run *run) {
 
 /* False: it is refused, and nothing has begun. */
 static bool start_in_session(struct run *run, enum session_policy policy, struct err *e) {
-    switch (session_acquire(run->record.engine->sessions, &run->name, policy,
+    switch (session_acquire(run->record.engine->sessions, &run->request.name, policy,
                             &run->admission.lease, e)) {
     case SESSION_REFUSED: return false;
     case SESSION_WAITS:
@@ -123,7 +123,7 @@ static void on_place(void *ctx) {
 /* A turn beside others of its session runs inside one of them, or behind it: it needs no place
  * of its own, and must not wait for one that they have. */
 static bool take_place(struct run *run) {
-    const struct session_name *name = &run->name;
+    const struct session_name *name = &run->request.name;
     unsigned places_max = run->record.engine->limits.workspace_turns_max;
     struct session_runs others;
     if (places_max == 0) return true;
@@ -170,8 +170,8 @@ void admission_init(struct run *run) {
 
 bool run_readmit(struct run *run, struct err *e) {
     struct lease *lease = &run->admission.lease;
-    switch (
-        session_acquire(run->record.engine->sessions, &run->name, SESSION_QUEUE, lease, e)) {
+    switch (session_acquire(run->record.engine->sessions, &run->request.name, SESSION_QUEUE,
+                            lease, e)) {
     case SESSION_REFUSED: return false;
     case SESSION_WAITS: wait_for_session(run); break;
     case SESSION_GRANTED:
@@ -187,6 +187,6 @@ void run_leave_session(struct run *run, struct turn_record *record) {
         admission_move(run, ADMISSION_OUTSIDE);
         session_release(&run->admission.lease, record);
     } else if (record) {
-        session_remember(run->record.engine->sessions, &run->name, record);
+        session_remember(run->record.engine->sessions, &run->request.name, record);
     }
 }

@@ -266,18 +266,18 @@ static const struct provider_sink sink = {
  * agent's, not of whom it can hand the turn to. */
 static bool add_offer(struct run *run, const struct offer *offer,
                       struct provider_request *asked) {
-    bool fixed = run->addressed || offer->briefing.len == 0;
+    bool fixed = run->request.addressed || offer->briefing.len == 0;
     bool transfer = offer->tool_count && str_equal(offer->tools[0].name, STR(TRANSFER_TOOL));
     asked->tools = offer->tools + (transfer && fixed);
     asked->tool_count = offer->tool_count - (transfer && fixed);
     if (fixed) return true;
-    if (run->system.len == 0) {
+    if (run->request.system.len == 0) {
         asked->system = offer->system;
         return true;
     }
     struct buf text;
-    buf_init(&text, run->system.len + offer->briefing.len + 2);
-    buf_append(&text, run->system);
+    buf_init(&text, run->request.system.len + offer->briefing.len + 2);
+    buf_append(&text, run->request.system);
     buf_append(&text, STR("\n\n"));
     buf_append(&text, offer->briefing);
     bool kept = run_keep(run, buf_str(&text), &asked->system);
@@ -326,12 +326,12 @@ void run_ask(struct run *run) {
     struct provider_request request = {
         .agent = agent->slug,
         .model = agent->model,
-        .system = run->system.len ? run->system : agent->system,
+        .system = run->request.system.len ? run->request.system : agent->system,
         .messages = run->conversation.messages,
         .message_count = run->conversation.count,
         .turn_start = run->conversation.turn_start,
         .options = &agent->options,
-        .schema = run->schema ? run->schema_text : agent->schema_text,
+        .schema = run->request.schema ? run->request.schema_text : agent->schema_text,
     };
     if (engine->offers && !add_offer(run, offers_of(engine->offers, agent), &request)) return;
     run_start_call(run, &request, &sink);

@@ -1,17 +1,16 @@
-/* bringing: a turn whose caller brings a conversation and not only his last words.
- *
- * With a session, what it has already is not asked again: only the rest is new. */
+#include "run/bringing.h"
+
 #include "run/inner.h"
 
 #define BROUGHT_MAX_BYTES (16 * MIB)
 
 bool run_keep_brought(struct run *run, const struct run_request *request) {
     struct buf bytes;
-    run->brought_policy = request->brought;
+    run->request.brought.policy = request->brought;
     if (request->message_count == 0) return true;
     buf_init(&bytes, BROUGHT_MAX_BYTES);
     bool kept = import_append(request->messages, request->message_count, &bytes) &&
-                arena_str(run->arena, buf_str(&bytes), &run->brought);
+                arena_str(run->arena, buf_str(&bytes), &run->request.brought.list);
     buf_done(&bytes);
     return kept;
 }
@@ -20,7 +19,7 @@ bool run_keep_brought(struct run *run, const struct run_request *request) {
  */
 void run_precede(struct run *run) {
     const struct history *history = run->seen;
-    bool whole = run->brought.len && run->brought_policy == BROUGHT_WHOLE;
+    bool whole = run->request.brought.list.len && run->request.brought.policy == BROUGHT_WHOLE;
     if (whole || run->conversation.starts_anew) return;
     history_messages(history, conversation_precede(&run->conversation, history->message_count));
 }
@@ -28,17 +27,17 @@ void run_precede(struct run *run) {
 bool run_take_brought(struct run *run) {
     const struct conversation *c = &run->conversation;
     const struct message *history = c->messages;
-    struct import *import = &run->import;
+    struct import *import = &run->request.brought.fresh;
     struct err e;
-    if (!run->brought.len) {
-        run->text = import_unpack(history, c->own_from, run->text);
+    if (!run->request.brought.list.len) {
+        run->request.text = import_unpack(history, c->own_from, run->request.text);
         return true;
     }
-    if (!import_decode(run->brought, run->arena, import, &e)) {
+    if (!import_decode(run->request.brought.list, run->arena, import, &e)) {
         run_fail_memory(run);
         return false;
     }
-    if (run->brought_policy == BROUGHT_STRICT &&
+    if (run->request.brought.policy == BROUGHT_STRICT &&
         import_forks(history, c->own_from, import->messages, import->count)) {
         run_fail(run, ERR_ABORTED, STR("HISTORY_FORK"),
                  STR("the messages tell of another past than the session has; send its own "
@@ -52,14 +51,15 @@ bool run_take_brought(struct run *run) {
 }
 
 void run_append_brought(struct run *run) {
-    bool whole = run->brought_policy == BROUGHT_WHOLE;
+    bool whole = run->request.brought.policy == BROUGHT_WHOLE;
     struct event event = {
         .kind = EVENT_ITEM,
         .item = {.type = whole ? STR(BROUGHT_ITEM BROUGHT_ALL) : STR(BROUGHT_ITEM)}};
     struct buf bytes;
-    if (!run->brought.len || run->ending_begun) return;
+    if (!run->request.brought.list.len || run->ending_begun) return;
     buf_init(&bytes, BROUGHT_MAX_BYTES);
-    bool fits = import_append(run->import.messages, run->import.count, &bytes);
+    bool fits = import_append(run->request.brought.fresh.messages,
+                              run->request.brought.fresh.count, &bytes);
     event.item.bytes = buf_str(&bytes);
     if (fits) {
         run_append(run, &event);

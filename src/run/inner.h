@@ -4,10 +4,10 @@
 
 #include "base/arena.h"
 #include "conversation/conversation.h"
-#include "conversation/import.h"
 #include "run/admission.h"
 #include "run/decision.h"
 #include "run/record.h"
+#include "run/request.h"
 #include "run/spending.h"
 #include "store/artifact.h"
 
@@ -43,17 +43,8 @@ struct run {
     struct timer alone;   /* detached: ends it when nobody has read it for `alone_ms` */
     uint64_t alone_ms;
 
-    /* Who asked for what. */
-    struct session_name name;
-    struct str text, system, contract;
-    struct str brought; /* the caller's list of messages as a BROUGHT_ITEM has it, or empty */
-    enum brought_policy brought_policy;
-    struct import import;      /* what of it is new, once the session is ours */
-    struct schema *schema;     /* that the request asks for, its own; NULL: the agent's */
-    struct str schema_text;    /* the same */
+    struct turn_request request;
     const struct agent *agent; /* who has the turn now */
-    bool sticky;               /* unless somebody else spoke last */
-    bool addressed; /* the caller named an agent below the Manager: it keeps the turn */
 
     /* As the model sees it: history, then this turn. */
     struct conversation conversation;
@@ -115,24 +106,6 @@ struct run_left {
 struct run *run_new(struct run_host *host, struct engine *engine, const struct agent *agent,
                     struct run_left left);
 
-/* --- bringing.c: a conversation that its caller brings --------------------------------------
- */
-
-/* Keep what `request` brings. False: it is larger than a run may hold. */
-bool run_keep_brought(struct run *run, const struct run_request *request);
-
-/* The session's history, as far as the run looks at it, in front of its conversation. */
-void run_precede(struct run *run);
-
-/* Look at it beside the session's history: what of it is new. False: the run has failed. */
-bool run_take_brought(struct run *run);
-
-/* That takes the place of the caller's last words. */
-void run_append_brought(struct run *run);
-
-/* --- run.c, on -----------------------------------------------------------------------------
- */
-
 /* One that never was, as far as anybody has seen. */
 void run_discard(struct run *run);
 
@@ -153,11 +126,6 @@ uint64_t run_append(struct run *run, struct event *event);
 
 /* The same, of texts that live as long as the run. */
 uint64_t run_append_kept(struct run *run, struct event *event);
-
-/* What the turn's answer must follow, or NULL. */
-static inline const struct schema *run_schema(const struct run *run) {
-    return run->schema ? run->schema : run->agent->schema;
-}
 
 /* Keep a copy in the run's arena; false, and the run fails, at its limit. */
 bool run_keep(struct run *run, struct str text, struct str *ret);

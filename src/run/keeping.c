@@ -58,7 +58,8 @@ bool run_keep_result(struct call *call, struct str result) {
                                       .content_type = STR("application/json"),
                                       .bytes = buf_str(&call->long_result)};
     if (artifact_put_start(run->record.engine->store, run->record.host->loop,
-                           run->name.workspace, &artifact, on_kept, call, &call->keeping, &e))
+                           run->request.name.workspace, &artifact, on_kept, call,
+                           &call->keeping, &e))
         return true;
     buf_done(&call->long_result);
     answer_cut(call, result, 0);

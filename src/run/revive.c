@@ -47,11 +47,11 @@ struct revival {
 static bool take_started(struct run *run, const struct event *event) {
     int64_t age_ms = clock_unix_ms() - event->started.unix_ms;
     run->record.begun_ms = loop_now_ms(run->record.host->loop) - (uint64_t)age_ms;
-    return run_keep(run, event->started.workspace, &run->name.workspace) &&
-           run_keep(run, event->started.user, &run->name.user) &&
-           run_keep(run, event->started.session, &run->name.session) &&
-           run_keep(run, event->started.text, &run->text) &&
-           run_keep(run, event->started.contract, &run->contract);
+    return run_keep(run, event->started.workspace, &run->request.name.workspace) &&
+           run_keep(run, event->started.user, &run->request.name.user) &&
+           run_keep(run, event->started.session, &run->request.name.session) &&
+           run_keep(run, event->started.text, &run->request.text) &&
+           run_keep(run, event->started.contract, &run->request.contract);
 }
 
 /* The reply's calls are those since the last result. Their texts are the conversation's. */

@@ -67,7 +67,7 @@ void run_unref(struct run *run) {
     conversation_done(&run->conversation);
     free(run->calls);
     buf_done(&run->draft);
-    schema_free(run->schema);
+    request_done(run);
     buf_done(&run->turns);
     buf_done(&run->summary);
     record_done(&run->record);
@@ -133,9 +133,9 @@ static struct turn_record *make_record(const struct run *run) {
 
 static void log_end(const struct run *run) {
     const struct turn_end end = {.run = record_id(&run->record),
-                                 .workspace = run->name.workspace,
-                                 .user = run->name.user,
-                                 .session = run->name.session,
+                                 .workspace = run->request.name.workspace,
+                                 .user = run->request.name.user,
+                                 .session = run->request.name.session,
                                  .agent = run->agent->slug,
                                  .model = run->model.len ? run->model : run->asked.model,
                                  .took_ms = record_took_ms(&run->record),
@@ -260,7 +260,8 @@ static const struct agent *last_speaker(const struct run *run) {
 }
 
 static void append_started(struct run *run) {
-    struct event started = record_started(&run->record, run->text, run->contract);
+    struct event started =
+        record_started(&run->record, run->request.text, run->request.contract);
     started.started.parent = run->admission.lease.parent;
     run_append_kept(run, &started);
 }
@@ -268,7 +269,7 @@ static void append_started(struct run *run) {
 void run_begin(struct run *run) {
     run->seen = history_ref(run->admission.lease.history);
     run_precede(run);
-    if (run->sticky) run->agent = last_speaker(run);
+    if (run->request.sticky) run->agent = last_speaker(run);
     if (!run_take_brought(run)) return;
     append_started(run);
     run_append_brought(run);
@@ -309,22 +310,8 @@ struct run *run_new(struct run_host *host, struct engine *engine, const struct a
     return run;
 }
 
-static bool copy_request(struct run *run, const struct run_request *request) {
-    struct arena *arena = run->arena;
-    return arena_str(arena, request->name.workspace, &run->name.workspace) &&
-           arena_str(arena, request->name.user, &run->name.user) &&
-           arena_str(arena, request->name.session, &run->name.session) &&
-           arena_str(arena, request->text, &run->text) &&
-           arena_str(arena, request->system, &run->system) &&
-           arena_str(arena, request->contract, &run->contract) &&
-           arena_str(arena, request->schema, &run->schema_text) &&
-           run_keep_brought(run, request) &&
-           arena_str(arena, request->key, &run->record.claim.name.key) &&
-           arena_str(arena, request->print, &run->record.claim.print);
-}
-
 void run_enter_directory(struct run *run) {
-    record_enter(&run->record, &run->name, run->state);
+    record_enter(&run->record, &run->request.name, run->state);
 }
 
 /* A run that never was: nobody has seen it; or one that the next process takes up. */
@@ -338,8 +325,8 @@ void run_discard(struct run *run) {
 /* Whoever has the same key finds this run, or none. */
 static bool start_claimed(struct run *run, const struct run_request *request, struct err *e) {
     struct claim_name *name = &run->record.claim.name;
-    name->workspace = run->name.workspace;
-    name->user = run->name.user;
+    name->workspace = run->request.name.workspace;
+    name->user = run->request.name.user;
     if (!record_claim(&run->record, request->key_mark, e)) return false;
     bool started = run_admit(run, request->policy, e);
     record_claimed(&run->record, started);
@@ -364,15 +351,9 @@ bool run_start(struct run_host *host, const struct run_request *request, struct 
     }
     if (!mem_check(RUN_BYTES + COPIES_OF_TEXT * request->text.len, e)) return false;
     struct run *run = run_new(host, engine, agent, (struct run_left){.state = RUN_QUEUED});
-    run->sticky = request->sticky;
-    run->addressed = agent != &engine->agents[0];
-    if (!copy_request(run, request)) {
+    if (!run_keep_request(run, request, e)) {
         run_discard(run);
-        return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
-    }
-    if (run->schema_text.len && !schema_read(run->schema_text, &run->schema, e)) {
-        run_discard(run);
-        return err_add(e, "the schema of the answer");
+        return false;
     }
     if (!start_claimed(run, request, e)) {
         run_discard(run);

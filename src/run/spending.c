@@ -101,7 +101,7 @@ static struct ledger_call call_of(const struct run *run) {
     int64_t longest = asked->options ? asked->options->output_tokens_max : 0;
     struct amount most = {0};
     if (longest) most = amount_of(run, longest, asked->model);
-    return (struct ledger_call){.workspace = run->name.workspace,
+    return (struct ledger_call){.workspace = run->request.name.workspace,
                                 .agent = run->agent->slug,
                                 .model = asked->model,
                                 .budgets = engine->budgets,

@@ -23,8 +23,8 @@ static struct dormant *dormant_of(struct engine *engine) {
 
 /* What revive.c does not bring back is not let go. */
 static bool has_only_events(const struct run *run) {
-    return !run->system.len && !run->schema && !run->repairing && !run->compacted &&
-           !run->record.lost && run->admission.lease.parent == 0 &&
+    return !run->request.system.len && !run->request.schema && !run->repairing &&
+           !run->compacted && !run->record.lost && run->admission.lease.parent == 0 &&
            run->transfers <= TRANSFERS_MAX && run->alone_ms / 1000 < ALONE_MAX_S;
 }
 
@@ -41,14 +41,14 @@ static bool may_sleep(const struct run *run) {
 }
 
 static void enter(const struct run *run) {
-    const struct session_name *name = &run->name;
+    const struct session_name *name = &run->request.name;
     dormant_add(dormant_of(run->record.engine),
                 &(struct dormant_run){.run = record_id(&run->record),
                                       .engine = run->record.engine,
                                       .host = run->record.host,
                                       .alone_s = (uint32_t)((run->alone_ms + 999) / 1000),
                                       .transfers = (unsigned short)run->transfers,
-                                      .addressed = run->addressed,
+                                      .addressed = run->request.addressed,
                                       .deadline_unix_ms = run->parked.asked.deadline_unix_ms},
                 name->workspace, name->user, name->session);
 }
@@ -172,7 +172,7 @@ static bool revive(const struct dormant_run *dormant, const struct store_load *l
                   (unsigned long long)dormant->run);
         return err_set(e, ERR_DATA_LOSS, "a turn that waits for a human cannot be read back");
     }
-    run->addressed = dormant->addressed;
+    run->request.addressed = dormant->addressed;
     run->transfers = dormant->transfers;
     run->alone_ms = UINT64_C(1000) * dormant->alone_s;
     if (run->alone_ms) timer_start(&run->alone, run->alone_ms);

@@ -67,7 +67,8 @@ static void transfer(struct call *call) {
         return;
     }
     const struct agent *agent = engine_agent(run->record.engine, target);
-    bool may = !run->addressed && engine_may_transfer(run->record.engine, run->agent, target);
+    bool may =
+        !run->request.addressed && engine_may_transfer(run->record.engine, run->agent, target);
     if (!agent || !may) {
         err_set(&e, ERR_NOT_FOUND, "no agent '" STR_FMT "' to hand this to",
                 STR_ARG(str_head(target, 80)));
@@ -137,9 +138,9 @@ static void start_tool(struct call *call) {
     struct tool_request request = {.call_id = call->call_id,
                                    .args = call->args,
                                    .agent = run->agent->slug,
-                                   .workspace = run->name.workspace,
-                                   .user = run->name.user,
-                                   .session = run->name.session};
+                                   .workspace = run->request.name.workspace,
+                                   .user = run->request.name.user,
+                                   .session = run->request.name.session};
     call->out = call->kind->kind->start(call->kind, run->record.host->loop, &request,
                                         on_tool_done, call);
 }
@@ -251,7 +252,7 @@ static struct parked_question question_of(const struct run *run) {
 void run_wait_for_human(struct run *run) {
     uint64_t max_ms = run->record.engine->limits.approval_max_ms;
     uint64_t waited_ms = loop_now_ms(run->record.host->loop) - run->asked_ms;
-    run->parked = (struct parked){.name = run->name,
+    run->parked = (struct parked){.name = run->request.name,
                                   .run = record_id(&run->record),
                                   .asked = question_of(run),
                                   .loop = run->record.host->loop,
