@@ -8,6 +8,7 @@
 #include "route/answer.h"
 #include "rpc/call.h"
 #include "run/admission.h"
+#include "run/calls.h"
 #include "run/record.h"
 #include "run/run.h"
 #include "run/run_job.h"
@@ -25,6 +26,7 @@
 
 MACHINE(record)
 MACHINE(admission)
+MACHINE(turn_call)
 MACHINE(run)
 MACHINE(run_job)
 MACHINE(close)
@@ -46,6 +48,8 @@ static const struct machine {
      RUN_STATE_COUNT,    run_moves,    run_name},
     {"A turn's admission", "src/run/admission.c", "How a turn comes to its session; a place of its workspace comes before.",
      ADMISSION_STATE_COUNT, admission_moves, admission_name},
+    {"A tool call of a turn", "src/run/calls.c", "What a reply asks for, until it is answered.",
+     TURN_CALL_STATE_COUNT, turn_call_moves, turn_call_name},
     {"A job",            "src/run/run_job.c",  "Work that needs no caller, and outlives a process.",
      RUN_JOB_STATE_COUNT, run_job_moves, run_job_name},
     {"A stream",         "src/stream/close.c", "One caller's view of a journal, and how it ends.",

@@ -101,21 +101,11 @@ static void on_thinking(struct str text, void *ctx) {
 
 /* --- calls, questions, usage -------------------------------------------------------------- */
 
-static struct call *add_call(struct run *run) {
-    if (run->call_count == run->call_room) {
-        run->call_room = run->call_room ? run->call_room * 2 : 4;
-        run->calls = mem_resize(run->calls, run->call_room * sizeof(struct call));
-    }
-    struct call *call = &run->calls[run->call_count++];
-    *call = (struct call){.run = run, .state = CALL_PENDING};
-    return call;
-}
-
 /* A provider that names no call gets one from us, unique in its session. */
 static struct str name_call(struct run *run, struct str call_id, char room[48]) {
     if (call_id.len) return call_id;
     int len = snprintf(room, 48, "call-%llu-%u", (unsigned long long)record_id(&run->record),
-                       run->tool_calls);
+                       run->calls.total);
     return str_of(room, (size_t)len);
 }
 
@@ -127,9 +117,9 @@ unsigned run_tool_calls_max(const struct run *run) {
 /* What is too many is answered with an error and the turn goes on; without end it does not. */
 static bool count_call(struct run *run, bool *ret_too_many) {
     unsigned calls_max = run_tool_calls_max(run);
-    *ret_too_many = run->tool_calls >= calls_max;
-    if (run->tool_calls < calls_max + TOO_MANY_MAX) {
-        run->tool_calls++;
+    *ret_too_many = run->calls.total >= calls_max;
+    if (run->calls.total < calls_max + TOO_MANY_MAX) {
+        run->calls.total++;
         return true;
     }
     run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("TOOL_CALLS"),
@@ -146,7 +136,7 @@ static void on_tool_call(struct str call_id, struct str tool, struct str args, v
     struct json object;
     struct err e;
     bool usable = json_read(args, &object, &e) && object.kind == JSON_OBJECT;
-    struct call *call = add_call(run);
+    struct turn_call *call = calls_add(run);
     call->too_many = too_many;
     if (!run_keep(run, name_call(run, call_id, room), &call->call_id)) return;
     if (!run_keep(run, tool.len ? tool : STR(NAMELESS_TOOL), &call->tool)) return;
@@ -158,9 +148,9 @@ static void on_approval(struct str call_id, struct str question, struct str tool
     struct run *run = ctx;
     if (run->asks_human) return; /* one question a reply: the first */
     char room[48];
-    struct call *call = add_call(run);
+    struct turn_call *call = calls_add(run);
     run->asks_human = true;
-    run->human_call = run->call_count - 1;
+    run->human_call = run->calls.count - 1;
     if (!run_keep(run, question, &run->question)) return;
     if (!run_keep(run, name_call(run, call_id, room), &call->call_id)) return;
     if (!run_keep(run, tool, &call->tool)) return;
@@ -195,7 +185,7 @@ static void on_note(struct str text, void *ctx) {
 /* A reply that asks for nothing is the turn's answer. */
 static bool add_turn(struct run *run) {
     struct str reply = conversation_reply(&run->conversation);
-    if (run->call_count || str_trim(reply).len == 0) return true;
+    if (run->calls.count || str_trim(reply).len == 0) return true;
     if (event_turn_append(&run->turns, run->agent->slug, reply)) return true;
     run_fail_memory(run);
     return false;
@@ -209,7 +199,7 @@ static bool shape_reply(struct run *run) {
     buf_clear(&run->draft);
     if (!kept) return false;
     if (run->asks_human && reply.len) show(run, reply);
-    if (run->call_count) return !run->ending_begun;
+    if (run->calls.count) return !run->ending_begun;
     if (!run_shape(run, reply, &bare)) return false;
     show(run, bare);
     return !run->ending_begun;
@@ -222,7 +212,7 @@ static void on_done(struct str model, void *ctx) {
     flush_tail(run, &run->text_tail, append_text);
     if (run->ending_begun) return;
     if (!run_end_usage(run, model) || !shape_reply(run) || !add_turn(run)) return;
-    if (run->call_count) {
+    if (run->calls.count) {
         run_work(run);
     } else {
         run_done(run);
@@ -322,7 +312,7 @@ void run_ask(struct run *run) {
     }
     buf_clear(&run->draft);
     run->asks_human = false;
-    run->call_count = 0;
+    calls_clear(&run->calls);
     struct provider_request request = {
         .agent = agent->slug,
         .model = agent->model,

@@ -12,17 +12,9 @@
 
 #define QUESTION_ARGS_BYTES 2000
 
-struct call *run_undecided(struct run *run) {
-    for (size_t i = 0; i < run->call_count; i++) {
-        struct call *call = &run->calls[i];
-        if (call->state == CALL_PENDING && call->asks) return call;
-    }
-    return NULL;
-}
-
 /* --- the question ------------------------------------------------------------------------- */
 
-static bool write_question(struct run *run, const struct call *call, struct str *ret) {
+static bool write_question(struct run *run, const struct turn_call *call, struct str *ret) {
     struct buf text;
     buf_init(&text, QUESTION_ARGS_BYTES + KIB);
     bool cut = call->args.len > QUESTION_ARGS_BYTES;
@@ -35,7 +27,7 @@ static bool write_question(struct run *run, const struct call *call, struct str 
     return kept;
 }
 
-static bool name_question(struct run *run, const struct call *call, struct str *ret) {
+static bool name_question(struct run *run, const struct turn_call *call, struct str *ret) {
     struct buf id;
     buf_init(&id, call->call_id.len + 16);
     buf_append(&id, STR(APPROVAL_ID));
@@ -45,7 +37,7 @@ static bool name_question(struct run *run, const struct call *call, struct str *
     return kept;
 }
 
-void run_ask_human(struct run *run, struct call *call) {
+void run_ask_human(struct run *run, struct turn_call *call) {
     if (!write_question(run, call, &run->question) ||
         !name_question(run, call, &run->question_id))
         return;
@@ -56,14 +48,14 @@ void run_ask_human(struct run *run, struct call *call) {
                                        .args = call->args,
                                        .guards = call->call_id}};
     run->guarded = call;
-    run->calls_made = false;
-    run->calls_seq = run_append(run, &event);
+    run->calls.made = false;
+    run->calls.seq = run_append(run, &event);
 }
 
 /* --- the answer --------------------------------------------------------------------------- */
 
 /* It names the call as it is made, for who reads on from here. */
-static uint64_t append_decision(struct run *run, const struct call *call,
+static uint64_t append_decision(struct run *run, const struct turn_call *call,
                                 const struct decision *decision) {
     struct buf result;
     buf_init(&result, 6 * (decision->reason.len + call->tool.len) + call->args.len + KIB);
@@ -83,7 +75,7 @@ static uint64_t append_decision(struct run *run, const struct call *call,
 }
 
 bool run_take_decision(struct run *run, struct decision *ret) {
-    struct call *call = run->guarded;
+    struct turn_call *call = run->guarded;
     struct err e;
     if (!decision_read(run->answer, &run->record.engine->limits.decision_words, run->arena, ret,
                        &e)) {
@@ -94,8 +86,8 @@ bool run_take_decision(struct run *run, struct decision *ret) {
     run->guarded = NULL;
     call->asks = false;
     if (ret->kind == DECISION_EDIT) call->args = ret->args; /* so does the conversation */
-    run->calls_made = false;
-    run->calls_seq = append_decision(run, call, ret);
+    run->calls.made = false;
+    run->calls.seq = append_decision(run, call, ret);
     journal_hurry(run->record.journal);
     return true;
 }

@@ -5,25 +5,12 @@
 #include "base/arena.h"
 #include "conversation/conversation.h"
 #include "run/admission.h"
+#include "run/calls.h"
 #include "run/decision.h"
 #include "run/record.h"
 #include "run/request.h"
 #include "run/spending.h"
-#include "store/artifact.h"
-
-/* One call that a reply asks for, until it is answered. */
-struct call {
-    struct run *run;
-    struct str call_id, tool, args;
-    enum { CALL_PENDING, CALL_OUT, CALL_ANSWERED } state;
-    bool asks;             /* a human must allow it first */
-    bool recorded;         /* its event is in the journal */
-    bool too_many;         /* the turn may not make so many: it is answered, not made */
-    struct tool_call *out; /* while CALL_OUT */
-    struct tool *kind;
-    struct artifact_ask *keeping; /* its long result is on its way to the store */
-    struct buf long_result;
-};
+#include "run/working.h"
 
 /* Text that arrives in pieces which may cut a character: up to three bytes are held back. */
 struct tail {
@@ -57,7 +44,7 @@ struct run {
     struct buf draft; /* of one that must have a shape: it is not shown before it has */
     struct str model; /* who answered last */
     bool held;        /* the listener lags: the provider is paused */
-    unsigned model_calls, tool_calls, transfers;
+    unsigned model_calls;
 
     struct spending spending;
     bool repairing; /* the reply before this one had not the shape it must have */
@@ -67,24 +54,17 @@ struct run {
     bool compacting;    /* the call that is out writes it */
     bool compacted;     /* it was done: the summary stands for the history */
 
-    /* What it asks for. */
-    struct call *calls;
-    size_t call_count, call_room;
-    size_t calls_out, calls_answered;
-    uint64_t calls_seq; /* when this is durable they may be made */
-    bool calls_made;    /* they have been let go */
-    bool lent;
-    bool acted;        /* a call that is not idempotent has left */
-    bool ending_begun; /* its last events are being written */
+    struct calls calls; /* what it asks for */
+    bool ending_begun;  /* its last events are being written */
 
     /* A question to a human. */
     struct str question;
-    struct str question_id; /* of the approval, when it guards a call */
-    struct call *guarded;   /* the call that waits for it; NULL: the model asks */
-    bool asks_human;        /* the model does */
-    size_t human_call;      /* index in calls */
-    uint64_t asked_ms;      /* when it was asked, by the loop's clock */
-    uint64_t parked_ms;     /* since when it waits here */
+    struct str question_id;    /* of the approval, when it guards a call */
+    struct turn_call *guarded; /* the call that waits for it; NULL: the model asks */
+    bool asks_human;           /* the model does */
+    size_t human_call;         /* index in calls */
+    uint64_t asked_ms;         /* when it was asked, by the loop's clock */
+    uint64_t parked_ms;        /* since when it waits here */
     struct parked parked;
     struct str answer;           /* the human's words, once the session is ours again */
     struct claim *answer_claims; /* of the keys that answers came with */
@@ -146,12 +126,6 @@ void run_cancel_left(struct run *run, struct str why);
 /* The timer of a run that was detached for some time. */
 void run_alone(void *ctx);
 
-/* How many calls the agent that has the turn may make in it. */
-unsigned run_tool_calls_max(const struct run *run);
-
-/* What a call is named that names no tool. */
-#define NAMELESS_TOOL "unnamed"
-
 /* --- shaping.c: an answer that must follow a schema ----------------------------------------
  */
 
@@ -186,22 +160,11 @@ void run_make_call(struct run *run);
 void run_start_call(struct run *run, const struct provider_request *request,
                     const struct provider_sink *heard);
 
-/* --- keeping.c: a result that is too long ---------------------------------------------------
- */
-
-/* True: the store is asked to keep it, and the call is answered then. False: it is answered. */
-bool run_keep_result(struct call *call, struct str result);
-/* The store takes too long: the call is answered with the beginning alone. */
-void run_cut_result(struct call *call);
-
 /* --- deciding.c: a call that a human allows ------------------------------------------------
  */
 
-/* The next call of the reply that a human must allow, or NULL. */
-struct call *run_undecided(struct run *run);
-
 /* Ask about it: once that is on disk, the run waits. */
-void run_ask_human(struct run *run, struct call *call);
+void run_ask_human(struct run *run, struct turn_call *call);
 
 /* He has answered (run->answer): record it. When that is on disk the call may be made. False:
  * the run has failed. */
@@ -217,17 +180,6 @@ void run_hear(struct str words, void *ctx);
 /* A parked run's `keyed`; and the run is over: nobody alive has them any more. */
 void run_take_key(struct claim *claim, void *ctx);
 void run_drop_keys(struct run *run);
-
-/* --- working.c: what a reply asks for ----------------------------------------------------- */
-
-/* The reply is complete and asks for calls (at least one) or a human. */
-void run_work(struct run *run);
-
-/* Everything up to `seq` is durable. */
-void run_work_durable(struct run *run, uint64_t seq);
-
-/* The children are done (session_reclaim said false before). */
-void run_work_children_done(struct run *run);
 
 /* Leave the run where the session's next message finds it, until its deadline. It needs no
  * session for that, and none stays in memory for it. */
@@ -245,13 +197,5 @@ void run_look_back(struct run *run);
 
 /* The session is ours again and the human has answered. */
 void run_work_answered(struct run *run);
-
-void run_stop_working(struct run *run);
-
-/* Record one answer; `result` is a JSON object. */
-void run_answer(struct call *call, struct str result, const struct err *failed);
-
-/* A call was answered: make the next ones, or go on. */
-void run_calls_go_on(struct run *run);
 
 #endif

@@ -1,17 +1,14 @@
-/* keeping: a tool's result that is too long for the conversation.
- *
- * The store keeps it whole, as an artifact of the workspace; the model is shown its beginning,
- * its number, and how to read on. Where there is no store, or it does not answer well, only the
- * beginning is left, and says so. */
-#include "run/inner.h"
+#include "run/keeping.h"
 
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "run/inner.h"
+#include "store/artifact.h"
 #include "tool/read_result.h"
 #include "wire/json.h"
 
 /* The beginning of `result`, as text: cut JSON is none. id 0: the rest is gone. */
-static void answer_cut(struct call *call, struct str result, int64_t id) {
+static void answer_cut(struct turn_call *call, struct str result, int64_t id) {
     struct str text = str_head(result, call->run->record.engine->limits.result_max_bytes);
     struct buf cut;
     text = str_head(text, text.len - utf8_pending(text));
@@ -33,10 +30,9 @@ static void answer_cut(struct call *call, struct str result, int64_t id) {
 }
 
 static void on_kept(const struct artifact *artifact, const struct err *failed, void *ctx) {
-    struct call *call = ctx;
+    struct turn_call *call = ctx;
     struct run *run = call->run;
     call->keeping = NULL;
-    run->calls_out--;
     struct buf result = call->long_result;
     call->long_result = (struct buf){0};
     answer_cut(call, buf_str(&result), failed ? 0 : artifact->id);
@@ -44,7 +40,7 @@ static void on_kept(const struct artifact *artifact, const struct err *failed, v
     run_calls_go_on(run);
 }
 
-bool run_keep_result(struct call *call, struct str result) {
+bool run_keep_result(struct turn_call *call, struct str result) {
     struct run *run = call->run;
     struct err e;
     if (!run->record.engine->store || result.len > ARTIFACT_MAX_BYTES) {
@@ -66,7 +62,7 @@ bool run_keep_result(struct call *call, struct str result) {
     return false;
 }
 
-void run_cut_result(struct call *call) {
+void run_cut_result(struct turn_call *call) {
     struct buf result = call->long_result;
     artifact_forget(call->keeping);
     call->keeping = NULL;

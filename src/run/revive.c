@@ -55,35 +55,26 @@ static bool take_started(struct run *run, const struct event *event) {
 }
 
 /* The reply's calls are those since the last result. Their texts are the conversation's. */
-static void add_call(struct revival *revival, struct call call) {
+static struct turn_call *add_call(struct revival *revival) {
     struct run *run = revival->run;
     const struct conversation *c = &run->conversation;
     const struct message *message = &c->messages[c->count - 1];
-    if (!revival->calling) run->call_count = run->calls_answered = 0;
+    if (!revival->calling) calls_clear(&run->calls);
     revival->calling = true;
-    run->calls = mem_resize(run->calls, (run->call_count + 1) * sizeof(struct call));
-    run->call_room = run->call_count + 1;
-    call.run = run;
-    call.recorded = true;
-    call.call_id = message->call_id;
-    call.args = message->text;
-    if (!call.tool.at) call.tool = message->tool;
-    run->calls[run->call_count++] = call;
+    struct turn_call *call = calls_add(run);
+    call->recorded = true;
+    call->call_id = message->call_id;
+    call->args = message->text;
+    call->tool = message->tool;
+    return call;
 }
 
 static bool take_tool_call(struct revival *revival, const struct event *event) {
-    revival->run->tool_calls++;
-    if (!event->tool_call.idempotent && !event->tool_call.held) revival->run->acted = true;
-    add_call(revival, (struct call){.asks = event->tool_call.held});
+    revival->run->calls.total++;
+    if (!event->tool_call.idempotent && !event->tool_call.held)
+        revival->run->calls.acted = true;
+    add_call(revival)->asks = event->tool_call.held;
     return true;
-}
-
-static struct call *call_named(struct run *run, struct str call_id) {
-    for (size_t i = 0; i < run->call_count; i++) {
-        struct call *call = &run->calls[i];
-        if (call->state != CALL_ANSWERED && str_equal(call->call_id, call_id)) return call;
-    }
-    return NULL;
 }
 
 /* A human's word about a call; what he changed is what was done. */
@@ -91,22 +82,22 @@ static void take_decision(struct revival *revival, const struct event *event) {
     struct run *run = revival->run;
     struct str call_id = event->tool_result.call_id;
     struct str guarded = str_skip(call_id, strlen(APPROVAL_ID));
-    struct call *call = str_starts(call_id, STR(APPROVAL_ID)) ? call_named(run, guarded) : NULL;
+    struct turn_call *call =
+        str_starts(call_id, STR(APPROVAL_ID)) ? calls_open(&run->calls, guarded) : NULL;
     if (!call) return;
     call->asks = false;
     call->args = conversation_call(&run->conversation, guarded)->text;
     run->guarded = NULL;
     if (!json_is(json_find(json_of(event->tool_result.result), STR("decision")), STR("refuse")))
-        run->acted = true;
+        run->calls.acted = true;
 }
 
 static bool take_result(struct revival *revival, const struct event *event) {
     struct run *run = revival->run;
-    struct call *call = call_named(run, event->tool_result.call_id);
+    struct turn_call *call = calls_open(&run->calls, event->tool_result.call_id);
     revival->calling = false;
     if (call) {
-        call->state = CALL_ANSWERED;
-        run->calls_answered++;
+        turn_call_move(call, TURN_CALL_ANSWERED);
     } else {
         take_decision(revival, event);
     }
@@ -116,22 +107,23 @@ static bool take_result(struct revival *revival, const struct event *event) {
 static bool take_approval(struct revival *revival, const struct event *event) {
     struct run *run = revival->run;
     const struct agent *agent = engine_agent(run->record.engine, event->agent);
-    struct call asked = {.asks = false};
+    struct str tool;
     if (!agent) return false;
     run->agent = agent;
     run->asked_ms = run->record.begun_ms + (uint64_t)event->at_ms;
-    run->calls_seq = event->seq;
+    run->calls.seq = event->seq;
     if (!run_keep(run, event->approval.question, &run->question)) return false;
     if (event->approval.guards.len) {
-        run->guarded = call_named(run, event->approval.guards);
+        run->guarded = calls_open(&run->calls, event->approval.guards);
         return run->guarded && run_keep(run, event->approval.call_id, &run->question_id);
     }
-    if (!run_keep(run, event->approval.tool, &asked.tool)) return false;
+    if (!run_keep(run, event->approval.tool, &tool)) return false;
     revival->calling = false;
-    add_call(revival, asked);
+    struct turn_call *call = add_call(revival);
+    if (tool.at) call->tool = tool;
     revival->calling = false;
     run->asks_human = true;
-    run->tool_calls++;
+    run->calls.total++;
     return true;
 }
 
@@ -166,7 +158,7 @@ struct run *run_revive(struct run_host *host, struct engine *engine, uint64_t id
     if (!walk(sections, count, note_seq, &last_seq)) return NULL;
     struct run *run =
         run_new(host, engine, &engine->agents[0], (struct run_left){id, last_seq, RUN_WAITING});
-    run->calls_made = true;
+    run->calls.made = true;
     struct revival revival = {.run = run};
     if (!walk(sections, count, take, &revival) || run->ending_begun ||
         !(run->asks_human || run->guarded)) {

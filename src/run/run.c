@@ -65,7 +65,7 @@ void run_unref(struct run *run) {
     run->record.host->run_count--;
     history_unref(run->seen);
     conversation_done(&run->conversation);
-    free(run->calls);
+    calls_done(&run->calls);
     buf_done(&run->draft);
     request_done(run);
     buf_done(&run->turns);
@@ -124,7 +124,7 @@ bool run_keep(struct run *run, struct str text, struct str *ret) {
 static struct turn_record *make_record(const struct run *run) {
     const struct conversation *c = &run->conversation;
     if (c->count == c->own_from) return NULL; /* it never began */
-    if (run->record.lost && !run->acted) return NULL;
+    if (run->record.lost && !run->calls.acted) return NULL;
     struct turn_record *record = turn_record_new(
         record_id(&run->record), c->messages + c->own_from, c->count - c->own_from);
     record->starts_anew = c->starts_anew;
@@ -170,7 +170,7 @@ static void end_with(struct run *run, struct event *event) {
 
 /* Whoever asks again with its key begins anew, unless that could do something twice. */
 static void give_back_key(struct run *run) {
-    if (!run->acted && !run->record.unsure) record_give_back_key(&run->record);
+    if (!run->calls.acted && !run->record.unsure) record_give_back_key(&run->record);
 }
 
 void run_done(struct run *run) {
@@ -187,7 +187,7 @@ void run_fail(struct run *run, enum err_code code, struct str reason, struct str
                           .failed = {.code = code,
                                      .reason = reason,
                                      .message = message,
-                                     .acted = run->acted,
+                                     .acted = run->calls.acted,
                                      .said = conversation_reply(&run->conversation)}};
     end_with(run, &event);
 }
@@ -203,8 +203,7 @@ static void run_durable(uint64_t seq, void *ctx) {
 static void run_lost(const struct err *why, void *ctx) {
     struct run *run = ctx;
     run->ending_begun = false;
-    for (size_t i = 0; i < run->call_count && !run->calls_made; i++)
-        run->calls[i].recorded = false; /* those were retracted */
+    if (!run->calls.made) calls_retract(&run->calls);
     run_fail(
         run, ERR_UNAVAILABLE, unkept_reason(why),
         unkept_message(why, STR("the turn could not be stored and does not count; try again")));
@@ -367,7 +366,7 @@ static void cancel(struct run *run, struct str why, bool left) {
     struct event event = {.kind = EVENT_CANCELLED,
                           .cancelled = {.message = why,
                                         .left = left,
-                                        .acted = run->acted,
+                                        .acted = run->calls.acted,
                                         .said = conversation_reply(&run->conversation)}};
     end_with(run, &event);
 }

@@ -25,7 +25,7 @@ static struct dormant *dormant_of(struct engine *engine) {
 static bool has_only_events(const struct run *run) {
     return !run->request.system.len && !run->request.schema && !run->repairing &&
            !run->compacted && !run->record.lost && run->admission.lease.parent == 0 &&
-           run->transfers <= TRANSFERS_MAX && run->alone_ms / 1000 < ALONE_MAX_S;
+           run->calls.transfers <= TRANSFERS_MAX && run->alone_ms / 1000 < ALONE_MAX_S;
 }
 
 static bool is_read(const struct run *run) {
@@ -47,7 +47,7 @@ static void enter(const struct run *run) {
                                       .engine = run->record.engine,
                                       .host = run->record.host,
                                       .alone_s = (uint32_t)((run->alone_ms + 999) / 1000),
-                                      .transfers = (unsigned short)run->transfers,
+                                      .transfers = (unsigned short)run->calls.transfers,
                                       .addressed = run->request.addressed,
                                       .deadline_unix_ms = run->parked.asked.deadline_unix_ms},
                 name->workspace, name->user, name->session);
@@ -173,7 +173,7 @@ static bool revive(const struct dormant_run *dormant, const struct store_load *l
         return err_set(e, ERR_DATA_LOSS, "a turn that waits for a human cannot be read back");
     }
     run->request.addressed = dormant->addressed;
-    run->transfers = dormant->transfers;
+    run->calls.transfers = dormant->transfers;
     run->alone_ms = UINT64_C(1000) * dormant->alone_s;
     if (run->alone_ms) timer_start(&run->alone, run->alone_ms);
     dormant_remove(dormant_of(run->record.engine), dormant->run);

@@ -1,9 +1,11 @@
-/* working: what a reply asks for is done: transfers, tools, a human's answer. */
+#include "run/working.h"
+
 #include "base/clock.h"
 #include "base/mem.h"
 #include "conversation/effect.h"
 #include "run/decision.h"
 #include "run/inner.h"
+#include "run/keeping.h"
 #include "run/wake.h"
 #include "wire/json.h"
 
@@ -17,11 +19,10 @@ static void make_calls(struct run *run);
 /* --- answers ------------------------------------------------------------------------------ */
 
 /* Record one answer; `result` is a JSON object. */
-void run_answer(struct call *call, struct str result, const struct err *failed) {
+void run_answer(struct turn_call *call, struct str result, const struct err *failed) {
     struct run *run = call->run;
-    call->state = CALL_ANSWERED;
+    turn_call_move(call, TURN_CALL_ANSWERED);
     call->out = NULL;
-    run->calls_answered++;
     struct event event = {.kind = EVENT_TOOL_RESULT,
                           .tool_result = {call->call_id, result, failed != NULL,
                                           failed ? err_text(failed) : STR_EMPTY}};
@@ -29,7 +30,7 @@ void run_answer(struct call *call, struct str result, const struct err *failed) 
 }
 
 /* {"error":"..."}: what the model reads of a call that failed. */
-static void answer_error(struct call *call, const struct err *why) {
+static void answer_error(struct turn_call *call, const struct err *why) {
     struct buf result;
     buf_init(&result, 8 * KIB);
     struct json_writer json = json_writer(&result);
@@ -41,7 +42,7 @@ static void answer_error(struct call *call, const struct err *why) {
 }
 
 /* It has no answer, and never will have one: what that means is said in its place. */
-static void answer_effect(struct call *call, enum effect effect, struct str cause) {
+static void answer_effect(struct turn_call *call, enum effect effect, struct str cause) {
     struct buf result;
     struct err why;
     buf_init(&result, EFFECT_MAX_BYTES);
@@ -52,11 +53,11 @@ static void answer_effect(struct call *call, enum effect effect, struct str caus
 
 /* --- transfers ---------------------------------------------------------------------------- */
 
-static bool is_transfer(const struct call *call) {
+static bool is_transfer(const struct turn_call *call) {
     return str_equal(call->tool, STR(TRANSFER_TOOL));
 }
 
-static void transfer(struct call *call) {
+static void transfer(struct turn_call *call) {
     struct run *run = call->run;
     struct str target = STR_EMPTY;
     struct json member = json_find(json_of(call->args), STR("agent_name"));
@@ -75,12 +76,12 @@ static void transfer(struct call *call) {
         answer_error(call, &e);
         return;
     }
-    if (run->transfers == run->record.engine->limits.transfers_max) {
+    if (run->calls.transfers == run->record.engine->limits.transfers_max) {
         run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("TRANSFERS"),
                  STR("the turn went from agent to agent more often than its limit allows"));
         return;
     }
-    run->transfers++;
+    run->calls.transfers++;
     run_answer(call, STR("{}"), NULL);
     if (!run->ending_begun) run->agent = agent;
 }
@@ -88,7 +89,7 @@ static void transfer(struct call *call) {
 /* --- tools -------------------------------------------------------------------------------- */
 
 /* A tool that says it does not know, and may be called again, has only failed. */
-static void answer_failed(struct call *call, const struct err *why) {
+static void answer_failed(struct turn_call *call, const struct err *why) {
     if (why->code == ERR_EFFECT_UNKNOWN && !call->kind->idempotent) {
         answer_effect(call, EFFECT_UNKNOWN, err_text(why));
     } else {
@@ -97,19 +98,18 @@ static void answer_failed(struct call *call, const struct err *why) {
 }
 
 static void on_tool_done(struct str result, const struct err *failed, void *ctx) {
-    struct call *call = ctx;
+    struct turn_call *call = ctx;
     struct run *run = call->run;
     bool too_long = !failed && result.len > run->record.engine->limits.result_max_bytes;
     call->out = NULL;
     if (too_long && run_keep_result(call, result)) return;
-    run->calls_out--;
     if (failed) answer_failed(call, failed);
     if (!failed && !too_long) run_answer(call, result, NULL);
     run_calls_go_on(run);
 }
 
 /* Whether there is such a tool, and it can be asked that. */
-static bool check_call(struct call *call, struct err *e) {
+static bool check_call(struct turn_call *call, struct err *e) {
     struct run *run = call->run;
     if (call->too_many)
         return err_set(e, ERR_RESOURCE_EXHAUSTED,
@@ -125,16 +125,15 @@ static bool check_call(struct call *call, struct err *e) {
                    STR_ARG(call->tool));
 }
 
-static void start_tool(struct call *call) {
+static void start_tool(struct turn_call *call) {
     struct run *run = call->run;
     struct err e;
     if (!check_call(call, &e)) {
         answer_error(call, &e);
         return;
     }
-    call->state = CALL_OUT;
-    run->calls_out++;
-    if (!call->kind->idempotent) run->acted = true;
+    turn_call_move(call, TURN_CALL_OUT);
+    if (!call->kind->idempotent) run->calls.acted = true;
     struct tool_request request = {.call_id = call->call_id,
                                    .args = call->args,
                                    .agent = run->agent->slug,
@@ -160,34 +159,25 @@ static struct history *history_so_far(const struct run *run) {
 }
 
 static bool wants_tools(const struct run *run) {
-    for (size_t i = 0; i < run->call_count; i++) {
-        const struct call *call = &run->calls[i];
-        if (call->state == CALL_PENDING && !call->asks && !is_transfer(call)) return true;
+    for (size_t i = 0; i < run->calls.count; i++) {
+        const struct turn_call *call = &run->calls.list[i];
+        if (call->state == TURN_CALL_PENDING && !call->asks && !is_transfer(call)) return true;
     }
     return false;
 }
 
-/* Nothing is out, and what is left waits for a human. */
-static bool is_settled(const struct run *run) {
-    size_t undecided = 0;
-    for (size_t i = 0; i < run->call_count; i++) {
-        undecided += run->calls[i].state == CALL_PENDING && run->calls[i].asks;
-    }
-    return run->calls_answered + undecided == run->call_count;
-}
-
 /* Start what may start; when nothing is left, go on. */
 static void let_go(struct run *run) {
-    for (size_t i = 0; i < run->call_count && !run->ending_begun; i++) {
-        struct call *call = &run->calls[i];
-        if (call->state != CALL_PENDING || call->asks) continue;
+    for (size_t i = 0; i < run->calls.count && !run->ending_begun; i++) {
+        struct turn_call *call = &run->calls.list[i];
+        if (call->state != TURN_CALL_PENDING || call->asks) continue;
         if (is_transfer(call)) {
             transfer(call);
-        } else if (run->calls_out < run->record.engine->limits.tools_at_once) {
+        } else if (run->calls.out < run->record.engine->limits.tools_at_once) {
             start_tool(call);
         }
     }
-    if (!run->ending_begun && is_settled(run)) all_answered(run);
+    if (!run->ending_begun && calls_settled(&run->calls)) all_answered(run);
 }
 
 void run_calls_go_on(struct run *run) {
@@ -197,11 +187,11 @@ void run_calls_go_on(struct run *run) {
 /* --- the session, lent and taken back ----------------------------------------------------- */
 
 static void all_answered(struct run *run) {
-    if (run->lent) {
+    if (run->calls.lent) {
         if (!session_reclaim(&run->admission.lease)) return; /* children_done will come */
-        run->lent = false;
+        run->calls.lent = false;
     }
-    struct call *undecided = run_undecided(run);
+    struct turn_call *undecided = calls_undecided(&run->calls);
     if (!undecided) {
         run_ask(run);
         return;
@@ -211,7 +201,7 @@ static void all_answered(struct run *run) {
 }
 
 void run_work_children_done(struct run *run) {
-    if (run->lent && is_settled(run)) all_answered(run);
+    if (run->calls.lent && calls_settled(&run->calls)) all_answered(run);
 }
 
 /* --- a human ------------------------------------------------------------------------------ */
@@ -231,7 +221,7 @@ static void on_answer(struct str text, void *ctx) {
 
 /* What he is asked, for those who look at what waits. */
 static struct parked_question question_of(const struct run *run) {
-    const struct call *call = run->guarded ? run->guarded : &run->calls[0];
+    const struct turn_call *call = run->guarded ? run->guarded : &run->calls.list[0];
     struct tool *tool = run->guarded ? engine_tool(run->record.engine, call->tool) : NULL;
     uint64_t max_ms = run->record.engine->limits.approval_max_ms;
     uint64_t waited_ms = loop_now_ms(run->record.host->loop) - run->asked_ms;
@@ -257,7 +247,7 @@ void run_wait_for_human(struct run *run) {
                                   .asked = question_of(run),
                                   .loop = run->record.host->loop,
                                   .journal = run->record.journal,
-                                  .seq = run->calls_seq,
+                                  .seq = run->calls.seq,
                                   .after_seq = journal_appended(run->record.journal),
                                   .answer = on_answer,
                                   .keyed = run_take_key,
@@ -286,7 +276,7 @@ static void park(struct run *run) {
 
 /* A call that was waiting for it is made, or answered in the tool's place. */
 static void go_on_decided(struct run *run) {
-    struct call *call = run->guarded;
+    struct turn_call *call = run->guarded;
     struct decision decision;
     struct err e;
     if (!run_take_decision(run, &decision)) return;
@@ -308,7 +298,7 @@ void run_work_answered(struct run *run) {
         go_on_decided(run);
         return;
     }
-    struct call *call = &run->calls[0];
+    struct turn_call *call = &run->calls.list[0];
     struct buf result;
     buf_init(&result, 6 * run->answer.len + KIB); /* the longest escape is six bytes */
     struct json_writer json = json_writer(&result);
@@ -324,7 +314,7 @@ void run_work_answered(struct run *run) {
 
 /* --- the way in --------------------------------------------------------------------------- */
 
-static void record_question(struct run *run, struct call *call) {
+static void record_question(struct run *run, struct turn_call *call) {
     struct event event = {.kind = EVENT_APPROVAL,
                           .approval = {.call_id = call->call_id,
                                        .question = run->question,
@@ -332,11 +322,11 @@ static void record_question(struct run *run, struct call *call) {
                                        .args = call->args,
                                        .guards = STR_EMPTY,
                                        .said = conversation_reply(&run->conversation)}};
-    run->calls_seq = run_append_kept(run, &event);
+    run->calls.seq = run_append_kept(run, &event);
     call->recorded = !run->ending_begun;
 }
 
-static void record_call(struct run *run, struct call *call) {
+static void record_call(struct run *run, struct turn_call *call) {
     struct err e; /* nobody is asked about what cannot be done */
     bool asks = agent_tool_policy(run->agent, call->tool) == TOOL_ASK;
     bool can = !is_transfer(call) && check_call(call, &e);
@@ -348,13 +338,13 @@ static void record_call(struct run *run, struct call *call) {
                                         .held = call->asks,
                                         .idempotent = !can || call->kind->idempotent,
                                         .said = conversation_reply(&run->conversation)}};
-    run->calls_seq = run_append_kept(run, &event);
+    run->calls.seq = run_append_kept(run, &event);
     call->recorded = !run->ending_begun;
 }
 
 static void record_calls(struct run *run) {
-    for (size_t i = 0; i < run->call_count && !run->ending_begun; i++) {
-        struct call *call = &run->calls[i];
+    for (size_t i = 0; i < run->calls.count && !run->ending_begun; i++) {
+        struct turn_call *call = &run->calls.list[i];
         if (run->asks_human) {
             record_question(run, call);
         } else {
@@ -365,39 +355,36 @@ static void record_calls(struct run *run) {
 
 /* The calls are on disk: make them. */
 static void make_calls(struct run *run) {
-    run->calls_made = true;
+    run->calls.made = true;
     if (run->asks_human || run->guarded) {
         park(run);
         return;
     }
     if (wants_tools(run)) {
-        run->lent = true;
+        run->calls.lent = true;
         session_lend(&run->admission.lease, history_so_far(run));
     }
     let_go(run);
 }
 
 void run_work(struct run *run) {
-    if (run->asks_human) { /* it stands alone: calls beside it would have to wait for him */
-        run->calls[0] = run->calls[run->human_call];
-        run->call_count = 1;
-    }
+    /* It stands alone: calls beside it would have to wait for him. */
+    if (run->asks_human) calls_leave_only(&run->calls, run->human_call);
     run_move(run, RUN_WORKING);
-    run->calls_out = run->calls_answered = 0;
-    run->calls_made = false;
+    run->calls.made = false;
     record_calls(run);
     if (run->record.in_memory && !run->ending_begun) make_calls(run);
 }
 
 void run_work_durable(struct run *run, uint64_t seq) {
-    if (run->state == RUN_WORKING && !run->calls_made && seq >= run->calls_seq) make_calls(run);
+    if (run->state == RUN_WORKING && !run->calls.made && seq >= run->calls.seq) make_calls(run);
 }
 
 /* The turn ends before this call was answered. */
-static void close_call(struct call *call) {
+static void close_call(struct turn_call *call) {
     struct run *run = call->run;
     bool asked = run->state == RUN_WAITING && run->asks_human;
-    if (call->state == CALL_OUT) {
+    if (call->state == TURN_CALL_OUT) {
         bool harmless = call->kind->idempotent;
         answer_effect(call, harmless ? EFFECT_HARMLESS : EFFECT_UNKNOWN,
                       STR("the turn ended while this call was out"));
@@ -410,15 +397,14 @@ static void close_call(struct call *call) {
 
 /* Every call is accounted for, whatever ends the turn. */
 void run_stop_working(struct run *run) {
-    for (size_t i = 0; i < run->call_count; i++) {
-        struct call *call = &run->calls[i];
-        if (call->state == CALL_OUT && call->out) call->kind->kind->cancel(call->out);
+    for (size_t i = 0; i < run->calls.count; i++) {
+        struct turn_call *call = &run->calls.list[i];
+        if (call->state == TURN_CALL_OUT && call->out) call->kind->kind->cancel(call->out);
         call->out = NULL;
         if (call->keeping) run_cut_result(call);
-        if (call->recorded && call->state != CALL_ANSWERED) close_call(call);
-        call->state = CALL_ANSWERED;
+        if (call->recorded && call->state != TURN_CALL_ANSWERED) close_call(call);
+        if (call->state != TURN_CALL_ANSWERED) turn_call_move(call, TURN_CALL_ANSWERED);
     }
-    run->calls_out = 0;
     if (run->state == RUN_WAITING &&
         session_unpark(run->record.engine->sessions, &run->parked)) {
         run_unref(run);
