@@ -7,7 +7,6 @@
 
 #include "base/log.h"
 #include "base/utf8.h"
-#include "run/decision.h"
 #include "store/key.h"
 
 /* Between the question and the end of what it guards; no more than the window of a journal
@@ -21,14 +20,14 @@ static bool is_open(const struct run *run) {
 void run_hear(struct str words, void *ctx) {
     struct run *run = ctx;
     if (!is_open(run)) return; /* he was answered meanwhile */
-    size_t len = utf8_cut(words, ASIDES_MAX_BYTES - run->aside_bytes);
+    size_t len = utf8_cut(words, ASIDES_MAX_BYTES - run->approval.aside_bytes);
     if (len < words.len)
         log_warning("run %llu: what was said beside its question is kept in part only",
                     (unsigned long long)record_id(&run->record));
     if (len == 0) return;
     words = str_head(words, len);
     struct event event = {.kind = EVENT_ITEM, .item = {STR(ASIDE_ITEM), words}};
-    run->aside_bytes += words.len;
+    run->approval.aside_bytes += words.len;
     run_append(run, &event);
     journal_hurry(run->record.journal);
 }
@@ -52,15 +51,15 @@ void run_take_key(struct claim *claim, void *ctx) {
         claim_free(claim);
         return;
     }
-    claim->next = run->answer_claims;
-    run->answer_claims = claim;
+    claim->next = run->approval.keys;
+    run->approval.keys = claim;
     append_key(run, claim);
 }
 
 void run_drop_keys(struct run *run) {
-    while (run->answer_claims) {
-        struct claim *claim = run->answer_claims;
-        run->answer_claims = claim->next;
+    while (run->approval.keys) {
+        struct claim *claim = run->approval.keys;
+        run->approval.keys = claim->next;
         claims_remove(session_table_claims(run->record.engine->sessions), claim);
         claim_free(claim);
     }

@@ -146,12 +146,12 @@ static void on_tool_call(struct str call_id, struct str tool, struct str args, v
 static void on_approval(struct str call_id, struct str question, struct str tool,
                         struct str args, void *ctx) {
     struct run *run = ctx;
-    if (run->asks_human) return; /* one question a reply: the first */
+    if (run->approval.by_model) return; /* one question a reply: the first */
     char room[48];
     struct turn_call *call = calls_add(run);
-    run->asks_human = true;
-    run->human_call = run->calls.count - 1;
-    if (!run_keep(run, question, &run->question)) return;
+    run->approval.by_model = true;
+    run->approval.index = run->calls.count - 1;
+    if (!run_keep(run, question, &run->approval.question)) return;
     if (!run_keep(run, name_call(run, call_id, room), &call->call_id)) return;
     if (!run_keep(run, tool, &call->tool)) return;
     if (!run_keep(run, args, &call->args)) return;
@@ -198,7 +198,7 @@ static bool shape_reply(struct run *run) {
     bool kept = run_keep(run, buf_str(&run->draft), &reply);
     buf_clear(&run->draft);
     if (!kept) return false;
-    if (run->asks_human && reply.len) show(run, reply);
+    if (run->approval.by_model && reply.len) show(run, reply);
     if (run->calls.count) return !run->ending_begun;
     if (!run_shape(run, reply, &bare)) return false;
     show(run, bare);
@@ -311,7 +311,7 @@ void run_ask(struct run *run) {
         return;
     }
     buf_clear(&run->draft);
-    run->asks_human = false;
+    run->approval.by_model = false;
     calls_clear(&run->calls);
     struct provider_request request = {
         .agent = agent->slug,

@@ -5,8 +5,8 @@
 #include "base/arena.h"
 #include "conversation/conversation.h"
 #include "run/admission.h"
+#include "run/approval.h"
 #include "run/calls.h"
-#include "run/decision.h"
 #include "run/record.h"
 #include "run/request.h"
 #include "run/spending.h"
@@ -57,18 +57,7 @@ struct run {
     struct calls calls; /* what it asks for */
     bool ending_begun;  /* its last events are being written */
 
-    /* A question to a human. */
-    struct str question;
-    struct str question_id;    /* of the approval, when it guards a call */
-    struct turn_call *guarded; /* the call that waits for it; NULL: the model asks */
-    bool asks_human;           /* the model does */
-    size_t human_call;         /* index in calls */
-    uint64_t asked_ms;         /* when it was asked, by the loop's clock */
-    uint64_t parked_ms;        /* since when it waits here */
-    struct parked parked;
-    struct str answer;           /* the human's words, once the session is ours again */
-    struct claim *answer_claims; /* of the keys that answers came with */
-    size_t aside_bytes;          /* said beside its questions */
+    struct approval approval;
 
     struct buf turns;      /* for EVENT_DONE */
     struct str end_reason; /* of a failure; kept */
@@ -160,42 +149,11 @@ void run_make_call(struct run *run);
 void run_start_call(struct run *run, const struct provider_request *request,
                     const struct provider_sink *heard);
 
-/* --- deciding.c: a call that a human allows ------------------------------------------------
- */
-
-/* Ask about it: once that is on disk, the run waits. */
-void run_ask_human(struct run *run, struct turn_call *call);
-
-/* He has answered (run->answer): record it. When that is on disk the call may be made. False:
- * the run has failed. */
-struct decision;
-bool run_take_decision(struct run *run, struct decision *ret);
-
-/* --- answers.c: what comes beside a decision -----------------------------------------------
- */
-
-/* A live run's `say`. */
-void run_hear(struct str words, void *ctx);
-
-/* A parked run's `keyed`; and the run is over: nobody alive has them any more. */
-void run_take_key(struct claim *claim, void *ctx);
-void run_drop_keys(struct run *run);
-
-/* Leave the run where the session's next message finds it, until its deadline. It needs no
- * session for that, and none stays in memory for it. */
-void run_wait_for_human(struct run *run);
-
-/* Nobody answered in time. */
-void run_work_expired(struct run *run);
-
 /* --- revive.c: a run that was made anew from its events -------------------------------------
  */
 
 /* The session is ours: what was said in it before this run stands in front of the run's own.
  * Harmless for a run that has that already. */
 void run_look_back(struct run *run);
-
-/* The session is ours again and the human has answered. */
-void run_work_answered(struct run *run);
 
 #endif

@@ -87,7 +87,7 @@ static void take_decision(struct revival *revival, const struct event *event) {
     if (!call) return;
     call->asks = false;
     call->args = conversation_call(&run->conversation, guarded)->text;
-    run->guarded = NULL;
+    run->approval.guarded = NULL;
     if (!json_is(json_find(json_of(event->tool_result.result), STR("decision")), STR("refuse")))
         run->calls.acted = true;
 }
@@ -110,19 +110,20 @@ static bool take_approval(struct revival *revival, const struct event *event) {
     struct str tool;
     if (!agent) return false;
     run->agent = agent;
-    run->asked_ms = run->record.begun_ms + (uint64_t)event->at_ms;
+    run->approval.asked_ms = run->record.begun_ms + (uint64_t)event->at_ms;
     run->calls.seq = event->seq;
-    if (!run_keep(run, event->approval.question, &run->question)) return false;
+    if (!run_keep(run, event->approval.question, &run->approval.question)) return false;
     if (event->approval.guards.len) {
-        run->guarded = calls_open(&run->calls, event->approval.guards);
-        return run->guarded && run_keep(run, event->approval.call_id, &run->question_id);
+        run->approval.guarded = calls_open(&run->calls, event->approval.guards);
+        return run->approval.guarded &&
+               run_keep(run, event->approval.call_id, &run->approval.id);
     }
     if (!run_keep(run, event->approval.tool, &tool)) return false;
     revival->calling = false;
     struct turn_call *call = add_call(revival);
     if (tool.at) call->tool = tool;
     revival->calling = false;
-    run->asks_human = true;
+    run->approval.by_model = true;
     run->calls.total++;
     return true;
 }
@@ -161,7 +162,7 @@ struct run *run_revive(struct run_host *host, struct engine *engine, uint64_t id
     run->calls.made = true;
     struct revival revival = {.run = run};
     if (!walk(sections, count, take, &revival) || run->ending_begun ||
-        !(run->asks_human || run->guarded)) {
+        !(run->approval.by_model || run->approval.guarded)) {
         run_discard(run);
         return NULL;
     }

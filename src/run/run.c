@@ -395,7 +395,7 @@ void run_let_go(struct run *run) {
 static bool leave_waiting(struct run *run) {
     if (run->state != RUN_WAITING || !run->record.host->keeper) return false;
     if (run->admission.state == ADMISSION_WAITS ||
-        !session_unpark(run->record.engine->sessions, &run->parked))
+        !session_unpark(run->record.engine->sessions, &run->approval.parked))
         return false;
     run_let_go(run);
     return true;

@@ -42,22 +42,23 @@ static bool may_sleep(const struct run *run) {
 
 static void enter(const struct run *run) {
     const struct session_name *name = &run->request.name;
-    dormant_add(dormant_of(run->record.engine),
-                &(struct dormant_run){.run = record_id(&run->record),
-                                      .engine = run->record.engine,
-                                      .host = run->record.host,
-                                      .alone_s = (uint32_t)((run->alone_ms + 999) / 1000),
-                                      .transfers = (unsigned short)run->calls.transfers,
-                                      .addressed = run->request.addressed,
-                                      .deadline_unix_ms = run->parked.asked.deadline_unix_ms},
-                name->workspace, name->user, name->session);
+    dormant_add(
+        dormant_of(run->record.engine),
+        &(struct dormant_run){.run = record_id(&run->record),
+                              .engine = run->record.engine,
+                              .host = run->record.host,
+                              .alone_s = (uint32_t)((run->alone_ms + 999) / 1000),
+                              .transfers = (unsigned short)run->calls.transfers,
+                              .addressed = run->request.addressed,
+                              .deadline_unix_ms = run->approval.parked.asked.deadline_unix_ms},
+        name->workspace, name->user, name->session);
 }
 
 /* It was found a moment ago, and is read or answered: it stays. */
 static void stay(struct run *run, bool parked) {
     if (parked) {
         record_unhide(&run->record);
-        session_park(run->record.engine->sessions, &run->parked);
+        session_park(run->record.engine->sessions, &run->approval.parked);
     }
     dormant_remove(dormant_of(run->record.engine), record_id(&run->record));
 }
@@ -66,7 +67,7 @@ static void stay(struct run *run, bool parked) {
 static bool sleep_run(struct run *run) {
     if (!may_sleep(run)) return false;
     enter(run);
-    if (!session_unpark(run->record.engine->sessions, &run->parked)) {
+    if (!session_unpark(run->record.engine->sessions, &run->approval.parked)) {
         stay(run, false);
         return false;
     }
@@ -87,7 +88,7 @@ static uint64_t sleep_some(struct run_host *host) {
         struct run *run = CONTAINER_OF(link, struct run, link);
         uint64_t doze_ms = run->record.engine->limits.approval_doze_ms;
         if (run->state != RUN_WAITING) continue;
-        bool long_enough = now_ms - run->parked_ms >= doze_ms;
+        bool long_enough = now_ms - run->approval.parked_ms >= doze_ms;
         if (left && long_enough && sleep_run(run)) {
             left--;
         } else if (!next_ms || doze_ms < next_ms) {
@@ -116,7 +117,7 @@ void wake_look(void *ctx) {
 void wake_watch(struct run *run) {
     struct run_host *host = run->record.host;
     uint64_t doze_ms = run->record.engine->limits.approval_doze_ms;
-    run->parked_ms = loop_now_ms(host->loop);
+    run->approval.parked_ms = loop_now_ms(host->loop);
     if (!host->keeper || !session_table_store(run->record.engine->sessions)) return;
     look_in(host, doze_ms > LOOK_AGAIN_MIN_MS ? doze_ms : LOOK_AGAIN_MIN_MS);
 }

@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "conversation/effect.h"
-#include "run/decision.h"
 #include "run/inner.h"
 #include "run/keeping.h"
 #include "run/wake.h"
@@ -210,7 +209,7 @@ static void on_answer(struct str text, void *ctx) {
     struct run *run = ctx;
     struct err e;
     timer_stop(&run->limit);
-    bool kept = !run->ending_begun && run_keep(run, text, &run->answer);
+    bool kept = !run->ending_begun && run_keep(run, text, &run->approval.answer);
     if (!kept) {
         run_unref(run);
         return;
@@ -221,17 +220,19 @@ static void on_answer(struct str text, void *ctx) {
 
 /* What he is asked, for those who look at what waits. */
 static struct parked_question question_of(const struct run *run) {
-    const struct turn_call *call = run->guarded ? run->guarded : &run->calls.list[0];
-    struct tool *tool = run->guarded ? engine_tool(run->record.engine, call->tool) : NULL;
+    const struct turn_call *call =
+        run->approval.guarded ? run->approval.guarded : &run->calls.list[0];
+    struct tool *tool =
+        run->approval.guarded ? engine_tool(run->record.engine, call->tool) : NULL;
     uint64_t max_ms = run->record.engine->limits.approval_max_ms;
-    uint64_t waited_ms = loop_now_ms(run->record.host->loop) - run->asked_ms;
+    uint64_t waited_ms = loop_now_ms(run->record.host->loop) - run->approval.asked_ms;
     int64_t asked_ms = clock_unix_ms() - (int64_t)waited_ms;
     return (struct parked_question){
         .agent = run->agent->slug,
-        .question = run->question,
+        .question = run->approval.question,
         .tool = call->tool,
         .args = call->args,
-        .guards = run->guarded ? call->call_id : STR_EMPTY,
+        .guards = run->approval.guarded ? call->call_id : STR_EMPTY,
         .asked_unix_ms = asked_ms,
         .deadline_unix_ms = max_ms ? asked_ms + (int64_t)max_ms : 0,
         .schema = tool ? tool->schema : NULL,
@@ -241,25 +242,26 @@ static struct parked_question question_of(const struct run *run) {
 
 void run_wait_for_human(struct run *run) {
     uint64_t max_ms = run->record.engine->limits.approval_max_ms;
-    uint64_t waited_ms = loop_now_ms(run->record.host->loop) - run->asked_ms;
-    run->parked = (struct parked){.name = run->request.name,
-                                  .run = record_id(&run->record),
-                                  .asked = question_of(run),
-                                  .loop = run->record.host->loop,
-                                  .journal = run->record.journal,
-                                  .seq = run->calls.seq,
-                                  .after_seq = journal_appended(run->record.journal),
-                                  .answer = on_answer,
-                                  .keyed = run_take_key,
-                                  .ctx = run_ref(run)};
-    session_park(run->record.engine->sessions, &run->parked);
+    uint64_t waited_ms = loop_now_ms(run->record.host->loop) - run->approval.asked_ms;
+    run->approval.parked = (struct parked){.name = run->request.name,
+                                           .run = record_id(&run->record),
+                                           .asked = question_of(run),
+                                           .loop = run->record.host->loop,
+                                           .journal = run->record.journal,
+                                           .seq = run->calls.seq,
+                                           .after_seq = journal_appended(run->record.journal),
+                                           .answer = on_answer,
+                                           .keyed = run_take_key,
+                                           .ctx = run_ref(run)};
+    session_park(run->record.engine->sessions, &run->approval.parked);
     wake_watch(run);
     if (max_ms) timer_start(&run->limit, waited_ms < max_ms ? max_ms - waited_ms : 0);
 }
 
 void run_work_expired(struct run *run) {
-    if (!session_unpark(run->record.engine->sessions, &run->parked)) return; /* he was faster */
-    bool yes = run->guarded && run->record.engine->limits.approval_expires_yes;
+    if (!session_unpark(run->record.engine->sessions, &run->approval.parked))
+        return; /* he was faster */
+    bool yes = run->approval.guarded && run->record.engine->limits.approval_expires_yes;
     on_answer(yes ? STR("{\"decision\":\"approve\",\"reason\":\"nobody answered in time\"}")
                   : STR("{\"decision\":\"refuse\",\"reason\":\"nobody answered in time\"}"),
               run);
@@ -268,7 +270,7 @@ void run_work_expired(struct run *run) {
 static void park(struct run *run) {
     run_move(run, RUN_WAITING);
     timer_stop(&run->limit);
-    run->asked_ms = loop_now_ms(run->record.host->loop);
+    run->approval.asked_ms = loop_now_ms(run->record.host->loop);
     run_wait_for_human(run);
     run_leave_place(run);
     run_leave_session(run, NULL);
@@ -276,7 +278,7 @@ static void park(struct run *run) {
 
 /* A call that was waiting for it is made, or answered in the tool's place. */
 static void go_on_decided(struct run *run) {
-    struct turn_call *call = run->guarded;
+    struct turn_call *call = run->approval.guarded;
     struct decision decision;
     struct err e;
     if (!run_take_decision(run, &decision)) return;
@@ -292,7 +294,7 @@ static void go_on_decided(struct run *run) {
 
 void run_work_answered(struct run *run) {
     run_look_back(run);
-    if (run->guarded) {
+    if (run->approval.guarded) {
         run_move(run, RUN_WORKING);
         timer_start(&run->limit, run->record.engine->limits.turn_max_ms);
         go_on_decided(run);
@@ -300,10 +302,10 @@ void run_work_answered(struct run *run) {
     }
     struct turn_call *call = &run->calls.list[0];
     struct buf result;
-    buf_init(&result, 6 * run->answer.len + KIB); /* the longest escape is six bytes */
+    buf_init(&result, 6 * run->approval.answer.len + KIB); /* the longest escape is six bytes */
     struct json_writer json = json_writer(&result);
     json_open_object(&json);
-    json_member_str(&json, "answer", run->answer);
+    json_member_str(&json, "answer", run->approval.answer);
     json_close(&json);
     run_move(run, RUN_WORKING);
     timer_start(&run->limit, run->record.engine->limits.turn_max_ms);
@@ -317,7 +319,7 @@ void run_work_answered(struct run *run) {
 static void record_question(struct run *run, struct turn_call *call) {
     struct event event = {.kind = EVENT_APPROVAL,
                           .approval = {.call_id = call->call_id,
-                                       .question = run->question,
+                                       .question = run->approval.question,
                                        .tool = call->tool,
                                        .args = call->args,
                                        .guards = STR_EMPTY,
@@ -345,7 +347,7 @@ static void record_call(struct run *run, struct turn_call *call) {
 static void record_calls(struct run *run) {
     for (size_t i = 0; i < run->calls.count && !run->ending_begun; i++) {
         struct turn_call *call = &run->calls.list[i];
-        if (run->asks_human) {
+        if (run->approval.by_model) {
             record_question(run, call);
         } else {
             record_call(run, call);
@@ -356,7 +358,7 @@ static void record_calls(struct run *run) {
 /* The calls are on disk: make them. */
 static void make_calls(struct run *run) {
     run->calls.made = true;
-    if (run->asks_human || run->guarded) {
+    if (run->approval.by_model || run->approval.guarded) {
         park(run);
         return;
     }
@@ -369,7 +371,7 @@ static void make_calls(struct run *run) {
 
 void run_work(struct run *run) {
     /* It stands alone: calls beside it would have to wait for him. */
-    if (run->asks_human) calls_leave_only(&run->calls, run->human_call);
+    if (run->approval.by_model) calls_leave_only(&run->calls, run->approval.index);
     run_move(run, RUN_WORKING);
     run->calls.made = false;
     record_calls(run);
@@ -383,7 +385,7 @@ void run_work_durable(struct run *run, uint64_t seq) {
 /* The turn ends before this call was answered. */
 static void close_call(struct turn_call *call) {
     struct run *run = call->run;
-    bool asked = run->state == RUN_WAITING && run->asks_human;
+    bool asked = run->state == RUN_WAITING && run->approval.by_model;
     if (call->state == TURN_CALL_OUT) {
         bool harmless = call->kind->idempotent;
         answer_effect(call, harmless ? EFFECT_HARMLESS : EFFECT_UNKNOWN,
@@ -406,7 +408,7 @@ void run_stop_working(struct run *run) {
         if (call->state != TURN_CALL_ANSWERED) turn_call_move(call, TURN_CALL_ANSWERED);
     }
     if (run->state == RUN_WAITING &&
-        session_unpark(run->record.engine->sessions, &run->parked)) {
+        session_unpark(run->record.engine->sessions, &run->approval.parked)) {
         run_unref(run);
     }
 }

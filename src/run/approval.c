@@ -1,13 +1,7 @@
-/* deciding: a tool call that a human allows, refuses or changes before it is made.
- *
- * All calls of a reply are recorded when it comes. Those that need nobody are made at once;
- * then the others are asked about, one after the other, each with a deadline:
- *
- *     working ─▶ waiting ─▶ working (the call is made, or refused) ─▶ waiting ... ─▶ asking */
-#include "run/inner.h"
+#include "run/approval.h"
 
 #include "base/utf8.h"
-#include "run/decision.h"
+#include "run/inner.h"
 #include "wire/json.h"
 
 #define QUESTION_ARGS_BYTES 2000
@@ -38,16 +32,16 @@ static bool name_question(struct run *run, const struct turn_call *call, struct 
 }
 
 void run_ask_human(struct run *run, struct turn_call *call) {
-    if (!write_question(run, call, &run->question) ||
-        !name_question(run, call, &run->question_id))
+    if (!write_question(run, call, &run->approval.question) ||
+        !name_question(run, call, &run->approval.id))
         return;
     struct event event = {.kind = EVENT_APPROVAL,
-                          .approval = {.call_id = run->question_id,
-                                       .question = run->question,
+                          .approval = {.call_id = run->approval.id,
+                                       .question = run->approval.question,
                                        .tool = call->tool,
                                        .args = call->args,
                                        .guards = call->call_id}};
-    run->guarded = call;
+    run->approval.guarded = call;
     run->calls.made = false;
     run->calls.seq = run_append(run, &event);
 }
@@ -68,22 +62,22 @@ static uint64_t append_decision(struct run *run, const struct turn_call *call,
     json_close(&json);
     struct event event = {
         .kind = EVENT_TOOL_RESULT,
-        .tool_result = {run->question_id, buf_str(&result), false, STR_EMPTY}};
+        .tool_result = {run->approval.id, buf_str(&result), false, STR_EMPTY}};
     uint64_t seq = run_append(run, &event);
     buf_done(&result);
     return seq;
 }
 
 bool run_take_decision(struct run *run, struct decision *ret) {
-    struct turn_call *call = run->guarded;
+    struct turn_call *call = run->approval.guarded;
     struct err e;
-    if (!decision_read(run->answer, &run->record.engine->limits.decision_words, run->arena, ret,
-                       &e)) {
+    if (!decision_read(run->approval.answer, &run->record.engine->limits.decision_words,
+                       run->arena, ret, &e)) {
         run_fail_memory(run);
         return false;
     }
     if (ret->kind == DECISION_NONE) ret->kind = DECISION_REFUSE; /* nobody asks that way */
-    run->guarded = NULL;
+    run->approval.guarded = NULL;
     call->asks = false;
     if (ret->kind == DECISION_EDIT) call->args = ret->args; /* so does the conversation */
     run->calls.made = false;
