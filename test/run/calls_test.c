@@ -4,22 +4,15 @@
 #include "fake/provider_fake.h"
 #include "fake/store_fake.h"
 #include "fixture.h"
+#include "helper/moves.h"
 #include "run/inner.h"
+
+MACHINE(turn_call)
 
 static void only_the_drawn_moves_are_legal(void **state) {
     (void)state;
     static const char *const drawn[] = {"pending out", "pending answered", "out answered"};
-    for (enum turn_call_state from = 0; from < TURN_CALL_STATE_COUNT; from++) {
-        for (enum turn_call_state to = 0; to < TURN_CALL_STATE_COUNT; to++) {
-            char move[64];
-            bool legal = false;
-            snprintf(move, sizeof(move), STR_FMT " " STR_FMT,
-                     STR_ARG(turn_call_state_name(from)), STR_ARG(turn_call_state_name(to)));
-            for (size_t i = 0; i < ARRAY_LEN(drawn); i++)
-                legal = legal || strcmp(move, drawn[i]) == 0;
-            if (turn_call_may_become(from, to) != legal) fail_msg("%s", move);
-        }
-    }
+    assert_moves(&turn_call_machine, TURN_CALL_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 static void calls_are_settled_when_only_a_human_is_left_to_ask(void **state) {

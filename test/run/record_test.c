@@ -5,6 +5,9 @@
 #include "fake/provider_fake.h"
 #include "fake/store_fake.h"
 #include "fixture.h"
+#include "helper/moves.h"
+
+MACHINE(record)
 
 /* Every pair of states, against the drawing in the header. */
 static void only_the_drawn_moves_are_legal(void **state) {
@@ -13,17 +16,7 @@ static void only_the_drawn_moves_are_legal(void **state) {
         "fresh live",  "fresh ending",     "fresh over",  "live ending",    "live over",
         "ending live", "ending lingering", "ending over", "lingering over",
     };
-    for (enum record_state from = 0; from < RECORD_STATE_COUNT; from++) {
-        for (enum record_state to = 0; to < RECORD_STATE_COUNT; to++) {
-            char move[64];
-            bool legal = false;
-            snprintf(move, sizeof(move), STR_FMT " " STR_FMT, STR_ARG(record_state_name(from)),
-                     STR_ARG(record_state_name(to)));
-            for (size_t i = 0; i < ARRAY_LEN(drawn); i++)
-                legal = legal || strcmp(move, drawn[i]) == 0;
-            if (record_may_become(from, to) != legal) fail_msg("%s", move);
-        }
-    }
+    assert_moves(&record_machine, RECORD_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
 /* --- an owner that writes down what it is told -------------------------------------------- */

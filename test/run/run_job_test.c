@@ -5,9 +5,12 @@
 #include "fake/provider_fake.h"
 #include "fake/store_fake.h"
 #include "fixture.h"
+#include "helper/moves.h"
 #include "run/claims.h"
 #include "run/directory.h"
 #include "run/recover.h"
+
+MACHINE(run_job)
 
 /* Every pair of states, against the drawing in the header. */
 static void only_the_drawn_moves_are_legal(void **state) {
@@ -18,18 +21,9 @@ static void only_the_drawn_moves_are_legal(void **state) {
         "queued timed_out", "running queued",    "running running",     "running completed",
         "running failed",   "running cancelled", "running timed_out",
     };
-    for (enum run_job_state from = 0; from < RUN_JOB_STATE_COUNT; from++) {
-        for (enum run_job_state to = 0; to < RUN_JOB_STATE_COUNT; to++) {
-            char move[64];
-            bool legal = false;
-            snprintf(move, sizeof(move), STR_FMT " " STR_FMT, STR_ARG(run_job_state_name(from)),
-                     STR_ARG(run_job_state_name(to)));
-            for (size_t i = 0; i < ARRAY_LEN(drawn); i++)
-                legal = legal || strcmp(move, drawn[i]) == 0;
-            if (run_job_may_become(from, to) != legal) fail_msg("%s", move);
-        }
+    assert_moves(&run_job_machine, RUN_JOB_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    for (enum run_job_state from = 0; from < RUN_JOB_STATE_COUNT; from++)
         assert_int_equal(run_job_is_over(from), from >= RUN_JOB_COMPLETED);
-    }
 }
 
 /* --- an owner that writes down what it is told -------------------------------------------- */
