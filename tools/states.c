@@ -3,6 +3,7 @@
  * `make docs` writes what this prints to docs/states.md. A machine is one row below; its
  * states, their names and their moves are asked of the module that owns them.
  */
+#include "mcp/client.h"
 #include "provider/media_work.h"
 #include "provider/remote_inner.h"
 #include "route/answer.h"
@@ -12,6 +13,7 @@
 #include "run/record.h"
 #include "run/run.h"
 #include "run/run_job.h"
+#include "server/conn.h"
 #include "stream/close.h"
 
 #include <stdio.h>
@@ -32,6 +34,8 @@ MACHINE(run_job)
 MACHINE(close)
 MACHINE(call)
 MACHINE(answer)
+MACHINE(conn)
+MACHINE(mcp_session)
 MACHINE(remote)
 MACHINE(media)
 
@@ -58,6 +62,10 @@ static const struct machine {
      CALL_STATE_COUNT,   call_moves,   call_name},
     {"An HTTP answer",   "src/route/answer.c", "From the request line to the end of the body.",
      ANSWER_STATE_COUNT, answer_moves, answer_name},
+    {"A connection",      "src/server/conn.c",  "From the first byte to the last, whatever it speaks.",
+     CONN_STATE_COUNT,   conn_moves,   conn_name},
+    {"A user's session at an MCP server", "src/mcp/client.c", "Opened for the first call, and again once it was lost.",
+     MCP_SESSION_STATE_COUNT, mcp_session_moves, mcp_session_name},
     {"A model call",      "src/provider/remote_call.c", "One question to a vendor's API.",
      REMOTE_STATE_COUNT, remote_moves, remote_name},
     {"A call of a media",  "src/provider/media_work.c", "One question that is no conversation.",

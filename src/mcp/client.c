@@ -15,13 +15,11 @@
 /* The newest is offered; a server may answer with any of them. */
 static const char *const versions[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
 
-enum session_state { SESSION_FRESH, SESSION_GREETING, SESSION_TELLING, SESSION_READY };
-
 /* One user's. */
 struct session {
     struct list link; /* the last one used is the first */
     struct mcp_client *client;
-    enum session_state state;
+    enum mcp_session_state state;
     unsigned generation; /* how often it was opened */
     char *user, *workspace, *conversation;
     struct buf id;       /* empty: the server keeps none */
@@ -66,6 +64,35 @@ struct note {
     struct mcp_client *client;
     struct post post;
 };
+
+#define TO(state) (1u << (state))
+
+/* Whatever goes wrong makes it fresh: the next call opens it again. */
+static const struct {
+    const char *name;
+    unsigned may_become;
+} states[MCP_SESSION_STATE_COUNT] = {
+    /* clang-format off */
+    [MCP_SESSION_FRESH]    = {"fresh",    TO(MCP_SESSION_GREETING)},
+    [MCP_SESSION_GREETING] = {"greeting", TO(MCP_SESSION_TELLING) | TO(MCP_SESSION_FRESH)},
+    [MCP_SESSION_TELLING]  = {"telling",  TO(MCP_SESSION_READY) | TO(MCP_SESSION_FRESH)},
+    [MCP_SESSION_READY]    = {"ready",    TO(MCP_SESSION_FRESH)},
+    /* clang-format on */
+};
+
+struct str mcp_session_state_name(enum mcp_session_state state) {
+    return str_from(states[state].name);
+}
+
+bool mcp_session_may_become(enum mcp_session_state state, enum mcp_session_state next) {
+    return (states[state].may_become & TO(next)) != 0;
+}
+
+/* The only function that writes session->state. */
+static void session_move(struct session *session, enum mcp_session_state next) {
+    assert(mcp_session_may_become(session->state, next));
+    session->state = next;
+}
 
 /* --- sending ------------------------------------------------------------------------------ */
 
@@ -214,18 +241,18 @@ static void post_call(struct mcp_call *call);
 /* Wait for a session that is being opened, or go at once. */
 static void go(struct mcp_call *call) {
     struct session *session = call->session;
-    if (session->state == SESSION_READY) {
+    if (session->state == MCP_SESSION_READY) {
         post_call(call);
         return;
     }
     list_append(&session->waiting, &call->link);
-    if (session->state == SESSION_FRESH) open_session(session);
+    if (session->state == MCP_SESSION_FRESH) open_session(session);
 }
 
 /* The server has forgotten the session: for everybody in it, but only once. */
 static void lose_session(struct session *session, unsigned generation) {
-    if (session->state != SESSION_READY || session->generation != generation) return;
-    session->state = SESSION_FRESH;
+    if (session->state != MCP_SESSION_READY || session->generation != generation) return;
+    session_move(session, MCP_SESSION_FRESH);
     session->version = NULL;
     buf_clear(&session->id);
 }
@@ -293,7 +320,7 @@ static void fail_session(struct session *session, const struct err *why) {
     struct list failed, *link;
     list_init(&failed);
     list_move(&session->waiting, &failed);
-    session->state = SESSION_FRESH;
+    session_move(session, MCP_SESSION_FRESH);
     session->version = NULL;
     buf_clear(&session->id);
     while ((link = list_pop(&failed)))
@@ -316,7 +343,7 @@ static void on_told(struct post *post, enum post_outcome outcome, void *ctx) {
         fail_session(session, &post->why);
         return;
     }
-    session->state = SESSION_READY;
+    session_move(session, MCP_SESSION_READY);
     list_init(&ready);
     list_move(&session->waiting, &ready);
     mcp_client_ref(client);
@@ -344,7 +371,7 @@ static bool tell_initialized(struct session *session, struct err *e) {
     jsonrpc_write_notification(&body, "notifications/initialized", STR_EMPTY);
     struct sending sending = {
         .caller = &caller, .session = session, .body = buf_str(&body), .total_ms = GREETING_MS};
-    session->state = SESSION_TELLING;
+    session_move(session, MCP_SESSION_TELLING);
     bool sent = send_post(session->client, &sending, &session->post, &told_sink, session, e);
     buf_done(&body);
     return sent;
@@ -393,13 +420,13 @@ static void open_session(struct session *session) {
     uint64_t id = ++client->last_id;
     write_greeting(&body, id);
     session->generation++;
-    session->state = SESSION_GREETING;
+    session_move(session, MCP_SESSION_GREETING);
     struct sending sending = {
         .caller = &caller, .body = buf_str(&body), .id = id, .total_ms = GREETING_MS};
     bool sent = send_post(client, &sending, &session->post, &greeting_sink, session, &e);
     buf_done(&body);
     if (sent) return;
-    session->state = SESSION_FRESH;
+    session_move(session, MCP_SESSION_FRESH);
     LIST_EACH(&session->waiting, link) {
         struct mcp_call *call = CONTAINER_OF(link, struct mcp_call, link);
         call->why = e;
@@ -503,7 +530,7 @@ struct mcp_call *mcp_call_start(struct mcp_client *client, const struct mcp_requ
 
 void mcp_call_cancel(struct mcp_call *call) {
     bool out = call->post.call != NULL;
-    if (out && call->session->state == SESSION_READY &&
+    if (out && call->session->state == MCP_SESSION_READY &&
         call->session->generation == call->generation)
         tell_cancelled(call);
     free_call(call);

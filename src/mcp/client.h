@@ -26,6 +26,18 @@
 struct mcp_client;
 struct mcp_call;
 
+/* How far a user's session is. It is opened for the first call, and again once it was lost. */
+enum mcp_session_state {
+    MCP_SESSION_FRESH,
+    MCP_SESSION_GREETING, /* the versions are being agreed on */
+    MCP_SESSION_TELLING,  /* the server is told that they are */
+    MCP_SESSION_READY,
+    MCP_SESSION_STATE_COUNT,
+};
+
+struct str mcp_session_state_name(enum mcp_session_state state);
+bool mcp_session_may_become(enum mcp_session_state state, enum mcp_session_state next);
+
 /* For whom is asked. */
 struct mcp_caller {
     struct str user, workspace;

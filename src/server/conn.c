@@ -25,6 +25,34 @@
 
 static const struct str preface = STR_INIT("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
+#define TO(state) (1u << (state))
+
+static const struct {
+    const char *name;
+    unsigned may_become;
+} states[CONN_STATE_COUNT] = {
+    /* clang-format off */
+    [CONN_OPEN]      = {"open",      TO(CONN_FINISHING) | TO(CONN_CUT)},
+    [CONN_FINISHING] = {"finishing", TO(CONN_LINGERING) | TO(CONN_CUT)},
+    [CONN_LINGERING] = {"lingering", TO(CONN_CUT)},
+    [CONN_CUT]       = {"cut",       0},
+    /* clang-format on */
+};
+
+struct str conn_state_name(enum conn_state state) {
+    return str_from(states[state].name);
+}
+
+bool conn_may_become(enum conn_state state, enum conn_state next) {
+    return (states[state].may_become & TO(next)) != 0;
+}
+
+/* The only function that writes conn->state. */
+static void conn_move(struct conn *conn, enum conn_state next) {
+    assert(conn_may_become(conn->state, next));
+    conn->state = next;
+}
+
 /* --- home --------------------------------------------------------------------------------- */
 
 void home_init(struct home *home, struct loop *loop) {
@@ -133,7 +161,7 @@ static void close_exchanges(struct conn *conn, enum exchange_close how) {
 
 void conn_cut(struct conn *conn, enum exchange_close how) {
     if (conn->state == CONN_CUT) return;
-    conn->state = CONN_CUT;
+    conn_move(conn, CONN_CUT);
     close_exchanges(conn, how);
     timer_stop(&conn->timer);
     task_cancel(&conn->flush);
@@ -162,7 +190,7 @@ void conn_known(struct conn *conn) {
 
 void conn_finish(struct conn *conn) {
     if (conn->state != CONN_OPEN) return;
-    conn->state = CONN_FINISHING;
+    conn_move(conn, CONN_FINISHING);
     close_exchanges(conn, EXCHANGE_ABORTED);
     conn_flush_soon(conn);
 }
@@ -183,7 +211,7 @@ static void linger(struct conn *conn) {
         conn_cut(conn, EXCHANGE_ABORTED);
         return;
     }
-    conn->state = CONN_LINGERING;
+    conn_move(conn, CONN_LINGERING);
     conn->linger_ms = now_ms(conn) + LINGER_MS;
     conn->transport->kind->end(conn->transport);
 }

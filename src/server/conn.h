@@ -161,7 +161,16 @@ extern const struct protocol protocol_http1, protocol_http2;
 
 /* --- connections ------------------------------------------------------------------------- */
 
-enum conn_state { CONN_OPEN, CONN_FINISHING, CONN_LINGERING, CONN_CUT };
+enum conn_state {
+    CONN_OPEN,
+    CONN_FINISHING, /* no more is read; what was said leaves */
+    CONN_LINGERING, /* all of it has left: the peer may close */
+    CONN_CUT,
+    CONN_STATE_COUNT,
+};
+
+struct str conn_state_name(enum conn_state state);
+bool conn_may_become(enum conn_state state, enum conn_state next);
 
 #define CONN_PEER_BYTES 64
 

@@ -2,8 +2,18 @@
 
 #include "fake/http_fake.h"
 #include "fixture.h"
+#include "helper/moves.h"
 
 #include <stdio.h>
+
+MACHINE(mcp_session)
+
+static void only_the_drawn_moves_are_legal(void **state) {
+    (void)state;
+    static const char *const drawn[] = {"fresh greeting", "greeting telling", "greeting fresh",
+                                        "telling ready",  "telling fresh",    "ready fresh"};
+    assert_moves(&mcp_session_machine, MCP_SESSION_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+}
 
 static void a_session_is_opened_before_the_first_call(void **state) {
     (void)state;
@@ -528,6 +538,7 @@ static void only_so_many_users_are_remembered(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_the_drawn_moves_are_legal),
         cmocka_unit_test(a_session_is_opened_before_the_first_call),
         cmocka_unit_test(each_user_has_a_session_of_its_own),
         cmocka_unit_test(every_version_that_we_know_is_agreed_to),
