@@ -29,6 +29,7 @@
 MACHINE(record)
 MACHINE(admission)
 MACHINE(turn_call)
+MACHINE(lease)
 MACHINE(run)
 MACHINE(run_job)
 MACHINE(close)
@@ -54,6 +55,8 @@ static const struct machine {
      ADMISSION_STATE_COUNT, admission_moves, admission_name},
     {"A tool call of a turn", "src/run/calls.c", "What a reply asks for, until it is answered.",
      TURN_CALL_STATE_COUNT, turn_call_moves, turn_call_name},
+    {"A lease of a session", "src/run/session.c", "Who writes a conversation, and who waits for it.",
+     LEASE_STATE_COUNT,  lease_moves,  lease_name},
     {"A job",            "src/run/run_job.c",  "Work that needs no caller, and outlives a process.",
      RUN_JOB_STATE_COUNT, run_job_moves, run_job_name},
     {"A stream",         "src/stream/close.c", "One caller's view of a journal, and how it ends.",

@@ -61,6 +61,37 @@ struct loading {
     struct buf names;
 };
 
+/* --- the states of a lease ---------------------------------------------------------------- */
+
+#define TO(state) (1u << (state))
+
+/* A lease that is lent may be released: its children get its own lender. */
+static const struct {
+    const char *name;
+    unsigned may_become;
+} states[LEASE_STATE_COUNT] = {
+    /* clang-format off */
+    [LEASE_IDLE]    = {"idle",    TO(LEASE_WAITING) | TO(LEASE_HELD)},
+    [LEASE_WAITING] = {"waiting", TO(LEASE_HELD) | TO(LEASE_IDLE)},
+    [LEASE_HELD]    = {"held",    TO(LEASE_LENT) | TO(LEASE_IDLE)},
+    [LEASE_LENT]    = {"lent",    TO(LEASE_HELD) | TO(LEASE_IDLE)},
+    /* clang-format on */
+};
+
+struct str lease_state_name(enum lease_state state) {
+    return str_from(states[state].name);
+}
+
+bool lease_may_become(enum lease_state state, enum lease_state next) {
+    return (states[state].may_become & TO(next)) != 0;
+}
+
+/* The only function that writes lease->state; the stripe's lock is held. */
+static void lease_move(struct lease *lease, enum lease_state next) {
+    assert(lease_may_become(lease->state, next));
+    lease->state = next;
+}
+
 /* --- table -------------------------------------------------------------------------------- */
 
 struct session_table *session_table_new(struct store *store) {
@@ -219,7 +250,7 @@ static bool is_too_deep(struct session *session) {
 }
 
 static void give(struct session *session, struct lease *lease, struct lease *lender) {
-    lease->state = LEASE_HELD;
+    lease_move(lease, LEASE_HELD);
     lease->children = 0;
     lease->lender = lender;
     lease->depth = lender ? lender->depth + 1 : 0;
@@ -265,7 +296,7 @@ static void post_children_done(struct lease *lender) {
 
 static void refuse(struct lease *lease, const struct err *why) {
     list_remove(&lease->link);
-    lease->state = LEASE_IDLE;
+    lease_move(lease, LEASE_IDLE);
     lease->refusal = *why;
     loop_post(lease->loop, &lease->mail, tell_refused, lease);
 }
@@ -430,7 +461,7 @@ static enum session_answer ask(struct session *session, enum session_policy poli
                 "another turn of this session is running; wait for it to end, then ask again");
         return SESSION_REFUSED;
     }
-    lease->state = LEASE_WAITING;
+    lease_move(lease, LEASE_WAITING);
     list_append(&session->waiters, &lease->link);
     return SESSION_WAITS;
 }
@@ -487,7 +518,7 @@ bool session_withdraw(struct lease *lease) {
     bool waited = lease->state == LEASE_WAITING;
     if (waited) {
         list_remove(&lease->link);
-        lease->state = LEASE_IDLE;
+        lease_move(lease, LEASE_IDLE);
         if (lease->session->loaded) rest(lease->session);
     }
     pthread_mutex_unlock(&stripe->lock);
@@ -500,7 +531,7 @@ void session_lend(struct lease *lease, struct history *so_far) {
     assert(lease->state == LEASE_HELD && top_of(session) == lease);
     history_unref(lease->history);
     lease->history = so_far;
-    lease->state = LEASE_LENT;
+    lease_move(lease, LEASE_LENT);
     lease->wants_back = false;
     serve_waiters(session);
     pthread_mutex_unlock(&session->stripe->lock);
@@ -512,7 +543,7 @@ bool session_reclaim(struct lease *lease) {
     assert(lease->state == LEASE_LENT);
     bool back = lease->children == 0;
     lease->wants_back = !back;
-    if (back) lease->state = LEASE_HELD;
+    if (back) lease_move(lease, LEASE_HELD);
     pthread_mutex_unlock(&session->stripe->lock);
     return back;
 }
@@ -579,7 +610,7 @@ void session_release(struct lease *lease, struct turn_record *record) {
     lease->wants_back = false;
     history_unref(lease->history);
     lease->history = NULL;
-    lease->state = LEASE_IDLE;
+    lease_move(lease, LEASE_IDLE);
     lease->session = NULL;
     serve_waiters(session);
     rest(session);

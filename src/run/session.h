@@ -44,6 +44,9 @@ enum session_policy { SESSION_QUEUE, SESSION_REJECT, SESSION_INTERRUPT };
 
 enum lease_state { LEASE_IDLE, LEASE_WAITING, LEASE_HELD, LEASE_LENT, LEASE_STATE_COUNT };
 
+struct str lease_state_name(enum lease_state state);
+bool lease_may_become(enum lease_state state, enum lease_state next);
+
 struct lease_events {
     /* The session is yours: lease->history and ->parent are set. */
     void (*granted)(void *ctx);

@@ -3,10 +3,21 @@
 #include "base/mem.h"
 #include "fake/store_fake.h"
 #include "helper/assert_str.h"
+#include "helper/moves.h"
 #include "journal/journal.h"
 
 #include <pthread.h>
 #include <stdio.h>
+
+MACHINE(lease)
+
+static void only_the_drawn_moves_are_legal(void **state) {
+    (void)state;
+    static const char *const drawn[] = {"idle waiting", "idle held", "waiting held",
+                                        "waiting idle", "held lent", "held idle",
+                                        "lent held",    "lent idle"};
+    assert_moves(&lease_machine, LEASE_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+}
 
 /* --- somebody who wants a session --------------------------------------------------------- */
 
@@ -869,6 +880,7 @@ static void loops_on_threads_share_a_session_one_at_a_time(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_the_drawn_moves_are_legal),
         cmocka_unit_test(turns_have_the_session_in_the_order_they_asked),
         cmocka_unit_test(sessions_do_not_wait_for_each_other),
         cmocka_unit_test(names_that_look_alike_are_different_sessions),
