@@ -96,6 +96,11 @@ uint64_t run_append(struct run *run, struct event *event);
 /* The same, of texts that live as long as the run. */
 uint64_t run_append_kept(struct run *run, struct event *event);
 
+/* What the turn's answer must follow, or NULL. */
+static inline const struct schema *run_schema(const struct run *run) {
+    return run->request.schema ? run->request.schema : run->agent->schema;
+}
+
 /* Keep a copy in the run's arena; false, and the run fails, at its limit. */
 bool run_keep(struct run *run, struct str text, struct str *ret);
 

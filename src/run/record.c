@@ -191,10 +191,6 @@ void record_done(struct record *record) {
     engine_unref(record->engine);
 }
 
-uint64_t record_took_ms(const struct record *record) {
-    return loop_now_ms(record->host->loop) - record->begun_ms;
-}
-
 void record_show(struct record *record, enum run_state state) {
     atomic_store(&record->live.state, (int)state);
 }
@@ -236,24 +232,11 @@ struct event record_started(struct record *record, struct str text, struct str c
                                       .print = record->claim.print}};
 }
 
-static enum run_state state_of(enum event_kind terminal) {
-    switch (terminal) {
-    case EVENT_DONE: return RUN_DONE;
-    case EVENT_CANCELLED: return RUN_CANCELLED;
-    default: return RUN_FAILED;
-    }
-}
-
-uint64_t record_append(struct record *record, struct event *event) {
-    event->at_ms = record->before_ms + (int64_t)record_took_ms(record);
-    if (!event->agent.at) event->agent = record->agent;
-    uint64_t seq = journal_append(record->journal, event);
-    if (!event_is_terminal(event->kind)) return seq;
+void record_ends(struct record *record, enum run_state ending, uint64_t seq) {
     record_move(record, RECORD_ENDING);
     record->ending_seq = seq;
-    record->ending = state_of(event->kind);
+    record->ending = ending;
     if (record->in_memory) loop_defer(record->host->loop, &record->settle);
-    return seq;
 }
 
 void record_gate(struct record *record) {

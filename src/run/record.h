@@ -122,7 +122,9 @@ static inline uint64_t record_id(const struct record *record) {
 }
 
 /* Milliseconds since it began, in this process. */
-uint64_t record_took_ms(const struct record *record);
+static inline uint64_t record_took_ms(const struct record *record) {
+    return loop_now_ms(record->host->loop) - record->begun_ms;
+}
 
 /* What it is doing, for whoever finds it. */
 void record_show(struct record *record, enum run_state state);
@@ -144,8 +146,22 @@ void record_give_back_key(struct record *record);
  * record_enter(), the key is that of `claim`. */
 struct event record_started(struct record *record, struct str text, struct str contract);
 
-/* Append a copy, with its time. Returns its seq. */
-uint64_t record_append(struct record *record, struct event *event);
+/* Of record_append(): the event at `seq` is the last. */
+void record_ends(struct record *record, enum run_state ending, uint64_t seq);
+
+/* Append a copy, with its time. Returns its seq. Inline: a turn does nothing more often. */
+static inline uint64_t record_append(struct record *record, struct event *event) {
+    event->at_ms = record->before_ms + (int64_t)record_took_ms(record);
+    if (!event->agent.at) event->agent = record->agent;
+    uint64_t seq = journal_append(record->journal, event);
+    switch (event->kind) {
+    case EVENT_DONE: record_ends(record, RUN_DONE, seq); break;
+    case EVENT_FAILED: record_ends(record, RUN_FAILED, seq); break;
+    case EVENT_CANCELLED: record_ends(record, RUN_CANCELLED, seq); break;
+    default: break;
+    }
+    return seq;
+}
 
 /* What was appended last counts only on the disk: until then it is hidden, with all that
  * follows, and on_durable is due. */

@@ -31,7 +31,3 @@ bool run_keep_request(struct run *run, const struct run_request *from, struct er
 void request_done(struct run *run) {
     schema_free(run->request.schema);
 }
-
-const struct schema *run_schema(const struct run *run) {
-    return run->request.schema ? run->request.schema : run->agent->schema;
-}

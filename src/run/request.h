@@ -28,7 +28,4 @@ MUST_CHECK bool run_keep_request(struct run *run, const struct run_request *from
                                  struct err *e);
 void request_done(struct run *run);
 
-/* What the turn's answer must follow, or NULL. */
-const struct schema *run_schema(const struct run *run);
-
 #endif
