@@ -55,8 +55,9 @@ struct anthropic_reply {
     const struct stop_reason *stop;
     struct buf stop_name, stop_why; /* as it came; what a refusal adds to it */
 
-    int64_t input, read, output, thoughts; /* tokens, or TOKENS_UNKNOWN */
-    int64_t created, created_hour;         /* put into a cache; of them, for an hour */
+    /* As this API counts: prompt without what a cache took or gave, and cache_write with what
+     * was put there for an hour. */
+    struct event_usage usage;
 };
 
 /* --- beginning and end of its life -------------------------------------------------------- */
@@ -65,8 +66,7 @@ struct reply *anthropic_reply_new(const struct provider_sink *sink, void *ctx) {
     struct anthropic_reply *reply = MEM_NEW(struct anthropic_reply);
     reply->base.sink = sink;
     reply->base.ctx = ctx;
-    reply->input = reply->read = reply->created = reply->created_hour = TOKENS_UNKNOWN;
-    reply->output = reply->thoughts = TOKENS_UNKNOWN;
+    reply->usage = USAGE_UNKNOWN;
     buf_init(&reply->model, REPLY_MAX_BYTES);
     buf_init(&reply->text, REPLY_MAX_BYTES);
     buf_init(&reply->signature, REPLY_MAX_BYTES);
@@ -309,11 +309,11 @@ static void take_tokens(struct json usage, struct str name, int64_t *ret) {
 }
 
 static void take_prompt_tokens(struct anthropic_reply *reply, struct json usage) {
-    take_tokens(usage, STR("input_tokens"), &reply->input);
-    take_tokens(usage, STR("cache_creation_input_tokens"), &reply->created);
+    take_tokens(usage, STR("input_tokens"), &reply->usage.prompt);
+    take_tokens(usage, STR("cache_creation_input_tokens"), &reply->usage.cache_write);
     take_tokens(json_find(usage, STR("cache_creation")), STR("ephemeral_1h_input_tokens"),
-                &reply->created_hour);
-    take_tokens(usage, STR("cache_read_input_tokens"), &reply->read);
+                &reply->usage.cache_write_hour);
+    take_tokens(usage, STR("cache_read_input_tokens"), &reply->usage.cached);
 }
 
 /* Its output_tokens are those of the first moment and say nothing. */
@@ -329,9 +329,9 @@ static bool on_message_start(struct anthropic_reply *reply, struct json event) {
 
 static void take_usage(struct anthropic_reply *reply, struct json usage) {
     take_prompt_tokens(reply, usage);
-    take_tokens(usage, STR("output_tokens"), &reply->output);
+    take_tokens(usage, STR("output_tokens"), &reply->usage.completion);
     take_tokens(json_find(usage, STR("output_tokens_details")), STR("thinking_tokens"),
-                &reply->thoughts);
+                &reply->usage.thoughts);
 }
 
 /* `object` holds stop_reason and what belongs to it. */
@@ -439,23 +439,15 @@ static int64_t known(int64_t tokens) {
 
 /* What was read from a cache or written to one is not in input_tokens. */
 static void tell_usage(struct anthropic_reply *reply) {
-    struct event_usage usage = {
-        .model = buf_str(&reply->model),
-        .prompt = reply->input,
-        .completion = reply->output,
-        .total = TOKENS_UNKNOWN,
-        .tool_use = TOKENS_UNKNOWN,
-        .thoughts = reply->thoughts,
-        .cached = reply->read,
-        .cache_write = reply->created,
-        .cache_write_hour = reply->created_hour,
-    };
-    if (known(reply->created_hour) > known(reply->created)) /* one of them is wrong */
+    const struct event_usage *counted = &reply->usage;
+    struct event_usage usage = *counted;
+    usage.model = buf_str(&reply->model);
+    if (known(counted->cache_write_hour) > known(counted->cache_write)) /* one is wrong */
         usage.cache_write_hour = TOKENS_UNKNOWN;
     usage.cache_write -= known(usage.cache_write_hour);
-    if (reply->input != TOKENS_UNKNOWN)
-        usage.prompt += known(reply->created) + known(reply->read);
-    if (reply->input != TOKENS_UNKNOWN && reply->output != TOKENS_UNKNOWN)
+    if (counted->prompt != TOKENS_UNKNOWN)
+        usage.prompt += known(counted->cache_write) + known(counted->cached);
+    if (counted->prompt != TOKENS_UNKNOWN && counted->completion != TOKENS_UNKNOWN)
         usage.total = usage.prompt + usage.completion;
     if (!reply->base.stopped) reply->base.sink->on_usage(&usage, reply->base.ctx);
 }
@@ -496,7 +488,8 @@ enum reply_outcome anthropic_reply_end(struct reply *base, struct str *ret_model
     struct anthropic_reply *reply = (struct anthropic_reply *)base;
     *ret_model = buf_str(&reply->model);
     bool fails = !reply->stop || reply->stop->outcome == REPLY_FAILED;
-    bool counted = reply->input != TOKENS_UNKNOWN || reply->output != TOKENS_UNKNOWN;
+    bool counted =
+        reply->usage.prompt != TOKENS_UNKNOWN || reply->usage.completion != TOKENS_UNKNOWN;
     if (counted || !fails) tell_usage(reply);
     if (!reply->stopping) {
         reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,

@@ -7,14 +7,7 @@
 #define REFUSAL_SHOWN_BYTES 300
 
 void gather_init(struct gather *gather) {
-    *gather = (struct gather){.usage = {.prompt = TOKENS_UNKNOWN,
-                                        .completion = TOKENS_UNKNOWN,
-                                        .total = TOKENS_UNKNOWN,
-                                        .tool_use = TOKENS_UNKNOWN,
-                                        .thoughts = TOKENS_UNKNOWN,
-                                        .cached = TOKENS_UNKNOWN,
-                                        .cache_write = TOKENS_UNKNOWN,
-                                        .cache_write_hour = TOKENS_UNKNOWN}};
+    *gather = (struct gather){.usage = USAGE_UNKNOWN};
     struct buf *const bufs[] = {&gather->model, &gather->refusal, &gather->opaque,
                                 &gather->text};
     for (size_t i = 0; i < ARRAY_LEN(bufs); i++) buf_init(bufs[i], GATHER_MAX_BYTES);

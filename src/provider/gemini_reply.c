@@ -55,14 +55,7 @@ struct reply *gemini_reply_new(const struct provider_sink *sink, void *ctx) {
     struct gemini_reply *reply = MEM_NEW(struct gemini_reply);
     reply->base.sink = sink;
     reply->base.ctx = ctx;
-    reply->usage = (struct event_usage){.prompt = TOKENS_UNKNOWN,
-                                        .completion = TOKENS_UNKNOWN,
-                                        .total = TOKENS_UNKNOWN,
-                                        .tool_use = TOKENS_UNKNOWN,
-                                        .thoughts = TOKENS_UNKNOWN,
-                                        .cached = TOKENS_UNKNOWN,
-                                        .cache_write = TOKENS_UNKNOWN,
-                                        .cache_write_hour = TOKENS_UNKNOWN};
+    reply->usage = USAGE_UNKNOWN;
     buf_init(&reply->model, REPLY_MAX_BYTES);
     buf_init(&reply->text, REPLY_MAX_BYTES);
     buf_init(&reply->call_id, REPLY_MAX_BYTES);

@@ -142,7 +142,8 @@ static void read_usage(struct tab *tab, const struct store_usage *usage) {
     for (int period = BUDGET_DAY; period <= BUDGET_MONTH; period++) {
         struct tally *tally = &tab->periods[period];
         if (usage->day < tally->begins_day) continue;
-        tally->read = amount_add(tally->read, (struct amount){usage->cost_nano, usage->total});
+        tally->read =
+            amount_add(tally->read, (struct amount){usage->sums.cost_nano, usage->sums.total});
         tally->read = amount_add(
             tally->read, (struct amount){usage->estimate_cost_nano, usage->estimate_tokens});
     }

@@ -365,11 +365,12 @@ static bool take_usage(const struct store_usage *usage, void *ctx, struct err *e
     }
     struct store_usage *kept = &load->usages[load->usage_count];
     *kept = *usage;
-    gather->bytes += sizeof(*kept) + kept->workspace.len + kept->agent.len + kept->model.len;
+    gather->bytes +=
+        sizeof(*kept) + kept->workspace.len + kept->agent.len + kept->sums.model.len;
     if (gather->bytes > gather->max_bytes ||
         !arena_str(load->arena, kept->workspace, &kept->workspace) ||
         !arena_str(load->arena, kept->agent, &kept->agent) ||
-        !arena_str(load->arena, kept->model, &kept->model))
+        !arena_str(load->arena, kept->sums.model, &kept->sums.model))
         return too_much(e);
     load->usage_count++;
     return true;

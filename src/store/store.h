@@ -155,11 +155,10 @@ struct store_key {
 /* Model calls of an agent with a model on one day. The tokens of calls that were not counted,
  * and the cost of those without a price, are in no sum: such calls are counted beside it. */
 struct store_usage {
-    struct str workspace, agent, model;
+    struct str workspace, agent;
     int64_t day; /* since 1970-01-01, UTC */
     int64_t calls, tokens_unknown, cost_unknown;
-    int64_t prompt, completion, total, tool_use, thoughts, cached;
-    int64_t cost_nano; /* billionths of a dollar */
+    struct event_usage sums; /* the model, and of each count that is summed what it came to */
     /* Of some calls that were not counted, what they come to: in none of the sums above. */
     int64_t estimated, estimate_tokens, estimate_cost_nano;
 };

@@ -1,33 +1,93 @@
 #include "store/usage.h"
 
-#define COLUMNS                                                                                \
-    "prompt, completion, total, tool_use, thoughts, cached, cost_nano,"                        \
-    " prompt_unknown, completion_unknown, total_unknown, tool_use_unknown, thoughts_unknown,"  \
-    " cached_unknown, cost_unknown, estimated, estimate_tokens, estimate_cost_nano"
-#define MORE(column) " " column " = " column " + excluded." column
+#define SQL_MAX_BYTES (8 * KIB)
+#define KEY_COLUMNS "workspace, agent, model, day"
+#define KEY_COLUMN_COUNT 4
 
-static const char add_text[] =
-    "INSERT INTO usage(workspace, agent, model, day, calls, " COLUMNS ")"
-    " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO "
-    "UPDATE SET"
-    /* clang-format off */
-    MORE("calls") "," MORE("prompt") "," MORE("completion") "," MORE("total") ","
-    MORE("tool_use") "," MORE("thoughts") "," MORE("cached") "," MORE("cost_nano") ","
-    MORE("prompt_unknown") "," MORE("completion_unknown") "," MORE("total_unknown") ","
-    MORE("tool_use_unknown") "," MORE("thoughts_unknown") "," MORE("cached_unknown") ","
-    MORE("cost_unknown") "," MORE("estimated") "," MORE("estimate_tokens") ","
-    MORE("estimate_cost_nano");
-/* clang-format on */
+/* --- the columns behind the key ----------------------------------------------------------- */
 
-#define SELECT "SELECT workspace, agent, model, day, calls, " COLUMNS " FROM usage WHERE"
-#define ORDER " ORDER BY workspace, agent, model, day"
+struct column {
+    const char *name;
+    size_t at; /* of an int64_t in struct usage_sum */
+};
+
+#define COLUMNS_MAX (4 + 2 * USAGE_FIELD_COUNT)
+#define AT(member) offsetof(struct usage_sum, member)
+
+static size_t list_columns(struct column ret[COLUMNS_MAX]) {
+    size_t count = 0;
+    ret[count++] = (struct column){"calls", AT(calls)};
+    for (size_t i = 0; i < USAGE_FIELD_COUNT; i++) {
+        const struct usage_field *field = &usage_fields[i];
+        if (!field->open_column) continue;
+        ret[count++] = (struct column){field->name, AT(known) + field->at};
+        ret[count++] = (struct column){field->open_column, AT(open) + field->at};
+    }
+    ret[count++] = (struct column){"estimated", AT(estimated)};
+    ret[count++] = (struct column){"estimate_tokens", AT(estimate_tokens)};
+    ret[count++] = (struct column){"estimate_cost_nano", AT(estimate_cost_nano)};
+    return count;
+}
+
+static int64_t *column_of(struct usage_sum *sum, const struct column *column) {
+    return (int64_t *)(void *)((char *)sum + column->at);
+}
+
+/* --- statements --------------------------------------------------------------------------- */
+
+static void append_names(struct buf *sql) {
+    struct column columns[COLUMNS_MAX];
+    size_t count = list_columns(columns);
+    buf_append(sql, STR(KEY_COLUMNS));
+    for (size_t i = 0; i < count; i++) buf_printf(sql, ", %s", columns[i].name);
+}
+
+static void append_add(struct buf *sql) {
+    struct column columns[COLUMNS_MAX];
+    size_t count = list_columns(columns);
+    buf_append(sql, STR("INSERT INTO usage("));
+    append_names(sql);
+    buf_append(sql, STR(") VALUES(?"));
+    for (size_t i = 1; i < KEY_COLUMN_COUNT + count; i++) buf_append(sql, STR(", ?"));
+    buf_append(sql, STR(") ON CONFLICT DO UPDATE SET"));
+    for (size_t i = 0; i < count; i++)
+        buf_printf(sql, "%s %s = %s + excluded.%s", i ? "," : "", columns[i].name,
+                   columns[i].name, columns[i].name);
+}
+
+static void append_select(struct buf *sql, const char *which) {
+    buf_append(sql, STR("SELECT "));
+    append_names(sql);
+    buf_printf(sql, " FROM usage WHERE day >= ? AND day <= ?%s ORDER BY " KEY_COLUMNS, which);
+}
+
+/* Ends `sql`. */
+static bool prepare(struct database *db, struct buf *sql, sqlite3_stmt **ret, struct err *e) {
+    bool ok = buf_append_byte(sql, '\0') && database_prepare(db, sql->at, ret, e);
+    buf_done(sql);
+    return ok;
+}
+
+static bool prepare_add(struct usage_table *table, struct err *e) {
+    struct buf sql;
+    buf_init(&sql, SQL_MAX_BYTES);
+    append_add(&sql);
+    return prepare(table->db, &sql, &table->add, e);
+}
+
+static bool prepare_select(struct usage_table *table, const char *which, sqlite3_stmt **ret,
+                           struct err *e) {
+    struct buf sql;
+    buf_init(&sql, SQL_MAX_BYTES);
+    append_select(&sql, which);
+    return prepare(table->db, &sql, ret, e);
+}
 
 bool usage_open(struct usage_table *table, struct database *db, struct err *e) {
     *table = (struct usage_table){.db = db};
-    return database_prepare(db, add_text, &table->add, e) &&
-           database_prepare(db, SELECT " day >= ? AND day <= ? AND workspace = ?" ORDER,
-                            &table->of_one, e) &&
-           database_prepare(db, SELECT " day >= ? AND day <= ?" ORDER, &table->of_all, e);
+    return prepare_add(table, e) &&
+           prepare_select(table, " AND workspace = ?", &table->of_one, e) &&
+           prepare_select(table, "", &table->of_all, e);
 }
 
 void usage_close(struct usage_table *table) {
@@ -38,72 +98,70 @@ void usage_close(struct usage_table *table) {
 
 /* --- writing ------------------------------------------------------------------------------ */
 
-static int64_t add(int64_t a, int64_t b) {
-    int64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+static void add_open(struct event_usage *open, const struct event_usage *call) {
+    for (size_t i = 0; i < USAGE_FIELD_COUNT; i++) {
+        const struct usage_field *field = &usage_fields[i];
+        if (field->open_column && usage_get(call, field) < 0) ++*usage_at(open, field);
+    }
 }
 
 void usage_sum_add(struct usage_sum *sum, const struct event_usage *call) {
-    const int64_t counts[USAGE_COUNTS] = {
-        [USAGE_PROMPT] = call->prompt,     [USAGE_COMPLETION] = call->completion,
-        [USAGE_TOTAL] = call->total,       [USAGE_TOOL_USE] = call->tool_use,
-        [USAGE_THOUGHTS] = call->thoughts, [USAGE_CACHED] = call->cached,
-        [USAGE_COST] = call->cost_nano,
-    };
     sum->calls++;
-    for (int i = 0; i < USAGE_COUNTS; i++) {
-        if (counts[i] < 0) sum->unknown[i]++;
-        if (counts[i] > 0) sum->known[i] = add(sum->known[i], counts[i]);
-    }
+    usage_add(&sum->known, call);
+    add_open(&sum->open, call);
     if (!call->estimated) return;
     sum->estimated++;
-    sum->estimate_tokens =
-        add(sum->estimate_tokens, add(call->estimate_prompt, call->estimate_completion));
+    sum->estimate_tokens = usage_sum(
+        sum->estimate_tokens, usage_sum(call->estimate_prompt, call->estimate_completion));
     if (call->estimate_cost_nano > 0)
-        sum->estimate_cost_nano = add(sum->estimate_cost_nano, call->estimate_cost_nano);
+        sum->estimate_cost_nano = usage_sum(sum->estimate_cost_nano, call->estimate_cost_nano);
 }
 
 bool usage_write(struct usage_table *table, const struct usage_sum *sum, struct err *e) {
+    struct usage_sum copy = *sum;
+    struct column columns[COLUMNS_MAX];
+    size_t count = list_columns(columns);
     sqlite3_stmt *statement = table->add;
     database_bind(statement, 1, sum->workspace);
     database_bind(statement, 2, sum->agent);
     database_bind(statement, 3, sum->model);
     sqlite3_bind_int64(statement, 4, sum->day);
-    sqlite3_bind_int64(statement, 5, sum->calls);
-    for (int i = 0; i < USAGE_COUNTS; i++) {
-        sqlite3_bind_int64(statement, 6 + i, sum->known[i]);
-        sqlite3_bind_int64(statement, 6 + USAGE_COUNTS + i, sum->unknown[i]);
-    }
-    const int estimates = 6 + 2 * USAGE_COUNTS;
-    sqlite3_bind_int64(statement, estimates, sum->estimated);
-    sqlite3_bind_int64(statement, estimates + 1, sum->estimate_tokens);
-    sqlite3_bind_int64(statement, estimates + 2, sum->estimate_cost_nano);
+    for (size_t i = 0; i < count; i++)
+        sqlite3_bind_int64(statement, KEY_COLUMN_COUNT + 1 + (int)i,
+                           *column_of(&copy, &columns[i]));
     return database_do(table->db, statement, e);
 }
 
 /* --- reading ------------------------------------------------------------------------------ */
 
+static struct usage_sum read_sum(sqlite3_stmt *row) {
+    struct column columns[COLUMNS_MAX];
+    size_t count = list_columns(columns);
+    struct usage_sum sum = {.workspace = database_bytes(row, 0),
+                            .agent = database_bytes(row, 1),
+                            .model = database_bytes(row, 2),
+                            .day = sqlite3_column_int64(row, 3)};
+    for (size_t i = 0; i < count; i++)
+        *column_of(&sum, &columns[i]) = sqlite3_column_int64(row, KEY_COLUMN_COUNT + (int)i);
+    return sum;
+}
+
 static struct store_usage read_row(sqlite3_stmt *row) {
-    const int counts = 5, unknowns = counts + USAGE_COUNTS, estimates = unknowns + USAGE_COUNTS;
-    return (struct store_usage){
-        .workspace = database_bytes(row, 0),
-        .agent = database_bytes(row, 1),
-        .model = database_bytes(row, 2),
-        .day = sqlite3_column_int64(row, 3),
-        .calls = sqlite3_column_int64(row, 4),
-        .prompt = sqlite3_column_int64(row, counts + USAGE_PROMPT),
-        .completion = sqlite3_column_int64(row, counts + USAGE_COMPLETION),
-        .total = sqlite3_column_int64(row, counts + USAGE_TOTAL),
-        .tool_use = sqlite3_column_int64(row, counts + USAGE_TOOL_USE),
-        .thoughts = sqlite3_column_int64(row, counts + USAGE_THOUGHTS),
-        .cached = sqlite3_column_int64(row, counts + USAGE_CACHED),
-        .cost_nano = sqlite3_column_int64(row, counts + USAGE_COST),
-        .tokens_unknown = sqlite3_column_int64(row, unknowns + USAGE_TOTAL),
-        .cost_unknown = sqlite3_column_int64(row, unknowns + USAGE_COST),
-        .estimated = sqlite3_column_int64(row, estimates),
-        .estimate_tokens = sqlite3_column_int64(row, estimates + 1),
-        .estimate_cost_nano = sqlite3_column_int64(row, estimates + 2),
+    const struct usage_sum sum = read_sum(row);
+    struct store_usage usage = {
+        .workspace = sum.workspace,
+        .agent = sum.agent,
+        .day = sum.day,
+        .calls = sum.calls,
+        .tokens_unknown = sum.open.total,
+        .cost_unknown = sum.open.cost_nano,
+        .sums = sum.known,
+        .estimated = sum.estimated,
+        .estimate_tokens = sum.estimate_tokens,
+        .estimate_cost_nano = sum.estimate_cost_nano,
     };
+    usage.sums.model = sum.model;
+    return usage;
 }
 
 bool usage_each(struct usage_table *table, const struct store_load *load, usage_each_fn *each,

@@ -1,7 +1,7 @@
 /* usage: the table of model calls, summed by workspace, agent, model and day.
  *
  * What a call did not count is not taken for nothing: for each count the calls that left it
- * open are counted beside the sum.
+ * open are counted beside the sum. Which counts have columns says the list in wire/usage.h.
  *
  * Memory   borrows texts for the call.
  * Threads  the store's.
@@ -12,22 +12,10 @@
 #include "store/database.h"
 #include "store/store.h"
 
-/* Of tokens, and last of money. */
-enum usage_count {
-    USAGE_PROMPT,
-    USAGE_COMPLETION,
-    USAGE_TOTAL,
-    USAGE_TOOL_USE,
-    USAGE_THOUGHTS,
-    USAGE_CACHED,
-    USAGE_COST,
-    USAGE_COUNTS,
-};
-
 struct usage_sum {
     struct str workspace, agent, model;
     int64_t day, calls;
-    int64_t known[USAGE_COUNTS], unknown[USAGE_COUNTS];
+    struct event_usage known, open; /* open: how many calls left each count open */
     int64_t estimated, estimate_tokens, estimate_cost_nano; /* as store_usage has them */
 };
 

@@ -69,12 +69,13 @@ static void put_value(struct json_writer *writer, const char *key, struct str te
 static void put_counts(struct json_writer *writer, const struct event_usage *usage,
                        const struct mask *mask) {
     put_masked(writer, "model", usage->model, mask);
-    for (size_t i = 0; i < tape_count_count; i++) {
-        int64_t number = *tape_count((struct event_usage *)(uintptr_t)usage, i);
-        if (number == TOKENS_UNKNOWN) {
-            json_member_null(writer, tape_counts[i].name);
+    for (size_t i = 0; i < USAGE_FIELD_COUNT; i++) {
+        const struct usage_field *field = &usage_fields[i];
+        if (field->type != USAGE_TOKENS) continue;
+        if (usage_get(usage, field) == TOKENS_UNKNOWN) {
+            json_member_null(writer, field->name);
         } else {
-            json_member_i64(writer, tape_counts[i].name, number);
+            json_member_i64(writer, field->name, usage_get(usage, field));
         }
     }
 }

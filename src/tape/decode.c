@@ -66,10 +66,12 @@ static bool take_usage(struct reading *reading, struct json object, struct tape_
     struct event_usage *usage = ARENA_NEW(reading->arena, struct event_usage);
     if (!usage) return too_large(reading);
     *usage = USAGE_UNKNOWN;
-    for (size_t i = 0; i < tape_count_count; i++) {
-        struct json number = json_find(object, str_from(tape_counts[i].name));
+    for (size_t i = 0; i < USAGE_FIELD_COUNT; i++) {
+        const struct usage_field *field = &usage_fields[i];
+        if (field->type != USAGE_TOKENS) continue;
+        struct json number = json_find(object, str_from(field->name));
         bool told = number.kind != JSON_NULL && number.kind != JSON_NONE;
-        if (told && !json_i64(number, tape_count(usage, i)))
+        if (told && !json_i64(number, usage_at(usage, field)))
             return refuse(reading, "a count of 'usage' is no whole number");
     }
     event->usage = usage;

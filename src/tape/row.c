@@ -31,13 +31,4 @@ const struct tape_row tape_rows[] = {
                                       {"message", AT(text), TAPE_AS_PROSE}},               BOTH,       BOTH},
     [TAPE_RESULT]    = {"result",    {{"result", AT(text), TAPE_AS_VALUE}},                TOOL_ONLY,  TOOL_ONLY},
 };
-
-#define COUNT(name, member) {name, offsetof(struct event_usage, member)}
-const struct tape_count tape_counts[] = {
-    COUNT("prompt", prompt),     COUNT("completion", completion), COUNT("total", total),
-    COUNT("tool_use", tool_use), COUNT("thoughts", thoughts),     COUNT("cached", cached),
-    COUNT("cost_nano", cost_nano), COUNT("cache_write", cache_write), COUNT("cache_write_hour", cache_write_hour),
-};
 /* clang-format on */
-
-const size_t tape_count_count = ARRAY_LEN(tape_counts);

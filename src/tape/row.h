@@ -33,16 +33,4 @@ static inline struct str *tape_field(struct tape_event *event,
     return (struct str *)(void *)((char *)event + member->offset);
 }
 
-struct tape_count {
-    const char *name;
-    size_t offset; /* of an int64_t in struct event_usage */
-};
-
-extern const struct tape_count tape_counts[];
-extern const size_t tape_count_count;
-
-static inline int64_t *tape_count(struct event_usage *usage, size_t index) {
-    return (int64_t *)(void *)((char *)usage + tape_counts[index].offset);
-}
-
 #endif

@@ -54,7 +54,8 @@ struct field_row {
 };
 
 #define AT(member) offsetof(struct event, member)
-#define FIELDS_MAX 15
+#define FIELDS_MAX (1 + USAGE_FIELD_COUNT)
+#define USAGE_ROW(type, member, ...) {FIELD_##type, AT(usage.member)},
 
 static const struct field_row fields[EVENT_KIND_COUNT][FIELDS_MAX + 1] = {
     [EVENT_STARTED] = {{FIELD_TEXT, AT(started.workspace)},
@@ -78,21 +79,7 @@ static const struct field_row fields[EVENT_KIND_COUNT][FIELDS_MAX + 1] = {
                            {FIELD_TEXT, AT(tool_result.result)},
                            {FIELD_FLAG, AT(tool_result.error)},
                            {FIELD_TEXT, AT(tool_result.message)}},
-    [EVENT_USAGE] = {{FIELD_TEXT, AT(usage.model)},
-                     {FIELD_TOKENS, AT(usage.prompt)},
-                     {FIELD_TOKENS, AT(usage.completion)},
-                     {FIELD_TOKENS, AT(usage.total)},
-                     {FIELD_TOKENS, AT(usage.tool_use)},
-                     {FIELD_TOKENS, AT(usage.thoughts)},
-                     {FIELD_TOKENS, AT(usage.cached)},
-                     {FIELD_NUMBER, AT(usage.call_sequence)},
-                     {FIELD_TOKENS, AT(usage.cost_nano)},
-                     {FIELD_TOKENS, AT(usage.cache_write)},
-                     {FIELD_TOKENS, AT(usage.cache_write_hour)},
-                     {FIELD_FLAG, AT(usage.estimated)},
-                     {FIELD_NUMBER, AT(usage.estimate_prompt)},
-                     {FIELD_NUMBER, AT(usage.estimate_completion)},
-                     {FIELD_NUMBER, AT(usage.estimate_cost_nano)}},
+    [EVENT_USAGE] = {{FIELD_TEXT, AT(usage.model)}, USAGE_FIELDS(USAGE_ROW)},
     [EVENT_STEP] = {{FIELD_TEXT, AT(step.description)}, {FIELD_TEXT, AT(step.result)}},
     [EVENT_AUDIO] = {{FIELD_TEXT, AT(audio.type)}, {FIELD_TEXT, AT(audio.bytes)}},
     [EVENT_APPROVAL] = {{FIELD_TEXT, AT(approval.call_id)},

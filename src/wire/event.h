@@ -20,6 +20,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "wire/usage.h"
 
 enum event_kind {
     /* The numbers are on disk: never change one. */
@@ -38,36 +39,6 @@ enum event_kind {
     EVENT_CANCELLED = 13,
     EVENT_KIND_COUNT,
 };
-
-#define TOKENS_UNKNOWN INT64_C(-1)
-
-struct event_usage {
-    struct str model;
-    /* Tokens, or TOKENS_UNKNOWN. tool_use and cached are parts of prompt, thoughts of
-     * completion. */
-    int64_t prompt, completion, total, tool_use, thoughts, cached;
-    int64_t call_sequence; /* model calls of this run, counted from 0 */
-    int64_t cost_nano;     /* billionths of a dollar, or TOKENS_UNKNOWN: no price is known */
-    /* Parts of prompt as well: what was put into a cache, for minutes and for an hour. */
-    int64_t cache_write, cache_write_hour;
-    /* Of a call whose tokens nobody counted in all: what they come to, four bytes a token where
-     * the provider said nothing, and what that costs, or TOKENS_UNKNOWN. */
-    bool estimated;
-    int64_t estimate_prompt, estimate_completion, estimate_cost_nano;
-};
-
-/* A model call of which nothing was counted. */
-#define USAGE_UNKNOWN                                                                          \
-    ((struct event_usage){.model = STR_EMPTY,                                                  \
-                          .prompt = TOKENS_UNKNOWN,                                            \
-                          .completion = TOKENS_UNKNOWN,                                        \
-                          .total = TOKENS_UNKNOWN,                                             \
-                          .tool_use = TOKENS_UNKNOWN,                                          \
-                          .thoughts = TOKENS_UNKNOWN,                                          \
-                          .cached = TOKENS_UNKNOWN,                                            \
-                          .cache_write = TOKENS_UNKNOWN,                                       \
-                          .cache_write_hour = TOKENS_UNKNOWN,                                  \
-                          .cost_nano = TOKENS_UNKNOWN})
 
 struct event {
     uint64_t seq; /* 1, 2, 3 ... in its journal */

@@ -38,23 +38,23 @@ static void write_id(struct json_writer *json, const char *key, uint64_t id) {
     json_member_str(json, key, buf_str(&text));
 }
 
+static bool is_shown(const struct event_usage *usage, const struct usage_field *field) {
+    switch (field->shown) {
+    case USAGE_ALWAYS: return true;
+    case USAGE_ABOVE_ZERO: return usage_get(usage, field) > 0;
+    case USAGE_WHEN_ESTIMATED: return usage->estimated;
+    case USAGE_NEVER: return false;
+    }
+    return false;
+}
+
 static void write_usage(struct json_writer *json, const struct event_usage *usage) {
     json_member_str(json, "model", usage->model);
-    write_tokens(json, "prompt_tokens", usage->prompt);
-    write_tokens(json, "completion_tokens", usage->completion);
-    write_tokens(json, "total_tokens", usage->total);
-    write_tokens(json, "tool_use_prompt_tokens", usage->tool_use);
-    write_tokens(json, "thoughts_tokens", usage->thoughts);
-    write_tokens(json, "cached_tokens", usage->cached);
-    json_member_i64(json, "call_sequence", usage->call_sequence);
-    write_tokens(json, "cost_nano_usd", usage->cost_nano);
-    if (usage->cache_write > 0) write_tokens(json, "cache_write_tokens", usage->cache_write);
-    if (usage->cache_write_hour > 0)
-        write_tokens(json, "cache_write_hour_tokens", usage->cache_write_hour);
-    if (!usage->estimated) return;
-    write_tokens(json, "estimated_prompt_tokens", usage->estimate_prompt);
-    write_tokens(json, "estimated_completion_tokens", usage->estimate_completion);
-    write_tokens(json, "estimated_cost_nano_usd", usage->estimate_cost_nano);
+    for (size_t i = 0; i < USAGE_FIELD_COUNT; i++) {
+        const struct usage_field *field = &usage_fields[i];
+        if (is_shown(usage, field))
+            write_tokens(json, field->event_name, usage_get(usage, field));
+    }
 }
 
 static void write_turns(struct json_writer *json, struct str turns) {

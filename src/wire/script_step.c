@@ -157,47 +157,32 @@ static bool read_transfer(const struct context *context, const struct yaml *node
     return true;
 }
 
-struct usage_nodes {
-    uint64_t prompt, completion, total, tool_use, thoughts, cached;
-};
-
-static const struct yaml_field usage_fields[] = {
-    {"prompt", YAML_COUNT, offsetof(struct usage_nodes, prompt), false},
-    {"completion", YAML_COUNT, offsetof(struct usage_nodes, completion), false},
-    {"total", YAML_COUNT, offsetof(struct usage_nodes, total), false},
-    {"tool_use", YAML_COUNT, offsetof(struct usage_nodes, tool_use), false},
-    {"thoughts", YAML_COUNT, offsetof(struct usage_nodes, thoughts), false},
-    {"cached", YAML_COUNT, offsetof(struct usage_nodes, cached), false},
-};
-
-#define NOT_GIVEN UINT64_MAX
-
-static int64_t tokens(uint64_t count) {
-    return count == NOT_GIVEN ? TOKENS_UNKNOWN : (int64_t)count;
+/* The token counts that are summed; what a script does not say stays unknown. */
+static size_t list_counts(struct yaml_field ret[USAGE_FIELD_COUNT]) {
+    size_t count = 0;
+    for (size_t i = 0; i < USAGE_FIELD_COUNT; i++) {
+        const struct usage_field *field = &usage_fields[i];
+        if (field->sum_name)
+            ret[count++] = (struct yaml_field){field->name, YAML_COUNT, field->at, false};
+    }
+    return count;
 }
 
 static bool read_usage(const struct context *context, const struct yaml *node,
                        struct script_step *step, struct err *e) {
     (void)context;
-    struct usage_nodes nodes = {NOT_GIVEN, NOT_GIVEN, NOT_GIVEN,
-                                NOT_GIVEN, NOT_GIVEN, NOT_GIVEN};
-    if (!yaml_fields(node, "a usage", usage_fields, ARRAY_LEN(usage_fields), &nodes, e))
-        return false;
+    struct yaml_field counts[USAGE_FIELD_COUNT];
+    struct event_usage usage = USAGE_UNKNOWN;
+    if (!yaml_fields(node, "a usage", counts, list_counts(counts), &usage, e)) return false;
     for (const struct yaml *count = node->first; count; count = count->next) {
         uint64_t number = 0;
         if (str_to_u64(count->text, &number) && number > TOKENS_MAX)
             return yaml_err(e, count, "no model counts that many tokens");
     }
-    if (nodes.total == NOT_GIVEN && nodes.prompt != NOT_GIVEN && nodes.completion != NOT_GIVEN)
-        nodes.total = nodes.prompt + nodes.completion;
-    step->usage = (struct event_usage){.model = STR_EMPTY,
-                                       .prompt = tokens(nodes.prompt),
-                                       .completion = tokens(nodes.completion),
-                                       .total = tokens(nodes.total),
-                                       .tool_use = tokens(nodes.tool_use),
-                                       .thoughts = tokens(nodes.thoughts),
-                                       .cached = tokens(nodes.cached),
-                                       .cost_nano = TOKENS_UNKNOWN};
+    if (usage.total == TOKENS_UNKNOWN && usage.prompt != TOKENS_UNKNOWN &&
+        usage.completion != TOKENS_UNKNOWN)
+        usage.total = usage.prompt + usage.completion;
+    step->usage = usage;
     return true;
 }
 

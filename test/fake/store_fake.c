@@ -276,13 +276,13 @@ static void add_usage(struct store_load *load, const struct event *event, struct
     load->usages[load->usage_count++] =
         (struct store_usage){.workspace = workspace,
                              .agent = event->agent,
-                             .model = said->model,
                              .day = day,
                              .calls = 1,
                              .tokens_unknown = said->total < 0,
                              .cost_unknown = said->cost_nano < 0,
-                             .total = said->total < 0 ? 0 : said->total,
-                             .cost_nano = said->cost_nano < 0 ? 0 : said->cost_nano};
+                             .sums = {.model = said->model,
+                                      .total = said->total < 0 ? 0 : said->total,
+                                      .cost_nano = said->cost_nano < 0 ? 0 : said->cost_nano}};
 }
 
 static void add_usages(const struct store *store, struct store_load *load, uint64_t run) {

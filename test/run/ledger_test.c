@@ -54,13 +54,12 @@ static struct store *some_store(void) {
 }
 
 static struct store_usage usage(const char *agent, int64_t day, int64_t cost, int64_t tokens) {
-    return (struct store_usage){.workspace = STR("w"),
-                                .agent = str_from(agent),
-                                .model = STR("m"),
-                                .day = day,
-                                .calls = 1,
-                                .total = tokens,
-                                .cost_nano = cost};
+    return (struct store_usage){
+        .workspace = STR("w"),
+        .agent = str_from(agent),
+        .day = day,
+        .calls = 1,
+        .sums = {.model = STR_INIT("m"), .total = tokens, .cost_nano = cost}};
 }
 
 static void answer_with(struct store_usage *usages, size_t count) {

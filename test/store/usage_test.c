@@ -76,12 +76,12 @@ static void assert_usage(struct fixture *f, struct store_load load, const char *
                    "%s" STR_FMT "/" STR_FMT "/" STR_FMT " %" PRId64 ": %" PRId64 "(%" PRId64
                    ",%" PRId64 ") %" PRId64 "+%" PRId64 "=%" PRId64 " $%" PRId64,
                    i ? "; " : "", STR_ARG(usage->workspace), STR_ARG(usage->agent),
-                   STR_ARG(usage->model), usage->day - DAY, usage->calls, usage->tokens_unknown,
-                   usage->cost_unknown, usage->prompt, usage->completion, usage->total,
-                   usage->cost_nano);
-        assert_int_equal(usage->cached, usage->calls - usage->tokens_unknown);
-        assert_int_equal(usage->thoughts, usage->cached);
-        assert_int_equal(usage->tool_use, usage->cached);
+                   STR_ARG(usage->sums.model), usage->day - DAY, usage->calls,
+                   usage->tokens_unknown, usage->cost_unknown, usage->sums.prompt,
+                   usage->sums.completion, usage->sums.total, usage->sums.cost_nano);
+        assert_int_equal(usage->sums.cached, usage->calls - usage->tokens_unknown);
+        assert_int_equal(usage->sums.thoughts, usage->sums.cached);
+        assert_int_equal(usage->sums.tool_use, usage->sums.cached);
     }
     assert_int_equal(load.section_count, 0);
     assert_str(buf_str(&seen), expected);

@@ -35,7 +35,7 @@ static struct str key_of_agent(const struct store_usage *usage) {
 }
 
 static struct str key_of_model(const struct store_usage *usage) {
-    return usage->model;
+    return usage->sums.model;
 }
 
 static struct str key_of_workspace(const struct store_usage *usage) {
@@ -63,30 +63,19 @@ struct usage_call {
 
 /* --- summing ------------------------------------------------------------------------------ */
 
-static int64_t add(int64_t a, int64_t b) {
-    int64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
-
 static void add_usage(struct store_usage *sum, const struct store_usage *more) {
-    sum->calls = add(sum->calls, more->calls);
-    sum->tokens_unknown = add(sum->tokens_unknown, more->tokens_unknown);
-    sum->cost_unknown = add(sum->cost_unknown, more->cost_unknown);
-    sum->prompt = add(sum->prompt, more->prompt);
-    sum->completion = add(sum->completion, more->completion);
-    sum->total = add(sum->total, more->total);
-    sum->tool_use = add(sum->tool_use, more->tool_use);
-    sum->thoughts = add(sum->thoughts, more->thoughts);
-    sum->cached = add(sum->cached, more->cached);
-    sum->cost_nano = add(sum->cost_nano, more->cost_nano);
-    sum->estimated = add(sum->estimated, more->estimated);
-    sum->estimate_tokens = add(sum->estimate_tokens, more->estimate_tokens);
-    sum->estimate_cost_nano = add(sum->estimate_cost_nano, more->estimate_cost_nano);
+    sum->calls = usage_sum(sum->calls, more->calls);
+    sum->tokens_unknown = usage_sum(sum->tokens_unknown, more->tokens_unknown);
+    sum->cost_unknown = usage_sum(sum->cost_unknown, more->cost_unknown);
+    usage_add(&sum->sums, &more->sums);
+    sum->estimated = usage_sum(sum->estimated, more->estimated);
+    sum->estimate_tokens = usage_sum(sum->estimate_tokens, more->estimate_tokens);
+    sum->estimate_cost_nano = usage_sum(sum->estimate_cost_nano, more->estimate_cost_nano);
 }
 
 static bool is_wanted(const struct usage_call *usage, const struct store_usage *one) {
     return (usage->agent.len == 0 || str_equal(usage->agent, one->agent)) &&
-           (usage->model.len == 0 || str_equal(usage->model, one->model));
+           (usage->model.len == 0 || str_equal(usage->model, one->sums.model));
 }
 
 static int by_key(const void *a, const void *b) {
@@ -151,7 +140,7 @@ static void append_cost(struct buf *out, const struct store_usage *sum) {
     }
     if (sum->cost_unknown) buf_append(out, STR("at least "));
     buf_append_byte(out, '$');
-    price_append_dollars(out, sum->cost_nano);
+    price_append_dollars(out, sum->sums.cost_nano);
     if (sum->cost_unknown)
         buf_printf(out, "; %" PRId64 " call%s of unknown cost", sum->cost_unknown,
                    sum->cost_unknown == 1 ? "" : "s");
@@ -164,17 +153,15 @@ static void write_sum(struct json_writer *json, const struct store_usage *sum) {
     json_member_i64(json, "calls", sum->calls);
     json_member_i64(json, "calls_tokens_unknown", sum->tokens_unknown);
     json_member_i64(json, "calls_cost_unknown", sum->cost_unknown);
-    json_member_i64(json, "prompt_tokens", sum->prompt);
-    json_member_i64(json, "completion_tokens", sum->completion);
-    json_member_i64(json, "total_tokens", sum->total);
-    json_member_i64(json, "tool_use_tokens", sum->tool_use);
-    json_member_i64(json, "thoughts_tokens", sum->thoughts);
-    json_member_i64(json, "cached_tokens", sum->cached);
+    for (size_t i = 0; i < USAGE_FIELD_COUNT; i++) {
+        const char *name = usage_fields[i].sum_name;
+        if (name) json_member_i64(json, name, usage_get(&sum->sums, &usage_fields[i]));
+    }
     json_member_i64(json, "calls_estimated", sum->estimated);
     json_member_i64(json, "estimated_tokens", sum->estimate_tokens);
     json_member_i64(json, "estimated_cost_nano_usd", sum->estimate_cost_nano);
-    json_member_i64(json, "cost_nano_usd", sum->cost_nano);
-    price_append_dollars(&text, sum->cost_nano);
+    json_member_i64(json, "cost_nano_usd", sum->sums.cost_nano);
+    price_append_dollars(&text, sum->sums.cost_nano);
     json_member_str(json, "cost_usd", buf_str(&text));
     text.len = 0;
     append_cost(&text, sum);
