@@ -19,6 +19,7 @@
 #define WEIR_BASE_LENT_H
 
 #include "base/arena.h"
+#include "base/text.h"
 
 struct lent {
     struct str inside; /* for the functions below */
@@ -35,9 +36,10 @@ MUST_CHECK bool lent_keep(struct lent lent, struct arena *arena, struct str *ret
 /* --- for those who lend --------------------------------------------------------------------
  */
 
-/* Lend bytes (borrowed until lent_end) to a callback that runs before lent_end(). */
-struct lent lent_begin(struct str bytes);
-void lent_end(struct lent lent);
+/* Lend bytes (borrowed until lent_end) to a callback that runs before lent_end(). `block` is
+ * the lender's: what it is filled with, lent_end() frees. */
+struct lent lent_begin(struct str bytes, struct text *block);
+void lent_end(struct text *block);
 
 /* Lend bytes whose owner frees them himself when the callback has returned. */
 static inline struct lent lent_of(struct str bytes) {

@@ -1,7 +1,8 @@
 /* str: a borrowed view of bytes.
  *
  * Text travels through the program as a pointer and a length, by value. A view never owns
- * what it shows and need not end in NUL; whoever made it says how long it stays valid.
+ * what it shows (base/text.h does) and need not end in NUL; whoever made it says how long it
+ * stays valid.
  *
  * Memory   none.
  * Threads  any; values only.

@@ -251,9 +251,10 @@ size_t http_call_on_header(char *line, size_t size, size_t count, void *ctx) {
 /* --- the body ----------------------------------------------------------------------------- */
 
 static void lend(struct http_call *call, struct str bytes) {
-    struct lent lent = lent_begin(bytes);
+    struct text block;
+    struct lent lent = lent_begin(bytes, &block);
     call->sink.on_body(lent, call->ctx);
-    lent_end(lent);
+    lent_end(&block);
 }
 
 /* What fits is told also where the rest is too much. False: no more, for whatever reason. */

@@ -167,6 +167,11 @@ static struct model_options usual_options(const struct config *config) {
     return options;
 }
 
+static void make_room(struct team *team, size_t agent_count) {
+    team->agents = mem_zero(agent_count, sizeof(struct agent));
+    team->own = mem_zero(agent_count, sizeof(struct team_own));
+}
+
 /* The script's own agents; a model that is the default of all answers in its place. */
 static bool make_script_agents(struct team *team, const struct config *config) {
     const struct script *script = team->script;
@@ -176,7 +181,7 @@ static bool make_script_agents(struct team *team, const struct config *config) {
         provider = scripted_provider_new(STR("scripted"), script);
         team->providers[team->provider_count++] = provider;
     }
-    team->agents = mem_zero(script->agent_count, sizeof(struct agent));
+    make_room(team, script->agent_count);
     for (size_t i = 0; i < script->agent_count; i++) {
         const struct script_agent *from = &script->agents[i];
         struct agent *agent = &team->agents[team->agent_count++];
@@ -189,7 +194,7 @@ static bool make_script_agents(struct team *team, const struct config *config) {
                                 .delegates = from->delegates,
                                 .delegate_count = from->delegate_count,
                                 .shows_thinking = config->agent.thinking};
-        team_pick_script_tools(team, from, agent);
+        team->own[i].tools = team_pick_script_tools(team, from, agent);
     }
     return true;
 }
@@ -209,22 +214,22 @@ static struct agent_limits limits_of(const struct config_agent *from) {
                                  .cost_nano_max = from->limits.cost_nano};
 }
 
-static bool read_schema(const struct config_agent *from, struct agent *ret, struct err *e) {
+static bool read_schema(const struct config_agent *from, struct agent *ret,
+                        struct schema **ret_own, struct err *e) {
     struct err why;
-    struct schema *schema;
     if (!from->output.len) return true;
-    if (!schema_read(from->output, &schema, &why)) {
+    if (!schema_read(from->output, ret_own, &why)) {
         const struct yaml *at = yaml_find(from->at, STR("output"));
         return yaml_err(e, at ? at : yaml_find(from->at, STR("output_file")), "%s", why.text);
     }
-    ret->schema = schema;
-    ret->schema_text = schema_text(schema);
+    ret->schema = *ret_own;
+    ret->schema_text = schema_text(ret->schema);
     return true;
 }
 
 static bool make_config_agents(struct team *team, const struct config *config,
                                struct config *noting, struct err *e) {
-    team->agents = mem_zero(config->agent_count, sizeof(struct agent));
+    make_room(team, config->agent_count);
     for (size_t i = 0; i < config->agent_count; i++) {
         const struct config_agent *from = &config->agents[i];
         struct agent *agent = &team->agents[team->agent_count++];
@@ -240,9 +245,11 @@ static bool make_config_agents(struct team *team, const struct config *config,
                                 .shows_thinking = from->thinking,
                                 .window_tokens = from->window,
                                 .limits = limits_of(from)};
-        if (!read_schema(from, agent, e) && !(noting && config_goes_on(noting, e)))
+        struct team_own *own = &team->own[i];
+        if (!read_schema(from, agent, &own->schema, e) &&
+            !(noting && config_goes_on(noting, e)))
             return false;
-        team_pick_tools(team, config, from, agent);
+        own->tools = team_pick_tools(team, config, from, agent);
     }
     return true;
 }
@@ -272,9 +279,10 @@ bool team_assemble(const struct config *config, const struct team_means *given,
 
 void team_done(struct team *team) {
     for (size_t i = 0; i < team->agent_count; i++) {
-        free((void *)(uintptr_t)team->agents[i].tools); /* both are ours */
-        schema_free((struct schema *)(uintptr_t)team->agents[i].schema);
+        free(team->own[i].tools);
+        schema_free(team->own[i].schema);
     }
+    free(team->own);
     free(team->agents);
     free(team->policies);
     for (size_t i = 0; i < team->tool_count; i++) tool_free(team->tools[i]);

@@ -15,6 +15,11 @@
 #include "run/engine.h"
 #include "wire/script.h"
 
+struct team_own {
+    struct agent_tool *tools;
+    struct schema *schema;
+};
+
 struct team {
     struct script *script;      /* NULL: nobody plays one */
     struct tape *tape;          /* NULL: neither recorded nor replayed */
@@ -26,6 +31,7 @@ struct team {
     struct tool **tools;
     size_t tool_count;
     struct agent *agents;
+    struct team_own *own; /* of each agent, what it borrows */
     size_t agent_count;
     struct agent_tool *policies; /* of the section `tools` */
     size_t policy_count;

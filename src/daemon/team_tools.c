@@ -161,53 +161,52 @@ bool team_make_tools(struct team *team, const struct config *config,
 
 /* --- picking ------------------------------------------------------------------------------ */
 
-static void add(struct agent *agent, struct agent_tool tool) {
-    struct agent_tool *tools = (struct agent_tool *)(uintptr_t)agent->tools;
-    tools[agent->tool_count++] = tool;
+/* An empty list with room for `count`. */
+static struct agent_tool *list_for(struct agent *agent, size_t count, bool picks_tools) {
+    struct agent_tool *tools = mem_zero(count, sizeof(struct agent_tool));
+    agent->picks_tools = picks_tools;
+    agent->tools = tools;
+    return tools;
 }
 
 /* It has those that it names, and of them what there is or may come. */
-static void pick_named(const struct team *team, const struct config *config,
-                       const struct config_agent *from, struct agent *ret) {
-    ret->picks_tools = true;
-    ret->tools = mem_zero(from->tool_count, sizeof(struct agent_tool));
+static struct agent_tool *pick_named(const struct team *team, const struct config *config,
+                                     const struct config_agent *from, struct agent *ret) {
+    struct agent_tool *tools = list_for(ret, from->tool_count, true);
     for (size_t i = 0; i < from->tool_count; i++) {
         const struct config_agent_tool *tool = &from->tools[i];
         bool there = find_tool(team, tool->name) || asks_mcp(config);
         enum tool_policy usual = usual_policy(team, tool->name);
         if (!there || usual == TOOL_HIDDEN) continue;
-        add(ret, (struct agent_tool){tool->name, tool->said ? policies[tool->policy] : usual});
+        tools[ret->tool_count++] =
+            (struct agent_tool){tool->name, tool->said ? policies[tool->policy] : usual};
     }
+    return tools;
 }
 
 /* It has whatever comes, but for the catalogue, and but for what the settings say. The first
  * entry of a name counts. */
-static void pick_all(const struct team *team, struct agent *ret) {
+static struct agent_tool *pick_all(const struct team *team, struct agent *ret) {
     size_t script_count = team->script ? team->script->tool_count : 0;
-    ret->picks_tools = false;
-    ret->tools = mem_zero(team->tool_count + team->policy_count, sizeof(struct agent_tool));
+    struct agent_tool *tools = list_for(ret, team->tool_count + team->policy_count, false);
     for (size_t i = script_count; i < team->tool_count; i++)
-        add(ret, (struct agent_tool){team->tools[i]->name, TOOL_HIDDEN});
-    for (size_t i = 0; i < team->policy_count; i++) add(ret, team->policies[i]);
+        tools[ret->tool_count++] = (struct agent_tool){team->tools[i]->name, TOOL_HIDDEN};
+    for (size_t i = 0; i < team->policy_count; i++)
+        tools[ret->tool_count++] = team->policies[i];
+    return tools;
 }
 
-void team_pick_tools(const struct team *team, const struct config *config,
-                     const struct config_agent *from, struct agent *ret) {
-    if (from->all_tools) {
-        pick_all(team, ret);
-    } else {
-        pick_named(team, config, from, ret);
-    }
+struct agent_tool *team_pick_tools(const struct team *team, const struct config *config,
+                                   const struct config_agent *from, struct agent *ret) {
+    return from->all_tools ? pick_all(team, ret) : pick_named(team, config, from, ret);
 }
 
-void team_pick_script_tools(const struct team *team, const struct script_agent *from,
-                            struct agent *ret) {
-    if (from->all_tools) {
-        pick_all(team, ret);
-        return;
-    }
-    ret->picks_tools = true;
-    ret->tools = mem_zero(from->tool_count, sizeof(struct agent_tool));
+struct agent_tool *team_pick_script_tools(const struct team *team,
+                                          const struct script_agent *from, struct agent *ret) {
+    if (from->all_tools) return pick_all(team, ret);
+    struct agent_tool *tools = list_for(ret, from->tool_count, true);
     for (size_t i = 0; i < from->tool_count; i++)
-        add(ret, (struct agent_tool){from->tools[i], usual_policy(team, from->tools[i])});
+        tools[ret->tool_count++] =
+            (struct agent_tool){from->tools[i], usual_policy(team, from->tools[i])};
+    return tools;
 }

@@ -15,10 +15,10 @@
 MUST_CHECK bool team_make_tools(struct team *team, const struct config *config,
                                 const struct team_means *means, struct err *e);
 
-/* Fill ret's tools, which are freed with the team. */
-void team_pick_tools(const struct team *team, const struct config *config,
-                     const struct config_agent *from, struct agent *ret);
-void team_pick_script_tools(const struct team *team, const struct script_agent *from,
-                            struct agent *ret);
+/* Give `ret` its tools. It borrows the list, which the caller owns and ends with free(). */
+struct agent_tool *team_pick_tools(const struct team *team, const struct config *config,
+                                   const struct config_agent *from, struct agent *ret);
+struct agent_tool *team_pick_script_tools(const struct team *team,
+                                          const struct script_agent *from, struct agent *ret);
 
 #endif

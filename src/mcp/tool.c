@@ -12,6 +12,7 @@ struct mcp_tool {
     struct tool base;
     struct mcp_client *client;
     char *name, *description, *parameters;
+    struct schema *schema; /* NULL: none that is understood */
 };
 
 struct tool_call {
@@ -120,7 +121,7 @@ static void cancel(struct tool_call *call) {
 
 static void free_tool(struct tool *base) {
     struct mcp_tool *tool = CONTAINER_OF(base, struct mcp_tool, base);
-    schema_free((struct schema *)(uintptr_t)base->schema);
+    schema_free(tool->schema);
     mcp_client_unref(tool->client);
     free(tool->name);
     free(tool->description);
@@ -133,7 +134,6 @@ static const struct tool_kind kind = {
 
 struct tool *mcp_tool_new(struct mcp_client *client, const struct mcp_tool_info *info) {
     struct mcp_tool *tool = MEM_NEW(struct mcp_tool);
-    struct schema *schema = NULL;
     struct err e;
     tool->client = mcp_client_ref(client);
     tool->name = str_dup(info->name);
@@ -144,12 +144,12 @@ struct tool *mcp_tool_new(struct mcp_client *client, const struct mcp_tool_info 
                                .description = str_from(tool->description),
                                .parameters = str_from(tool->parameters),
                                .idempotent = info->idempotent};
-    if (!schema_read(tool->base.parameters, &schema, &e))
+    if (!schema_read(tool->base.parameters, &tool->schema, &e))
         log_often(
             LOG_WARNING,
             "the arguments of the MCP tool '%s' are not checked here, its schema asks for "
             "something unknown: %s",
             tool->name, e.text);
-    tool->base.schema = schema;
+    tool->base.schema = tool->schema;
     return &tool->base;
 }

@@ -1,6 +1,7 @@
 #include "provider/price.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -67,24 +68,21 @@ static const struct price built_in[] = {
 };
 
 struct price_book {
-    size_t count, own; /* the first `own` come from the settings */
+    size_t count, own;   /* the first `own` come from the settings */
+    struct text *models; /* of those */
     struct price prices[];
 };
-
-static struct str copy(struct str text) {
-    char *at = mem_alloc(text.len ? text.len : 1);
-    if (text.len) memcpy(at, text.at, text.len);
-    return str_of(at, text.len);
-}
 
 struct price_book *price_book_new(const struct price *own, size_t count) {
     size_t all = count + ARRAY_LEN(built_in);
     struct price_book *book = mem_zero(1, sizeof(*book) + all * sizeof(struct price));
     book->own = count;
     book->count = all;
+    book->models = mem_zero(count, sizeof(struct text));
     for (size_t i = 0; i < count; i++) {
         book->prices[i] = own[i];
-        book->prices[i].model = copy(own[i].model);
+        book->models[i] = text_copy(own[i].model);
+        book->prices[i].model = text_str(book->models[i]);
     }
     memcpy(book->prices + count, built_in, sizeof(built_in));
     return book;
@@ -92,7 +90,8 @@ struct price_book *price_book_new(const struct price *own, size_t count) {
 
 void price_book_free(struct price_book *book) {
     if (!book) return;
-    for (size_t i = 0; i < book->own; i++) free((char *)(uintptr_t)book->prices[i].model.at);
+    for (size_t i = 0; i < book->own; i++) text_done(&book->models[i]);
+    free(book->models);
     free(book);
 }
 

@@ -2,6 +2,7 @@
 #include "provider/tape.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "loop/job.h"
 #include "tape/take.h"
 
@@ -30,7 +31,7 @@ struct provider_call {
     /* The ending, until it may be told. */
     bool failed;
     struct err why;
-    struct str ending; /* the model or the reason; the heap's */
+    struct text ending; /* the model or the reason */
 };
 
 static const struct provider_sink heard;
@@ -38,7 +39,7 @@ static const struct provider_sink heard;
 static void call_free(struct provider_call *call) {
     task_cancel(&call->tell);
     take_done(&call->take);
-    free((char *)(uintptr_t)call->ending.at);
+    text_done(&call->ending);
     free(call);
 }
 
@@ -111,9 +112,9 @@ static void tell(void *ctx) {
     call->over = true;
     call->inside++;
     if (call->failed) {
-        call->sink.on_failed(&call->why, call->ending, call->ctx);
+        call->sink.on_failed(&call->why, text_str(call->ending), call->ctx);
     } else {
-        call->sink.on_done(call->ending, call->ctx);
+        call->sink.on_done(text_str(call->ending), call->ctx);
     }
     leave(call);
 }
@@ -135,7 +136,7 @@ static void on_written(void *ctx) {
 
 static void end(struct provider_call *call, struct str ending) {
     call->inner = NULL;
-    call->ending = str_of(str_dup(ending), ending.len);
+    call->ending = text_copy(ending);
     tape_put_request(call->request, &call->take.request);
     job_start(&call->job, call->loop, write_take, on_written, call);
     leave(call);

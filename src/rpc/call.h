@@ -13,6 +13,7 @@
 #ifndef WEIR_RPC_CALL_H
 #define WEIR_RPC_CALL_H
 
+#include "base/text.h"
 #include "loop/loop.h"
 #include "rpc/intake.h"
 #include "rpc/rpc.h"
@@ -43,9 +44,10 @@ struct rpc_site {
     struct timer stall; /* due when the first of the calls may have stalled too long */
     uint64_t stall_ms;
     struct buf sink; /* swallows what a handler sends before it was told of the end */
-    struct status_extra always; /* of each head; the texts are the site's */
-    enum rpc_effect admits;     /* this and what stands behind it */
-    struct str why_refused;     /* for the others */
+    struct status_extra always; /* of each head */
+    struct text always_names[STATUS_EXTRA_MAX], always_values[STATUS_EXTRA_MAX];
+    enum rpc_effect admits; /* this and what stands behind it */
+    struct str why_refused; /* for the others */
     bool stopping;
 };
 

@@ -4,6 +4,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "proto/health.pb.h"
 
 #include <assert.h>
@@ -21,7 +22,7 @@ struct health {
 struct name {
     struct list link;
     struct list watchers;
-    struct str text;           /* ends in NUL; owned */
+    struct text text;
     enum health_status status; /* HEALTH_SERVICE_UNKNOWN until it is set */
 };
 
@@ -44,7 +45,7 @@ struct health *health_new(void) {
 static void name_free(struct name *name) {
     assert(list_empty(&name->watchers));
     list_remove(&name->link);
-    free((char *)(uintptr_t)name->text.at);
+    text_done(&name->text);
     free(name);
 }
 
@@ -59,7 +60,7 @@ static struct name *name_get(struct health *health, struct str text) {
     struct name *name = map_find(health->names, text);
     if (name) return name;
     name = MEM_NEW(struct name);
-    name->text = str_of(str_dup(text), text.len);
+    name->text = text_copy(text);
     name->status = HEALTH_SERVICE_UNKNOWN;
     list_init(&name->watchers);
     list_append(&health->all, &name->link);
@@ -70,7 +71,7 @@ static struct name *name_get(struct health *health, struct str text) {
 /* Names that were only watched come from peers: they go with their last watcher. */
 static void name_release(struct health *health, struct name *name) {
     if (name->status != HEALTH_SERVICE_UNKNOWN || !list_empty(&name->watchers)) return;
-    map_remove(health->names, name->text);
+    map_remove(health->names, text_str(name->text));
     name_free(name);
 }
 
@@ -223,6 +224,7 @@ void health_set(struct health *health, struct str service, enum health_status st
 void health_set_all(struct health *health, enum health_status status) {
     LIST_EACH(&health->all, link) {
         struct name *name = CONTAINER_OF(link, struct name, link);
-        if (name->status != HEALTH_SERVICE_UNKNOWN) health_set(health, name->text, status);
+        if (name->status != HEALTH_SERVICE_UNKNOWN)
+            health_set(health, text_str(name->text), status);
     }
 }

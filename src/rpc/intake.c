@@ -79,9 +79,10 @@ static void broken(struct rpc_call *call, const struct err *e) {
 static void hand_over(struct rpc_call *call, struct str message) {
     move(&call->intake, INTAKE_HANDED);
     if (!call->method->handler->message) return;
-    struct lent lent = lent_begin(message);
+    struct text block;
+    struct lent lent = lent_begin(message, &block);
     call->method->handler->message(call, lent, call->ctx);
-    lent_end(lent);
+    lent_end(&block);
 }
 
 /* The one request waits until it is sure that it is the only one. */

@@ -72,8 +72,8 @@ void rpc_site_free(struct rpc_site *site) {
     timer_stop(&site->stall);
     buf_done(&site->sink);
     for (size_t i = 0; i < site->always.count; i++) {
-        free((char *)(uintptr_t)site->always.fields[i].name.at);
-        free((char *)(uintptr_t)site->always.fields[i].value.at);
+        text_done(&site->always_names[i]);
+        text_done(&site->always_values[i]);
     }
     map_free(site->methods);
     map_free(site->services);
@@ -116,8 +116,11 @@ void rpc_site_stall_limit(struct rpc_site *site, uint64_t limit_ms) {
 
 void rpc_site_always(struct rpc_site *site, struct str name, struct str value) {
     assert(site->always.count < STATUS_EXTRA_MAX);
-    site->always.fields[site->always.count++] =
-        (struct field){str_of(str_dup(name), name.len), str_of(str_dup(value), value.len)};
+    size_t at = site->always.count++;
+    site->always_names[at] = text_copy(name);
+    site->always_values[at] = text_copy(value);
+    site->always.fields[at] =
+        (struct field){text_str(site->always_names[at]), text_str(site->always_values[at])};
 }
 
 /* No call can have stalled for the limit before this is due: it starts with the first call,

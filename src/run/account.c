@@ -10,7 +10,7 @@
 
 struct seat {
     struct seat *next;
-    struct str agent; /* its own */
+    struct text agent;
     struct tab tab;
 };
 
@@ -31,17 +31,9 @@ static int64_t larger(int64_t a, int64_t b) {
 
 /* --- accounts ----------------------------------------------------------------------------- */
 
-static struct str own_copy(struct str text) {
-    return str_of(str_dup(text), text.len);
-}
-
-static void free_copy(struct str text) {
-    free((void *)(uintptr_t)text.at);
-}
-
 struct account *account_new(struct str workspace, int64_t day) {
     struct account *account = MEM_NEW(struct account);
-    account->workspace = own_copy(workspace);
+    account->workspace = text_copy(workspace);
     account->day = INT64_MIN;
     list_init(&account->link);
     list_init(&account->waiting);
@@ -54,10 +46,10 @@ void account_free(struct account *account) {
     struct seat *next;
     for (struct seat *seat = account->agents; seat; seat = next) {
         next = seat->next;
-        free_copy(seat->agent);
+        text_done(&seat->agent);
         free(seat);
     }
-    free_copy(account->workspace);
+    text_done(&account->workspace);
     free(account);
 }
 
@@ -98,10 +90,10 @@ int64_t account_first_day(const struct account *account) {
 
 struct tab *account_agent(struct account *account, struct str agent) {
     for (struct seat *seat = account->agents; seat; seat = seat->next) {
-        if (str_equal(seat->agent, agent)) return &seat->tab;
+        if (str_equal(text_str(seat->agent), agent)) return &seat->tab;
     }
     struct seat *seat = MEM_NEW(struct seat);
-    seat->agent = own_copy(agent);
+    seat->agent = text_copy(agent);
     seat->next = account->agents;
     account->agents = seat;
     turn_pages(&seat->tab, account->day);

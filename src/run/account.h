@@ -18,6 +18,7 @@
 #define WEIR_RUN_ACCOUNT_H
 
 #include "base/list.h"
+#include "base/text.h"
 #include "run/ledger.h"
 #include "store/store.h"
 
@@ -43,8 +44,8 @@ enum account_past {
 struct seat;
 
 struct account {
-    struct str workspace; /* its own */
-    int64_t day;          /* the latest that anybody reserved on */
+    struct text workspace;
+    int64_t day; /* the latest that anybody reserved on */
     struct tab all;
     struct seat *agents;
     enum account_past past;

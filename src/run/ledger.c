@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "provider/price.h"
 #include "run/account.h"
@@ -40,6 +41,7 @@ struct ask {
     struct list link;
     struct stripe *stripe; /* NULL: the ledger is gone */
     struct account *account;
+    struct text workspace;
     struct store_load load;
 };
 
@@ -111,7 +113,7 @@ static void on_loaded(struct store_load *load, const struct err *failed, void *c
         log_often(LOG_WARNING, "budgets: what was spent before is not known yet: %s",
                   failed->text);
     arena_free(load->arena);
-    free((void *)(uintptr_t)load->workspace.at);
+    text_done(&ask->workspace);
     free(ask);
 }
 
@@ -119,11 +121,11 @@ static void on_loaded(struct store_load *load, const struct err *failed, void *c
 static void ask_store(struct ledger *ledger, struct stripe *stripe, struct account *account) {
     if (!ledger->store || account->past != PAST_UNREAD) return;
     struct ask *ask = MEM_NEW(struct ask);
-    struct str workspace = str_of(str_dup(account->workspace), account->workspace.len);
     ask->stripe = stripe;
     ask->account = account;
+    ask->workspace = text_copy(text_str(account->workspace));
     ask->load = (struct store_load){.question = STORE_USAGE,
-                                    .workspace = workspace,
+                                    .workspace = text_str(ask->workspace),
                                     .from_day = account_first_day(account),
                                     .to_day = INT64_MAX,
                                     .max_bytes = ANSWER_MAX_BYTES,
@@ -161,7 +163,7 @@ static void forget_one(struct stripe *stripe) {
         if (looked++ == LOOK_AT) return;
         if (!may_forget(stripe, account)) continue;
         list_remove(link);
-        map_remove(stripe->accounts, account->workspace);
+        map_remove(stripe->accounts, text_str(account->workspace));
         account_free(account);
         return;
     }
@@ -173,7 +175,7 @@ static struct account *account_of(struct stripe *stripe, struct str workspace, i
     forget_one(stripe);
     forget_one(stripe); /* so that what a rush left goes again */
     account = account_new(workspace, day);
-    map_put(stripe->accounts, account->workspace, account);
+    map_put(stripe->accounts, workspace, account);
     return account;
 }
 

@@ -15,16 +15,10 @@ void lost_calls_init(struct lost_calls *calls) {
     buf_init(&calls->speaker, KIB);
 }
 
-static struct str copy(struct str text) {
-    char *at = mem_alloc(text.len + 1);
-    if (text.len) memcpy(at, text.at, text.len);
-    return str_of(at, text.len);
-}
-
 static void drop(struct lost_call *call) {
-    free((char *)(uintptr_t)call->call_id.at);
-    free((char *)(uintptr_t)call->tool.at);
-    free((char *)(uintptr_t)call->agent.at);
+    text_done(&call->call_id);
+    text_done(&call->tool);
+    text_done(&call->agent);
 }
 
 void lost_calls_done(struct lost_calls *calls) {
@@ -46,18 +40,19 @@ static void add(struct lost_calls *calls, const struct event *event) {
         calls->room = calls->room ? calls->room * 2 : 8;
         calls->calls = mem_resize(calls->calls, calls->room * sizeof(struct lost_call));
     }
-    calls->calls[calls->count++] = (struct lost_call){.call_id = copy(event->tool_call.call_id),
-                                                      .tool = copy(event->tool_call.tool),
-                                                      .agent = copy(event->agent),
-                                                      .held = event->tool_call.held,
-                                                      .idempotent = is_harmless(event)};
+    calls->calls[calls->count++] =
+        (struct lost_call){.call_id = text_copy(event->tool_call.call_id),
+                           .tool = text_copy(event->tool_call.tool),
+                           .agent = text_copy(event->agent),
+                           .held = event->tool_call.held,
+                           .idempotent = is_harmless(event)};
 }
 
 /* The oldest without an answer: results answer in the order of the calls. */
 static struct lost_call *find(struct lost_calls *calls, struct str call_id) {
     for (size_t i = 0; i < calls->count; i++) {
         struct lost_call *call = &calls->calls[i];
-        if (!call->answered && str_equal(call->call_id, call_id)) return call;
+        if (!call->answered && str_equal(text_str(call->call_id), call_id)) return call;
     }
     return NULL;
 }
@@ -129,8 +124,8 @@ static bool append_result(const struct lost_call *call, enum effect effect, stru
                  &result, &why);
     struct event event = {
         .kind = EVENT_TOOL_RESULT,
-        .agent = call->agent,
-        .tool_result = {call->call_id, buf_str(&result), true, err_text(&why)}};
+        .agent = text_str(call->agent),
+        .tool_result = {text_str(call->call_id), buf_str(&result), true, err_text(&why)}};
     return event_encode(&event, out);
 }
 

@@ -12,11 +12,12 @@
 #ifndef WEIR_RUN_LOST_CALLS_H
 #define WEIR_RUN_LOST_CALLS_H
 
+#include "base/text.h"
 #include "wire/event.h"
 
 /* One call, and who asked for it. */
 struct lost_call {
-    struct str call_id, tool, agent;
+    struct text call_id, tool, agent;
     bool held; /* until a human allows it: it was not made */
     bool idempotent;
     bool answered;

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "journal/journal.h"
 #include "run/claims.h"
 #include "run/crowd.h"
@@ -24,7 +25,7 @@
 /* What a session is doing; who stands on the stack says the rest. */
 struct session {
     struct stripe *stripe;
-    struct str key;
+    struct text key;
     bool loaded;               /* history is what the store has */
     struct turn_record **late; /* what was to be remembered before that */
     size_t late_count;
@@ -118,7 +119,7 @@ static void free_session(struct session *session) {
     for (size_t i = 0; i < session->late_count; i++) turn_record_unref(session->late[i]);
     free(session->late);
     history_unref(session->history);
-    free((char *)session->key.at);
+    text_done(&session->key);
     free(session);
 }
 
@@ -194,7 +195,7 @@ static size_t forget(struct session *session) {
     struct stripe *stripe = session->stripe;
     size_t bytes = session->history->text_bytes;
     stripe->idle_count--;
-    map_remove(stripe->sessions, session->key);
+    map_remove(stripe->sessions, text_str(session->key));
     free_session(session);
     return bytes;
 }
@@ -219,7 +220,7 @@ static struct session *find_or_add(struct stripe *stripe, struct str key) {
     }
     session = MEM_NEW(struct session);
     session->stripe = stripe;
-    session->key = str_of(str_dup(key), key.len);
+    session->key = text_copy(key);
     session->loaded = stripe->table->store == NULL;
     session->history = history_ref(stripe->table->empty);
     list_init(&session->stack);
@@ -381,7 +382,7 @@ static void on_loaded(struct store_load *load, const struct err *failed, void *c
         refuse(CONTAINER_OF(session->waiters.next, struct lease, link), &e);
     }
     if (!whole) {
-        map_remove(stripe->sessions, session->key); /* the next turn tries again */
+        map_remove(stripe->sessions, text_str(session->key)); /* the next turn tries again */
         free_session(session);
     } else {
         rest(session);
@@ -654,15 +655,15 @@ void session_forget(struct lease *lease) {
 struct answer {
     struct mail mail;
     struct parked *parked;
-    struct str text;
+    struct text text;
     struct claim *claim; /* of the key that it came with, or NULL */
 };
 
 static void deliver_answer(void *ctx) {
     struct answer *answer = ctx;
     if (answer->claim) answer->parked->keyed(answer->claim, answer->parked->ctx);
-    answer->parked->answer(answer->text, answer->parked->ctx);
-    free((char *)answer->text.at);
+    answer->parked->answer(text_str(answer->text), answer->parked->ctx);
+    text_done(&answer->text);
     free(answer);
 }
 
@@ -674,7 +675,7 @@ void session_park(struct session_table *table, struct parked *parked) {
 static void send_answer(struct parked *parked, struct str text, struct claim *claim) {
     struct answer *answer = MEM_NEW(struct answer);
     answer->parked = parked;
-    answer->text = str_of(str_dup(text), text.len);
+    answer->text = text_copy(text);
     answer->claim = claim;
     loop_post(parked->loop, &answer->mail, deliver_answer, answer);
 }

@@ -60,9 +60,10 @@ void exchange_give_body(struct exchange *exchange, struct str bytes) {
         exchange_consumed(exchange, bytes.len);
         return;
     }
-    struct lent lent = lent_begin(bytes);
+    struct text block;
+    struct lent lent = lent_begin(bytes, &block);
     exchange->events->on_body(exchange, lent, exchange->ctx);
-    lent_end(lent);
+    lent_end(&block);
 }
 
 void exchange_give_end(struct exchange *exchange) {

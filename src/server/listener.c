@@ -112,19 +112,21 @@ static void stop_back_off(void *ctx) {
     watch(ctx);
 }
 
-static struct str keep(struct str text) {
-    return str_from(str_dup(text));
+static struct str keep(struct text *own, struct str text) {
+    *own = text_copy(text);
+    return text_str(*own);
 }
 
 static void copy_options(struct listener *listener, const struct listener_options *options) {
     listener->options = *options;
-    listener->options.name = keep(options->name);
-    listener->options.address = keep(options->address);
+    listener->options.name = keep(&listener->name, options->name);
+    listener->options.address = keep(&listener->address, options->address);
     listener->limits = options->limits ? *options->limits : server_limits_default;
     listener->options.limits = &listener->limits;
     if (!options->tls) return;
-    listener->tls_files = (struct tls_options){keep(options->tls->cert),
-                                               keep(options->tls->key), keep(options->tls->ca)};
+    listener->tls_files = (struct tls_options){keep(&listener->cert, options->tls->cert),
+                                               keep(&listener->key, options->tls->key),
+                                               keep(&listener->ca, options->tls->ca)};
     listener->options.tls = &listener->tls_files;
 }
 
@@ -174,18 +176,12 @@ bool listener_open(struct loop *loop, const struct listener_options *options,
     return true;
 }
 
-static void drop_text(struct str text) {
-    free((char *)(uintptr_t)text.at);
-}
-
 static void free_listener(struct listener *listener) {
-    drop_text(listener->options.name);
-    drop_text(listener->options.address);
-    if (listener->options.tls) {
-        drop_text(listener->tls_files.cert);
-        drop_text(listener->tls_files.key);
-        drop_text(listener->tls_files.ca);
-    }
+    text_done(&listener->name);
+    text_done(&listener->address);
+    text_done(&listener->cert);
+    text_done(&listener->key);
+    text_done(&listener->ca);
     tls_unref(listener->tls.now);
     tls_unref(listener->tls.next);
     pthread_mutex_destroy(&listener->tls.lock);

@@ -8,6 +8,7 @@
 #ifndef WEIR_SERVER_LISTENER_H
 #define WEIR_SERVER_LISTENER_H
 
+#include "base/text.h"
 #include "server/address.h"
 #include "server/conn.h"
 
@@ -25,7 +26,8 @@ struct listener {
     struct listener_options options; /* name, address, limits and tls are copies */
     struct server_limits limits;
     struct tls_options tls_files;
-    struct list link; /* in the server's list */
+    struct text name, address, cert, key, ca; /* what those two show */
+    struct list link;                         /* in the server's list */
     struct loop *loop;
     listener_accept_fn *on_accept;
     void *ctx;

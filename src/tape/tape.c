@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/secret.h"
+#include "base/text.h"
 #include "tape/folder.h"
 #include "tape/miss.h"
 
@@ -27,7 +28,8 @@ struct tape {
     bool plays;
     enum tape_pace pace;
     char *folder;
-    struct str *secrets;
+    struct text *secrets;
+    struct str *known; /* the same, for the mask */
     struct mask mask;
 
     _Atomic int64_t stamp; /* the last one */
@@ -43,13 +45,16 @@ static struct tape *tape_new(const struct tape_options *options) {
     atomic_init(&tape->refs, 1);
     tape->pace = options->pace;
     tape->folder = str_dup(options->folder);
-    tape->secrets = mem_zero(options->secret_count + 1, sizeof(struct str));
+    tape->secrets = mem_zero(options->secret_count, sizeof(struct text));
+    tape->known = mem_zero(options->secret_count, sizeof(struct str));
     for (size_t i = 0; i < options->secret_count; i++) {
         struct str secret = options->secrets[i];
         if (secret.len < SECRET_PIECE_BYTES) continue;
-        tape->secrets[tape->mask.known_count++] = str_of(str_dup(secret), secret.len);
+        size_t at = tape->mask.known_count++;
+        tape->secrets[at] = text_copy(secret);
+        tape->known[at] = text_str(tape->secrets[at]);
     }
-    tape->mask.known = tape->secrets;
+    tape->mask.known = tape->known;
     return tape;
 }
 
@@ -64,11 +69,9 @@ static void tape_free(struct tape *tape) {
     }
     map_free(tape->takes);
     arena_free(tape->arena);
-    for (size_t i = 0; i < tape->mask.known_count; i++) {
-        explicit_bzero((char *)(uintptr_t)tape->secrets[i].at, tape->secrets[i].len);
-        free((char *)(uintptr_t)tape->secrets[i].at);
-    }
+    for (size_t i = 0; i < tape->mask.known_count; i++) text_wipe(&tape->secrets[i]);
     free(tape->secrets);
+    free(tape->known);
     free(tape->folder);
     free(tape);
 }

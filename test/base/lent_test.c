@@ -11,9 +11,10 @@
 static void what_is_lent_can_be_read_meanwhile(void **state) {
     (void)state;
     char frame[] = "my words";
-    struct lent lent = lent_begin(str_from(frame));
+    struct text block;
+    struct lent lent = lent_begin(str_from(frame), &block);
     assert_str(lent_read(lent), "my words");
-    lent_end(lent);
+    lent_end(&block);
 }
 
 static void what_is_kept_outlives_what_was_lent(void **state) {
@@ -21,9 +22,10 @@ static void what_is_kept_outlives_what_was_lent(void **state) {
     char frame[] = "my words";
     struct arena *arena = arena_new(KIB);
     struct str kept;
-    struct lent lent = lent_begin(str_from(frame));
+    struct text block;
+    struct lent lent = lent_begin(str_from(frame), &block);
     assert_true(lent_keep(lent, arena, &kept));
-    lent_end(lent);
+    lent_end(&block);
     memcpy(frame, "another!", 8);
     assert_str(kept, "my words");
     assert_int_equal(kept.at[kept.len], '\0');
@@ -34,28 +36,31 @@ static void nothing_is_kept_past_the_limit_of_the_arena(void **state) {
     (void)state;
     struct arena *arena = arena_new(8);
     struct str kept = STR("before");
-    struct lent lent = lent_begin(STR("my words"));
+    struct text block;
+    struct lent lent = lent_begin(STR("my words"), &block);
     assert_false(lent_keep(lent, arena, &kept));
-    lent_end(lent);
+    lent_end(&block);
     assert_str(kept, "before");
     arena_free(arena);
 }
 
 static void nothing_at_all_can_be_lent(void **state) {
     (void)state;
-    struct lent lent = lent_begin((struct str){NULL, 0});
+    struct text block;
+    struct lent lent = lent_begin((struct str){NULL, 0}, &block);
     assert_int_equal(lent_read(lent).len, 0);
-    lent_end(lent);
+    lent_end(&block);
 }
 
 /* What makes the sanitizer's report sure: no view of it is valid afterwards. */
 static void with_the_address_sanitizer_the_bytes_are_freed_at_the_end(void **state) {
     (void)state;
     char frame[] = "my words";
-    struct lent lent = lent_begin(str_from(frame));
+    struct text block;
+    struct lent lent = lent_begin(str_from(frame), &block);
     struct str view = lent_read(lent);
     bool in_block = view.at != frame;
-    lent_end(lent);
+    lent_end(&block);
 #ifdef __SANITIZE_ADDRESS__
     assert_true(in_block);
     assert_true(__asan_address_is_poisoned(view.at));

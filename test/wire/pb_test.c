@@ -232,10 +232,11 @@ static void what_is_decoded_lives_as_long_as_its_arena(void **state) {
     struct str bytes = golden_bytes(bench, &goldens[0]);
     assert_true(bytes.len <= sizeof(frame));
     memcpy(frame, bytes.at, bytes.len);
-    struct lent lent = lent_begin(str_of(frame, bytes.len));
+    struct text block;
+    struct lent lent = lent_begin(str_of(frame, bytes.len), &block);
     assert_true(
         pb_decode(&crawbl_converse_request_table, lent, bench->arena, &request, &bench->e));
-    lent_end(lent);
+    lent_end(&block);
     memset(frame, '?', sizeof(frame)); /* the next frame */
     assert_str(request.session_id, "c1");
     assert_str(request.message, "hi");

@@ -19,21 +19,21 @@ struct open_call {
 };
 
 void outcome_init(struct outcome *outcome) {
-    *outcome = (struct outcome){.session = STR_EMPTY};
+    *outcome = (struct outcome){.run = 0};
     buf_init(&outcome->history, CALLS_MAX_BYTES);
 }
 
 void outcome_done(struct outcome *outcome) {
     for (size_t i = 0; i < outcome->open_call_count; i++) free(outcome->open_calls[i].room);
     free(outcome->open_calls);
-    if (outcome->session.len) free((char *)outcome->session.at);
+    text_done(&outcome->session);
     buf_done(&outcome->history);
 }
 
 /* Who asks a second time may not have said it: then the run knows. */
 static void take_session(struct outcome *outcome, struct str session) {
     if (outcome->session.len || !session.len) return;
-    outcome->session = str_of(str_dup(session), session.len);
+    outcome->session = text_copy(session);
 }
 
 void outcome_address(struct outcome *outcome, struct str session, bool wants_text,
@@ -201,7 +201,7 @@ static void write_question(const struct outcome *outcome, const struct event *ev
     }
     json_member_object(json, "output");
     json_member_str(json, "status", STR("interrupted"));
-    json_member_str(json, "thread_id", outcome->session);
+    json_member_str(json, "thread_id", text_str(outcome->session));
     write_awaiting(event, json);
     json_member_str(json, "question", event->approval.question);
     json_close(json);
@@ -216,9 +216,9 @@ void outcome_write(const struct outcome *outcome, const struct event *event, str
     } else {
         write_output(event->done.turns, &json);
     }
-    json_member_str(&json, "session_id", outcome->session);
+    json_member_str(&json, "session_id", text_str(outcome->session));
     if (paused || outcome->names_thread) {
-        json_member_str(&json, "thread_id", outcome->session);
+        json_member_str(&json, "thread_id", text_str(outcome->session));
     }
     json_member_object(&json, "metadata");
     json_member_bool(&json, "interrupted", paused);

@@ -10,16 +10,17 @@
 #ifndef WEIR_CONTRACT_AGENTBREEDER_OUTCOME_H
 #define WEIR_CONTRACT_AGENTBREEDER_OUTCOME_H
 
+#include "base/text.h"
 #include "wire/event.h"
 #include "wire/json.h"
 
 struct open_call;
 
 struct outcome {
-    uint64_t run;       /* set by whoever knows it, before anything is written */
-    struct str session; /* owned */
-    bool wants_text;    /* text came in: so must text go out */
-    bool names_thread;  /* the caller says thread_id: he is answered with it too */
+    uint64_t run; /* set by whoever knows it, before anything is written */
+    struct text session;
+    bool wants_text;   /* text came in: so must text go out */
+    bool names_thread; /* the caller says thread_id: he is answered with it too */
     int64_t started_unix_ms;
     struct buf history; /* the tools of this run, items of a JSON array */
     struct open_call *open_calls;

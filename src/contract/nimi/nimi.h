@@ -37,7 +37,7 @@ struct nimi_connector {
 };
 
 struct nimi_settings {
-    const struct nimi_connector *connectors;
+    struct nimi_connector *connectors;
     size_t connector_count;
     bool allow_loopback; /* plain http to this machine */
     struct str version;  /* x-nimi-runtime-version */

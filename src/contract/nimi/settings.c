@@ -98,5 +98,5 @@ void nimi_settings_init(struct nimi_settings *ret, const struct config *config,
 }
 
 void nimi_settings_done(struct nimi_settings *settings) {
-    free((void *)(uintptr_t)settings->connectors); /* ours */
+    free(settings->connectors);
 }
