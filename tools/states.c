@@ -4,6 +4,7 @@
  * states, their names and their moves are asked of the module that owns them.
  */
 #include "mcp/client.h"
+#include "loop/slots.h"
 #include "provider/media_work.h"
 #include "provider/remote_inner.h"
 #include "route/answer.h"
@@ -39,6 +40,7 @@ MACHINE(conn)
 MACHINE(mcp_session)
 MACHINE(remote)
 MACHINE(media)
+MACHINE(slot)
 
 /* clang-format off */
 static const struct machine {
@@ -73,6 +75,8 @@ static const struct machine {
      REMOTE_STATE_COUNT, remote_moves, remote_name},
     {"A call of a media",  "src/provider/media_work.c", "One question that is no conversation.",
      MEDIA_STATE_COUNT,  media_moves,  media_name},
+    {"A slot",           "src/loop/slots.c",   "One of so many at once; the others wait in line.",
+     SLOT_STATE_COUNT,   slot_moves,   slot_name},
 };
 /* clang-format on */
 

@@ -103,8 +103,7 @@ static bool start_in_session(struct run *run, enum session_policy policy, struct
 /* --- a place in its workspace ------------------------------------------------------------- */
 
 void run_leave_place(struct run *run) {
-    if (!run->admission.place.throng) return; /* it needed none */
-    crowd_leave(session_table_crowd(run->record.engine->sessions), &run->admission.place);
+    slots_leave(&run->admission.place); /* nothing where it needed none */
 }
 
 /* There is one: the session is asked for now. */
@@ -131,9 +130,9 @@ static bool take_place(struct run *run) {
                          name->user, name->session, &others);
     if (others.count) return true;
     run->admission.place =
-        (struct place){.loop = run->record.host->loop, .granted = on_place, .ctx = run};
-    return crowd_enter(session_table_crowd(run->record.engine->sessions), name->workspace,
-                       places_max, &run->admission.place);
+        (struct slot){.loop = run->record.host->loop, .granted = on_place, .ctx = run};
+    return slots_enter(session_table_slots(run->record.engine->sessions), name->workspace,
+                       places_max, &run->admission.place) == SLOTS_TAKEN;
 }
 
 static void wait_for_place(struct run *run, enum session_policy policy) {
@@ -150,8 +149,7 @@ bool run_admit(struct run *run, enum session_policy policy, struct err *e) {
 }
 
 void run_stop_waiting(struct run *run) {
-    struct crowd *crowd = session_table_crowd(run->record.engine->sessions);
-    if (run->admission.place.throng && crowd_withdraw(crowd, &run->admission.place)) {
+    if (slots_withdraw(&run->admission.place)) {
         run_unref(run);
         return; /* the session comes behind the place */
     }

@@ -8,12 +8,12 @@
  *
  * Memory   a plain value inside its run. Whoever waits holds a reference to the run.
  * Threads  the loop of its run.
- * Source   session.h; crowd.h.
+ * Source   session.h; loop/slots.h.
  */
 #ifndef WEIR_RUN_ADMISSION_H
 #define WEIR_RUN_ADMISSION_H
 
-#include "run/crowd.h"
+#include "loop/slots.h"
 #include "run/session.h"
 
 struct run;
@@ -28,7 +28,7 @@ enum admission_state {
 struct admission {
     enum admission_state state;
     struct lease lease;
-    struct place place;         /* of its workspace */
+    struct slot place;          /* of its workspace */
     enum session_policy policy; /* while it waits for that */
 };
 

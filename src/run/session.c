@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "journal/journal.h"
+#include "loop/slots.h"
 #include "run/claims.h"
-#include "run/crowd.h"
 #include "run/decision.h"
 #include "run/directory.h"
 #include "run/dormant.h"
@@ -48,7 +48,7 @@ struct session_table {
     struct store *store;
     struct directory *directory;
     struct claims *claims;
-    struct crowd *crowd;
+    struct slots *turns; /* of each workspace, at once */
     struct parking *parking;
     _Atomic uint64_t last_run;
     struct history *empty;
@@ -101,7 +101,7 @@ struct session_table *session_table_new(struct store *store) {
     table->empty = history_new();
     table->directory = directory_new();
     table->claims = claims_new();
-    table->crowd = crowd_new();
+    table->turns = slots_new(&(struct slots_limits){SLOTS_NO_LIMIT, SIZE_MAX});
     table->parking = parking_new();
     for (size_t i = 0; i < STRIPE_COUNT; i++) {
         struct stripe *stripe = &table->stripes[i];
@@ -137,13 +137,13 @@ void session_table_free(struct session_table *table) {
     history_unref(table->empty);
     directory_free(table->directory);
     claims_free(table->claims);
-    crowd_free(table->crowd);
+    slots_free(table->turns);
     parking_free(table->parking);
     free(table);
 }
 
-struct crowd *session_table_crowd(struct session_table *table) {
-    return table->crowd;
+struct slots *session_table_slots(struct session_table *table) {
+    return table->turns;
 }
 
 struct directory *session_table_directory(struct session_table *table) {

@@ -33,7 +33,7 @@ struct lease;
 struct journal;
 struct directory;
 struct claims;
-struct crowd;
+struct slots;
 
 #define SESSION_DEPTH_MAX 3
 #define SESSIONS_RESIDENT_MAX 10240 /* idle ones in memory, all stripes together */
@@ -100,7 +100,7 @@ struct directory *session_table_directory(struct session_table *table);
 struct claims *session_table_claims(struct session_table *table);
 struct store *session_table_store(struct session_table *table);
 /* How many turns of each workspace run. */
-struct crowd *session_table_crowd(struct session_table *table);
+struct slots *session_table_slots(struct session_table *table);
 
 /* The id given last to a run: what shares a table of sessions shares this, too. */
 _Atomic uint64_t *session_table_last_run(struct session_table *table);

@@ -1,0 +1,204 @@
+#include "loop/slots.h"
+
+#include "base/list.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/text.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+struct slot_key {
+    struct text name;
+    size_t used, max, waiting_count;
+    struct list waiting; /* the oldest first, where there is no limit in all */
+};
+
+struct slots {
+    struct slots_limits limits;
+    pthread_mutex_t lock;
+    struct map *keys;
+    size_t used, waiting_count;
+    struct list waiting; /* the oldest first, of every key, where there is a limit in all */
+};
+
+/* --- states ------------------------------------------------------------------------------- */
+
+#define TO(state) (1u << (state))
+
+static const struct {
+    const char *name;
+    unsigned may_become;
+} states[SLOT_STATE_COUNT] = {
+    [SLOT_NONE] = {"none", TO(SLOT_WAITING) | TO(SLOT_TAKEN)},
+    [SLOT_WAITING] = {"waiting", TO(SLOT_NONE) | TO(SLOT_GRANTED)},
+    [SLOT_GRANTED] = {"granted", TO(SLOT_TAKEN) | TO(SLOT_RETURNED)},
+    [SLOT_TAKEN] = {"taken", TO(SLOT_NONE)},
+    [SLOT_RETURNED] = {"returned", TO(SLOT_NONE)},
+};
+
+struct str slot_state_name(enum slot_state state) {
+    return str_from(states[state].name);
+}
+
+bool slot_may_become(enum slot_state state, enum slot_state next) {
+    return states[state].may_become & TO(next);
+}
+
+/* The only function that writes slot->state. */
+static void slot_move(struct slot *slot, enum slot_state next) {
+    assert(slot_may_become(slot->state, next));
+    slot->state = next;
+}
+
+/* --- life --------------------------------------------------------------------------------- */
+
+struct slots *slots_new(const struct slots_limits *limits) {
+    struct slots *slots = MEM_NEW(struct slots);
+    slots->limits = *limits;
+    pthread_mutex_init(&slots->lock, NULL);
+    slots->keys = map_new();
+    list_init(&slots->waiting);
+    return slots;
+}
+
+void slots_free(struct slots *slots) {
+    if (!slots) return;
+    assert(map_count(slots->keys) == 0);
+    map_free(slots->keys);
+    pthread_mutex_destroy(&slots->lock);
+    free(slots);
+}
+
+/* --- under the lock ----------------------------------------------------------------------- */
+
+static struct slot_key *key_of(struct slots *slots, struct str name) {
+    struct slot_key *key = map_find(slots->keys, name);
+    if (key) return key;
+    key = MEM_NEW(struct slot_key);
+    key->name = text_copy(name);
+    list_init(&key->waiting);
+    map_put(slots->keys, name, key);
+    return key;
+}
+
+/* A key of which nothing is taken and nothing waits is forgotten. */
+static void key_rest(struct slots *slots, struct slot_key *key) {
+    if (key->used || key->waiting_count) return;
+    map_remove(slots->keys, text_str(key->name));
+    text_done(&key->name);
+    free(key);
+}
+
+/* Without a limit in all, what leaves makes room for its own key alone: then each key has a
+ * queue, and no other key's is walked. */
+static struct list *queue_of(struct slots *slots, struct slot_key *key) {
+    return slots->limits.all == SLOTS_NO_LIMIT ? &key->waiting : &slots->waiting;
+}
+
+static bool has_room(const struct slots *slots, const struct slot_key *key) {
+    return slots->used < slots->limits.all && key->used < key->max;
+}
+
+static void slot_take(struct slot *slot, enum slot_state state) {
+    slot->slots->used++;
+    slot->key->used++;
+    slot_move(slot, state);
+}
+
+static void slot_queue(struct slot *slot) {
+    list_append(queue_of(slot->slots, slot->key), &slot->link);
+    slot->slots->waiting_count++;
+    slot->key->waiting_count++;
+    slot_move(slot, SLOT_WAITING);
+}
+
+static void slot_unqueue(struct slot *slot) {
+    list_remove(&slot->link);
+    slot->slots->waiting_count--;
+    slot->key->waiting_count--;
+}
+
+static void on_granted(void *ctx);
+
+static void grant_waiting(struct slots *slots, struct slot_key *left) {
+    struct list *queue = queue_of(slots, left);
+    LIST_EACH(queue, link) {
+        struct slot *slot = CONTAINER_OF(link, struct slot, link);
+        if (!has_room(slots, slot->key) && queue == &left->waiting) break;
+        if (!has_room(slots, slot->key)) continue;
+        slot_unqueue(slot);
+        slot_take(slot, SLOT_GRANTED);
+        loop_post(slot->loop, &slot->mail, on_granted, slot);
+    }
+}
+
+/* --- slots -------------------------------------------------------------------------------- */
+
+static void on_granted(void *ctx) {
+    struct slot *slot = ctx;
+    pthread_mutex_lock(&slot->slots->lock);
+    slot_move(slot, slot->state == SLOT_RETURNED ? SLOT_NONE : SLOT_TAKEN);
+    pthread_mutex_unlock(&slot->slots->lock);
+    slot->granted(slot->ctx);
+}
+
+enum slots_answer slots_enter(struct slots *slots, struct str key, size_t key_max,
+                              struct slot *slot) {
+    enum slots_answer answer = SLOTS_TAKEN;
+    list_init(&slot->link);
+    pthread_mutex_lock(&slots->lock);
+    slot->slots = slots;
+    slot->key = key_of(slots, key);
+    slot->key->max = key_max;
+    if (has_room(slots, slot->key) && !slot->key->waiting_count) {
+        slot_take(slot, SLOT_TAKEN);
+    } else if (slots->waiting_count < slots->limits.queue_max) {
+        slot_queue(slot);
+        answer = SLOTS_WAITING;
+    } else {
+        key_rest(slots, slot->key);
+        answer = SLOTS_FULL;
+    }
+    pthread_mutex_unlock(&slots->lock);
+    return answer;
+}
+
+bool slots_withdraw(struct slot *slot) {
+    struct slots *slots = slot->slots;
+    if (!slots) return false;
+    pthread_mutex_lock(&slots->lock);
+    bool waited = slot->state == SLOT_WAITING;
+    if (waited) {
+        slot_unqueue(slot);
+        slot_move(slot, SLOT_NONE);
+        key_rest(slots, slot->key);
+    }
+    pthread_mutex_unlock(&slots->lock);
+    return waited;
+}
+
+bool slots_leave(struct slot *slot) {
+    struct slots *slots = slot->slots;
+    if (!slots) return true;
+    pthread_mutex_lock(&slots->lock);
+    if (slot->state == SLOT_TAKEN || slot->state == SLOT_GRANTED) {
+        slot_move(slot, slot->state == SLOT_TAKEN ? SLOT_NONE : SLOT_RETURNED);
+        slots->used--;
+        slot->key->used--;
+        grant_waiting(slots, slot->key);
+        key_rest(slots, slot->key);
+    }
+    bool over = slot->state == SLOT_NONE;
+    pthread_mutex_unlock(&slots->lock);
+    return over;
+}
+
+struct slots_use slots_used(struct slots *slots, struct str key) {
+    pthread_mutex_lock(&slots->lock);
+    const struct slot_key *found = map_find(slots->keys, key);
+    struct slots_use use = {slots->used, found ? found->used : 0, slots->waiting_count};
+    pthread_mutex_unlock(&slots->lock);
+    return use;
+}
