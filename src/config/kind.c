@@ -147,7 +147,8 @@ static bool set_duration(const struct value *value, void *ret, struct err *e) {
 
 static bool read_duration(const struct value *value, void *ret, struct err *e) {
     uint64_t us;
-    if (!yaml_value(value->node, YAML_DURATION, &us, e)) return false;
+    if (!yaml_value(value->node, YAML_DURATION, &us, e) || !check_bounds(value, us, 1000, e))
+        return false;
     put_number(value->row, ret, us / 1000);
     return true;
 }

@@ -57,8 +57,9 @@ enum config_policy { CONFIG_TOOL_ALLOW, CONFIG_TOOL_ASK, CONFIG_TOOL_HIDDEN };
 struct config_agent_tool {
     struct str name;
     enum config_policy policy;
-    bool said;     /* the policy; otherwise that of the section `tools` comes before it */
-    bool optional; /* an agent goes without it where nobody has it */
+    bool said;           /* the policy; otherwise that of the section `tools` comes before it */
+    bool optional;       /* an agent goes without it where nobody has it */
+    uint64_t timeout_ms; /* in the section `tools`: of one call; 0: not said */
     const struct yaml *at;
 };
 

@@ -323,6 +323,8 @@ const struct setting settings[] = {
      .help = "how often it goes from one agent to another"},
     {LIMIT("tools_at_once", "tools-at-once", "TOOLS_AT_ONCE"),
      COUNT(struct config, limits.run.tools_at_once), .help = "of them at the same time"},
+    {LIMIT("tool", "tool", "TOOL"), DURATION(struct config, limits.run.tool_max_ms),
+     .help = "for one call of a tool that has no limit of its own; 0 = as long as the turn"},
     {LIMIT("reply", "reply", "REPLY"), SIZE(struct config, limits.run.reply_max_bytes),
      .help = "the text of one reply"},
     {LIMIT("run", "run", "RUN"), SIZE(struct config, limits.run.memory_max_bytes),

@@ -1,6 +1,8 @@
 /* The lists that were read, shown without their secrets. */
 #include "config/build.h"
 
+#include "base/units.h"
+
 static void append_model(const struct config_model *model, struct buf *out) {
     if (!model->provider) return;
     buf_append(out, model->provider->name);
@@ -111,8 +113,11 @@ void config_print_lists(const struct config *config, struct buf *out) {
     for (size_t i = 0; i < config->tools.policy_count; i++) {
         const struct config_agent_tool *tool = &config->tools.policies[i];
         bool off = tool->policy == CONFIG_TOOL_HIDDEN;
-        buf_printf(out, "tools." STR_FMT " = %s\n", STR_ARG(tool->name),
+        buf_printf(out, "tools." STR_FMT " = %s", STR_ARG(tool->name),
                    off ? "off" : config_policies[tool->policy]);
+        if (tool->timeout_ms) buf_append(out, STR(", timeout "));
+        if (tool->timeout_ms) units_append_duration(out, 1000 * tool->timeout_ms);
+        buf_append_byte(out, '\n');
     }
     for (size_t i = 0; i < config->connector_count; i++)
         print_connector(&config->connectors[i], out);

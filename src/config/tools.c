@@ -102,11 +102,57 @@ static bool find_policy(const struct yaml *node, enum config_policy *ret) {
     return false;
 }
 
-/* NAME: POLICY. Whether such a tool exists is only known where tools are made. */
-static bool set_policy(struct config *config, const struct yaml *node, struct err *e) {
+struct tool_entry {
+    const struct yaml *policy;
+    uint64_t timeout_ms;
+};
+
+static const struct setting tool_rows[] = {
+    {.key = "policy", NODE(struct tool_entry, policy)},
+    {.key = "timeout",
+     DURATION(struct tool_entry, timeout_ms),
+     .least = 1,
+     .beyond = "a call needs some time; give it 1ms or more"},
+};
+
+static const struct entry_schema tool_schema = {.what = "a tool",
+                                                ROWS(struct tool_entry, tool_rows)};
+
+static bool is_tool_key(struct str key) {
+    for (size_t i = 0; i < ARRAY_LEN(tool_rows); i++) {
+        if (str_equal(key, str_from(tool_rows[i].key))) return true;
+    }
+    return false;
+}
+
+/* A map of some of them, and of nothing else: not a slip in the name of a section. */
+static bool is_tool(const struct yaml *node) {
+    if (node->kind != YAML_MAP || !node->first) return false;
+    for (const struct yaml *row = node->first; row; row = row->next) {
+        if (!is_tool_key(row->key)) return false;
+    }
+    return true;
+}
+
+/* The policy itself stays to be read. */
+static bool read_tool(const struct reading *reading, const struct yaml *node,
+                      struct tool_entry *ret, struct err *e) {
+    const struct reading inner = {reading->config, reading->input, node, ret, 0};
+    *ret = (struct tool_entry){.policy = node};
+    if (!is_tool(node)) return true;
+    ret->policy = NULL;
+    return entry_read(&tool_schema, &inner, node, e);
+}
+
+/* NAME: POLICY, or NAME: {policy: POLICY, timeout: DURATION}. Whether such a tool exists is
+ * only known where tools are made. */
+static bool set_policy(const struct reading *reading, const struct yaml *node, struct err *e) {
+    struct config *config = reading->config;
     struct config_agent_tool *set = (struct config_agent_tool *)config->tools.policies;
-    enum config_policy policy;
-    if (!find_policy(node, &policy)) {
+    enum config_policy policy = CONFIG_TOOL_ALLOW;
+    struct tool_entry tool;
+    if (!read_tool(reading, node, &tool, e)) return false;
+    if (tool.policy && !find_policy(tool.policy, &policy)) {
         char hint[NEAREST_HINT_BYTES];
         struct nearest nearest;
         nearest_init(&nearest, node->key);
@@ -118,8 +164,12 @@ static bool set_policy(struct config *config, const struct yaml *node, struct er
                             STR_ARG(str_head(node->key, 40)), nearest_hint(&nearest, hint));
     }
     if (!config_tool_name(node, e)) return false;
-    set[config->tools.policy_count++] = (struct config_agent_tool){
-        .name = node->key, .policy = policy, .said = true, .at = node};
+    set[config->tools.policy_count++] =
+        (struct config_agent_tool){.name = node->key,
+                                   .policy = policy,
+                                   .said = true,
+                                   .timeout_ms = tool.timeout_ms,
+                                   .at = node};
     return true;
 }
 
@@ -128,7 +178,7 @@ static bool read_entry(const struct reading *reading, const struct yaml *node, s
         if (node->kind == YAML_MAP && str_equal(node->key, str_from(sections[i].name)))
             return sections[i].read(reading, node, e);
     }
-    return set_policy(reading->config, node, e);
+    return set_policy(reading, node, e);
 }
 
 bool config_read_tools(struct config *config, const struct config_input *input,

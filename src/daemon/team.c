@@ -285,6 +285,7 @@ void team_done(struct team *team) {
     free(team->own);
     free(team->agents);
     free(team->policies);
+    free(team->timeouts);
     for (size_t i = 0; i < team->tool_count; i++) tool_free(team->tools[i]);
     free(team->tools);
     for (size_t i = 0; i < team->media_count; i++) media_free(team->media[i]);
@@ -305,4 +306,6 @@ void team_fill(const struct team *team, struct engine *engine) {
     engine->tool_count = team->tool_count;
     engine->policies = team->policies;
     engine->policy_count = team->policy_count;
+    engine->timeouts = team->timeouts;
+    engine->timeout_count = team->timeout_count;
 }

@@ -35,6 +35,8 @@ struct team {
     size_t agent_count;
     struct agent_tool *policies; /* of the section `tools` */
     size_t policy_count;
+    struct tool_timeout *timeouts; /* likewise */
+    size_t timeout_count;
 };
 
 /* What a team works with. */

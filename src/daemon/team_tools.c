@@ -56,11 +56,15 @@ static bool take_policies(struct team *team, const struct config *config,
                           const struct team_means *means, struct err *e) {
     size_t count = config->tools.policy_count;
     team->policies = mem_zero(count, sizeof(struct agent_tool));
+    team->timeouts = mem_zero(count, sizeof(struct tool_timeout));
     for (size_t i = 0; i < count; i++) {
         const struct config_agent_tool *from = &config->tools.policies[i];
         if (!check_name(team, config, from, e) && !goes_on(means, e)) return false;
         team->policies[team->policy_count++] =
             (struct agent_tool){from->name, policies[from->policy]};
+        if (from->timeout_ms)
+            team->timeouts[team->timeout_count++] =
+                (struct tool_timeout){from->name, from->timeout_ms};
     }
     return true;
 }

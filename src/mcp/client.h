@@ -69,7 +69,7 @@ struct mcp_request {
     struct mcp_caller caller;
     const char *method; /* constant */
     struct str params;  /* one JSON object, or empty */
-    uint64_t total_ms;  /* of one attempt */
+    uint64_t total_ms;  /* of one attempt; 0: until it is cancelled */
     bool repeatable;    /* asking twice does no harm */
 };
 

@@ -104,7 +104,6 @@ static struct tool_call *start(struct tool *base, struct loop *loop,
         .caller = {request->user, request->workspace, request->session},
         .method = "tools/call",
         .params = buf_str(&params),
-        .total_ms = MCP_TOOL_MS,
         .repeatable = base->idempotent,
     };
     call->asked = mcp_call_start(tool->client, &asked, on_answer, call);
@@ -143,7 +142,8 @@ struct tool *mcp_tool_new(struct mcp_client *client, const struct mcp_tool_info 
                                .name = str_from(tool->name),
                                .description = str_from(tool->description),
                                .parameters = str_from(tool->parameters),
-                               .idempotent = info->idempotent};
+                               .idempotent = info->idempotent,
+                               .timeout_ms = MCP_TOOL_MS};
     if (!schema_read(tool->base.parameters, &tool->schema, &e))
         log_often(
             LOG_WARNING,

@@ -18,7 +18,8 @@
 #include "mcp/listing.h"
 #include "tool/tool.h"
 
-/* A turn of an orchestrator's own (an agent that is asked to help) may hide behind a call. */
+/* How long a call may take, where no setting says it: a turn of an orchestrator's own (an agent
+ * that is asked to help) may hide behind it. */
 #define MCP_TOOL_MS (UINT64_C(6) * 60 * 1000)
 
 /* The caller ends it with tool_free(). A schema that we cannot read is offered as it is, and

@@ -38,6 +38,7 @@ struct turn_call {
     bool recorded;         /* its event is in the journal */
     bool too_many;         /* the turn may not make so many: it is answered, not made */
     struct tool_call *out; /* while TURN_CALL_OUT */
+    struct timer late;     /* cuts it, where its time is limited */
     struct tool *kind;
     struct artifact_ask *keeping; /* its long result is on its way to the store */
     struct buf long_result;

@@ -41,6 +41,8 @@ void engine_derive(const struct engine *base, struct engine *ret) {
                            .tool_count = base->tool_count,
                            .policies = base->policies,
                            .policy_count = base->policy_count,
+                           .timeouts = base->timeouts,
+                           .timeout_count = base->timeout_count,
                            .store = base->store,
                            .reader = base->reader,
                            .sessions = base->sessions,
@@ -71,6 +73,18 @@ struct tool *engine_tool(const struct engine *engine, struct str name) {
         if (str_equal(engine->tools[i]->name, name)) return engine->tools[i];
     }
     return NULL;
+}
+
+uint64_t engine_tool_timeout(const struct engine *engine, const struct tool *tool,
+                             bool *ret_own) {
+    *ret_own = true;
+    for (size_t i = 0; i < engine->timeout_count; i++) {
+        if (str_equal(engine->timeouts[i].name, tool->name))
+            return engine->timeouts[i].timeout_ms;
+    }
+    if (tool->timeout_ms) return tool->timeout_ms;
+    *ret_own = false;
+    return engine->limits.tool_max_ms;
 }
 
 void run_host_init(struct run_host *host, struct engine *engine, struct loop *loop,

@@ -34,6 +34,12 @@ struct agent_tool {
     enum tool_policy policy;
 };
 
+/* How long a call of this tool may take. */
+struct tool_timeout {
+    struct str name;
+    uint64_t timeout_ms;
+};
+
 /* Of one turn, counted while this agent has it; 0: the run's own limit, or none. */
 struct agent_limits {
     unsigned model_calls_max, tool_calls_max;
@@ -71,6 +77,7 @@ struct run_limits {
     uint64_t place_max_ms;        /* so long at most; no setting */
     unsigned transfers_max;       /* how often the turn changes hands */
     unsigned tools_at_once;
+    uint64_t tool_max_ms;    /* of one call of a tool without its own; 0: as long as the turn */
     size_t reply_max_bytes;  /* text of one reply */
     size_t memory_max_bytes; /* what a run keeps of its own */
     size_t result_max_bytes; /* what a model reads of one tool's result */
@@ -95,6 +102,8 @@ struct engine {
     size_t tool_count;
     const struct agent_tool *policies; /* of tools by name, for agents that others bring */
     size_t policy_count;
+    const struct tool_timeout *timeouts; /* that the settings say of tools by name */
+    size_t timeout_count;
     struct store *store;         /* keeps results that are too long; NULL: they are cut */
     struct tool *reader;         /* reads on in them: whoever has a tool has it; may be NULL */
     const struct offers *offers; /* what the agents are told; NULL: their instructions alone */
@@ -127,6 +136,11 @@ struct tool *engine_agent_tool(const struct engine *engine, const struct agent *
                                struct str name);
 
 struct tool *engine_tool(const struct engine *engine, struct str name);
+
+/* How long one call may take: what the settings say of the tool by its name, else what it says
+ * itself, else the limit of all. 0: as long as the turn. *ret_own: it is the tool's own. */
+uint64_t engine_tool_timeout(const struct engine *engine, const struct tool *tool,
+                             bool *ret_own);
 
 struct run_host {
     struct engine *engine; /* a reference */

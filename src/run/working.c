@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/units.h"
 #include "conversation/effect.h"
 #include "run/inner.h"
 #include "run/keeping.h"
@@ -10,6 +11,9 @@
 
 #include <assert.h>
 #include <stdlib.h>
+
+#define NAME_SHOWN_BYTES 80
+#define TIMEOUT_TEXT_BYTES 32
 
 static void let_go(struct run *run);
 static void all_answered(struct run *run);
@@ -96,9 +100,39 @@ static void answer_failed(struct turn_call *call, const struct err *why) {
     }
 }
 
+/* It took longer than it may: it is cut, and the turn goes on. */
+static void on_tool_late(void *ctx) {
+    struct turn_call *call = ctx;
+    struct run *run = call->run;
+    char room[TIMEOUT_TEXT_BYTES];
+    struct buf limit = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
+    struct str name = str_head(call->tool, NAME_SHOWN_BYTES);
+    struct err why;
+    bool own;
+    units_append_duration(&limit,
+                          1000 * engine_tool_timeout(run->record.engine, call->kind, &own));
+    err_set(&why, ERR_EFFECT_UNKNOWN,
+            "tool '" STR_FMT "' did not answer within " STR_FMT "; the setting %s" STR_FMT
+            "%s gives it more",
+            STR_ARG(name), STR_ARG(buf_str(&limit)), own ? "tools." : "limits.tool",
+            STR_ARG(own ? name : STR_EMPTY), own ? ".timeout" : "");
+    call->kind->kind->cancel(call->out);
+    call->out = NULL;
+    answer_failed(call, &why);
+    run_calls_go_on(run);
+}
+
+static void limit_time(struct turn_call *call) {
+    bool own;
+    uint64_t limit_ms = engine_tool_timeout(call->run->record.engine, call->kind, &own);
+    timer_init(&call->late, call->run->record.host->loop, on_tool_late, call);
+    if (limit_ms) timer_start(&call->late, limit_ms);
+}
+
 static void on_tool_done(struct str result, const struct err *failed, void *ctx) {
     struct turn_call *call = ctx;
     struct run *run = call->run;
+    timer_stop(&call->late);
     bool too_long = !failed && result.len > run->record.engine->limits.result_max_bytes;
     call->out = NULL;
     if (too_long && run_keep_result(call, result)) return;
@@ -139,6 +173,7 @@ static void start_tool(struct turn_call *call) {
                                    .workspace = run->request.name.workspace,
                                    .user = run->request.name.user,
                                    .session = run->request.name.session};
+    limit_time(call);
     call->out = call->kind->kind->start(call->kind, run->record.host->loop, &request,
                                         on_tool_done, call);
 }
@@ -402,6 +437,7 @@ void run_stop_working(struct run *run) {
     for (size_t i = 0; i < run->calls.count; i++) {
         struct turn_call *call = &run->calls.list[i];
         if (call->state == TURN_CALL_OUT && call->out) call->kind->kind->cancel(call->out);
+        if (call->state == TURN_CALL_OUT) timer_stop(&call->late);
         call->out = NULL;
         if (call->keeping) run_cut_result(call);
         if (call->recorded && call->state != TURN_CALL_ANSWERED) close_call(call);

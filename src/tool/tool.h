@@ -44,6 +44,8 @@ struct tool {
     const struct schema *schema; /* the same, read: arguments are checked before a call; NULL:
                                     anything goes */
     bool idempotent;             /* making a call twice does no harm */
+    uint64_t timeout_ms;         /* how long a call may take, where no setting says it; the turn
+                                    cancels what takes longer. 0: as the settings limit all */
 };
 
 static inline void tool_free(struct tool *tool) {

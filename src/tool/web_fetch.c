@@ -333,7 +333,8 @@ struct tool *web_fetch_tool_new(struct http_pool *pool) {
                                .name = STR("web_fetch"),
                                .description = STR("Read a page of the web as text."),
                                .parameters = parameters,
-                               .idempotent = true};
+                               .idempotent = true,
+                               .timeout_ms = 1000 * TIMEOUT_MAX_S + READING_MS};
     local_tool_init(&tool->base);
     return &tool->base;
 }

@@ -228,7 +228,7 @@ static void worked(void *ctx) {
 /* What a failure is called without the words of the client, which know the address. */
 static bool unreachable(struct tool_call *call, const struct err *failed) {
     const char *what = "cannot be reached";
-    if (failed->code == ERR_DEADLINE_EXCEEDED) what = "did not answer within 10 s";
+    if (failed->code == ERR_DEADLINE_EXCEEDED) what = "did not answer in time";
     return err_set(&call->why, failed->code, "the search backend %s", what);
 }
 
@@ -297,7 +297,6 @@ static void ask(const struct web_search *search, struct tool_call *call) {
         .url = buf_str(&url),
         .headers = headers,
         .header_count = ARRAY_LEN(headers) - (call->backend->key_header.len ? 0 : 1),
-        .total_ms = TIMEOUT_MS,
     };
     get_start(&call->get, search->pool, call->loop, &request, ANSWER_MAX_BYTES, NULL, answered,
               call);
@@ -379,7 +378,8 @@ struct tool *web_search_tool_new(const struct web_search_options *options) {
                                  .name = STR("web_search_tool"),
                                  .description = STR("Search the web for pages."),
                                  .parameters = parameters,
-                                 .idempotent = true};
+                                 .idempotent = true,
+                                 .timeout_ms = TIMEOUT_MS};
     local_tool_init(&search->base);
     return &search->base;
 }

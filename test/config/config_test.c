@@ -130,6 +130,7 @@ static void the_limits_are_those_of_the_parts_that_keep_them(void **state) {
     assert_int_equal(config->limits.run.model_calls_max, run->model_calls_max);
     assert_int_equal(config->limits.run.tool_calls_max, run->tool_calls_max);
     assert_int_equal(config->limits.run.tools_at_once, run->tools_at_once);
+    assert_int_equal(config->limits.run.tool_max_ms, run->tool_max_ms);
     assert_int_equal(config->limits.run.reply_max_bytes, run->reply_max_bytes);
     assert_int_equal(config->limits.run.memory_max_bytes, run->memory_max_bytes);
     assert_int_equal(config->limits.run.result_max_bytes, run->result_max_bytes);

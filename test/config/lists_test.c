@@ -672,11 +672,12 @@ static void what_is_wrong_with_money_is_named_at_its_place(void **state) {
 
 static void tools_are_set_up_or_switched_off(void **state) {
     const struct folder *folder = *state;
-    struct config *config = load(
-        folder->file,
-        "tools:\n  web_search: {backend: brave, url: 'https://s/', key_env: SEARCH}\n"
-        "  files: {root: there}\n  web_fetch: off\n  pay: ask\n  drop: hidden\n  look: allow\n",
-        NOTHING, LIST("SEARCH=hush"));
+    struct config *config =
+        load(folder->file,
+             "tools:\n  web_search: {backend: brave, url: 'https://s/', key_env: SEARCH}\n"
+             "  files: {root: there}\n  web_fetch: off\n  pay: {policy: ask, timeout: 90s}\n"
+             "  drop: hidden\n  look: allow\n  dig: {timeout: 1500ms}\n",
+             NOTHING, LIST("SEARCH=hush"));
     char root[128];
     snprintf(root, sizeof(root), "%s/there", folder->path);
     assert_str(config->tools.web_search.backend, "brave");
@@ -686,16 +687,19 @@ static void tools_are_set_up_or_switched_off(void **state) {
     static const struct {
         const char *name;
         enum config_policy policy;
-    } policies[] = {{"web_fetch", CONFIG_TOOL_HIDDEN},
-                    {"pay", CONFIG_TOOL_ASK},
-                    {"drop", CONFIG_TOOL_HIDDEN},
-                    {"look", CONFIG_TOOL_ALLOW}};
+        uint64_t timeout_ms;
+    } policies[] = {{"web_fetch", CONFIG_TOOL_HIDDEN, 0},
+                    {"pay", CONFIG_TOOL_ASK, 90000},
+                    {"drop", CONFIG_TOOL_HIDDEN, 0},
+                    {"look", CONFIG_TOOL_ALLOW, 0},
+                    {"dig", CONFIG_TOOL_ALLOW, 1500}};
     assert_int_equal(config->tools.policy_count, ARRAY_LEN(policies));
     for (size_t i = 0; i < ARRAY_LEN(policies); i++) {
         assert_str(config->tools.policies[i].name, policies[i].name);
         assert_int_equal(config->tools.policies[i].policy, policies[i].policy);
+        assert_int_equal(config->tools.policies[i].timeout_ms, policies[i].timeout_ms);
     }
-    printed(config, "tools.pay = ask\n", true);
+    printed(config, "tools.pay = ask, timeout 90s\n", true);
     printed(config, "tools.drop = off\n", true);
     printed(config, "hush", false);
     printed(config, "tools.web_search = brave, key set\n", true);
@@ -709,6 +713,10 @@ static void tools_are_set_up_or_switched_off(void **state) {
          "did you mean "
          "'web_search'?"},
         {"tools: {web_fetch: on}", ":1:9: 'web_fetch' has no settings here"},
+        {"tools: {pay: {timeout: soon}}", ":1:24: "},
+        {"tools: {pay: {timeout: 0s}}", ":1:24: a call needs some time"},
+        {"tools: {pay: {policy: never}}", ":1:9: 'pay' has no settings here"},
+        {"tools: {pay: {timeout: 1s, patience: 2}}", ":1:9: 'pay' has no settings here"},
         {"tools: {web_search: {}}", ":1:21: web_search needs the key 'backend'"},
         {"tools: {web_search: {backend: a, key_file: nothere}}", ":1:21: key_file: read '"},
         {"tools: {files: {root: ''}}", ":1:23: root is a folder"},

@@ -71,10 +71,10 @@ class Shop:
         self.reached.set()
         self.goes_on.wait(wires.PATIENCE)
 
-    def open(self, **limits):
+    def open(self, tools=None, **limits):
         agent = {"slug": "manager", "model": f"house/{self.model}"}
         provider = self.models.provider(self.kind, retries=0)
-        config = vendors.settings(provider, [agent], limits=limits)
+        config = vendors.settings(provider, [agent], limits=limits, tools=tools or {})
         env = {**self.payments.env, "HOUSE_KEY": vendors.KEY}
         self.weir = self.start_weir(config=config, env=env)
         return wires.open("converse", self.weir)
@@ -158,6 +158,19 @@ def test_a_payment_that_was_out_when_the_daemon_ended_is_unknown(death, shop, mo
             assert shop.weir.wait() == 0
     wires.killed(shop.weir)
     assert shop.is_unknown(talk)[3:] == [("user", "did it work?")]
+
+
+def test_a_payment_that_hangs_is_cut_as_unknown_and_the_turn_goes_on(shop, models):
+    models.say(shop.model, PAY, "I cannot say.", "I know.")
+    talk = shop.open(tools={"pay": {"timeout": "700ms"}})
+    told = talk.ask("buy shoes")
+    assert told.error is None and told.output == "I cannot say."
+    [result] = told.turn.of("tool_result")
+    answer = json.loads(result.result_json)
+    assert result.error and answer["effect"] == "unknown"
+    assert "within 700ms; the setting tools.pay.timeout gives it more" in answer["error"]
+    later = shop.is_unknown(talk)
+    assert later[3:] == [("assistant", "I cannot say."), ("user", "did it work?")]
 
 
 def test_a_payment_whose_connection_broke_is_unknown_and_the_turn_goes_on(shop, models):

@@ -114,6 +114,107 @@ static void tools_beyond_the_limit_wait_for_their_place(void **state) {
     fixture_done(&f);
 }
 
+/* "write" is not safe to repeat, "search" is. */
+static void call_both(struct fixture *f, struct turn *turn) {
+    f->search->idempotent = true;
+    say(turn, f, "x");
+    fake_tool_call(asked(f), "c1", "search", "{}");
+    fake_tool_call(asked(f), "c2", "write", "{}");
+    fake_done(asked(f), "m");
+    turns(f);
+}
+
+static void a_tool_that_hangs_is_cut_and_the_turn_goes_on(void **state) {
+    (void)state;
+    static const struct tool_timeout by_name[] = {{STR_INIT("write"), 5000}};
+    struct fixture f;
+    struct turn turn;
+    fixture_init(&f, true);
+    f.search->timeout_ms = 2000;
+    f.write->timeout_ms = 1; /* the settings come first */
+    f.engine.timeouts = by_name;
+    f.engine.timeout_count = 1;
+    call_both(&f, &turn);
+    loop_advance(f.loop, 1999);
+    turns(&f);
+    assert_int_equal(fake_tool_calls(f.search), 1);
+    loop_advance(f.loop, 1);
+    turns(&f);
+    assert_int_equal(fake_tool_calls(f.search), 0); /* cancelled */
+    assert_int_equal(fake_tool_calls(f.write), 1);
+    loop_advance(f.loop, 3000);
+    turns(&f);
+    assert_int_equal(fake_tool_calls(f.write), 0);
+    assert_asked(
+        &f, "user=x call/search={} call/write={} "
+            "result={\"error\":\"tool 'search' did not answer within 2s; the setting "
+            "tools.search.timeout gives it more\"}! "
+            "result={\"effect\":\"unknown\",\"error\":\"tool 'write' did not answer within 5s; "
+            "the setting tools.write.timeout gives it more: it may or may not have had its "
+            "effect. Find out before you call it again\"}!");
+    reply(&f, "sorry");
+    assert_int_equal(run_state(turn.run), RUN_DONE);
+    end(&turn);
+    fixture_done(&f);
+}
+
+static void a_tool_without_a_limit_has_that_of_all(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    fixture_init(&f, false);
+    f.engine.limits.tool_max_ms = 700;
+    call_both(&f, &turn);
+    fake_tool_answer(f.write, 0, "{}"); /* in time: it is not cut later */
+    loop_advance(f.loop, 700);
+    turns(&f);
+    assert_asked(&f, "user=x call/search={} call/write={} result={} "
+                     "result={\"error\":\"tool 'search' did not answer within 700ms; the "
+                     "setting limits.tool gives it more\"}!");
+    loop_advance(f.loop, 60000);
+    turns(&f);
+    reply(&f, "sorry");
+    end(&turn);
+    fixture_done(&f);
+}
+
+static void without_any_limit_only_the_turn_ends_a_call(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    fixture_init(&f, false);
+    call_both(&f, &turn);
+    loop_advance(f.loop, run_limits_default.turn_max_ms - 1);
+    turns(&f);
+    assert_int_equal(fake_tool_calls(f.search) + fake_tool_calls(f.write), 2);
+    loop_advance(f.loop, 1);
+    turns(&f);
+    assert_int_equal(run_state(turn.run), RUN_FAILED);
+    assert_int_equal(fake_tool_calls(f.search) + fake_tool_calls(f.write), 0);
+    end(&turn);
+    fixture_done(&f);
+}
+
+static void a_call_that_is_cut_makes_room_for_one_that_waits(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    fixture_init(&f, false);
+    f.engine.limits.tools_at_once = 1;
+    f.engine.limits.tool_max_ms = 1000;
+    call_both(&f, &turn);
+    assert_int_equal(fake_tool_calls(f.write), 0);
+    loop_advance(f.loop, 1000);
+    turns(&f);
+    assert_int_equal(fake_tool_calls(f.search), 0);
+    assert_int_equal(fake_tool_calls(f.write), 1);
+    run_cancel(turn.run, STR("enough")); /* nor does one that is cut with its turn come late */
+    loop_advance(f.loop, 5000);
+    turns(&f);
+    end(&turn);
+    fixture_done(&f);
+}
+
 static void a_result_that_is_too_long_is_cut_between_characters(void **state) {
     (void)state;
     struct fixture f;
@@ -627,6 +728,10 @@ static void a_child_may_run_on_another_loop(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_tool_that_hangs_is_cut_and_the_turn_goes_on),
+        cmocka_unit_test(a_tool_without_a_limit_has_that_of_all),
+        cmocka_unit_test(without_any_limit_only_the_turn_ends_a_call),
+        cmocka_unit_test(a_call_that_is_cut_makes_room_for_one_that_waits),
         cmocka_unit_test(a_result_that_is_too_long_is_cut_between_characters),
         cmocka_unit_test(an_agent_has_only_the_tools_it_was_given),
         cmocka_unit_test(a_run_goes_on_with_the_engine_it_began_with),
