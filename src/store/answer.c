@@ -377,7 +377,7 @@ static bool take_usage(const struct store_usage *usage, void *ctx, struct err *e
 }
 
 static bool answer_usage(struct answer *answer, struct gather *gather, struct err *e) {
-    return usage_each(&answer->project->usage, gather->load, take_usage, gather, e);
+    return usage_each(project_usage(answer->project), gather->load, take_usage, gather, e);
 }
 
 /* --- STORE_KEY ---------------------------------------------------------------------------- */
@@ -421,7 +421,7 @@ static bool answer_key(struct answer *answer, struct gather *gather, struct err 
     struct store_load *load = gather->load;
     struct key_entry entry = {
         .workspace = load->workspace, .user = load->user, .key = load->key};
-    if (!key_find(&answer->project->keys, &entry, load->arena, e)) return false;
+    if (!key_find(project_keys(answer->project), &entry, load->arena, e)) return false;
     load->key_means = entry.means;
     return !entry.means.run || look_at_end(answer, gather, &load->key_means, e);
 }

@@ -539,7 +539,7 @@ bool core_prune(struct core *core, uint64_t kept_ms, bool *ret_end, struct err *
     int64_t before_ms = clock_unix_ms() - (int64_t)kept_ms;
     bool end;
     sync_commits(core, false);
-    bool ok = key_prune(&core->project.keys, before_ms, &end, e);
+    bool ok = key_prune(project_keys(&core->project), before_ms, &end, e);
     sync_commits(core, true);
     if (!ok) return false;
     if (end) database_reached(&core->db, "keys pruned");

@@ -1,9 +1,9 @@
 #include "store/project.h"
 
-#include "base/arena.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "store/projection.h"
 #include "store/store.h"
 
 #include <inttypes.h>
@@ -11,24 +11,46 @@
 
 #define BATCH_BYTES (4 * MIB)   /* of rows; at least one row is taken */
 #define ARENA_BYTES (256 * MIB) /* more than the largest row and its keys can need */
-#define DAY_MS INT64_C(86400000)
 #define KEY_BYTES (64 * MIB)
 
+static const struct projection project_runs;
+
+/* Every table that is filled from the log, in the order in which an event is shown to them and
+ * they are written: a run is in its session before anything else of it is kept. */
+static const struct projection *const projections[] = {
+    &project_sessions,
+    &project_runs,
+    &project_keys_of_requests,
+    &project_usage_sums,
+};
+
 /* --- opening ------------------------------------------------------------------------------ */
+
+static bool open_tables(struct project *project, struct err *e) {
+    project->tables = mem_zero(ARRAY_LEN(projections), sizeof(void *));
+    for (size_t i = 0; i < ARRAY_LEN(projections); i++)
+        project->tables[i] = mem_zero(1, projections[i]->table_bytes);
+    for (size_t i = 0; i < ARRAY_LEN(projections); i++) {
+        const struct projection *one = projections[i];
+        if (one->open && !one->open(project->tables[i], project->db, e))
+            return err_add(e, "the table of %s", one->name);
+    }
+    return true;
+}
+
+static void close_tables(struct project *project) {
+    for (size_t i = 0; project->tables && i < ARRAY_LEN(projections); i++) {
+        if (projections[i]->close) projections[i]->close(project->tables[i]);
+        free(project->tables[i]);
+    }
+    free(project->tables);
+    project->tables = NULL;
+}
 
 bool project_open(struct project *project, struct database *db, struct rows *rows,
                   struct runs *runs, struct known *known, struct err *e) {
     *project = (struct project){.db = db, .rows = rows, .runs = runs, .known = known};
-    bool ok = database_prepare(db,
-                               "SELECT id, newest_run FROM session"
-                               " WHERE workspace = ? AND user = ? AND name = ?",
-                               &project->session_find, e) &&
-              database_prepare(db, "INSERT INTO session VALUES(?, ?, ?, ?, ?)",
-                               &project->session_insert, e) &&
-              database_prepare(db, "UPDATE session SET newest_run = ? WHERE id = ?",
-                               &project->session_update, e) &&
-              database_prepare(db, "SELECT max(id) FROM session", &project->session_last, e) &&
-              usage_open(&project->usage, db, e) && key_open(&project->keys, db, e) &&
+    bool ok = open_tables(project, e) &&
               database_prepare(db, "UPDATE meta SET value = ? WHERE name = 'projected'",
                                &project->note, e) &&
               database_number(db, "SELECT value FROM meta WHERE name = 'projected'",
@@ -39,13 +61,14 @@ bool project_open(struct project *project, struct database *db, struct rows *row
 
 void project_close(struct project *project) {
     project_forget(project);
-    sqlite3_finalize(project->session_find);
-    sqlite3_finalize(project->session_insert);
-    sqlite3_finalize(project->session_update);
-    sqlite3_finalize(project->session_last);
-    usage_close(&project->usage);
-    key_close(&project->keys);
+    close_tables(project);
     sqlite3_finalize(project->note);
+}
+
+void *project_table(const struct project *project, const struct projection *projection) {
+    size_t i = 0;
+    while (projections[i] != projection) i++;
+    return project->tables[i];
 }
 
 void project_keep(struct project *project) {
@@ -58,47 +81,21 @@ void project_drop(struct project *project) {
 
 /* --- a batch: what some rows change ------------------------------------------------------- */
 
-struct session_change {
-    struct session_change *next;
-    int64_t id;
-    uint64_t newest;
-    struct str workspace, user, name;
-    bool fresh;
-};
+static void begin_gathering(struct batch *batch) {
+    batch->gathered = mem_zero(ARRAY_LEN(projections), sizeof(void *));
+    for (size_t i = 0; i < ARRAY_LEN(projections); i++) {
+        batch->gathered[i] = mem_zero(1, projections[i]->batch_bytes);
+        if (projections[i]->begin) projections[i]->begin(batch->gathered[i]);
+    }
+}
 
-struct run_change {
-    struct run_change *next;
-    struct run_entry entry;
-    struct session_change *session; /* set by an EVENT_STARTED of this batch */
-    struct str key, print;          /* of the request, by the same event */
-    bool fresh;                     /* not in the table yet */
-};
-
-/* A key that came with a human's answer. */
-struct key_change {
-    struct key_change *next;
-    struct key_entry entry;
-};
-
-struct usage_change {
-    struct usage_change *next;
-    struct usage_sum sum;
-};
-
-struct batch {
-    struct project *project;
-    struct arena *arena;
-    struct map *run_map, *session_map, *usage_map;
-    struct run_change *runs, **last_run;
-    struct session_change *sessions, **last_session;
-    struct usage_change *usages;
-    struct key_change *keys, **last_key; /* in their order: the newest counts */
-    struct buf key;
-    int64_t session_last; /* highest id given so far */
-    int64_t reached;
-    size_t bytes;
-    bool enough;
-};
+static void end_gathering(struct batch *batch) {
+    for (size_t i = 0; i < ARRAY_LEN(projections); i++) {
+        if (projections[i]->end) projections[i]->end(batch->gathered[i]);
+        free(batch->gathered[i]);
+    }
+    free(batch->gathered);
+}
 
 static struct batch *batch_new(struct project *project) {
     struct batch *batch = MEM_NEW(struct batch);
@@ -106,53 +103,60 @@ static struct batch *batch_new(struct project *project) {
         .project = project,
         .arena = arena_new(ARENA_BYTES),
         .run_map = map_new(),
-        .session_map = map_new(),
-        .usage_map = map_new(),
         .reached = project->reached,
     };
     batch->last_run = &batch->runs;
-    batch->last_session = &batch->sessions;
-    batch->last_key = &batch->keys;
     buf_init(&batch->key, KEY_BYTES);
+    begin_gathering(batch);
     return batch;
 }
 
 static void batch_free(struct batch *batch) {
     if (!batch) return;
+    end_gathering(batch);
     for (struct run_change *run = batch->runs; run; run = run->next) {
         run_entry_done(&run->entry);
     }
     buf_done(&batch->key);
     map_free(batch->run_map);
-    map_free(batch->session_map);
-    map_free(batch->usage_map);
     arena_free(batch->arena);
     free(batch);
 }
 
-static bool out_of_room(struct err *e) {
+bool batch_is_full(struct err *e) {
     return err_set(e, ERR_RESOURCE_EXHAUSTED, "store: the keys of one row take too much room");
 }
 
-static bool keep_text(struct batch *batch, struct str *text, struct err *e) {
-    return arena_str(batch->arena, *text, text) || out_of_room(e);
+void *batch_alloc(struct batch *batch, size_t size, struct err *e) {
+    void *at = arena_alloc(batch->arena, size);
+    if (at) memset(at, 0, size);
+    if (!at) batch_is_full(e);
+    return at;
 }
 
-/* Texts of any bytes as one key: each behind its length. */
-static void key_add(struct buf *key, struct str text) {
+bool batch_keep(struct batch *batch, struct str *text, struct err *e) {
+    return arena_str(batch->arena, *text, text) || batch_is_full(e);
+}
+
+void batch_key_add(struct batch *batch, struct str text) {
     uint64_t len = text.len;
-    buf_append(key, str_of(&len, sizeof(len)));
-    buf_append(key, text);
+    buf_append(&batch->key, str_of(&len, sizeof(len)));
+    buf_append(&batch->key, text);
 }
 
 /* --- runs --------------------------------------------------------------------------------- */
+
+int64_t run_change_time_ms(const struct run_change *run, const struct event *event) {
+    int64_t sum;
+    return __builtin_add_overflow(run->entry.started_ms, event->at_ms, &sum) ? INT64_MAX : sum;
+}
 
 static bool load_run(struct batch *batch, struct run_change *run, struct err *e) {
     bool found;
     if (!run_find(batch->project->runs, &run->entry, &found, e)) return false;
     run->fresh = !found;
-    bool kept =
-        keep_text(batch, &run->entry.workspace, e) && keep_text(batch, &run->entry.contract, e);
+    bool kept = batch_keep(batch, &run->entry.workspace, e) &&
+                batch_keep(batch, &run->entry.contract, e);
     run_release(batch->project->runs);
     return kept;
 }
@@ -163,11 +167,8 @@ static struct run_change *run_of(struct batch *batch, const struct store_section
     struct str key = str_of(&section->run, sizeof(section->run));
     struct run_change *run = map_find(batch->run_map, key);
     if (run) return run;
-    run = ARENA_NEW(batch->arena, struct run_change);
-    if (!run) {
-        out_of_room(e);
-        return NULL;
-    }
+    run = batch_alloc(batch, sizeof(*run), e);
+    if (!run) return NULL;
     run_entry_init(&run->entry, section->run);
     run->fresh = true;
     *batch->last_run = run;
@@ -177,161 +178,54 @@ static struct run_change *run_of(struct batch *batch, const struct store_section
     return run;
 }
 
-/* --- sessions ----------------------------------------------------------------------------- */
-
-bool project_session(struct project *project, struct str workspace, struct str user,
-                     struct str name, int64_t *ret_id, uint64_t *ret_newest, struct err *e) {
-    sqlite3_stmt *find = project->session_find;
-    database_bind(find, 1, workspace);
-    database_bind(find, 2, user);
-    database_bind(find, 3, name);
-    bool found, ok = database_row(project->db, find, &found, e);
-    *ret_id = ok && found ? sqlite3_column_int64(find, 0) : 0;
-    *ret_newest = ok && found ? (uint64_t)sqlite3_column_int64(find, 1) : 0;
-    sqlite3_reset(find);
-    return ok;
-}
-
-static bool next_session_id(struct batch *batch, int64_t *ret, struct err *e) {
-    sqlite3_stmt *last = batch->project->session_last;
-    if (batch->session_last == 0) {
-        bool row, ok = database_row(batch->project->db, last, &row, e);
-        if (ok && row) batch->session_last = sqlite3_column_int64(last, 0);
-        sqlite3_reset(last);
-        if (!ok) return false;
-    }
-    *ret = ++batch->session_last;
-    return true;
-}
-
-static struct session_change *session_of(struct batch *batch, const struct event *event,
-                                         struct err *e) {
-    buf_clear(&batch->key);
-    key_add(&batch->key, event->started.workspace);
-    key_add(&batch->key, event->started.user);
-    key_add(&batch->key, event->started.session);
-    struct session_change *session = map_find(batch->session_map, buf_str(&batch->key));
-    if (session) return session;
-    session = ARENA_NEW(batch->arena, struct session_change);
-    if (!session) {
-        out_of_room(e);
-        return NULL;
-    }
-    session->workspace = event->started.workspace;
-    session->user = event->started.user;
-    session->name = event->started.session;
-    bool kept = keep_text(batch, &session->workspace, e) &&
-                keep_text(batch, &session->user, e) && keep_text(batch, &session->name, e) &&
-                project_session(batch->project, session->workspace, session->user,
-                                session->name, &session->id, &session->newest, e);
-    if (!kept) return NULL;
-    session->fresh = session->id == 0;
-    if (session->fresh && !next_session_id(batch, &session->id, e)) return NULL;
-    known_add(batch->project->known, session->workspace, session->user, session->name);
-    *batch->last_session = session;
-    batch->last_session = &session->next;
-    map_put(batch->session_map, buf_str(&batch->key), session);
-    return session;
-}
-
-/* --- usage -------------------------------------------------------------------------------- */
-
-static int64_t add(int64_t a, int64_t b) {
-    int64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
-
-static int64_t day_of(const struct run_change *run, const struct event *event) {
-    int64_t at_ms = add(run->entry.started_ms, event->at_ms);
-    return at_ms >= 0 ? at_ms / DAY_MS : -1 - (-1 - at_ms) / DAY_MS;
-}
-
-static struct usage_change *usage_of(struct batch *batch, const struct run_change *run,
-                                     const struct event *event, struct err *e) {
-    int64_t day = day_of(run, event);
-    buf_clear(&batch->key);
-    key_add(&batch->key, run->entry.workspace);
-    key_add(&batch->key, event->agent);
-    key_add(&batch->key, event->usage.model);
-    buf_append(&batch->key, str_of(&day, sizeof(day)));
-    struct usage_change *usage = map_find(batch->usage_map, buf_str(&batch->key));
-    if (usage) return usage;
-    usage = ARENA_NEW(batch->arena, struct usage_change);
-    if (!usage) {
-        out_of_room(e);
-        return NULL;
-    }
-    usage->sum = (struct usage_sum){.workspace = run->entry.workspace,
-                                    .agent = event->agent,
-                                    .model = event->usage.model,
-                                    .day = day};
-    if (!keep_text(batch, &usage->sum.agent, e) || !keep_text(batch, &usage->sum.model, e))
-        return NULL;
-    usage->next = batch->usages;
-    batch->usages = usage;
-    map_put(batch->usage_map, buf_str(&batch->key), usage);
-    return usage;
-}
-
-static bool add_usage(struct batch *batch, const struct run_change *run,
+static bool runs_take(struct batch *batch, void *gathered, struct run_change *run,
                       const struct event *event, struct err *e) {
-    struct usage_change *usage = usage_of(batch, run, event, e);
-    if (!usage) return false;
-    usage_sum_add(&usage->sum, &event->usage);
+    (void)batch;
+    (void)gathered;
+    (void)e;
+    run->entry.state = event->kind;
+    run->entry.ended_ms = run_change_time_ms(run, event);
     return true;
 }
+
+static bool write_run(struct project *project, struct run_change *run, struct err *e) {
+    if (!run->fresh) return run_update(project->runs, &run->entry, e);
+    bool is_new;
+    if (!run_insert(project->runs, &run->entry, &is_new, e)) return false;
+    run->repeated = !is_new;
+    if (run->repeated)
+        log_warning("store %s: run %" PRIu64 " started a second time; the first one counts",
+                    project->db->path, run->entry.id);
+    return true;
+}
+
+static bool runs_write(struct batch *batch, const void *gathered, void *table, struct err *e) {
+    (void)gathered;
+    (void)table;
+    for (struct run_change *run = batch->runs; run; run = run->next) {
+        if (!write_run(batch->project, run, e)) return false;
+    }
+    return true;
+}
+
+/* Their table is opened by others, and every section is one of a run: what is gathered of them
+ * stands in the batch. */
+static const struct projection project_runs = {
+    .name = "runs",
+    .takes = TAKES(EVENT_DONE) | TAKES(EVENT_FAILED) | TAKES(EVENT_CANCELLED),
+    .take = runs_take,
+    .write = runs_write,
+};
 
 /* --- gathering ---------------------------------------------------------------------------- */
 
-static bool add_started(struct batch *batch, struct run_change *run, const struct event *event,
-                        struct err *e) {
-    if (!run->fresh || run->session) return true; /* a run starts once */
-    struct session_change *session = session_of(batch, event, e);
-    if (!session) return false;
-    run->session = session;
-    run->entry.session = session->id;
-    run->entry.previous = session->newest;
-    session->newest = run->entry.id;
-    run->entry.parent = event->started.parent;
-    run->entry.started_ms = event->started.unix_ms;
-    run->entry.workspace = session->workspace;
-    run->entry.contract = event->started.contract;
-    run->key = event->started.key;
-    run->print = event->started.print;
-    return keep_text(batch, &run->entry.contract, e) && keep_text(batch, &run->key, e) &&
-           keep_text(batch, &run->print, e);
-}
-
-static bool add_key(struct batch *batch, const struct run_change *run,
-                    const struct event *event, struct err *e) {
-    struct key_item item;
-    if (!str_equal(event->item.type, STR(KEY_ITEM)) || !key_item_read(event->item.bytes, &item))
-        return true;
-    struct key_change *change = ARENA_NEW(batch->arena, struct key_change);
-    if (!change) return out_of_room(e);
-    *change = (struct key_change){
-        .entry = {.workspace = run->entry.workspace,
-                  .user = item.user,
-                  .key = item.key,
-                  .means = {.run = run->entry.id,
-                            .started_ms = add(run->entry.started_ms, event->at_ms),
-                            .print = item.print,
-                            .seq = item.seq}}};
-    *batch->last_key = change;
-    batch->last_key = &change->next;
-    return keep_text(batch, &change->entry.user, e) &&
-           keep_text(batch, &change->entry.key, e) &&
-           keep_text(batch, &change->entry.means.print, e);
-}
-
 static bool add_event(struct batch *batch, struct run_change *run, const struct event *event,
                       struct err *e) {
-    if (event->kind == EVENT_STARTED) return add_started(batch, run, event, e);
-    if (event->kind == EVENT_USAGE) return add_usage(batch, run, event, e);
-    if (event->kind == EVENT_ITEM) return add_key(batch, run, event, e);
-    if (event_is_terminal(event->kind)) {
-        run->entry.state = event->kind;
-        run->entry.ended_ms = add(run->entry.started_ms, event->at_ms);
+    run->begins = false;
+    for (size_t i = 0; i < ARRAY_LEN(projections); i++) {
+        const struct projection *one = projections[i];
+        if (!(one->takes & TAKES(event->kind))) continue;
+        if (!one->take(batch, batch->gathered[i], run, event, e)) return false;
     }
     return true;
 }
@@ -405,57 +299,11 @@ void project_forget(struct project *project) {
 
 /* --- writing what was gathered ------------------------------------------------------------ */
 
-static bool write_session(struct project *project, const struct session_change *session,
-                          struct err *e) {
-    if (session->fresh) {
-        sqlite3_bind_int64(project->session_insert, 1, session->id);
-        database_bind(project->session_insert, 2, session->workspace);
-        database_bind(project->session_insert, 3, session->user);
-        database_bind(project->session_insert, 4, session->name);
-        sqlite3_bind_int64(project->session_insert, 5, (int64_t)session->newest);
-        return database_do(project->db, project->session_insert, e);
-    }
-    sqlite3_bind_int64(project->session_update, 1, (int64_t)session->newest);
-    sqlite3_bind_int64(project->session_update, 2, session->id);
-    return database_do(project->db, project->session_update, e);
-}
-
-static bool write_key(struct project *project, const struct run_change *run, struct err *e) {
-    if (!run->key.len) return true;
-    const struct key_entry entry = {
-        .workspace = run->session->workspace,
-        .user = run->session->user,
-        .key = run->key,
-        .means = {.run = run->entry.id,
-                  .started_ms = run->entry.started_ms,
-                  .print = run->print},
-    };
-    return key_write(&project->keys, &entry, e);
-}
-
-static bool write_run(struct project *project, const struct run_change *run, struct err *e) {
-    if (!run->fresh) return run_update(project->runs, &run->entry, e);
-    bool is_new;
-    if (!run_insert(project->runs, &run->entry, &is_new, e)) return false;
-    if (!is_new)
-        log_warning("store %s: run %" PRIu64 " started a second time; the first one counts",
-                    project->db->path, run->entry.id);
-    return !is_new || write_key(project, run, e);
-}
-
 static bool write_batch(struct batch *batch, struct err *e) {
     struct project *project = batch->project;
-    for (struct session_change *session = batch->sessions; session; session = session->next) {
-        if (!write_session(project, session, e)) return false;
-    }
-    for (struct run_change *run = batch->runs; run; run = run->next) {
-        if (!write_run(project, run, e)) return false;
-    }
-    for (struct key_change *key = batch->keys; key; key = key->next) {
-        if (!key_write(&project->keys, &key->entry, e)) return false;
-    }
-    for (struct usage_change *usage = batch->usages; usage; usage = usage->next) {
-        if (!usage_write(&project->usage, &usage->sum, e)) return false;
+    for (size_t i = 0; i < ARRAY_LEN(projections); i++) {
+        if (!projections[i]->write(batch, batch->gathered[i], project->tables[i], e))
+            return false;
     }
     sqlite3_bind_int64(project->note, 1, batch->reached);
     return database_do(project->db, project->note, e);

@@ -1,4 +1,4 @@
-/* project: fill the tables of sessions, runs and usage from the log behind them.
+/* project: fill the tables of sessions, runs, keys and usage from the log behind them.
  *
  *     log   1 2 3 4 5 │ 6 7 8 9        meta.projected = 5: what follows is pending
  *           projected     pending
@@ -9,6 +9,8 @@
  *
  * While the tables keep up, that is gathered as the rows are written, from the bytes at hand;
  * the log is read back only at a start, or when something failed.
+ *
+ * Each table is a projection: a row of a table of functions; see projection.h.
  *
  * Memory   a batch's gathering lives in an arena of its own.
  * Threads  the store's.
@@ -27,10 +29,8 @@ struct project {
     struct rows *rows;
     struct runs *runs;
     struct known *known;
-    sqlite3_stmt *session_find, *session_insert, *session_update, *note;
-    sqlite3_stmt *session_last;
-    struct usage_table usage;
-    struct key_table keys;
+    sqlite3_stmt *note;
+    void **tables;      /* of each projection; see projection.h */
     struct batch *seen; /* gathered from every row behind `done`, or NULL */
     int64_t done;       /* rows up to here are in the tables */
     int64_t reached;    /* as `done`, in the transaction that is open */
@@ -59,6 +59,10 @@ size_t project_pending_bytes(const struct project *project);
 MUST_CHECK bool project_batch(struct project *project, size_t count, struct err *e);
 void project_keep(struct project *project);
 void project_drop(struct project *project);
+
+/* The tables that are also read, by their own modules. */
+struct usage_table *project_usage(const struct project *project);
+struct key_table *project_keys(const struct project *project);
 
 /* Whose session this is: its id and newest run. */
 MUST_CHECK bool project_session(struct project *project, struct str workspace, struct str user,

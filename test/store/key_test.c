@@ -179,6 +179,44 @@ static void a_key_may_stand_for_an_answer_to_a_run(void **state) {
     }
 }
 
+/* The table of runs and that of keys are filled from one batch, and neither says more than the
+ * other. */
+static void a_run_that_starts_twice_keeps_its_first_key(void **state) {
+    struct fixture *f = *state;
+    struct row_text row;
+    struct event first = started("s"), second = started("s");
+    first.started.key = STR("k1");
+    second.started.key = STR("k2");
+    row_begin(&row);
+    row_section(&row, 7, 1);
+    row_event(&row, first);
+    row_event(&row, second);
+    fixture_write(f, row_end(&row, 7));
+    begin(f, 7, "u", "k3", 2000, "p");
+    assert_answers(f, "u", "k1", 7, 0);
+    assert_answers(f, "u", "k2", 0, 0);
+    assert_answers(f, "u", "k3", 0, 0);
+}
+
+static void an_answer_is_newer_than_the_beginning_of_a_run(void **state) {
+    struct fixture *f = *state;
+    struct row_text row;
+    struct buf bytes;
+    struct event begins = started("s");
+    begins.started.key = STR("k");
+    buf_init(&bytes, KIB);
+    assert_true(key_item_append(&(struct key_item){STR("u"), STR("k"), STR("p"), 1}, &bytes));
+    row_begin(&row);
+    row_section(&row, 7, 1);
+    row_event(&row, begins);
+    row_event(&row, (struct event){.kind = EVENT_ITEM,
+                                   .at_ms = 500,
+                                   .item = {STR(KEY_ITEM), buf_str(&bytes)}});
+    fixture_write(f, row_end(&row, 7));
+    assert_answers(f, "u", "k", 7, 1);
+    buf_done(&bytes);
+}
+
 static void an_item_of_a_key_reads_as_it_was_written(void **state) {
     (void)state;
     const struct key_item item = {STR("u"), STR("k"), str_of("p\0q", 3), UINT64_MAX};
@@ -358,6 +396,8 @@ int main(void) {
         TEST(old_keys_are_deleted_step_by_step_and_others_stay),
         TEST(an_open_store_forgets_keys_that_are_no_longer_valid),
         TEST(a_key_may_stand_for_an_answer_to_a_run),
+        TEST(a_run_that_starts_twice_keeps_its_first_key),
+        TEST(an_answer_is_newer_than_the_beginning_of_a_run),
         TEST(an_item_of_a_key_reads_as_it_was_written),
         TEST(a_thread_is_found_by_its_name_and_by_its_user),
         TEST(a_store_of_the_version_before_gets_the_table),
