@@ -1,7 +1,7 @@
 #include "run/claims.h"
 
-#include "base/map.h"
 #include "base/mem.h"
+#include "base/striped.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -9,38 +9,32 @@
 
 #define STRIPE_COUNT 1024
 
-struct stripe {
+struct claim_stripe {
     pthread_mutex_t lock;
     struct list claims;
     uint64_t removed; /* how many ever: the mark */
 };
 
 struct claims {
-    struct stripe stripes[STRIPE_COUNT];
+    struct striped *stripes; /* by the key alone: whose it is hardly tells keys apart */
 };
 
 struct claims *claims_new(void) {
     struct claims *claims = MEM_NEW(struct claims);
-    for (size_t i = 0; i < STRIPE_COUNT; i++) {
-        pthread_mutex_init(&claims->stripes[i].lock, NULL);
-        list_init(&claims->stripes[i].claims);
-    }
+    claims->stripes = STRIPED_NEW(STRIPE_COUNT, struct claim_stripe);
+    struct claim_stripe *stripe;
+    for (size_t i = 0; (stripe = striped_at(claims->stripes, i)); i++)
+        list_init(&stripe->claims);
     return claims;
 }
 
 void claims_free(struct claims *claims) {
     if (!claims) return;
-    for (size_t i = 0; i < STRIPE_COUNT; i++) {
-        assert(list_empty(&claims->stripes[i].claims));
-        pthread_mutex_destroy(&claims->stripes[i].lock);
-    }
+    const struct claim_stripe *stripe;
+    for (size_t i = 0; (stripe = striped_at(claims->stripes, i)); i++)
+        assert(list_empty(&stripe->claims));
+    striped_free(claims->stripes);
     free(claims);
-}
-
-/* By the key alone: whose it is hardly tells keys apart. Callers choose their keys, so the hash
- * is one that they cannot aim with. */
-static struct stripe *stripe_of(struct claims *claims, const struct claim_name *name) {
-    return &claims->stripes[map_hash(name->key) % STRIPE_COUNT];
 }
 
 static bool is_of(const struct claim *claim, const struct claim_name *name) {
@@ -48,7 +42,8 @@ static bool is_of(const struct claim *claim, const struct claim_name *name) {
            str_equal(claim->name.workspace, name->workspace);
 }
 
-static const struct claim *find(const struct stripe *stripe, const struct claim_name *name) {
+static const struct claim *find(const struct claim_stripe *stripe,
+                                const struct claim_name *name) {
     LIST_EACH(&stripe->claims, link) {
         const struct claim *claim = CONTAINER_OF(link, struct claim, link);
         if (!claim->given_back && is_of(claim, name)) return claim;
@@ -56,7 +51,8 @@ static const struct claim *find(const struct stripe *stripe, const struct claim_
     return NULL;
 }
 
-static uint64_t newest_given_back(const struct stripe *stripe, const struct claim_name *name) {
+static uint64_t newest_given_back(const struct claim_stripe *stripe,
+                                  const struct claim_name *name) {
     uint64_t newest = 0;
     LIST_EACH(&stripe->claims, link) {
         const struct claim *claim = CONTAINER_OF(link, struct claim, link);
@@ -66,8 +62,7 @@ static uint64_t newest_given_back(const struct stripe *stripe, const struct clai
 }
 
 void claims_look(struct claims *claims, const struct claim_name *name, struct claim_view *ret) {
-    struct stripe *stripe = stripe_of(claims, name);
-    pthread_mutex_lock(&stripe->lock);
+    struct claim_stripe *stripe = striped_lock(claims->stripes, name->key);
     const struct claim *claim = find(stripe, name);
     *ret = (struct claim_view){.mark = stripe->removed,
                                .given_back = newest_given_back(stripe, name)};
@@ -82,29 +77,26 @@ void claims_look(struct claims *claims, const struct claim_name *name, struct cl
 }
 
 bool claims_begin(struct claims *claims, const struct claim_name *name, uint64_t mark) {
-    struct stripe *stripe = stripe_of(claims, name);
-    pthread_mutex_lock(&stripe->lock);
+    struct claim_stripe *stripe = striped_lock(claims->stripes, name->key);
     if (stripe->removed == mark && !find(stripe, name)) return true;
     pthread_mutex_unlock(&stripe->lock);
     return false;
 }
 
 void claims_end(struct claims *claims, const struct claim_name *name, struct claim *claim) {
-    struct stripe *stripe = stripe_of(claims, name);
+    struct claim_stripe *stripe = striped_of(claims->stripes, name->key);
     if (claim) list_append(&stripe->claims, &claim->link);
     pthread_mutex_unlock(&stripe->lock);
 }
 
 void claims_give_back(struct claims *claims, struct claim *claim) {
-    struct stripe *stripe = stripe_of(claims, &claim->name);
-    pthread_mutex_lock(&stripe->lock);
+    struct claim_stripe *stripe = striped_lock(claims->stripes, claim->name.key);
     claim->given_back = true;
     pthread_mutex_unlock(&stripe->lock);
 }
 
 void claims_remove(struct claims *claims, struct claim *claim) {
-    struct stripe *stripe = stripe_of(claims, &claim->name);
-    pthread_mutex_lock(&stripe->lock);
+    struct claim_stripe *stripe = striped_lock(claims->stripes, claim->name.key);
     list_remove(&claim->link);
     stripe->removed++;
     pthread_mutex_unlock(&stripe->lock);

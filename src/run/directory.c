@@ -1,6 +1,7 @@
 #include "run/directory.h"
 
 #include "base/mem.h"
+#include "base/striped.h"
 #include "run/dormant.h"
 
 #include <assert.h>
@@ -9,13 +10,13 @@
 
 #define STRIPE_COUNT 256
 
-struct stripe {
+struct run_stripe {
     pthread_mutex_t lock;
     struct list runs;
 };
 
 struct directory {
-    struct stripe stripes[STRIPE_COUNT];
+    struct striped *stripes; /* by the run's id */
     struct dormant *dormant;
 };
 
@@ -33,19 +34,19 @@ struct order {
 struct directory *directory_new(void) {
     struct directory *directory = MEM_NEW(struct directory);
     directory->dormant = dormant_new();
-    for (size_t i = 0; i < STRIPE_COUNT; i++) {
-        pthread_mutex_init(&directory->stripes[i].lock, NULL);
-        list_init(&directory->stripes[i].runs);
-    }
+    directory->stripes = STRIPED_NEW(STRIPE_COUNT, struct run_stripe);
+    struct run_stripe *stripe;
+    for (size_t i = 0; (stripe = striped_at(directory->stripes, i)); i++)
+        list_init(&stripe->runs);
     return directory;
 }
 
 void directory_free(struct directory *directory) {
     if (!directory) return;
-    for (size_t i = 0; i < STRIPE_COUNT; i++) {
-        assert(list_empty(&directory->stripes[i].runs));
-        pthread_mutex_destroy(&directory->stripes[i].lock);
-    }
+    const struct run_stripe *stripe;
+    for (size_t i = 0; (stripe = striped_at(directory->stripes, i)); i++)
+        assert(list_empty(&stripe->runs));
+    striped_free(directory->stripes);
     dormant_free(directory->dormant);
     free(directory);
 }
@@ -54,26 +55,23 @@ struct dormant *directory_dormant(const struct directory *directory) {
     return directory->dormant;
 }
 
-/* Ids count up, so neighbours in time lie in different stripes. */
-static struct stripe *lock_stripe(struct directory *directory, uint64_t run) {
-    struct stripe *stripe = &directory->stripes[(run ^ run >> 20) % STRIPE_COUNT];
-    pthread_mutex_lock(&stripe->lock);
-    return stripe;
+static struct run_stripe *lock_stripe(struct directory *directory, uint64_t run) {
+    return striped_lock(directory->stripes, str_of(&run, sizeof(run)));
 }
 
 void directory_add(struct directory *directory, struct live *live) {
-    struct stripe *stripe = lock_stripe(directory, live->run);
+    struct run_stripe *stripe = lock_stripe(directory, live->run);
     list_append(&stripe->runs, &live->link);
     pthread_mutex_unlock(&stripe->lock);
 }
 
 void directory_remove(struct directory *directory, struct live *live) {
-    struct stripe *stripe = lock_stripe(directory, live->run);
+    struct run_stripe *stripe = lock_stripe(directory, live->run);
     list_remove(&live->link);
     pthread_mutex_unlock(&stripe->lock);
 }
 
-static struct live *find(struct stripe *stripe, uint64_t run) {
+static struct live *find(struct run_stripe *stripe, uint64_t run) {
     LIST_EACH(&stripe->runs, link) {
         struct live *live = CONTAINER_OF(link, struct live, link);
         if (live->run == run) return live;
@@ -88,7 +86,7 @@ static struct str keep(struct buf *names, struct str name) {
 }
 
 bool directory_find(struct directory *directory, uint64_t run, struct live_view *ret) {
-    struct stripe *stripe = lock_stripe(directory, run);
+    struct run_stripe *stripe = lock_stripe(directory, run);
     const struct live *live = find(stripe, run);
     if (live) {
         size_t len = live->workspace.len + live->user.len + live->session.len + 1;
@@ -129,8 +127,8 @@ static void insert(struct session_runs *runs, uint64_t run) {
 void directory_of_session(struct directory *directory, struct str workspace, struct str user,
                           struct str session, struct session_runs *ret) {
     ret->count = 0;
-    for (size_t i = 0; i < STRIPE_COUNT; i++) {
-        struct stripe *stripe = &directory->stripes[i];
+    struct run_stripe *stripe;
+    for (size_t i = 0; (stripe = striped_at(directory->stripes, i)); i++) {
         pthread_mutex_lock(&stripe->lock);
         LIST_EACH(&stripe->runs, link) {
             const struct live *live = CONTAINER_OF(link, struct live, link);
@@ -151,7 +149,7 @@ static void say(const struct live *live, const struct order *order) {
 /* On the run's loop, where it also leaves the directory: what is found stays. */
 static void obey(void *ctx) {
     struct order *order = ctx;
-    struct stripe *stripe = lock_stripe(order->directory, order->run);
+    struct run_stripe *stripe = lock_stripe(order->directory, order->run);
     const struct live *live = find(stripe, order->run);
     pthread_mutex_unlock(&stripe->lock);
     if (live) order->obey(live, order);
@@ -160,7 +158,7 @@ static void obey(void *ctx) {
 
 /* A copy of `what`, with `text`. False: there is no such run. */
 static bool post(const struct order *what, struct str text) {
-    struct stripe *stripe = lock_stripe(what->directory, what->run);
+    struct run_stripe *stripe = lock_stripe(what->directory, what->run);
     const struct live *live = find(stripe, what->run);
     if (live) {
         struct order *order = mem_zero(1, sizeof(struct order) + text.len);

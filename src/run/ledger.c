@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/striped.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "provider/price.h"
@@ -21,7 +22,7 @@
 #define DAY_MS (INT64_C(24) * 60 * 60 * 1000)
 #define ANSWER_MAX_BYTES (16 * MIB)
 
-struct stripe {
+struct account_stripe {
     pthread_mutex_t lock;
     struct map *accounts; /* by workspace */
     struct list by_use;   /* the same, those used last at the end */
@@ -33,13 +34,13 @@ struct ledger {
     struct store *store;
     struct loop *loop;
     struct usuals *usuals;
-    struct stripe stripes[STRIPES];
+    struct striped *stripes; /* by workspace */
 };
 
 /* A question to the store; it owns the name it asks for. */
 struct ask {
     struct list link;
-    struct stripe *stripe; /* NULL: the ledger is gone */
+    struct account_stripe *stripe; /* NULL: the ledger is gone */
     struct account *account;
     struct text workspace;
     struct store_load load;
@@ -50,9 +51,9 @@ struct ledger *ledger_new(struct store *store, struct loop *loop) {
     ledger->store = store;
     ledger->loop = loop;
     ledger->usuals = usuals_new(store, loop);
-    for (size_t i = 0; i < STRIPES; i++) {
-        struct stripe *stripe = &ledger->stripes[i];
-        pthread_mutex_init(&stripe->lock, NULL);
+    ledger->stripes = STRIPED_NEW(STRIPES, struct account_stripe);
+    struct account_stripe *stripe;
+    for (size_t i = 0; (stripe = striped_at(ledger->stripes, i)); i++) {
         stripe->accounts = map_new();
         list_init(&stripe->by_use);
         list_init(&stripe->asks);
@@ -60,7 +61,7 @@ struct ledger *ledger_new(struct store *store, struct loop *loop) {
     return ledger;
 }
 
-static void free_stripe(struct stripe *stripe) {
+static void empty_stripe(struct account_stripe *stripe) {
     LIST_EACH(&stripe->asks, link) {
         struct ask *ask = CONTAINER_OF(link, struct ask, link);
         list_remove(link);
@@ -72,22 +73,24 @@ static void free_stripe(struct stripe *stripe) {
         account_free(account);
     }
     map_free(stripe->accounts);
-    pthread_mutex_destroy(&stripe->lock);
 }
 
 void ledger_free(struct ledger *ledger) {
     if (!ledger) return;
-    for (size_t i = 0; i < STRIPES; i++) free_stripe(&ledger->stripes[i]);
+    struct account_stripe *stripe;
+    for (size_t i = 0; (stripe = striped_at(ledger->stripes, i)); i++) empty_stripe(stripe);
+    striped_free(ledger->stripes);
     usuals_free(ledger->usuals);
     free(ledger);
 }
 
 size_t ledger_accounts(struct ledger *ledger) {
     size_t count = 0;
-    for (size_t i = 0; i < STRIPES; i++) {
-        pthread_mutex_lock(&ledger->stripes[i].lock);
-        count += map_count(ledger->stripes[i].accounts);
-        pthread_mutex_unlock(&ledger->stripes[i].lock);
+    struct account_stripe *stripe;
+    for (size_t i = 0; (stripe = striped_at(ledger->stripes, i)); i++) {
+        pthread_mutex_lock(&stripe->lock);
+        count += map_count(stripe->accounts);
+        pthread_mutex_unlock(&stripe->lock);
     }
     return count;
 }
@@ -118,7 +121,8 @@ static void on_loaded(struct store_load *load, const struct err *failed, void *c
 }
 
 /* Locked. The answer holds what is written by now, and nothing of what will be. */
-static void ask_store(struct ledger *ledger, struct stripe *stripe, struct account *account) {
+static void ask_store(struct ledger *ledger, struct account_stripe *stripe,
+                      struct account *account) {
     if (!ledger->store || account->past != PAST_UNREAD) return;
     struct ask *ask = MEM_NEW(struct ask);
     ask->stripe = stripe;
@@ -139,23 +143,19 @@ static void ask_store(struct ledger *ledger, struct stripe *stripe, struct accou
 
 /* --- accounts ----------------------------------------------------------------------------- */
 
-static struct stripe *stripe_of(struct ledger *ledger, struct str workspace) {
-    return &ledger->stripes[map_hash(workspace) % STRIPES];
-}
-
-static void touch(struct stripe *stripe, struct account *account) {
+static void touch(struct account_stripe *stripe, struct account *account) {
     account->used_ms = stripe->now_ms;
     list_remove(&account->link);
     list_append(&stripe->by_use, &account->link);
 }
 
-static bool may_forget(const struct stripe *stripe, const struct account *account) {
+static bool may_forget(const struct account_stripe *stripe, const struct account *account) {
     return account->calls_out == 0 && list_empty(&account->waiting) &&
            account->past == PAST_READ && stripe->now_ms - account->used_ms >= REST_MS;
 }
 
 /* Make room for one more, if there are many and one of the oldest rests. */
-static void forget_one(struct stripe *stripe) {
+static void forget_one(struct account_stripe *stripe) {
     if (map_count(stripe->accounts) < STRIPE_ACCOUNTS) return;
     size_t looked = 0;
     LIST_EACH(&stripe->by_use, link) {
@@ -169,7 +169,8 @@ static void forget_one(struct stripe *stripe) {
     }
 }
 
-static struct account *account_of(struct stripe *stripe, struct str workspace, int64_t day) {
+static struct account *account_of(struct account_stripe *stripe, struct str workspace,
+                                  int64_t day) {
     struct account *account = map_find(stripe->accounts, workspace);
     if (account) return account;
     forget_one(stripe);
@@ -269,7 +270,7 @@ static int64_t day_of(int64_t unix_ms) {
 }
 
 /* Locked. Whose it is, at that time. */
-static void find_account(struct reservation *reservation, struct stripe *stripe,
+static void find_account(struct reservation *reservation, struct account_stripe *stripe,
                          int64_t unix_ms) {
     if (unix_ms > stripe->now_ms) stripe->now_ms = unix_ms;
     struct account *account = account_of(stripe, reservation->workspace, day_of(unix_ms));
@@ -293,8 +294,7 @@ bool ledger_reserve(struct ledger *ledger, const struct budget *budgets, size_t 
                                       .agent = agent,
                                       .budgets = budgets,
                                       .budget_count = budget_count};
-    struct stripe *stripe = stripe_of(ledger, workspace);
-    pthread_mutex_lock(&stripe->lock);
+    struct account_stripe *stripe = striped_lock(ledger->stripes, workspace);
     find_account(&reservation, stripe, unix_ms);
     bool held = has_room(&reservation, wanted, e);
     if (held) begin(&reservation, wanted);
@@ -311,8 +311,8 @@ void ledger_use(struct reservation *reservation, struct amount used) {
     assert(reservation->ledger);
     struct amount more = {beyond(used.cost_nano, reservation->held.cost_nano),
                           beyond(used.tokens, reservation->held.tokens)};
-    struct stripe *stripe = stripe_of(reservation->ledger, reservation->workspace);
-    pthread_mutex_lock(&stripe->lock);
+    struct account_stripe *stripe =
+        striped_lock(reservation->ledger->stripes, reservation->workspace);
     hold(reservation, more);
     pthread_mutex_unlock(&stripe->lock);
 }
@@ -320,8 +320,8 @@ void ledger_use(struct reservation *reservation, struct amount used) {
 void ledger_settle(struct reservation *reservation, struct amount spent) {
     if (!reservation->ledger) return;
     assert(spent.cost_nano >= 0 && spent.tokens >= 0);
-    struct stripe *stripe = stripe_of(reservation->ledger, reservation->workspace);
-    pthread_mutex_lock(&stripe->lock);
+    struct account_stripe *stripe =
+        striped_lock(reservation->ledger->stripes, reservation->workspace);
     for (size_t i = 0; i < ARRAY_LEN(reservation->tabs); i++) {
         account_book(reservation->tabs[i], reservation->day, reservation->held, spent);
     }
@@ -466,7 +466,7 @@ enum ledger_answer ledger_ask(struct ledger *ledger, struct ledger_wait *wait, s
                                           .agent = call->agent,
                                           .budgets = call->budgets,
                                           .budget_count = call->budget_count};
-    struct stripe *stripe = stripe_of(ledger, call->workspace);
+    struct account_stripe *stripe = striped_of(ledger->stripes, call->workspace);
     struct amount held;
     pthread_mutex_lock(&stripe->lock);
     find_account(&wait->reserved, stripe, call->unix_ms);
@@ -481,8 +481,7 @@ enum ledger_answer ledger_ask(struct ledger *ledger, struct ledger_wait *wait, s
 }
 
 bool ledger_withdraw(struct ledger_wait *wait) {
-    struct stripe *stripe = stripe_of(wait->ledger, wait->call.workspace);
-    pthread_mutex_lock(&stripe->lock);
+    struct account_stripe *stripe = striped_lock(wait->ledger->stripes, wait->call.workspace);
     bool waited = wait->state == LEDGER_WAITING;
     if (waited) {
         struct account *account = wait->reserved.account;

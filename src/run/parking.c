@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/striped.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -17,31 +18,32 @@ struct lot {
     struct list parked;
 };
 
-struct stripe {
+struct lot_stripe {
     pthread_mutex_t lock;
     struct map *lots;
 };
 
 struct parking {
-    struct stripe stripes[STRIPE_COUNT];
+    struct striped *stripes;
 };
 
 struct parking *parking_new(void) {
     struct parking *parking = MEM_NEW(struct parking);
-    for (size_t i = 0; i < STRIPE_COUNT; i++) {
-        pthread_mutex_init(&parking->stripes[i].lock, NULL);
-        parking->stripes[i].lots = map_new();
-    }
+    parking->stripes = STRIPED_NEW(STRIPE_COUNT, struct lot_stripe);
+    struct lot_stripe *stripe;
+    for (size_t i = 0; (stripe = striped_at(parking->stripes, i)); i++)
+        stripe->lots = map_new();
     return parking;
 }
 
 void parking_free(struct parking *parking) {
     if (!parking) return;
-    for (size_t i = 0; i < STRIPE_COUNT; i++) {
-        assert(map_count(parking->stripes[i].lots) == 0);
-        map_free(parking->stripes[i].lots);
-        pthread_mutex_destroy(&parking->stripes[i].lock);
+    const struct lot_stripe *stripe;
+    for (size_t i = 0; (stripe = striped_at(parking->stripes, i)); i++) {
+        assert(map_count(stripe->lots) == 0);
+        map_free(stripe->lots);
     }
+    striped_free(parking->stripes);
     free(parking);
 }
 
@@ -55,18 +57,12 @@ static bool write_key(struct buf *key, const struct session_name *name) {
     return buf_ok(key);
 }
 
-static struct stripe *lock_stripe(struct parking *parking, struct str key) {
-    struct stripe *stripe = &parking->stripes[map_hash(key) >> 32 & (STRIPE_COUNT - 1)];
-    pthread_mutex_lock(&stripe->lock);
-    return stripe;
-}
-
 void parking_add(struct parking *parking, struct parked *parked) {
     struct buf key;
     bool fits = write_key(&key, &parked->name);
     assert(fits); /* the session has a longer one */
     (void)fits;
-    struct stripe *stripe = lock_stripe(parking, buf_str(&key));
+    struct lot_stripe *stripe = striped_lock(parking->stripes, buf_str(&key));
     struct lot *lot = map_find(stripe->lots, buf_str(&key));
     if (!lot) {
         lot = MEM_NEW(struct lot);
@@ -86,7 +82,7 @@ static struct parked *oldest_of(struct lot *lot, struct str user) {
     return NULL;
 }
 
-static void take_out(struct stripe *stripe, struct str key, struct parked *parked) {
+static void take_out(struct lot_stripe *stripe, struct str key, struct parked *parked) {
     struct lot *lot = map_find(stripe->lots, key);
     list_remove(&parked->link);
     if (!list_empty(&lot->parked)) return;
@@ -142,7 +138,7 @@ enum parking_found parking_take(struct parking *parking, const struct parking_wi
     enum parking_found found = PARKING_NOBODY;
     struct buf key;
     if (write_key(&key, wish->name)) {
-        struct stripe *stripe = lock_stripe(parking, buf_str(&key));
+        struct lot_stripe *stripe = striped_lock(parking->stripes, buf_str(&key));
         struct lot *lot = map_find(stripe->lots, buf_str(&key));
         if (lot) found = consider(lot, wish, ret);
         if (found == PARKING_TAKEN) take_out(stripe, buf_str(&key), *ret);
@@ -157,7 +153,7 @@ bool parking_remove(struct parking *parking, struct parked *parked) {
     bool fits = write_key(&key, &parked->name);
     assert(fits);
     (void)fits;
-    struct stripe *stripe = lock_stripe(parking, buf_str(&key));
+    struct lot_stripe *stripe = striped_lock(parking->stripes, buf_str(&key));
     bool here = list_linked(&parked->link);
     if (here) take_out(stripe, buf_str(&key), parked);
     pthread_mutex_unlock(&stripe->lock);
@@ -169,7 +165,7 @@ bool parking_has(struct parking *parking, const struct session_name *name) {
     struct buf key;
     bool has = false;
     if (write_key(&key, name)) {
-        struct stripe *stripe = lock_stripe(parking, buf_str(&key));
+        struct lot_stripe *stripe = striped_lock(parking->stripes, buf_str(&key));
         struct lot *lot = map_find(stripe->lots, buf_str(&key));
         has = lot && oldest_of(lot, name->user);
         pthread_mutex_unlock(&stripe->lock);
@@ -194,8 +190,8 @@ typedef bool visit_fn(const struct parked *parked, void *ctx);
 static bool visit(struct parking *parking, const struct parking_filter *filter, visit_fn *each,
                   void *ctx) {
     bool on = true;
-    for (size_t i = 0; on && i < STRIPE_COUNT; i++) {
-        struct stripe *stripe = &parking->stripes[i];
+    struct lot_stripe *stripe;
+    for (size_t i = 0; on && (stripe = striped_at(parking->stripes, i)); i++) {
         size_t at = 0;
         struct str key;
         void *lot;

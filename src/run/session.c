@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/striped.h"
 #include "base/text.h"
 #include "journal/journal.h"
 #include "loop/slots.h"
@@ -24,7 +25,7 @@
 
 /* What a session is doing; who stands on the stack says the rest. */
 struct session {
-    struct stripe *stripe;
+    struct session_stripe *stripe;
     struct text key;
     bool loaded;               /* history is what the store has */
     struct turn_record **late; /* what was to be remembered before that */
@@ -36,7 +37,7 @@ struct session {
     uint64_t idle_since_ms;  /* when it came there */
 };
 
-struct stripe {
+struct session_stripe {
     pthread_mutex_t lock;
     struct session_table *table;
     struct map *sessions;
@@ -52,7 +53,7 @@ struct session_table {
     struct parking *parking;
     _Atomic uint64_t last_run;
     struct history *empty;
-    struct stripe stripes[STRIPE_COUNT];
+    struct striped *stripes;
 };
 
 /* One reading of a session from the store. */
@@ -103,9 +104,9 @@ struct session_table *session_table_new(struct store *store) {
     table->claims = claims_new();
     table->turns = slots_new(&(struct slots_limits){SLOTS_NO_LIMIT, SIZE_MAX});
     table->parking = parking_new();
-    for (size_t i = 0; i < STRIPE_COUNT; i++) {
-        struct stripe *stripe = &table->stripes[i];
-        pthread_mutex_init(&stripe->lock, NULL);
+    table->stripes = STRIPED_NEW(STRIPE_COUNT, struct session_stripe);
+    struct session_stripe *stripe;
+    for (size_t i = 0; (stripe = striped_at(table->stripes, i)); i++) {
         stripe->table = table;
         stripe->sessions = map_new();
         list_init(&stripe->idle);
@@ -125,15 +126,15 @@ static void free_session(struct session *session) {
 
 void session_table_free(struct session_table *table) {
     if (!table) return;
-    for (size_t i = 0; i < STRIPE_COUNT; i++) {
-        struct stripe *stripe = &table->stripes[i];
+    const struct session_stripe *stripe;
+    for (size_t i = 0; (stripe = striped_at(table->stripes, i)); i++) {
         size_t at = 0;
         struct str key;
         void *session;
         while (map_next(stripe->sessions, &at, &key, &session)) free_session(session);
         map_free(stripe->sessions);
-        pthread_mutex_destroy(&stripe->lock);
     }
+    striped_free(table->stripes);
     history_unref(table->empty);
     directory_free(table->directory);
     claims_free(table->claims);
@@ -173,10 +174,6 @@ static void append_key(struct buf *key, const struct session_name *name) {
     buf_append(key, name->session);
 }
 
-static struct stripe *stripe_of(struct session_table *table, struct str key) {
-    return &table->stripes[map_hash(key) >> 32 & (STRIPE_COUNT - 1)];
-}
-
 /* --- sessions; all below is called with the stripe's lock held unless it says otherwise --- */
 
 static void touch(struct session *session) {
@@ -185,14 +182,14 @@ static void touch(struct session *session) {
     session->stripe->idle_count--;
 }
 
-static struct session *oldest_of(struct stripe *stripe) {
+static struct session *oldest_of(struct session_stripe *stripe) {
     if (list_empty(&stripe->idle)) return NULL;
     return CONTAINER_OF(stripe->idle.next, struct session, idle);
 }
 
 /* Returns the bytes of text that it remembered. */
 static size_t forget(struct session *session) {
-    struct stripe *stripe = session->stripe;
+    struct session_stripe *stripe = session->stripe;
     size_t bytes = session->history->text_bytes;
     stripe->idle_count--;
     map_remove(stripe->sessions, text_str(session->key));
@@ -202,7 +199,7 @@ static size_t forget(struct session *session) {
 
 /* Nobody holds it: it may be forgotten, the longest unused first. */
 static void rest(struct session *session) {
-    struct stripe *stripe = session->stripe;
+    struct session_stripe *stripe = session->stripe;
     if (!list_empty(&session->stack) || !list_empty(&session->waiters)) return;
     touch(session);
     session->idle_since_ms = clock_mono_ms();
@@ -212,7 +209,7 @@ static void rest(struct session *session) {
     if (oldest && stripe->idle_count > STRIPE_RESIDENT_MAX) forget(oldest);
 }
 
-static struct session *find_or_add(struct stripe *stripe, struct str key) {
+static struct session *find_or_add(struct session_stripe *stripe, struct str key) {
     struct session *session = map_find(stripe->sessions, key);
     if (session) {
         touch(session);
@@ -332,8 +329,8 @@ size_t session_table_shed(struct session_table *table, size_t bytes) {
     size_t shed = 0;
     for (bool any = true; any && shed < bytes;) {
         any = false;
-        for (size_t i = 0; i < STRIPE_COUNT && shed < bytes; i++) {
-            struct stripe *stripe = &table->stripes[i];
+        struct session_stripe *stripe;
+        for (size_t i = 0; shed < bytes && (stripe = striped_at(table->stripes, i)); i++) {
             pthread_mutex_lock(&stripe->lock);
             struct session *oldest = oldest_of(stripe);
             if (oldest) shed += forget(oldest);
@@ -347,8 +344,8 @@ size_t session_table_shed(struct session_table *table, size_t bytes) {
 size_t session_table_tidy(struct session_table *table, uint64_t unused_ms) {
     uint64_t now_ms = clock_mono_ms();
     size_t bytes = 0;
-    for (size_t i = 0; table->store && i < STRIPE_COUNT; i++) {
-        struct stripe *stripe = &table->stripes[i];
+    struct session_stripe *stripe;
+    for (size_t i = 0; table->store && (stripe = striped_at(table->stripes, i)); i++) {
         pthread_mutex_lock(&stripe->lock);
         struct session *oldest = oldest_of(stripe);
         while (oldest && now_ms - oldest->idle_since_ms >= unused_ms) {
@@ -369,7 +366,7 @@ static void on_loaded(struct store_load *load, const struct err *failed, void *c
     struct err e;
     bool whole = !failed && recall_history(load->sections, load->section_count, &history, &e);
     if (failed) e = *failed;
-    struct stripe *stripe = session->stripe;
+    struct session_stripe *stripe = session->stripe;
     pthread_mutex_lock(&stripe->lock);
     if (whole) {
         history_unref(session->history);
@@ -481,7 +478,7 @@ enum session_answer session_acquire(struct session_table *table,
     }
     assert(lease->state == LEASE_IDLE);
     list_init(&lease->link);
-    struct stripe *stripe = stripe_of(table, buf_str(&key));
+    struct session_stripe *stripe = striped_of(table->stripes, buf_str(&key));
     lease->stripe = stripe;
     pthread_mutex_lock(&stripe->lock);
     bool is_new = map_find(stripe->sessions, buf_str(&key)) == NULL;
@@ -496,7 +493,7 @@ enum session_answer session_acquire(struct session_table *table,
 }
 
 size_t session_before(struct lease *lease, uint64_t *ret_runs, size_t max) {
-    struct stripe *stripe = lease->stripe;
+    struct session_stripe *stripe = lease->stripe;
     size_t count = 0;
     pthread_mutex_lock(&stripe->lock);
     bool waits = lease->state == LEASE_WAITING; /* else it was granted meanwhile */
@@ -514,7 +511,8 @@ size_t session_before(struct lease *lease, uint64_t *ret_runs, size_t max) {
 }
 
 bool session_withdraw(struct lease *lease) {
-    struct stripe *stripe = lease->stripe; /* its session may be gone if it was refused */
+    struct session_stripe *stripe =
+        lease->stripe; /* its session may be gone if it was refused */
     pthread_mutex_lock(&stripe->lock);
     bool waited = lease->state == LEASE_WAITING;
     if (waited) {
@@ -597,7 +595,7 @@ static void hand_up_children(struct session *session, struct lease *lease) {
 
 void session_release(struct lease *lease, struct turn_record *record) {
     struct session *session = lease->session;
-    struct stripe *stripe = session->stripe;
+    struct session_stripe *stripe = session->stripe;
     pthread_mutex_lock(&stripe->lock);
     assert(lease->state == LEASE_HELD || lease->state == LEASE_LENT);
     struct lease *lender = lease->lender;
@@ -624,8 +622,7 @@ void session_remember(struct session_table *table, const struct session_name *na
     struct buf key;
     buf_init(&key, KEY_MAX_BYTES);
     append_key(&key, name);
-    struct stripe *stripe = stripe_of(table, buf_str(&key));
-    pthread_mutex_lock(&stripe->lock);
+    struct session_stripe *stripe = striped_lock(table->stripes, buf_str(&key));
     struct session *session = map_find(stripe->sessions, buf_str(&key));
     if (session && session->loaded) {
         remember(session, record);

@@ -27,7 +27,7 @@
 
 struct session_table;
 struct session;
-struct stripe;
+struct session_stripe;
 struct note;
 struct lease;
 struct journal;
@@ -66,7 +66,7 @@ struct lease {
     uint64_t parent;         /* run that lent its session, or 0 */
     /* The table's. */
     enum lease_state state;
-    struct stripe *stripe; /* set once; it lives as long as the table */
+    struct session_stripe *stripe; /* set once; it lives as long as the table */
     struct session *session;
     struct list link; /* in the session's waiters, or on its stack */
     struct lease *lender;
