@@ -14,6 +14,7 @@
 #define WEIR_RUN_CALLS_H
 
 #include "base/buf.h"
+#include "loop/loop.h"
 
 struct run;
 struct tool;
