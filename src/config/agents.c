@@ -79,44 +79,46 @@ static const char *const efforts[] = {"low", "medium", "high", NULL};
 #define INSTRUCTED "this agent has instructions already; remove one"
 #define SHAPED "this agent has an output already"
 
+#define ROW_OF struct config_agent
+
 /* clang-format off */
 static const struct setting limit_rows[] = {
-    {.key = "model_calls", COUNT(struct config_agent, limits.model_calls),
+    {.key = "model_calls", COUNT(limits.model_calls),
      .least = 1, .most = 1000000000, .beyond = NO_LIMIT},
-    {.key = "tool_calls", COUNT(struct config_agent, limits.tool_calls),
+    {.key = "tool_calls", COUNT(limits.tool_calls),
      .least = 1, .most = 1000000000, .beyond = NO_LIMIT},
-    {.key = "tokens", COUNT(struct config_agent, limits.tokens),
+    {.key = "tokens", COUNT(limits.tokens),
      .least = 1, .most = 1000000000, .beyond = NO_LIMIT},
-    {.key = "cost", DOLLARS(struct config_agent, limits.cost_nano),
+    {.key = "cost", DOLLARS(limits.cost_nano),
      .least = 1, .beyond = "a limit of nothing makes no sense; leave it out"},
 };
 
-static const struct entry_schema limits = {.what = "limits", ROWS(struct config_agent, limit_rows)};
+static const struct entry_schema limits = {.what = "limits", ROWS(limit_rows)};
 
 static const struct setting rows[] = {
-    {.key = "slug", NAME(struct config_agent, slug), .required = true},
-    {.key = "description", TEXT(struct config_agent, description)},
-    {.key = "max_tokens", COUNT(struct config_agent, max_tokens), .least = 1, .most = INT32_MAX,
+    {.key = "slug", NAME(slug), .required = true},
+    {.key = "description", TEXT(description)},
+    {.key = "max_tokens", COUNT(max_tokens), .least = 1, .most = INT32_MAX,
      .beyond = "max_tokens is a count of tokens, 1 to 2147483647"},
-    {.key = "thinking_tokens", COUNT(struct config_agent, thinking_tokens), .least = 1,
+    {.key = "thinking_tokens", COUNT(thinking_tokens), .least = 1,
      .most = INT32_MAX, .beyond = "thinking_tokens is a count of tokens, 1 to 2147483647"},
-    {.key = "window", COUNT(struct config_agent, window), .least = 1, .most = INT32_MAX,
+    {.key = "window", COUNT(window), .least = 1, .most = INT32_MAX,
      .beyond = "window is a count of tokens, 1 to 2147483647"},
-    {.key = "thinking", BOOL(struct config_agent, thinking)},
-    {.key = "system", TEXT(struct config_agent, system), .twice = INSTRUCTED},
-    {.key = "instructions", TEXT(struct config_agent, system), .twice = INSTRUCTED},
-    {.key = "instructions_file", CONTENTS(struct config_agent, system), .twice = INSTRUCTED},
-    {.key = "output", JSON(struct config_agent, output), .twice = SHAPED},
-    {.key = "output_file", CONTENTS(struct config_agent, output), .twice = SHAPED,
+    {.key = "thinking", BOOL(thinking)},
+    {.key = "system", TEXT(system), .twice = INSTRUCTED},
+    {.key = "instructions", TEXT(system), .twice = INSTRUCTED},
+    {.key = "instructions_file", CONTENTS(system), .twice = INSTRUCTED},
+    {.key = "output", JSON(output), .twice = SHAPED},
+    {.key = "output_file", CONTENTS(output), .twice = SHAPED,
      .read = check_schema},
-    {.key = "model", NODE(struct config_agent, model_at)},
-    {.key = "provider", NODE(struct config_agent, provider_at)},
-    {.key = "fallback", NODE(struct config_agent, fallback_at)},
-    {.key = "temperature", DECIMAL(struct config_agent, temperature), .digits = 6, .most = 2,
+    {.key = "model", NODE(model_at)},
+    {.key = "provider", NODE(provider_at)},
+    {.key = "fallback", NODE(fallback_at)},
+    {.key = "temperature", DECIMAL(temperature), .digits = 6, .most = 2,
      .beyond = "'%s' is more than 2"},
-    {.key = "top_p", DECIMAL(struct config_agent, top_p), .digits = 6, .most = 1,
+    {.key = "top_p", DECIMAL(top_p), .digits = 6, .most = 1,
      .beyond = "'%s' is more than 1"},
-    {.key = "effort", WORD(struct config_agent, effort), .choices = efforts},
+    {.key = "effort", WORD(effort), .choices = efforts},
     {.key = "limits", PART(limits)},
     {.key = "tools", .read = read_tools},
     {.key = "delegates", .read = read_delegates},
@@ -183,13 +185,11 @@ static bool keep_agent(const struct reading *reading, const struct yaml *node, s
     return true;
 }
 
-const struct config_list config_agent_list = {.key = "agents",
-                                              .what = "a list of agents",
-                                              .schema = {.what = "an agent",
-                                                         ROWS(struct config_agent, rows),
-                                                         .blank = &blank,
-                                                         .every = true},
-                                              KEPT_IN(agents, agent_count),
-                                              .at = offsetof(struct config_agent, at),
-                                              .keep = keep_agent,
-                                              .after = check_delegates};
+const struct config_list config_agent_list = {
+    .key = "agents",
+    .what = "a list of agents",
+    .schema = {.what = "an agent", ROWS(rows), .blank = &blank, .every = true},
+    KEPT_IN(agents, agent_count),
+    .at = offsetof(struct config_agent, at),
+    .keep = keep_agent,
+    .after = check_delegates};

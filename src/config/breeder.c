@@ -19,6 +19,8 @@ struct breeder {
     struct config_agent agent;
 };
 
+#define ROW_OF struct breeder
+
 bool config_is_breeder(const struct config *config, const struct yaml *root) {
     static const char *const only_there[] = {"deploy", "framework", "owner", "spec_version"};
     for (size_t i = 0; i < ARRAY_LEN(only_there); i++) {
@@ -100,14 +102,13 @@ static bool check_language(const struct reading *reading, const struct yaml *nod
 }
 
 static const struct setting runtime_rows[] = {
-    {.key = "framework", NAME(struct breeder, framework), .required = true},
-    {.key = "version", TEXT(struct breeder, unused)},
-    {.key = "entrypoint", TEXT(struct breeder, unused)},
-    {.key = "language", NAME(struct breeder, unused), .required = true, .read = check_language},
+    {.key = "framework", NAME(framework), .required = true},
+    {.key = "version", TEXT(unused)},
+    {.key = "entrypoint", TEXT(unused)},
+    {.key = "language", NAME(unused), .required = true, .read = check_language},
 };
 
-static const struct entry_schema runtime = {.what = "runtime",
-                                            ROWS(struct breeder, runtime_rows)};
+static const struct entry_schema runtime = {.what = "runtime", ROWS(runtime_rows)};
 
 #define EITHER "an agent.yaml has either 'framework' or 'runtime'"
 
@@ -131,22 +132,22 @@ static bool check_framework(const struct breeder *breeder, const struct yaml *ro
 /* --- model, prompts, deploy --------------------------------------------------------------- */
 
 static const struct setting model_rows[] = {
-    {.key = "primary", NODE(struct breeder, agent.model_at), .required = true},
-    {.key = "fallback", NODE(struct breeder, agent.fallback_at)},
-    {.key = "gateway", TEXT(struct breeder, unused)},
+    {.key = "primary", NODE(agent.model_at), .required = true},
+    {.key = "fallback", NODE(agent.fallback_at)},
+    {.key = "gateway", TEXT(unused)},
     {.key = "temperature",
-     DECIMAL(struct breeder, agent.temperature),
+     DECIMAL(agent.temperature),
      .digits = 3,
      .most = 2,
      .beyond = "a temperature is 0 to 2"},
     {.key = "max_tokens",
-     COUNT(struct breeder, agent.max_tokens),
+     COUNT(agent.max_tokens),
      .least = 1,
      .most = INT32_MAX,
      .beyond = "max_tokens is a count of tokens, at least 1"},
 };
 
-static const struct entry_schema model = {.what = "model", ROWS(struct breeder, model_rows)};
+static const struct entry_schema model = {.what = "model", ROWS(model_rows)};
 
 static bool read_prompts(const struct reading *reading, const struct yaml *node,
                          struct err *e) {
@@ -161,7 +162,7 @@ static const char *const clouds[] = {"aws",   "azure",          "gcp", "kubernet
                                      "local", "claude-managed", NULL};
 
 static const struct setting deploy_rows[] = {
-    {.key = "cloud", WORD(struct breeder, unused), .choices = clouds, .required = true},
+    {.key = "cloud", WORD(unused), .choices = clouds, .required = true},
     {.key = "runtime"},
     {.key = "region"},
     {.key = "scaling"},
@@ -172,7 +173,7 @@ static const struct setting deploy_rows[] = {
     {.key = "sidecar"},
 };
 
-static const struct entry_schema deploy = {.what = "deploy", ROWS(struct breeder, deploy_rows)};
+static const struct entry_schema deploy = {.what = "deploy", ROWS(deploy_rows)};
 
 /* --- tools -------------------------------------------------------------------------------- */
 
@@ -227,14 +228,14 @@ static bool read_tools(const struct reading *reading, const struct yaml *node, s
 
 /* Nothing happens here because of those that are `unused`, whatever they say. */
 static const struct setting rows[] = {
-    {.key = "name", TEXT(struct breeder, name), .required = true, .read = check_name},
-    {.key = "version", TEXT(struct breeder, version), .required = true, .read = check_version},
-    {.key = "description", TEXT(struct breeder, description), .read = check_description},
-    {.key = "team", TEXT(struct breeder, unused), .required = true},
-    {.key = "owner", TEXT(struct breeder, unused), .required = true, .read = check_owner},
+    {.key = "name", TEXT(name), .required = true, .read = check_name},
+    {.key = "version", TEXT(version), .required = true, .read = check_version},
+    {.key = "description", TEXT(description), .read = check_description},
+    {.key = "team", TEXT(unused), .required = true},
+    {.key = "owner", TEXT(unused), .required = true, .read = check_owner},
     {.key = "spec_version", .read = check_spec},
-    {.key = "framework", WORD(struct breeder, framework), .choices = frameworks},
-    {.key = "language", NAME(struct breeder, language)},
+    {.key = "framework", WORD(framework), .choices = frameworks},
+    {.key = "language", NAME(language)},
     {.key = "runtime", .read = read_runtime},
     {.key = "model", PART(model), .required = true},
     {.key = "prompts", .read = read_prompts},
@@ -265,7 +266,7 @@ static const struct breeder blank = {.agent = {.slug = STR_INIT(""),
                                                .top_p = -1}};
 
 static const struct entry_schema schema = {
-    .what = "an agent.yaml", ROWS(struct breeder, rows), .blank = &blank};
+    .what = "an agent.yaml", ROWS(rows), .blank = &blank};
 
 /* Whatever its `deploy` says: nothing is deployed here. */
 static void warn_of_unused(struct config *config, const struct yaml *root) {

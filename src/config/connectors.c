@@ -39,12 +39,14 @@ static bool check_id(const struct reading *reading, const struct yaml *node, str
 
 static const char *const switches[] = {"false", "true", NULL};
 
+#define ROW_OF struct config_connector
+
 static const struct setting rows[] = {
-    {.key = "id", NAME(struct config_connector, id), .required = true, .read = check_id},
-    {.key = "provider", NAME(struct config_connector, provider_name), .required = true},
-    {.key = "owner", NAME(struct config_connector, owner)},
-    {.key = "local", CHOICE(struct config_connector, local), .choices = switches},
-    {.key = "enabled", CHOICE(struct config_connector, enabled), .choices = switches},
+    {.key = "id", NAME(id), .required = true, .read = check_id},
+    {.key = "provider", NAME(provider_name), .required = true},
+    {.key = "owner", NAME(owner)},
+    {.key = "local", CHOICE(local), .choices = switches},
+    {.key = "enabled", CHOICE(enabled), .choices = switches},
     {.key = "models", .read = read_models},
 };
 
@@ -53,7 +55,7 @@ static const struct config_connector blank = {.enabled = true};
 const struct config_list config_connector_list = {
     .key = "connectors",
     .what = "a list of connectors",
-    .schema = {.what = "a connector", ROWS(struct config_connector, rows), .blank = &blank},
+    .schema = {.what = "a connector", ROWS(rows), .blank = &blank},
     KEPT_IN(connectors, connector_count),
     .at = offsetof(struct config_connector, at)};
 

@@ -58,12 +58,13 @@ static bool read_from(const struct reading *reading, const struct yaml *node, st
                     STR_ARG(str_head(date, 40)));
 }
 
+#define ROW_OF struct price
+
 #define PRICE(member)                                                                          \
-    DOLLARS(struct price, member), .most = PRICE_MAX_NANO,                                     \
-                                   .beyond = "no model costs $%s for a million tokens"
+    DOLLARS(member), .most = PRICE_MAX_NANO, .beyond = "no model costs $%s for a million tokens"
 
 static const struct setting price_rows[] = {
-    {.key = "model", NAME(struct price, model), .required = true, .read = check_model},
+    {.key = "model", NAME(model), .required = true, .read = check_model},
     {.key = "from", .read = read_from},
     {.key = "input", PRICE(input), .required = true},
     {.key = "output", PRICE(output), .required = true},
@@ -79,7 +80,7 @@ static const struct price no_price = {.cached = TOKENS_UNKNOWN,
 const struct config_list config_price_list = {
     .key = "prices",
     .what = "a list of prices",
-    .schema = {.what = "a price", ROWS(struct price, price_rows), .blank = &no_price},
+    .schema = {.what = "a price", ROWS(price_rows), .blank = &no_price},
     KEPT_IN(prices, price_count)};
 
 /* --- budgets ------------------------------------------------------------------------------ */
@@ -123,9 +124,12 @@ static bool read_month(const struct reading *reading, const struct yaml *node, s
     return read_amount(node, &budget->of[BUDGET_MONTH], e);
 }
 
+#undef ROW_OF
+#define ROW_OF struct budget_entry
+
 static const struct setting budget_rows[] = {
-    {.key = "workspace", NAME(struct budget_entry, workspace)},
-    {.key = "agent", NAME(struct budget_entry, agent)},
+    {.key = "workspace", NAME(workspace)},
+    {.key = "agent", NAME(agent)},
     {.key = "day", .read = read_day},
     {.key = "month", .read = read_month},
 };
@@ -150,7 +154,7 @@ static bool keep_budget(const struct reading *reading, const struct yaml *node, 
 const struct config_list config_budget_list = {
     .key = "budgets",
     .what = "a list of budgets",
-    .schema = {.what = "a budget", ROWS(struct budget_entry, budget_rows)},
+    .schema = {.what = "a budget", ROWS(budget_rows)},
     KEPT_IN(budgets, budget_count), /* an entry has room for the budgets in it */
     .keep = keep_budget};
 

@@ -397,25 +397,27 @@ static bool refuse_secret(const struct reading *reading, const struct yaml *api_
                         "with key_env, or a file with key_file");
 }
 
+#define ROW_OF struct provider_entry
+
 /* clang-format off */
 static const struct setting rows[] = {
-    {.key = "name", NAME(struct provider_entry, provider.name), .required = true},
+    {.key = "name", NAME(provider.name), .required = true},
     {.key = "api_key", .read = refuse_secret},
-    {.key = "kind", NODE(struct provider_entry, kind)},
-    {.key = "base_url", NODE(struct provider_entry, base_url)},
-    {.key = "model", TEXT(struct provider_entry, provider.model)},
-    {.key = "key_env", NAME(struct provider_entry, key_env)},
-    {.key = "key_file", TEXT(struct provider_entry, key_file)},
-    {.key = "key_header", NAME(struct provider_entry, provider.key_header)},
-    {.key = "query", TEXT(struct provider_entry, provider.query)},
+    {.key = "kind", NODE(kind)},
+    {.key = "base_url", NODE(base_url)},
+    {.key = "model", TEXT(provider.model)},
+    {.key = "key_env", NAME(key_env)},
+    {.key = "key_file", TEXT(key_file)},
+    {.key = "key_header", NAME(provider.key_header)},
+    {.key = "query", TEXT(provider.query)},
     {.key = "headers", .read = read_headers},
-    {.key = "connect", DURATION(struct provider_entry, provider.connect_ms)},
-    {.key = "first_byte", DURATION(struct provider_entry, provider.first_byte_ms)},
-    {.key = "stall", DURATION(struct provider_entry, provider.stall_ms)},
-    {.key = "total", DURATION(struct provider_entry, provider.total_ms)},
-    {.key = "retries", COUNT(struct provider_entry, provider.retries), .most = 10,
+    {.key = "connect", DURATION(provider.connect_ms)},
+    {.key = "first_byte", DURATION(provider.first_byte_ms)},
+    {.key = "stall", DURATION(provider.stall_ms)},
+    {.key = "total", DURATION(provider.total_ms)},
+    {.key = "retries", COUNT(provider.retries), .most = 10,
      .beyond = "more than 10 retries help nobody"},
-    {.key = "join_users", BOOL(struct provider_entry, provider.join_users)},
+    {.key = "join_users", BOOL(provider.join_users)},
 };
 /* clang-format on */
 
@@ -446,10 +448,8 @@ static bool keep_provider(const struct reading *reading, const struct yaml *node
 }
 
 /* Others that are only known by name join them later. */
-const struct config_list config_provider_list = {.key = "providers",
-                                                 .what = "a list of providers",
-                                                 .schema = {.what = "a provider",
-                                                            ROWS(struct provider_entry, rows),
-                                                            .blank = &blank,
-                                                            .every = true},
-                                                 .keep = keep_provider};
+const struct config_list config_provider_list = {
+    .key = "providers",
+    .what = "a list of providers",
+    .schema = {.what = "a provider", ROWS(rows), .blank = &blank, .every = true},
+    .keep = keep_provider};

@@ -9,15 +9,16 @@ struct search {
     struct str backend, url, key_env, key_file;
 };
 
+#define ROW_OF struct search
+
 static const struct setting search_rows[] = {
-    {.key = "backend", NAME(struct search, backend), .required = true},
-    {.key = "url", TEXT(struct search, url)},
-    {.key = "key_env", NAME(struct search, key_env)},
-    {.key = "key_file", TEXT(struct search, key_file)},
+    {.key = "backend", NAME(backend), .required = true},
+    {.key = "url", TEXT(url)},
+    {.key = "key_env", NAME(key_env)},
+    {.key = "key_file", TEXT(key_file)},
 };
 
-static const struct entry_schema search_schema = {.what = "web_search",
-                                                  ROWS(struct search, search_rows)};
+static const struct entry_schema search_schema = {.what = "web_search", ROWS(search_rows)};
 
 static bool read_search(const struct reading *reading, const struct yaml *node, struct err *e) {
     struct config *config = reading->config;
@@ -47,12 +48,14 @@ struct files {
     struct str root;
 };
 
+#undef ROW_OF
+#define ROW_OF struct files
+
 static const struct setting files_rows[] = {
-    {.key = "root", TEXT(struct files, root), .required = true},
+    {.key = "root", TEXT(root), .required = true},
 };
 
-static const struct entry_schema files_schema = {.what = "files",
-                                                 ROWS(struct files, files_rows)};
+static const struct entry_schema files_schema = {.what = "files", ROWS(files_rows)};
 
 static bool read_files(const struct reading *reading, const struct yaml *node, struct err *e) {
     struct config *config = reading->config;
@@ -107,16 +110,19 @@ struct tool_entry {
     uint64_t timeout_ms;
 };
 
+#undef ROW_OF
+#define ROW_OF struct tool_entry
+
 static const struct setting tool_rows[] = {
-    {.key = "policy", NODE(struct tool_entry, policy)},
+    {.key = "policy", NODE(policy)},
     {.key = "timeout",
-     DURATION(struct tool_entry, timeout_ms),
+     DURATION(timeout_ms),
      .least = 1,
      .beyond = "a call needs some time; give it 1ms or more"},
 };
 
 static const struct entry_schema tool_schema = {.what = "a tool",
-                                                ROWS(struct tool_entry, tool_rows)};
+                                                ROWS(tool_rows)};
 
 static bool is_tool_key(struct str key) {
     for (size_t i = 0; i < ARRAY_LEN(tool_rows); i++) {
