@@ -57,9 +57,13 @@ struct str config_from_folder(const struct config *config, struct str path, stru
 typedef bool config_section_fn(struct config *config, const struct config_input *input,
                                const struct yaml *node, struct err *e);
 
-extern const struct config_list config_provider_list, config_agent_list, config_price_list,
-    config_budget_list, config_connector_list;
+extern const struct config_list config_provider_list, config_agent_list, config_tool_map,
+    config_price_list, config_budget_list, config_connector_list;
 
+/* All of them; ends with NULL. */
+extern const struct config_list *const config_lists[];
+
+/* A map of any names, not a list. */
 config_section_fn config_read_tools;
 
 /* A file that is no settings file but AgentBreeder's agent.yaml. */

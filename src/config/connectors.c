@@ -42,12 +42,19 @@ static const char *const switches[] = {"false", "true", NULL};
 #define ROW_OF struct config_connector
 
 static const struct setting rows[] = {
-    {.key = "id", NAME(id), .required = true, .read = check_id},
-    {.key = "provider", NAME(provider_name), .required = true},
-    {.key = "owner", NAME(owner)},
-    {.key = "local", CHOICE(local), .choices = switches},
-    {.key = "enabled", CHOICE(enabled), .choices = switches},
-    {.key = "models", .read = read_models},
+    {.key = "id", NAME(id), .required = true, .read = check_id, .help = "its name"},
+    {.key = "provider",
+     NAME(provider_name),
+     .required = true,
+     .help = "one of `providers`, one known by name, or `builtin`: speech and vectors of this "
+             "machine"},
+    {.key = "owner", NAME(owner), .help = "the only subject that may use it"},
+    {.key = "local",
+     CHOICE(local),
+     .choices = switches,
+     .help = "its models are asked for by name, without the connector"},
+    {.key = "enabled", CHOICE(enabled), .choices = switches, .help = "whether it is there"},
+    {.key = "models", .read = read_models, .help = "a list of names; left out: any name"},
 };
 
 static const struct config_connector blank = {.enabled = true};

@@ -5,12 +5,14 @@
 #include "base/file.h"
 #include "base/nearest.h"
 
-/* What is no setting of the table: lists, and `tools`, a map of any names. */
-#define TOOLS STR("tools")
-
-static const struct config_list *const lists[] = {&config_provider_list, &config_agent_list,
-                                                  &config_price_list, &config_budget_list,
-                                                  &config_connector_list};
+/* What is no setting of the table. */
+const struct config_list *const config_lists[] = {&config_provider_list,
+                                                  &config_agent_list,
+                                                  &config_tool_map,
+                                                  &config_price_list,
+                                                  &config_budget_list,
+                                                  &config_connector_list,
+                                                  NULL};
 
 /* --- settings ------------------------------------------------------------------------- */
 
@@ -84,9 +86,8 @@ static void offer_keys(struct nearest *nearest, struct str prefix) {
         nearest_offer(nearest, str_head(key, str_find_byte(key, '.')));
     }
     if (prefix.len) return;
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
-        nearest_offer(nearest, str_from(lists[i]->key));
-    nearest_offer(nearest, TOOLS);
+    for (size_t i = 0; config_lists[i]; i++)
+        nearest_offer(nearest, str_from(config_lists[i]->key));
 }
 
 /* As other programs call the section of their MCP servers. */
@@ -139,8 +140,8 @@ static bool is_section(struct str key) {
 }
 
 static const struct config_list *find_list(struct str key) {
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-        if (str_equal(key, str_from(lists[i]->key))) return lists[i];
+    for (size_t i = 0; config_lists[i]; i++) {
+        if (str_equal(key, str_from(config_lists[i]->key))) return config_lists[i];
     }
     return NULL;
 }
@@ -149,10 +150,9 @@ static bool take_key(struct config *config, const struct config_input *input,
                      const struct yaml *value, struct err *e) {
     const struct setting *setting = setting_by_key(value->key);
     const struct config_list *list = find_list(value->key);
-    bool tools = str_equal(value->key, TOOLS);
-    if ((list || tools) && yaml_is_null(value)) return true;
+    if (list && yaml_is_null(value)) return true;
+    if (list == &config_tool_map) return config_read_tools(config, input, value, e);
     if (list) return config_read_list(config, input, list, value, e);
-    if (tools) return config_read_tools(config, input, value, e);
     if (is_section(value->key)) return take_section(config, value, e);
     if (setting && str_find_byte(value->key, '.') == value->key.len)
         return take_value(config, setting, value, e);

@@ -3,6 +3,8 @@
 
 #include "wire/json.h"
 
+#include <stdio.h>
+
 #define HELP_COLUMN 26
 
 static void append_names(const struct setting *setting, const char *between, struct buf *out) {
@@ -45,7 +47,7 @@ void config_help(struct buf *out) {
     }
 }
 
-void config_help_markdown(struct buf *out) {
+static void append_settings(struct buf *out) {
     for (size_t i = 0; i < setting_count; i++) {
         const struct setting *setting = &settings[i];
         if (setting->group)
@@ -60,6 +62,46 @@ void config_help_markdown(struct buf *out) {
         buf_append(out, STR("` | "));
         setting_append_default(setting, out);
         buf_printf(out, " | %s%s |\n", setting->help, setting->fixed ? " (*start*)" : "");
+    }
+}
+
+/* "low, medium, high", "1 to 10", "TIME": what may be written. */
+static void append_form(const struct setting *row, struct buf *out) {
+    for (size_t i = 0; row->choices && row->choices[i]; i++)
+        buf_printf(out, "%s%s", i ? ", " : "", row->choices[i]);
+    if (row->choices) return;
+    bool counts = row->kind == SETTING_COUNT || row->kind == SETTING_DECIMAL;
+    if (counts && row->most) {
+        buf_printf(out, "%llu to %llu", (unsigned long long)row->least,
+                   (unsigned long long)row->most);
+    } else {
+        bool yes_no = row->kind == SETTING_BOOL;
+        buf_append(out, str_from(yes_no ? "true, false" : setting_placeholder(row)));
+    }
+}
+
+static void append_rows(const struct entry_schema *schema, const char *before,
+                        struct buf *out) {
+    for (size_t i = 0; i < schema->count; i++) {
+        const struct setting *row = &schema->rows[i];
+        if (row->part) {
+            char prefix[64];
+            snprintf(prefix, sizeof(prefix), "%s%s.", before, row->key);
+            append_rows(row->part, prefix, out);
+            continue;
+        }
+        buf_printf(out, "| `%s%s` | ", before, row->key);
+        append_form(row, out);
+        buf_printf(out, " | %s%s |\n", row->help, row->required ? " (*required*)" : "");
+    }
+}
+
+void config_help_markdown(struct buf *out) {
+    append_settings(out);
+    for (size_t i = 0; config_lists[i]; i++) {
+        buf_printf(out, "\n### Entries of `%s`\n\n| key | value | meaning |\n|---|---|---|\n",
+                   config_lists[i]->key);
+        append_rows(&config_lists[i]->schema, "", out);
     }
 }
 

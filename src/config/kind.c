@@ -456,37 +456,38 @@ static bool read_word(const struct value *value, void *ret, struct err *e) {
 
 /* --- the kinds ---------------------------------------------------------------------------- */
 
-/* A kind of entries alone has no placeholder; one without `read` is what the tree's own type of
- * a value says. */
+/* A kind without `read` is what the tree's own type of a value says. */
 static const struct {
     const char *placeholder;
     read_fn *set;        /* from a text */
     read_fn *read;       /* from a node of an entry */
     enum yaml_type type; /* else */
 } kinds[SETTING_KINDS] = {
+    [SETTING_NONE] = {.placeholder = ""},
+    [SETTING_UNUSED] = {.placeholder = ""},
     [SETTING_TEXT] = {.placeholder = "TEXT", .set = set_text},
     [SETTING_PROSE] = {.placeholder = "TEXT", .set = set_prose},
-    [SETTING_NAME] = {.type = YAML_NAME},
+    [SETTING_NAME] = {.placeholder = "NAME", .type = YAML_NAME},
     [SETTING_ID] = {.placeholder = "ID", .set = set_id},
     [SETTING_PATH] = {.placeholder = "PATH", .set = set_text},
-    [SETTING_CONTENTS] = {.read = read_contents},
+    [SETTING_CONTENTS] = {.placeholder = "PATH", .read = read_contents},
     [SETTING_URL] = {.placeholder = "URL", .set = set_url},
     [SETTING_ADDRESS] = {.placeholder = "ADDR", .set = set_address},
     [SETTING_SECRET] = {.placeholder = "", .set = set_secret},
     [SETTING_WORD] = {.read = read_word},
-    [SETTING_JSON] = {.type = YAML_JSON},
+    [SETTING_JSON] = {.placeholder = "MAP", .type = YAML_JSON},
     [SETTING_BOOL] = {.placeholder = "", .set = set_bool, .type = YAML_BOOL},
     [SETTING_CHOICE] = {.placeholder = "WORD", .set = set_choice, .read = read_choice},
     [SETTING_COUNT] = {.placeholder = "N", .set = set_count, .read = read_count},
     [SETTING_SIZE] = {.placeholder = "SIZE", .set = set_size},
     [SETTING_DURATION] = {.placeholder = "TIME", .set = set_duration, .read = read_duration},
     [SETTING_DECIMAL] = {.placeholder = "0-2", .set = set_decimal, .read = read_a_decimal},
-    [SETTING_DOLLARS] = {.read = read_dollars},
+    [SETTING_DOLLARS] = {.placeholder = "DOLLARS", .read = read_dollars},
     [SETTING_LEAVING] = {.placeholder = "HOW", .set = set_leaving},
     [SETTING_WORDS] = {.placeholder = "WORDS", .set = set_words},
     [SETTING_HOSTS] = {.placeholder = "NAMES", .set = set_hosts},
     [SETTING_ORIGINS] = {.placeholder = "ORIGINS", .set = set_origins},
-    [SETTING_NODE] = {.type = YAML_NODE},
+    [SETTING_NODE] = {.placeholder = "TEXT", .type = YAML_NODE},
 };
 
 bool setting_set(const struct setting *setting, struct str text, struct config *config,

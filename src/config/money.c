@@ -64,13 +64,22 @@ static bool read_from(const struct reading *reading, const struct yaml *node, st
     DOLLARS(member), .most = PRICE_MAX_NANO, .beyond = "no model costs $%s for a million tokens"
 
 static const struct setting price_rows[] = {
-    {.key = "model", NAME(model), .required = true, .read = check_model},
-    {.key = "from", .read = read_from},
-    {.key = "input", PRICE(input), .required = true},
-    {.key = "output", PRICE(output), .required = true},
-    {.key = "cached", PRICE(cached)},
-    {.key = "cache_write", PRICE(cache_write)},
-    {.key = "cache_write_hour", PRICE(cache_write_hour)},
+    {.key = "model",
+     NAME(model),
+     .required = true,
+     .read = check_model,
+     .help = "its name; `*` at the end stands for any ending"},
+    {.key = "from", .read = read_from, .help = "the day it begins, such as 2026-01-31"},
+    {.key = "input",
+     PRICE(input),
+     .required = true,
+     .help = "for a million tokens, as the others"},
+    {.key = "output", PRICE(output), .required = true, .help = "likewise"},
+    {.key = "cached", PRICE(cached), .help = "input from a cache; left out: as input"},
+    {.key = "cache_write", PRICE(cache_write), .help = "input that is kept for minutes"},
+    {.key = "cache_write_hour",
+     PRICE(cache_write_hour),
+     .help = "input that is kept for an hour"},
 };
 
 static const struct price no_price = {.cached = TOKENS_UNKNOWN,
@@ -128,10 +137,12 @@ static bool read_month(const struct reading *reading, const struct yaml *node, s
 #define ROW_OF struct budget_entry
 
 static const struct setting budget_rows[] = {
-    {.key = "workspace", NAME(workspace)},
-    {.key = "agent", NAME(agent)},
-    {.key = "day", .read = read_day},
-    {.key = "month", .read = read_month},
+    {.key = "workspace", NAME(workspace), .help = "left out: each workspace by itself"},
+    {.key = "agent", NAME(agent), .help = "left out: all agents"},
+    {.key = "day",
+     .read = read_day,
+     .help = "dollars such as $5.00, or tokens such as 200000 tokens"},
+    {.key = "month", .read = read_month, .help = "likewise"},
 };
 
 static bool keep_budget(const struct reading *reading, const struct yaml *node, struct err *e) {

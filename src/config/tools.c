@@ -12,10 +12,10 @@ struct search {
 #define ROW_OF struct search
 
 static const struct setting search_rows[] = {
-    {.key = "backend", NAME(backend), .required = true},
-    {.key = "url", TEXT(url)},
-    {.key = "key_env", NAME(key_env)},
-    {.key = "key_file", TEXT(key_file)},
+    {.key = "backend", NAME(backend), .required = true, .help = "searxng or brave"},
+    {.key = "url", TEXT(url), .help = "where searxng is"},
+    {.key = "key_env", NAME(key_env), .help = "the variable that holds the key of brave"},
+    {.key = "key_file", TEXT(key_file), .help = "a file that holds it"},
 };
 
 static const struct entry_schema search_schema = {.what = "web_search", ROWS(search_rows)};
@@ -52,7 +52,7 @@ struct files {
 #define ROW_OF struct files
 
 static const struct setting files_rows[] = {
-    {.key = "root", TEXT(root), .required = true},
+    {.key = "root", TEXT(root), .required = true, .help = "the folder that file tools see"},
 };
 
 static const struct entry_schema files_schema = {.what = "files", ROWS(files_rows)};
@@ -76,10 +76,14 @@ static bool read_files(const struct reading *reading, const struct yaml *node, s
 
 /* --- the section -------------------------------------------------------------------------- */
 
-static const struct {
-    const char *name;
-    bool (*read)(const struct reading *reading, const struct yaml *node, struct err *e);
-} sections[] = {{"web_search", read_search}, {"files", read_files}};
+/* Beside them, each other name is that of a tool. */
+static const struct setting rows[] = {
+    {.key = "web_search", .read = read_search, .part = &search_schema},
+    {.key = "files", .read = read_files, .part = &files_schema},
+};
+
+const struct config_list config_tool_map = {.key = "tools",
+                                            .schema = {.rows = rows, .count = ARRAY_LEN(rows)}};
 
 const char *const config_policies[] = {[CONFIG_TOOL_ALLOW] = "allow",
                                        [CONFIG_TOOL_ASK] = "ask",
@@ -162,8 +166,8 @@ static bool set_policy(const struct reading *reading, const struct yaml *node, s
         char hint[NEAREST_HINT_BYTES];
         struct nearest nearest;
         nearest_init(&nearest, node->key);
-        for (size_t i = 0; i < ARRAY_LEN(sections); i++)
-            nearest_offer(&nearest, str_from(sections[i].name));
+        for (size_t i = 0; i < ARRAY_LEN(rows); i++)
+            nearest_offer(&nearest, str_from(rows[i].key));
         return yaml_err_key(e, node,
                             "'" STR_FMT "' has no settings here; all it may be is allow, ask, "
                             "hidden or off%s",
@@ -180,9 +184,9 @@ static bool set_policy(const struct reading *reading, const struct yaml *node, s
 }
 
 static bool read_entry(const struct reading *reading, const struct yaml *node, struct err *e) {
-    for (size_t i = 0; i < ARRAY_LEN(sections); i++) {
-        if (node->kind == YAML_MAP && str_equal(node->key, str_from(sections[i].name)))
-            return sections[i].read(reading, node, e);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if (node->kind == YAML_MAP && str_equal(node->key, str_from(rows[i].key)))
+            return rows[i].read(reading, node, e);
     }
     return set_policy(reading, node, e);
 }
