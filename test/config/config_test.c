@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "config/setting.h"
 #include "run/engine.h"
 #include "server/server.h"
 
@@ -439,7 +440,7 @@ static void a_variable_that_nobody_reads_is_noticed(void **state) {
 
 static void secrets_come_from_the_environment_or_from_files(void **state) {
     struct folder *folder = *state;
-    char variable[128], settings[160];
+    char variable[128], text[160];
     write_file(folder->secret, "s3cret-of-16-bytes\n");
     snprintf(variable, sizeof(variable), "CRAWBL_MCP_SIGNING_KEY_FILE=%s", folder->secret);
     struct config *config = load(NOTHING, LIST(variable));
@@ -452,9 +453,9 @@ static void secrets_come_from_the_environment_or_from_files(void **state) {
     assert_true(warned(config, "CRAWBL_MCP_SIGNING_KEY_FILE is not read"));
     config_free(config);
 
-    snprintf(settings, sizeof(settings), "tokens: {key_file: key, auth_token_file: %s}\n",
+    snprintf(text, sizeof(text), "tokens: {key_file: key, auth_token_file: %s}\n",
              folder->secret);
-    write_file(folder->file, settings);
+    write_file(folder->file, text);
     config = load(LIST("-c", folder->file), LIST("AGENT_AUTH_TOKEN=mine"));
     assert_true(is(config->tokens.key, "s3cret-of-16-bytes"));
     assert_true(is(config->tokens.auth, "mine"));
@@ -525,6 +526,27 @@ static void the_example_is_a_file_that_works(void **state) {
     config_free(config);
 }
 
+static bool same(const char *one, const char *other) {
+    return one && other && strcmp(one, other) == 0;
+}
+
+static void each_name_belongs_to_one_setting_that_has_a_sentence(void **state) {
+    (void)state;
+    for (size_t i = 0; i < setting_count; i++) {
+        const struct setting *row = &settings[i];
+        assert_true(row->key && row->key[0] && row->help && row->help[0] && row->width);
+        assert_true(row->env[0]);
+        for (size_t other = 0; other < i; other++) {
+            assert_false(same(row->key, settings[other].key));
+            assert_false(same(row->flag, settings[other].flag));
+            assert_false(same(row->flag, settings[other].also.flag));
+            for (size_t n = 0; n < SETTING_ENV_MAX; n++)
+                assert_false(same(row->env[0], settings[other].env[n]));
+            assert_int_not_equal(row->offset, settings[other].offset);
+        }
+    }
+}
+
 static void help_tells_each_flag_with_its_variable_and_default(void **state) {
     (void)state;
     struct buf out;
@@ -577,6 +599,7 @@ int main(void) {
         cmocka_unit_test(a_secret_is_never_printed),
         cmocka_unit_test(an_open_door_is_warned_of_with_the_fix),
         cmocka_unit_test(the_example_is_a_file_that_works),
+        cmocka_unit_test(each_name_belongs_to_one_setting_that_has_a_sentence),
         cmocka_unit_test(help_tells_each_flag_with_its_variable_and_default),
         cmocka_unit_test(the_page_of_the_docs_holds_the_table_as_it_is),
     };
