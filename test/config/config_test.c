@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "config/setting.h"
+#include "config/build.h"
 #include "run/engine.h"
 #include "server/server.h"
 
