@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 #include "base/log.h"
 #include "base/nearest.h"
+#include "cli/contracts.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -98,10 +99,10 @@ int cli_main(int arg_count, const char *const *args) {
 
 /* --- configuration ------------------------------------------------------------------------ */
 
-static void print_help(const char *usage) {
+static void print_help(const struct config *config, const char *usage) {
     struct buf settings;
     buf_init(&settings, 256 * KIB);
-    config_help(&settings);
+    config_help(config, &settings);
     printf("%s\nSettings (flags beat the environment, it beats the file):\n\n" STR_FMT, usage,
            STR_ARG(buf_str(&settings)));
     buf_done(&settings);
@@ -111,7 +112,9 @@ struct config_input cli_input(int arg_count, const char *const *args, bool demo)
     return (struct config_input){.args = args,
                                  .arg_count = (size_t)arg_count,
                                  .environment = (const char *const *)environ,
-                                 .demo = demo};
+                                 .demo = demo,
+                                 .more = contract_rows,
+                                 .more_ctx = &contracts};
 }
 
 bool cli_config(int arg_count, const char *const *args, bool demo, const char *usage,
@@ -125,7 +128,7 @@ bool cli_config(int arg_count, const char *const *args, bool demo, const char *u
         return false;
     }
     if (config->help) {
-        print_help(usage);
+        print_help(config, usage);
         config_free(config);
         *ret_code = EXIT_DONE;
         return false;

@@ -283,7 +283,8 @@ static void warn_of_unused(struct config *config, const struct yaml *root) {
 }
 
 static bool tell(struct config *config, const char *key, struct str value, struct err *e) {
-    return config_apply(config, setting_by_key(str_from(key)), value, FROM_FILE, NULL, e);
+    return config_apply(config, setting_by_key(config, str_from(key)), value, FROM_FILE, NULL,
+                        e);
 }
 
 bool config_read_breeder(struct config *config, const struct config_input *input,

@@ -15,6 +15,10 @@
 /* The longest secret: far beyond any key, small enough that a wrong file is noticed. */
 #define SECRET_MAX_BYTES (4 * KIB)
 
+/* Our own rows; a config also has those of its input. */
+extern const struct setting settings[];
+extern const size_t setting_count;
+
 /* Set one value and remember where it came from. The error does not say where. */
 MUST_CHECK bool config_apply(struct config *config, const struct setting *setting,
                              struct str text, enum config_source source, const char *name,

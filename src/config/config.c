@@ -52,7 +52,7 @@ bool config_step(struct config *config, bool well, const struct err *why) {
 bool config_apply(struct config *config, const struct setting *setting, struct str text,
                   enum config_source source, const char *name, struct err *e) {
     if (!setting_set(setting, text, config, e)) return false;
-    config->origins[setting - settings] = (struct config_origin){source, name};
+    config->origins[setting - config->settings] = (struct config_origin){source, name};
     return true;
 }
 
@@ -105,10 +105,11 @@ struct flags {
     } * given;
     size_t count;
     struct str file;
+    const struct config *config; /* whose settings they may name */
 };
 
-static bool find_flag(struct str flag, struct given *ret) {
-    const struct setting *setting = setting_by_flag(flag);
+static bool find_flag(const struct config *config, struct str flag, struct given *ret) {
+    const struct setting *setting = setting_by_flag(config, flag);
     if (!setting) return false;
     bool own = setting->flag && str_equal(flag, str_from(setting->flag));
     *ret = (struct given){.setting = setting,
@@ -117,11 +118,13 @@ static bool find_flag(struct str flag, struct given *ret) {
     return true;
 }
 
-static bool refuse_flag(const struct config_input *input, struct str flag, struct err *e) {
+static bool refuse_flag(const struct config *config, const struct config_input *input,
+                        struct str flag, struct err *e) {
     struct nearest nearest;
     nearest_init(&nearest, flag);
-    for (size_t i = 0; i < setting_count; i++) {
-        if (settings[i].flag) nearest_offer(&nearest, str_from(settings[i].flag));
+    for (size_t i = 0; i < config->setting_count; i++) {
+        if (config->settings[i].flag)
+            nearest_offer(&nearest, str_from(config->settings[i].flag));
     }
     nearest_offer(&nearest, STR("config"));
     nearest_offer(&nearest, STR("help"));
@@ -160,7 +163,8 @@ static bool take_long(const struct config_input *input, size_t *i, struct flags 
     struct given *given = &flags->given[flags->count];
     if (config_pod_flag(flag))
         return take_flag_value(input, i, flag, attached, &given->value, e);
-    if (!find_flag(flag, given)) return refuse_flag(input, flag, e);
+    if (!find_flag(flags->config, flag, given))
+        return refuse_flag(flags->config, input, flag, e);
     const struct setting *setting = given->setting;
     flags->count++;
     if (setting->kind == SETTING_BOOL && !attached.at) {
@@ -174,8 +178,8 @@ static bool take_short(const struct config_input *input, size_t *i, struct flags
                        struct err *e) {
     struct str arg = str_from(input->args[*i]);
     if (str_equal(arg, STR("-v"))) {
-        flags->given[flags->count++] =
-            (struct given){setting_by_flag(STR("log-level")), "log-level", "", STR("debug")};
+        flags->given[flags->count++] = (struct given){
+            setting_by_flag(flags->config, STR("log-level")), "log-level", "", STR("debug")};
         return true;
     }
     if (!str_equal(arg, STR("-c")))
@@ -290,8 +294,8 @@ static bool apply_secret_file(struct config *config, const struct setting *setti
 
 static bool apply_environment(struct config *config, const struct config_input *input,
                               struct err *e) {
-    for (size_t i = 0; i < setting_count; i++) {
-        const struct setting *setting = &settings[i];
+    for (size_t i = 0; i < config->setting_count; i++) {
+        const struct setting *setting = &config->settings[i];
         for (size_t n = 0; n < SETTING_ENV_MAX && setting->env[n]; n++) {
             const char *name = setting->env[n];
             struct str value = config_env(input, name);
@@ -319,8 +323,9 @@ static void warn_of_slips(struct config *config, const struct config_input *inpu
         struct nearest nearest;
         nearest_init(&nearest, name);
         nearest_offer(&nearest, STR("WEIR_CONFIG"));
-        for (size_t i = 0; i < setting_count; i++) {
-            if (settings[i].env[0]) nearest_offer(&nearest, str_from(settings[i].env[0]));
+        for (size_t i = 0; i < config->setting_count; i++) {
+            if (config->settings[i].env[0])
+                nearest_offer(&nearest, str_from(config->settings[i].env[0]));
         }
         if (nearest.found.len && nearest.edits > 0)
             config_warn(config, "nothing reads " STR_FMT "; did you mean " STR_FMT "?",
@@ -331,8 +336,8 @@ static void warn_of_slips(struct config *config, const struct config_input *inpu
 /* --- what follows from the rest ------------------------------------------------------- */
 
 static bool is_set(const struct config *config, const void *member) {
-    for (size_t i = 0; i < setting_count; i++) {
-        if ((const char *)config + settings[i].offset == (const char *)member)
+    for (size_t i = 0; i < config->setting_count; i++) {
+        if ((const char *)config + config->settings[i].offset == (const char *)member)
             return config->origins[i].source != FROM_DEFAULT;
     }
     return false;
@@ -453,8 +458,8 @@ static void warn_of_limits(struct config *config) {
         {"nimi.slots_per_app", "nimi.slots", "an app's calls are among all calls"},
     };
     for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
-        const struct setting *narrow = setting_by_key(str_from(pairs[i].narrow));
-        const struct setting *wide = setting_by_key(str_from(pairs[i].wide));
+        const struct setting *narrow = setting_by_key(config, str_from(pairs[i].narrow));
+        const struct setting *wide = setting_by_key(config, str_from(pairs[i].wide));
         uint64_t outer = setting_number(wide, config);
         if (outer == 0 || setting_number(narrow, config) <= outer) continue;
         config_warn(config, "%s is more than %s and never counts: %s", narrow->key, wide->key,
@@ -481,8 +486,9 @@ static bool check_bounds(const struct config *config, const struct setting *sett
 }
 
 static bool check(const struct config *config, struct err *e) {
-    for (size_t i = 0; i < setting_count; i++) {
-        if (settings[i].least && !check_bounds(config, &settings[i], e)) return false;
+    for (size_t i = 0; i < config->setting_count; i++) {
+        const struct setting *setting = &config->settings[i];
+        if (setting->least && !check_bounds(config, setting, e)) return false;
     }
     for (size_t i = 0; i < config->tokens.auth.len; i++) {
         unsigned char byte = (unsigned char)config->tokens.auth.at[i];
@@ -534,18 +540,70 @@ static bool load(struct config *config, const struct config_input *input, struct
     return true;
 }
 
-bool config_load(const struct config_input *input, struct config **ret, struct err *e) {
-    struct arena *arena = arena_new(CONFIG_ARENA_BYTES);
-    struct config *config = ARENA_NEW(arena, struct config);
+static size_t aligned(size_t size) {
+    return (size + _Alignof(max_align_t) - 1) & ~(_Alignof(max_align_t) - 1);
+}
+
+static const struct setting_rows *more_at(const struct config *config, size_t index) {
+    return config->more ? config->more(index, config->more_ctx) : NULL;
+}
+
+/* The values of further rows stand behind our own, in their order, so that one offset from the
+ * config leads to each. */
+static void list_settings(struct config *config) {
+    const struct setting_rows *more;
+    size_t at = aligned(sizeof(*config)), count = setting_count;
+    for (size_t i = 0; (more = more_at(config, i)); i++) count += more->count;
+    struct setting *all = arena_alloc(config->arena, count * sizeof(*all));
+    memcpy(all, settings, setting_count * sizeof(*all));
+    count = setting_count;
+    for (size_t i = 0; (more = more_at(config, i)); i++) {
+        for (size_t n = 0; n < more->count; n++, count++) {
+            all[count] = more->rows[n];
+            all[count].offset += at;
+        }
+        at += aligned(more->size);
+    }
+    config->settings = all;
+    config->setting_count = count;
+}
+
+const void *config_values(const struct config *config, const struct setting_rows *rows) {
+    const struct setting_rows *more;
+    size_t at = aligned(sizeof(*config));
+    for (size_t i = 0; (more = more_at(config, i)); i++) {
+        if (more == rows) return (const char *)config + at;
+        at += aligned(more->size);
+    }
+    return NULL;
+}
+
+static struct config *new_config(struct arena *arena, const struct config_input *input) {
+    const struct setting_rows *more;
+    size_t size = aligned(sizeof(struct config));
+    for (size_t i = 0; input->more && (more = input->more(i, input->more_ctx)); i++)
+        size += aligned(more->size);
+    struct config *config = arena_alloc(arena, size);
+    memset(config, 0, size);
     config->arena = arena;
     config->file = STR_EMPTY;
-    config->origins = arena_alloc(arena, setting_count * sizeof(*config->origins));
+    config->more = input->more;
+    config->more_ctx = input->more_ctx;
+    list_settings(config);
+    config->origins = arena_alloc(arena, config->setting_count * sizeof(*config->origins));
+    return config;
+}
+
+bool config_load(const struct config_input *input, struct config **ret, struct err *e) {
+    struct arena *arena = arena_new(CONFIG_ARENA_BYTES);
+    struct config *config = new_config(arena, input);
     if (input->collect)
         config->problems = arena_alloc(arena, CONFIG_PROBLEMS_MAX * sizeof(struct str));
     config->warnings = arena_alloc(arena, CONFIG_WARNINGS_MAX * sizeof(struct str));
     settings_default(config);
 
-    struct flags flags = {.given = mem_zero(input->arg_count + 1, sizeof(struct given))};
+    struct flags flags = {.given = mem_zero(input->arg_count + 1, sizeof(struct given)),
+                          .config = config};
     config->operands = arena_alloc(arena, (input->arg_count + 1) * sizeof(struct str));
     bool done = config->operands ? load(config, input, &flags, e)
                                  : err_set(e, ERR_TOO_LARGE, "there are too many arguments");
@@ -574,9 +632,11 @@ static void forget(struct str secret) {
 
 void config_free(struct config *config) {
     if (!config) return;
-    forget(config->tokens.key);
-    forget(config->tokens.key_previous);
-    forget(config->tokens.auth);
+    for (size_t i = 0; i < config->setting_count; i++) {
+        if (config->settings[i].kind == SETTING_SECRET)
+            forget(*(const struct str *)(const void *)((const char *)config +
+                                                       config->settings[i].offset));
+    }
     forget(config->tools.web_search.key);
     for (size_t i = 0; i < config->provider_count; i++) forget(config->providers[i].key);
     arena_free(config->arena); /* the config itself lives in it */

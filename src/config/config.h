@@ -27,6 +27,9 @@
 #include "store/store.h"
 #include "tape/tape.h"
 
+struct setting;
+struct setting_rows;
+
 /* A signing key of fewer bytes can be guessed. */
 #define CONFIG_KEY_MIN_BYTES 16
 
@@ -126,7 +129,11 @@ struct config {
     const struct str *problems; /* when they were collected: what is wrong, with its place */
     size_t problem_count;
 
-    struct config_origin *origins; /* of each setting, in the order of the table */
+    const struct setting *settings; /* our own rows, then those of the input */
+    size_t setting_count;
+    struct config_origin *origins;                                     /* of each of them */
+    const struct setting_rows *(*more)(size_t index, const void *ctx); /* as in the input */
+    const void *more_ctx;
     struct arena *arena;
 };
 
@@ -138,6 +145,10 @@ struct config_input {
     bool collect;  /* go on after a mistake, to find the others; see config.problems */
     bool demo;     /* the bare command: loopback only, also with a key (K17) */
     uint64_t cpus; /* for `threads`; 0 = those this process may use */
+    /* Rows of settings beside our own, by their index, NULL behind the last; constant. May be
+     * NULL. Their values are zeroed first; see config_values(). */
+    const struct setting_rows *(*more)(size_t index, const void *ctx);
+    const void *more_ctx;
 };
 
 /* The caller owns the result; config_free() accepts NULL.
@@ -145,6 +156,9 @@ struct config_input {
 MUST_CHECK bool config_load(const struct config_input *input, struct config **ret,
                             struct err *e);
 void config_free(struct config *config);
+
+/* The struct that these rows of the input filled; it lives as long as the config. */
+const void *config_values(const struct config *config, const struct setting_rows *rows);
 
 /* Whether this stands in for the pod of a Crawbl workspace. */
 bool config_is_pod(const struct config *config);
@@ -167,11 +181,11 @@ struct str config_usual_model(struct str provider);
 /* Set up the log as configured, and tell the warnings. */
 void config_log(const struct config *config);
 
-/* The settings part of --help. */
-void config_help(struct buf *out);
+/* The settings part of --help. config: whose settings; NULL: our own alone */
+void config_help(const struct config *config, struct buf *out);
 
 /* The same table for docs/config.md. */
-void config_help_markdown(struct buf *out);
+void config_help_markdown(const struct config *config, struct buf *out);
 
 /* One line a setting: its key, its value and where that came from. A secret shows only
  * whether it is set. */

@@ -78,9 +78,10 @@ static bool take_value(struct config *config, const struct setting *setting,
 }
 
 /* What stands below "listen." in the table, or, for an empty prefix, at the top. */
-static void offer_keys(struct nearest *nearest, struct str prefix) {
-    for (size_t i = 0; i < setting_count; i++) {
-        struct str key = str_from(settings[i].key);
+static void offer_keys(const struct config *config, struct nearest *nearest,
+                       struct str prefix) {
+    for (size_t i = 0; i < config->setting_count; i++) {
+        struct str key = str_from(config->settings[i].key);
         if (!str_starts(key, prefix)) continue;
         key = str_skip(key, prefix.len);
         nearest_offer(nearest, str_head(key, str_find_byte(key, '.')));
@@ -97,11 +98,12 @@ static bool means_mcp(struct str key) {
     return str_equal(key, STR("mcp")) || str_equal(key, STR("mcp_servers"));
 }
 
-static bool refuse_key(const struct yaml *value, struct str prefix, struct err *e) {
+static bool refuse_key(const struct config *config, const struct yaml *value, struct str prefix,
+                       struct err *e) {
     char hint[NEAREST_HINT_BYTES];
     struct nearest nearest;
     nearest_init(&nearest, value->key);
-    offer_keys(&nearest, prefix);
+    offer_keys(config, &nearest, prefix);
     nearest_hint(&nearest, hint);
     return yaml_err_key(e, value, "no setting is called '" STR_FMT STR_FMT "'%s",
                         STR_ARG(prefix), STR_ARG(str_head(value->key, 40)),
@@ -120,9 +122,9 @@ static bool take_section(struct config *config, const struct yaml *map, struct e
         buf_printf(&key, STR_FMT ".", STR_ARG(map->key));
         size_t prefix_len = key.len;
         buf_append(&key, value->key);
-        const struct setting *setting = setting_by_key(buf_str(&key));
+        const struct setting *setting = setting_by_key(config, buf_str(&key));
         done = setting ? take_value(config, setting, value, e)
-                       : refuse_key(value, str_head(buf_str(&key), prefix_len), e);
+                       : refuse_key(config, value, str_head(buf_str(&key), prefix_len), e);
         if (!done) done = config_goes_on(config, e);
     }
     buf_done(&key);
@@ -130,9 +132,9 @@ static bool take_section(struct config *config, const struct yaml *map, struct e
 }
 
 /* Whether some setting is called "KEY.something". */
-static bool is_section(struct str key) {
-    for (size_t i = 0; i < setting_count; i++) {
-        struct str known = str_from(settings[i].key);
+static bool is_section(const struct config *config, struct str key) {
+    for (size_t i = 0; i < config->setting_count; i++) {
+        struct str known = str_from(config->settings[i].key);
         if (str_starts(known, key) && str_starts(str_skip(known, key.len), STR(".")))
             return true;
     }
@@ -148,15 +150,15 @@ static const struct config_list *find_list(struct str key) {
 
 static bool take_key(struct config *config, const struct config_input *input,
                      const struct yaml *value, struct err *e) {
-    const struct setting *setting = setting_by_key(value->key);
+    const struct setting *setting = setting_by_key(config, value->key);
     const struct config_list *list = find_list(value->key);
     if (list && yaml_is_null(value)) return true;
     if (list == &config_tool_map) return config_read_tools(config, input, value, e);
     if (list) return config_read_list(config, input, list, value, e);
-    if (is_section(value->key)) return take_section(config, value, e);
+    if (is_section(config, value->key)) return take_section(config, value, e);
     if (setting && str_find_byte(value->key, '.') == value->key.len)
         return take_value(config, setting, value, e);
-    return refuse_key(value, STR_EMPTY, e);
+    return refuse_key(config, value, STR_EMPTY, e);
 }
 
 static bool take_file(struct config *config, const struct config_input *input,

@@ -19,7 +19,14 @@ static void append_padding(struct buf *out, size_t line_start) {
     while (++used < HELP_COLUMN);
 }
 
-void config_help(struct buf *out) {
+static const struct setting *rows_of(const struct config *config, size_t *ret_count) {
+    *ret_count = config ? config->setting_count : setting_count;
+    return config ? config->settings : settings;
+}
+
+void config_help(const struct config *config, struct buf *out) {
+    size_t count;
+    const struct setting *rows = rows_of(config, &count);
     buf_append(out,
                STR("Settings. Flags beat environment, environment beats the file, the file "
                    "beats defaults.\n\n"));
@@ -27,8 +34,8 @@ void config_help(struct buf *out) {
     buf_append(out, STR("  -c, --config PATH"));
     append_padding(out, start);
     buf_append(out, STR("the settings file [WEIR_CONFIG]\n"));
-    for (size_t i = 0; i < setting_count; i++) {
-        const struct setting *setting = &settings[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct setting *setting = &rows[i];
         if (setting->group) buf_printf(out, "\n%s\n", setting->group);
         start = out->len;
         if (setting->flag) {
@@ -47,9 +54,11 @@ void config_help(struct buf *out) {
     }
 }
 
-static void append_settings(struct buf *out) {
-    for (size_t i = 0; i < setting_count; i++) {
-        const struct setting *setting = &settings[i];
+static void append_settings(const struct config *config, struct buf *out) {
+    size_t count;
+    const struct setting *rows = rows_of(config, &count);
+    for (size_t i = 0; i < count; i++) {
+        const struct setting *setting = &rows[i];
         if (setting->group)
             buf_printf(out,
                        "%s### %s\n\n| file key | flag | environment | default | meaning |\n"
@@ -96,8 +105,8 @@ static void append_rows(const struct entry_schema *schema, const char *before,
     }
 }
 
-void config_help_markdown(struct buf *out) {
-    append_settings(out);
+void config_help_markdown(const struct config *config, struct buf *out) {
+    append_settings(config, out);
     for (size_t i = 0; config_lists[i]; i++) {
         buf_printf(out, "\n### Entries of `%s`\n\n| key | value | meaning |\n|---|---|---|\n",
                    config_lists[i]->key);
@@ -127,9 +136,9 @@ static void put_setting(struct json_writer *json, const struct config *config, s
                         struct buf *value) {
     const struct config_origin *origin = &config->origins[index];
     buf_clear(value);
-    setting_append(&settings[index], config, value);
+    setting_append(&config->settings[index], config, value);
     json_open_object(json);
-    json_member_str(json, "key", str_from(settings[index].key));
+    json_member_str(json, "key", str_from(config->settings[index].key));
     json_member_str(json, "value", buf_str(value));
     json_member_str(json, "source", source_name(origin->source));
     if (origin->source == FROM_FILE) json_member_str(json, "name", config->file);
@@ -160,7 +169,7 @@ void config_print_json(const struct config *config, struct buf *out) {
     struct json_writer json = json_writer(out);
     json_open_object(&json);
     json_member_array(&json, "settings");
-    for (size_t i = 0; i < setting_count; i++) put_setting(&json, config, i, &text);
+    for (size_t i = 0; i < config->setting_count; i++) put_setting(&json, config, i, &text);
     json_close(&json);
     json_member_array(&json, "lists");
     put_lists(&json, config, &text);
@@ -171,9 +180,9 @@ void config_print_json(const struct config *config, struct buf *out) {
 }
 
 void config_print(const struct config *config, struct buf *out) {
-    for (size_t i = 0; i < setting_count; i++) {
-        buf_printf(out, "%s = ", settings[i].key);
-        setting_append(&settings[i], config, out);
+    for (size_t i = 0; i < config->setting_count; i++) {
+        buf_printf(out, "%s = ", config->settings[i].key);
+        setting_append(&config->settings[i], config, out);
         buf_append(out, STR(" ("));
         append_origin(config, &config->origins[i], out);
         buf_append(out, STR(")\n"));

@@ -256,8 +256,8 @@ static bool check_agent(const struct config_agent *agent, struct err *e) {
 
 static bool resolve_default(struct config *config, const struct config_input *input,
                             struct err *e) {
-    const struct setting *setting = setting_by_key(STR("model"));
-    const struct config_origin *origin = &config->origins[setting - settings];
+    const struct setting *setting = setting_by_key(config, STR("model"));
+    const struct config_origin *origin = &config->origins[setting - config->settings];
     struct buf what;
     buf_init(&what, KIB);
     if (origin->source == FROM_FILE) {

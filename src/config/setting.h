@@ -111,8 +111,12 @@ struct config_list {
     setting_read_fn *after; /* when all of them were read; NULL: nothing */
 };
 
-extern const struct setting settings[];
-extern const size_t setting_count;
+/* Rows that fill a struct of their own: what a contract brings. */
+struct setting_rows {
+    const struct setting *rows;
+    size_t count;
+    size_t size; /* of the struct that their offsets stand in */
+};
 
 /* Where a value came from. */
 enum config_source { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_FLAG };
@@ -128,8 +132,9 @@ void settings_default(struct config *config);
 /* A default as help shows it. */
 void setting_append_default(const struct setting *setting, struct buf *out);
 
-const struct setting *setting_by_key(struct str key);
-const struct setting *setting_by_flag(struct str flag);
+/* Among those of `config`. */
+const struct setting *setting_by_key(const struct config *config, struct str key);
+const struct setting *setting_by_flag(const struct config *config, struct str flag);
 
 /* What `text` stands for, stored in `config`. The error says what and the fix, not where.
  * For a secret, `text` is the secret itself. */

@@ -325,18 +325,19 @@ const struct setting settings[] = {
 
 const size_t setting_count = ARRAY_LEN(settings);
 
-const struct setting *setting_by_key(struct str key) {
-    for (size_t i = 0; i < setting_count; i++) {
-        if (str_equal(key, str_from(settings[i].key))) return &settings[i];
+const struct setting *setting_by_key(const struct config *config, struct str key) {
+    for (size_t i = 0; i < config->setting_count; i++) {
+        if (str_equal(key, str_from(config->settings[i].key))) return &config->settings[i];
     }
     return NULL;
 }
 
-const struct setting *setting_by_flag(struct str flag) {
-    for (size_t i = 0; i < setting_count; i++) {
-        const char *names[] = {settings[i].flag, settings[i].also.flag};
+const struct setting *setting_by_flag(const struct config *config, struct str flag) {
+    for (size_t i = 0; i < config->setting_count; i++) {
+        const struct setting *setting = &config->settings[i];
+        const char *names[] = {setting->flag, setting->also.flag};
         for (size_t n = 0; n < ARRAY_LEN(names); n++) {
-            if (names[n] && str_equal(flag, str_from(names[n]))) return &settings[i];
+            if (names[n] && str_equal(flag, str_from(names[n]))) return setting;
         }
     }
     return NULL;
@@ -353,8 +354,8 @@ static void defaults_of_parts(struct config *config) {
 
 void settings_default(struct config *config) {
     defaults_of_parts(config);
-    for (size_t i = 0; i < setting_count; i++) {
-        const struct setting *setting = &settings[i];
+    for (size_t i = 0; i < config->setting_count; i++) {
+        const struct setting *setting = &config->settings[i];
         struct str *text = (void *)((char *)config + setting->offset);
         struct err e;
         if (setting_is_text(setting)) *text = STR_EMPTY;
@@ -370,7 +371,7 @@ void setting_append_default(const struct setting *setting, struct buf *out) {
     defaults_of_parts(&config);
     if (said) {
         buf_append(out, str_from(said));
-    } else {
+    } else if (setting->offset < sizeof(config)) { /* no contract's own */
         setting_append(setting, &config, out);
     }
 }

@@ -13,6 +13,14 @@ size_t contract_find(const struct contract_table *table, struct str name) {
     return table->count;
 }
 
+const struct setting_rows *contract_rows(size_t index, const void *ctx) {
+    const struct contract_table *table = ctx;
+    for (size_t i = 0; i < table->count; i++) {
+        if (table->rows[i]->rows && index-- == 0) return table->rows[i]->rows;
+    }
+    return NULL;
+}
+
 /* --- is the table whole? ------------------------------------------------------------------ */
 
 /* How many listeners of the table have this name, and wire when it is asked for. */

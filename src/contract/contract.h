@@ -31,6 +31,7 @@
 #include "store/store.h"
 
 struct config;
+struct setting_rows;
 struct team;
 
 /* --- what it serves ----------------------------------------------------------------------- */
@@ -143,6 +144,9 @@ struct contract {
      * listeners. NULL: always. */
     bool (*wanted)(const struct config *config);
 
+    /* Its own settings, beside the daemon's. NULL: it has none. */
+    const struct setting_rows *rows;
+
     struct {
         bool (*read)(const struct contract_source *from, void **ret, struct err *e);
         void (*drop)(void *settings);
@@ -195,6 +199,10 @@ bool contract_is_wanted(const struct contract *contract, const struct config *co
 
 /* The place of this contract in the table, or table->count. */
 size_t contract_find(const struct contract_table *table, struct str name);
+
+/* The rows of the contracts that have some, for struct config_input; ctx is a const struct
+ * contract_table. */
+const struct setting_rows *contract_rows(size_t index, const void *ctx);
 
 /* For tests: whether names differ, listeners are there for all that is served, and what must
  * not be NULL is not. */

@@ -117,17 +117,17 @@ void edition_needs_restart(const struct config *running, const struct config *wa
     struct buf before, after;
     buf_init(&before, 64 * KIB);
     buf_init(&after, 64 * KIB);
-    for (size_t i = 0; i < setting_count; i++) {
-        if (!settings[i].fixed) continue;
+    for (size_t i = 0; i < running->setting_count; i++) {
+        if (!running->settings[i].fixed) continue;
         buf_clear(&before);
         buf_clear(&after);
-        setting_append(&settings[i], running, &before);
-        setting_append(&settings[i], wanted, &after);
-        bool same = settings[i].kind == SETTING_SECRET
-                        ? same_secret_as(&settings[i], running, wanted)
+        setting_append(&running->settings[i], running, &before);
+        setting_append(&running->settings[i], wanted, &after);
+        bool same = running->settings[i].kind == SETTING_SECRET
+                        ? same_secret_as(&running->settings[i], running, wanted)
                         : str_equal(buf_str(&before), buf_str(&after));
         if (same) continue;
-        buf_printf(out, "%s%s", out->len ? ", " : "", settings[i].key);
+        buf_printf(out, "%s%s", out->len ? ", " : "", running->settings[i].key);
     }
     buf_done(&before);
     buf_done(&after);

@@ -532,26 +532,29 @@ static bool same(const char *one, const char *other) {
 
 static void each_name_belongs_to_one_setting_that_has_a_sentence(void **state) {
     (void)state;
-    for (size_t i = 0; i < setting_count; i++) {
-        const struct setting *row = &settings[i];
+    struct config *config = load(NOTHING, LIST("HOME=/h"));
+    const struct setting *rows = config->settings;
+    for (size_t i = 0; i < config->setting_count; i++) {
+        const struct setting *row = &rows[i];
         assert_true(row->key && row->key[0] && row->help && row->help[0] && row->width);
         assert_true(row->env[0]);
         for (size_t other = 0; other < i; other++) {
-            assert_false(same(row->key, settings[other].key));
-            assert_false(same(row->flag, settings[other].flag));
-            assert_false(same(row->flag, settings[other].also.flag));
+            assert_false(same(row->key, rows[other].key));
+            assert_false(same(row->flag, rows[other].flag));
+            assert_false(same(row->flag, rows[other].also.flag));
             for (size_t n = 0; n < SETTING_ENV_MAX; n++)
-                assert_false(same(row->env[0], settings[other].env[n]));
-            assert_int_not_equal(row->offset, settings[other].offset);
+                assert_false(same(row->env[0], rows[other].env[n]));
+            assert_int_not_equal(row->offset, rows[other].offset);
         }
     }
+    config_free(config);
 }
 
 static void help_tells_each_flag_with_its_variable_and_default(void **state) {
     (void)state;
     struct buf out;
     buf_init(&out, MIB);
-    config_help(&out);
+    config_help(NULL, &out);
     static const char *const parts[] = {
         "--http ADDR", "[WEIR_HTTP, PORT; default 127.0.0.1:8080", "--lenient ",
         "-c, --config PATH", "[CRAWBL_MCP_SIGNING_KEY, CRAWBL_MCP_SIGNING_KEY_FILE;"};
@@ -568,7 +571,7 @@ static void the_page_of_the_docs_holds_the_table_as_it_is(void **state) {
     buf_init(&page, MIB);
     buf_init(&table, MIB);
     if (!file_read(STR("docs/config.md"), &page, &e)) fail_msg("%s", e.text);
-    config_help_markdown(&table);
+    config_help_markdown(NULL, &table);
     if (str_find(buf_str(&page), buf_str(&table)) == page.len)
         fail_msg("docs/config.md is behind; its table should be:\n" STR_FMT,
                  STR_ARG(buf_str(&table)));

@@ -12,7 +12,7 @@ static struct scene *scene;
 
 static int start(void **state) {
     (void)state;
-    scene = scene_start(&with_dummy, "agent: {name: hello}\n");
+    scene = scene_start(&with_dummy, "");
     return 0;
 }
 
@@ -60,15 +60,61 @@ static void its_listener_answers_for_its_health(void **state) {
     assert_string_equal(it.body, "\x08\x01");
 }
 
+#define ASKS_MAX 100000 /* until other settings must be in use */
+
 static void it_hears_of_other_settings(void **state) {
     (void)state;
-    struct reply it;
+    struct reply it = {.status = 0};
     const struct question route = {"dummy_http", "GET", "/greet", .token = DUMMY_TOKEN};
-    scene_reload(scene, "agent: {name: goodbye}\n");
-    do {
+    scene_reload(scene, "dummy: {greeting: goodbye}\n");
+    for (int i = 0; i < ASKS_MAX && strcmp(it.body, "goodbye") != 0; i++)
         scene_ask(scene, &route, &it);
-    } while (strcmp(it.body, "hello") == 0);
     assert_string_equal(it.body, "goodbye");
+}
+
+/* --- its settings ------------------------------------------------------------------------- */
+
+static struct config *load(const char *const *args, size_t count, struct err *e) {
+    static const char *const environment[] = {"HOME=/nowhere", "DUMMY_GREETING=hail", NULL};
+    const struct config_input input = {.args = args,
+                                       .arg_count = count,
+                                       .environment = environment,
+                                       .cpus = 1,
+                                       .more = contract_rows,
+                                       .more_ctx = &with_dummy};
+    struct config *config;
+    return config_load(&input, &config, e) ? config : NULL;
+}
+
+static void its_settings_are_read_and_shown_as_all_are(void **state) {
+    (void)state;
+    static const char *const flags[] = {"--dummy-greeting", "hi"};
+    struct err e;
+    struct config *plain = load(NULL, 0, &e), *flagged = load(flags, 2, &e);
+    const struct dummy_values *values = config_values(plain, &dummy_rows);
+    assert_str(values->greeting, "hail"); /* of the environment */
+    values = config_values(flagged, &dummy_rows);
+    assert_str(values->greeting, "hi");
+    assert_str(values->http, "127.0.0.1:0");
+    struct buf out;
+    buf_init(&out, 256 * KIB);
+    config_print(flagged, &out);
+    assert_true(str_find(buf_str(&out), STR("dummy.greeting = hi (--dummy-greeting)")) <
+                out.len);
+    buf_clear(&out);
+    config_help(flagged, &out);
+    assert_true(str_find(buf_str(&out), STR("--dummy-greeting")) < out.len);
+    buf_done(&out);
+    config_free(plain);
+    config_free(flagged);
+}
+
+static void a_slip_in_its_settings_is_answered_with_the_name_that_was_meant(void **state) {
+    (void)state;
+    static const char *const flags[] = {"--dummy-greting", "hi"};
+    struct err e;
+    assert_null(load(flags, 2, &e));
+    assert_true(str_find(err_text(&e), STR("dummy-greeting")) < err_text(&e).len);
 }
 
 /* --- what a table must be ----------------------------------------------------------------- */
@@ -116,6 +162,8 @@ int main(void) {
         cmocka_unit_test(its_guards_are_asked),
         cmocka_unit_test(its_listener_answers_for_its_health),
         cmocka_unit_test(it_hears_of_other_settings),
+        cmocka_unit_test(its_settings_are_read_and_shown_as_all_are),
+        cmocka_unit_test(a_slip_in_its_settings_is_answered_with_the_name_that_was_meant),
         cmocka_unit_test(the_table_of_this_daemon_is_whole),
         cmocka_unit_test(a_row_that_is_not_whole_makes_no_table),
     };

@@ -1,5 +1,5 @@
 /* dummy: a whole contract, to show what one costs: two listeners, a route and a method, each
- * behind a guard, and what both answer taken from the settings.
+ * behind a guard, and settings of its own.
  */
 #ifndef WEIR_TEST_CONTRACT_DUMMY_H
 #define WEIR_TEST_CONTRACT_DUMMY_H
@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "config/config.h"
+#include "config/setting.h"
 
 #include <stdlib.h>
 
@@ -77,12 +78,37 @@ static void dummy_service(void *desk, struct rpc_service *ret) {
                                 .ctx = desk};
 }
 
+/* --- its settings --- */
+
+struct dummy_values {
+    struct str greeting;
+    struct str http, grpc;
+};
+
+#define DUMMY_AT(member)                                                                       \
+    .offset = offsetof(struct dummy_values, member), .width = sizeof(struct str)
+
+/* clang-format off */
+static const struct setting dummy_settings[] = {
+    {.key = "dummy.greeting", .group = "Dummy", .flag = "dummy-greeting", .env = {"DUMMY_GREETING"},
+     .kind = SETTING_TEXT, DUMMY_AT(greeting), .preset = "hello", .help = "what it says"},
+    {.key = "dummy.http", .kind = SETTING_ADDRESS, DUMMY_AT(http), .preset = "127.0.0.1:0",
+     .help = "where its route is", .fixed = true},
+    {.key = "dummy.grpc", .kind = SETTING_ADDRESS, DUMMY_AT(grpc), .preset = "127.0.0.1:0",
+     .help = "where its method is", .fixed = true},
+};
+/* clang-format on */
+
+static const struct setting_rows dummy_rows = {dummy_settings, ARRAY_LEN(dummy_settings),
+                                               sizeof(struct dummy_values)};
+
 /* --- its life ----------------------------------------------------------------------------- */
 
 static bool dummy_read(const struct contract_source *from, void **ret, struct err *e) {
     (void)e;
     *ret = MEM_NEW(struct str);
-    *(struct str *)*ret = from->config->agent.name;
+    const struct dummy_values *values = config_values(from->config, &dummy_rows);
+    *(struct str *)*ret = values->greeting;
     return true;
 }
 
@@ -102,17 +128,23 @@ static void dummy_serving(void *ctx) {
     ((struct dummy_desk *)ctx)->serving = true;
 }
 
-static struct str dummy_address(const struct config *config) {
-    (void)config;
-    return STR("127.0.0.1:0");
+static struct str dummy_http(const struct config *config) {
+    const struct dummy_values *values = config_values(config, &dummy_rows);
+    return values->http;
+}
+
+static struct str dummy_grpc(const struct config *config) {
+    const struct dummy_values *values = config_values(config, &dummy_rows);
+    return values->grpc;
 }
 
 static const struct contract dummy_contract = {
     .name = STR_INIT("dummy"),
+    .rows = &dummy_rows,
     .listeners =
         (const struct contract_listener[]){
-            {.name = "dummy_http", .wire = CONTRACT_HTTP, .address = dummy_address},
-            {.name = "dummy_grpc", .wire = CONTRACT_GRPC, .address = dummy_address}},
+            {.name = "dummy_http", .wire = CONTRACT_HTTP, .address = dummy_http},
+            {.name = "dummy_grpc", .wire = CONTRACT_GRPC, .address = dummy_grpc}},
     .listener_count = 2,
     .services = (const struct contract_service[]){{"dummy_grpc", NULL, dummy_service}},
     .service_count = 1,

@@ -55,8 +55,12 @@ static void scene_ready(const struct daemon *daemon, void *ctx) {
 static bool serve(struct scene *scene, struct err *e) {
     const char *args[] = {"-c", scene->file};
     const char *environment[] = {"HOME=/nowhere", NULL};
-    const struct config_input input = {
-        .args = args, .arg_count = ARRAY_LEN(args), .environment = environment, .cpus = 2};
+    const struct config_input input = {.args = args,
+                                       .arg_count = ARRAY_LEN(args),
+                                       .environment = environment,
+                                       .cpus = 2,
+                                       .more = contract_rows,
+                                       .more_ctx = scene->contracts};
     struct config *config;
     if (!config_load(&input, &config, e)) return false;
     const struct daemon_options options = {.config = config,
