@@ -460,6 +460,7 @@ static void warn_of_limits(struct config *config) {
     for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
         const struct setting *narrow = setting_by_key(config, str_from(pairs[i].narrow));
         const struct setting *wide = setting_by_key(config, str_from(pairs[i].wide));
+        if (!narrow || !wide) continue; /* of a contract that is not there */
         uint64_t outer = setting_number(wide, config);
         if (outer == 0 || setting_number(narrow, config) <= outer) continue;
         config_warn(config, "%s is more than %s and never counts: %s", narrow->key, wide->key,

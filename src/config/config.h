@@ -79,11 +79,6 @@ struct config {
         bool sidecar;                    /* a sidecar in front: any Host */
     } http;
     struct {
-        bool allow_loopback;           /* plain http to a provider on this machine */
-        uint64_t probe_ms;             /* between two probes of a provider; 0: none */
-        uint64_t slots, slots_per_app; /* 0: no limit */
-    } nimi;
-    struct {
         struct str name, version, framework; /* as /health reports them */
         struct str instructions;             /* of agents without any */
         double temperature;                  /* likewise; below 0: none */

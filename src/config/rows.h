@@ -1,4 +1,4 @@
-/* rows: how the rows of a schema are written. Private to config/.
+/* rows: how the rows of a schema are written, in config/ and by contracts.
  *
  *     #define ROW_OF struct config_agent
  *     {.key = "slug", NAME(slug), .required = true, .help = "its name on every wire"},

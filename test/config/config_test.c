@@ -10,7 +10,8 @@
 #include <cmocka.h>
 
 #include "base/file.h"
-#include "config/build.h"
+#include "cli/contracts.h"
+#include "config/setting.h"
 #include "run/engine.h"
 #include "server/server.h"
 
@@ -50,8 +51,12 @@ static void write_file(const char *path, const char *text) {
 
 static bool try_load(const char *const *args, const char *const *environment, bool demo,
                      struct config **ret, struct err *e) {
-    struct config_input input = {
-        .args = args, .environment = environment, .demo = demo, .cpus = 3};
+    struct config_input input = {.args = args,
+                                 .environment = environment,
+                                 .demo = demo,
+                                 .cpus = 3,
+                                 .more = contract_rows,
+                                 .more_ctx = &contracts};
     while (args[input.arg_count]) input.arg_count++;
     e->text[0] = '\0';
     return config_load(&input, ret, e);
@@ -554,7 +559,9 @@ static void help_tells_each_flag_with_its_variable_and_default(void **state) {
     (void)state;
     struct buf out;
     buf_init(&out, MIB);
-    config_help(NULL, &out);
+    struct config *config = load(NOTHING, LIST("HOME=/h"));
+    config_help(config, &out);
+    config_free(config);
     static const char *const parts[] = {
         "--http ADDR", "[WEIR_HTTP, PORT; default 127.0.0.1:8080", "--lenient ",
         "-c, --config PATH", "[CRAWBL_MCP_SIGNING_KEY, CRAWBL_MCP_SIGNING_KEY_FILE;"};
@@ -571,7 +578,9 @@ static void the_page_of_the_docs_holds_the_table_as_it_is(void **state) {
     buf_init(&page, MIB);
     buf_init(&table, MIB);
     if (!file_read(STR("docs/config.md"), &page, &e)) fail_msg("%s", e.text);
-    config_help_markdown(NULL, &table);
+    struct config *config = load(NOTHING, LIST("HOME=/h"));
+    config_help_markdown(config, &table);
+    config_free(config);
     if (str_find(buf_str(&page), buf_str(&table)) == page.len)
         fail_msg("docs/config.md is behind; its table should be:\n" STR_FMT,
                  STR_ARG(buf_str(&table)));

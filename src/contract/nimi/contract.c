@@ -5,6 +5,7 @@
 #include "config/config.h"
 #include "contract/nimi/fetch.h"
 #include "contract/nimi/job_work.h"
+#include "contract/nimi/options.h"
 #include "contract/nimi/probe.h"
 #include "contract/nimi/settings.h"
 #include "proto/nimi.pb.h"
@@ -62,9 +63,9 @@ static void share_files(struct nimi_runtime *runtime, const struct config *confi
 
 static void *nimi_open(const struct contract_process *means) {
     const struct config *config = means->config;
-    const struct scheduler_limits slots = {slots_of(config->nimi.slots),
-                                           slots_of(config->nimi.slots_per_app),
-                                           SCHEDULER_QUEUE_MAX};
+    const struct nimi_options *options = nimi_options(config);
+    const struct scheduler_limits slots = {
+        slots_of(options->slots), slots_of(options->slots_per_app), SCHEDULER_QUEUE_MAX};
     struct nimi_process *process = MEM_NEW(struct nimi_process);
     process->means = means;
     process->runtime = nimi_runtime_new(&slots);
@@ -199,6 +200,7 @@ static const struct contract_routes routes[] = {{"nimi_http", nimi_routes}};
 
 const struct contract nimi_contract = {
     .name = STR_INIT("nimi"),
+    .rows = &nimi_rows,
     .listeners = listeners,
     .listener_count = ARRAY_LEN(listeners),
     .services = services,

@@ -1,6 +1,7 @@
 #include "contract/nimi/settings.h"
 
 #include "base/mem.h"
+#include "contract/nimi/options.h"
 #include "daemon/daemon.h"
 #include "daemon/team.h"
 #include "provider/dialect.h"
@@ -86,11 +87,11 @@ void nimi_settings_init(struct nimi_settings *ret, const struct config *config,
     }
     *ret = (struct nimi_settings){.connectors = connectors,
                                   .connector_count = count,
-                                  .allow_loopback = config->nimi.allow_loopback,
+                                  .allow_loopback = nimi_options(config)->allow_loopback,
                                   .version = STR(WEIR_VERSION),
                                   .message_max_bytes = config->limits.message_bytes,
                                   .stall_ms = config->limits.server.write_stall_ms,
-                                  .probe_ms = config->nimi.probe_ms,
+                                  .probe_ms = nimi_options(config)->probe_ms,
                                   .keys_kept_ms = config->limits.idempotency_ms,
                                   .text = {FIRST_PACKET_MS, IDLE_MS, TEXT_TOTAL_MS},
                                   .speech = {FIRST_PACKET_MS, IDLE_MS, SPEECH_TOTAL_MS},
