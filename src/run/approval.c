@@ -1,7 +1,9 @@
 #include "run/approval.h"
 
+#include "base/clock.h"
 #include "base/utf8.h"
 #include "run/inner.h"
+#include "run/wake.h"
 #include "wire/json.h"
 
 #define QUESTION_ARGS_BYTES 2000
@@ -84,4 +86,77 @@ bool run_take_decision(struct run *run, struct decision *ret) {
     run->calls.seq = append_decision(run, call, ret);
     journal_hurry(run->record.journal);
     return true;
+}
+
+/* --- waiting ------------------------------------------------------------------------------ */
+
+static void on_answer(struct str text, void *ctx) {
+    struct run *run = ctx;
+    struct err e;
+    timer_stop(&run->limit);
+    bool kept = !run->ending_begun && run_keep(run, text, &run->approval.answer);
+    if (!kept) {
+        run_unref(run);
+        return;
+    }
+    if (!run_readmit(run, &e)) run_fail(run, e.code, err_name(e.code), err_text(&e));
+    run_unref(run);
+}
+
+/* What he is asked, for those who look at what waits. */
+static struct parked_question question_of(const struct run *run) {
+    const struct turn_call *call =
+        run->approval.guarded ? run->approval.guarded : &run->calls.list[0];
+    struct tool *tool =
+        run->approval.guarded ? engine_tool(run->record.engine, call->tool) : NULL;
+    uint64_t max_ms = run->record.engine->limits.approval_max_ms;
+    uint64_t waited_ms = loop_now_ms(run->record.host->loop) - run->approval.asked_ms;
+    int64_t asked_ms = clock_unix_ms() - (int64_t)waited_ms;
+    return (struct parked_question){
+        .agent = run->agent->slug,
+        .question = run->approval.question,
+        .tool = call->tool,
+        .args = call->args,
+        .guards = run->approval.guarded ? call->call_id : STR_EMPTY,
+        .asked_unix_ms = asked_ms,
+        .deadline_unix_ms = max_ms ? asked_ms + (int64_t)max_ms : 0,
+        .schema = tool ? tool->schema : NULL,
+        .words = &run->record.engine->limits.decision_words,
+    };
+}
+
+void run_wait_for_human(struct run *run) {
+    uint64_t max_ms = run->record.engine->limits.approval_max_ms;
+    uint64_t waited_ms = loop_now_ms(run->record.host->loop) - run->approval.asked_ms;
+    run->approval.parked = (struct parked){.name = run->request.name,
+                                           .run = record_id(&run->record),
+                                           .asked = question_of(run),
+                                           .loop = run->record.host->loop,
+                                           .journal = run->record.journal,
+                                           .seq = run->calls.seq,
+                                           .after_seq = journal_appended(run->record.journal),
+                                           .answer = on_answer,
+                                           .keyed = run_take_key,
+                                           .ctx = run_ref(run)};
+    session_park(run->record.engine->sessions, &run->approval.parked);
+    wake_watch(run);
+    if (max_ms) timer_start(&run->limit, waited_ms < max_ms ? max_ms - waited_ms : 0);
+}
+
+void run_work_expired(struct run *run) {
+    if (!session_unpark(run->record.engine->sessions, &run->approval.parked))
+        return; /* he was faster */
+    bool yes = run->approval.guarded && run->record.engine->limits.approval_expires_yes;
+    on_answer(yes ? STR("{\"decision\":\"approve\",\"reason\":\"nobody answered in time\"}")
+                  : STR("{\"decision\":\"refuse\",\"reason\":\"nobody answered in time\"}"),
+              run);
+}
+
+void run_park(struct run *run) {
+    run_move(run, RUN_WAITING);
+    timer_stop(&run->limit);
+    run->approval.asked_ms = loop_now_ms(run->record.host->loop);
+    run_wait_for_human(run);
+    run_leave_place(run);
+    run_leave_session(run, NULL);
 }

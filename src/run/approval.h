@@ -40,6 +40,9 @@ void run_ask_human(struct run *run, struct turn_call *call);
  * False: the run has failed. */
 bool run_take_decision(struct run *run, struct decision *ret);
 
+/* The question is on disk: wait for him, outside the session. */
+void run_park(struct run *run);
+
 /* Leave the run where the session's next message finds it, until its deadline. It needs no
  * session for that, and none stays in memory for it. */
 void run_wait_for_human(struct run *run);
