@@ -1,12 +1,7 @@
-/* compacting: a history that is too long for the model becomes a summary.
- *
- * The agent's own model writes it, in a call that nobody reads along; then the turn goes on
- * with the summary in place of all earlier turns. The session remembers it so: the summary
- * stands in the journal as an item, and later turns begin with it. A turn that runs inside
- * another one's only shortens its own view. */
-#include "run/inner.h"
+#include "run/compacting.h"
 
 #include "base/utf8.h"
+#include "run/inner.h"
 #include "wire/json.h"
 
 #define BYTES_A_TOKEN 4

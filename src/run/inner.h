@@ -7,8 +7,10 @@
 #include "run/admission.h"
 #include "run/approval.h"
 #include "run/calls.h"
+#include "run/compacting.h"
 #include "run/record.h"
 #include "run/request.h"
+#include "run/shaping.h"
 #include "run/spending.h"
 #include "run/working.h"
 
@@ -119,27 +121,6 @@ void run_cancel_left(struct run *run, struct str why);
 
 /* The timer of a run that was detached for some time. */
 void run_alone(void *ctx);
-
-/* --- shaping.c: an answer that must follow a schema ----------------------------------------
- */
-
-/* The reply `text` asks for nothing more. True: it is well, *ret is the bare JSON. False: it
- * was asked to be repaired, or the run has failed. */
-bool run_shape(struct run *run, struct str text, struct str *ret);
-
-#define SUMMARY_MAX_BYTES (64 * KIB)
-
-/* --- compacting.c: a history that is too long for the model --------------------------------
- */
-
-/* Whether the conversation must be made shorter before it is asked with. */
-bool run_needs_compacting(const struct run *run);
-
-/* Whether it could be. */
-bool run_may_compact(const struct run *run);
-
-/* Have the model write a summary in place of the history, then ask again. */
-void run_compact(struct run *run);
 
 /* --- asking.c: a model answers ------------------------------------------------------------ */
 

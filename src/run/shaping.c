@@ -1,7 +1,5 @@
-/* shaping: an answer that must be JSON of a certain shape.
- *
- * Such an answer is held back until it is whole. What is wrong with it is told to the model
- * once, with the place; a second bad answer ends the turn. */
+#include "run/shaping.h"
+
 #include "run/inner.h"
 #include "wire/json.h"
 
