@@ -115,7 +115,7 @@ static void replay_event(const struct sse_event *event, void *ctx) {
 static void replay_outcome(struct replay *replay, enum reply_outcome outcome,
                            struct str model) {
     const struct reply_failure *failure = &replay->reply->failure;
-    if (outcome == REPLY_FAILED) {
+    if (outcome == OUTCOME_FAILED) {
         assert(failure->reason && failure->why.code != ERR_NONE && failure->why.text[0]);
         buf_append(&replay->told, str_from(failure->reason));
     } else {
@@ -127,7 +127,7 @@ static void replay_stream(struct replay *replay, const struct dialect *dialect,
                           struct str stream, size_t piece, size_t stop_at) {
     struct err e;
     struct str model = STR_EMPTY;
-    enum reply_outcome outcome = REPLY_FAILED;
+    enum reply_outcome outcome = OUTCOME_FAILED;
     *replay = (struct replay){.dialect = dialect,
                               .opaque = STR_EMPTY,
                               .stop_at = stop_at,

@@ -26,13 +26,13 @@ struct stop_reason {
 
 static const struct stop_reason stop_reasons[] = {
     /* clang-format off */
-    {STR_INIT("end_turn"),                      REPLY_DONE},
-    {STR_INIT("tool_use"),                      REPLY_DONE},
-    {STR_INIT("stop_sequence"),                 REPLY_DONE},
-    {STR_INIT("max_tokens"),                    REPLY_CUT},
-    {STR_INIT("model_context_window_exceeded"), REPLY_CUT},
-    {STR_INIT("pause_turn"),                    REPLY_CUT}, /* of tools that run over there */
-    {STR_INIT("refusal"),                       REPLY_FAILED},
+    {STR_INIT("end_turn"),                      OUTCOME_DONE},
+    {STR_INIT("tool_use"),                      OUTCOME_DONE},
+    {STR_INIT("stop_sequence"),                 OUTCOME_DONE},
+    {STR_INIT("max_tokens"),                    OUTCOME_CUT},
+    {STR_INIT("model_context_window_exceeded"), OUTCOME_CUT},
+    {STR_INIT("pause_turn"),                    OUTCOME_CUT}, /* of tools that run over there */
+    {STR_INIT("refusal"),                       OUTCOME_FAILED},
     /* clang-format on */
 };
 
@@ -172,7 +172,7 @@ static void tell(struct anthropic_reply *reply, struct json text,
 static void tell_call(struct anthropic_reply *reply) {
     if (!reply->call_waits) return;
     reply->call_waits = false;
-    bool cut = reply->stopping && reply->stop && reply->stop->outcome == REPLY_CUT;
+    bool cut = reply->stopping && reply->stop && reply->stop->outcome == OUTCOME_CUT;
     if (!cut && str_trim(buf_str(&reply->args)).len == 0) {
         buf_clear(&reply->args);
         buf_append(&reply->args, STR("{}"));
@@ -487,22 +487,22 @@ static void fail_unknown_stop(struct anthropic_reply *reply) {
 enum reply_outcome anthropic_reply_end(struct reply *base, struct str *ret_model) {
     struct anthropic_reply *reply = (struct anthropic_reply *)base;
     *ret_model = buf_str(&reply->model);
-    bool fails = !reply->stop || reply->stop->outcome == REPLY_FAILED;
+    bool fails = !reply->stop || reply->stop->outcome == OUTCOME_FAILED;
     bool counted =
         reply->usage.prompt != TOKENS_UNKNOWN || reply->usage.completion != TOKENS_UNKNOWN;
     if (counted || !fails) tell_usage(reply);
     if (!reply->stopping) {
         reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
                    "Anthropic's answer broke off before its end; ask again");
-        return REPLY_FAILED;
+        return OUTCOME_FAILED;
     }
     if (!reply->stop) {
         fail_unknown_stop(reply);
-        return REPLY_FAILED;
+        return OUTCOME_FAILED;
     }
-    if (reply->stop->outcome == REPLY_FAILED) {
+    if (reply->stop->outcome == OUTCOME_FAILED) {
         fail_refused(reply);
-        return REPLY_FAILED;
+        return OUTCOME_FAILED;
     }
     tell_opaque(reply);
     return reply->stop->outcome;

@@ -69,9 +69,9 @@ struct str reply_reason_sentence(struct str reason);
 bool reply_reason_is_refusal(struct str reason);
 
 enum reply_outcome {
-    REPLY_DONE,   /* it said that it is complete */
-    REPLY_CUT,    /* complete, but ended by its token limit */
-    REPLY_FAILED, /* `failure` says why */
+    OUTCOME_DONE,   /* it said that it is complete */
+    OUTCOME_CUT,    /* complete, but ended by its token limit */
+    OUTCOME_FAILED, /* `failure` says why */
 };
 
 /* What each dialect's own reply begins with. */

@@ -85,7 +85,7 @@ static struct str own_id(const struct gather *gather, size_t index) {
 static void tell_calls(struct gather *gather, struct reply *reply, enum reply_outcome outcome) {
     for (size_t i = 0; i < gather->call_count && !reply->stopped; i++) {
         const struct gathered_call *call = &gather->calls[i];
-        if (outcome == REPLY_CUT && !is_object(buf_str(&call->args))) continue;
+        if (outcome == OUTCOME_CUT && !is_object(buf_str(&call->args))) continue;
         reply->sink->on_tool_call(own_id(gather, i), buf_str(&call->tool), buf_str(&call->args),
                                   reply->ctx);
     }
@@ -126,11 +126,11 @@ enum reply_outcome gather_outcome(struct gather *gather, struct reply *reply,
     if (end == GATHER_OPEN) {
         reply_fail(reply, ERR_UNAVAILABLE, PROVIDER_BROKEN,
                    "the provider's answer ended before it was complete");
-        return REPLY_FAILED;
+        return OUTCOME_FAILED;
     }
     if (end == GATHER_FILTERED || gather->refusal.len) {
         gather_refused(gather, reply, "the provider's content filter cut the answer");
-        return REPLY_FAILED;
+        return OUTCOME_FAILED;
     }
-    return end == GATHER_CUT ? REPLY_CUT : REPLY_DONE;
+    return end == GATHER_CUT ? OUTCOME_CUT : OUTCOME_DONE;
 }

@@ -18,19 +18,19 @@ static const struct finish {
     enum reply_outcome outcome;
 } finishes[] = {
     /* clang-format off */
-    {STR_INIT("STOP"),                     REPLY_DONE},
-    {STR_INIT("FUNCTION_CALL"),            REPLY_DONE}, /* of servers that speak like Gemini */
-    {STR_INIT("MAX_TOKENS"),               REPLY_CUT},
-    {STR_INIT("SAFETY"),                   REPLY_FAILED},
-    {STR_INIT("RECITATION"),               REPLY_FAILED},
-    {STR_INIT("LANGUAGE"),                 REPLY_FAILED},
-    {STR_INIT("BLOCKLIST"),                REPLY_FAILED},
-    {STR_INIT("PROHIBITED_CONTENT"),       REPLY_FAILED},
-    {STR_INIT("SPII"),                     REPLY_FAILED},
-    {STR_INIT("MODEL_ARMOR"),              REPLY_FAILED},
-    {STR_INIT("IMAGE_SAFETY"),             REPLY_FAILED},
-    {STR_INIT("IMAGE_PROHIBITED_CONTENT"), REPLY_FAILED},
-    {STR_INIT("IMAGE_RECITATION"),         REPLY_FAILED},
+    {STR_INIT("STOP"),                     OUTCOME_DONE},
+    {STR_INIT("FUNCTION_CALL"),            OUTCOME_DONE}, /* of servers that speak like Gemini */
+    {STR_INIT("MAX_TOKENS"),               OUTCOME_CUT},
+    {STR_INIT("SAFETY"),                   OUTCOME_FAILED},
+    {STR_INIT("RECITATION"),               OUTCOME_FAILED},
+    {STR_INIT("LANGUAGE"),                 OUTCOME_FAILED},
+    {STR_INIT("BLOCKLIST"),                OUTCOME_FAILED},
+    {STR_INIT("PROHIBITED_CONTENT"),       OUTCOME_FAILED},
+    {STR_INIT("SPII"),                     OUTCOME_FAILED},
+    {STR_INIT("MODEL_ARMOR"),              OUTCOME_FAILED},
+    {STR_INIT("IMAGE_SAFETY"),             OUTCOME_FAILED},
+    {STR_INIT("IMAGE_PROHIBITED_CONTENT"), OUTCOME_FAILED},
+    {STR_INIT("IMAGE_RECITATION"),         OUTCOME_FAILED},
     /* clang-format on */
 };
 
@@ -253,7 +253,7 @@ static enum reply_outcome fail_refused(struct gemini_reply *reply) {
     reply_fail(&reply->base, ERR_PERMISSION_DENIED, MODEL_REFUSED,
                "the model refused to answer (" STR_FMT ")", STR_ARG(buf_str(&why)));
     buf_done(&why);
-    return REPLY_FAILED;
+    return OUTCOME_FAILED;
 }
 
 static enum reply_outcome fail_blocked(struct gemini_reply *reply) {
@@ -263,7 +263,7 @@ static enum reply_outcome fail_blocked(struct gemini_reply *reply) {
     reply_fail(&reply->base, ERR_PERMISSION_DENIED, MODEL_REFUSED,
                "Gemini blocked the question (" STR_FMT ")", STR_ARG(buf_str(&why)));
     buf_done(&why);
-    return REPLY_FAILED;
+    return OUTCOME_FAILED;
 }
 
 static enum reply_outcome fail_unfinished(struct gemini_reply *reply) {
@@ -274,7 +274,7 @@ static enum reply_outcome fail_unfinished(struct gemini_reply *reply) {
                "the model could not finish its answer (" STR_FMT "); ask again",
                STR_ARG(buf_str(&why)));
     buf_done(&why);
-    return REPLY_FAILED;
+    return OUTCOME_FAILED;
 }
 
 static const struct finish *find_finish(const struct gemini_reply *reply) {
@@ -288,16 +288,16 @@ enum reply_outcome gemini_reply_end(struct reply *base, struct str *ret_model) {
     struct gemini_reply *reply = (struct gemini_reply *)base;
     const struct finish *finish = find_finish(reply);
     *ret_model = buf_str(&reply->model);
-    bool fails = !finish || finish->outcome == REPLY_FAILED;
+    bool fails = !finish || finish->outcome == OUTCOME_FAILED;
     if (reply->usage.prompt != TOKENS_UNKNOWN || !fails) tell_usage(reply);
 
-    if (finish && finish->outcome == REPLY_FAILED) return fail_refused(reply);
+    if (finish && finish->outcome == OUTCOME_FAILED) return fail_refused(reply);
     if (!finish && reply->finish_name.len) return fail_unfinished(reply);
     if (!finish && reply->blocked.len) return fail_blocked(reply);
     if (!finish) {
         reply_fail(base, ERR_UNAVAILABLE, PROVIDER_BROKEN,
                    "Gemini's answer broke off before its end; ask again");
-        return REPLY_FAILED;
+        return OUTCOME_FAILED;
     }
     tell_opaque(reply);
     return finish->outcome;

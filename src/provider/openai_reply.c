@@ -418,9 +418,9 @@ bool openai_reply_read(struct reply *base, struct json answer) {
 enum reply_outcome openai_reply_end(struct reply *base, struct str *ret_model) {
     struct openai_reply *reply = (struct openai_reply *)base;
     enum reply_outcome outcome = gather_outcome(&reply->gather, base, reply->state);
-    if (outcome == REPLY_FAILED) {
+    if (outcome == OUTCOME_FAILED) {
         gather_tell_usage(&reply->gather, base);
-        return REPLY_FAILED;
+        return OUTCOME_FAILED;
     }
     write_opaque(reply);
     *ret_model = buf_str(&reply->gather.model);

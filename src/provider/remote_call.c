@@ -128,7 +128,7 @@ static void stop_http(struct provider_call *call) {
 static void tell_ending(struct provider_call *call) {
     const struct provider_sink *sink = &call->gate.sink;
     move(call, REMOTE_OVER);
-    if (call->outcome == REPLY_FAILED) {
+    if (call->outcome == OUTCOME_FAILED) {
         sink->on_failed(&call->failure.why, str_from(call->failure.reason), call->gate.ctx);
     } else {
         sink->on_done(call->model, call->gate.ctx);
@@ -143,8 +143,8 @@ static struct failure_reader reader_of(const struct provider_call *call) {
 static void settle(struct provider_call *call, enum reply_outcome outcome) {
     call->ended = true;
     call->outcome = outcome;
-    if (outcome == REPLY_FAILED) failure_word(call->remote, reader_of(call), &call->failure);
-    if (outcome == REPLY_CUT) gate_sink.on_note(STR(PROVIDER_CUT_NOTE), &call->gate);
+    if (outcome == OUTCOME_FAILED) failure_word(call->remote, reader_of(call), &call->failure);
+    if (outcome == OUTCOME_CUT) gate_sink.on_note(STR(PROVIDER_CUT_NOTE), &call->gate);
     bool now = call->state != REMOTE_OVER && !call->gate.closed && gate_is_empty(&call->gate);
     if (now) tell_ending(call);
 }
@@ -189,7 +189,7 @@ static void ask(struct provider_call *call) {
 static void settle_late(struct provider_call *call, enum http_stage stage) {
     const struct remote_options *options = options_of(call);
     failure_timeout(options, stage, is_expired(call), &call->failure);
-    settle(call, REPLY_FAILED);
+    settle(call, OUTCOME_FAILED);
 }
 
 static void ask_again(struct provider_call *call) {
@@ -269,7 +269,7 @@ static void unanswered(struct provider_call *call, const struct err *failed,
     }
     bool again = late ? stage == HTTP_CONNECTING : failed->code == ERR_UNAVAILABLE;
     if (again && wait_and_ask_again(call)) return;
-    settle(call, REPLY_FAILED);
+    settle(call, OUTCOME_FAILED);
 }
 
 /* --- the request -------------------------------------------------------------------------- */
@@ -322,7 +322,7 @@ static void refused(struct provider_call *call) {
     if (!call->whole && streamless && ask_for_whole(call)) return;
     bool broke = strcmp(call->failure.reason, PROVIDER_QUOTA) == 0; /* waiting earns nothing */
     if (!broke && worth_asking_again(call->status) && wait_and_ask_again(call)) return;
-    settle(call, REPLY_FAILED);
+    settle(call, OUTCOME_FAILED);
 }
 
 static void take_refusal(struct provider_call *call, struct str bytes) {
@@ -364,12 +364,12 @@ static void begin_stream(struct provider_call *call) {
 
 static void settle_spoiled(struct provider_call *call) {
     call->failure = call->reply->failure;
-    settle(call, REPLY_FAILED);
+    settle(call, OUTCOME_FAILED);
 }
 
 static void settle_broken(struct provider_call *call, const struct err *why) {
     failure_broken(why, &call->failure);
-    settle(call, REPLY_FAILED);
+    settle(call, OUTCOME_FAILED);
 }
 
 /* A reply that has said its last is not waited for as long as one that stalls. */
@@ -412,7 +412,7 @@ static void stream_ended(struct provider_call *call) {
     struct str model = STR_EMPTY;
     enum reply_outcome outcome = options_of(call)->dialect->end(call->reply, &model);
     if (call->state == REMOTE_OVER) return; /* cancelled by what it heard last */
-    if (outcome == REPLY_FAILED) {
+    if (outcome == OUTCOME_FAILED) {
         settle_spoiled(call);
         return;
     }
@@ -437,7 +437,7 @@ static void settle_strange(struct provider_call *call) {
     struct str said = str_head(buf_str(&call->answer), REFUSAL_MAX_BYTES);
     failure_refused(options_of(call)->dialect, call->status, buf_str(&call->type), said,
                     &call->failure);
-    settle(call, REPLY_FAILED);
+    settle(call, OUTCOME_FAILED);
 }
 
 static void read_whole(struct provider_call *call, struct json answer) {
@@ -554,7 +554,7 @@ static uint64_t seed(const struct provider_call *call) {
 /* What cannot be asked ends the call, in the first turn after its start. */
 static void fail_later(struct provider_call *call) {
     call->ended = true;
-    call->outcome = REPLY_FAILED;
+    call->outcome = OUTCOME_FAILED;
     failure_word_unasked(call->remote, reader_of(call), &call->failure);
     loop_defer(call->loop, &call->task);
 }

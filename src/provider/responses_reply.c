@@ -349,11 +349,11 @@ static void write_opaque(struct responses_reply *reply) {
 enum reply_outcome responses_reply_end(struct reply *base, struct str *ret_model) {
     struct responses_reply *reply = (struct responses_reply *)base;
     enum reply_outcome outcome = gather_outcome(&reply->gather, base, reply->state);
-    if (outcome == REPLY_FAILED) {
+    if (outcome == OUTCOME_FAILED) {
         gather_tell_usage(&reply->gather, base);
-        return REPLY_FAILED;
+        return OUTCOME_FAILED;
     }
-    if (outcome == REPLY_DONE) write_opaque(reply); /* of a cut one, items may be half */
+    if (outcome == OUTCOME_DONE) write_opaque(reply); /* of a cut one, items may be half */
     *ret_model = buf_str(&reply->gather.model);
     gather_tell(&reply->gather, base, STR("openai-responses"), outcome);
     return outcome;

@@ -89,7 +89,7 @@ static inline bool noise_read(struct noise *noise, struct str bytes, size_t piec
                                               .on_opaque = noise_opaque};
     struct err e;
     struct str model = STR_EMPTY;
-    enum reply_outcome outcome = REPLY_FAILED;
+    enum reply_outcome outcome = OUTCOME_FAILED;
     struct sse *sse = sse_new(NOISE_MAX_BYTES, noise_event, noise);
     buf_init(&noise->record, NOISE_MAX_BYTES);
     buf_init(&noise->text, NOISE_MAX_BYTES);
@@ -100,13 +100,13 @@ static inline bool noise_read(struct noise *noise, struct str bytes, size_t piec
     }
     if (!noise->over) outcome = noise->dialect->end(noise->reply, &model);
     noise_note(noise, (char)('0' + outcome), model);
-    if (outcome == REPLY_FAILED) {
+    if (outcome == OUTCOME_FAILED) {
         assert(noise->reply->failure.reason && noise->reply->failure.why.code != ERR_NONE);
         noise_note(noise, 'f', err_text(&noise->reply->failure.why));
     }
     noise->dialect->reply_free(noise->reply);
     sse_free(sse);
-    return outcome != REPLY_FAILED;
+    return outcome != OUTCOME_FAILED;
 }
 
 static inline void noise_done(struct noise *noise) {

@@ -112,8 +112,8 @@ static void feed(struct sse *sse, struct str piece) {
 
 static void write_outcome(struct hearing *hearing, enum reply_outcome outcome,
                           struct str model) {
-    if (outcome != REPLY_FAILED) {
-        buf_append(hearing->out, outcome == REPLY_CUT ? STR("cut ") : STR("done "));
+    if (outcome != OUTCOME_FAILED) {
+        buf_append(hearing->out, outcome == OUTCOME_CUT ? STR("cut ") : STR("done "));
         buf_append(hearing->out, model);
         buf_append_byte(hearing->out, '\n');
         return;
@@ -134,7 +134,7 @@ static void write_outcome(struct hearing *hearing, enum reply_outcome outcome,
 static enum reply_outcome replay(struct hearing *hearing, struct str stream, size_t cut,
                                  size_t piece) {
     struct str model = STR_EMPTY;
-    enum reply_outcome outcome = REPLY_FAILED;
+    enum reply_outcome outcome = OUTCOME_FAILED;
     struct sse *sse = sse_new(EVENT_MAX_BYTES, on_event, hearing);
     hearing->reply = hearing->dialect->reply_new(&sink, hearing);
     if (cut) feed(sse, str_head(stream, cut));
@@ -160,7 +160,7 @@ void transcript_read(const struct dialect *dialect, struct str answer, struct bu
     struct err e;
     assert_true(json_read(copy, &json, &e));
     hearing.reply = dialect->reply_new(&sink, &hearing);
-    enum reply_outcome outcome = REPLY_FAILED;
+    enum reply_outcome outcome = OUTCOME_FAILED;
     if (dialect->read(hearing.reply, json)) outcome = dialect->end(hearing.reply, &model);
     write_outcome(&hearing, outcome, model);
     dialect->reply_free(hearing.reply);
@@ -291,7 +291,7 @@ static bool completes(const struct transcript *transcript, size_t len) {
     buf_init(&out, RECORD_MAX_BYTES);
     struct hearing hearing = {.dialect = transcript->dialect, .out = &out};
     struct str part = str_head(transcript->input, len);
-    bool complete = replay(&hearing, part, 0, RECORD_MAX_BYTES) != REPLY_FAILED;
+    bool complete = replay(&hearing, part, 0, RECORD_MAX_BYTES) != OUTCOME_FAILED;
     buf_done(&out);
     return complete;
 }

@@ -47,7 +47,7 @@ static inline bool morse_body(const struct dialect_settings *settings,
 static inline struct reply *morse_new(const struct provider_sink *sink, void *ctx) {
     struct morse *morse = MEM_NEW(struct morse);
     morse->base = (struct reply){.sink = sink, .ctx = ctx};
-    morse->outcome = REPLY_FAILED;
+    morse->outcome = OUTCOME_FAILED;
     buf_init(&morse->model, 64);
     return &morse->base;
 }
@@ -70,8 +70,8 @@ static inline bool morse_words(struct reply *reply, struct str rest) {
             return reply_fail(reply, ERR_UNAVAILABLE, PROVIDER_ERROR,
                               "Morse sent an error with " KEY);
         if (str_starts(word, STR("m:"))) buf_append(&morse->model, text);
-        if (str_equal(word, STR("done"))) morse->outcome = REPLY_DONE;
-        if (str_equal(word, STR("cut"))) morse->outcome = REPLY_CUT;
+        if (str_equal(word, STR("done"))) morse->outcome = OUTCOME_DONE;
+        if (str_equal(word, STR("cut"))) morse->outcome = OUTCOME_CUT;
         if (str_equal(word, STR("finished"))) reply->finished = true;
         if (str_equal(word, STR("over"))) reply->over = true;
     }
@@ -95,9 +95,9 @@ static inline bool morse_read(struct reply *reply, struct json answer) {
 static inline enum reply_outcome morse_end(struct reply *reply, struct str *ret_model) {
     struct morse *morse = CONTAINER_OF(reply, struct morse, base);
     *ret_model = buf_str(&morse->model);
-    if (morse->outcome == REPLY_FAILED)
+    if (morse->outcome == OUTCOME_FAILED)
         reply_fail(reply, ERR_UNAVAILABLE, PROVIDER_BROKEN, "the answer stopped half way");
-    if (morse->outcome == REPLY_DONE && morse->model.len)
+    if (morse->outcome == OUTCOME_DONE && morse->model.len)
         reply->sink->on_opaque(STR("morse"), STR("last"), reply->ctx);
     return morse->outcome;
 }
