@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct buf once, twice;
         buf_init(&once, 64 * MIB);
         buf_init(&twice, 64 * MIB);
-        for (size_t i = 0; i < call.event_count; i++) look_at(call.events[i].text);
+        for (size_t i = 0; i < call.event_count; i++) look_at(call.events[i].reply.text);
         write_again(&call, &once);
         struct arena *more = arena_new(64 * MIB);
         if (!tape_call_decode(buf_str(&once), more, &back, &e)) abort();

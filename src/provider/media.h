@@ -18,7 +18,7 @@
 #include "base/err.h"
 #include "base/units.h"
 #include "loop/loop.h"
-#include "wire/event.h"
+#include "wire/reply_event.h"
 
 #define MEDIA_ARTIFACT_MAX_BYTES (16 * MIB) /* as store/artifact.h keeps them */
 
@@ -49,13 +49,6 @@ struct media_request {
     int64_t count; /* 0: one */
     struct str size, quality, style, negative;
     uint64_t total_ms; /* 0: no limit of its own */
-};
-
-/* What was made, whole. What is not known is 0 or empty. */
-struct media_artifact {
-    struct str content_type; /* "audio/wav", "audio/pcm", "image/png" */
-    struct str bytes, uri;   /* one of them, or both */
-    int64_t sample_rate_hz, channels, duration_ms, width, height;
 };
 
 /* As with provider.h: on the loop of the call, never before media_call_start() has returned,

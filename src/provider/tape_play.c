@@ -43,42 +43,42 @@ static void call_free(struct provider_call *call) {
 
 /* --- one event ---------------------------------------------------------------------------- */
 
-typedef void tell_fn(struct provider_call *call, const struct tape_event *event);
+typedef void tell_fn(struct provider_call *call, const struct reply_event *event);
 
-static void tell_text(struct provider_call *call, const struct tape_event *event) {
+static void tell_text(struct provider_call *call, const struct reply_event *event) {
     call->sink.on_text(event->text, call->ctx);
 }
 
-static void tell_thinking(struct provider_call *call, const struct tape_event *event) {
+static void tell_thinking(struct provider_call *call, const struct reply_event *event) {
     call->sink.on_thinking(event->text, call->ctx);
 }
 
-static void tell_tool_call(struct provider_call *call, const struct tape_event *event) {
+static void tell_tool_call(struct provider_call *call, const struct reply_event *event) {
     call->sink.on_tool_call(event->call_id, event->name, event->args, call->ctx);
 }
 
-static void tell_usage(struct provider_call *call, const struct tape_event *event) {
+static void tell_usage(struct provider_call *call, const struct reply_event *event) {
     call->sink.on_usage(event->usage, call->ctx);
 }
 
-static void tell_opaque(struct provider_call *call, const struct tape_event *event) {
+static void tell_opaque(struct provider_call *call, const struct reply_event *event) {
     call->sink.on_opaque(event->name, event->text, call->ctx);
 }
 
-static void tell_note(struct provider_call *call, const struct tape_event *event) {
+static void tell_note(struct provider_call *call, const struct reply_event *event) {
     call->sink.on_note(event->text, call->ctx);
 }
 
-static void tell_approval(struct provider_call *call, const struct tape_event *event) {
+static void tell_approval(struct provider_call *call, const struct reply_event *event) {
     call->sink.on_approval(event->call_id, event->text, event->name, event->args, call->ctx);
 }
 
-static void tell_done(struct provider_call *call, const struct tape_event *event) {
+static void tell_done(struct provider_call *call, const struct reply_event *event) {
     call->over = true;
     call->sink.on_done(event->name, call->ctx);
 }
 
-static void tell_failed(struct provider_call *call, const struct tape_event *event) {
+static void tell_failed(struct provider_call *call, const struct reply_event *event) {
     struct err why;
     err_set(&why, event->code, STR_FMT, STR_ARG(event->text));
     call->over = true;
@@ -86,11 +86,11 @@ static void tell_failed(struct provider_call *call, const struct tape_event *eve
 }
 
 static tell_fn *const tells[] = {
-    [TAPE_TEXT] = tell_text,           [TAPE_THINKING] = tell_thinking,
-    [TAPE_TOOL_CALL] = tell_tool_call, [TAPE_USAGE] = tell_usage,
-    [TAPE_OPAQUE] = tell_opaque,       [TAPE_NOTE] = tell_note,
-    [TAPE_APPROVAL] = tell_approval,   [TAPE_DONE] = tell_done,
-    [TAPE_FAILED] = tell_failed,
+    [REPLY_TEXT] = tell_text,           [REPLY_THINKING] = tell_thinking,
+    [REPLY_TOOL_CALL] = tell_tool_call, [REPLY_USAGE] = tell_usage,
+    [REPLY_OPAQUE] = tell_opaque,       [REPLY_NOTE] = tell_note,
+    [REPLY_APPROVAL] = tell_approval,   [REPLY_DONE] = tell_done,
+    [REPLY_FAILED] = tell_failed,
 };
 
 /* --- all of them -------------------------------------------------------------------------- */
@@ -122,7 +122,7 @@ static void play(void *ctx) {
         }
         if (!is_due(call, event)) break;
         call->next++;
-        tells[event->heard](call, event);
+        tells[event->reply.kind](call, &event->reply);
     }
     call->playing = false;
     if (call->over) call_free(call);

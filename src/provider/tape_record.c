@@ -43,10 +43,10 @@ static void call_free(struct provider_call *call) {
     free(call);
 }
 
-static struct provider_call *enter(void *ctx, struct tape_event event) {
+static struct provider_call *enter(void *ctx, struct reply_event event) {
     struct provider_call *call = ctx;
     call->inside++;
-    take_hear(&call->take, call->loop, event);
+    take_hear(&call->take, call->loop, &event);
     return call;
 }
 
@@ -58,40 +58,40 @@ static void leave(struct provider_call *call) {
 /* --- what it says ------------------------------------------------------------------------- */
 
 static void on_text(struct str text, void *ctx) {
-    struct provider_call *call = enter(ctx, (struct tape_event){TAPE_TEXT, .text = text});
+    struct provider_call *call = enter(ctx, (struct reply_event){REPLY_TEXT, .text = text});
     call->sink.on_text(text, call->ctx);
     leave(call);
 }
 
 static void on_thinking(struct str text, void *ctx) {
-    struct provider_call *call = enter(ctx, (struct tape_event){TAPE_THINKING, .text = text});
+    struct provider_call *call = enter(ctx, (struct reply_event){REPLY_THINKING, .text = text});
     call->sink.on_thinking(text, call->ctx);
     leave(call);
 }
 
 static void on_tool_call(struct str call_id, struct str tool, struct str args, void *ctx) {
     struct provider_call *call =
-        enter(ctx, (struct tape_event){TAPE_TOOL_CALL, .call_id = call_id, .name = tool,
-                                       .args = args});
+        enter(ctx, (struct reply_event){REPLY_TOOL_CALL, .call_id = call_id, .name = tool,
+                                        .args = args});
     call->sink.on_tool_call(call_id, tool, args, call->ctx);
     leave(call);
 }
 
 static void on_usage(const struct event_usage *usage, void *ctx) {
-    struct provider_call *call = enter(ctx, (struct tape_event){TAPE_USAGE, .usage = usage});
+    struct provider_call *call = enter(ctx, (struct reply_event){REPLY_USAGE, .usage = usage});
     call->sink.on_usage(usage, call->ctx);
     leave(call);
 }
 
 static void on_opaque(struct str dialect, struct str bytes, void *ctx) {
     struct provider_call *call =
-        enter(ctx, (struct tape_event){TAPE_OPAQUE, .name = dialect, .text = bytes});
+        enter(ctx, (struct reply_event){REPLY_OPAQUE, .name = dialect, .text = bytes});
     call->sink.on_opaque(dialect, bytes, call->ctx);
     leave(call);
 }
 
 static void on_note(struct str text, void *ctx) {
-    struct provider_call *call = enter(ctx, (struct tape_event){TAPE_NOTE, .text = text});
+    struct provider_call *call = enter(ctx, (struct reply_event){REPLY_NOTE, .text = text});
     call->sink.on_note(text, call->ctx);
     leave(call);
 }
@@ -99,8 +99,8 @@ static void on_note(struct str text, void *ctx) {
 static void on_approval(struct str call_id, struct str question, struct str tool,
                         struct str args, void *ctx) {
     struct provider_call *call =
-        enter(ctx, (struct tape_event){TAPE_APPROVAL, .call_id = call_id, .name = tool,
-                                       .text = question, .args = args});
+        enter(ctx, (struct reply_event){REPLY_APPROVAL, .call_id = call_id, .name = tool,
+                                        .text = question, .args = args});
     call->sink.on_approval(call_id, question, tool, args, call->ctx);
     leave(call);
 }
@@ -143,15 +143,15 @@ static void end(struct provider_call *call, struct str ending) {
 }
 
 static void on_done(struct str model, void *ctx) {
-    end(enter(ctx, (struct tape_event){TAPE_DONE, .name = model}), model);
+    end(enter(ctx, (struct reply_event){REPLY_DONE, .name = model}), model);
 }
 
 static void on_failed(const struct err *why, struct str reason, void *ctx) {
     struct provider_call *call = ctx;
     call->failed = true;
     call->why = *why;
-    end(enter(call, (struct tape_event){TAPE_FAILED, .code = why->code, .name = reason,
-                                        .text = err_text(why)}),
+    end(enter(call, (struct reply_event){REPLY_FAILED, .code = why->code, .name = reason,
+                                         .text = err_text(why)}),
         reason);
 }
 

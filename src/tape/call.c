@@ -82,10 +82,10 @@ static void put_counts(struct json_writer *writer, const struct event_usage *usa
 
 static void put_members(struct json_writer *writer, const struct tape_event *event,
                         const struct mask *mask) {
-    const struct tape_row *row = &tape_rows[event->heard];
+    const struct tape_row *row = &tape_rows[event->reply.kind];
     for (size_t i = 0; i < ARRAY_LEN(row->members) && row->members[i].name; i++) {
         const struct tape_member *member = &row->members[i];
-        struct str text = *tape_field((struct tape_event *)(uintptr_t)event, member);
+        struct str text = *tape_field((struct reply_event *)(uintptr_t)&event->reply, member);
         switch (member->form) {
         case TAPE_AS_ID: json_member_str(writer, member->name, text); break;
         case TAPE_AS_PROSE: put_masked(writer, member->name, text, mask); break;
@@ -98,7 +98,7 @@ static void put_members(struct json_writer *writer, const struct tape_event *eve
 
 static size_t count_alike(const struct tape_event *events, size_t count) {
     size_t alike = 1;
-    while (alike < count && events[alike].heard == events[0].heard) alike++;
+    while (alike < count && events[alike].reply.kind == events[0].reply.kind) alike++;
     return alike;
 }
 
@@ -118,10 +118,10 @@ static void put_text(struct json_writer *writer, const struct tape_event *events
                      const struct mask *mask) {
     struct buf whole, hidden;
     size_t *ends = mem_zero(count, sizeof(size_t)), total = 0;
-    for (size_t i = 0; i < count; i++) ends[i] = total += events[i].text.len;
+    for (size_t i = 0; i < count; i++) ends[i] = total += events[i].reply.text.len;
     buf_init(&whole, total);
     buf_init(&hidden, 3 * total + KIB);
-    for (size_t i = 0; i < count; i++) buf_append(&whole, events[i].text);
+    for (size_t i = 0; i < count; i++) buf_append(&whole, events[i].reply.text);
     mask_text(mask, buf_str(&whole), &hidden, ends, count);
     if (utf8_valid(buf_str(&hidden))) {
         json_member_str(writer, "text", buf_str(&hidden));
@@ -141,7 +141,7 @@ static void put_text(struct json_writer *writer, const struct tape_event *events
 /* --- the document ------------------------------------------------------------------------- */
 
 static bool is_piece(const struct tape_event *event) {
-    return event->heard == TAPE_TEXT || event->heard == TAPE_THINKING;
+    return event->reply.kind == REPLY_TEXT || event->reply.kind == REPLY_THINKING;
 }
 
 /* Returns how many events stand in it. */
@@ -150,10 +150,11 @@ static size_t put_event(struct json_writer *writer, const struct tape_event *eve
     size_t taken = is_piece(event) ? count_alike(event, count) : 1;
     json_open_object(writer);
     json_member_u64(writer, "at_ms", event->at_ms);
-    json_member_str(writer, "kind", str_from(tape_rows[event->heard].name));
+    json_member_str(writer, "kind", str_from(tape_rows[event->reply.kind].name));
     if (is_piece(event)) put_text(writer, event, taken, mask);
-    if (event->usage) put_counts(writer, event->usage, mask);
-    if (event->heard == TAPE_FAILED) json_member_str(writer, "code", err_name(event->code));
+    if (event->reply.kind == REPLY_USAGE) put_counts(writer, event->reply.usage, mask);
+    if (event->reply.kind == REPLY_FAILED)
+        json_member_str(writer, "code", err_name(event->reply.code));
     put_members(writer, event, mask);
     json_close(writer);
     return taken;

@@ -18,34 +18,16 @@
 #define WEIR_TAPE_CALL_H
 
 #include "tape/mask.h"
-#include "wire/event.h"
+#include "wire/reply_event.h"
 
 #define TAPE_VERSION 1
 
 enum tape_kind { TAPE_MODEL, TAPE_TOOL };
 
-enum tape_heard {
-    TAPE_TEXT,
-    TAPE_THINKING,
-    TAPE_TOOL_CALL,
-    TAPE_USAGE,
-    TAPE_OPAQUE,
-    TAPE_NOTE,
-    TAPE_APPROVAL,
-    TAPE_DONE,   /* of a model */
-    TAPE_FAILED, /* of either */
-    TAPE_RESULT, /* of a tool */
-};
-
+/* A model ends with REPLY_DONE or REPLY_FAILED, a tool with REPLY_RESULT or REPLY_FAILED. */
 struct tape_event {
-    enum tape_heard heard;
-    enum err_code code; /* TAPE_FAILED */
-    uint64_t at_ms;     /* since the call began */
-    struct str call_id;
-    struct str name; /* tool; dialect; model that answered; reason */
-    struct str text; /* said; question; message; bytes; result */
-    struct str args;
-    const struct event_usage *usage; /* TAPE_USAGE */
+    uint64_t at_ms; /* since the call began */
+    struct reply_event reply;
 };
 
 struct tape_call {

@@ -49,8 +49,8 @@ static bool take_value(struct reading *reading, struct json value, struct str *r
 }
 
 static bool take_members(struct reading *reading, struct json object,
-                         struct tape_event *event) {
-    const struct tape_row *row = &tape_rows[event->heard];
+                         struct reply_event *event) {
+    const struct tape_row *row = &tape_rows[event->kind];
     for (size_t i = 0; i < ARRAY_LEN(row->members) && row->members[i].name; i++) {
         const struct tape_member *member = &row->members[i];
         struct json value = json_find(object, str_from(member->name));
@@ -62,7 +62,7 @@ static bool take_members(struct reading *reading, struct json object,
     return true;
 }
 
-static bool take_usage(struct reading *reading, struct json object, struct tape_event *event) {
+static bool take_usage(struct reading *reading, struct json object, struct reply_event *event) {
     struct event_usage *usage = ARENA_NEW(reading->arena, struct event_usage);
     if (!usage) return too_large(reading);
     *usage = USAGE_UNKNOWN;
@@ -78,7 +78,7 @@ static bool take_usage(struct reading *reading, struct json object, struct tape_
     return take_text(reading, json_find(object, STR("model")), &usage->model);
 }
 
-static bool take_code(struct reading *reading, struct json object, struct tape_event *event) {
+static bool take_code(struct reading *reading, struct json object, struct reply_event *event) {
     struct str name = STR_EMPTY;
     if (!take_text(reading, json_find(object, STR("code")), &name)) return false;
     event->code = err_code_named(name);
@@ -134,7 +134,7 @@ static bool take_pieces(struct reading *reading, struct json object, struct tape
     if (!take_coded(reading, object, &text)) return false;
     struct json pieces = json_find(object, STR("pieces")), piece;
     if (pieces.kind == JSON_NONE) { /* whoever writes one by hand need not count */
-        event->text = text;
+        event->reply.text = text;
         return add(reading, event);
     }
     struct json_reader reader = json_enter(pieces);
@@ -144,19 +144,20 @@ static bool take_pieces(struct reading *reading, struct json object, struct tape
             !take_u64(reading, json_at(piece, 1), &len))
             return false;
         if (len > text.len) return refuse(reading, "the pieces are longer than their text");
-        event->text = str_head(text, (size_t)len);
+        event->reply.text = str_head(text, (size_t)len);
         text = str_skip(text, (size_t)len);
         if (!add(reading, event)) return false;
     }
     return text.len == 0 || refuse(reading, "the pieces are shorter than their text");
 }
 
-static bool find_row(struct reading *reading, struct json object, struct tape_event *event) {
+static bool find_row(struct reading *reading, struct json object, struct reply_event *event) {
     struct json kind = json_find(object, STR("kind"));
     for (size_t i = 0; i < ARRAY_LEN(tape_rows); i++) {
-        if (!json_is(kind, str_from(tape_rows[i].name))) continue;
+        const char *name = tape_rows[i].name;
+        if (!name || !json_is(kind, str_from(name))) continue;
         if (!tape_rows[i].tells[reading->call.kind]) break;
-        event->heard = (enum tape_heard)i;
+        event->kind = (enum reply_kind)i;
         return true;
     }
     return refuse(reading, "'heard' has an event whose 'kind' nobody knows");
@@ -164,16 +165,18 @@ static bool find_row(struct reading *reading, struct json object, struct tape_ev
 
 static bool take_event(struct reading *reading, struct json object) {
     struct tape_event event = {
-        .call_id = STR_EMPTY, .name = STR_EMPTY, .text = STR_EMPTY, .args = STR_EMPTY};
+        .reply = {
+            .call_id = STR_EMPTY, .name = STR_EMPTY, .text = STR_EMPTY, .args = STR_EMPTY}};
+    struct reply_event *reply = &event.reply;
     if (object.kind != JSON_OBJECT) return refuse(reading, "'heard' holds what is no object");
-    if (!find_row(reading, object, &event) ||
+    if (!find_row(reading, object, reply) ||
         !take_u64(reading, json_find(object, STR("at_ms")), &event.at_ms))
         return false;
-    if (event.heard == TAPE_TEXT || event.heard == TAPE_THINKING)
+    if (reply->kind == REPLY_TEXT || reply->kind == REPLY_THINKING)
         return take_pieces(reading, object, &event);
-    if (event.heard == TAPE_USAGE && !take_usage(reading, object, &event)) return false;
-    if (event.heard == TAPE_FAILED && !take_code(reading, object, &event)) return false;
-    return take_members(reading, object, &event) && add(reading, &event);
+    if (reply->kind == REPLY_USAGE && !take_usage(reading, object, reply)) return false;
+    if (reply->kind == REPLY_FAILED && !take_code(reading, object, reply)) return false;
+    return take_members(reading, object, reply) && add(reading, &event);
 }
 
 /* --- the whole ---------------------------------------------------------------------------- */
@@ -212,7 +215,7 @@ static bool take_heard(struct reading *reading, struct json document) {
         if (!take_event(reading, item)) return false;
     }
     for (size_t i = 0; i < reading->count; i++) {
-        bool ends = tape_rows[reading->events[i].heard].ends[reading->call.kind];
+        bool ends = tape_rows[reading->events[i].reply.kind].ends[reading->call.kind];
         if (ends != (i + 1 == reading->count))
             return refuse(reading, "'heard' must have one ending, as its last");
     }

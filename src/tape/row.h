@@ -15,20 +15,20 @@ enum tape_form {
 
 struct tape_member {
     const char *name;
-    size_t offset; /* of a struct str in struct tape_event */
+    size_t offset; /* of a struct str in struct reply_event */
     enum tape_form form;
 };
 
 struct tape_row {
-    const char *name;
+    const char *name;              /* NULL: of no recording */
     struct tape_member members[4]; /* up to the first without a name */
     bool ends[2];                  /* a call of this enum tape_kind */
     bool tells[2];                 /* may be heard of it at all */
 };
 
-extern const struct tape_row tape_rows[TAPE_RESULT + 1];
+extern const struct tape_row tape_rows[REPLY_KIND_COUNT];
 
-static inline struct str *tape_field(struct tape_event *event,
+static inline struct str *tape_field(struct reply_event *event,
                                      const struct tape_member *member) {
     return (struct str *)(void *)((char *)event + member->offset);
 }

@@ -29,8 +29,8 @@ static bool keep(struct take *take, struct str *text) {
     return text->len == 0 || arena_str(take->arena, *text, text);
 }
 
-static bool keep_usage(struct take *take, struct tape_event *event) {
-    if (!event->usage) return true;
+static bool keep_usage(struct take *take, struct reply_event *event) {
+    if (event->kind != REPLY_USAGE) return true;
     struct event_usage *usage = ARENA_NEW(take->arena, struct event_usage);
     if (!usage) return false;
     *usage = *event->usage;
@@ -38,10 +38,11 @@ static bool keep_usage(struct take *take, struct tape_event *event) {
     return keep(take, &usage->model);
 }
 
-void take_hear(struct take *take, const struct loop *loop, struct tape_event event) {
-    event.at_ms = loop_now_ms(loop) - take->began_ms;
-    if (!keep(take, &event.call_id) || !keep(take, &event.name) || !keep(take, &event.text) ||
-        !keep(take, &event.args) || !keep_usage(take, &event)) {
+void take_hear(struct take *take, const struct loop *loop, const struct reply_event *reply) {
+    struct tape_event event = {loop_now_ms(loop) - take->began_ms, *reply};
+    struct reply_event *kept = &event.reply;
+    if (!keep(take, &kept->call_id) || !keep(take, &kept->name) || !keep(take, &kept->text) ||
+        !keep(take, &kept->args) || !keep_usage(take, kept)) {
         take->overflowed = true;
         return;
     }

@@ -26,8 +26,8 @@ void take_begin(struct take *take, struct tape *tape, enum tape_kind kind,
                 const struct loop *loop);
 void take_done(struct take *take);
 
-/* Keep a copy of `event`, at this moment. */
-void take_hear(struct take *take, const struct loop *loop, struct tape_event event);
+/* Keep a copy of `reply`, at this moment. */
+void take_hear(struct take *take, const struct loop *loop, const struct reply_event *reply);
 
 /* On a worker, after the ending. */
 void take_write(struct take *take);

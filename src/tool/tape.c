@@ -71,18 +71,17 @@ static void on_written(void *ctx) {
 
 static void on_answer(struct str result, const struct err *failed, void *ctx) {
     struct recording *call = ctx;
-    struct tape_event event = {TAPE_RESULT, .text = result};
+    struct reply_event event = {REPLY_RESULT, .text = result};
     call->inner = NULL;
     call->failed = failed != NULL;
     if (failed) {
         call->why = *failed;
-        event = (struct tape_event){TAPE_FAILED, .code = failed->code,
-                                    .name = err_name(failed->code), .text = err_text(failed)};
+        event = reply_event_failed(failed, err_name(failed->code));
     } else {
         buf_init(&call->result, result.len);
         buf_append(&call->result, result);
     }
-    take_hear(&call->take, call->loop, event);
+    take_hear(&call->take, call->loop, &event);
     job_start(&call->job, call->loop, write_take, on_written, call);
 }
 
@@ -140,8 +139,8 @@ static void look(void *ctx) {
 
 static void answer(void *ctx) {
     struct playing *call = ctx;
-    const struct tape_event *event = call->found ? &call->found->events[0] : NULL;
-    if (event && event->heard == TAPE_RESULT) {
+    const struct reply_event *event = call->found ? &call->found->events[0].reply : NULL;
+    if (event && event->kind == REPLY_RESULT) {
         call->done(event->text, NULL, call->ctx);
     } else {
         if (event) err_set(&call->why, event->code, STR_FMT, STR_ARG(event->text));

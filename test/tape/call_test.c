@@ -15,24 +15,27 @@ static const struct event_usage usage = {.model = STR_INIT("m-1"),
 
 /* Every kind of event that a model has. */
 static const struct tape_event events[] = {
-    {TAPE_THINKING, .at_ms = 1, .text = STR_INIT("hm")},
-    {TAPE_TEXT, .at_ms = 2, .text = STR_INIT("d\xC3")}, /* a character cut in two */
-    {TAPE_TEXT, .at_ms = 3, .text = STR_INIT("\xA9j\xC3\xA0 \"vu\"\n")},
-    {TAPE_TEXT, .at_ms = 4, .text = STR_INIT("")},
-    {TAPE_TOOL_CALL, .at_ms = 5, .call_id = STR_INIT("c-1"), .name = STR_INIT("look"),
-     .args = STR_INIT("{\"a\":[1,2.50,{\"b\":\"\\u00e9\"}]}")},
-    {TAPE_TOOL_CALL, .at_ms = 5, .call_id = STR_INIT(""), .name = STR_INIT("look"),
-     .args = STR_INIT("{ \"spaced\" : 1 }")},
-    {TAPE_TOOL_CALL, .at_ms = 5, .call_id = STR_INIT("c-3"), .name = STR_INIT("look"),
-     .args = STR_INIT("no JSON {")},
-    {TAPE_TEXT, .at_ms = 6, .text = STR_INIT("no \xFF text")},
-    {TAPE_OPAQUE, .at_ms = 7, .name = STR_INIT("anthropic"),
-     .text = STR_INIT("[{\"s\":\"x\"}]")},
-    {TAPE_NOTE, .at_ms = 8, .text = STR_INIT("asking another")},
-    {TAPE_APPROVAL, .at_ms = 9, .call_id = STR_INIT("c-4"), .name = STR_INIT("t"),
-     .text = STR_INIT("May I?"), .args = STR_INIT("{}")},
-    {TAPE_USAGE, .at_ms = 10, .usage = &usage},
-    {TAPE_DONE, .at_ms = 11, .name = STR_INIT("m-1-long")},
+    {1, {REPLY_THINKING, .text = STR_INIT("hm")}},
+    {2, {REPLY_TEXT, .text = STR_INIT("d\xC3")}}, /* a character cut in two */
+    {3, {REPLY_TEXT, .text = STR_INIT("\xA9j\xC3\xA0 \"vu\"\n")}},
+    {4, {REPLY_TEXT, .text = STR_INIT("")}},
+    {5,
+     {REPLY_TOOL_CALL, .call_id = STR_INIT("c-1"), .tool = STR_INIT("look"),
+      .args = STR_INIT("{\"a\":[1,2.50,{\"b\":\"\\u00e9\"}]}")}},
+    {5,
+     {REPLY_TOOL_CALL, .call_id = STR_INIT(""), .tool = STR_INIT("look"),
+      .args = STR_INIT("{ \"spaced\" : 1 }")}},
+    {5,
+     {REPLY_TOOL_CALL, .call_id = STR_INIT("c-3"), .tool = STR_INIT("look"),
+      .args = STR_INIT("no JSON {")}},
+    {6, {REPLY_TEXT, .text = STR_INIT("no \xFF text")}},
+    {7, {REPLY_OPAQUE, .dialect = STR_INIT("anthropic"), .text = STR_INIT("[{\"s\":\"x\"}]")}},
+    {8, {REPLY_NOTE, .text = STR_INIT("asking another")}},
+    {9,
+     {REPLY_APPROVAL, .call_id = STR_INIT("c-4"), .tool = STR_INIT("t"),
+      .text = STR_INIT("May I?"), .args = STR_INIT("{}")}},
+    {10, {REPLY_USAGE, .usage = &usage}},
+    {11, {REPLY_DONE, .model = STR_INIT("m-1-long")}},
 };
 
 static const struct tape_call call = {
@@ -52,9 +55,10 @@ static struct str encode(const struct tape_call *from, const struct mask *mask,
     return buf_str(out);
 }
 
-static void same_event(const struct tape_event *a, const struct tape_event *b) {
-    assert_int_equal(a->heard, b->heard);
-    assert_int_equal(a->at_ms, b->at_ms);
+static void same_event(const struct tape_event *one, const struct tape_event *other) {
+    const struct reply_event *a = &one->reply, *b = &other->reply;
+    assert_int_equal(one->at_ms, other->at_ms);
+    assert_int_equal(a->kind, b->kind);
     assert_int_equal(a->code, b->code);
     assert_true(str_equal(a->call_id, b->call_id));
     assert_true(str_equal(a->name, b->name));
@@ -93,9 +97,10 @@ static void what_is_written_is_read_back_event_by_event(void **state) {
 static void a_tools_call_has_one_event_and_it_is_the_ending(void **state) {
     (void)state;
     static const struct tape_event results[] = {
-        {TAPE_RESULT, .at_ms = 4, .text = STR_INIT("{\"found\":\"it\"}")},
-        {TAPE_FAILED, .code = ERR_UNAVAILABLE, .name = STR_INIT("UNAVAILABLE"),
-         .text = STR_INIT("nobody there")},
+        {4, {REPLY_RESULT, .text = STR_INIT("{\"found\":\"it\"}")}},
+        {0,
+         {REPLY_FAILED, .code = ERR_UNAVAILABLE, .reason = STR_INIT("UNAVAILABLE"),
+          .text = STR_INIT("nobody there")}},
     };
     for (size_t i = 0; i < ARRAY_LEN(results); i++) {
         struct buf file;
@@ -199,7 +204,7 @@ static void whoever_writes_one_by_hand_need_not_count_pieces(void **state) {
     struct arena *arena = arena_new(MIB);
     assert_true(tape_call_decode(str_from(TEXT("\"text\":\"ab\"")), arena, &back, &e));
     assert_int_equal(back.event_count, 2);
-    assert_str(back.events[0].text, "ab");
+    assert_str(back.events[0].reply.text, "ab");
     arena_free(arena);
 }
 
@@ -210,11 +215,11 @@ static void a_secret_that_came_in_pieces_is_hidden_and_the_pieces_still_fit(void
     static const struct str known[] = {STR_INIT("correct-horse-battery")};
     const struct mask mask = {known, 1};
     static const struct tape_event said[] = {
-        {TAPE_TEXT, .at_ms = 1, .text = STR_INIT("It is correct-ho")},
-        {TAPE_TEXT, .at_ms = 2, .text = STR_INIT("rse-bat")},
-        {TAPE_TEXT, .at_ms = 3, .text = STR_INIT("tery, sk-abc")},
-        {TAPE_TEXT, .at_ms = 4, .text = STR_INIT("defgh.")},
-        {TAPE_DONE, .name = STR_INIT("m")},
+        {1, {REPLY_TEXT, .text = STR_INIT("It is correct-ho")}},
+        {2, {REPLY_TEXT, .text = STR_INIT("rse-bat")}},
+        {3, {REPLY_TEXT, .text = STR_INIT("tery, sk-abc")}},
+        {4, {REPLY_TEXT, .text = STR_INIT("defgh.")}},
+        {0, {REPLY_DONE, .model = STR_INIT("m")}},
     };
     static const char *const expected[] = {"It is ***", "", ", ***", "."};
     struct tape_call from = call, back;
@@ -227,7 +232,7 @@ static void a_secret_that_came_in_pieces_is_hidden_and_the_pieces_still_fit(void
     assert_int_equal(str_find(text, STR("horse")), text.len);
     assert_true(tape_call_decode(text, arena, &back, &e));
     for (size_t i = 0; i < ARRAY_LEN(expected); i++)
-        assert_str(back.events[i].text, expected[i]);
+        assert_str(back.events[i].reply.text, expected[i]);
     arena_free(arena);
     buf_done(&file);
 }
@@ -241,18 +246,19 @@ static void a_secret_stands_nowhere_in_a_file(void **state) {
     const struct mask mask = {known, 1};
     static const struct event_usage count = {.model = STR_INIT("m " CANARY)};
     static const struct tape_event said[] = {
-        {TAPE_TEXT, .text = STR_INIT("t " CANARY)},
-        {TAPE_THINKING, .text = STR_INIT(CANARY "\xFF")},
-        {TAPE_TOOL_CALL, .args = STR_INIT("{\"" CANARY "\":[{\"x\":\"" CANARY "\"}]}")},
-        {TAPE_TOOL_CALL, .args = STR_INIT("{\"x\": \"canary-\\u0034711-sings-loud\"}")},
-        {TAPE_TOOL_CALL, .args = STR_INIT("{\"Authorization\":\"short\"}")},
-        {TAPE_TOOL_CALL, .args = STR_INIT("no JSON " CANARY)},
-        {TAPE_OPAQUE, .text = STR_INIT("[\"" CANARY "\"]")},
-        {TAPE_NOTE, .text = STR_INIT("n " CANARY)},
-        {TAPE_APPROVAL, .text = STR_INIT("? " CANARY),
-         .args = STR_INIT("{\"a\":\"" CANARY "\"}")},
-        {TAPE_USAGE, .usage = &count},
-        {TAPE_FAILED, .code = ERR_UNAVAILABLE, .text = STR_INIT("f " CANARY)},
+        {0, {REPLY_TEXT, .text = STR_INIT("t " CANARY)}},
+        {0, {REPLY_THINKING, .text = STR_INIT(CANARY "\xFF")}},
+        {0, {REPLY_TOOL_CALL, .args = STR_INIT("{\"" CANARY "\":[{\"x\":\"" CANARY "\"}]}")}},
+        {0, {REPLY_TOOL_CALL, .args = STR_INIT("{\"x\": \"canary-\\u0034711-sings-loud\"}")}},
+        {0, {REPLY_TOOL_CALL, .args = STR_INIT("{\"Authorization\":\"short\"}")}},
+        {0, {REPLY_TOOL_CALL, .args = STR_INIT("no JSON " CANARY)}},
+        {0, {REPLY_OPAQUE, .text = STR_INIT("[\"" CANARY "\"]")}},
+        {0, {REPLY_NOTE, .text = STR_INIT("n " CANARY)}},
+        {0,
+         {REPLY_APPROVAL, .text = STR_INIT("? " CANARY),
+          .args = STR_INIT("{\"a\":\"" CANARY "\"}")}},
+        {0, {REPLY_USAGE, .usage = &count}},
+        {0, {REPLY_FAILED, .code = ERR_UNAVAILABLE, .text = STR_INIT("f " CANARY)}},
     };
     struct tape_call from = call;
     struct buf file;
@@ -274,7 +280,7 @@ static void masking_twice_is_masking_once(void **state) {
     const struct mask mask = {known, 1};
     static const char *const texts[] = {
         "foo-sk-abcdefgh and key=abc;x",
-        "Bearer abcdefgh, https://me:you@host/x",
+        "Bearer abcdefgh, https://me:youTAPE_host/x",
         "ABCDEFGHIJKLMNOPsk-abcdefgh-***-hf_aaaaaaa",
         "a***b token=1",
         "***sk-aaaa***",

@@ -1,0 +1,36 @@
+#include "wire/reply_event.h"
+
+#include "base/mem.h"
+
+#include <assert.h>
+
+/* Its text stands after it in the same block. */
+struct copy {
+    struct reply_event event;
+    struct event_usage usage;
+};
+
+/* Returns where the next text goes. */
+static char *copy_text(struct str *text, char *at) {
+    if (text->len) memcpy(at, text->at, text->len);
+    *text = str_of(at, text->len);
+    return at + text->len;
+}
+
+struct reply_event *reply_event_copy(const struct reply_event *event) {
+    bool counts = event->kind == REPLY_USAGE;
+    size_t len = event->text.len + event->call_id.len + event->args.len + event->name.len;
+    if (counts) len += event->usage->model.len;
+    assert(event->kind != REPLY_ARTIFACT && event->kind != REPLY_VECTOR);
+    struct copy *copy = mem_alloc(sizeof(*copy) + len);
+    copy->event = *event;
+    char *at = copy_text(&copy->event.text, (char *)(copy + 1));
+    at = copy_text(&copy->event.call_id, at);
+    at = copy_text(&copy->event.args, at);
+    at = copy_text(&copy->event.name, at);
+    if (!counts) return &copy->event;
+    copy->usage = *event->usage;
+    copy->event.usage = &copy->usage;
+    copy_text(&copy->usage.model, at);
+    return &copy->event;
+}

@@ -1,0 +1,94 @@
+/* reply_event: one thing that a model or a media provider reports while it answers.
+ *
+ * Every provider reports with these and with nothing else, to one callback. What stands
+ * between a provider and its reader (a gate, a chain, a recording) keeps them, passes them on
+ * or writes them down, without a word about what is in them.
+ *
+ *     text | thinking | tool call | approval | opaque | note |      a model
+ *     text | artifact | vector                                      a media provider
+ *         ... ─▶ usage ─▶ done | failed
+ *
+ * Memory   an event borrows all that it points to, and is lent itself: both are gone when the
+ *          callback returns. reply_event_copy() keeps one.
+ * Threads  none; values only.
+ */
+#ifndef WEIR_WIRE_REPLY_EVENT_H
+#define WEIR_WIRE_REPLY_EVENT_H
+
+#include "wire/event.h"
+
+enum reply_kind {
+    REPLY_TEXT,      /* text: a piece of the answer; of a transcript, all of it */
+    REPLY_THINKING,  /* text: a piece of the reasoning */
+    REPLY_TOOL_CALL, /* call_id, tool, args. An empty id or tool: the reply named none */
+    REPLY_USAGE,     /* usage */
+    /* dialect, text: the reply as its provider sent it, for a MESSAGE_OPAQUE (provider.h). Once
+     * at most. */
+    REPLY_OPAQUE,
+    REPLY_NOTE, /* text: something that a reader should know. provider.h has two by name */
+    /* call_id, text, tool, args: a question to a human that this reply ends with; tool may be
+     * empty. */
+    REPLY_APPROVAL,
+    REPLY_ARTIFACT, /* artifact: a sound or a picture */
+    REPLY_VECTOR,   /* vector */
+
+    /* The endings: exactly one of them, and nothing after it. */
+    REPLY_DONE, /* model: who answered; may be empty */
+    /* code; reason: stable, for programs; text: one sentence for who asked. As EVENT_FAILED. */
+    REPLY_FAILED,
+    REPLY_RESULT, /* text: what a tool answered (only in a recording, tape/call.h) */
+    REPLY_KIND_COUNT,
+};
+
+/* A sound or a picture, whole. What is not known is 0 or empty. */
+struct media_artifact {
+    struct str content_type; /* "audio/wav", "audio/pcm", "image/png" */
+    struct str bytes, uri;   /* one of them, or both */
+    int64_t sample_rate_hz, channels, duration_ms, width, height;
+};
+
+struct reply_vector {
+    size_t input; /* which input of the request, counted from 0 */
+    const double *values;
+    size_t count;
+};
+
+/* Text need not be valid UTF-8, nor cut between characters. */
+struct reply_event {
+    enum reply_kind kind;
+    enum err_code code;
+    struct str text, call_id, args;
+    union {
+        struct str name; /* whichever of these it is */
+        struct str tool, dialect, model, reason;
+    };
+    union {
+        const struct event_usage *usage;
+        const struct media_artifact *artifact;
+        const struct reply_vector *vector;
+    };
+};
+
+typedef void reply_event_fn(const struct reply_event *event, void *ctx);
+
+static inline bool reply_event_ends(const struct reply_event *event) {
+    return event->kind >= REPLY_DONE;
+}
+
+/* The ending of a reply that failed; borrows both. */
+static inline struct reply_event reply_event_failed(const struct err *why, struct str reason) {
+    return (struct reply_event){
+        .kind = REPLY_FAILED, .code = why->code, .text = err_text(why), .reason = reason};
+}
+
+/* Call the handler of the event's kind; a kind without one is passed over. */
+static inline void reply_event_handle(reply_event_fn *const handlers[REPLY_KIND_COUNT],
+                                      const struct reply_event *event, void *ctx) {
+    if (handlers[event->kind]) handlers[event->kind](event, ctx);
+}
+
+/* A copy with all that it points to, in one block: free() ends it. Not of an artifact and not
+ * of a vector: they are told whole, and nothing holds them up. */
+struct reply_event *reply_event_copy(const struct reply_event *event);
+
+#endif
