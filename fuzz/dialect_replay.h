@@ -97,15 +97,18 @@ static void replay_opaque(struct str dialect, struct str bytes, void *ctx) {
     replay->opaque = replay_keep(replay, bytes);
 }
 
-static const struct provider_sink replay_sink = {
-    .on_text = replay_text,
-    .on_thinking = replay_thinking,
-    .on_tool_call = replay_call,
-    .on_usage = replay_usage,
-    .on_opaque = replay_opaque,
-};
+static void replay_event(const struct reply_event *event, void *ctx) {
+    switch (event->kind) {
+    case REPLY_TEXT: replay_text(event->text, ctx); break;
+    case REPLY_THINKING: replay_thinking(event->text, ctx); break;
+    case REPLY_TOOL_CALL: replay_call(event->call_id, event->tool, event->args, ctx); break;
+    case REPLY_USAGE: replay_usage(event->usage, ctx); break;
+    case REPLY_OPAQUE: replay_opaque(event->dialect, event->text, ctx); break;
+    default: assert(false);
+    }
+}
 
-static void replay_event(const struct sse_event *event, void *ctx) {
+static void replay_feed(const struct sse_event *event, void *ctx) {
     struct replay *replay = ctx;
     if (replay->over || replay->reply->stopped) return;
     if (!replay->dialect->feed(replay->reply, event)) replay->over = true;
@@ -134,8 +137,8 @@ static void replay_stream(struct replay *replay, const struct dialect *dialect,
                               .arena = arena_new(64 * MIB)};
     buf_init(&replay->told, 64 * MIB);
     buf_init(&replay->text, 64 * MIB);
-    replay->reply = dialect->reply_new(&replay_sink, replay);
-    struct sse *sse = sse_new(MIB, replay_event, replay);
+    replay->reply = dialect->reply_new(replay_event, replay);
+    struct sse *sse = sse_new(MIB, replay_feed, replay);
     bool fine = true;
     for (; stream.len && fine; stream = str_skip(stream, piece))
         fine = sse_feed(sse, str_head(stream, piece), &e);

@@ -93,46 +93,21 @@ struct test {
     int code;
 };
 
-static void first_word(struct test *test) {
+static void on_words(const struct reply_event *event, void *ctx) {
+    struct test *test = ctx;
+    (void)event;
     if (!test->first_us) test->first_us = clock_mono_us();
 }
 
-static void on_words(struct str text, void *ctx) {
-    (void)text;
-    first_word(ctx);
-}
-
-static void on_tool_call(struct str call_id, struct str tool, struct str args, void *ctx) {
-    (void)call_id;
-    (void)tool;
-    (void)args;
-    first_word(ctx);
-}
-
-static void on_usage(const struct event_usage *counted, void *ctx) {
+static void on_usage(const struct reply_event *event, void *ctx) {
     struct test *test = ctx;
-    test->usage.prompt = counted->prompt;
-    test->usage.completion = counted->completion;
+    test->usage.prompt = event->usage->prompt;
+    test->usage.completion = event->usage->completion;
 }
 
-static void on_opaque(struct str dialect, struct str bytes, void *ctx) {
-    (void)dialect;
-    (void)bytes;
+static void on_note(const struct reply_event *event, void *ctx) {
     (void)ctx;
-}
-
-static void on_note(struct str text, void *ctx) {
-    (void)ctx;
-    fprintf(stderr, STR_FMT "\n", STR_ARG(text));
-}
-
-static void on_approval(struct str call_id, struct str question, struct str tool,
-                        struct str args, void *ctx) {
-    (void)call_id;
-    (void)question;
-    (void)tool;
-    (void)args;
-    (void)ctx;
+    fprintf(stderr, STR_FMT "\n", STR_ARG(event->text));
 }
 
 static void show_json(const struct test *test, struct str model, uint64_t first_ms,
@@ -164,20 +139,21 @@ static void show_text(const struct test *test, struct str model, uint64_t first_
     printf("\n");
 }
 
-static void on_done(struct str model, void *ctx) {
+static void on_done(const struct reply_event *event, void *ctx) {
     struct test *test = ctx;
     uint64_t now_us = clock_mono_us();
-    first_word(test);
-    (test->json ? show_json : show_text)(test, model.len ? model : test->asked,
+    on_words(event, test);
+    (test->json ? show_json : show_text)(test, event->model.len ? event->model : test->asked,
                                          (test->first_us - test->start_us) / 1000,
                                          (now_us - test->start_us) / 1000);
     test->code = EXIT_DONE;
     loop_stop(test->loop);
 }
 
-static void on_failed(const struct err *why, struct str reason, void *ctx) {
+static void on_failed(const struct reply_event *event, void *ctx) {
     struct test *test = ctx;
-    fprintf(stderr, "weir: error: %s (" STR_FMT ")\n", why->text, STR_ARG(reason));
+    fprintf(stderr, "weir: error: " STR_FMT " (" STR_FMT ")\n", STR_ARG(event->text),
+            STR_ARG(event->reason));
     if (!test->from->key.len && test->from->key_name.len)
         fprintf(stderr, "it has no key: export " STR_FMT "=...\n",
                 STR_ARG(test->from->key_name));
@@ -185,15 +161,14 @@ static void on_failed(const struct err *why, struct str reason, void *ctx) {
     loop_stop(test->loop);
 }
 
-static const struct provider_sink sink = {.on_text = on_words,
-                                          .on_thinking = on_words,
-                                          .on_tool_call = on_tool_call,
-                                          .on_usage = on_usage,
-                                          .on_opaque = on_opaque,
-                                          .on_note = on_note,
-                                          .on_approval = on_approval,
-                                          .on_done = on_done,
-                                          .on_failed = on_failed};
+static void on_reply(const struct reply_event *event, void *ctx) {
+    static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {
+        [REPLY_TEXT] = on_words,    [REPLY_THINKING] = on_words, [REPLY_TOOL_CALL] = on_words,
+        [REPLY_USAGE] = on_usage,   [REPLY_NOTE] = on_note,      [REPLY_DONE] = on_done,
+        [REPLY_FAILED] = on_failed,
+    };
+    reply_event_handle(handlers, event, ctx);
+}
 
 static int ask(struct test *test, struct http_pool *pool) {
     struct provider *provider;
@@ -212,7 +187,7 @@ static int ask(struct test *test, struct http_pool *pool) {
                                        .by_operator = true};
     options.output_tokens_max = TEST_TOKENS;
     test->start_us = clock_mono_us();
-    provider_call_start(provider, test->loop, &request, &sink, test);
+    provider_call_start(provider, test->loop, &request, on_reply, test);
     loop_run(test->loop);
     provider_free(provider);
     return test->code;

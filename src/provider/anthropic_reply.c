@@ -62,9 +62,9 @@ struct anthropic_reply {
 
 /* --- beginning and end of its life -------------------------------------------------------- */
 
-struct reply *anthropic_reply_new(const struct provider_sink *sink, void *ctx) {
+struct reply *anthropic_reply_new(reply_event_fn *on_reply, void *ctx) {
     struct anthropic_reply *reply = MEM_NEW(struct anthropic_reply);
-    reply->base.sink = sink;
+    reply->base.on_reply = on_reply;
     reply->base.ctx = ctx;
     reply->usage = USAGE_UNKNOWN;
     buf_init(&reply->model, REPLY_MAX_BYTES);
@@ -159,12 +159,11 @@ static void keep_call(struct anthropic_reply *reply, bool object) {
 /* --- what is told ------------------------------------------------------------------------- */
 
 /* Gather the text and tell what is new of it. */
-static void tell(struct anthropic_reply *reply, struct json text,
-                 void (*on_text)(struct str text, void *ctx)) {
+static void tell(struct anthropic_reply *reply, enum reply_kind kind, struct json text) {
     size_t before = reply->text.len;
     if (!json_text(text, &reply->text)) return;
     struct str news = str_skip(buf_str(&reply->text), before);
-    if (news.len && !reply->base.stopped) on_text(news, reply->base.ctx);
+    if (news.len) reply_tell(&reply->base, &(struct reply_event){kind, .text = news});
 }
 
 /* The call whose block ended last. Arguments that never came are an object with nothing in it,
@@ -182,9 +181,9 @@ static void tell_call(struct anthropic_reply *reply) {
     bool object = json_read(buf_str(&reply->args), &args, &ignored) && args.kind == JSON_OBJECT;
     if (cut && !object) return;
     keep_call(reply, object);
-    if (reply->base.stopped) return;
-    reply->base.sink->on_tool_call(buf_str(&reply->id), buf_str(&reply->name),
-                                   buf_str(&reply->args), reply->base.ctx);
+    reply_tell(&reply->base, &(struct reply_event){
+                                 REPLY_TOOL_CALL, .call_id = buf_str(&reply->id),
+                                 .tool = buf_str(&reply->name), .args = buf_str(&reply->args)});
 }
 
 /* --- blocks ------------------------------------------------------------------------------- */
@@ -202,13 +201,13 @@ static void end_block(struct anthropic_reply *reply) {
 
 static void begin_text(struct anthropic_reply *reply, struct json block) {
     buf_clear(&reply->text);
-    tell(reply, json_find(block, STR("text")), reply->base.sink->on_text);
+    tell(reply, REPLY_TEXT, json_find(block, STR("text")));
 }
 
 static void begin_thinking(struct anthropic_reply *reply, struct json block) {
     buf_clear(&reply->text);
     set(&reply->signature, json_find(block, STR("signature")));
-    tell(reply, json_find(block, STR("thinking")), reply->base.sink->on_thinking);
+    tell(reply, REPLY_THINKING, json_find(block, STR("thinking")));
 }
 
 static void begin_redacted(struct anthropic_reply *reply, struct json block) {
@@ -262,11 +261,11 @@ static bool on_block_stop(struct anthropic_reply *reply, struct json event) {
 }
 
 static void add_text(struct anthropic_reply *reply, struct json delta) {
-    tell(reply, json_find(delta, STR("text")), reply->base.sink->on_text);
+    tell(reply, REPLY_TEXT, json_find(delta, STR("text")));
 }
 
 static void add_thinking(struct anthropic_reply *reply, struct json delta) {
-    tell(reply, json_find(delta, STR("thinking")), reply->base.sink->on_thinking);
+    tell(reply, REPLY_THINKING, json_find(delta, STR("thinking")));
 }
 
 static void add_signature(struct anthropic_reply *reply, struct json delta) {
@@ -449,7 +448,7 @@ static void tell_usage(struct anthropic_reply *reply) {
         usage.prompt += known(counted->cache_write) + known(counted->cached);
     if (counted->prompt != TOKENS_UNKNOWN && counted->completion != TOKENS_UNKNOWN)
         usage.total = usage.prompt + usage.completion;
-    if (!reply->base.stopped) reply->base.sink->on_usage(&usage, reply->base.ctx);
+    reply_tell(&reply->base, &(struct reply_event){REPLY_USAGE, .usage = &usage});
 }
 
 /* Signatures are asked for only while tools are called. */
@@ -460,7 +459,8 @@ static void tell_opaque(struct anthropic_reply *reply) {
     buf_append_byte(&whole, '[');
     buf_append(&whole, buf_str(&reply->content));
     buf_append_byte(&whole, ']');
-    reply->base.sink->on_opaque(STR("anthropic"), buf_str(&whole), reply->base.ctx);
+    reply_tell(&reply->base, &(struct reply_event){REPLY_OPAQUE, .dialect = STR("anthropic"),
+                                                   .text = buf_str(&whole)});
     buf_done(&whole);
 }
 

@@ -17,7 +17,7 @@
 #include "provider/dialect.h"
 
 /* reply_new, feed, read, end and reply_free of the dialect. */
-struct reply *anthropic_reply_new(const struct provider_sink *sink, void *ctx);
+struct reply *anthropic_reply_new(reply_event_fn *on_reply, void *ctx);
 bool anthropic_reply_feed(struct reply *reply, const struct sse_event *event);
 bool anthropic_reply_read(struct reply *reply, struct json answer);
 enum reply_outcome anthropic_reply_end(struct reply *reply, struct str *ret_model);

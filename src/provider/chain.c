@@ -19,7 +19,7 @@ struct provider_call {
     struct loop *loop;
     struct provider_request request; /* the caller's, with the model of this link */
     struct str model;                /* the caller's */
-    struct provider_sink sink;
+    reply_event_fn *on_reply;
     void *ctx;
     size_t at;                   /* the link that is asked */
     struct provider_call *inner; /* its call; NULL between two of them */
@@ -28,7 +28,7 @@ struct provider_call {
     unsigned inside; /* callbacks on the stack: the last one to leave frees */
 };
 
-static const struct provider_sink link_sink;
+static reply_event_fn on_link;
 
 static struct provider *provider_of(const struct provider_call *call) {
     return call->chain->links[call->at].provider;
@@ -40,7 +40,7 @@ static void ask(struct provider_call *call) {
     struct str model = call->chain->links[call->at].model;
     call->request.model = model.len ? model : call->model;
     call->inner =
-        provider_call_start(provider_of(call), call->loop, &call->request, &link_sink, call);
+        provider_call_start(provider_of(call), call->loop, &call->request, on_link, call);
     if (call->paused) provider_of(call)->kind->pause(call->inner);
 }
 
@@ -65,10 +65,10 @@ static struct str label(const struct provider_call *call, size_t at) {
     return call->model.len ? call->model : link->provider->name;
 }
 
-static void tell_hand_on(struct provider_call *call, const struct err *why) {
+static void tell_hand_on(struct provider_call *call, struct str why) {
     struct buf note;
     struct str failed = label(call, call->at), next = label(call, call->at + 1);
-    struct str what = str_head(err_text(why), str_find(err_text(why), STR("; try again")));
+    struct str what = str_head(why, str_find(why, STR("; try again")));
     buf_init(&note, NOTE_MAX_BYTES);
     buf_printf(&note, STR_FMT " did not answer (" STR_FMT "), asking " STR_FMT,
                STR_ARG(str_head(failed, 100)), STR_ARG(what), STR_ARG(str_head(next, 100)));
@@ -76,120 +76,58 @@ static void tell_hand_on(struct provider_call *call, const struct err *why) {
         struct str name = call->chain->links[call->at + 1].provider->name;
         buf_printf(&note, " of " STR_FMT, STR_ARG(str_head(name, 100)));
     }
-    call->sink.on_note(buf_str(&note), call->ctx);
+    call->on_reply(&(struct reply_event){REPLY_NOTE, .text = buf_str(&note)}, call->ctx);
     buf_done(&note);
 }
 
-/* --- what a link says --------------------------------------------------------------------- */
+/* --- what a link reports ------------------------------------------------------------------ */
 
-static struct provider_call *enter(void *ctx) {
-    struct provider_call *call = ctx;
-    call->inside++;
-    return call;
-}
-
-static void leave(struct provider_call *call) {
+static void chain_leave(struct provider_call *call) {
     call->inside--;
     if (call->over && !call->inside) free(call);
 }
 
-static struct provider_call *enter_speaking(void *ctx) {
-    struct provider_call *call = enter(ctx);
-    call->spoke = true;
-    return call;
-}
-
-static void on_text(struct str text, void *ctx) {
-    struct provider_call *call = enter_speaking(ctx);
-    call->sink.on_text(text, call->ctx);
-    leave(call);
-}
-
-static void on_thinking(struct str text, void *ctx) {
-    struct provider_call *call = enter_speaking(ctx);
-    call->sink.on_thinking(text, call->ctx);
-    leave(call);
-}
-
-static void on_tool_call(struct str call_id, struct str tool, struct str args, void *ctx) {
-    struct provider_call *call = enter_speaking(ctx);
-    call->sink.on_tool_call(call_id, tool, args, call->ctx);
-    leave(call);
-}
-
-/* A reply that was counted is paid for, and is counted once. */
-static void on_usage(const struct event_usage *usage, void *ctx) {
-    struct provider_call *call = enter_speaking(ctx);
-    call->sink.on_usage(usage, call->ctx);
-    leave(call);
-}
-
-static void on_opaque(struct str dialect, struct str bytes, void *ctx) {
-    struct provider_call *call = enter_speaking(ctx);
-    call->sink.on_opaque(dialect, bytes, call->ctx);
-    leave(call);
-}
-
-static void on_approval(struct str call_id, struct str question, struct str tool,
-                        struct str args, void *ctx) {
-    struct provider_call *call = enter_speaking(ctx);
-    call->sink.on_approval(call_id, question, tool, args, call->ctx);
-    leave(call);
-}
-
-static void on_note(struct str text, void *ctx) {
-    struct provider_call *call = enter(ctx);
-    call->sink.on_note(text, call->ctx);
-    leave(call);
-}
-
-static void on_done(struct str model, void *ctx) {
-    struct provider_call *call = enter(ctx);
-    call->inner = NULL;
+static void chain_end(struct provider_call *call, const struct reply_event *event) {
     call->over = true;
-    call->sink.on_done(model, call->ctx);
-    leave(call);
+    call->on_reply(event, call->ctx);
 }
 
-static void on_failed(const struct err *why, struct str reason, void *ctx) {
-    struct provider_call *call = enter(ctx);
-    call->inner = NULL;
-    if (hands_on(call, reason)) {
-        tell_hand_on(call, why);
-        if (!call->over) {
-            call->at++;
-            ask(call);
-        }
-    } else {
-        call->over = true;
-        call->sink.on_failed(why, reason, call->ctx);
+static void chain_failed(struct provider_call *call, const struct reply_event *event) {
+    if (!hands_on(call, event->reason)) {
+        chain_end(call, event);
+        return;
     }
-    leave(call);
+    tell_hand_on(call, event->text);
+    if (call->over) return;
+    call->at++;
+    ask(call);
 }
 
-static const struct provider_sink link_sink = {
-    .on_text = on_text,
-    .on_thinking = on_thinking,
-    .on_tool_call = on_tool_call,
-    .on_usage = on_usage,
-    .on_opaque = on_opaque,
-    .on_note = on_note,
-    .on_approval = on_approval,
-    .on_done = on_done,
-    .on_failed = on_failed,
-};
+/* Everything but a note counts as an answer, usage as well: a reply that was counted is paid
+ * for, and is counted once. */
+static void on_link(const struct reply_event *event, void *ctx) {
+    struct provider_call *call = ctx;
+    call->inside++;
+    if (reply_event_ends(event)) call->inner = NULL;
+    switch (event->kind) {
+    case REPLY_FAILED: chain_failed(call, event); break;
+    case REPLY_DONE: chain_end(call, event); break;
+    default: call->spoke |= event->kind != REPLY_NOTE; call->on_reply(event, call->ctx);
+    }
+    chain_leave(call);
+}
 
 /* --- the provider ------------------------------------------------------------------------- */
 
 static struct provider_call *chain_start(struct provider *provider, struct loop *loop,
                                          const struct provider_request *request,
-                                         const struct provider_sink *sink, void *ctx) {
+                                         reply_event_fn *on_reply, void *ctx) {
     struct provider_call *call = MEM_NEW(struct provider_call);
     call->chain = CONTAINER_OF(provider, struct chain, base);
     call->loop = loop;
     call->request = *request;
     call->model = request->model;
-    call->sink = *sink;
+    call->on_reply = on_reply;
     call->ctx = ctx;
     ask(call);
     return call;

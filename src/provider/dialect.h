@@ -1,13 +1,13 @@
 /* dialect: how one vendor's model API is asked, and how its answer reads.
  *
  * A dialect turns a request into one JSON body and the server-sent events of the answer into
- * what a provider_sink hears. It has no socket and no clock, so a test drives it with a string
- * and the fuzzer with noise; provider/remote.c does the rest for all of them: connections,
+ * reply events. It has no socket and no clock, so a test drives it with a string and the fuzzer
+ * with noise; provider/remote.c does the rest for all of them: connections,
  * retries, time limits, errors in place of a stream.
  *
  *     reply_new ─▶ feed, feed, ... | read ─▶ end ─▶ reply_free
- *                     │ sink: on_text, on_thinking, on_tool_call, on_usage, on_opaque
- *                     └─ never on_done or on_failed: the outcome of end() says which it is
+ *                     │ on_reply: text, thinking, tool calls, usage, opaque
+ *                     └─ never an ending: the outcome of end() says which it is
  *
  * Rules for every dialect: a tool call is told when it is complete, in the order of the reply;
  * arguments that are no JSON object are told as they came, a call that names no tool with an
@@ -76,7 +76,7 @@ enum reply_outcome {
 
 /* What each dialect's own reply begins with. */
 struct reply {
-    const struct provider_sink *sink;
+    reply_event_fn *on_reply;
     void *ctx;
     bool stopped; /* cancelled from inside a callback: no further callback */
     /* The other side said how the answer ends: only counts may follow, soon or never. */
@@ -110,7 +110,7 @@ struct dialect {
     bool (*body)(const struct dialect_settings *settings,
                  const struct provider_request *request, struct buf *out, struct err *e);
 
-    struct reply *(*reply_new)(const struct provider_sink *sink, void *ctx);
+    struct reply *(*reply_new)(reply_event_fn *on_reply, void *ctx);
     /* False: it is over before its end, failure is set. */
     bool (*feed)(struct reply *reply, const struct sse_event *event);
     /* In place of feed: an answer that came as one JSON value, and no stream. */
@@ -130,6 +130,11 @@ const struct dialect *dialect_find(struct str name);
 extern const struct dialect *const dialects[];
 
 /* --- for the dialects --------------------------------------------------------------------- */
+
+/* Report an event of the reply, unless it was stopped. */
+static inline void reply_tell(const struct reply *reply, const struct reply_event *event) {
+    if (!reply->stopped) reply->on_reply(event, reply->ctx);
+}
 
 /* Fail a reply. Returns false. */
 PRINTF_LIKE(4, 5)

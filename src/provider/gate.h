@@ -1,11 +1,11 @@
-/* gate: a sink that can be closed.
+/* gate: a queue of what a provider reports, in front of a listener that may pause it.
  *
- * Whoever listens to a provider may pause it from inside a callback, and then hears nothing
- * more; but the bytes that have arrived already may hold a dozen things to say. A gate stands
- * between a dialect's reply and the listener: open, it passes everything on at once; closed,
- * it keeps what is said, in order, until somebody lets it out.
+ * A listener may pause a call from inside its callback, and then hears nothing more; but the
+ * bytes that have arrived already may hold a dozen events. A gate stands between a dialect's
+ * reply and the listener: open, it passes everything on at once; closed, it keeps the events,
+ * in order, until gate_release().
  *
- *     reply ─▶ gate_sink ─▶ open: listener
+ *     reply ─▶ gate_take ─▶ open: listener
  *                        └▶ closed, or something is kept: kept ─▶ gate_release ─▶ listener
  *
  * How much is kept is bounded by what one piece of an answer can say, because a paused
@@ -20,26 +20,24 @@
 #include "provider/provider.h"
 
 struct gate {
-    struct provider_sink sink; /* the listener's */
+    reply_event_fn *on_reply; /* the listener's */
     void *ctx;
     bool closed;
-    bool shut; /* for good: what is said is dropped */
+    bool shut; /* for good: what comes is dropped */
+    bool over; /* the listener has heard an ending */
     struct list kept;
 };
 
-/* `sink` is copied. */
-void gate_init(struct gate *gate, const struct provider_sink *sink, void *ctx);
+void gate_init(struct gate *gate, reply_event_fn *on_reply, void *ctx);
 void gate_done(struct gate *gate);
 
-/* What to hand to those who speak, with the gate as its ctx. It has no endings: on_done and
- * on_failed are NULL, whoever owns the gate says them when gate_is_empty(). */
-extern const struct provider_sink gate_sink;
+/* Pass `event` on, or keep a copy. A reply_event_fn whose ctx is the gate. */
+void gate_take(const struct reply_event *event, void *ctx);
+
+/* Keep a copy, also where the gate is open: gate_release() passes it on. */
+void gate_keep(struct gate *gate, const struct reply_event *event);
 
 /* Pass on what was kept, until nothing is left or a callback closes or shuts the gate. */
 void gate_release(struct gate *gate);
-
-static inline bool gate_is_empty(const struct gate *gate) {
-    return list_empty(&gate->kept);
-}
 
 #endif

@@ -51,11 +51,11 @@ void gather_replace(struct buf *out, struct json string) {
     json_text(string, out);
 }
 
-void gather_lend(struct gather *gather, struct reply *reply, struct json string,
-                 void (*on_text)(struct str text, void *ctx)) {
+void gather_lend(struct gather *gather, struct reply *reply, enum reply_kind kind,
+                 struct json string) {
     buf_clear(&gather->text);
     if (reply->stopped || !json_text(string, &gather->text) || !gather->text.len) return;
-    on_text(buf_str(&gather->text), reply->ctx);
+    reply_tell(reply, &(struct reply_event){kind, .text = buf_str(&gather->text)});
 }
 
 int64_t gather_count(struct json object, const char *key) {
@@ -86,22 +86,24 @@ static void tell_calls(struct gather *gather, struct reply *reply, enum reply_ou
     for (size_t i = 0; i < gather->call_count && !reply->stopped; i++) {
         const struct gathered_call *call = &gather->calls[i];
         if (outcome == OUTCOME_CUT && !is_object(buf_str(&call->args))) continue;
-        reply->sink->on_tool_call(own_id(gather, i), buf_str(&call->tool), buf_str(&call->args),
-                                  reply->ctx);
+        reply_tell(reply, &(struct reply_event){REPLY_TOOL_CALL, .call_id = own_id(gather, i),
+                                                .tool = buf_str(&call->tool),
+                                                .args = buf_str(&call->args)});
     }
     reply->calls_passed_over = gather->calls_full;
 }
 
 static void tell_usage(struct gather *gather, struct reply *reply) {
     gather->usage.model = buf_str(&gather->model);
-    if (!reply->stopped) reply->sink->on_usage(&gather->usage, reply->ctx);
+    reply_tell(reply, &(struct reply_event){REPLY_USAGE, .usage = &gather->usage});
 }
 
 void gather_tell(struct gather *gather, struct reply *reply, struct str dialect,
                  enum reply_outcome outcome) {
     tell_calls(gather, reply, outcome);
-    if (gather->opaque.len && !reply->stopped)
-        reply->sink->on_opaque(dialect, buf_str(&gather->opaque), reply->ctx);
+    if (gather->opaque.len)
+        reply_tell(reply, &(struct reply_event){REPLY_OPAQUE, .dialect = dialect,
+                                                .text = buf_str(&gather->opaque)});
     tell_usage(gather, reply);
 }
 

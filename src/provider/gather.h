@@ -31,7 +31,7 @@ struct gather {
     struct buf model;
     struct buf refusal; /* what the model said in place of an answer */
     struct buf opaque;
-    struct buf text; /* the piece that is lent to the sink just now */
+    struct buf text; /* the piece that is lent to the listener just now */
     bool calls_full; /* it asked for more than GATHER_CALLS_MAX */
     struct event_usage usage;
     bool usage_seen;
@@ -47,9 +47,10 @@ struct gathered_call *gather_call(struct gather *gather, int64_t index);
 /* Put `string` in place of what stands in `out`, unless it is empty or no string. */
 void gather_replace(struct buf *out, struct json string);
 
-/* Lend the text of `string` to `on_text`, unless it is empty, no string, or nobody listens. */
-void gather_lend(struct gather *gather, struct reply *reply, struct json string,
-                 void (*on_text)(struct str text, void *ctx));
+/* Report the text of `string` as REPLY_TEXT or REPLY_THINKING, unless it is empty or no string.
+ */
+void gather_lend(struct gather *gather, struct reply *reply, enum reply_kind kind,
+                 struct json string);
 
 /* The number under `key`, TOKENS_UNKNOWN when there is none. */
 int64_t gather_count(struct json object, const char *key);

@@ -51,9 +51,9 @@ struct gemini_reply {
 
 /* --- beginning and end of its life -------------------------------------------------------- */
 
-struct reply *gemini_reply_new(const struct provider_sink *sink, void *ctx) {
+struct reply *gemini_reply_new(reply_event_fn *on_reply, void *ctx) {
     struct gemini_reply *reply = MEM_NEW(struct gemini_reply);
-    reply->base.sink = sink;
+    reply->base.on_reply = on_reply;
     reply->base.ctx = ctx;
     reply->usage = USAGE_UNKNOWN;
     buf_init(&reply->model, REPLY_MAX_BYTES);
@@ -99,12 +99,12 @@ static void set(struct buf *buf, struct json string) {
 /* --- parts -------------------------------------------------------------------------------- */
 
 static void take_text(struct gemini_reply *reply, struct json part) {
-    const struct provider_sink *sink = reply->base.sink;
     bool thought = json_find(part, STR("thought")).kind == JSON_TRUE;
     buf_clear(&reply->text);
     set(&reply->text, json_find(part, STR("text")));
-    if (reply->text.len == 0 || reply->base.stopped) return;
-    (thought ? sink->on_thinking : sink->on_text)(buf_str(&reply->text), reply->base.ctx);
+    if (reply->text.len == 0) return;
+    reply_tell(&reply->base, &(struct reply_event){thought ? REPLY_THINKING : REPLY_TEXT,
+                                                   .text = buf_str(&reply->text)});
 }
 
 /* A call comes whole, mostly without an id: whoever runs it gives it one. */
@@ -121,9 +121,9 @@ static void take_call(struct gemini_reply *reply, struct json part) {
     json_compact(any ? args.raw : STR("{}"), &reply->args);
     reply->called = true;
     if (reply->name.len == 0) reply->unfit = true;
-    if (reply->base.stopped) return;
-    reply->base.sink->on_tool_call(buf_str(&reply->call_id), buf_str(&reply->name),
-                                   buf_str(&reply->args), reply->base.ctx);
+    reply_tell(&reply->base, &(struct reply_event){
+                                 REPLY_TOOL_CALL, .call_id = buf_str(&reply->call_id),
+                                 .tool = buf_str(&reply->name), .args = buf_str(&reply->args)});
 }
 
 /* Each string as it came, and never two parts made into one: a signature belongs to its part.
@@ -224,7 +224,7 @@ static void tell_usage(const struct gemini_reply *reply) {
     usage.model = buf_str(&reply->model);
     usage.prompt = sum(usage.prompt, usage.tool_use);
     usage.completion = sum(usage.completion, usage.thoughts);
-    if (!reply->base.stopped) reply->base.sink->on_usage(&usage, reply->base.ctx);
+    reply_tell(&reply->base, &(struct reply_event){REPLY_USAGE, .usage = &usage});
 }
 
 /* Signatures are asked for only while tools are called. */
@@ -235,7 +235,8 @@ static void tell_opaque(struct gemini_reply *reply) {
     buf_append_byte(&whole, '[');
     buf_append(&whole, buf_str(&reply->parts));
     buf_append_byte(&whole, ']');
-    reply->base.sink->on_opaque(STR("gemini"), buf_str(&whole), reply->base.ctx);
+    reply_tell(&reply->base, &(struct reply_event){REPLY_OPAQUE, .dialect = STR("gemini"),
+                                                   .text = buf_str(&whole)});
     buf_done(&whole);
 }
 

@@ -16,7 +16,7 @@
 
 #include "provider/dialect.h"
 
-struct reply *openai_reply_new(const struct provider_sink *sink, void *ctx);
+struct reply *openai_reply_new(reply_event_fn *on_reply, void *ctx);
 bool openai_reply_feed(struct reply *reply, const struct sse_event *event);
 bool openai_reply_read(struct reply *reply, struct json answer);
 enum reply_outcome openai_reply_end(struct reply *reply, struct str *ret_model);

@@ -114,12 +114,11 @@ static void take_reasoning(struct openai_reply *reply, struct json plain, struct
         const char *member = text_member(detail);
         if (json_compact(detail.raw, &reply->details)) buf_append_byte(&reply->details, ',');
         if (member && !told)
-            gather_lend(&reply->gather, &reply->base, json_find(detail, str_from(member)),
-                        reply->base.sink->on_thinking);
+            gather_lend(&reply->gather, &reply->base, REPLY_THINKING,
+                        json_find(detail, str_from(member)));
     }
     bool plain_says = plain.kind == JSON_STRING && !json_is(plain, STR_EMPTY);
-    gather_lend(&reply->gather, &reply->base, plain_says ? plain : content,
-                reply->base.sink->on_thinking);
+    gather_lend(&reply->gather, &reply->base, REPLY_THINKING, plain_says ? plain : content);
 }
 
 /* --- text ------------------------------------------------------------------------------------
@@ -127,16 +126,15 @@ static void take_reasoning(struct openai_reply *reply, struct json plain, struct
 
 /* Mistral's reasoning models send content in parts: text, and thinking that holds texts. */
 static void take_parts(struct openai_reply *reply, struct json parts) {
-    const struct provider_sink *sink = reply->base.sink;
     struct json_reader reader = json_enter(parts), inner;
     struct json part, piece;
     while (json_next_item(&reader, &part)) {
-        gather_lend(&reply->gather, &reply->base, json_find(part, STR("text")), sink->on_text);
+        gather_lend(&reply->gather, &reply->base, REPLY_TEXT, json_find(part, STR("text")));
         struct json thinking = json_find(part, STR("thinking"));
         inner = json_enter(thinking);
         while (thinking.kind == JSON_ARRAY && json_next_item(&inner, &piece))
-            gather_lend(&reply->gather, &reply->base, json_find(piece, STR("text")),
-                        sink->on_thinking);
+            gather_lend(&reply->gather, &reply->base, REPLY_THINKING,
+                        json_find(piece, STR("text")));
     }
 }
 
@@ -144,7 +142,7 @@ static void take_content(struct openai_reply *reply, struct json content) {
     if (content.kind == JSON_ARRAY) {
         take_parts(reply, content);
     } else {
-        gather_lend(&reply->gather, &reply->base, content, reply->base.sink->on_text);
+        gather_lend(&reply->gather, &reply->base, REPLY_TEXT, content);
     }
 }
 
@@ -370,9 +368,9 @@ static bool take_chunk(struct openai_reply *reply, struct str event, struct json
 /* --- the dialect's functions
  * ------------------------------------------------------------------ */
 
-struct reply *openai_reply_new(const struct provider_sink *sink, void *ctx) {
+struct reply *openai_reply_new(reply_event_fn *on_reply, void *ctx) {
     struct openai_reply *reply = MEM_NEW(struct openai_reply);
-    reply->base.sink = sink;
+    reply->base.on_reply = on_reply;
     reply->base.ctx = ctx;
     gather_init(&reply->gather);
     buf_init(&reply->reasoning, GATHER_MAX_BYTES);

@@ -1,11 +1,11 @@
 /* provider: somebody who can answer for a model.
  *
  * A kind is one file that fills struct provider_kind; nobody else knows which kind is there.
- * A call asks once and streams: thinking, text and tool calls as they come, usage, and then
- * exactly one ending. A run drives it; a slow listener pauses it.
+ * A call asks once and reports (wire/reply_event.h): thinking, text and tool calls as they
+ * come, usage, and then exactly one ending. A run drives it; a slow listener pauses it.
  *
  * Memory   the request and all it points to stay the caller's and must live until the ending
- *          or provider_call_cancel(). What callbacks lend is borrowed.
+ *          or provider_call_cancel(). An event is lent to the callback.
  * Threads  a call belongs to one loop; the provider itself is read-only and shared.
  */
 #ifndef WEIR_PROVIDER_PROVIDER_H
@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 #include "loop/loop.h"
-#include "wire/event.h"
+#include "wire/reply_event.h"
 
 enum message_role {
     MESSAGE_USER,        /* text: what a person said */
@@ -71,30 +71,8 @@ struct provider_request {
     bool by_operator;
 };
 
-/* Callbacks, on the loop of the call, never before provider_call_start() has returned. After
- * on_done or on_failed, or after provider_call_cancel(), none comes any more and the call is
- * gone. Text need not be cut on character boundaries; the run repairs that. */
-struct provider_sink {
-    void (*on_text)(struct str text, void *ctx);
-    void (*on_thinking)(struct str text, void *ctx);
-    /* tool is empty where the reply named none; call_id where it gave none of its own. */
-    void (*on_tool_call)(struct str call_id, struct str tool, struct str args, void *ctx);
-    void (*on_usage)(const struct event_usage *usage, void *ctx);
-    /* Once at most, before on_done: the text of a MESSAGE_OPAQUE for this reply. */
-    void (*on_opaque)(struct str dialect, struct str bytes, void *ctx);
-    /* Something that whoever watches should know: "gpt-4o did not answer (...), asking ...".
-     * PROVIDER_CUT_NOTE comes before on_done where the reply ended at a limit of tokens,
-     * PROVIDER_WHOLE_NOTE where it came all at once. */
-    void (*on_note)(struct str text, void *ctx);
-    /* A question to a human that this reply ends with; tool may be empty. */
-    void (*on_approval)(struct str call_id, struct str question, struct str tool,
-                        struct str args, void *ctx);
-    void (*on_done)(struct str model, void *ctx);
-    /* why: one sentence for whoever the reply was for. reason: stable, for programs. Both as
-     * EVENT_FAILED has them. */
-    void (*on_failed)(const struct err *why, struct str reason, void *ctx);
-};
-
+/* Notes that have a meaning: the reply ended at a limit of tokens (before REPLY_DONE); it came
+ * all at once (before everything else). */
 #define PROVIDER_CUT_NOTE "the reply was cut at its token limit"
 #define PROVIDER_WHOLE_NOTE "the reply came all at once: its provider does not stream"
 
@@ -103,9 +81,11 @@ struct provider;
 
 struct provider_kind {
     const char *name; /* "scripted", "openai" */
+    /* on_reply is called on the loop of the call, and never before start() has returned. After
+     * an ending, or after cancel(), it is not called any more and the call is gone. */
     struct provider_call *(*start)(struct provider *provider, struct loop *loop,
                                    const struct provider_request *request,
-                                   const struct provider_sink *sink, void *ctx);
+                                   reply_event_fn *on_reply, void *ctx);
     /* No callbacks until resumed, and upstream is not read meanwhile. */
     void (*pause)(struct provider_call *call);
     void (*resume)(struct provider_call *call);
@@ -122,9 +102,8 @@ struct provider {
 static inline struct provider_call *provider_call_start(struct provider *provider,
                                                         struct loop *loop,
                                                         const struct provider_request *request,
-                                                        const struct provider_sink *sink,
-                                                        void *ctx) {
-    return provider->kind->start(provider, loop, request, sink, ctx);
+                                                        reply_event_fn *on_reply, void *ctx) {
+    return provider->kind->start(provider, loop, request, on_reply, ctx);
 }
 
 static inline void provider_free(struct provider *provider) {

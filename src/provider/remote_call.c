@@ -27,7 +27,7 @@ struct provider_call {
     struct remote *remote;
     const struct provider_request *request;
     struct loop *loop;
-    struct gate gate; /* to the sink */
+    struct gate gate; /* to the listener */
     enum remote_state state;
     unsigned inside;  /* callbacks of ours on the stack: the last one to leave frees */
     struct task task; /* goes on where the start or a pause held it up */
@@ -52,8 +52,7 @@ struct provider_call {
     bool spoiled; /* the reply failed before its end */
     bool closing; /* it is over, and the timer runs for the connection's end */
 
-    bool ended; /* all is said but the ending itself */
-    enum reply_outcome outcome;
+    bool ended; /* the gate has its ending */
     struct str model;
     struct reply_failure failure;
 };
@@ -106,8 +105,8 @@ static void call_free(struct provider_call *call) {
     free(call);
 }
 
-/* Everything that can end in a callback of the sink stands between these two: it may cancel,
- * and the call must outlive those who are still on the stack. */
+/* Everything that can end in a callback of the listener stands between these two: it may
+ * cancel, and the call must outlive those who are still on the stack. */
 static void enter(struct provider_call *call) {
     call->inside++;
 }
@@ -125,28 +124,35 @@ static void stop_http(struct provider_call *call) {
 
 /* --- endings ------------------------------------------------------------------------------ */
 
-static void tell_ending(struct provider_call *call) {
-    const struct provider_sink *sink = &call->gate.sink;
-    move(call, REMOTE_OVER);
-    if (call->outcome == OUTCOME_FAILED) {
-        sink->on_failed(&call->failure.why, str_from(call->failure.reason), call->gate.ctx);
-    } else {
-        sink->on_done(call->model, call->gate.ctx);
-    }
-}
-
 static struct failure_reader reader_of(const struct provider_call *call) {
     return (struct failure_reader){call->request->run, call->request->by_operator};
 }
 
-/* All was heard: end, now or behind what is still to be told. */
-static void settle(struct provider_call *call, enum reply_outcome outcome) {
+static void remote_note(struct provider_call *call, struct str text) {
+    gate_take(&(struct reply_event){REPLY_NOTE, .text = text}, &call->gate);
+}
+
+static struct reply_event failed_event(const struct provider_call *call) {
+    return reply_event_failed(&call->failure.why, str_from(call->failure.reason));
+}
+
+/* All was heard: the gate has the last word, for now or for later. */
+static void remote_end(struct provider_call *call, const struct reply_event *ending) {
     call->ended = true;
-    call->outcome = outcome;
-    if (outcome == OUTCOME_FAILED) failure_word(call->remote, reader_of(call), &call->failure);
-    if (outcome == OUTCOME_CUT) gate_sink.on_note(STR(PROVIDER_CUT_NOTE), &call->gate);
-    bool now = call->state != REMOTE_OVER && !call->gate.closed && gate_is_empty(&call->gate);
-    if (now) tell_ending(call);
+    gate_take(ending, &call->gate);
+    if (call->gate.over) move(call, REMOTE_OVER);
+}
+
+static void settle_failed(struct provider_call *call) {
+    failure_word(call->remote, reader_of(call), &call->failure);
+    struct reply_event ending = failed_event(call);
+    remote_end(call, &ending);
+}
+
+static void settle_done(struct provider_call *call, enum reply_outcome outcome,
+                        struct str model) {
+    if (outcome == OUTCOME_CUT) remote_note(call, STR(PROVIDER_CUT_NOTE));
+    remote_end(call, &(struct reply_event){REPLY_DONE, .model = model});
 }
 
 /* --- asking, and asking again ------------------------------------------------------------- */
@@ -189,7 +195,7 @@ static void ask(struct provider_call *call) {
 static void settle_late(struct provider_call *call, enum http_stage stage) {
     const struct remote_options *options = options_of(call);
     failure_timeout(options, stage, is_expired(call), &call->failure);
-    settle(call, OUTCOME_FAILED);
+    settle_failed(call);
 }
 
 static void ask_again(struct provider_call *call) {
@@ -269,7 +275,7 @@ static void unanswered(struct provider_call *call, const struct err *failed,
     }
     bool again = late ? stage == HTTP_CONNECTING : failed->code == ERR_UNAVAILABLE;
     if (again && wait_and_ask_again(call)) return;
-    settle(call, OUTCOME_FAILED);
+    settle_failed(call);
 }
 
 /* --- the request -------------------------------------------------------------------------- */
@@ -322,7 +328,7 @@ static void refused(struct provider_call *call) {
     if (!call->whole && streamless && ask_for_whole(call)) return;
     bool broke = strcmp(call->failure.reason, PROVIDER_QUOTA) == 0; /* waiting earns nothing */
     if (!broke && worth_asking_again(call->status) && wait_and_ask_again(call)) return;
-    settle(call, OUTCOME_FAILED);
+    settle_failed(call);
 }
 
 static void take_refusal(struct provider_call *call, struct str bytes) {
@@ -354,7 +360,7 @@ static size_t reply_max_bytes(const struct provider_call *call) {
 
 static void begin_reply(struct provider_call *call) {
     move(call, REMOTE_STREAMING);
-    call->reply = options_of(call)->dialect->reply_new(&gate_sink, &call->gate);
+    call->reply = options_of(call)->dialect->reply_new(gate_take, &call->gate);
 }
 
 static void begin_stream(struct provider_call *call) {
@@ -364,12 +370,12 @@ static void begin_stream(struct provider_call *call) {
 
 static void settle_spoiled(struct provider_call *call) {
     call->failure = call->reply->failure;
-    settle(call, OUTCOME_FAILED);
+    settle_failed(call);
 }
 
 static void settle_broken(struct provider_call *call, const struct err *why) {
     failure_broken(why, &call->failure);
-    settle(call, OUTCOME_FAILED);
+    settle_failed(call);
 }
 
 /* A reply that has said its last is not waited for as long as one that stalls. */
@@ -416,12 +422,10 @@ static void stream_ended(struct provider_call *call) {
         settle_spoiled(call);
         return;
     }
-    call->model = model.len ? model : call->model;
     if (call->reply->calls_passed_over)
-        gate_sink.on_note(STR("the model asked for too many tools at once, the last ones were "
-                              "passed over"),
-                          &call->gate);
-    settle(call, outcome);
+        remote_note(call, STR("the model asked for too many tools at once, the last ones were "
+                              "passed over"));
+    settle_done(call, outcome, model.len ? model : call->model);
 }
 
 /* The reply is over and its connection stays open: all was heard. */
@@ -437,12 +441,12 @@ static void settle_strange(struct provider_call *call) {
     struct str said = str_head(buf_str(&call->answer), REFUSAL_MAX_BYTES);
     failure_refused(options_of(call)->dialect, call->status, buf_str(&call->type), said,
                     &call->failure);
-    settle(call, OUTCOME_FAILED);
+    settle_failed(call);
 }
 
 static void read_whole(struct provider_call *call, struct json answer) {
     begin_reply(call);
-    gate_sink.on_note(STR(PROVIDER_WHOLE_NOTE), &call->gate);
+    remote_note(call, STR(PROVIDER_WHOLE_NOTE));
     bool fine = options_of(call)->dialect->read(call->reply, answer);
     if (call->state == REMOTE_OVER) return; /* cancelled by what it heard */
     if (fine) {
@@ -534,10 +538,9 @@ static void go_on(void *ctx) {
     struct provider_call *call = ctx;
     enter(call);
     gate_release(&call->gate);
+    if (call->gate.over) move(call, REMOTE_OVER);
     if (call->state != REMOTE_OVER && !call->gate.closed) {
-        if (call->ended) {
-            tell_ending(call);
-        } else if (call->due) {
+        if (call->due) {
             ask_again(call);
         } else if (call->http) {
             if (call->reply) await_end(call);
@@ -553,15 +556,16 @@ static uint64_t seed(const struct provider_call *call) {
 
 /* What cannot be asked ends the call, in the first turn after its start. */
 static void fail_later(struct provider_call *call) {
-    call->ended = true;
-    call->outcome = OUTCOME_FAILED;
     failure_word_unasked(call->remote, reader_of(call), &call->failure);
+    struct reply_event ending = failed_event(call);
+    call->ended = true;
+    gate_keep(&call->gate, &ending);
     loop_defer(call->loop, &call->task);
 }
 
 struct provider_call *remote_call_start(struct provider *provider, struct loop *loop,
                                         const struct provider_request *request,
-                                        const struct provider_sink *sink, void *ctx) {
+                                        reply_event_fn *on_reply, void *ctx) {
     struct provider_call *call = MEM_NEW(struct provider_call);
     call->remote = CONTAINER_OF(provider, struct remote, base);
     call->request = request;
@@ -570,7 +574,7 @@ struct provider_call *remote_call_start(struct provider *provider, struct loop *
     call->start_ms = loop_now_ms(loop);
     call->random = seed(call);
     call->model = request->model.len ? request->model : options_of(call)->settings.model;
-    gate_init(&call->gate, sink, ctx);
+    gate_init(&call->gate, on_reply, ctx);
     task_init(&call->task, go_on, call);
     timer_init(&call->timer, loop, on_due, call);
     buf_init(&call->url, URL_MAX_BYTES);

@@ -38,7 +38,7 @@ struct remote {
 /* As provider.h says it of a kind. */
 struct provider_call *remote_call_start(struct provider *provider, struct loop *loop,
                                         const struct provider_request *request,
-                                        const struct provider_sink *sink, void *ctx);
+                                        reply_event_fn *on_reply, void *ctx);
 void remote_call_pause(struct provider_call *call);
 void remote_call_resume(struct provider_call *call);
 void remote_call_cancel(struct provider_call *call);

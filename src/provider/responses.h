@@ -12,7 +12,7 @@
 
 #include "provider/dialect.h"
 
-struct reply *responses_reply_new(const struct provider_sink *sink, void *ctx);
+struct reply *responses_reply_new(reply_event_fn *on_reply, void *ctx);
 bool responses_reply_feed(struct reply *reply, const struct sse_event *event);
 bool responses_reply_read(struct reply *reply, struct json answer);
 enum reply_outcome responses_reply_end(struct reply *reply, struct str *ret_model);

@@ -23,7 +23,7 @@ struct responses_reply {
 static void lend_text(struct responses_reply *reply, struct json text) {
     if (text.kind != JSON_STRING) return;
     reply->part_said = reply->text_said = true;
-    gather_lend(&reply->gather, &reply->base, text, reply->base.sink->on_text);
+    gather_lend(&reply->gather, &reply->base, REPLY_TEXT, text);
 }
 
 static bool on_text_delta(struct responses_reply *reply, struct json event) {
@@ -54,8 +54,7 @@ static bool on_refusal_done(struct responses_reply *reply, struct json event) {
 }
 
 static bool on_thinking_delta(struct responses_reply *reply, struct json event) {
-    gather_lend(&reply->gather, &reply->base, json_find(event, STR("delta")),
-                reply->base.sink->on_thinking);
+    gather_lend(&reply->gather, &reply->base, REPLY_THINKING, json_find(event, STR("delta")));
     return true;
 }
 
@@ -63,8 +62,8 @@ static bool on_thinking_delta(struct responses_reply *reply, struct json event) 
 static bool on_summary_part(struct responses_reply *reply, struct json event) {
     int64_t index;
     bool further = json_i64(json_find(event, STR("summary_index")), &index) && index > 0;
-    if (further && !reply->base.stopped)
-        reply->base.sink->on_thinking(STR("\n\n"), reply->base.ctx);
+    if (further)
+        reply_tell(&reply->base, &(struct reply_event){REPLY_THINKING, .text = STR("\n\n")});
     return true;
 }
 
@@ -252,9 +251,9 @@ static const struct {
 /* --- the dialect's functions
  * ------------------------------------------------------------------ */
 
-struct reply *responses_reply_new(const struct provider_sink *sink, void *ctx) {
+struct reply *responses_reply_new(reply_event_fn *on_reply, void *ctx) {
     struct responses_reply *reply = MEM_NEW(struct responses_reply);
-    reply->base.sink = sink;
+    reply->base.on_reply = on_reply;
     reply->base.ctx = ctx;
     gather_init(&reply->gather);
     buf_init(&reply->items, GATHER_MAX_BYTES);

@@ -24,13 +24,13 @@ struct provider_call {
     const struct scripted *provider;
     struct loop *loop;
     const struct provider_request *request;
-    struct provider_sink sink;
+    reply_event_fn *on_reply;
     void *ctx;
 
     struct task task;   /* to play before this turn ends */
     struct timer timer; /* to play when the next thing is due */
     uint64_t due_us;    /* when what was played last was due */
-    size_t turn_bytes;  /* given to the sink in this turn */
+    size_t turn_bytes;  /* given to the listener in this turn */
     bool paused;
     bool playing; /* play() is on the stack and will free the call */
     bool over;    /* no callback any more */
@@ -157,16 +157,15 @@ static void call_free(struct provider_call *call) {
 }
 
 /* Nothing of the request may be touched after the ending: it is the caller's again. */
-static bool end_done(struct provider_call *call) {
+static bool scripted_end(struct provider_call *call, const struct reply_event *ending) {
     call->over = true;
-    call->sink.on_done(call->model, call->ctx);
+    call->on_reply(ending, call->ctx);
     return false;
 }
 
 static bool end_failed(struct provider_call *call, const struct err *why, struct str reason) {
-    call->over = true;
-    call->sink.on_failed(why, reason, call->ctx);
-    return false;
+    struct reply_event ending = reply_event_failed(why, reason);
+    return scripted_end(call, &ending);
 }
 
 static bool end_without_reply(struct provider_call *call) {
@@ -245,11 +244,15 @@ static struct str cut_chunk(struct str text, const struct script_pace *pace) {
 
 static void give(struct provider_call *call, const struct script_step *step, struct str chunk) {
     call->turn_bytes += chunk.len + CHUNK_OVERHEAD_BYTES;
-    if (step->kind == STEP_THINKING) {
-        call->sink.on_thinking(chunk, call->ctx);
-    } else {
-        call->sink.on_text(chunk, call->ctx);
-    }
+    enum reply_kind kind = step->kind == STEP_THINKING ? REPLY_THINKING : REPLY_TEXT;
+    call->on_reply(&(struct reply_event){kind, .text = chunk}, call->ctx);
+}
+
+/* All of a step. */
+static bool give_event(struct provider_call *call, const struct reply_event *event) {
+    next_step(call);
+    call->on_reply(event, call->ctx);
+    return true;
 }
 
 /* Each of these plays a part of a step. False: wait for the timer, or it is over. */
@@ -287,26 +290,23 @@ static bool play_wait(struct provider_call *call, const struct script_step *step
 static bool play_tool_call(struct provider_call *call, const struct script_step *step) {
     struct str args;
     if (!fill(call, &step->args, &call->args, &args)) return end_too_large(call);
-    next_step(call);
-    call->sink.on_tool_call(step->id, step->tool, args, call->ctx);
-    return true;
+    return give_event(call, &(struct reply_event){REPLY_TOOL_CALL, .call_id = step->id,
+                                                  .tool = step->tool, .args = args});
 }
 
 static bool play_approval(struct provider_call *call, const struct script_step *step) {
     struct str args, question;
     if (!fill(call, &step->args, &call->args, &args)) return end_too_large(call);
     if (!fill(call, &step->text, &call->filled, &question)) return end_too_large(call);
-    next_step(call);
-    call->sink.on_approval(step->id, question, step->tool, args, call->ctx);
-    return true;
+    return give_event(call, &(struct reply_event){REPLY_APPROVAL, .call_id = step->id,
+                                                  .text = question, .tool = step->tool,
+                                                  .args = args});
 }
 
 static bool play_usage(struct provider_call *call, const struct script_step *step) {
     struct event_usage usage = step->usage;
     usage.model = call->model;
-    next_step(call);
-    call->sink.on_usage(&usage, call->ctx);
-    return true;
+    return give_event(call, &(struct reply_event){REPLY_USAGE, .usage = &usage});
 }
 
 static bool play_model(struct provider_call *call, const struct script_step *step) {
@@ -360,13 +360,14 @@ static play_fn *const plays[] = {
 
 static bool play_next(struct provider_call *call) {
     if (!call->steps) return end_without_reply(call);
-    if (call->step == call->steps->count) return end_done(call);
+    if (call->step == call->steps->count)
+        return scripted_end(call, &(struct reply_event){REPLY_DONE, .model = call->model});
     const struct script_step *step = &call->steps->at[call->step];
     return plays[step->kind](call, step);
 }
 
-/* Play until something is not due, the sink pauses or cancels, or it is over. A callback may
- * do any of these, so each one is looked at before the next. */
+/* Play until something is not due, the listener pauses or cancels, or it is over. A callback
+ * may do any of these, so each one is looked at before the next. */
 static void play(void *ctx) {
     struct provider_call *call = ctx;
     call->playing = true;
@@ -381,12 +382,12 @@ static void play(void *ctx) {
 
 static struct provider_call *scripted_start(struct provider *provider, struct loop *loop,
                                             const struct provider_request *request,
-                                            const struct provider_sink *sink, void *ctx) {
+                                            reply_event_fn *on_reply, void *ctx) {
     struct provider_call *call = MEM_NEW(struct provider_call);
     call->provider = CONTAINER_OF(provider, struct scripted, base);
     call->loop = loop;
     call->request = request;
-    call->sink = *sink;
+    call->on_reply = on_reply;
     call->ctx = ctx;
     call->due_us = now_us(call);
     buf_init(&call->filled, RENDERED_MAX_BYTES);

@@ -19,7 +19,7 @@ struct player {
 struct provider_call {
     struct tape *tape; /* a reference */
     struct loop *loop;
-    struct provider_sink sink;
+    reply_event_fn *on_reply;
     void *ctx;
     struct str agent; /* the request's; not after the ending */
     struct buf request;
@@ -41,63 +41,24 @@ static void call_free(struct provider_call *call) {
     free(call);
 }
 
-/* --- one event ---------------------------------------------------------------------------- */
+/* --- what it reports ---------------------------------------------------------------------- */
 
-typedef void tell_fn(struct provider_call *call, const struct reply_event *event);
-
-static void tell_text(struct provider_call *call, const struct reply_event *event) {
-    call->sink.on_text(event->text, call->ctx);
-}
-
-static void tell_thinking(struct provider_call *call, const struct reply_event *event) {
-    call->sink.on_thinking(event->text, call->ctx);
-}
-
-static void tell_tool_call(struct provider_call *call, const struct reply_event *event) {
-    call->sink.on_tool_call(event->call_id, event->name, event->args, call->ctx);
-}
-
-static void tell_usage(struct provider_call *call, const struct reply_event *event) {
-    call->sink.on_usage(event->usage, call->ctx);
-}
-
-static void tell_opaque(struct provider_call *call, const struct reply_event *event) {
-    call->sink.on_opaque(event->name, event->text, call->ctx);
-}
-
-static void tell_note(struct provider_call *call, const struct reply_event *event) {
-    call->sink.on_note(event->text, call->ctx);
-}
-
-static void tell_approval(struct provider_call *call, const struct reply_event *event) {
-    call->sink.on_approval(event->call_id, event->text, event->name, event->args, call->ctx);
-}
-
-static void tell_done(struct provider_call *call, const struct reply_event *event) {
+static void player_failed(struct provider_call *call, const struct err *why,
+                          struct str reason) {
+    struct reply_event event = reply_event_failed(why, reason);
     call->over = true;
-    call->sink.on_done(event->name, call->ctx);
+    call->on_reply(&event, call->ctx);
 }
 
-static void tell_failed(struct provider_call *call, const struct reply_event *event) {
+static void player_tell(struct provider_call *call, const struct reply_event *event) {
     struct err why;
-    err_set(&why, event->code, STR_FMT, STR_ARG(event->text));
-    call->over = true;
-    call->sink.on_failed(&why, event->name, call->ctx);
-}
-
-static tell_fn *const tells[] = {
-    [REPLY_TEXT] = tell_text,           [REPLY_THINKING] = tell_thinking,
-    [REPLY_TOOL_CALL] = tell_tool_call, [REPLY_USAGE] = tell_usage,
-    [REPLY_OPAQUE] = tell_opaque,       [REPLY_NOTE] = tell_note,
-    [REPLY_APPROVAL] = tell_approval,   [REPLY_DONE] = tell_done,
-    [REPLY_FAILED] = tell_failed,
-};
-
-/* --- all of them -------------------------------------------------------------------------- */
-
-static void end_missed(struct provider_call *call) {
-    call->over = true;
-    call->sink.on_failed(&call->why, STR(REPLAY_MISS), call->ctx);
+    if (event->kind == REPLY_FAILED) { /* whose sentence may be longer than an error's */
+        err_set(&why, event->code, STR_FMT, STR_ARG(event->text));
+        player_failed(call, &why, event->reason);
+        return;
+    }
+    call->over |= reply_event_ends(event);
+    call->on_reply(event, call->ctx);
 }
 
 /* If not, the timer plays on. */
@@ -113,7 +74,7 @@ static bool is_due(struct provider_call *call, const struct tape_event *event) {
 static void play(void *ctx) {
     struct provider_call *call = ctx;
     call->playing = true;
-    if (!call->found) end_missed(call);
+    if (!call->found) player_failed(call, &call->why, STR(REPLAY_MISS));
     for (size_t told = 0; !call->over && !call->paused; told++) {
         const struct tape_event *event = &call->found->events[call->next];
         if (told == EVENTS_AT_ONCE) {
@@ -122,7 +83,7 @@ static void play(void *ctx) {
         }
         if (!is_due(call, event)) break;
         call->next++;
-        tells[event->reply.kind](call, &event->reply);
+        player_tell(call, &event->reply);
     }
     call->playing = false;
     if (call->over) call_free(call);
@@ -153,11 +114,11 @@ static void on_looked(void *ctx) {
 
 static struct provider_call *start(struct provider *provider, struct loop *loop,
                                    const struct provider_request *request,
-                                   const struct provider_sink *sink, void *ctx) {
+                                   reply_event_fn *on_reply, void *ctx) {
     struct provider_call *call = MEM_NEW(struct provider_call);
     call->tape = tape_ref(CONTAINER_OF(provider, struct player, base)->tape);
     call->loop = loop;
-    call->sink = *sink;
+    call->on_reply = on_reply;
     call->ctx = ctx;
     call->agent = request->agent;
     call->began_ms = loop_now_ms(loop);

@@ -2,7 +2,6 @@
 #include "provider/tape.h"
 
 #include "base/mem.h"
-#include "base/text.h"
 #include "loop/job.h"
 #include "tape/take.h"
 
@@ -18,7 +17,7 @@ struct provider_call {
     const struct recorder *recorder;
     struct loop *loop;
     const struct provider_request *request;
-    struct provider_sink sink;
+    reply_event_fn *on_reply;
     void *ctx;
     struct provider_call *inner; /* NULL once it has ended */
     struct take take;
@@ -26,97 +25,30 @@ struct provider_call {
     struct task tell; /* the ending, once it is written */
     bool written;
     bool paused, over;
-    unsigned inside; /* callbacks on the stack: the last one to leave frees */
-
-    /* The ending, until it may be told. */
-    bool failed;
-    struct err why;
-    struct text ending; /* the model or the reason */
+    unsigned inside;            /* callbacks on the stack: the last one to leave frees */
+    struct reply_event *ending; /* a copy, until it may be told */
 };
-
-static const struct provider_sink heard;
 
 static void call_free(struct provider_call *call) {
     task_cancel(&call->tell);
     take_done(&call->take);
-    text_done(&call->ending);
+    free(call->ending);
     free(call);
 }
 
-static struct provider_call *enter(void *ctx, struct reply_event event) {
-    struct provider_call *call = ctx;
-    call->inside++;
-    take_hear(&call->take, call->loop, &event);
-    return call;
-}
-
-static void leave(struct provider_call *call) {
+static void recorder_leave(struct provider_call *call) {
     call->inside--;
     if (call->over && !call->inside) call_free(call);
 }
 
-/* --- what it says ------------------------------------------------------------------------- */
-
-static void on_text(struct str text, void *ctx) {
-    struct provider_call *call = enter(ctx, (struct reply_event){REPLY_TEXT, .text = text});
-    call->sink.on_text(text, call->ctx);
-    leave(call);
-}
-
-static void on_thinking(struct str text, void *ctx) {
-    struct provider_call *call = enter(ctx, (struct reply_event){REPLY_THINKING, .text = text});
-    call->sink.on_thinking(text, call->ctx);
-    leave(call);
-}
-
-static void on_tool_call(struct str call_id, struct str tool, struct str args, void *ctx) {
-    struct provider_call *call =
-        enter(ctx, (struct reply_event){REPLY_TOOL_CALL, .call_id = call_id, .name = tool,
-                                        .args = args});
-    call->sink.on_tool_call(call_id, tool, args, call->ctx);
-    leave(call);
-}
-
-static void on_usage(const struct event_usage *usage, void *ctx) {
-    struct provider_call *call = enter(ctx, (struct reply_event){REPLY_USAGE, .usage = usage});
-    call->sink.on_usage(usage, call->ctx);
-    leave(call);
-}
-
-static void on_opaque(struct str dialect, struct str bytes, void *ctx) {
-    struct provider_call *call =
-        enter(ctx, (struct reply_event){REPLY_OPAQUE, .name = dialect, .text = bytes});
-    call->sink.on_opaque(dialect, bytes, call->ctx);
-    leave(call);
-}
-
-static void on_note(struct str text, void *ctx) {
-    struct provider_call *call = enter(ctx, (struct reply_event){REPLY_NOTE, .text = text});
-    call->sink.on_note(text, call->ctx);
-    leave(call);
-}
-
-static void on_approval(struct str call_id, struct str question, struct str tool,
-                        struct str args, void *ctx) {
-    struct provider_call *call =
-        enter(ctx, (struct reply_event){REPLY_APPROVAL, .call_id = call_id, .name = tool,
-                                        .text = question, .args = args});
-    call->sink.on_approval(call_id, question, tool, args, call->ctx);
-    leave(call);
-}
-
 /* --- the ending --------------------------------------------------------------------------- */
 
-static void tell(void *ctx) {
+static void tell_ending(void *ctx) {
     struct provider_call *call = ctx;
     call->over = true;
     call->inside++;
-    if (call->failed) {
-        call->sink.on_failed(&call->why, text_str(call->ending), call->ctx);
-    } else {
-        call->sink.on_done(text_str(call->ending), call->ctx);
-    }
-    leave(call);
+    call->on_reply(call->ending, call->ctx);
+    recorder_leave(call);
 }
 
 static void write_take(void *ctx) {
@@ -130,57 +62,43 @@ static void on_written(void *ctx) {
     if (call->over) {
         call_free(call);
     } else if (!call->paused) {
-        tell(call);
+        tell_ending(call);
     }
 }
 
-static void end(struct provider_call *call, struct str ending) {
+static void recorder_end(struct provider_call *call, const struct reply_event *ending) {
     call->inner = NULL;
-    call->ending = text_copy(ending);
+    call->ending = reply_event_copy(ending);
     tape_put_request(call->request, &call->take.request);
     job_start(&call->job, call->loop, write_take, on_written, call);
-    leave(call);
 }
 
-static void on_done(struct str model, void *ctx) {
-    end(enter(ctx, (struct reply_event){REPLY_DONE, .name = model}), model);
-}
-
-static void on_failed(const struct err *why, struct str reason, void *ctx) {
+static void on_heard(const struct reply_event *event, void *ctx) {
     struct provider_call *call = ctx;
-    call->failed = true;
-    call->why = *why;
-    end(enter(call, (struct reply_event){REPLY_FAILED, .code = why->code, .name = reason,
-                                         .text = err_text(why)}),
-        reason);
+    call->inside++;
+    take_hear(&call->take, call->loop, event);
+    if (reply_event_ends(event)) {
+        recorder_end(call, event);
+    } else {
+        call->on_reply(event, call->ctx);
+    }
+    recorder_leave(call);
 }
-
-static const struct provider_sink heard = {
-    .on_text = on_text,
-    .on_thinking = on_thinking,
-    .on_tool_call = on_tool_call,
-    .on_usage = on_usage,
-    .on_opaque = on_opaque,
-    .on_note = on_note,
-    .on_approval = on_approval,
-    .on_done = on_done,
-    .on_failed = on_failed,
-};
 
 /* --- the provider ------------------------------------------------------------------------- */
 
 static struct provider_call *start(struct provider *provider, struct loop *loop,
                                    const struct provider_request *request,
-                                   const struct provider_sink *sink, void *ctx) {
+                                   reply_event_fn *on_reply, void *ctx) {
     struct provider_call *call = MEM_NEW(struct provider_call);
     call->recorder = CONTAINER_OF(provider, struct recorder, base);
     call->loop = loop;
     call->request = request;
-    call->sink = *sink;
+    call->on_reply = on_reply;
     call->ctx = ctx;
-    task_init(&call->tell, tell, call);
+    task_init(&call->tell, tell_ending, call);
     take_begin(&call->take, call->recorder->tape, TAPE_MODEL, loop);
-    call->inner = provider_call_start(call->recorder->inner, loop, request, &heard, call);
+    call->inner = provider_call_start(call->recorder->inner, loop, request, on_heard, call);
     return call;
 }
 

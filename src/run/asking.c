@@ -87,16 +87,16 @@ static bool has_memory(struct run *run, size_t len) {
     return false;
 }
 
-static void on_text(struct str text, void *ctx) {
+static void on_text(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
-    if (has_memory(run, text.len) && run_use(run, text.len))
-        take_text(run, &run->text_tail, text, append_text);
+    if (has_memory(run, event->text.len) && run_use(run, event->text.len))
+        take_text(run, &run->text_tail, event->text, append_text);
 }
 
-static void on_thinking(struct str text, void *ctx) {
+static void on_thinking(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
-    if (has_memory(run, text.len) && run_use(run, text.len))
-        take_text(run, &run->thinking_tail, text, append_thinking);
+    if (has_memory(run, event->text.len) && run_use(run, event->text.len))
+        take_text(run, &run->thinking_tail, event->text, append_thinking);
 }
 
 /* --- calls, questions, usage -------------------------------------------------------------- */
@@ -127,8 +127,9 @@ static bool count_call(struct run *run, bool *ret_too_many) {
     return false;
 }
 
-static void on_tool_call(struct str call_id, struct str tool, struct str args, void *ctx) {
+static void on_tool_call(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
+    struct str tool = event->tool, args = event->args;
     bool too_many;
     if (!count_call(run, &too_many)) return;
     if (!run_use(run, tool.len + args.len)) return;
@@ -138,46 +139,45 @@ static void on_tool_call(struct str call_id, struct str tool, struct str args, v
     bool usable = json_read(args, &object, &e) && object.kind == JSON_OBJECT;
     struct turn_call *call = calls_add(run);
     call->too_many = too_many;
-    if (!run_keep(run, name_call(run, call_id, room), &call->call_id)) return;
+    if (!run_keep(run, name_call(run, event->call_id, room), &call->call_id)) return;
     if (!run_keep(run, tool.len ? tool : STR(NAMELESS_TOOL), &call->tool)) return;
     if (!run_keep(run, usable ? args : STR("{}"), &call->args)) return;
 }
 
-static void on_approval(struct str call_id, struct str question, struct str tool,
-                        struct str args, void *ctx) {
+static void on_approval(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
     if (run->approval.by_model) return; /* one question a reply: the first */
     char room[48];
     struct turn_call *call = calls_add(run);
     run->approval.by_model = true;
     run->approval.index = run->calls.count - 1;
-    if (!run_keep(run, question, &run->approval.question)) return;
-    if (!run_keep(run, name_call(run, call_id, room), &call->call_id)) return;
-    if (!run_keep(run, tool, &call->tool)) return;
-    if (!run_keep(run, args, &call->args)) return;
+    if (!run_keep(run, event->text, &run->approval.question)) return;
+    if (!run_keep(run, name_call(run, event->call_id, room), &call->call_id)) return;
+    if (!run_keep(run, event->tool, &call->tool)) return;
+    if (!run_keep(run, event->args, &call->args)) return;
 }
 
 /* It is told when the reply is over: everything before it in the journal is of this reply. */
-static void on_usage(const struct event_usage *usage, void *ctx) {
-    run_note_usage(ctx, usage);
+static void on_usage(const struct reply_event *event, void *ctx) {
+    run_note_usage(ctx, event->usage);
 }
 
 /* What only this provider understands stands before the reply's own messages; a later turn's
  * prompt has it, too, and so begins as this one's did. */
-static void on_opaque(struct str dialect, struct str bytes, void *ctx) {
+static void on_opaque(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
     struct buf type;
     buf_init(&type, KIB);
-    buf_printf(&type, OPAQUE_ITEM STR_FMT, STR_ARG(dialect));
-    struct event event = {.kind = EVENT_ITEM, .item = {buf_str(&type), bytes}};
-    run_append(run, &event);
+    buf_printf(&type, OPAQUE_ITEM STR_FMT, STR_ARG(event->dialect));
+    struct event item = {.kind = EVENT_ITEM, .item = {buf_str(&type), event->text}};
+    run_append(run, &item);
     buf_done(&type);
 }
 
-static void on_note(struct str text, void *ctx) {
+static void on_note(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
-    struct event event = {.kind = EVENT_STEP, .step = {.description = text}};
-    run_append(run, &event);
+    struct event step = {.kind = EVENT_STEP, .step = {.description = event->text}};
+    run_append(run, &step);
 }
 
 /* --- the end of a reply ------------------------------------------------------------------- */
@@ -205,13 +205,13 @@ static bool shape_reply(struct run *run) {
     return !run->ending_begun;
 }
 
-static void on_done(struct str model, void *ctx) {
+static void on_done(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
     run->provider_call = NULL;
     flush_tail(run, &run->thinking_tail, append_thinking);
     flush_tail(run, &run->text_tail, append_text);
     if (run->ending_begun) return;
-    if (!run_end_usage(run, model) || !shape_reply(run) || !add_turn(run)) return;
+    if (!run_end_usage(run, event->model) || !shape_reply(run) || !add_turn(run)) return;
     if (run->calls.count) {
         run_work(run);
     } else {
@@ -225,30 +225,29 @@ static bool is_too_long(const struct run *run, struct str reason) {
            run_may_compact(run);
 }
 
-static void on_failed(const struct err *why, struct str reason, void *ctx) {
+static void on_failed(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
     run->provider_call = NULL;
     flush_tail(run, &run->text_tail, append_text);
     run_settle_failed(run);
     if (run->ending_begun) return;
-    if (is_too_long(run, reason)) {
+    if (is_too_long(run, event->reason)) {
         run_compact(run);
     } else {
-        run_fail(run, why->code, reason, err_text(why));
+        run_fail(run, event->code, event->reason, event->text);
     }
 }
 
-static const struct provider_sink sink = {
-    .on_text = on_text,
-    .on_thinking = on_thinking,
-    .on_tool_call = on_tool_call,
-    .on_usage = on_usage,
-    .on_opaque = on_opaque,
-    .on_note = on_note,
-    .on_approval = on_approval,
-    .on_done = on_done,
-    .on_failed = on_failed,
-};
+static void on_answer(const struct reply_event *event, void *ctx) {
+    static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {
+        [REPLY_TEXT] = on_text,           [REPLY_THINKING] = on_thinking,
+        [REPLY_TOOL_CALL] = on_tool_call, [REPLY_USAGE] = on_usage,
+        [REPLY_OPAQUE] = on_opaque,       [REPLY_NOTE] = on_note,
+        [REPLY_APPROVAL] = on_approval,   [REPLY_DONE] = on_done,
+        [REPLY_FAILED] = on_failed,
+    };
+    reply_event_handle(handlers, event, ctx);
+}
 
 /* --- asking ------------------------------------------------------------------------------- */
 
@@ -282,7 +281,7 @@ static unsigned model_calls_max(const struct run *run) {
 }
 
 void run_start_call(struct run *run, const struct provider_request *request,
-                    const struct provider_sink *heard) {
+                    reply_event_fn *on_reply) {
     if (run->model_calls >= model_calls_max(run)) {
         run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("MODEL_CALLS"),
                  STR("the turn asked the model more often than its limit allows"));
@@ -290,7 +289,7 @@ void run_start_call(struct run *run, const struct provider_request *request,
     }
     run->asked = *request;
     run->asked.run = record_id(&run->record);
-    run->heard = heard;
+    run->on_reply = on_reply;
     if (run_reserve(run)) run_make_call(run);
 }
 
@@ -299,7 +298,7 @@ void run_make_call(struct run *run) {
     if (run->state != RUN_ASKING) run_move(run, RUN_ASKING);
     struct provider *provider = run->agent->provider;
     run->provider_call =
-        provider_call_start(provider, run->record.host->loop, &run->asked, run->heard, run);
+        provider_call_start(provider, run->record.host->loop, &run->asked, run->on_reply, run);
     if (run->held) provider->kind->pause(run->provider_call);
 }
 
@@ -324,7 +323,7 @@ void run_ask(struct run *run) {
         .schema = run->request.schema ? run->request.schema_text : agent->schema_text,
     };
     if (engine->offers && !add_offer(run, offers_of(engine->offers, agent), &request)) return;
-    run_start_call(run, &request, &sink);
+    run_start_call(run, &request, on_answer);
 }
 
 void run_stop_asking(struct run *run) {

@@ -102,26 +102,26 @@ static void take_summary(struct run *run) {
     run_ask(run);
 }
 
-static void on_text(struct str text, void *ctx) {
+static void on_text(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
-    struct str room = str_head(text, SUMMARY_MAX_BYTES - run->summary.len);
+    struct str room = str_head(event->text, SUMMARY_MAX_BYTES - run->summary.len);
     utf8_append_repaired(&run->summary, str_head(room, utf8_cut(room, room.len)));
-    run_use(run, text.len);
+    run_use(run, event->text.len);
 }
 
-static void on_thinking(struct str text, void *ctx) {
-    run_use(ctx, text.len);
+static void on_thinking(const struct reply_event *event, void *ctx) {
+    run_use(ctx, event->text.len);
 }
 
-static void on_usage(const struct event_usage *usage, void *ctx) {
-    run_note_usage(ctx, usage);
+static void on_usage(const struct reply_event *event, void *ctx) {
+    run_note_usage(ctx, event->usage);
 }
 
-static void on_done(struct str model, void *ctx) {
+static void on_done(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
     run->provider_call = NULL;
     run->compacting = false;
-    if (run->ending_begun || !run_end_usage(run, model)) return;
+    if (run->ending_begun || !run_end_usage(run, event->model)) return;
     if (str_trim(buf_str(&run->summary)).len) {
         take_summary(run);
     } else {
@@ -131,42 +131,22 @@ static void on_done(struct str model, void *ctx) {
     }
 }
 
-static void on_failed(const struct err *why, struct str reason, void *ctx) {
+static void on_failed(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
     run->provider_call = NULL;
     run->compacting = false;
     run_settle_failed(run);
-    run_fail(run, why->code, reason, err_text(why));
+    run_fail(run, event->code, event->reason, event->text);
 }
 
-static void pass_call(struct str call_id, struct str tool, struct str args, void *ctx) {
-    (void)call_id, (void)tool, (void)args, (void)ctx; /* none was offered */
+/* No tool was offered, and nothing else of it is for anybody to see. */
+static void on_summary(const struct reply_event *event, void *ctx) {
+    static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {
+        [REPLY_TEXT] = on_text, [REPLY_THINKING] = on_thinking, [REPLY_USAGE] = on_usage,
+        [REPLY_DONE] = on_done, [REPLY_FAILED] = on_failed,
+    };
+    reply_event_handle(handlers, event, ctx);
 }
-
-static void pass_opaque(struct str dialect, struct str bytes, void *ctx) {
-    (void)dialect, (void)bytes, (void)ctx;
-}
-
-static void pass_note(struct str text, void *ctx) {
-    (void)text, (void)ctx;
-}
-
-static void pass_approval(struct str call_id, struct str question, struct str tool,
-                          struct str args, void *ctx) {
-    (void)call_id, (void)question, (void)tool, (void)args, (void)ctx;
-}
-
-static const struct provider_sink sink = {
-    .on_text = on_text,
-    .on_thinking = on_thinking,
-    .on_tool_call = pass_call,
-    .on_usage = on_usage,
-    .on_opaque = pass_opaque,
-    .on_note = pass_note,
-    .on_approval = pass_approval,
-    .on_done = on_done,
-    .on_failed = on_failed,
-};
 
 void run_compact(struct run *run) {
     static const struct message none = {.role = MESSAGE_USER};
@@ -187,5 +167,5 @@ void run_compact(struct run *run) {
                                               .messages = question,
                                               .message_count = 1,
                                               .options = &agent->options},
-                   &sink);
+                   on_summary);
 }

@@ -41,7 +41,7 @@ struct run {
     /* The reply that is coming in. */
     struct provider_call *provider_call;
     struct provider_request asked;
-    const struct provider_sink *heard; /* of it */
+    reply_event_fn *on_reply; /* of it */
     struct tail text_tail, thinking_tail;
     struct buf draft; /* of one that must have a shape: it is not shown before it has */
     struct str model; /* who answered last */
@@ -131,9 +131,9 @@ void run_stop_asking(struct run *run);
 void run_make_call(struct run *run);
 
 /* Have the agent's provider answer `request` (copied; what it points to must live until then);
- * `heard` is told, with the run. */
+ * `on_reply` hears it, with the run as its ctx. */
 void run_start_call(struct run *run, const struct provider_request *request,
-                    const struct provider_sink *heard);
+                    reply_event_fn *on_reply);
 
 /* --- revive.c: a run that was made anew from its events -------------------------------------
  */

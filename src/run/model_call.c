@@ -172,44 +172,33 @@ static void flush_tails(struct model_call *call) {
     call->thinking_tail.len = call->text_tail.len = 0;
 }
 
-static void on_text(struct str text, void *ctx) {
+static void on_text(const struct reply_event *event, void *ctx) {
     struct model_call *call = ctx;
-    take(call, &call->text_tail, EVENT_TEXT, text);
+    take(call, &call->text_tail, EVENT_TEXT, event->text);
 }
 
-static void on_thinking(struct str text, void *ctx) {
+static void on_thinking(const struct reply_event *event, void *ctx) {
     struct model_call *call = ctx;
-    take(call, &call->thinking_tail, EVENT_THINKING, text);
+    take(call, &call->thinking_tail, EVENT_THINKING, event->text);
 }
 
 /* Nobody makes the call here: the caller hears that it was wanted. */
-static void on_tool_call(struct str call_id, struct str tool, struct str args, void *ctx) {
+static void on_tool_call(const struct reply_event *event, void *ctx) {
     struct model_call *call = ctx;
-    (void)call_id, (void)tool, (void)args;
+    (void)event;
     clocks_heard(&call->clocks);
     call->wants_tool = true;
 }
 
-static void on_approval(struct str call_id, struct str question, struct str tool,
-                        struct str args, void *ctx) {
-    (void)question;
-    on_tool_call(call_id, tool, args, ctx);
+static void on_usage(const struct reply_event *event, void *ctx) {
+    append_usage(ctx, event->usage);
 }
 
-static void on_usage(const struct event_usage *usage, void *ctx) {
-    append_usage(ctx, usage);
-}
-
-/* Only a later question of the same conversation would need it. */
-static void on_opaque(struct str dialect, struct str bytes, void *ctx) {
-    (void)dialect, (void)bytes, (void)ctx;
-}
-
-static void on_note(struct str text, void *ctx) {
+static void on_note(const struct reply_event *event, void *ctx) {
     struct model_call *call = ctx;
-    if (str_equal(text, STR(PROVIDER_CUT_NOTE))) call->cut = true;
-    struct event event = {.kind = EVENT_STEP, .step = {.description = text}};
-    append(call, &event);
+    if (str_equal(event->text, STR(PROVIDER_CUT_NOTE))) call->cut = true;
+    struct event step = {.kind = EVENT_STEP, .step = {.description = event->text}};
+    append(call, &step);
 }
 
 /* The reply ended; `how` is why, or empty: by itself. */
@@ -225,40 +214,39 @@ static void end_reply(struct model_call *call, struct str model, struct str how)
     end_with(call, &event);
 }
 
-static void on_done(struct str model, void *ctx) {
+static void on_done(const struct reply_event *event, void *ctx) {
     struct model_call *call = ctx;
     call->asked = NULL;
     flush_tails(call);
     if (record_is_ending(&call->record)) return;
-    end_reply(call, model,
+    end_reply(call, event->model,
               call->cut          ? STR("length")
               : call->wants_tool ? STR("tool_call")
                                  : STR_EMPTY);
 }
 
-static void on_failed(const struct err *why, struct str reason, void *ctx) {
+static void on_failed(const struct reply_event *event, void *ctx) {
     struct model_call *call = ctx;
     call->asked = NULL;
     flush_tails(call);
     if (record_is_ending(&call->record)) return;
-    if (call->spoke && str_equal(reason, STR(MODEL_REFUSED))) {
+    if (call->spoke && str_equal(event->reason, STR(MODEL_REFUSED))) {
         end_reply(call, STR_EMPTY, STR("content_filter"));
     } else {
-        fail(call, why->code, reason, err_text(why));
+        fail(call, event->code, event->reason, event->text);
     }
 }
 
-static const struct provider_sink sink = {
-    .on_text = on_text,
-    .on_thinking = on_thinking,
-    .on_tool_call = on_tool_call,
-    .on_usage = on_usage,
-    .on_opaque = on_opaque,
-    .on_note = on_note,
-    .on_approval = on_approval,
-    .on_done = on_done,
-    .on_failed = on_failed,
-};
+/* Only a later question of the same conversation would need its opaque message. */
+static void on_reply(const struct reply_event *event, void *ctx) {
+    static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {
+        [REPLY_TEXT] = on_text,           [REPLY_THINKING] = on_thinking,
+        [REPLY_TOOL_CALL] = on_tool_call, [REPLY_APPROVAL] = on_tool_call,
+        [REPLY_USAGE] = on_usage,         [REPLY_NOTE] = on_note,
+        [REPLY_DONE] = on_done,           [REPLY_FAILED] = on_failed,
+    };
+    reply_event_handle(handlers, event, ctx);
+}
 
 /* --- the record's calls ------------------------------------------------------------------- */
 
@@ -366,7 +354,7 @@ static void begin(struct model_call *call, const struct model_call_options *opti
     clocks_start(&call->clocks);
     call->request.run = record_id(&call->record);
     call->asked =
-        provider_call_start(call->provider, options->host->loop, &call->request, &sink, call);
+        provider_call_start(call->provider, options->host->loop, &call->request, on_reply, call);
 }
 
 static size_t reserved_tokens(const struct provider_request *request) {

@@ -19,15 +19,15 @@ static char *copy_text(struct str *text, char *at) {
 
 struct reply_event *reply_event_copy(const struct reply_event *event) {
     bool counts = event->kind == REPLY_USAGE;
-    size_t len = event->text.len + event->call_id.len + event->args.len + event->name.len;
+    size_t len = event->text.len + event->call_id.len + event->name.len + event->args.len;
     if (counts) len += event->usage->model.len;
     assert(event->kind != REPLY_ARTIFACT && event->kind != REPLY_VECTOR);
     struct copy *copy = mem_alloc(sizeof(*copy) + len);
     copy->event = *event;
     char *at = copy_text(&copy->event.text, (char *)(copy + 1));
     at = copy_text(&copy->event.call_id, at);
-    at = copy_text(&copy->event.args, at);
     at = copy_text(&copy->event.name, at);
+    at = copy_text(&copy->event.args, at);
     if (!counts) return &copy->event;
     copy->usage = *event->usage;
     copy->event.usage = &copy->usage;

@@ -18,7 +18,7 @@ struct fake_provider {
 struct provider_call {
     struct fake_provider *provider;
     const struct provider_request *request;
-    struct provider_sink sink;
+    reply_event_fn *on_reply;
     void *ctx;
     bool paused, over;
     unsigned inside; /* callbacks on the stack */
@@ -26,12 +26,12 @@ struct provider_call {
 
 static struct provider_call *start(struct provider *provider, struct loop *loop,
                                    const struct provider_request *request,
-                                   const struct provider_sink *sink, void *ctx) {
+                                   reply_event_fn *on_reply, void *ctx) {
     struct fake_provider *fake = CONTAINER_OF(provider, struct fake_provider, base);
     assert(loop && fake->count < CALLS_MAX);
     struct provider_call *call = MEM_NEW(struct provider_call);
-    *call =
-        (struct provider_call){.provider = fake, .request = request, .sink = *sink, .ctx = ctx};
+    *call = (struct provider_call){
+        .provider = fake, .request = request, .on_reply = on_reply, .ctx = ctx};
     fake->calls[fake->count++] = call;
     fake->ever++;
     return call;
@@ -103,18 +103,6 @@ bool fake_paused(const struct provider_call *call) {
     return call->paused;
 }
 
-static void enter(struct provider_call *call) {
-    assert(!call->over && !call->paused);
-    call->inside++;
-}
-
-static bool leave(struct provider_call *call) {
-    call->inside--;
-    if (!call->over) return true;
-    free(call);
-    return false;
-}
-
 /* In a block of its own that is gone afterwards. */
 static struct str lend(struct str text) {
     char *at = mem_alloc(text.len);
@@ -126,49 +114,46 @@ static void take_back(struct str text) {
     free((char *)(uintptr_t)text.at);
 }
 
+/* False: the call is gone. */
+static bool report(struct provider_call *call, struct reply_event event) {
+    struct reply_event *lent = reply_event_copy(&event);
+    assert(!call->over && !call->paused);
+    call->inside++;
+    if (reply_event_ends(&event)) take_off(call);
+    call->on_reply(lent, call->ctx);
+    free(lent);
+    call->inside--;
+    if (!call->over) return true;
+    free(call);
+    return false;
+}
+
 bool fake_text(struct provider_call *call, struct str text) {
-    struct str lent = lend(text);
-    enter(call);
-    call->sink.on_text(lent, call->ctx);
-    take_back(lent);
-    return leave(call);
+    return report(call, (struct reply_event){REPLY_TEXT, .text = text});
 }
 
 bool fake_thinking(struct provider_call *call, struct str text) {
-    struct str lent = lend(text);
-    enter(call);
-    call->sink.on_thinking(lent, call->ctx);
-    take_back(lent);
-    return leave(call);
+    return report(call, (struct reply_event){REPLY_THINKING, .text = text});
 }
 
 bool fake_tool_call(struct provider_call *call, const char *id, const char *tool,
                     const char *args) {
-    struct str lent = lend(str_from(args));
-    enter(call);
-    call->sink.on_tool_call(str_from(id), str_from(tool), lent, call->ctx);
-    take_back(lent);
-    return leave(call);
+    return report(call, (struct reply_event){REPLY_TOOL_CALL, .call_id = str_from(id),
+                                             .tool = str_from(tool), .args = str_from(args)});
 }
 
 bool fake_approval(struct provider_call *call, const char *id, const char *question) {
-    enter(call);
-    call->sink.on_approval(str_from(id), str_from(question), STR_EMPTY, STR("{}"), call->ctx);
-    return leave(call);
+    return report(call, (struct reply_event){REPLY_APPROVAL, .call_id = str_from(id),
+                                             .text = str_from(question), .args = STR("{}")});
 }
 
 bool fake_opaque(struct provider_call *call, const char *dialect, const char *bytes) {
-    enter(call);
-    call->sink.on_opaque(str_from(dialect), str_from(bytes), call->ctx);
-    return leave(call);
+    return report(call, (struct reply_event){REPLY_OPAQUE, .dialect = str_from(dialect),
+                                             .text = str_from(bytes)});
 }
 
 bool fake_note(struct provider_call *call, const char *text) {
-    struct str lent = lend(str_from(text));
-    enter(call);
-    call->sink.on_note(lent, call->ctx);
-    take_back(lent);
-    return leave(call);
+    return report(call, (struct reply_event){REPLY_NOTE, .text = str_from(text)});
 }
 
 bool fake_usage(struct provider_call *call, int64_t prompt, int64_t completion) {
@@ -179,25 +164,16 @@ bool fake_usage(struct provider_call *call, int64_t prompt, int64_t completion) 
     if (prompt >= 0 && completion >= 0) usage.total = prompt + completion;
     usage.cached = 0;
     usage.call_sequence = 77; /* not the provider's to say */
-    enter(call);
-    call->sink.on_usage(&usage, call->ctx);
-    return leave(call);
+    return report(call, (struct reply_event){REPLY_USAGE, .usage = &usage});
 }
 
 void fake_done(struct provider_call *call, const char *model) {
-    enter(call);
-    take_off(call);
-    call->sink.on_done(str_from(model), call->ctx);
-    leave(call);
+    report(call, (struct reply_event){REPLY_DONE, .model = str_from(model)});
 }
 
 void fake_fail(struct provider_call *call, enum err_code code, const char *reason) {
-    struct err why;
-    err_set(&why, code, "the fake model failed");
-    enter(call);
-    take_off(call);
-    call->sink.on_failed(&why, str_from(reason), call->ctx);
-    leave(call);
+    report(call, (struct reply_event){REPLY_FAILED, .code = code, .reason = str_from(reason),
+                                      .text = STR("the fake model failed")});
 }
 
 /* --- the tool ----------------------------------------------------------------------------- */

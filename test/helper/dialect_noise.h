@@ -75,26 +75,32 @@ static inline void noise_opaque(struct str dialect, struct str bytes, void *ctx)
     buf_append(&noise->opaque, bytes);
 }
 
-static inline void noise_event(const struct sse_event *event, void *ctx) {
+static inline void noise_event(const struct reply_event *event, void *ctx) {
+    switch (event->kind) {
+    case REPLY_TEXT: noise_text(event->text, ctx); break;
+    case REPLY_THINKING: noise_thinking(event->text, ctx); break;
+    case REPLY_TOOL_CALL: noise_call(event->call_id, event->tool, event->args, ctx); break;
+    case REPLY_USAGE: noise_usage(event->usage, ctx); break;
+    case REPLY_OPAQUE: noise_opaque(event->dialect, event->text, ctx); break;
+    default: assert(false);
+    }
+}
+
+static inline void noise_feed(const struct sse_event *event, void *ctx) {
     struct noise *noise = ctx;
     if (!noise->over) noise->over = !noise->dialect->feed(noise->reply, event);
 }
 
 /* Read `bytes` in pieces; whether the reply was a whole one. */
 static inline bool noise_read(struct noise *noise, struct str bytes, size_t piece) {
-    static const struct provider_sink sink = {.on_text = noise_text,
-                                              .on_thinking = noise_thinking,
-                                              .on_tool_call = noise_call,
-                                              .on_usage = noise_usage,
-                                              .on_opaque = noise_opaque};
     struct err e;
     struct str model = STR_EMPTY;
     enum reply_outcome outcome = OUTCOME_FAILED;
-    struct sse *sse = sse_new(NOISE_MAX_BYTES, noise_event, noise);
+    struct sse *sse = sse_new(NOISE_MAX_BYTES, noise_feed, noise);
     buf_init(&noise->record, NOISE_MAX_BYTES);
     buf_init(&noise->text, NOISE_MAX_BYTES);
     buf_init(&noise->opaque, NOISE_MAX_BYTES);
-    noise->reply = noise->dialect->reply_new(&sink, noise);
+    noise->reply = noise->dialect->reply_new(noise_event, noise);
     for (; bytes.len; bytes = str_skip(bytes, piece)) {
         if (!sse_feed(sse, str_head(bytes, piece), &e)) abort();
     }

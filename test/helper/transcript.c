@@ -1,6 +1,7 @@
 #include "helper/transcript.h"
 
 #include "helper/assert_str.h"
+#include "helper/reply_heard.h"
 
 #include "base/file.h"
 #include "wire/json.h"
@@ -15,7 +16,7 @@
  * transcript costs an eighth of what it would with one cut a replay. */
 #define CUTS_AT_ONCE 8
 
-/* --- what the sink hears ------------------------------------------------------------------ */
+/* --- what is heard ------------------------------------------------------------------------ */
 
 struct hearing {
     const struct dialect *dialect;
@@ -26,76 +27,36 @@ struct hearing {
     size_t stop_at; /* the callback that stops the reply, counted from 1; 0: none */
 };
 
-static void heard(struct hearing *hearing) {
+static const char *const forms[REPLY_KIND_COUNT] = {
+    [REPLY_TEXT] = "text $q\n",
+    [REPLY_THINKING] = "thinking $q\n",
+    [REPLY_TOOL_CALL] = "call $i $n $a\n",
+    [REPLY_OPAQUE] = "opaque $n $t\n",
+    [REPLY_USAGE] =
+        "usage $n prompt=$p completion=$c total=$s tool_use=$u thoughts=$h cached=$k\n",
+};
+
+static void write_caches(struct buf *out, const struct event_usage *usage) {
+    if (usage->cache_write <= 0 && usage->cache_write_hour <= 0) return;
+    out->len--; /* the same line goes on */
+    buf_printf(out, " cache_write=%lld cache_write_hour=%lld\n", (long long)usage->cache_write,
+               (long long)usage->cache_write_hour);
+}
+
+/* The other kinds are remote's business: a dialect reports none of them. */
+static void on_reply(const struct reply_event *event, void *ctx) {
+    struct hearing *hearing = ctx;
+    struct reply_event shown = *event;
     assert_false(hearing->reply->stopped);
+    assert_non_null(forms[event->kind]);
+    if (event->kind == REPLY_TEXT || event->kind == REPLY_THINKING)
+        assert_true(event->text.len > 0);
+    if (event->kind == REPLY_OPAQUE) assert_str(event->dialect, hearing->dialect->name);
+    if (event->call_id.len == 0) shown.call_id = STR("-");
+    reply_heard(hearing->out, forms, &shown);
+    if (event->kind == REPLY_USAGE) write_caches(hearing->out, event->usage);
     if (++hearing->callbacks == hearing->stop_at) hearing->reply->stopped = true;
 }
-
-static void quote(struct hearing *hearing, const char *what, struct str text) {
-    heard(hearing);
-    buf_printf(hearing->out, "%s ", what);
-    json_put_str(hearing->out, text);
-    buf_append_byte(hearing->out, '\n');
-}
-
-static void on_text(struct str text, void *ctx) {
-    assert_true(text.len > 0);
-    quote(ctx, "text", text);
-}
-
-static void on_thinking(struct str text, void *ctx) {
-    assert_true(text.len > 0);
-    quote(ctx, "thinking", text);
-}
-
-static void on_tool_call(struct str call_id, struct str tool, struct str args, void *ctx) {
-    struct hearing *hearing = ctx;
-    heard(hearing);
-    buf_append(hearing->out, STR("call "));
-    buf_append(hearing->out, call_id.len ? call_id : STR("-"));
-    buf_append_byte(hearing->out, ' ');
-    buf_append(hearing->out, tool);
-    buf_append_byte(hearing->out, ' ');
-    buf_append(hearing->out, args);
-    buf_append_byte(hearing->out, '\n');
-}
-
-static void on_usage(const struct event_usage *usage, void *ctx) {
-    struct hearing *hearing = ctx;
-    heard(hearing);
-    buf_append(hearing->out, STR("usage "));
-    buf_append(hearing->out, usage->model);
-    buf_printf(hearing->out,
-               " prompt=%lld completion=%lld total=%lld tool_use=%lld thoughts=%lld "
-               "cached=%lld\n",
-               (long long)usage->prompt, (long long)usage->completion, (long long)usage->total,
-               (long long)usage->tool_use, (long long)usage->thoughts,
-               (long long)usage->cached);
-    if (usage->cache_write <= 0 && usage->cache_write_hour <= 0) return;
-    hearing->out->len--; /* the same line goes on */
-    buf_printf(hearing->out, " cache_write=%lld cache_write_hour=%lld\n",
-               (long long)usage->cache_write, (long long)usage->cache_write_hour);
-}
-
-static void on_opaque(struct str dialect, struct str bytes, void *ctx) {
-    struct hearing *hearing = ctx;
-    heard(hearing);
-    assert_str(dialect, hearing->dialect->name);
-    buf_append(hearing->out, STR("opaque "));
-    buf_append(hearing->out, dialect);
-    buf_append_byte(hearing->out, ' ');
-    buf_append(hearing->out, bytes);
-    buf_append_byte(hearing->out, '\n');
-}
-
-/* The rest is remote's business: a dialect calls none of them. */
-static const struct provider_sink sink = {
-    .on_text = on_text,
-    .on_thinking = on_thinking,
-    .on_tool_call = on_tool_call,
-    .on_usage = on_usage,
-    .on_opaque = on_opaque,
-};
 
 static void on_event(const struct sse_event *event, void *ctx) {
     struct hearing *hearing = ctx;
@@ -136,7 +97,7 @@ static enum reply_outcome replay(struct hearing *hearing, struct str stream, siz
     struct str model = STR_EMPTY;
     enum reply_outcome outcome = OUTCOME_FAILED;
     struct sse *sse = sse_new(EVENT_MAX_BYTES, on_event, hearing);
-    hearing->reply = hearing->dialect->reply_new(&sink, hearing);
+    hearing->reply = hearing->dialect->reply_new(on_reply, hearing);
     if (cut) feed(sse, str_head(stream, cut));
     for (struct str rest = str_skip(stream, cut); rest.len; rest = str_skip(rest, piece))
         feed(sse, str_head(rest, piece));
@@ -159,7 +120,7 @@ void transcript_read(const struct dialect *dialect, struct str answer, struct bu
     struct json json;
     struct err e;
     assert_true(json_read(copy, &json, &e));
-    hearing.reply = dialect->reply_new(&sink, &hearing);
+    hearing.reply = dialect->reply_new(on_reply, &hearing);
     enum reply_outcome outcome = OUTCOME_FAILED;
     if (dialect->read(hearing.reply, json)) outcome = dialect->end(hearing.reply, &model);
     write_outcome(&hearing, outcome, model);
@@ -272,7 +233,7 @@ static void replay_cut_anywhere(const struct transcript *transcript) {
     }
 }
 
-/* heard() fails when a callback comes behind the one that stopped. */
+/* on_reply() fails when a callback comes behind the one that stopped. */
 static void replay_stopped_anywhere(const struct transcript *transcript) {
     bool stopped = true;
     for (size_t at = 1; stopped; at++) {

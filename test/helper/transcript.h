@@ -3,7 +3,7 @@
  * A folder holds one folder a transcript, with two files:
  *
  *     NAME/input     the body of the answer, server-sent events
- *     NAME/expect    what the sink hears, a line each, and the outcome:
+ *     NAME/expect    what is heard, a line each, and the outcome:
  *
  *         text "Hel"
  *         thinking "hm"

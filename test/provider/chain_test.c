@@ -3,6 +3,7 @@
 #include "fake/provider_fake.h"
 
 #include "helper/assert_str.h"
+#include "helper/reply_heard.h"
 
 #include "provider/dialect.h"
 
@@ -15,68 +16,19 @@ struct fixture {
     struct message message;
     struct provider_request request;
     struct buf heard;
-    enum { GO_ON, PAUSE, CANCEL } then; /* what the next callback makes us do */
+    enum reply_then then; /* what the next callback makes us do */
 };
 
-static void hear(struct fixture *f, const char *what, struct str text) {
-    buf_printf(&f->heard, "%s(" STR_FMT ") ", what, STR_ARG(text));
-    const struct provider_kind *kind = f->chain->kind;
-    if (f->then == PAUSE) kind->pause(f->call);
-    if (f->then == CANCEL) {
-        kind->cancel(f->call);
-        f->call = NULL;
-    }
+static const char *const forms[REPLY_KIND_COUNT] = {[REPLY_TOOL_CALL] = "call($n) "};
+
+static void on_reply(const struct reply_event *event, void *ctx) {
+    struct fixture *f = ctx;
+    reply_heard(&f->heard, forms, event);
+    if (reply_event_ends(event)) f->call = NULL;
+    if (event->kind == REPLY_FAILED) assert_int_not_equal(event->code, ERR_NONE);
+    reply_then(f->then, f->chain, &f->call);
     f->then = GO_ON;
 }
-
-static void on_text(struct str text, void *ctx) {
-    hear(ctx, "text", text);
-}
-
-static void on_thinking(struct str text, void *ctx) {
-    hear(ctx, "thinking", text);
-}
-
-static void on_tool_call(struct str call_id, struct str tool, struct str args, void *ctx) {
-    (void)call_id, (void)args;
-    hear(ctx, "call", tool);
-}
-
-static void on_usage(const struct event_usage *usage, void *ctx) {
-    hear(ctx, "usage", usage->model);
-}
-
-static void on_opaque(struct str dialect, struct str bytes, void *ctx) {
-    (void)dialect;
-    hear(ctx, "opaque", bytes);
-}
-
-static void on_note(struct str text, void *ctx) {
-    hear(ctx, "note", text);
-}
-
-static void on_approval(struct str call_id, struct str question, struct str tool,
-                        struct str args, void *ctx) {
-    (void)call_id, (void)tool, (void)args;
-    hear(ctx, "approval", question);
-}
-
-static void on_done(struct str model, void *ctx) {
-    struct fixture *f = ctx;
-    f->call = NULL;
-    hear(f, "done", model);
-}
-
-static void on_failed(const struct err *why, struct str reason, void *ctx) {
-    struct fixture *f = ctx;
-    f->call = NULL;
-    assert_int_not_equal(why->code, ERR_NONE);
-    hear(f, "failed", reason);
-}
-
-static const struct provider_sink sink = {on_text,     on_thinking, on_tool_call,
-                                          on_usage,    on_opaque,   on_note,
-                                          on_approval, on_done,     on_failed};
 
 static void fixture_init(struct fixture *f) {
     *f = (struct fixture){.loop = loop_new_fake()};
@@ -91,7 +43,7 @@ static void fixture_init(struct fixture *f) {
                                            .messages = &f->message,
                                            .message_count = 1};
     buf_init(&f->heard, 4 * KIB);
-    f->call = provider_call_start(f->chain, f->loop, &f->request, &sink, f);
+    f->call = provider_call_start(f->chain, f->loop, &f->request, on_reply, f);
     assert_int_equal(f->heard.len, 0);
 }
 
@@ -232,7 +184,7 @@ static void the_same_model_of_somebody_else_is_told_by_its_provider(void **state
     f.chain->kind->cancel(f.call);
     provider_free(f.chain);
     f.chain = chain_provider_new(STR("row"), links, 2);
-    f.call = provider_call_start(f.chain, f.loop, &f.request, &sink, &f);
+    f.call = provider_call_start(f.chain, f.loop, &f.request, on_reply, &f);
     fake_fail(asked(&f, 0), ERR_UNAVAILABLE, PROVIDER_ERROR);
     heard(&f, "note(asked did not answer (the fake model failed), asking asked of fake) ");
     fixture_done(&f);

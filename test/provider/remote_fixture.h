@@ -1,5 +1,5 @@
 /* remote_fixture: one call of a remote provider, in a dialect of the tests' own, on a fake loop
- * and with a fake other side; what the sink hears is written down as "text(Hi) done(m) ".
+ * and with a fake other side; what is heard is written down as "text(Hi) done(m) ".
  */
 #ifndef WEIR_TEST_PROVIDER_REMOTE_FIXTURE_H
 #define WEIR_TEST_PROVIDER_REMOTE_FIXTURE_H
@@ -8,6 +8,7 @@
 
 #include "fake/http_fake.h"
 #include "helper/assert_str.h"
+#include "helper/reply_heard.h"
 
 #include "base/mem.h"
 
@@ -44,27 +45,37 @@ static inline bool morse_body(const struct dialect_settings *settings,
                       settings->whole ? ",\"whole\":true" : "");
 }
 
-static inline struct reply *morse_new(const struct provider_sink *sink, void *ctx) {
+static inline struct reply *morse_new(reply_event_fn *on_reply, void *ctx) {
     struct morse *morse = MEM_NEW(struct morse);
-    morse->base = (struct reply){.sink = sink, .ctx = ctx};
+    morse->base = (struct reply){.on_reply = on_reply, .ctx = ctx};
     morse->outcome = OUTCOME_FAILED;
     buf_init(&morse->model, 64);
     return &morse->base;
+}
+
+static inline void morse_say(struct reply *reply, enum reply_kind kind, struct str text) {
+    struct reply_event event = {kind, .text = text};
+    if (kind == REPLY_OPAQUE) event.dialect = STR("morse");
+    reply->on_reply(&event, reply->ctx);
+}
+
+static inline void morse_call(struct reply *reply, struct str id) {
+    reply->on_reply(&(struct reply_event){REPLY_TOOL_CALL, .call_id = id, .tool = STR("look"),
+                                          .args = STR("{}")},
+                    reply->ctx);
 }
 
 static inline bool morse_words(struct reply *reply, struct str rest) {
     struct morse *morse = CONTAINER_OF(reply, struct morse, base);
     while (rest.len && !reply->stopped) {
         struct str word = str_split(rest, ' ', &rest), text = str_skip(word, 2);
-        const struct provider_sink *sink = reply->sink;
-        if (str_starts(word, STR("t:"))) sink->on_text(text, reply->ctx);
-        if (str_starts(word, STR("h:"))) sink->on_thinking(text, reply->ctx);
-        if (str_starts(word, STR("c:")))
-            sink->on_tool_call(text, STR("look"), STR("{}"), reply->ctx);
-        if (str_starts(word, STR("o:"))) sink->on_opaque(STR("morse"), text, reply->ctx);
+        if (str_starts(word, STR("t:"))) morse_say(reply, REPLY_TEXT, text);
+        if (str_starts(word, STR("h:"))) morse_say(reply, REPLY_THINKING, text);
+        if (str_starts(word, STR("c:"))) morse_call(reply, text);
+        if (str_starts(word, STR("o:"))) morse_say(reply, REPLY_OPAQUE, text);
         if (str_equal(word, STR("u"))) {
             struct event_usage usage = {.model = STR("m-1"), .prompt = 3, .completion = 4};
-            sink->on_usage(&usage, reply->ctx);
+            reply->on_reply(&(struct reply_event){REPLY_USAGE, .usage = &usage}, reply->ctx);
         }
         if (str_equal(word, STR("bad")))
             return reply_fail(reply, ERR_UNAVAILABLE, PROVIDER_ERROR,
@@ -98,7 +109,7 @@ static inline enum reply_outcome morse_end(struct reply *reply, struct str *ret_
     if (morse->outcome == OUTCOME_FAILED)
         reply_fail(reply, ERR_UNAVAILABLE, PROVIDER_BROKEN, "the answer stopped half way");
     if (morse->outcome == OUTCOME_DONE && morse->model.len)
-        reply->sink->on_opaque(STR("morse"), STR("last"), reply->ctx);
+        morse_say(reply, REPLY_OPAQUE, STR("last"));
     return morse->outcome;
 }
 
@@ -128,8 +139,6 @@ static const struct dialect morse = {
 
 /* --- one call and what is heard of it ----------------------------------------------------- */
 
-enum then { GO_ON, PAUSE, PAUSE_AND_RESUME, CANCEL };
-
 struct fixture {
     struct loop *loop;
     struct http_pool *pool;
@@ -139,89 +148,33 @@ struct fixture {
     struct provider_request request;
     struct remote_options options;
     struct buf heard;
-    struct err why; /* of on_failed */
-    enum then then; /* what the callback number `then_at` makes us do */
+    struct err why;       /* of REPLY_FAILED */
+    enum reply_then then; /* what the callback number `then_at` makes us do */
     size_t then_at, callbacks;
     bool paused;
 };
 
-static inline void react(struct fixture *f) {
+static const char *const forms[REPLY_KIND_COUNT] = {[REPLY_TOOL_CALL] = "call($i) "};
+
+static inline void assert_said(const struct reply_event *event) {
+    if (event->kind == REPLY_TOOL_CALL) assert_str(event->tool, "look");
+    if (event->kind == REPLY_TOOL_CALL) assert_str(event->args, "{}");
+    if (event->kind == REPLY_USAGE) assert_int_equal(event->usage->prompt, 3);
+    if (event->kind == REPLY_OPAQUE) assert_str(event->dialect, "morse");
+}
+
+static inline void on_reply(const struct reply_event *event, void *ctx) {
+    struct fixture *f = ctx;
+    assert_said(event);
+    reply_heard(&f->heard, forms, event);
+    if (reply_event_ends(event)) f->call = NULL;
+    if (event->kind == REPLY_FAILED)
+        err_set(&f->why, event->code, STR_FMT, STR_ARG(event->text));
     assert_false(f->paused); /* nothing is heard during a pause */
     if (f->callbacks++ != f->then_at || !f->call) return;
-    const struct provider_kind *kind = f->provider->kind;
-    switch (f->then) {
-    case GO_ON: break;
-    case PAUSE:
-        kind->pause(f->call);
-        f->paused = true;
-        break;
-    case PAUSE_AND_RESUME:
-        kind->pause(f->call);
-        kind->resume(f->call);
-        break;
-    case CANCEL:
-        kind->cancel(f->call);
-        f->call = NULL;
-        break;
-    }
+    f->paused = f->then == PAUSE;
+    reply_then(f->then, f->provider, &f->call);
 }
-
-static inline void hear(struct fixture *f, const char *what, struct str text) {
-    buf_printf(&f->heard, "%s(" STR_FMT ") ", what, STR_ARG(text));
-    react(f);
-}
-
-static inline void on_text(struct str text, void *ctx) {
-    hear(ctx, "text", text);
-}
-
-static inline void on_thinking(struct str text, void *ctx) {
-    hear(ctx, "thinking", text);
-}
-
-static inline void on_tool_call(struct str call_id, struct str tool, struct str args,
-                                void *ctx) {
-    assert_str(tool, "look");
-    assert_str(args, "{}");
-    hear(ctx, "call", call_id);
-}
-
-static inline void on_usage(const struct event_usage *usage, void *ctx) {
-    assert_int_equal(usage->prompt, 3);
-    hear(ctx, "usage", usage->model);
-}
-
-static inline void on_opaque(struct str dialect, struct str bytes, void *ctx) {
-    assert_str(dialect, "morse");
-    hear(ctx, "opaque", bytes);
-}
-
-static inline void on_note(struct str text, void *ctx) {
-    hear(ctx, "note", text);
-}
-
-static inline void on_approval(struct str call_id, struct str question, struct str tool,
-                               struct str args, void *ctx) {
-    (void)call_id, (void)tool, (void)args;
-    hear(ctx, "approval", question);
-}
-
-static inline void on_done(struct str model, void *ctx) {
-    struct fixture *f = ctx;
-    f->call = NULL;
-    hear(f, "done", model);
-}
-
-static inline void on_failed(const struct err *why, struct str reason, void *ctx) {
-    struct fixture *f = ctx;
-    f->call = NULL;
-    f->why = *why;
-    hear(f, "failed", reason);
-}
-
-static const struct provider_sink sink = {on_text,     on_thinking, on_tool_call,
-                                          on_usage,    on_opaque,   on_note,
-                                          on_approval, on_done,     on_failed};
 
 static inline void fixture_init(struct fixture *f) {
     *f = (struct fixture){.loop = loop_new_fake(), .pool = http_pool_new()};
@@ -253,7 +206,7 @@ static inline void begin(struct fixture *f) {
     provider_free(f->provider);
     f->provider = remote_provider_new(&f->options);
     f->callbacks = 0;
-    f->call = provider_call_start(f->provider, f->loop, &f->request, &sink, f);
+    f->call = provider_call_start(f->provider, f->loop, &f->request, on_reply, f);
     assert_int_equal(f->heard.len, 0); /* never before start has returned */
 }
 

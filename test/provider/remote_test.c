@@ -331,7 +331,7 @@ static void a_provider_that_refuses_to_stream_is_asked_without_from_then_on(void
         heard(&f, WHOLE_HEARD);
 
         f.callbacks = 0; /* the same provider, once more */
-        f.call = provider_call_start(f.provider, f.loop, &f.request, &sink, &f);
+        f.call = provider_call_start(f.provider, f.loop, &f.request, on_reply, &f);
         assert_str(fake_http_request(asked(&f))->body, "{\"say\":\"hi\",\"whole\":true}");
         stream(&f); /* and if it streams, that is as good */
         assert_true(send(&f, REPLY));
@@ -351,11 +351,11 @@ static void a_refusal_for_another_reason_is_not_remembered(void **state) {
     answer(&f, 400, "application/json", "{\"error\":{\"message\":\"stream of nonsense\"}}", -1);
     heard(&f, "failed(PROVIDER_REJECTED) ");
     assert_why(&f, "stream of nonsense");
-    f.call = provider_call_start(f.provider, f.loop, &f.request, &sink, &f);
+    f.call = provider_call_start(f.provider, f.loop, &f.request, on_reply, &f);
     assert_str(fake_http_request(asked(&f))->body, "{\"say\":\"hi\"}");
     answer(&f, 400, "application/json", "{\"error\":{\"message\":\"upstream says no\"}}", -1);
     heard(&f, "failed(PROVIDER_REJECTED) ");
-    f.call = provider_call_start(f.provider, f.loop, &f.request, &sink, &f);
+    f.call = provider_call_start(f.provider, f.loop, &f.request, on_reply, &f);
     answer(&f, 401, "application/json", NO_STREAM, -1);
     heard(&f, "failed(PROVIDER_AUTH) ");
     assert_int_equal(fake_http_calls_ever(f.pool), 4);

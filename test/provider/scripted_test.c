@@ -1,5 +1,7 @@
 #include "provider/scripted.h"
 
+#include "helper/reply_heard.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,78 +21,25 @@ struct play {
     struct buf said;
     size_t texts;
     struct message messages[16];
-    enum { GO_ON, PAUSE, PAUSE_AND_RESUME, CANCEL } then; /* what the next text makes us do */
+    enum reply_then then; /* what the next text makes us do */
     uint64_t done_at_ms;
 };
 
-static void say(struct play *play, const char *what, struct str text) {
-    buf_printf(&play->said, "%s(" STR_FMT ") ", what, STR_ARG(text));
-}
+static const char *const forms[REPLY_KIND_COUNT] = {
+    [REPLY_USAGE] = "usage($n,$p,$c,$k) ",
+    [REPLY_APPROVAL] = "approval($i,$t,$n,$a) ",
+    [REPLY_FAILED] = "failed($e,$n,$t) ",
+};
 
-static void on_text(struct str text, void *ctx) {
+static void on_reply(const struct reply_event *event, void *ctx) {
     struct play *play = ctx;
+    reply_heard(&play->said, forms, event);
+    if (reply_event_ends(event)) play->call = NULL;
+    if (event->kind == REPLY_DONE) play->done_at_ms = loop_now_ms(play->loop);
+    if (event->kind != REPLY_TEXT) return;
     play->texts++;
-    say(play, "text", text);
-    const struct provider_kind *kind = play->provider->kind;
-    switch (play->then) {
-    case GO_ON: break;
-    case PAUSE: kind->pause(play->call); break;
-    case PAUSE_AND_RESUME:
-        kind->pause(play->call);
-        kind->resume(play->call);
-        break;
-    case CANCEL:
-        kind->cancel(play->call);
-        play->call = NULL;
-        break;
-    }
+    reply_then(play->then, play->provider, &play->call);
 }
-
-static void on_thinking(struct str text, void *ctx) {
-    say(ctx, "thinking", text);
-}
-
-static void on_tool_call(struct str id, struct str tool, struct str args, void *ctx) {
-    struct play *play = ctx;
-    buf_printf(&play->said, "call(" STR_FMT "," STR_FMT "," STR_FMT ") ", STR_ARG(id),
-               STR_ARG(tool), STR_ARG(args));
-}
-
-static void on_usage(const struct event_usage *usage, void *ctx) {
-    struct play *play = ctx;
-    buf_printf(&play->said, "usage(" STR_FMT ",%lld,%lld,%lld) ", STR_ARG(usage->model),
-               (long long)usage->prompt, (long long)usage->completion,
-               (long long)usage->cached);
-}
-
-static void on_approval(struct str id, struct str question, struct str tool, struct str args,
-                        void *ctx) {
-    struct play *play = ctx;
-    buf_printf(&play->said, "approval(" STR_FMT "," STR_FMT "," STR_FMT "," STR_FMT ") ",
-               STR_ARG(id), STR_ARG(question), STR_ARG(tool), STR_ARG(args));
-}
-
-static void on_done(struct str model, void *ctx) {
-    struct play *play = ctx;
-    play->call = NULL;
-    play->done_at_ms = loop_now_ms(play->loop);
-    say(play, "done", model);
-}
-
-static void on_failed(const struct err *why, struct str reason, void *ctx) {
-    struct play *play = ctx;
-    play->call = NULL;
-    buf_printf(&play->said, "failed(" STR_FMT "," STR_FMT "," STR_FMT ") ",
-               STR_ARG(err_name(why->code)), STR_ARG(reason), STR_ARG(err_text(why)));
-}
-
-static const struct provider_sink sink = {.on_text = on_text,
-                                          .on_thinking = on_thinking,
-                                          .on_tool_call = on_tool_call,
-                                          .on_usage = on_usage,
-                                          .on_approval = on_approval,
-                                          .on_done = on_done,
-                                          .on_failed = on_failed};
 
 static void play_init(struct play *play, const char *text) {
     *play = (struct play){.loop = loop_new_fake()};
@@ -114,7 +63,8 @@ static void play_done(struct play *play) {
 }
 
 static void play_start(struct play *play) {
-    play->call = provider_call_start(play->provider, play->loop, &play->request, &sink, play);
+    play->call =
+        provider_call_start(play->provider, play->loop, &play->request, on_reply, play);
     assert_int_equal(play->said.len, 0); /* never before start has returned */
 }
 

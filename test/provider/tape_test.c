@@ -3,6 +3,7 @@
 #include "fake/provider_fake.h"
 
 #include "helper/assert_str.h"
+#include "helper/reply_heard.h"
 
 #include "provider/dialect.h"
 
@@ -26,77 +27,22 @@ struct fixture {
     struct message messages[4];
     struct provider_request request;
     struct buf heard;
-    enum { GO_ON, PAUSE, CANCEL } then; /* what the next callback makes us do */
+    enum reply_then then; /* what the next callback makes us do */
 };
 
-static void hear(struct fixture *f, const char *what, struct str text) {
-    buf_printf(&f->heard, "%s(" STR_FMT ") ", what, STR_ARG(text));
-    if (f->then == PAUSE) f->asked->kind->pause(f->call);
-    if (f->then == CANCEL) {
-        f->asked->kind->cancel(f->call);
-        f->call = NULL;
-    }
+static const char *const forms[REPLY_KIND_COUNT] = {
+    [REPLY_TOOL_CALL] = "call($i $n $a) ", [REPLY_USAGE] = "usage($n $p $c $h) "};
+
+static void on_reply(const struct reply_event *event, void *ctx) {
+    struct fixture *f = ctx;
+    reply_heard(&f->heard, forms, event);
+    if (reply_event_ends(event)) f->call = NULL;
+    if (event->kind == REPLY_FAILED) assert_int_not_equal(event->code, ERR_NONE);
+    if (event->kind == REPLY_FAILED && str_equal(event->reason, STR(REPLAY_MISS)))
+        buf_printf(&f->heard, "why(" STR_FMT ") ", STR_ARG(event->text));
+    reply_then(f->then, f->asked, &f->call);
     f->then = GO_ON;
 }
-
-static void on_text(struct str text, void *ctx) {
-    hear(ctx, "text", text);
-}
-
-static void on_thinking(struct str text, void *ctx) {
-    hear(ctx, "thinking", text);
-}
-
-static void on_tool_call(struct str call_id, struct str tool, struct str args, void *ctx) {
-    struct buf all;
-    buf_init(&all, KIB);
-    buf_printf(&all, STR_FMT " " STR_FMT " " STR_FMT, STR_ARG(call_id), STR_ARG(tool),
-               STR_ARG(args));
-    hear(ctx, "call", buf_str(&all));
-    buf_done(&all);
-}
-
-static void on_usage(const struct event_usage *usage, void *ctx) {
-    struct buf all;
-    buf_init(&all, KIB);
-    buf_printf(&all, STR_FMT " %lld %lld %lld", STR_ARG(usage->model), (long long)usage->prompt,
-               (long long)usage->completion, (long long)usage->thoughts);
-    hear(ctx, "usage", buf_str(&all));
-    buf_done(&all);
-}
-
-static void on_opaque(struct str dialect, struct str bytes, void *ctx) {
-    (void)dialect;
-    hear(ctx, "opaque", bytes);
-}
-
-static void on_note(struct str text, void *ctx) {
-    hear(ctx, "note", text);
-}
-
-static void on_approval(struct str call_id, struct str question, struct str tool,
-                        struct str args, void *ctx) {
-    (void)call_id, (void)tool, (void)args;
-    hear(ctx, "approval", question);
-}
-
-static void on_done(struct str model, void *ctx) {
-    struct fixture *f = ctx;
-    f->call = NULL;
-    hear(f, "done", model);
-}
-
-static void on_failed(const struct err *why, struct str reason, void *ctx) {
-    struct fixture *f = ctx;
-    f->call = NULL;
-    assert_int_not_equal(why->code, ERR_NONE);
-    hear(f, "failed", reason);
-    if (str_equal(reason, STR(REPLAY_MISS))) hear(f, "why", err_text(why));
-}
-
-static const struct provider_sink sink = {on_text,     on_thinking, on_tool_call,
-                                          on_usage,    on_opaque,   on_note,
-                                          on_approval, on_done,     on_failed};
 
 static void remove_files(const char *folder) {
     DIR *dir = opendir(folder);
@@ -157,7 +103,7 @@ static void fixture_done(struct fixture *f) {
 
 static struct provider_call *ask(struct fixture *f, struct provider *who) {
     f->asked = who;
-    f->call = provider_call_start(who, f->loop, &f->request, &sink, f);
+    f->call = provider_call_start(who, f->loop, &f->request, on_reply, f);
     return who == f->recorder ? fake_call(f->model, 0) : NULL;
 }
 
