@@ -5,10 +5,10 @@
  * answers whole: what it made (artifacts, a text, vectors), usage where the provider tells it,
  * and then exactly one ending.
  *
- *     start ─▶ on_artifact | on_text | on_vector ... ─▶ on_usage? ─▶ on_done | on_failed
+ *     start ─▶ REPLY_ARTIFACT | TEXT | VECTOR ... ─▶ REPLY_USAGE? ─▶ REPLY_DONE | FAILED
  *
  * Memory   the request and all it points to stay the caller's and must live until the ending or
- *          media_call_cancel(). What callbacks lend is borrowed.
+ *          media_call_cancel(). An event is lent to the callback.
  * Threads  a call belongs to one loop; the media itself is read-only and shared.
  * Source   contracts/nimi.md 1.3, 1.5, 6.2.
  */
@@ -51,18 +51,6 @@ struct media_request {
     uint64_t total_ms; /* 0: no limit of its own */
 };
 
-/* As with provider.h: on the loop of the call, never before media_call_start() has returned,
- * and none after the ending or the cancel. */
-struct media_sink {
-    void (*on_artifact)(const struct media_artifact *artifact, void *ctx);
-    void (*on_text)(struct str text, void *ctx);
-    void (*on_vector)(size_t input, const double *values, size_t count, void *ctx);
-    void (*on_usage)(const struct event_usage *usage, void *ctx);
-    void (*on_done)(struct str model, void *ctx);
-    /* reason: stable, for programs, as EVENT_FAILED has it. */
-    void (*on_failed)(const struct err *why, struct str reason, void *ctx);
-};
-
 /* A voice that speech may be asked in. */
 struct media_voice {
     struct str id, name;
@@ -76,17 +64,18 @@ struct media;
 struct media_kind {
     const char *name; /* "local", "openai" */
     unsigned tasks;   /* which it can: a set of 1 << enum media_task */
+    /* on_reply as in provider.h. */
     struct media_call *(*start)(struct media *media, struct loop *loop,
-                                const struct media_request *request,
-                                const struct media_sink *sink, void *ctx);
+                                const struct media_request *request, reply_event_fn *on_reply,
+                                void *ctx);
     void (*cancel)(struct media_call *call);
     /* Those of `model`, all of them; they live as long as the media. NULL: none are known. */
     const struct media_voice *(*voices)(struct media *media, struct str model,
                                         size_t *ret_count);
     void (*free)(struct media *media);
     /* Whether it can be asked so, before anything is promised to whoever asks: a format, a
-     * rate, a language it does not have. NULL: on_failed says it. errors  ERR_INVALID_ARGUMENT
-     * what it cannot, and what it can */
+     * rate, a language it does not have. NULL: REPLY_FAILED says it. errors
+     * ERR_INVALID_ARGUMENT what it cannot, and what it can */
     bool (*check)(struct media *media, const struct media_request *request, struct err *e);
 };
 
@@ -107,8 +96,8 @@ static inline bool media_check(struct media *media, const struct media_request *
 
 static inline struct media_call *media_call_start(struct media *media, struct loop *loop,
                                                   const struct media_request *request,
-                                                  const struct media_sink *sink, void *ctx) {
-    return media->kind->start(media, loop, request, sink, ctx);
+                                                  reply_event_fn *on_reply, void *ctx) {
+    return media->kind->start(media, loop, request, on_reply, ctx);
 }
 
 static inline void media_free(struct media *media) {

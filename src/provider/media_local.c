@@ -292,12 +292,12 @@ static bool begin(struct local *local, struct media_call *call, struct err *e) {
 
 static struct media_call *local_start(struct media *media, struct loop *loop,
                                       const struct media_request *request,
-                                      const struct media_sink *sink, void *ctx) {
+                                      reply_event_fn *on_reply, void *ctx) {
     struct local *local = CONTAINER_OF(media, struct local, base);
     struct local_call *own = MEM_NEW(struct local_call);
     struct err e;
     buf_init(&own->sound, WAVE_HEAD_BYTES + MEDIA_ARTIFACT_MAX_BYTES);
-    if (!media_work_init(&own->base, &work, media, loop, request, sink, ctx)) {
+    if (!media_work_init(&own->base, &work, media, loop, request, on_reply, ctx)) {
         media_work_fail_later(&own->base);
     } else if (!begin(local, &own->base, &e)) {
         own->base.failure = (struct reply_failure){e, reason_of(e.code)};

@@ -271,13 +271,13 @@ static void call_init(struct openai_call *call, const struct remote *remote) {
 
 static struct media_call *openai_start(struct media *media, struct loop *loop,
                                        const struct media_request *request,
-                                       const struct media_sink *sink, void *ctx) {
+                                       reply_event_fn *on_reply, void *ctx) {
     struct openai *openai = CONTAINER_OF(media, struct openai, base);
     struct openai_call *call = MEM_NEW(struct openai_call);
     struct err e;
     call_init(call, CONTAINER_OF(openai->provider, const struct remote, base));
     timer_init(&call->again, loop, on_again, call);
-    if (!media_work_init(&call->base, &work, media, loop, request, sink, ctx)) {
+    if (!media_work_init(&call->base, &work, media, loop, request, on_reply, ctx)) {
         media_work_fail_later(&call->base);
     } else if (!write_request(call, &e)) {
         call->base.failure = (struct reply_failure){e, PROVIDER_REJECTED};

@@ -89,7 +89,9 @@ void media_work_set_late(struct media_call *call, const char *who) {
 void media_work_fail(struct media_call *call) {
     media_work_enter(call);
     finish(call);
-    call->sink.on_failed(&call->failure.why, str_from(call->failure.reason), call->ctx);
+    struct reply_event ending =
+        reply_event_failed(&call->failure.why, str_from(call->failure.reason));
+    call->on_reply(&ending, call->ctx);
     media_work_leave(call);
 }
 
@@ -140,13 +142,12 @@ static bool keep_request(struct media_call *call) {
 
 bool media_work_init(struct media_call *call, const struct media_work_kind *kind,
                      struct media *media, struct loop *loop,
-                     const struct media_request *request, const struct media_sink *sink,
-                     void *ctx) {
+                     const struct media_request *request, reply_event_fn *on_reply, void *ctx) {
     call->kind = kind;
     call->media = media;
     call->loop = loop;
     call->request = *request;
-    call->sink = *sink;
+    call->on_reply = on_reply;
     call->ctx = ctx;
     call->start_ms = loop_now_ms(loop);
     call->arena = arena_new(MEDIA_WORK_MAX_BYTES);
@@ -171,15 +172,20 @@ static bool is_over(const struct media_call *call) {
     return call->state == MEDIA_OVER;
 }
 
+static void tell(struct media_call *call, struct reply_event event) {
+    if (!is_over(call)) call->on_reply(&event, call->ctx);
+}
+
 static void tell_made(struct media_call *call) {
     const struct media_made *made = &call->made;
-    const struct media_sink *sink = &call->sink;
-    for (size_t i = 0; i < made->artifact_count && !is_over(call); i++)
-        sink->on_artifact(&made->artifacts[i], call->ctx);
-    if (made->text.at && !is_over(call)) sink->on_text(made->text, call->ctx);
-    for (size_t i = 0; i < made->vector_count && !is_over(call); i++)
-        sink->on_vector(i, made->vectors[i].values, made->vectors[i].count, call->ctx);
-    if (made->has_usage && !is_over(call)) sink->on_usage(&made->usage, call->ctx);
+    for (size_t i = 0; i < made->artifact_count; i++)
+        tell(call, (struct reply_event){REPLY_ARTIFACT, .artifact = &made->artifacts[i]});
+    if (made->text.at) tell(call, (struct reply_event){REPLY_TEXT, .text = made->text});
+    for (size_t i = 0; i < made->vector_count; i++) {
+        struct reply_vector vector = {i, made->vectors[i].values, made->vectors[i].count};
+        tell(call, (struct reply_event){REPLY_VECTOR, .vector = &vector});
+    }
+    if (made->has_usage) tell(call, (struct reply_event){REPLY_USAGE, .usage = &made->usage});
 }
 
 static void on_shaped(void *ctx) {
@@ -192,9 +198,9 @@ static void on_shaped(void *ctx) {
         tell_made(call);
     }
     if (!is_over(call)) {
+        struct str model = call->made.model.len ? call->made.model : call->request.model;
         finish(call);
-        call->sink.on_done(call->made.model.len ? call->made.model : call->request.model,
-                           call->ctx);
+        call->on_reply(&(struct reply_event){REPLY_DONE, .model = model}, call->ctx);
     }
     media_work_leave(call);
 }

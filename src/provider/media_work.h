@@ -69,7 +69,7 @@ struct media_call {
     struct media *media;
     struct loop *loop;
     struct media_request request; /* in the arena; `bytes` are the caller's */
-    struct media_sink sink;
+    reply_event_fn *on_reply;
     void *ctx;
     enum media_state state;
     unsigned inside; /* callbacks on the stack: the last one to leave frees */
@@ -87,8 +87,8 @@ struct media_call {
  */
 MUST_CHECK bool media_work_init(struct media_call *call, const struct media_work_kind *kind,
                                 struct media *media, struct loop *loop,
-                                const struct media_request *request,
-                                const struct media_sink *sink, void *ctx);
+                                const struct media_request *request, reply_event_fn *on_reply,
+                                void *ctx);
 
 /* It failed as `failure` says: told later, from start(); told now, from a callback. After the
  * second one the call may be gone. */

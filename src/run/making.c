@@ -16,7 +16,7 @@ struct making {
     struct media *media;
     struct media_call *asked; /* NULL: it has answered */
     const struct media_request *request;
-    struct media_sink sink;
+    reply_event_fn *on_reply;
     void *ctx;
     struct clocks clocks;
     struct expense expense;
@@ -41,14 +41,15 @@ static void free_making(struct making *making) {
 }
 
 static void tell_ending(struct making *making) {
-    const struct media_sink *sink = &making->sink;
+    struct reply_event ending = {REPLY_DONE, .model = buf_str(&making->said)};
     if (making->cancelled) return;
     if (making->record.ending != RUN_DONE) {
-        sink->on_failed(&making->why, buf_str(&making->said), making->ctx);
-        return;
+        ending = reply_event_failed(&making->why, buf_str(&making->said));
+    } else {
+        making->on_reply(&(struct reply_event){REPLY_USAGE, .usage = &making->usage},
+                         making->ctx);
     }
-    if (sink->on_usage) sink->on_usage(&making->usage, making->ctx);
-    sink->on_done(buf_str(&making->said), making->ctx);
+    making->on_reply(&ending, making->ctx);
 }
 
 static void making_over(void *ctx) {
@@ -123,48 +124,42 @@ static void fail_unusable(struct making *making, const char *what) {
 }
 
 /* Something came. */
-static void take(struct making *making) {
+static void on_made(const struct reply_event *event, void *ctx) {
+    struct making *making = ctx;
     making->made++;
     clocks_heard(&making->clocks);
     expense_use(&making->expense, 0);
+    making->on_reply(event, making->ctx);
 }
 
-static void on_artifact(const struct media_artifact *artifact, void *ctx) {
-    struct making *making = ctx;
+static void on_artifact(const struct reply_event *event, void *ctx) {
+    const struct media_artifact *artifact = event->artifact;
     if (artifact->bytes.len > MEDIA_ARTIFACT_MAX_BYTES) {
-        fail_unusable(making, "the provider made more than an artifact may hold");
+        fail_unusable(ctx, "the provider made more than an artifact may hold");
     } else if (artifact->bytes.len || artifact->uri.len) {
-        take(making);
-        if (making->sink.on_artifact) making->sink.on_artifact(artifact, making->ctx);
+        on_made(event, ctx);
     }
 }
 
-static void on_text(struct str text, void *ctx) {
+static void on_vector(const struct reply_event *event, void *ctx) {
     struct making *making = ctx;
-    take(making);
-    if (making->sink.on_text) making->sink.on_text(text, making->ctx);
-}
-
-static void on_vector(size_t input, const double *values, size_t count, void *ctx) {
-    struct making *making = ctx;
-    if (input >= making->request->input_count || count == 0) {
+    if (event->vector->input >= making->request->input_count || event->vector->count == 0) {
         fail_unusable(making, "the provider's vectors are not those that were asked for");
         return;
     }
-    take(making);
-    if (making->sink.on_vector) making->sink.on_vector(input, values, count, making->ctx);
+    on_made(event, making);
 }
 
-static void on_usage(const struct event_usage *usage, void *ctx) {
+static void on_usage(const struct reply_event *event, void *ctx) {
     struct making *making = ctx;
     if (making->usage_seen) return;
     making->usage_seen = true;
-    making->usage = *usage;
+    making->usage = *event->usage;
     making->usage.call_sequence = 0;           /* there is only this one */
     making->usage.model = making->asked_model; /* the other is borrowed */
 }
 
-static void on_done(struct str model, void *ctx) {
+static void on_done(const struct reply_event *event, void *ctx) {
     struct making *making = ctx;
     const struct media_request *request = making->request;
     making->asked = NULL;
@@ -173,27 +168,28 @@ static void on_done(struct str model, void *ctx) {
         fail_unusable(making, "the provider ended without all that it was asked for");
         return;
     }
-    if (model.len == 0) model = making->asked_model;
+    struct str model = event->model.len ? event->model : making->asked_model;
     buf_append(&making->said, model);
     making->usage.model = buf_str(&making->said);
-    struct event event = {.kind = EVENT_DONE, .done = {.model = model, .turns = STR_EMPTY}};
-    finish(making, &event);
+    struct event done = {.kind = EVENT_DONE, .done = {.model = model, .turns = STR_EMPTY}};
+    finish(making, &done);
 }
 
-static void on_failed(const struct err *why, struct str reason, void *ctx) {
+static void on_failed(const struct reply_event *event, void *ctx) {
     struct making *making = ctx;
+    struct err why;
+    err_set(&why, event->code, STR_FMT, STR_ARG(event->text));
     making->asked = NULL;
-    fail(making, why, reason);
+    fail(making, &why, event->reason);
 }
 
-static const struct media_sink heard = {
-    .on_artifact = on_artifact,
-    .on_text = on_text,
-    .on_vector = on_vector,
-    .on_usage = on_usage,
-    .on_done = on_done,
-    .on_failed = on_failed,
-};
+static void on_reply(const struct reply_event *event, void *ctx) {
+    static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {
+        [REPLY_ARTIFACT] = on_artifact, [REPLY_TEXT] = on_made, [REPLY_VECTOR] = on_vector,
+        [REPLY_USAGE] = on_usage,       [REPLY_DONE] = on_done, [REPLY_FAILED] = on_failed,
+    };
+    reply_event_handle(handlers, event, ctx);
+}
 
 /* --- the record --------------------------------------------------------------------------- */
 
@@ -258,7 +254,7 @@ bool making_start(const struct making_options *options, struct making **ret, str
     struct making *making = MEM_NEW(struct making);
     *making = (struct making){.media = options->media,
                               .request = options->request,
-                              .sink = *options->sink,
+                              .on_reply = options->on_reply,
                               .ctx = options->ctx,
                               .usage = USAGE_UNKNOWN};
     keep_names(making, options);
@@ -277,7 +273,7 @@ bool making_start(const struct making_options *options, struct making **ret, str
     open_record(making, options);
     clocks_start(&making->clocks);
     making->asked =
-        media_call_start(making->media, options->host->loop, making->request, &heard, making);
+        media_call_start(making->media, options->host->loop, making->request, on_reply, making);
     *ret = making;
     return true;
 }

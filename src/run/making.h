@@ -7,7 +7,7 @@
  * it.
  *
  *     asking ─▶ ending ─▶ over       ending: the record's last event is on its way to the disk
- *       └─ on_artifact, on_text, on_vector      on_usage, then on_done | on_failed ─┘
+ *       └─ artifacts, text, vectors                 usage, then done | failed ──────┘
  *
  * A media that is done without having made what it was asked for has failed. The ending is told
  * once the record is on disk, as a finished turn's is.
@@ -45,9 +45,9 @@ struct making_options {
     struct str contract;        /* which wire it came in by, for the record */
     uint64_t asked_ms;          /* when, by the host's loop */
     struct model_call_clocks clocks;
-    /* As media.h has them; those that its task never calls may be NULL. on_usage comes exactly
-     * once before on_done (unknown counts are TOKENS_UNKNOWN), and never before on_failed. */
-    const struct media_sink *sink;
+    /* As media.h has it. REPLY_USAGE comes exactly once before REPLY_DONE (unknown counts are
+     * TOKENS_UNKNOWN), and never before REPLY_FAILED. */
+    reply_event_fn *on_reply;
     void *ctx;
 };
 

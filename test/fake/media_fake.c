@@ -21,7 +21,7 @@ struct fake_media {
 struct media_call {
     struct fake_media *media;
     const struct media_request *request;
-    struct media_sink sink;
+    reply_event_fn *on_reply;
     void *ctx;
     bool over;
     unsigned inside; /* callbacks on the stack */
@@ -34,12 +34,13 @@ static struct fake_media *fake_of(const struct media *media) {
 /* --- the kind ----------------------------------------------------------------------------- */
 
 static struct media_call *start(struct media *media, struct loop *loop,
-                                const struct media_request *request,
-                                const struct media_sink *sink, void *ctx) {
+                                const struct media_request *request, reply_event_fn *on_reply,
+                                void *ctx) {
     struct fake_media *fake = fake_of(media);
     struct media_call *call = MEM_NEW(struct media_call);
     assert(loop && fake->count < CALLS_MAX && media_can(media, request->task));
-    *call = (struct media_call){.media = fake, .request = request, .sink = *sink, .ctx = ctx};
+    *call = (struct media_call){
+        .media = fake, .request = request, .on_reply = on_reply, .ctx = ctx};
     fake->calls[fake->count++] = call;
     fake->ever++;
     return call;
@@ -135,19 +136,21 @@ const struct media_request *fake_media_request(const struct media_call *call) {
 
 /* --- what it makes ------------------------------------------------------------------------ */
 
-static void enter(struct media_call *call) {
+/* `lent` is the heap's: gone afterwards, as what the event borrows of it is. False: the call is
+ * gone, too. */
+static bool report(struct media_call *call, const struct reply_event *event, void *lent) {
     assert(!call->over);
     call->inside++;
-}
-
-static bool leave(struct media_call *call) {
+    if (reply_event_ends(event)) take_off(call);
+    call->on_reply(event, call->ctx);
+    free(lent);
     call->inside--;
     if (!call->over) return true;
     free(call);
     return false;
 }
 
-/* In a block of its own that is gone afterwards. */
+/* In a block of its own. */
 static char *lend(const void *bytes, size_t len) {
     char *at = mem_alloc(len + 1);
     if (len) memcpy(at, bytes, len);
@@ -158,50 +161,36 @@ bool fake_media_artifact(struct media_call *call, const char *type, struct str b
     char *lent = lend(bytes.at, bytes.len);
     struct media_artifact artifact = {.content_type = str_from(type),
                                       .bytes = str_of(lent, bytes.len)};
-    enter(call);
-    call->sink.on_artifact(&artifact, call->ctx);
-    free(lent);
-    return leave(call);
+    return report(call, &(struct reply_event){REPLY_ARTIFACT, .artifact = &artifact}, lent);
 }
 
 bool fake_media_text(struct media_call *call, const char *text) {
     char *lent = lend(text, strlen(text));
-    enter(call);
-    call->sink.on_text(str_of(lent, strlen(text)), call->ctx);
-    free(lent);
-    return leave(call);
+    return report(call, &(struct reply_event){REPLY_TEXT, .text = str_of(lent, strlen(text))},
+                  lent);
 }
 
 bool fake_media_vector(struct media_call *call, size_t input, const double *values,
                        size_t count) {
-    double *lent = (double *)(void *)lend(values, count * sizeof(double));
-    enter(call);
-    call->sink.on_vector(input, lent, count, call->ctx);
-    free(lent);
-    return leave(call);
+    char *lent = lend(values, count * sizeof(double));
+    struct reply_vector vector = {input, (double *)(void *)lent, count};
+    return report(call, &(struct reply_event){REPLY_VECTOR, .vector = &vector}, lent);
 }
 
 bool fake_media_usage(struct media_call *call, int64_t prompt, int64_t completion) {
     struct event_usage usage = USAGE_UNKNOWN;
     usage.prompt = prompt;
     usage.completion = completion;
-    enter(call);
-    call->sink.on_usage(&usage, call->ctx);
-    return leave(call);
+    return report(call, &(struct reply_event){REPLY_USAGE, .usage = &usage}, NULL);
 }
 
 void fake_media_done(struct media_call *call, const char *model) {
-    enter(call);
-    take_off(call);
-    call->sink.on_done(str_from(model), call->ctx);
-    leave(call);
+    report(call, &(struct reply_event){REPLY_DONE, .model = str_from(model)}, NULL);
 }
 
 void fake_media_fail(struct media_call *call, enum err_code code, const char *reason) {
-    struct err why;
-    err_set(&why, code, "the test says no");
-    enter(call);
-    take_off(call);
-    call->sink.on_failed(&why, str_from(reason), call->ctx);
-    leave(call);
+    report(call,
+           &(struct reply_event){REPLY_FAILED, .code = code, .reason = str_from(reason),
+                                 .text = STR("the test says no")},
+           NULL);
 }

@@ -1,4 +1,4 @@
-/* media_fixture: one call of a media, and what its sink heard. */
+/* media_fixture: one call of a media, and what was heard of it. */
 #ifndef WEIR_TEST_PROVIDER_MEDIA_FIXTURE_H
 #define WEIR_TEST_PROVIDER_MEDIA_FIXTURE_H
 
@@ -53,58 +53,50 @@ static inline void hear_text(struct buf *out, struct str text) {
     assert_true(buf_append(out, text));
 }
 
-static inline void hear_artifact(const struct media_artifact *artifact, void *ctx) {
-    struct heard *heard = ctx;
+static inline void hear_artifact(struct heard *heard, const struct media_artifact *artifact) {
     heard->artifacts++;
     heard->artifact = *artifact;
     hear_text(&heard->bytes, artifact->bytes);
     hear_text(&heard->type, artifact->content_type);
     hear_text(&heard->uri, artifact->uri);
-    heard_anything(heard);
 }
 
-static inline void hear_words(struct str text, void *ctx) {
-    struct heard *heard = ctx;
-    heard->texts++;
-    hear_text(&heard->text, text);
-    heard_anything(heard);
-}
-
-static inline void hear_vector(size_t input, const double *values, size_t count, void *ctx) {
-    struct heard *heard = ctx;
+static inline void hear_vector(struct heard *heard, const struct reply_vector *vector) {
+    size_t input = vector->input, count = vector->count;
     assert_int_equal(input, heard->vectors);
     heard->vectors++;
     if (input < HEARD_VECTORS && count <= HEARD_NUMBERS) {
         heard->number_count[input] = count;
-        memcpy(heard->numbers[input], values, count * sizeof(*values));
+        memcpy(heard->numbers[input], vector->values, count * sizeof(double));
     }
-    heard_anything(heard);
 }
 
-static inline void hear_usage(const struct event_usage *usage, void *ctx) {
+static inline void hear_reply(const struct reply_event *event, void *ctx) {
     struct heard *heard = ctx;
-    heard->usages++;
-    heard->usage = *usage;
-    heard_anything(heard);
+    switch (event->kind) {
+    case REPLY_ARTIFACT: hear_artifact(heard, event->artifact); break;
+    case REPLY_TEXT:
+        heard->texts++;
+        hear_text(&heard->text, event->text);
+        break;
+    case REPLY_VECTOR: hear_vector(heard, event->vector); break;
+    case REPLY_USAGE:
+        heard->usages++;
+        heard->usage = *event->usage;
+        break;
+    case REPLY_DONE:
+        heard->dones++;
+        hear_text(&heard->model, event->model);
+        break;
+    case REPLY_FAILED:
+        heard->faileds++;
+        err_set(&heard->why, event->code, STR_FMT, STR_ARG(event->text));
+        hear_text(&heard->reason, event->reason);
+        break;
+    default: fail_msg("a media call reports no event of kind %d", event->kind);
+    }
+    (reply_event_ends(event) ? heard_ending : heard_anything)(heard);
 }
-
-static inline void hear_done(struct str model, void *ctx) {
-    struct heard *heard = ctx;
-    heard->dones++;
-    hear_text(&heard->model, model);
-    heard_ending(heard);
-}
-
-static inline void hear_failed(const struct err *why, struct str reason, void *ctx) {
-    struct heard *heard = ctx;
-    heard->faileds++;
-    heard->why = *why;
-    hear_text(&heard->reason, reason);
-    heard_ending(heard);
-}
-
-static const struct media_sink heard_sink = {hear_artifact, hear_words, hear_vector,
-                                             hear_usage,    hear_done,  hear_failed};
 
 static inline struct heard *heard_new(struct loop *loop, struct media *media) {
     struct heard *heard = MEM_NEW(struct heard);
@@ -132,7 +124,7 @@ static inline void heard_free(struct heard *heard) {
 
 static inline void heard_start(struct heard *heard, const struct media_request *request) {
     unsigned before = heard_endings(heard);
-    heard->call = media_call_start(heard->media, heard->loop, request, &heard_sink, heard);
+    heard->call = media_call_start(heard->media, heard->loop, request, hear_reply, heard);
     assert_non_null(heard->call);
     assert_int_equal(heard_endings(heard), before); /* never before it returned */
 }

@@ -64,9 +64,9 @@ static const struct media_work_kind toy_work = {toy_shape, toy_stop, toy_late, t
 
 static struct media_call *toy_start(struct media *media, struct loop *loop,
                                     const struct media_request *request,
-                                    const struct media_sink *sink, void *ctx) {
+                                    reply_event_fn *on_reply, void *ctx) {
     struct media_call *call = MEM_NEW(struct media_call);
-    assert_true(media_work_init(call, &toy_work, media, loop, request, sink, ctx));
+    assert_true(media_work_init(call, &toy_work, media, loop, request, on_reply, ctx));
     if (str_equal(request->text, STR("refused"))) {
         media_work_set(call, ERR_INVALID_ARGUMENT, PROVIDER_REJECTED, "no");
         media_work_fail_later(call);

@@ -5,6 +5,7 @@
 #include "fake/provider_fake.h"
 #include "fake/store_fake.h"
 #include "fixture.h"
+#include "helper/reply_heard.h"
 
 #include "run/directory.h"
 
@@ -21,45 +22,16 @@ struct made {
     bool cancels; /* from inside its next callback */
 };
 
-static void say_heard(struct made *m, const char *format, ...) PRINTF_LIKE(2, 3);
-static void say_heard(struct made *m, const char *format, ...) {
-    va_list values;
-    va_start(values, format);
-    if (m->heard.len) buf_append_byte(&m->heard, ' ');
-    buf_vprintf(&m->heard, format, values);
-    va_end(values);
+static const char *const forms[REPLY_KIND_COUNT] = {
+    [REPLY_USAGE] = "usage($p $c) ", [REPLY_FAILED] = "failed($e $n) "};
+
+static void on_reply(const struct reply_event *event, void *ctx) {
+    struct made *m = ctx;
+    reply_heard(&m->heard, forms, event);
     if (!m->cancels) return;
     m->cancels = false;
     making_cancel(m->making, STR("enough"));
 }
-
-static void on_artifact(const struct media_artifact *artifact, void *ctx) {
-    say_heard(ctx, "artifact(" STR_FMT " %zu)", STR_ARG(artifact->content_type),
-              artifact->bytes.len);
-}
-
-static void on_text(struct str text, void *ctx) {
-    say_heard(ctx, "text(" STR_FMT ")", STR_ARG(text));
-}
-
-static void on_vector(size_t input, const double *values, size_t count, void *ctx) {
-    say_heard(ctx, "vector(%zu %zu %g)", input, count, values[0]);
-}
-
-static void on_usage(const struct event_usage *usage, void *ctx) {
-    say_heard(ctx, "usage(%lld %lld)", (long long)usage->prompt, (long long)usage->completion);
-}
-
-static void on_done(struct str model, void *ctx) {
-    say_heard(ctx, "done(" STR_FMT ")", STR_ARG(model));
-}
-
-static void on_failed(const struct err *why, struct str reason, void *ctx) {
-    say_heard(ctx, "failed(%s " STR_FMT ")", err_kinds[why->code].name, STR_ARG(reason));
-}
-
-static const struct media_sink sink = {on_artifact, on_text, on_vector,
-                                       on_usage,    on_done, on_failed};
 
 static void made_init(struct made *m, bool with_store) {
     *m = (struct made){.media = fake_media_new(~0u),
@@ -83,7 +55,7 @@ static bool begin(struct made *m, struct err *e) {
                                      .contract = STR("test"),
                                      .asked_ms = loop_now_ms(m->f.loop),
                                      .clocks = {60000, 30000, 45000},
-                                     .sink = &sink,
+                                     .on_reply = on_reply,
                                      .ctx = m};
     return making_start(&options, &m->making, e);
 }
@@ -108,7 +80,7 @@ static struct media_call *call(struct made *m) {
 
 static void assert_heard(struct made *m, const char *expected) {
     turns(&m->f);
-    assert_str(buf_str(&m->heard), expected);
+    assert_str(str_trim(buf_str(&m->heard)), expected);
 }
 
 static void assert_record(struct made *m, const char *expected) {

@@ -183,36 +183,37 @@ static bool keep_artifact(struct job_work *work, const struct media_artifact *ar
     return false;
 }
 
-static void on_artifact(const struct media_artifact *artifact, void *ctx) {
-    (void)keep_artifact(ctx, artifact);
+static void on_artifact(const struct reply_event *event, void *ctx) {
+    (void)keep_artifact(ctx, event->artifact);
 }
 
 /* --- the rest of what it makes ------------------------------------------------------------ */
 
-static void on_text(struct str text, void *ctx) {
+static void on_text(const struct reply_event *event, void *ctx) {
     struct job_work *work = ctx;
-    buf_append(&work->text, text);
+    buf_append(&work->text, event->text);
 }
 
-static void on_vector(size_t input, const double *values, size_t count, void *ctx) {
+static void on_vector(const struct reply_event *event, void *ctx) {
     struct job_work *work = ctx;
+    const struct reply_vector *vector = event->vector;
     struct err e;
-    double *kept = arena_alloc(work->made, count * sizeof(double));
+    double *kept = arena_alloc(work->made, vector->count * sizeof(double));
     if (!kept) {
         err_set(&e, ERR_RESOURCE_EXHAUSTED,
                 "the vectors are longer than a job may hold; ask for fewer at once");
         give_up(work, &e);
         return;
     }
-    memcpy(kept, values, count * sizeof(double));
-    work->vectors[input] = (struct nimi_embedding_vector){kept, count};
+    memcpy(kept, vector->values, vector->count * sizeof(double));
+    work->vectors[vector->input] = (struct nimi_embedding_vector){kept, vector->count};
     count_piece(work);
 }
 
-static void on_usage(const struct event_usage *usage, void *ctx) {
+static void on_usage(const struct reply_event *event, void *ctx) {
     struct job_work *work = ctx;
-    work->usage = job_usage(usage);
-    run_job_usage(work->job, usage);
+    work->usage = job_usage(event->usage);
+    run_job_usage(work->job, event->usage);
 }
 
 /* A transcript is an artifact as well: clients that know nothing of outputs save that. */
@@ -222,29 +223,28 @@ static bool keep_transcript(struct job_work *work) {
                                                         .uri = STR_EMPTY});
 }
 
-static void on_done(struct str model, void *ctx) {
+static void on_done(const struct reply_event *event, void *ctx) {
     struct job_work *work = ctx;
     work->making = NULL;
-    if (!arena_str(work->made, model, &work->made_by)) work->made_by = STR_EMPTY;
+    if (!arena_str(work->made, event->model, &work->made_by)) work->made_by = STR_EMPTY;
     if (work->spec.media.task == MEDIA_TRANSCRIPT && !keep_transcript(work)) return;
     work->made_all = true;
     complete_if_all(work);
 }
 
-static void on_failed(const struct err *why, struct str reason, void *ctx) {
+static void on_failed(const struct reply_event *event, void *ctx) {
     struct job_work *work = ctx;
     work->making = NULL;
-    job_fail(work, why->code, reason, err_text(why));
+    job_fail(work, event->code, event->reason, event->text);
 }
 
-static const struct media_sink sink = {
-    .on_artifact = on_artifact,
-    .on_text = on_text,
-    .on_vector = on_vector,
-    .on_usage = on_usage,
-    .on_done = on_done,
-    .on_failed = on_failed,
-};
+static void on_reply(const struct reply_event *event, void *ctx) {
+    static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {
+        [REPLY_ARTIFACT] = on_artifact, [REPLY_TEXT] = on_text, [REPLY_VECTOR] = on_vector,
+        [REPLY_USAGE] = on_usage,       [REPLY_DONE] = on_done, [REPLY_FAILED] = on_failed,
+    };
+    reply_event_handle(handlers, event, ctx);
+}
 
 /* --- asking ------------------------------------------------------------------------------- */
 
@@ -269,7 +269,7 @@ static bool ask(struct job_work *work, struct err *e) {
                                                  .contract = STR("nimi"),
                                                  .asked_ms = loop_now_ms(host->loop),
                                                  .clocks = {.total_ms = work->spec.total_ms},
-                                                 .sink = &sink,
+                                                 .on_reply = on_reply,
                                                  .ctx = work},
                         &work->making, e);
 }

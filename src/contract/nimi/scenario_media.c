@@ -8,19 +8,21 @@
 
 /* --- the answer --------------------------------------------------------------------------- */
 
-static void end_failed(struct work *work, const struct err *why, struct str reason) {
+static void on_failed(const struct reply_event *event, void *ctx) {
+    struct work *work = ctx;
     work->making = NULL;
     work_release_slot(work);
-    feed_append(work->feed,
-                &(struct event){
-                    .kind = EVENT_FAILED,
-                    .failed = {.code = why->code, .reason = reason, .message = err_text(why)}});
+    feed_append(work->feed, &(struct event){.kind = EVENT_FAILED,
+                                            .failed = {.code = event->code,
+                                                       .reason = event->reason,
+                                                       .message = event->text}});
 }
 
 /* What came cannot be kept or sent: nobody is asked on. */
 static void give_up(struct work *work, const struct err *why) {
-    making_cancel(work->making, err_text(why));
-    end_failed(work, why, STR(MAKING_UNUSABLE));
+    struct reply_event failed = reply_event_failed(why, STR(MAKING_UNUSABLE));
+    making_cancel(work->making, failed.text);
+    on_failed(&failed, work);
 }
 
 static void end_well(struct work *work) {
@@ -35,8 +37,9 @@ static void on_empty(void *ctx) {
     if (work->made) end_well(work);
 }
 
-static void on_artifact(const struct media_artifact *artifact, void *ctx) {
+static void on_artifact(const struct reply_event *event, void *ctx) {
     struct work *work = ctx;
+    const struct media_artifact *artifact = event->artifact;
     struct err e;
     bool usable = artifact->bytes.len || err_set(&e, ERR_INTERNAL,
                                                  "the provider made no sound but an address; "
@@ -45,46 +48,43 @@ static void on_artifact(const struct media_artifact *artifact, void *ctx) {
     give_up(work, &e);
 }
 
-static void on_vector(size_t input, const double *values, size_t count, void *ctx) {
+static void on_vector(const struct reply_event *event, void *ctx) {
     struct work *work = ctx;
+    const struct reply_vector *vector = event->vector;
     struct err e;
-    double *kept = arena_alloc(work->arena, count * sizeof(double));
+    double *kept = arena_alloc(work->arena, vector->count * sizeof(double));
     if (!kept) {
         err_set(&e, ERR_RESOURCE_EXHAUSTED,
                 "the vectors are longer than a call may hold; ask for fewer at once");
         give_up(work, &e);
         return;
     }
-    memcpy(kept, values, count * sizeof(double));
-    work->vectors[input] = (struct nimi_embedding_vector){kept, count};
+    memcpy(kept, vector->values, vector->count * sizeof(double));
+    work->vectors[vector->input] = (struct nimi_embedding_vector){kept, vector->count};
 }
 
-static void on_usage(const struct event_usage *usage, void *ctx) {
+static void on_usage(const struct reply_event *event, void *ctx) {
     struct work *work = ctx;
-    work->usage = *usage;
+    work->usage = *event->usage;
     work->usage.model = STR_EMPTY; /* lent; the record has it */
 }
 
-static void on_done(struct str model, void *ctx) {
+static void on_done(const struct reply_event *event, void *ctx) {
     struct work *work = ctx;
     work->making = NULL;
     work->made = true;
-    work->made_by = nimi_keep(work->call, model);
+    work->made_by = nimi_keep(work->call, event->model);
     work_release_slot(work);
     if (feed_is_empty(work->feed)) end_well(work);
 }
 
-static void on_failed(const struct err *why, struct str reason, void *ctx) {
-    end_failed(ctx, why, reason);
+static void on_reply(const struct reply_event *event, void *ctx) {
+    static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {
+        [REPLY_ARTIFACT] = on_artifact, [REPLY_VECTOR] = on_vector, [REPLY_USAGE] = on_usage,
+        [REPLY_DONE] = on_done,         [REPLY_FAILED] = on_failed,
+    };
+    reply_event_handle(handlers, event, ctx);
 }
-
-static const struct media_sink sink = {
-    .on_artifact = on_artifact,
-    .on_vector = on_vector,
-    .on_usage = on_usage,
-    .on_done = on_done,
-    .on_failed = on_failed,
-};
 
 /* --- asking ------------------------------------------------------------------------------- */
 
@@ -102,7 +102,7 @@ static bool ask_for(struct work *work, struct str text, struct journal **ret_jou
                                      .contract = STR("nimi"),
                                      .asked_ms = work->call->opened_ms,
                                      .clocks = work->clocks,
-                                     .sink = &sink,
+                                     .on_reply = on_reply,
                                      .ctx = work};
     work->feed =
         feed_new(&(struct feed_options){.loop = host->loop,
