@@ -2,45 +2,40 @@
 #include "config/rows.h"
 
 #include "base/nearest.h"
+#include "provider/dialect.h"
 
 #include <stdio.h>
 
-/* What `kind:` may say: our own player of scripts, and the dialects (provider/dialect.h). */
-static const char *const kinds[] = {"scripted",  "openai", "openai-responses",
-                                    "anthropic", "gemini", NULL};
-
-/* Providers that need not be listed. Variables: the first one set counts. */
+/* Providers that need not be listed. */
 static const struct known {
     const char *name, *kind;
-    const char *base_url; /* NULL: the vendor's own, which the dialect knows */
-    const char *key_env[2], *url_env[2];
-    const char *models[5]; /* how the names of its models begin */
-    const char *usual;     /* a small model of it, for trying; NULL: nobody can know */
+    const char *base_url;   /* NULL: the vendor's own, which the dialect knows */
+    const char *key_env;    /* NULL: none, or the vendor's own */
+    const char *url_env[2]; /* the first one set counts */
+    const char *models[5];  /* how the names of its models begin */
+    const char *usual;      /* a small model of it, for trying; NULL: nobody can know */
 } known[] = {
     {.name = "scripted", .kind = "scripted"},
     {.name = "openai",
      .usual = "gpt-5-mini",
      .kind = "openai",
-     .key_env = {"OPENAI_API_KEY"},
      .url_env = {"OPENAI_BASE_URL", "CRAWBL_OPENAI_BASE_URL"},
      .models = {"gpt-", "chatgpt-", "o1", "o3", "o4"}},
     {.name = "anthropic",
      .usual = "claude-haiku-4-5",
      .kind = "anthropic",
-     .key_env = {"ANTHROPIC_API_KEY"},
      .url_env = {"ANTHROPIC_BASE_URL"},
      .models = {"claude-"}},
     {.name = "gemini",
      .usual = "gemini-2.5-flash",
      .kind = "gemini",
-     .key_env = {"GEMINI_API_KEY", "GOOGLE_API_KEY"},
      .url_env = {"GEMINI_BASE_URL"},
      .models = {"gemini-"}},
     {.name = "openrouter",
      .usual = "openai/gpt-5-mini",
      .kind = "openai",
      .base_url = "https://openrouter.ai/api/v1",
-     .key_env = {"OPENROUTER_API_KEY"},
+     .key_env = "OPENROUTER_API_KEY",
      .url_env = {"OPENROUTER_BASE_URL"}},
     {.name = "ollama",
      .kind = "openai",
@@ -190,10 +185,18 @@ static bool find_key(struct config *config, const struct config_input *input,
     return true;
 }
 
-static struct config_key_names known_keys(const struct known *from) {
+static struct config_key_names vendor_keys(struct str kind) {
     struct config_key_names names = {.file = STR_EMPTY};
-    for (size_t i = 0; i < ARRAY_LEN(from->key_env) && from->key_env[i]; i++)
-        names.names[names.count++] = str_from(from->key_env[i]);
+    const struct dialect *dialect = dialect_find(kind);
+    for (size_t i = 0; dialect && i < ARRAY_LEN(dialect->key_env) && dialect->key_env[i]; i++)
+        names.names[names.count++] = str_from(dialect->key_env[i]);
+    return names;
+}
+
+static struct config_key_names known_keys(const struct known *from) {
+    if (!from->base_url) return vendor_keys(str_from(from->kind));
+    struct config_key_names names = {.file = STR_EMPTY};
+    if (from->key_env) names.names[names.count++] = str_from(from->key_env);
     return names;
 }
 
@@ -328,18 +331,30 @@ static bool read_headers(const struct reading *reading, const struct yaml *map, 
     return true;
 }
 
+#define SCRIPTED "scripted" /* our own player of scripts, beside the dialects */
+
+static bool needs_kind(const struct yaml *node, struct str provider, struct err *e) {
+    struct buf names;
+    buf_init(&names, KIB);
+    for (size_t i = 0; i < DIALECT_COUNT; i++)
+        buf_printf(&names, "%s%s, ", dialects[i]->name, i ? "" : " (and all that speak it)");
+    yaml_err(e, node, "provider '" STR_FMT "' needs the key 'kind': " STR_FMT SCRIPTED,
+             STR_ARG(provider), STR_ARG(buf_str(&names)));
+    buf_done(&names);
+    return false;
+}
+
 /* Its own word, else that of the known one of this name. */
 static bool read_kind(const struct yaml *node, const struct provider_entry *nodes,
                       struct str *ret, struct err *e) {
+    const char *kinds[DIALECT_COUNT + 2] = {SCRIPTED};
     const struct known *from = find_known(nodes->provider.name);
     unsigned kind;
     if (!nodes->kind) {
         if (from) *ret = str_from(from->kind);
-        return from || yaml_err(e, node,
-                                "provider '" STR_FMT "' needs the key 'kind': openai (and all "
-                                "that speak it), openai-responses, anthropic, gemini, scripted",
-                                STR_ARG(nodes->provider.name));
+        return from || needs_kind(node, nodes->provider.name, e);
     }
+    for (size_t i = 0; i < DIALECT_COUNT; i++) kinds[i + 1] = dialects[i]->name;
     if (!config_choice(nodes->kind, kinds, &kind, e)) return false;
     *ret = str_from(kinds[kind]);
     return true;
@@ -367,10 +382,8 @@ static struct config_key_names wanted_keys(const struct provider_entry *nodes,
     const struct known *from = find_known(provider->name);
     if (nodes->key_env.len)
         return (struct config_key_names){.names = {nodes->key_env}, .count = 1};
-    if (!from && !provider->base_url.len) from = find_known(provider->kind);
-    if (!from && str_equal(provider->kind, STR("openai-responses")) && !provider->base_url.len)
-        from = find_known(STR("openai"));
-    return from ? known_keys(from) : (struct config_key_names){.file = STR_EMPTY};
+    if (from) return known_keys(from);
+    return vendor_keys(provider->base_url.len ? STR_EMPTY : provider->kind);
 }
 
 static bool read_provider_key(struct config *config, const struct config_input *input,

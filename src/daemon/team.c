@@ -97,10 +97,9 @@ bool team_provider_new(const struct config_provider *from, struct http_pool *poo
 }
 
 struct media *team_media_beside(const struct config_provider *from, struct http_pool *pool) {
-    bool speaks = str_equal(from->kind, str_from(openai_dialect.name)) ||
-                  str_equal(from->kind, str_from(responses_dialect.name));
-    if (!speaks) return NULL;
-    struct remote_options options = remote_options_of(from, &openai_dialect);
+    const struct dialect *dialect = dialect_find(from->kind);
+    if (!dialect || !dialect->media_beside) return NULL;
+    struct remote_options options = remote_options_of(from, dialect);
     struct http_header *headers = headers_of(from);
     options.headers = headers;
     options.header_count = from->header_count;

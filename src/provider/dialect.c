@@ -4,12 +4,11 @@
 
 /* --- which there are ---------------------------------------------------------------------- */
 
-const struct dialect *const dialects[] = {
-    &openai_dialect, &responses_dialect, &anthropic_dialect, &gemini_dialect, NULL,
-};
+#define DIALECT_ADDRESS(row) &row,
+const struct dialect *const dialects[DIALECT_COUNT] = {DIALECTS(DIALECT_ADDRESS)};
 
 const struct dialect *dialect_find(struct str name) {
-    for (size_t i = 0; dialects[i]; i++) {
+    for (size_t i = 0; i < DIALECT_COUNT; i++) {
         if (str_equal(name, str_from(dialects[i]->name))) return dialects[i];
     }
     return NULL;

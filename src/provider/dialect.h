@@ -92,6 +92,7 @@ struct dialect {
     const char *title;      /* "OpenAI": in sentences */
     const char *base_url;   /* where it is unless configured; NULL: must be configured */
     const char *key_env[3]; /* variables that hold its key, the first one set counts */
+    bool media_beside;      /* OpenAI's API for media (openai_media.h) is at the same address */
 
     /* Append the URL that is asked. */
     void (*url)(const struct dialect_settings *settings, const struct provider_request *request,
@@ -120,14 +121,25 @@ struct dialect {
     void (*reply_free)(struct reply *reply);
 };
 
-extern const struct dialect openai_dialect, responses_dialect, anthropic_dialect,
-    gemini_dialect;
+/* Every dialect, and the only place that lists them: a new one is a row here and a file that
+ * defines it. The first is the one that other servers copy. */
+/* clang-format off */
+#define DIALECTS(ROW)                                                                          \
+    ROW(openai_dialect)                                                                        \
+    ROW(responses_dialect)                                                                     \
+    ROW(anthropic_dialect)                                                                     \
+    ROW(gemini_dialect)
+
+#define DIALECT_DECLARE(row) extern const struct dialect row;
+#define DIALECT_ONE(row)     + 1
+DIALECTS(DIALECT_DECLARE)
+enum { DIALECT_COUNT = 0 DIALECTS(DIALECT_ONE) };
+/* clang-format on */
+
+extern const struct dialect *const dialects[DIALECT_COUNT];
 
 /* By its name, or NULL. */
 const struct dialect *dialect_find(struct str name);
-
-/* All of them; ends with NULL. */
-extern const struct dialect *const dialects[];
 
 /* --- for the dialects --------------------------------------------------------------------- */
 

@@ -199,6 +199,7 @@ const struct dialect responses_dialect = {
     .title = "OpenAI",
     .base_url = "https://api.openai.com/v1",
     .key_env = {"OPENAI_API_KEY"},
+    .media_beside = true,
     .url = write_url,
     .key_header = "authorization",
     .key_prefix = "Bearer ",

@@ -3,6 +3,7 @@
 #include "helper/assert_str.h"
 
 #include "base/mem.h"
+#include "provider/dialect.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -242,6 +243,23 @@ static void the_key_of_a_vendor_is_not_sent_to_a_server_nobody_knows(void **stat
     assert_str(provider(config, "vendor")->key, "sk-hush");
     assert_str(provider(config, "r")->key, "sk-hush");
     config_free(config);
+}
+
+static void each_dialect_is_a_kind_and_knows_its_vendors_variables(void **state) {
+    const struct folder *folder = *state;
+    for (size_t i = 0; i < DIALECT_COUNT; i++) {
+        const char *const *variable = dialects[i]->key_env;
+        for (size_t v = 0; v < ARRAY_LEN(dialects[i]->key_env) && variable[v]; v++) {
+            char text[96], key[96];
+            snprintf(text, sizeof(text), "providers: [{name: x, kind: %s}]\n",
+                     dialects[i]->name);
+            snprintf(key, sizeof(key), "%s=sk-hush", variable[v]);
+            struct config *config = load(folder->file, text, NOTHING, LIST(key));
+            assert_str(provider(config, "x")->kind, dialects[i]->name);
+            assert_str(provider(config, "x")->key, "sk-hush");
+            config_free(config);
+        }
+    }
 }
 
 static void a_key_is_printed_nowhere(void **state) {
@@ -867,6 +885,7 @@ int main(void) {
         cmocka_unit_test(what_is_wrong_with_a_provider_is_named_at_its_place),
         cmocka_unit_test(a_key_comes_from_a_variable_a_file_or_a_credential),
         cmocka_unit_test(the_key_of_a_vendor_is_not_sent_to_a_server_nobody_knows),
+        cmocka_unit_test(each_dialect_is_a_kind_and_knows_its_vendors_variables),
         cmocka_unit_test(a_key_is_printed_nowhere),
         cmocka_unit_test(known_providers_need_no_entry_and_listen_to_their_variables),
         cmocka_unit_test(a_model_alone_makes_one_agent_that_asks_it),

@@ -335,7 +335,7 @@ static void a_reply_fails_with_a_sentence_cut_between_characters(void **state) {
 
 static void each_dialect_is_complete_and_found_by_its_name(void **state) {
     (void)state;
-    for (size_t i = 0; dialects[i]; i++) {
+    for (size_t i = 0; i < DIALECT_COUNT; i++) {
         const struct dialect *dialect = dialects[i];
         assert_ptr_equal(dialect_find(str_from(dialect->name)), dialect);
         assert_non_null(dialect->title);
