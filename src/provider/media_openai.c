@@ -1,7 +1,5 @@
 #include "provider/media_openai.h"
 
-#include "base/clock.h"
-#include "base/log.h"
 #include "base/mem.h"
 #include "provider/body.h"
 #include "provider/media_work.h"
@@ -28,10 +26,7 @@ struct openai_call {
     struct http_header *headers; /* those of the remote, two of them our own */
     struct buf url, type, body;  /* of each attempt the same */
     struct timer again;
-    unsigned retries;
-    uint64_t random;
-    unsigned status; /* 0 before the head */
-    int64_t retry_after_ms;
+    struct attempts attempts;
     struct buf answer_type, answer;
 };
 
@@ -53,15 +48,6 @@ static void fail(struct openai_call *call) {
     media_work_fail(&call->base);
 }
 
-static uint64_t elapsed_ms(const struct openai_call *call) {
-    return loop_now_ms(call->base.loop) - call->base.start_ms;
-}
-
-static bool is_expired(const struct openai_call *call) {
-    uint64_t total_ms = options_of(call)->total_ms;
-    return total_ms && elapsed_ms(call) >= total_ms;
-}
-
 /* The caller's limit, in the words of the provider's own. */
 static void openai_late(struct media_call *base) {
     struct openai_call *call = openai_of(base);
@@ -75,24 +61,16 @@ static void openai_late(struct media_call *base) {
 static const struct http_sink http_sink;
 
 static void ask(struct openai_call *call) {
-    const struct remote_options *options = options_of(call);
-    struct http_request request = {
-        .method = STR("POST"),
-        .url = buf_str(&call->url),
-        .headers = call->headers,
-        .header_count = call->remote->header_count,
-        .body = buf_str(&call->body),
-        .connect_ms = options->connect_ms,
-        .first_byte_ms = options->first_byte_ms,
-        .stall_ms = options->stall_ms,
-        .total_ms = options->total_ms ? options->total_ms - elapsed_ms(call) : 0,
-        .body_max_bytes = openai_media_max_bytes(call->base.request.task),
-    };
-    call->status = 0;
-    call->retry_after_ms = -1;
+    struct http_request request = attempts_next(&call->attempts);
+    request.url = buf_str(&call->url);
+    request.headers = call->headers;
+    request.header_count = call->remote->header_count;
+    request.body = buf_str(&call->body);
+    request.body_max_bytes = openai_media_max_bytes(call->base.request.task);
     buf_clear(&call->answer_type);
     buf_clear(&call->answer);
-    call->http = http_start(options->pool, call->base.loop, &request, &http_sink, call);
+    call->http =
+        http_start(options_of(call)->pool, call->base.loop, &request, &http_sink, call);
 }
 
 static void on_again(void *ctx) {
@@ -101,60 +79,34 @@ static void on_again(void *ctx) {
     ask(call);
 }
 
-static uint64_t wait_ms(struct openai_call *call) {
-    uint64_t pause = remote_pause_ms(options_of(call), call->retries, &call->random);
-    if (call->retry_after_ms <= 0) return pause;
-    return (uint64_t)call->retry_after_ms + pause / 4;
-}
-
 /* False: it is not worth waiting. */
 static bool ask_later(struct openai_call *call) {
-    const struct remote_options *options = options_of(call);
-    if (call->retries == options->retries_max) return false;
-    if (call->retry_after_ms > 0 && (uint64_t)call->retry_after_ms > options->pause_max_ms)
-        return false;
-    uint64_t wait = wait_ms(call);
-    if (options->total_ms && elapsed_ms(call) + wait >= options->total_ms) return false;
-    call->retries++;
-    log_often(LOG_INFO, "provider '" STR_FMT "' did not answer (%s), asking again in %llu ms",
-              STR_ARG(options->name), call->base.failure.reason, (unsigned long long)wait);
+    if (!attempts_wait(&call->attempts, call->base.failure.reason, &call->again)) return false;
     media_work_move(&call->base, MEDIA_WAITING);
-    timer_start(&call->again, wait);
     return true;
 }
 
 /* --- what comes --------------------------------------------------------------------------- */
 
-/* Whoever was connected and then thought for too long would do so again. */
 static void unanswered(struct openai_call *call, const struct err *failed,
                        enum http_stage stage) {
-    bool late = failed->code == ERR_DEADLINE_EXCEEDED;
-    if (late) {
-        failure_timeout(options_of(call), stage, is_expired(call), &call->base.failure);
-    } else {
-        failure_unreachable(failed, &call->base.failure);
-    }
-    bool again = late ? stage == HTTP_CONNECTING : failed->code == ERR_UNAVAILABLE;
+    bool again = attempts_unanswered(&call->attempts, failed, stage, &call->base.failure);
     if (again && ask_later(call)) return;
     fail(call);
 }
 
-static bool worth_asking_again(unsigned status) {
-    return status == 408 || status == 409 || status == 429 || status >= 500;
-}
-
 static void refused(struct openai_call *call) {
-    failure_refused(options_of(call)->dialect, call->status, buf_str(&call->answer_type),
-                    buf_str(&call->answer), &call->base.failure);
-    bool broke = strcmp(call->base.failure.reason, PROVIDER_QUOTA) == 0;
-    if (!broke && worth_asking_again(call->status) && ask_later(call)) return;
+    failure_refused(options_of(call)->dialect, call->attempts.status,
+                    buf_str(&call->answer_type), buf_str(&call->answer), &call->base.failure);
+    if (attempts_refused(&call->attempts, &call->base.failure) && ask_later(call)) return;
     fail(call);
 }
 
 /* Its head was good, and then the rest did not come. */
 static void cut_off(struct openai_call *call, const struct err *failed, enum http_stage stage) {
     if (failed->code == ERR_DEADLINE_EXCEEDED) {
-        failure_timeout(options_of(call), stage, is_expired(call), &call->base.failure);
+        failure_timeout(options_of(call), stage, attempts_expired(&call->attempts),
+                        &call->base.failure);
     } else {
         failure_broken(failed, &call->base.failure);
         call->base.failure.why.code =
@@ -165,8 +117,8 @@ static void cut_off(struct openai_call *call, const struct err *failed, enum htt
 
 static void on_head(const struct http_head *head, void *ctx) {
     struct openai_call *call = ctx;
-    call->status = head->status;
-    call->retry_after_ms = head->retry_after_ms;
+    call->attempts.status = head->status;
+    call->attempts.retry_after_ms = head->retry_after_ms;
     buf_append(&call->answer_type, str_head(head->content_type, KIB));
 }
 
@@ -174,7 +126,8 @@ static void on_head(const struct http_head *head, void *ctx) {
 static void on_body(struct lent lent, void *ctx) {
     struct str bytes = lent_read(lent);
     struct openai_call *call = ctx;
-    if (call->status != 200) bytes = str_head(bytes, REFUSAL_MAX_BYTES - call->answer.len);
+    if (call->attempts.status != 200)
+        bytes = str_head(bytes, REFUSAL_MAX_BYTES - call->answer.len);
     buf_append(&call->answer, bytes);
 }
 
@@ -182,9 +135,9 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     struct openai_call *call = ctx;
     call->http = NULL;
     media_work_enter(&call->base);
-    if (call->status == 0) {
+    if (call->attempts.status == 0) {
         unanswered(call, failed, stage);
-    } else if (call->status != 200) {
+    } else if (call->attempts.status != 200) {
         refused(call);
     } else if (failed) {
         cut_off(call, failed, stage);
@@ -255,13 +208,10 @@ static bool write_request(struct openai_call *call, struct err *e) {
            err_set(e, ERR_TOO_LARGE, "the address of this provider is too long");
 }
 
-static uint64_t seed(const struct openai_call *call) {
-    return (clock_mono_us() ^ ((uint64_t)(uintptr_t)call << 20)) | 1;
-}
-
-static void call_init(struct openai_call *call, const struct remote *remote) {
+static void call_init(struct openai_call *call, const struct remote *remote,
+                      struct loop *loop) {
     call->remote = remote;
-    call->random = seed(call);
+    attempts_init(&call->attempts, &remote->options, loop);
     buf_init(&call->url, URL_MAX_BYTES);
     buf_init(&call->type, KIB);
     buf_init(&call->body, BODY_MAX_BYTES);
@@ -275,7 +225,7 @@ static struct media_call *openai_start(struct media *media, struct loop *loop,
     struct openai *openai = CONTAINER_OF(media, struct openai, base);
     struct openai_call *call = MEM_NEW(struct openai_call);
     struct err e;
-    call_init(call, CONTAINER_OF(openai->provider, const struct remote, base));
+    call_init(call, CONTAINER_OF(openai->provider, const struct remote, base), loop);
     timer_init(&call->again, loop, on_again, call);
     if (!media_work_init(&call->base, &work, media, loop, request, on_reply, ctx)) {
         media_work_fail_later(&call->base);

@@ -1,5 +1,4 @@
 /* remote_call: one question to a model API, from the request to its ending. */
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "provider/gate.h"
@@ -31,19 +30,15 @@ struct provider_call {
     enum remote_state state;
     unsigned inside;  /* callbacks of ours on the stack: the last one to leave frees */
     struct task task; /* goes on where the start or a pause held it up */
-    uint64_t start_ms;
 
     bool whole;           /* it is asked for a whole answer, and no stream */
     struct buf url, body; /* the same for each attempt */
     struct http_call *http;
-    unsigned retries;
-    uint64_t random;
+    struct attempts attempts;
     struct timer timer; /* while waiting; and for the end of a stream that has said its last */
     bool due;           /* it fired during a pause */
 
-    unsigned status; /* of an answer that is no stream; 0 before its head */
-    int64_t retry_after_ms;
-    struct buf type, refusal; /* its content type, and what it says */
+    struct buf type, refusal; /* of an answer that is no stream: its type, and what it says */
     bool answered;            /* it is one that holds a whole answer */
     struct buf answer;
 
@@ -159,32 +154,16 @@ static void settle_done(struct provider_call *call, enum reply_outcome outcome,
 
 static const struct http_sink http_sink;
 
-static uint64_t elapsed_ms(const struct provider_call *call) {
-    return loop_now_ms(call->loop) - call->start_ms;
-}
-
-static bool is_expired(const struct provider_call *call) {
-    uint64_t total_ms = options_of(call)->total_ms;
-    return total_ms && elapsed_ms(call) >= total_ms;
-}
-
 static void ask(struct provider_call *call) {
     const struct remote_options *options = options_of(call);
-    struct http_request request = {
-        .method = STR("POST"),
-        .url = buf_str(&call->url),
-        .headers = call->whole ? call->remote->whole_headers : call->remote->headers,
-        .header_count = call->remote->header_count,
-        .body = buf_str(&call->body),
-        .connect_ms = options->connect_ms,
-        /* The head of a whole answer may come only when all of it is written. */
-        .first_byte_ms = call->whole ? 0 : options->first_byte_ms,
-        .stall_ms = options->stall_ms,
-        .total_ms = options->total_ms ? options->total_ms - elapsed_ms(call) : 0,
-        .body_max_bytes = options->reply_max_bytes,
-    };
-    call->status = 0;
-    call->retry_after_ms = -1;
+    struct http_request request = attempts_next(&call->attempts);
+    request.url = buf_str(&call->url);
+    request.headers = call->whole ? call->remote->whole_headers : call->remote->headers;
+    request.header_count = call->remote->header_count;
+    request.body = buf_str(&call->body);
+    request.body_max_bytes = options->reply_max_bytes;
+    /* The head of a whole answer may come only when all of it is written. */
+    if (call->whole) request.first_byte_ms = 0;
     call->answered = false;
     buf_clear(&call->refusal);
     buf_clear(&call->type);
@@ -193,14 +172,13 @@ static void ask(struct provider_call *call) {
 }
 
 static void settle_late(struct provider_call *call, enum http_stage stage) {
-    const struct remote_options *options = options_of(call);
-    failure_timeout(options, stage, is_expired(call), &call->failure);
+    failure_timeout(options_of(call), stage, attempts_expired(&call->attempts), &call->failure);
     settle_failed(call);
 }
 
 static void ask_again(struct provider_call *call) {
     call->due = false;
-    if (is_expired(call)) { /* the pause of a slow listener outlasted it */
+    if (attempts_expired(&call->attempts)) { /* the pause of a slow listener outlasted it */
         settle_late(call, HTTP_WAITING);
         return;
     }
@@ -208,43 +186,10 @@ static void ask_again(struct provider_call *call) {
     ask(call);
 }
 
-/* Marsaglia's xorshift: nobody's secret depends on it, it only keeps callers from asking again
- * all at once. */
-static uint64_t roll(uint64_t *random) {
-    *random ^= *random << 13;
-    *random ^= *random >> 7;
-    *random ^= *random << 17;
-    return *random;
-}
-
-uint64_t remote_pause_ms(const struct remote_options *options, unsigned retry,
-                         uint64_t *random) {
-    uint64_t pause = options->pause_ms;
-    for (unsigned i = 0; i < retry && pause < options->pause_max_ms; i++) pause *= 2;
-    if (pause > options->pause_max_ms) pause = options->pause_max_ms;
-    return pause - pause / 4 + roll(random) % (pause / 2 + 1);
-}
-
-/* As long as the peer said, and a little that differs from caller to caller. */
-static uint64_t wait_ms(struct provider_call *call) {
-    uint64_t pause = remote_pause_ms(options_of(call), call->retries, &call->random);
-    if (call->retry_after_ms <= 0) return pause;
-    return (uint64_t)call->retry_after_ms + pause / 4;
-}
-
 /* False: it is not worth waiting. */
 static bool wait_and_ask_again(struct provider_call *call) {
-    const struct remote_options *options = options_of(call);
-    if (call->retries == options->retries_max) return false;
-    if (call->retry_after_ms > 0 && (uint64_t)call->retry_after_ms > options->pause_max_ms)
-        return false;
-    uint64_t wait = wait_ms(call);
-    if (options->total_ms && elapsed_ms(call) + wait >= options->total_ms) return false;
-    call->retries++;
-    log_often(LOG_INFO, "provider '" STR_FMT "' did not answer (%s), asking again in %llu ms",
-              STR_ARG(options->name), call->failure.reason, (unsigned long long)wait);
+    if (!attempts_wait(&call->attempts, call->failure.reason, &call->timer)) return false;
     move(call, REMOTE_WAITING);
-    timer_start(&call->timer, wait);
     return true;
 }
 
@@ -264,16 +209,9 @@ static void on_due(void *ctx) {
 
 /* --- no answer ---------------------------------------------------------------------------- */
 
-/* Whoever was connected and then thought for too long would do so again. */
 static void unanswered(struct provider_call *call, const struct err *failed,
                        enum http_stage stage) {
-    bool late = failed->code == ERR_DEADLINE_EXCEEDED;
-    if (late) {
-        failure_timeout(options_of(call), stage, is_expired(call), &call->failure);
-    } else {
-        failure_unreachable(failed, &call->failure);
-    }
-    bool again = late ? stage == HTTP_CONNECTING : failed->code == ERR_UNAVAILABLE;
+    bool again = attempts_unanswered(&call->attempts, failed, stage, &call->failure);
     if (again && wait_and_ask_again(call)) return;
     settle_failed(call);
 }
@@ -305,10 +243,6 @@ static bool write_request(struct provider_call *call) {
 
 /* --- an answer that is no stream ---------------------------------------------------------- */
 
-static bool worth_asking_again(unsigned status) {
-    return status == 408 || status == 409 || status == 429 || status >= 500;
-}
-
 /* The same question, for an answer without a stream. False: it cannot be put so. */
 static bool ask_for_whole(struct provider_call *call) {
     call->whole = true;
@@ -322,12 +256,11 @@ static bool ask_for_whole(struct provider_call *call) {
 
 static void refused(struct provider_call *call) {
     struct str said = buf_str(&call->refusal);
-    failure_refused(options_of(call)->dialect, call->status, buf_str(&call->type), said,
-                    &call->failure);
-    bool streamless = failure_is_of_stream(&call->failure, call->status, said);
+    failure_refused(options_of(call)->dialect, call->attempts.status, buf_str(&call->type),
+                    said, &call->failure);
+    bool streamless = failure_is_of_stream(&call->failure, call->attempts.status, said);
     if (!call->whole && streamless && ask_for_whole(call)) return;
-    bool broke = strcmp(call->failure.reason, PROVIDER_QUOTA) == 0; /* waiting earns nothing */
-    if (!broke && worth_asking_again(call->status) && wait_and_ask_again(call)) return;
+    if (attempts_refused(&call->attempts, &call->failure) && wait_and_ask_again(call)) return;
     settle_failed(call);
 }
 
@@ -439,8 +372,8 @@ static void close_stream(struct provider_call *call) {
 /* It is no answer in this dialect: as strange as a page in HTML. */
 static void settle_strange(struct provider_call *call) {
     struct str said = str_head(buf_str(&call->answer), REFUSAL_MAX_BYTES);
-    failure_refused(options_of(call)->dialect, call->status, buf_str(&call->type), said,
-                    &call->failure);
+    failure_refused(options_of(call)->dialect, call->attempts.status, buf_str(&call->type),
+                    said, &call->failure);
     settle_failed(call);
 }
 
@@ -488,8 +421,8 @@ static void on_head(const struct http_head *head, void *ctx) {
     }
     bool json = is_of_type(head->content_type, STR("application/json"));
     call->answered = head->status == 200 && (json || call->whole);
-    call->status = head->status;
-    call->retry_after_ms = head->retry_after_ms;
+    call->attempts.status = head->status;
+    call->attempts.retry_after_ms = head->retry_after_ms;
     buf_append(&call->type, str_head(head->content_type, KIB));
 }
 
@@ -521,7 +454,7 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
         }
     } else if (call->answered) {
         whole_ended(call, failed, stage);
-    } else if (call->status) {
+    } else if (call->attempts.status) {
         refused(call); /* with what came of it: its status says enough */
     } else {
         unanswered(call, failed, stage);
@@ -550,10 +483,6 @@ static void go_on(void *ctx) {
     leave(call);
 }
 
-static uint64_t seed(const struct provider_call *call) {
-    return (clock_mono_us() ^ ((uint64_t)(uintptr_t)call << 20)) | 1;
-}
-
 /* What cannot be asked ends the call, in the first turn after its start. */
 static void fail_later(struct provider_call *call) {
     failure_word_unasked(call->remote, reader_of(call), &call->failure);
@@ -571,8 +500,7 @@ struct provider_call *remote_call_start(struct provider *provider, struct loop *
     call->request = request;
     call->loop = loop;
     call->whole = atomic_load(&call->remote->whole);
-    call->start_ms = loop_now_ms(loop);
-    call->random = seed(call);
+    attempts_init(&call->attempts, options_of(call), loop);
     call->model = request->model.len ? request->model : options_of(call)->settings.model;
     gate_init(&call->gate, on_reply, ctx);
     task_init(&call->task, go_on, call);

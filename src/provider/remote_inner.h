@@ -1,4 +1,5 @@
-/* remote_inner: what remote.c and remote_call.c share, and what their test looks at.
+/* remote_inner: what remote.c, remote_call.c and media_openai.c share, and what their tests
+ * look at.
  *
  * Memory   as remote.h.
  * Threads  as provider.h.
@@ -80,8 +81,40 @@ void failure_word(const struct remote *remote, struct failure_reader reader,
 void failure_word_unasked(const struct remote *remote, struct failure_reader reader,
                           struct reply_failure *failure);
 
-/* --- remote_call.c --------------------------------------------------------------------------
+/* --- remote_attempts.c: when a question is asked again, and until when ----------------------
  */
+
+struct attempts {
+    const struct remote_options *options;
+    struct loop *loop;
+    uint64_t start_ms;
+    unsigned retries;       /* so far */
+    uint64_t random;        /* the state of the dice */
+    unsigned status;        /* of the last answer; 0 before its head */
+    int64_t retry_after_ms; /* as that said; -1: not said */
+};
+
+/* `options` are kept as long as the attempts. */
+void attempts_init(struct attempts *attempts, const struct remote_options *options,
+                   struct loop *loop);
+
+/* Whether the whole call's time is up. */
+bool attempts_expired(const struct attempts *attempts);
+
+/* Begin the next one: a request with its method and limits of time. */
+struct http_request attempts_next(struct attempts *attempts);
+
+/* Nobody answered: set the failure. Whether the same may go better once more. */
+bool attempts_unanswered(const struct attempts *attempts, const struct err *failed,
+                         enum http_stage stage, struct reply_failure *ret);
+
+/* An answer with another status than 200 means `failure`: whether it may go better once more.
+ */
+bool attempts_refused(const struct attempts *attempts, const struct reply_failure *failure);
+
+/* Start `timer` for the next one; the log says that it did not work for `reason`. False: it is
+ * not worth waiting. */
+bool attempts_wait(struct attempts *attempts, const char *reason, struct timer *timer);
 
 /* How long to wait before retry number `retry` (counted from 0), between three and five
  * quarters of the doubled pause; *random is the state of the dice, never 0. */

@@ -1,0 +1,93 @@
+/* remote_attempts: when a question to a server is asked again, and until when. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "provider/remote_inner.h"
+
+void attempts_init(struct attempts *attempts, const struct remote_options *options,
+                   struct loop *loop) {
+    *attempts = (struct attempts){
+        .options = options,
+        .loop = loop,
+        .start_ms = loop_now_ms(loop),
+        .random = (clock_mono_us() ^ ((uint64_t)(uintptr_t)attempts << 20)) | 1,
+    };
+}
+
+static uint64_t elapsed_ms(const struct attempts *attempts) {
+    return loop_now_ms(attempts->loop) - attempts->start_ms;
+}
+
+bool attempts_expired(const struct attempts *attempts) {
+    uint64_t total_ms = attempts->options->total_ms;
+    return total_ms && elapsed_ms(attempts) >= total_ms;
+}
+
+struct http_request attempts_next(struct attempts *attempts) {
+    const struct remote_options *options = attempts->options;
+    attempts->status = 0;
+    attempts->retry_after_ms = -1;
+    return (struct http_request){
+        .method = STR("POST"),
+        .connect_ms = options->connect_ms,
+        .first_byte_ms = options->first_byte_ms,
+        .stall_ms = options->stall_ms,
+        .total_ms = options->total_ms ? options->total_ms - elapsed_ms(attempts) : 0,
+    };
+}
+
+/* --- whether once more -------------------------------------------------------------------- */
+
+/* A server that was connected and then thought for too long would do so again. */
+bool attempts_unanswered(const struct attempts *attempts, const struct err *failed,
+                         enum http_stage stage, struct reply_failure *ret) {
+    if (failed->code == ERR_DEADLINE_EXCEEDED) {
+        failure_timeout(attempts->options, stage, attempts_expired(attempts), ret);
+        return stage == HTTP_CONNECTING;
+    }
+    failure_unreachable(failed, ret);
+    return failed->code == ERR_UNAVAILABLE;
+}
+
+bool attempts_refused(const struct attempts *attempts, const struct reply_failure *failure) {
+    unsigned status = attempts->status;
+    if (strcmp(failure->reason, PROVIDER_QUOTA) == 0) return false; /* waiting earns nothing */
+    return status == 408 || status == 409 || status == 429 || status >= 500;
+}
+
+/* Marsaglia's xorshift: nobody's secret depends on it, it only keeps callers from asking again
+ * all at once. */
+static uint64_t roll(uint64_t *random) {
+    *random ^= *random << 13;
+    *random ^= *random >> 7;
+    *random ^= *random << 17;
+    return *random;
+}
+
+uint64_t remote_pause_ms(const struct remote_options *options, unsigned retry,
+                         uint64_t *random) {
+    uint64_t pause = options->pause_ms;
+    for (unsigned i = 0; i < retry && pause < options->pause_max_ms; i++) pause *= 2;
+    if (pause > options->pause_max_ms) pause = options->pause_max_ms;
+    return pause - pause / 4 + roll(random) % (pause / 2 + 1);
+}
+
+/* As long as the peer said, and a little that differs from caller to caller. */
+static uint64_t wait_ms(struct attempts *attempts) {
+    uint64_t pause = remote_pause_ms(attempts->options, attempts->retries, &attempts->random);
+    if (attempts->retry_after_ms <= 0) return pause;
+    return (uint64_t)attempts->retry_after_ms + pause / 4;
+}
+
+bool attempts_wait(struct attempts *attempts, const char *reason, struct timer *timer) {
+    const struct remote_options *options = attempts->options;
+    int64_t after_ms = attempts->retry_after_ms;
+    if (attempts->retries == options->retries_max) return false;
+    if (after_ms > 0 && (uint64_t)after_ms > options->pause_max_ms) return false;
+    uint64_t wait = wait_ms(attempts);
+    if (options->total_ms && elapsed_ms(attempts) + wait >= options->total_ms) return false;
+    attempts->retries++;
+    log_often(LOG_INFO, "provider '" STR_FMT "' did not answer (%s), asking again in %llu ms",
+              STR_ARG(options->name), reason, (unsigned long long)wait);
+    timer_start(timer, wait);
+    return true;
+}
