@@ -2,6 +2,7 @@
 #include "dialect_replay.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    dialect_replay(&anthropic_dialect, data, size);
+    static const struct replay_promise promise = {&anthropic_dialect, SIZE_MAX, true};
+    dialect_replay(&promise, data, size);
     return 0;
 }

@@ -1,7 +1,10 @@
-/* Any stream is read to an outcome, however it is cut, and what was heard can be sent back. */
-#include "helper/dialect_noise.h"
+/* A stream of this API, cut anywhere: see dialect_replay.h. */
+#include "dialect_replay.h"
+
+#include "provider/gather.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    dialect_noise(&responses_dialect, data, size);
+    static const struct replay_promise promise = {&responses_dialect, GATHER_CALLS_MAX, true};
+    dialect_replay(&promise, data, size);
     return 0;
 }
