@@ -119,7 +119,7 @@ static void replay_event(const struct reply_event *event, void *ctx) {
 static void replay_feed(const struct sse_event *event, void *ctx) {
     struct replay *replay = ctx;
     if (replay->over || replay->reply->stopped) return;
-    if (!replay->dialect->feed(replay->reply, event)) replay->over = true;
+    if (!replay->dialect->reader->feed(replay->reply, event)) replay->over = true;
 }
 
 static void replay_outcome(struct replay *replay, struct str model) {
@@ -146,14 +146,14 @@ static struct replay *replay_stream(const struct dialect *dialect, struct str st
     replay->arena = arena_new(REPLAY_MAX_BYTES);
     buf_init(&replay->told, REPLAY_MAX_BYTES);
     buf_init(&replay->text, REPLAY_MAX_BYTES);
-    replay->reply = dialect->reply_new(replay_event, replay);
+    replay->reply = dialect->reader->begin(replay_event, replay);
     struct sse *sse = sse_new(REPLAY_MAX_BYTES, replay_feed, replay);
     for (; stream.len; stream = str_skip(stream, piece)) {
         if (!sse_feed(sse, str_head(stream, piece), &e)) abort();
     }
-    if (!replay->over) replay->outcome = dialect->end(replay->reply, &model);
+    if (!replay->over) replay->outcome = dialect->reader->end(replay->reply, &model);
     if (!replay->reply->stopped) replay_outcome(replay, model);
-    dialect->reply_free(replay->reply);
+    dialect->reader->free(replay->reply);
     sse_free(sse);
     return replay;
 }

@@ -1,5 +1,5 @@
 /* The Messages API of Anthropic, and of others that speak it: what is asked. */
-#include "provider/anthropic_reply.h"
+#include "provider/dialect.h"
 
 #include "provider/body.h"
 #include "provider/parts.h"
@@ -515,9 +515,5 @@ const struct dialect anthropic_dialect = {
     .headers = headers,
     .header_count = ARRAY_LEN(headers),
     .body = anthropic_body,
-    .reply_new = anthropic_reply_new,
-    .feed = anthropic_reply_feed,
-    .read = anthropic_reply_read,
-    .end = anthropic_reply_end,
-    .reply_free = anthropic_reply_free,
+    .reader = &anthropic_reader,
 };

@@ -1,4 +1,15 @@
-#include "provider/anthropic_reply.h"
+/* anthropic_reply: what a streamed answer of the Messages API says.
+ *
+ *     message_start ─▶ content_block_start ─▶ content_block_delta ... ─▶ content_block_stop
+ *                        ▲ next block, or ─▶ message_delta (why it stopped) ─▶ message_stop
+ *
+ * A call of a tool is told when the next block begins or the reason to stop is known, not when
+ * its own block ends: an answer that reaches its token limit may break off inside the arguments
+ * and still end the block, and half a call must not be made.
+ *
+ * Source   Messages API 2023-06-01, "Streaming messages", "Handling stop reasons".
+ */
+#include "provider/dialect.h"
 
 #include "base/mem.h"
 #include "wire/json.h"
@@ -62,7 +73,7 @@ struct anthropic_reply {
 
 /* --- beginning and end of its life -------------------------------------------------------- */
 
-struct reply *anthropic_reply_new(reply_event_fn *on_reply, void *ctx) {
+static struct reply *anthropic_reply_new(reply_event_fn *on_reply, void *ctx) {
     struct anthropic_reply *reply = MEM_NEW(struct anthropic_reply);
     reply->base.on_reply = on_reply;
     reply->base.ctx = ctx;
@@ -80,7 +91,7 @@ struct reply *anthropic_reply_new(reply_event_fn *on_reply, void *ctx) {
     return &reply->base;
 }
 
-void anthropic_reply_free(struct reply *base) {
+static void anthropic_reply_free(struct reply *base) {
     struct anthropic_reply *reply = (struct anthropic_reply *)base;
     if (!reply) return;
     buf_done(&reply->model);
@@ -403,7 +414,7 @@ static bool check_limits(struct anthropic_reply *reply) {
                       (int)(REPLY_MAX_BYTES / MIB));
 }
 
-bool anthropic_reply_feed(struct reply *base, const struct sse_event *event) {
+static bool anthropic_reply_feed(struct reply *base, const struct sse_event *event) {
     struct anthropic_reply *reply = (struct anthropic_reply *)base;
     struct err e;
     struct json json;
@@ -417,7 +428,7 @@ bool anthropic_reply_feed(struct reply *base, const struct sse_event *event) {
 }
 
 /* What the events of a stream hold, in one object. */
-bool anthropic_reply_read(struct reply *base, struct json answer) {
+static bool anthropic_reply_read(struct reply *base, struct json answer) {
     struct anthropic_reply *reply = (struct anthropic_reply *)base;
     struct json content = json_find(answer, STR("content")), block;
     if (json_find(answer, STR("error")).kind == JSON_OBJECT) return on_error(reply, answer);
@@ -484,7 +495,7 @@ static void fail_unknown_stop(struct anthropic_reply *reply) {
     buf_done(&name);
 }
 
-enum reply_outcome anthropic_reply_end(struct reply *base, struct str *ret_model) {
+static enum reply_outcome anthropic_reply_end(struct reply *base, struct str *ret_model) {
     struct anthropic_reply *reply = (struct anthropic_reply *)base;
     *ret_model = buf_str(&reply->model);
     bool fails = !reply->stop || reply->stop->outcome == OUTCOME_FAILED;
@@ -507,3 +518,11 @@ enum reply_outcome anthropic_reply_end(struct reply *base, struct str *ret_model
     tell_opaque(reply);
     return reply->stop->outcome;
 }
+
+const struct reply_reader anthropic_reader = {
+    .begin = anthropic_reply_new,
+    .feed = anthropic_reply_feed,
+    .read = anthropic_reply_read,
+    .end = anthropic_reply_end,
+    .free = anthropic_reply_free,
+};

@@ -4,7 +4,7 @@
 
 /* --- which there are ---------------------------------------------------------------------- */
 
-#define DIALECT_ADDRESS(row) &row,
+#define DIALECT_ADDRESS(name) &name##_dialect,
 const struct dialect *const dialects[DIALECT_COUNT] = {DIALECTS(DIALECT_ADDRESS)};
 
 const struct dialect *dialect_find(struct str name) {

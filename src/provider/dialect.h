@@ -5,7 +5,7 @@
  * with noise; provider/remote.c does the rest for all of them: connections,
  * retries, time limits, errors in place of a stream.
  *
- *     reply_new ─▶ feed, feed, ... | read ─▶ end ─▶ reply_free
+ *     begin ─▶ feed, feed, ... | read ─▶ end ─▶ free
  *                     │ on_reply: text, thinking, tool calls, usage, opaque
  *                     └─ never an ending: the outcome of end() says which it is
  *
@@ -74,6 +74,18 @@ enum reply_outcome {
     OUTCOME_FAILED, /* `failure` says why */
 };
 
+/* How a dialect's answers are read. */
+struct reply_reader {
+    struct reply *(*begin)(reply_event_fn *on_reply, void *ctx);
+    /* False: it is over before its end, failure is set. */
+    bool (*feed)(struct reply *reply, const struct sse_event *event);
+    /* In place of feed: an answer that came as one JSON value, and no stream. */
+    bool (*read)(struct reply *reply, struct json answer);
+    /* The stream ended in order; *ret_model is who answered, borrowed from the reply. */
+    enum reply_outcome (*end)(struct reply *reply, struct str *ret_model);
+    void (*free)(struct reply *reply);
+};
+
 /* What each dialect's own reply begins with. */
 struct reply {
     reply_event_fn *on_reply;
@@ -111,27 +123,22 @@ struct dialect {
     bool (*body)(const struct dialect_settings *settings,
                  const struct provider_request *request, struct buf *out, struct err *e);
 
-    struct reply *(*reply_new)(reply_event_fn *on_reply, void *ctx);
-    /* False: it is over before its end, failure is set. */
-    bool (*feed)(struct reply *reply, const struct sse_event *event);
-    /* In place of feed: an answer that came as one JSON value, and no stream. */
-    bool (*read)(struct reply *reply, struct json answer);
-    /* The stream ended in order; *ret_model is who answered, borrowed from the reply. */
-    enum reply_outcome (*end)(struct reply *reply, struct str *ret_model);
-    void (*reply_free)(struct reply *reply);
+    const struct reply_reader *reader;
 };
 
-/* Every dialect, and the only place that lists them: a new one is a row here and a file that
- * defines it. The first is the one that other servers copy. */
+/* Every dialect, and the only place that lists them: a new one is a row here and files that
+ * define NAME_dialect and NAME_reader. The first is the one that other servers copy. */
 /* clang-format off */
 #define DIALECTS(ROW)                                                                          \
-    ROW(openai_dialect)                                                                        \
-    ROW(responses_dialect)                                                                     \
-    ROW(anthropic_dialect)                                                                     \
-    ROW(gemini_dialect)
+    ROW(openai)                                                                                \
+    ROW(responses)                                                                             \
+    ROW(anthropic)                                                                             \
+    ROW(gemini)
 
-#define DIALECT_DECLARE(row) extern const struct dialect row;
-#define DIALECT_ONE(row)     + 1
+#define DIALECT_DECLARE(name)                                                                  \
+    extern const struct dialect name##_dialect;                                                \
+    extern const struct reply_reader name##_reader;
+#define DIALECT_ONE(name) + 1
 DIALECTS(DIALECT_DECLARE)
 enum { DIALECT_COUNT = 0 DIALECTS(DIALECT_ONE) };
 /* clang-format on */

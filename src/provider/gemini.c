@@ -1,5 +1,5 @@
 /* Google's generateContent, for Gemini: what is asked. */
-#include "provider/gemini_reply.h"
+#include "provider/dialect.h"
 
 #include "provider/body.h"
 #include "provider/parts.h"
@@ -484,9 +484,5 @@ const struct dialect gemini_dialect = {
     .key_header = "x-goog-api-key",
     .key_prefix = "",
     .body = gemini_body,
-    .reply_new = gemini_reply_new,
-    .feed = gemini_reply_feed,
-    .read = gemini_reply_read,
-    .end = gemini_reply_end,
-    .reply_free = gemini_reply_free,
+    .reader = &gemini_reader,
 };

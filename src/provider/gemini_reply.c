@@ -1,4 +1,11 @@
-#include "provider/gemini_reply.h"
+/* gemini_reply: what a streamed answer of generateContent says.
+ *
+ * Every event is a whole response that holds the next parts of the answer; there is no last
+ * event, only a finishReason in one of them and counts that grow until the stream ends.
+ *
+ * Source   Gemini API v1beta, GenerateContentResponse; "Thought signatures".
+ */
+#include "provider/dialect.h"
 
 #include "base/mem.h"
 #include "wire/json.h"
@@ -51,7 +58,7 @@ struct gemini_reply {
 
 /* --- beginning and end of its life -------------------------------------------------------- */
 
-struct reply *gemini_reply_new(reply_event_fn *on_reply, void *ctx) {
+static struct reply *gemini_reply_new(reply_event_fn *on_reply, void *ctx) {
     struct gemini_reply *reply = MEM_NEW(struct gemini_reply);
     reply->base.on_reply = on_reply;
     reply->base.ctx = ctx;
@@ -68,7 +75,7 @@ struct reply *gemini_reply_new(reply_event_fn *on_reply, void *ctx) {
     return &reply->base;
 }
 
-void gemini_reply_free(struct reply *base) {
+static void gemini_reply_free(struct reply *base) {
     struct gemini_reply *reply = (struct gemini_reply *)base;
     if (!reply) return;
     buf_done(&reply->model);
@@ -187,7 +194,7 @@ static bool take_response(struct gemini_reply *reply, struct json response) {
 
 /* Errors, and whole answers of servers that do not know how to send events, come in an array.
  */
-bool gemini_reply_read(struct reply *base, struct json answer) {
+static bool gemini_reply_read(struct reply *base, struct json answer) {
     struct gemini_reply *reply = (struct gemini_reply *)base;
     struct json item;
     if (answer.kind != JSON_ARRAY) return take_response(reply, answer);
@@ -197,7 +204,7 @@ bool gemini_reply_read(struct reply *base, struct json answer) {
     return true;
 }
 
-bool gemini_reply_feed(struct reply *base, const struct sse_event *event) {
+static bool gemini_reply_feed(struct reply *base, const struct sse_event *event) {
     struct err e;
     struct json json;
     if (base->stopped || base->over) return true;
@@ -285,7 +292,7 @@ static const struct finish *find_finish(const struct gemini_reply *reply) {
     return NULL;
 }
 
-enum reply_outcome gemini_reply_end(struct reply *base, struct str *ret_model) {
+static enum reply_outcome gemini_reply_end(struct reply *base, struct str *ret_model) {
     struct gemini_reply *reply = (struct gemini_reply *)base;
     const struct finish *finish = find_finish(reply);
     *ret_model = buf_str(&reply->model);
@@ -303,3 +310,11 @@ enum reply_outcome gemini_reply_end(struct reply *base, struct str *ret_model) {
     tell_opaque(reply);
     return finish->outcome;
 }
+
+const struct reply_reader gemini_reader = {
+    .begin = gemini_reply_new,
+    .feed = gemini_reply_feed,
+    .read = gemini_reply_read,
+    .end = gemini_reply_end,
+    .free = gemini_reply_free,
+};

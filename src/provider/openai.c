@@ -1,4 +1,17 @@
-#include "provider/openai.h"
+/* openai: the dialect of Chat Completions, streamed, and of all who speak it.
+ *
+ * OpenAI, Azure, OpenRouter, DeepSeek, Mistral, Groq, Ollama, vLLM, llama.cpp and LM Studio
+ * agree on the road and differ in the details; what is known of each stands where it matters.
+ * Two files: openai.c writes the question, openai_reply.c reads the answer. Their only common
+ * knowledge is the opaque message: one object with the members that the assistant's message
+ * carries besides its text and calls when it is sent back,
+ *
+ *     {"reasoning_details":[...]}      OpenRouter: signed or encrypted reasoning
+ *     {"reasoning_content":"..."}      DeepSeek and others: wanted back beside tool calls
+ *
+ * Source   docs/internals/providers.md "openai".
+ */
+#include "provider/dialect.h"
 
 #include "provider/body.h"
 #include "provider/parts.h"
@@ -271,9 +284,5 @@ const struct dialect openai_dialect = {
     .key_header = "authorization",
     .key_prefix = "Bearer ",
     .body = write_body,
-    .reply_new = openai_reply_new,
-    .feed = openai_reply_feed,
-    .read = openai_reply_read,
-    .end = openai_reply_end,
-    .reply_free = openai_reply_free,
+    .reader = &openai_reader,
 };

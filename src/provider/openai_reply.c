@@ -1,5 +1,4 @@
-#include "provider/openai.h"
-
+/* What an answer of Chat Completions says. */
 #include "base/mem.h"
 #include "provider/gather.h"
 
@@ -368,7 +367,7 @@ static bool take_chunk(struct openai_reply *reply, struct str event, struct json
 /* --- the dialect's functions
  * ------------------------------------------------------------------ */
 
-struct reply *openai_reply_new(reply_event_fn *on_reply, void *ctx) {
+static struct reply *openai_reply_new(reply_event_fn *on_reply, void *ctx) {
     struct openai_reply *reply = MEM_NEW(struct openai_reply);
     reply->base.on_reply = on_reply;
     reply->base.ctx = ctx;
@@ -378,7 +377,7 @@ struct reply *openai_reply_new(reply_event_fn *on_reply, void *ctx) {
     return &reply->base;
 }
 
-void openai_reply_free(struct reply *base) {
+static void openai_reply_free(struct reply *base) {
     struct openai_reply *reply = (struct openai_reply *)base;
     if (!reply) return;
     gather_done(&reply->gather);
@@ -387,7 +386,7 @@ void openai_reply_free(struct reply *base) {
     free(reply);
 }
 
-bool openai_reply_feed(struct reply *base, const struct sse_event *event) {
+static bool openai_reply_feed(struct reply *base, const struct sse_event *event) {
     struct openai_reply *reply = (struct openai_reply *)base;
     struct str data = str_trim(event->data);
     struct json chunk;
@@ -405,7 +404,7 @@ bool openai_reply_feed(struct reply *base, const struct sse_event *event) {
 }
 
 /* A whole answer is one chunk whose choices hold messages in place of deltas. */
-bool openai_reply_read(struct reply *base, struct json answer) {
+static bool openai_reply_read(struct reply *base, struct json answer) {
     struct openai_reply *reply = (struct openai_reply *)base;
     if (!take_chunk(reply, STR_EMPTY, answer)) return false;
     bool whole = json_count(json_find(answer, STR("choices"))) > 0;
@@ -413,7 +412,7 @@ bool openai_reply_read(struct reply *base, struct json answer) {
     return true;
 }
 
-enum reply_outcome openai_reply_end(struct reply *base, struct str *ret_model) {
+static enum reply_outcome openai_reply_end(struct reply *base, struct str *ret_model) {
     struct openai_reply *reply = (struct openai_reply *)base;
     enum reply_outcome outcome = gather_outcome(&reply->gather, base, reply->state);
     if (outcome == OUTCOME_FAILED) {
@@ -425,3 +424,11 @@ enum reply_outcome openai_reply_end(struct reply *base, struct str *ret_model) {
     gather_tell(&reply->gather, base, STR("openai"), outcome);
     return outcome;
 }
+
+const struct reply_reader openai_reader = {
+    .begin = openai_reply_new,
+    .feed = openai_reply_feed,
+    .read = openai_reply_read,
+    .end = openai_reply_end,
+    .free = openai_reply_free,
+};

@@ -89,7 +89,7 @@ static void call_free(struct provider_call *call) {
     timer_stop(&call->timer);
     task_cancel(&call->task);
     if (call->http) http_cancel(call->http);
-    if (call->reply) options_of(call)->dialect->reply_free(call->reply);
+    if (call->reply) options_of(call)->dialect->reader->free(call->reply);
     sse_free(call->sse);
     gate_done(&call->gate);
     buf_done(&call->url);
@@ -276,7 +276,7 @@ static void take_refusal(struct provider_call *call, struct str bytes) {
 
 static void on_event(const struct sse_event *event, void *ctx) {
     struct provider_call *call = ctx;
-    if (options_of(call)->dialect->feed(call->reply, event)) return;
+    if (options_of(call)->dialect->reader->feed(call->reply, event)) return;
     call->spoiled = true;
     sse_stop(call->sse);
 }
@@ -293,7 +293,7 @@ static size_t reply_max_bytes(const struct provider_call *call) {
 
 static void begin_reply(struct provider_call *call) {
     move(call, REMOTE_STREAMING);
-    call->reply = options_of(call)->dialect->reply_new(gate_take, &call->gate);
+    call->reply = options_of(call)->dialect->reader->begin(gate_take, &call->gate);
 }
 
 static void begin_stream(struct provider_call *call) {
@@ -349,7 +349,7 @@ static void stream_broke(struct provider_call *call, const struct err *failed,
 
 static void stream_ended(struct provider_call *call) {
     struct str model = STR_EMPTY;
-    enum reply_outcome outcome = options_of(call)->dialect->end(call->reply, &model);
+    enum reply_outcome outcome = options_of(call)->dialect->reader->end(call->reply, &model);
     if (call->state == REMOTE_OVER) return; /* cancelled by what it heard last */
     if (outcome == OUTCOME_FAILED) {
         settle_spoiled(call);
@@ -380,7 +380,7 @@ static void settle_strange(struct provider_call *call) {
 static void read_whole(struct provider_call *call, struct json answer) {
     begin_reply(call);
     remote_note(call, STR(PROVIDER_WHOLE_NOTE));
-    bool fine = options_of(call)->dialect->read(call->reply, answer);
+    bool fine = options_of(call)->dialect->reader->read(call->reply, answer);
     if (call->state == REMOTE_OVER) return; /* cancelled by what it heard */
     if (fine) {
         stream_ended(call);

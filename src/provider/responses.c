@@ -1,4 +1,13 @@
-#include "provider/responses.h"
+/* responses: the dialect of OpenAI's Responses API, streamed.
+ *
+ * Two files: responses.c writes the question, responses_reply.c reads the answer. Nothing is
+ * stored at the vendor's, so reasoning travels with the conversation: the opaque message is the
+ * array of the reply's output items as they came, when one of them is reasoning with encrypted
+ * content.
+ *
+ * Source   docs/internals/providers.md "openai-responses".
+ */
+#include "provider/dialect.h"
 
 #include "provider/body.h"
 #include "provider/parts.h"
@@ -204,9 +213,5 @@ const struct dialect responses_dialect = {
     .key_header = "authorization",
     .key_prefix = "Bearer ",
     .body = write_body,
-    .reply_new = responses_reply_new,
-    .feed = responses_reply_feed,
-    .read = responses_reply_read,
-    .end = responses_reply_end,
-    .reply_free = responses_reply_free,
+    .reader = &responses_reader,
 };

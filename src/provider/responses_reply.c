@@ -1,5 +1,4 @@
-#include "provider/responses.h"
-
+/* What an answer of the Responses API says. */
 #include "base/mem.h"
 #include "provider/body.h"
 #include "provider/gather.h"
@@ -251,7 +250,7 @@ static const struct {
 /* --- the dialect's functions
  * ------------------------------------------------------------------ */
 
-struct reply *responses_reply_new(reply_event_fn *on_reply, void *ctx) {
+static struct reply *responses_reply_new(reply_event_fn *on_reply, void *ctx) {
     struct responses_reply *reply = MEM_NEW(struct responses_reply);
     reply->base.on_reply = on_reply;
     reply->base.ctx = ctx;
@@ -260,7 +259,7 @@ struct reply *responses_reply_new(reply_event_fn *on_reply, void *ctx) {
     return &reply->base;
 }
 
-void responses_reply_free(struct reply *base) {
+static void responses_reply_free(struct reply *base) {
     struct responses_reply *reply = (struct responses_reply *)base;
     if (!reply) return;
     gather_done(&reply->gather);
@@ -280,7 +279,7 @@ static bool take_event(struct responses_reply *reply, struct str name, struct js
     return !error || on_error(reply, event); /* as a server in between writes it */
 }
 
-bool responses_reply_feed(struct reply *base, const struct sse_event *event) {
+static bool responses_reply_feed(struct reply *base, const struct sse_event *event) {
     struct responses_reply *reply = (struct responses_reply *)base;
     struct str data = str_trim(event->data);
     struct json value;
@@ -296,7 +295,7 @@ bool responses_reply_feed(struct reply *base, const struct sse_event *event) {
 }
 
 /* The object that the last event of a stream holds under "response". */
-bool responses_reply_read(struct reply *base, struct json answer) {
+static bool responses_reply_read(struct reply *base, struct json answer) {
     struct responses_reply *reply = (struct responses_reply *)base;
     struct json status = json_find(answer, STR("status"));
     if (json_is(status, STR("failed")) || json_find(answer, STR("error")).kind == JSON_OBJECT) {
@@ -345,7 +344,7 @@ static void write_opaque(struct responses_reply *reply) {
     if (!buf_ok(out)) buf_clear(out);
 }
 
-enum reply_outcome responses_reply_end(struct reply *base, struct str *ret_model) {
+static enum reply_outcome responses_reply_end(struct reply *base, struct str *ret_model) {
     struct responses_reply *reply = (struct responses_reply *)base;
     enum reply_outcome outcome = gather_outcome(&reply->gather, base, reply->state);
     if (outcome == OUTCOME_FAILED) {
@@ -357,3 +356,11 @@ enum reply_outcome responses_reply_end(struct reply *base, struct str *ret_model
     gather_tell(&reply->gather, base, STR("openai-responses"), outcome);
     return outcome;
 }
+
+const struct reply_reader responses_reader = {
+    .begin = responses_reply_new,
+    .feed = responses_reply_feed,
+    .read = responses_reply_read,
+    .end = responses_reply_end,
+    .free = responses_reply_free,
+};

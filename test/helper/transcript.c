@@ -61,7 +61,7 @@ static void on_reply(const struct reply_event *event, void *ctx) {
 static void on_event(const struct sse_event *event, void *ctx) {
     struct hearing *hearing = ctx;
     if (hearing->over || hearing->reply->stopped) return;
-    if (!hearing->dialect->feed(hearing->reply, event)) hearing->over = true;
+    if (!hearing->dialect->reader->feed(hearing->reply, event)) hearing->over = true;
 }
 
 static void feed(struct sse *sse, struct str piece) {
@@ -97,13 +97,13 @@ static enum reply_outcome replay(struct hearing *hearing, struct str stream, siz
     struct str model = STR_EMPTY;
     enum reply_outcome outcome = OUTCOME_FAILED;
     struct sse *sse = sse_new(EVENT_MAX_BYTES, on_event, hearing);
-    hearing->reply = hearing->dialect->reply_new(on_reply, hearing);
+    hearing->reply = hearing->dialect->reader->begin(on_reply, hearing);
     if (cut) feed(sse, str_head(stream, cut));
     for (struct str rest = str_skip(stream, cut); rest.len; rest = str_skip(rest, piece))
         feed(sse, str_head(rest, piece));
-    if (!hearing->over) outcome = hearing->dialect->end(hearing->reply, &model);
+    if (!hearing->over) outcome = hearing->dialect->reader->end(hearing->reply, &model);
     if (hearing->stop_at == 0) write_outcome(hearing, outcome, model);
-    hearing->dialect->reply_free(hearing->reply);
+    hearing->dialect->reader->free(hearing->reply);
     sse_free(sse);
     return outcome;
 }
@@ -120,11 +120,12 @@ void transcript_read(const struct dialect *dialect, struct str answer, struct bu
     struct json json;
     struct err e;
     assert_true(json_read(copy, &json, &e));
-    hearing.reply = dialect->reply_new(on_reply, &hearing);
+    hearing.reply = dialect->reader->begin(on_reply, &hearing);
     enum reply_outcome outcome = OUTCOME_FAILED;
-    if (dialect->read(hearing.reply, json)) outcome = dialect->end(hearing.reply, &model);
+    if (dialect->reader->read(hearing.reply, json))
+        outcome = dialect->reader->end(hearing.reply, &model);
     write_outcome(&hearing, outcome, model);
-    dialect->reply_free(hearing.reply);
+    dialect->reader->free(hearing.reply);
     free((void *)copy.at);
 }
 

@@ -341,8 +341,9 @@ static void each_dialect_is_complete_and_found_by_its_name(void **state) {
         assert_non_null(dialect->title);
         assert_non_null(dialect->key_header);
         assert_non_null(dialect->key_prefix);
-        assert_true(dialect->url && dialect->body && dialect->reply_new && dialect->feed);
-        assert_true(dialect->read && dialect->end && dialect->reply_free);
+        const struct reply_reader *reader = dialect->reader;
+        assert_true(dialect->url && dialect->body && reader->begin && reader->feed);
+        assert_true(reader->read && reader->end && reader->free);
     }
     assert_null(dialect_find(STR("")));
     assert_null(dialect_find(STR("morse")));

@@ -121,6 +121,9 @@ static inline void morse_free(struct reply *reply) {
 
 static const struct http_header morse_headers[] = {{STR_INIT("morse-version"), STR_INIT("7")}};
 
+static const struct reply_reader morse_reader = {morse_new, morse_feed, morse_read, morse_end,
+                                                 morse_free};
+
 static const struct dialect morse = {
     .name = "morse",
     .title = "Morse",
@@ -130,11 +133,7 @@ static const struct dialect morse = {
     .headers = morse_headers,
     .header_count = ARRAY_LEN(morse_headers),
     .body = morse_body,
-    .reply_new = morse_new,
-    .feed = morse_feed,
-    .read = morse_read,
-    .end = morse_end,
-    .reply_free = morse_free,
+    .reader = &morse_reader,
 };
 
 /* --- one call and what is heard of it ----------------------------------------------------- */
