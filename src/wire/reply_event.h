@@ -2,7 +2,7 @@
  *
  * Every provider reports with these and with nothing else, to one callback. What stands
  * between a provider and its reader (a gate, a chain, a recording) keeps them, passes them on
- * or writes them down, without a word about what is in them.
+ * or writes them down.
  *
  *     text | thinking | tool call | approval | opaque | note |      a model
  *     text | artifact | vector                                      a media provider
@@ -34,7 +34,8 @@ enum reply_kind {
 
     /* The endings: exactly one of them, and nothing after it. */
     REPLY_DONE, /* model: who answered; may be empty */
-    /* code; reason: stable, for programs; text: one sentence for who asked. As EVENT_FAILED. */
+    /* code; reason: stable, for programs; text: one sentence for the caller. As EVENT_FAILED.
+     */
     REPLY_FAILED,
     REPLY_RESULT, /* text: what a tool answered (only in a recording, tape/call.h) */
     REPLY_KIND_COUNT,
