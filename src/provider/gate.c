@@ -1,27 +1,12 @@
 #include "provider/gate.h"
 
-#include "base/mem.h"
-
-#include <stdlib.h>
-
-struct kept {
-    struct list link;
-    struct reply_event *event; /* a copy */
-};
-
 void gate_init(struct gate *gate, reply_event_fn *on_reply, void *ctx) {
     *gate = (struct gate){.on_reply = on_reply, .ctx = ctx};
     list_init(&gate->kept);
 }
 
-static void kept_free(struct kept *kept) {
-    list_remove(&kept->link);
-    free(kept->event);
-    free(kept);
-}
-
 void gate_done(struct gate *gate) {
-    LIST_EACH(&gate->kept, link) kept_free(CONTAINER_OF(link, struct kept, link));
+    LIST_EACH(&gate->kept, link) reply_copy_free(CONTAINER_OF(link, struct reply_copy, link));
 }
 
 static void gate_pass(struct gate *gate, const struct reply_event *event) {
@@ -30,9 +15,7 @@ static void gate_pass(struct gate *gate, const struct reply_event *event) {
 }
 
 void gate_keep(struct gate *gate, const struct reply_event *event) {
-    struct kept *kept = MEM_NEW(struct kept);
-    kept->event = reply_event_copy(event);
-    list_append(&gate->kept, &kept->link);
+    list_append(&gate->kept, &reply_event_copy(event)->link);
 }
 
 void gate_take(const struct reply_event *event, void *ctx) {
@@ -48,8 +31,8 @@ void gate_take(const struct reply_event *event, void *ctx) {
 void gate_release(struct gate *gate) {
     while (!gate->closed && !gate->shut && !list_empty(&gate->kept)) {
         /* It leaves the list only after its callback: what comes meanwhile stays behind it. */
-        struct kept *kept = CONTAINER_OF(gate->kept.next, struct kept, link);
-        gate_pass(gate, kept->event);
-        kept_free(kept);
+        struct reply_copy *kept = CONTAINER_OF(gate->kept.next, struct reply_copy, link);
+        gate_pass(gate, &kept->event);
+        reply_copy_free(kept);
     }
 }

@@ -23,9 +23,9 @@ struct gate {
     reply_event_fn *on_reply; /* the listener's */
     void *ctx;
     bool closed;
-    bool shut; /* for good: what comes is dropped */
-    bool over; /* the listener has heard an ending */
-    struct list kept;
+    bool shut;        /* for good: what comes is dropped */
+    bool over;        /* the listener has heard an ending */
+    struct list kept; /* struct reply_copy */
 };
 
 void gate_init(struct gate *gate, reply_event_fn *on_reply, void *ctx);

@@ -25,14 +25,14 @@ struct provider_call {
     struct task tell; /* the ending, once it is written */
     bool written;
     bool paused, over;
-    unsigned inside;            /* callbacks on the stack: the last one to leave frees */
-    struct reply_event *ending; /* a copy, until it may be told */
+    unsigned inside;           /* callbacks on the stack: the last one to leave frees */
+    struct reply_copy *ending; /* until it may be told */
 };
 
 static void call_free(struct provider_call *call) {
     task_cancel(&call->tell);
     take_done(&call->take);
-    free(call->ending);
+    reply_copy_free(call->ending);
     free(call);
 }
 
@@ -47,7 +47,7 @@ static void tell_ending(void *ctx) {
     struct provider_call *call = ctx;
     call->over = true;
     call->inside++;
-    call->on_reply(call->ending, call->ctx);
+    call->on_reply(&call->ending->event, call->ctx);
     recorder_leave(call);
 }
 

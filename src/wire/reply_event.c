@@ -3,12 +3,7 @@
 #include "base/mem.h"
 
 #include <assert.h>
-
-/* Its text stands after it in the same block. */
-struct copy {
-    struct reply_event event;
-    struct event_usage usage;
-};
+#include <stdlib.h>
 
 /* Returns where the next text goes. */
 static char *copy_text(struct str *text, char *at) {
@@ -17,20 +12,27 @@ static char *copy_text(struct str *text, char *at) {
     return at + text->len;
 }
 
-struct reply_event *reply_event_copy(const struct reply_event *event) {
+struct reply_copy *reply_event_copy(const struct reply_event *event) {
     bool counts = event->kind == REPLY_USAGE;
     size_t len = event->text.len + event->call_id.len + event->name.len + event->args.len;
     if (counts) len += event->usage->model.len;
     assert(event->kind != REPLY_ARTIFACT && event->kind != REPLY_VECTOR);
-    struct copy *copy = mem_alloc(sizeof(*copy) + len);
+    struct reply_copy *copy = mem_alloc(sizeof(*copy) + len); /* its text stands after it */
+    list_init(&copy->link);
     copy->event = *event;
     char *at = copy_text(&copy->event.text, (char *)(copy + 1));
     at = copy_text(&copy->event.call_id, at);
     at = copy_text(&copy->event.name, at);
     at = copy_text(&copy->event.args, at);
-    if (!counts) return &copy->event;
+    if (!counts) return copy;
     copy->usage = *event->usage;
     copy->event.usage = &copy->usage;
     copy_text(&copy->usage.model, at);
-    return &copy->event;
+    return copy;
+}
+
+void reply_copy_free(struct reply_copy *copy) {
+    if (!copy) return;
+    list_remove(&copy->link);
+    free(copy);
 }

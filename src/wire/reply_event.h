@@ -15,6 +15,7 @@
 #ifndef WEIR_WIRE_REPLY_EVENT_H
 #define WEIR_WIRE_REPLY_EVENT_H
 
+#include "base/list.h"
 #include "wire/event.h"
 
 enum reply_kind {
@@ -88,8 +89,17 @@ static inline void reply_event_handle(reply_event_fn *const handlers[REPLY_KIND_
     if (handlers[event->kind]) handlers[event->kind](event, ctx);
 }
 
-/* A copy with all that it points to, in one block: free() ends it. Not of an artifact and not
- * of a vector: they are told whole, and nothing holds them up. */
-struct reply_event *reply_event_copy(const struct reply_event *event);
+/* An event with all that it points to. */
+struct reply_copy {
+    struct list link; /* for a queue of them; in none at first */
+    struct reply_event event;
+    struct event_usage usage; /* of REPLY_USAGE */
+};
+
+/* Not of an artifact and not of a vector: they are told whole, and nothing holds them up. */
+struct reply_copy *reply_event_copy(const struct reply_event *event);
+
+/* Take it out of its queue and end it. Accepts NULL. */
+void reply_copy_free(struct reply_copy *copy);
 
 #endif

@@ -116,12 +116,12 @@ static void take_back(struct str text) {
 
 /* False: the call is gone. */
 static bool report(struct provider_call *call, struct reply_event event) {
-    struct reply_event *lent = reply_event_copy(&event);
+    struct reply_copy *lent = reply_event_copy(&event);
     assert(!call->over && !call->paused);
     call->inside++;
     if (reply_event_ends(&event)) take_off(call);
-    call->on_reply(lent, call->ctx);
-    free(lent);
+    call->on_reply(&lent->event, call->ctx);
+    reply_copy_free(lent);
     call->inside--;
     if (!call->over) return true;
     free(call);

@@ -25,7 +25,8 @@ static void a_copy_has_all_that_the_event_borrowed(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
         const struct reply_event *event = &events[i];
-        struct reply_event *copy = reply_event_copy(event);
+        struct reply_copy *kept = reply_event_copy(event);
+        const struct reply_event *copy = &kept->event;
         assert_int_equal(copy->kind, event->kind);
         assert_int_equal(copy->code, event->code);
         is_copied(&event->text, &copy->text);
@@ -38,7 +39,7 @@ static void a_copy_has_all_that_the_event_borrowed(void **state) {
             assert_int_equal(copy->usage->prompt, 5);
             assert_int_equal(copy->usage->cached, 2);
         }
-        free(copy);
+        reply_copy_free(kept);
     }
 }
 
