@@ -8,19 +8,20 @@
 #include <sys/random.h>
 
 #define MAP_FIRST_SLOTS 16 /* a power of two */
-#define SPARSE 8           /* so many slots for each key: they become fewer */
+#define MAP_SPARSE_PART                                                                        \
+    8 /* where fewer of its slots than one in so many are used, it shrinks */
 
 struct slot {
     uint64_t hash;
-    char *key;
+    char *key; /* NULL: free */
     size_t key_len;
-    void *value; /* NULL: empty */
+    void *value;
 };
 
 struct map {
     struct slot *slots;
     size_t slot_count; /* a power of two, or 0 */
-    size_t live;
+    size_t used;
 };
 
 static uint64_t secret[2];
@@ -87,83 +88,82 @@ void map_free(struct map *map) {
 static struct slot *probe(const struct map *map, struct str key, uint64_t hash) {
     for (size_t i = hash;; i++) {
         struct slot *slot = &map->slots[i & (map->slot_count - 1)];
-        if (!slot->value) return slot;
+        if (!slot->key) return slot;
         if (slot->hash == hash && str_equal(str_of(slot->key, slot->key_len), key)) return slot;
     }
 }
 
-static void rehash(struct map *map, size_t slot_count) {
-    struct map other = {.slots = mem_zero(slot_count, sizeof(struct slot)),
-                        .slot_count = slot_count,
-                        .live = map->live};
+static void resize(struct map *map, size_t slot_count) {
+    struct map resized = {.slots =
+                              slot_count ? mem_zero(slot_count, sizeof(struct slot)) : NULL,
+                          .slot_count = slot_count,
+                          .used = map->used};
     for (size_t i = 0; i < map->slot_count; i++) {
-        struct slot *slot = &map->slots[i];
-        if (!slot->value) continue;
-        *probe(&other, str_of(slot->key, slot->key_len), slot->hash) = *slot;
+        const struct slot *slot = &map->slots[i];
+        if (slot->key) *probe(&resized, str_of(slot->key, slot->key_len), slot->hash) = *slot;
     }
     free(map->slots);
-    *map = other;
+    *map = resized;
 }
 
 void *map_find(const struct map *map, struct str key) {
-    if (map->live == 0) return NULL;
+    if (map->used == 0) return NULL;
     return probe(map, key, map_hash(key))->value;
 }
 
 void *map_put(struct map *map, struct str key, void *value) {
     assert(value);
-    if (map->slot_count == 0) {
-        rehash(map, MAP_FIRST_SLOTS);
-    } else if ((map->live + 1) * 4 > map->slot_count * 3) {
-        rehash(map, map->slot_count * 2);
-    }
+    if ((map->used + 1) * 4 > map->slot_count * 3)
+        resize(map, map->slot_count ? map->slot_count * 2 : MAP_FIRST_SLOTS);
     uint64_t hash = map_hash(key);
     struct slot *slot = probe(map, key, hash);
     void *before = slot->value;
     if (!before) {
-        slot->key = str_dup(key);
-        slot->key_len = key.len;
-        slot->hash = hash;
-        map->live++;
+        *slot = (struct slot){.hash = hash, .key = str_dup(key), .key_len = key.len};
+        map->used++;
     }
     slot->value = value;
     return before;
 }
 
-/* What stands behind an empty slot would not be found any more: who may stand there moves up.
- */
+/* A key stands at its place or, where that was taken, in the row of used slots behind it. So
+ * the slots behind a freed one move up, unless they would come before their place. */
 static void close_gap(struct map *map, size_t gap) {
     size_t mask = map->slot_count - 1;
-    for (size_t i = (gap + 1) & mask; map->slots[i].value; i = (i + 1) & mask) {
-        size_t home = map->slots[i].hash & mask;
-        if (((i - home) & mask) < ((i - gap) & mask)) continue;
-        map->slots[gap] = map->slots[i];
+    for (size_t i = gap + 1; map->slots[i & mask].key; i++) {
+        const struct slot *slot = &map->slots[i & mask];
+        bool may_move = ((i - slot->hash) & mask) >= ((i - gap) & mask);
+        if (!may_move) continue;
+        map->slots[gap & mask] = *slot;
         gap = i;
     }
-    map->slots[gap] = (struct slot){0};
+    map->slots[gap & mask] = (struct slot){0};
 }
 
 void *map_remove(struct map *map, struct str key) {
-    if (map->live == 0) return NULL;
+    if (map->used == 0) return NULL;
     struct slot *slot = probe(map, key, map_hash(key));
     void *before = slot->value;
     if (!before) return NULL;
     free(slot->key);
     close_gap(map, (size_t)(slot - map->slots));
-    map->live--;
-    if (map->slot_count > MAP_FIRST_SLOTS && map->live * SPARSE < map->slot_count)
-        rehash(map, map->slot_count / 2);
+    map->used--;
+    bool sparse = map->used * MAP_SPARSE_PART < map->slot_count;
+    if (map->used == 0)
+        resize(map, 0);
+    else if (sparse && map->slot_count > MAP_FIRST_SLOTS)
+        resize(map, map->slot_count / 2);
     return before;
 }
 
 size_t map_count(const struct map *map) {
-    return map->live;
+    return map->used;
 }
 
 bool map_next(const struct map *map, size_t *cursor, struct str *ret_key, void **ret_value) {
     for (; *cursor < map->slot_count; (*cursor)++) {
         const struct slot *slot = &map->slots[*cursor];
-        if (!slot->value) continue;
+        if (!slot->key) continue;
         *ret_key = str_of(slot->key, slot->key_len);
         *ret_value = slot->value;
         (*cursor)++;
