@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #define HEAP_FIRST_ROOM 64
+#define HEAP_SPARSE_PART 8 /* where less than this part of it is used, it halves */
 #define NEVER UINT64_MAX
 
 /* A timer's turn stands beside the pointer, so that sorting does not touch the timers. */
@@ -136,16 +137,19 @@ static void sift(struct loop *loop, size_t place, struct slot slot) {
     }
 }
 
+static void resize_heap(struct loop *loop, size_t room) {
+    loop->heap = mem_resize(loop->heap, room * sizeof(struct slot));
+    loop->heap_room = room;
+}
+
 static void heap_add(struct loop *loop, struct slot slot) {
     if (loop->hole) {
         loop->hole = false;
         sift_down(loop, 1, slot);
         return;
     }
-    if (loop->heap_count == loop->heap_room) {
-        loop->heap_room = loop->heap_room ? loop->heap_room * 2 : HEAP_FIRST_ROOM;
-        loop->heap = mem_resize(loop->heap, loop->heap_room * sizeof(struct slot));
-    }
+    if (loop->heap_count == loop->heap_room)
+        resize_heap(loop, loop->heap_room ? loop->heap_room * 2 : HEAP_FIRST_ROOM);
     loop->heap_count++;
     sift_up(loop, loop->heap_count, slot);
 }
@@ -154,6 +158,8 @@ static void heap_remove(struct loop *loop, size_t place) {
     struct slot last = *slot_at(loop, loop->heap_count);
     loop->heap_count--;
     if (place <= loop->heap_count) sift(loop, place, last);
+    bool sparse = loop->heap_count < loop->heap_room / HEAP_SPARSE_PART;
+    if (sparse && loop->heap_room > HEAP_FIRST_ROOM) resize_heap(loop, loop->heap_room / 2);
 }
 
 static void close_hole(struct loop *loop) {
