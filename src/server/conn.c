@@ -20,6 +20,8 @@
  * the server cuts it a little later. */
 #define STALL_GRACE_MS 5000
 
+#define HOME_REST_MS 5000
+
 #define SPARE_MIN_BYTES (2 * KIB)
 #define SPARE_MAX_BYTES (1 * MIB)
 
@@ -55,24 +57,51 @@ static void conn_move(struct conn *conn, enum conn_state next) {
 
 /* --- home --------------------------------------------------------------------------------- */
 
+static void on_rest(void *ctx);
+
 void home_init(struct home *home, struct loop *loop) {
     *home = (struct home){.loop = loop, .date_s = -1};
     list_init(&home->conns);
-    home->read_bytes = mem_alloc(HOME_READ_BYTES);
-    home->gather_bytes = mem_alloc(HOME_GATHER_ROOM);
+    timer_init(&home->rest, loop, on_rest, home);
     buf_init(&home->tls_plain, HOME_READ_BYTES + HOME_TLS_ROOM);
     buf_init(&home->tls_out, HOME_GATHER_ROOM + HOME_TLS_ROOM);
 }
 
-void home_done(struct home *home) {
-    assert(list_empty(&home->conns));
+static void release(struct home *home) {
     for (size_t i = 0; i < HOME_SPARES; i++) buf_done(&home->spares[i]);
-    nghttp2_session_callbacks_del(home->callbacks);
-    nghttp2_option_del(home->options);
-    buf_done(&home->tls_plain);
-    buf_done(&home->tls_out);
+    buf_release(&home->tls_plain);
+    buf_release(&home->tls_out);
     free(home->read_bytes);
     free(home->gather_bytes);
+    home->read_bytes = home->gather_bytes = NULL;
+}
+
+void home_done(struct home *home) {
+    assert(list_empty(&home->conns));
+    timer_stop(&home->rest);
+    release(home);
+    nghttp2_session_callbacks_del(home->callbacks);
+    nghttp2_option_del(home->options);
+}
+
+static void on_rest(void *ctx) {
+    struct home *home = ctx;
+    if (atomic_load_explicit(&home->exchange_count, memory_order_relaxed) == 0) release(home);
+}
+
+void home_settle(struct home *home) {
+    size_t left = atomic_load_explicit(&home->exchange_count, memory_order_relaxed);
+    if (left == 0 && !timer_waits(&home->rest)) timer_start(&home->rest, HOME_REST_MS);
+}
+
+char *home_read_bytes(struct home *home) {
+    if (!home->read_bytes) home->read_bytes = mem_alloc(HOME_READ_BYTES);
+    return home->read_bytes;
+}
+
+char *home_gather_bytes(struct home *home) {
+    if (!home->gather_bytes) home->gather_bytes = mem_alloc(HOME_GATHER_ROOM);
+    return home->gather_bytes;
 }
 
 void home_lend_spare(struct home *home, struct buf *queue) {
@@ -324,7 +353,7 @@ static bool send_unsent(struct conn *conn) {
 
 /* One gathered write. False when there was nothing to say, or not all of it was taken. */
 static bool send_gathered(struct conn *conn, size_t *ret_sent) {
-    struct gather gather = {.at = conn->home->gather_bytes};
+    struct gather gather = {.at = home_gather_bytes(conn->home)};
     conn->protocol->gather(conn, &gather);
     *ret_sent = 0;
     if (conn->state == CONN_CUT || gather.len == 0) return false;

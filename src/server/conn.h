@@ -68,7 +68,7 @@ struct transport_kind {
 struct home {
     struct loop *loop;
     struct list conns;
-    char *read_bytes;   /* HOME_READ_BYTES, lent while reading */
+    char *read_bytes;   /* HOME_READ_BYTES, lent while reading; NULL at rest, like the next */
     char *gather_bytes; /* HOME_GATHER_ROOM, lent while writing */
 
     /* The same for TLS: decrypted, and encrypted. Without memory until there is a need. */
@@ -76,6 +76,9 @@ struct home {
 
     /* Big blocks that queues gave back, for the next queue that grows. */
     struct buf spares[HOME_SPARES];
+
+    /* Nobody asked for anything for a while: all of these go. */
+    struct timer rest;
 
     /* What every HTTP/2 session starts from; made with the first one. */
     struct nghttp2_session_callbacks *callbacks;
@@ -104,6 +107,13 @@ struct home {
 
 void home_init(struct home *home, struct loop *loop);
 void home_done(struct home *home);
+
+/* An exchange is over; where it was the last, its memory goes in a while. */
+void home_settle(struct home *home);
+
+/* Room to read, and to gather what is to be written. */
+char *home_read_bytes(struct home *home);
+char *home_gather_bytes(struct home *home);
 
 /* Give a queue without memory a spare block; take the memory of an empty one. */
 void home_lend_spare(struct home *home, struct buf *queue);

@@ -81,6 +81,7 @@ void exchange_close(struct exchange *exchange, enum exchange_close how) {
     conn->queued_bytes -= exchange->counted;
     if (--conn->exchange_count == 0) conn->idle_ms = loop_now_ms(conn->home->loop);
     atomic_fetch_sub_explicit(&conn->home->exchange_count, 1, memory_order_relaxed);
+    home_settle(conn->home);
     if (exchange->events) exchange->events->on_closed(exchange, how, exchange->ctx);
     request_free(exchange->request);
     free(exchange->head);

@@ -153,7 +153,7 @@ static void receive_records(struct socket *socket, struct str records) {
 /* One read per wake: whoever has more to say is woken again, and the others are not late. */
 static void read_some(struct socket *socket) {
     struct conn *conn = socket->transport.conn;
-    char *bytes = conn->home->read_bytes;
+    char *bytes = home_read_bytes(conn->home);
     ssize_t len = recv(socket->fd, bytes, HOME_READ_BYTES, 0);
     if (len == 0) socket->peer_ended = true;
     if (len > 0 && socket->tls)

@@ -771,6 +771,28 @@ static void an_idle_connection_holds_no_buffers(void **state) {
 #define TEST(name) cmocka_unit_test(name)
 #define SCENE(name) cmocka_unit_test_setup_teardown(name, open_scene, shut_scene)
 
+static void nor_does_its_home_once_it_has_rested(void **state) {
+    (void)state;
+    struct fake fake;
+    struct echo echo = {0};
+    fake_open(&fake, echo_start, &echo);
+    size_t before = mem_counted();
+    for (int round = 0; round < 2; round++) {
+        fake_receive(&fake, STR(GET HOST END));
+        assert_non_null(fake.home.gather_bytes);
+        buf_append(&fake.home.tls_out, STR("what was sealed for another one"));
+        fake.home.spares[1] = (struct buf){.at = mem_alloc(100), .room = 100};
+        loop_advance(fake.loop, 5 * 1000);
+        assert_null(fake.home.gather_bytes);
+        assert_null(fake.home.read_bytes);
+        assert_null(fake.home.tls_out.at);
+        assert_null(fake.home.spares[1].at);
+    }
+    assert_int_equal(echo.closed, 2);
+    assert_int_equal(mem_counted(), before);
+    fake_shut(&fake);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(every_request_of_the_table_gets_its_answer),
@@ -817,6 +839,7 @@ int main(void) {
         SCENE(stopping_lets_the_exchange_end_and_then_closes),
         SCENE(stopping_closes_an_idle_connection_at_once),
         TEST(an_idle_connection_holds_no_buffers),
+        TEST(nor_does_its_home_once_it_has_rested),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
