@@ -60,14 +60,21 @@ static void fold_most(struct database *db) {
     db->sync_failed = result != SQLITE_OK;
 }
 
-static void *fold(void *ctx) {
-    struct checkpoint *checkpoint = ctx;
+/* A connection of its own, open no longer than it is needed, for the memory of it. One that
+ * never read does not know of the log and would fold nothing. */
+static void fold_once(struct checkpoint *checkpoint) {
     struct database db = {0};
     struct err e;
     int64_t version = 0;
-    /* A connection that never read does not know of the log and would fold nothing. */
-    bool open = database_open(&db, checkpoint->db->path, &e) &&
-                database_number(&db, "PRAGMA schema_version", &version, &e);
+    if (database_open(&db, checkpoint->db->path, &e) &&
+        database_number(&db, "PRAGMA schema_version", &version, &e))
+        fold_most(&db);
+    if (db.sync_failed) atomic_store(&checkpoint->sync_failed, true);
+    database_close(&db);
+}
+
+static void *fold(void *ctx) {
+    struct checkpoint *checkpoint = ctx;
     pthread_mutex_lock(&checkpoint->shared.lock);
     while (!checkpoint->shared.ending) {
         if (checkpoint->shared.state != FOLDING) {
@@ -75,13 +82,11 @@ static void *fold(void *ctx) {
             continue;
         }
         pthread_mutex_unlock(&checkpoint->shared.lock);
-        if (open && !db.sync_failed) fold_most(&db);
-        atomic_store(&checkpoint->sync_failed, db.sync_failed);
+        if (!checkpoint_sync_failed(checkpoint)) fold_once(checkpoint);
         pthread_mutex_lock(&checkpoint->shared.lock);
         move(checkpoint, LEFTOVERS);
     }
     pthread_mutex_unlock(&checkpoint->shared.lock);
-    database_close(&db);
     return NULL;
 }
 
