@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #define BUF_FIRST_BYTES 64
-#define BUF_SMALL_BYTES (4 * KIB)  /* so far it grows in few steps */
-#define BUF_LARGE_BYTES (64 * KIB) /* from here in small ones: half of it might stay unused */
+#define BUF_SMALL_BYTES (4 * KIB) /* so far it grows in few steps */
+#define BUF_LARGE_BYTES (8 * KIB) /* from here in small ones: half of it might stay unused */
 
 void buf_init(struct buf *buf, size_t max_bytes) {
     *buf = (struct buf){.max_bytes = max_bytes};

@@ -10,8 +10,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define JOURNAL_WINDOW_BYTES (96 * KIB)
-#define RUN_BYTES (32 * KIB) /* a turn that says little */
+#define JOURNAL_WINDOW_BYTES (16 * KIB)       /* for who comes late; the store has the rest */
+#define JOURNAL_WINDOW_ALONE_BYTES (96 * KIB) /* where there is no store */
+#define RUN_BYTES (32 * KIB)                  /* a turn that says little */
 /* Of what its user said, at once: in the run, its journal, the row for the store, what the
  * model is sent, and the session's memory of it. */
 #define COPIES_OF_TEXT 5
@@ -279,6 +280,10 @@ void run_begin(struct run *run) {
 
 /* --- start and stop ----------------------------------------------------------------------- */
 
+static size_t window_bytes(const struct run_host *host) {
+    return host->keeper ? JOURNAL_WINDOW_BYTES : JOURNAL_WINDOW_ALONE_BYTES;
+}
+
 struct run *run_new(struct run_host *host, struct engine *engine, const struct agent *agent,
                     struct run_left left) {
     struct run *run = MEM_NEW(struct run);
@@ -298,7 +303,7 @@ struct run *run_new(struct run_host *host, struct engine *engine, const struct a
                                                        .engine = engine,
                                                        .run = left.id,
                                                        .after_seq = left.last_seq,
-                                                       .window_max_bytes = JOURNAL_WINDOW_BYTES,
+                                                       .window_max_bytes = window_bytes(host),
                                                        .pace_max_bytes = limits->pace_max_bytes,
                                                        .events = &record_events,
                                                        .ctx = run});

@@ -20,8 +20,8 @@
 
 struct stream;
 
-#define STREAM_HIGH_BYTES (16 * KIB) /* waiting in the transport: read no further */
-#define STREAM_LOW_BYTES (4 * KIB)   /* and go on from here */
+#define STREAM_HIGH_BYTES (8 * KIB) /* waiting in the transport: read no further */
+#define STREAM_LOW_BYTES (4 * KIB)  /* and go on from here */
 #define STREAM_STALL_MS 30000
 #define STREAM_HEARTBEAT_MS 15000
 

@@ -126,15 +126,23 @@ def test_readers_that_stop_are_not_paid_with_the_kernel_s_memory(start_weir):
     body = json.dumps({"input": "flood"})
     head = "POST /stream HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\n"
     request = f"{head}content-length: {len(body)}\r\n\r\n{body}".encode()
+    invoke(weir, "flood")  # what the store and the loops need once
     before, peers = rss(weir), []
-    for _ in range(40):
+    for _ in range(120):
         peers.append(socket.create_connection(("127.0.0.1", weir.port("http"))))
         peers[-1].sendall(request)
     for peer in peers:
         assert peer.recv(64).startswith(b"HTTP/1.1 200")
     time.sleep(1)
     assert max(send_queues(weir)) <= 128 * 1024
-    assert (rss(weir) - before) / len(peers) < 768 * 1024  # 2.4 MiB and more, before
+
+    def each():  # of it some 130 KiB are what the reply has said so far
+        return (rss(weir) - before) / len(peers)
+
+    give_up = time.monotonic() + 15  # until the store has what was said; they are cut after 30
+    while each() > 256 * 1024 and time.monotonic() < give_up:
+        time.sleep(0.2)
+    assert each() < 272 * 1024, each()  # 2.4 MiB and more, before
     healthy(weir)
     for peer in peers:
         peer.close()

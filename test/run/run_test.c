@@ -545,7 +545,7 @@ static void a_model_waits_for_the_one_who_asked(void **state) {
         loop_turn(f.loop);
         said++;
     }
-    assert_in_range(said, 30, 33); /* 32 KiB of events */
+    assert_in_range(said, 14, 17); /* 16 KiB of events */
     struct event event = {0};
     size_t read = 0;
     while (fake_paused(asked(&f))) {
