@@ -54,13 +54,21 @@ static bool out_of_space(struct database *db) {
     return why == ENOSPC || why == EDQUOT || why == EFBIG;
 }
 
-static bool is_sync(int sqlite) {
-    return sqlite == SQLITE_IOERR_FSYNC || sqlite == SQLITE_IOERR_DIR_FSYNC;
+/* What was written may be on the disk, or may not: SQLite takes it back, and a later look at
+ * the disk finds it there all the same. A write without room is no such thing: it was cut
+ * short. */
+static bool leaves_doubt(struct database *db) {
+    switch (sqlite3_extended_errcode(db->handle)) {
+    case SQLITE_IOERR_FSYNC:
+    case SQLITE_IOERR_DIR_FSYNC: return true;
+    case SQLITE_IOERR_WRITE: return !out_of_space(db);
+    default: return false;
+    }
 }
 
 bool database_fail(struct database *db, struct err *e) {
     int sqlite = db->handle ? sqlite3_errcode(db->handle) & 0xFF : SQLITE_NOMEM;
-    if (db->handle && is_sync(sqlite3_extended_errcode(db->handle))) db->sync_failed = true;
+    if (db->handle && leaves_doubt(db)) db->sync_failed = true;
     for (size_t i = 0; i < ARRAY_LEN(failures); i++) {
         if (failures[i].sqlite != sqlite) continue;
         size_t row = sqlite == SQLITE_IOERR && out_of_space(db) ? FAILURE_FULL : i;

@@ -20,7 +20,8 @@ struct database {
     void (*at_step)(const char *step, void *ctx);
     void *ctx;
     /* What was written before a sync that failed may read well and never reach the disk. So
-     * from then on nothing of it may be believed, synced again or folded: only closed. */
+     * from then on nothing of it may be believed, synced again or folded: only closed. The same
+     * goes for a write that failed for another reason than room: it may be there, or not. */
     bool sync_failed;
 };
 

@@ -222,10 +222,22 @@ static void note_change(sqlite3_file *base, struct change change) {
     if (!file) free(change.bytes);
 }
 
+/* One more sync, or write: whether it fails. */
+static bool next_fails(bool writes) {
+    if (writes != disk.options.fail_writes) return false;
+    disk.syncs++;
+    bool fails = disk.syncs >= disk.options.fail_from && disk.syncs <= disk.options.fail_to;
+    disk.failed_syncs += fails;
+    return fails;
+}
+
 static int handle_write(sqlite3_file *base, const void *from, int len, sqlite3_int64 at) {
     pthread_mutex_lock(&disk.lock);
     tick();
-    int result = real_of(base)->pMethods->xWrite(real_of(base), from, len, at);
+    bool fails = next_fails(true);
+    int result = SQLITE_IOERR_WRITE;
+    if (!fails || disk.options.fail_keeps)
+        result = real_of(base)->pMethods->xWrite(real_of(base), from, len, at);
     if (result == SQLITE_OK) {
         struct change change = {.at = (size_t)at, .len = (size_t)len};
         change.bytes = mem_alloc(change.len);
@@ -233,7 +245,7 @@ static int handle_write(sqlite3_file *base, const void *from, int len, sqlite3_i
         note_change(base, change);
     }
     pthread_mutex_unlock(&disk.lock);
-    return result;
+    return fails ? SQLITE_IOERR_WRITE : result;
 }
 
 static int handle_truncate(sqlite3_file *base, sqlite3_int64 len) {
@@ -245,20 +257,13 @@ static int handle_truncate(sqlite3_file *base, sqlite3_int64 len) {
     return result;
 }
 
-static bool sync_fails(void) {
-    disk.syncs++;
-    bool fails = disk.syncs >= disk.options.fail_from && disk.syncs <= disk.options.fail_to;
-    disk.failed_syncs += fails;
-    return fails;
-}
-
 /* The real disk is spared: this process only dies by our hand. */
 static int handle_sync(sqlite3_file *base, int flags) {
     (void)flags;
     struct file *file = ((struct handle *)base)->file;
     pthread_mutex_lock(&disk.lock);
     tick();
-    bool fails = sync_fails();
+    bool fails = next_fails(false);
     if (file && !fails) file_sync(file);
     if (file && fails && !disk.options.fail_keeps) forget_changes(file);
     pthread_mutex_unlock(&disk.lock);

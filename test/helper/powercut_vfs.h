@@ -13,7 +13,8 @@
  * the process is ended; what it left is found under the files' own names.
  *
  * Syncs can be made to fail, which loses what was written before them for good: it still reads
- * well, and no later sync brings it to the disk.
+ * well, and no later sync brings it to the disk. Writes can be, too: then nothing, or all of
+ * it, is written.
  *
  * Shared memory (-shm) is handed on as it is: SQLite makes it anew when nobody has it open.
  *
@@ -31,6 +32,7 @@ struct powercut {
     uint64_t seed;
     size_t at; /* the power goes at this operation, counted from 1; 0: at powercut_now() */
     size_t fail_from, fail_to; /* these syncs fail, counted from 1, the last included */
+    bool fail_writes;          /* not the syncs of that number do, but the writes */
     bool fail_keeps; /* what was written before them may reach the disk all the same */
     /* Told when the files are as the cut leaves them, right before _exit(0). May be NULL. */
     void (*on_cut)(void *ctx);
@@ -46,7 +48,7 @@ void powercut_tick(void);
 /* The power goes. */
 _Noreturn void powercut_now(void);
 
-/* How many syncs there were, and how many of them failed. */
+/* How many syncs (or writes, where those fail) there were, and how many of them failed. */
 size_t powercut_syncs(size_t *ret_failed);
 
 /* The caller synced or renamed a file by itself. */
