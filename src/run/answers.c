@@ -9,8 +9,7 @@
 #include "base/utf8.h"
 #include "store/key.h"
 
-/* Between the question and the end of what it guards; no more than the window of a journal
- * holds, so that whoever reads on from the question finds what follows there. */
+/* Between the question and the end of what it guards. */
 #define ASIDES_MAX_BYTES (64 * KIB)
 
 static bool is_open(const struct run *run) {

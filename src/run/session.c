@@ -687,6 +687,12 @@ static enum parking_found check_words(const struct parked_question *asked, void 
     return decision_fits(asked, words->text, words->e);
 }
 
+/* What was said beside the question need not be read, and may have left the journal's window. */
+static uint64_t read_on_after(const struct parked *parked) {
+    uint64_t visible = journal_visible(parked->journal);
+    return visible > parked->after_seq ? visible : parked->after_seq;
+}
+
 static enum parking_found give_answer(struct session_table *table,
                                       const struct parked_answer *answer, struct claim *claim,
                                       struct parked_answered *ret, struct err *e) {
@@ -707,7 +713,7 @@ static enum parking_found give_answer(struct session_table *table,
     ret->stays = view;
     if (found != PARKING_TAKEN) return found;
     ret->journal = journal_ref(parked->journal);
-    ret->seq = parked->after_seq;
+    ret->seq = read_on_after(parked);
     if (claim) claim_mean(claim, parked->run, parked->seq);
     send_answer(parked, answer->text, claim);
     return PARKING_TAKEN;

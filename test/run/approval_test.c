@@ -252,6 +252,40 @@ static void words_that_decide_nothing_are_kept_beside_the_question(void **state)
     fixture_done(&f);
 }
 
+/* More than the journal's window holds: who answers reads on behind what was said. */
+static void who_answers_reads_on_after_all_that_was_said_beside_the_question(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn, later;
+    char words[6000];
+    open_house(&f, true);
+    ask_to_write(&turn, &f);
+    end(&turn); /* nobody reads it meanwhile */
+    const struct session_name name = request_of("").name;
+    memset(words, 'w', sizeof(words));
+    for (size_t i = 0; i < 9; i++) {
+        struct arena *arena = arena_new(MIB);
+        struct parked_answered answered;
+        struct err e;
+        const struct parked_answer answer = {.name = name,
+                                             .text = str_of(words, sizeof(words)),
+                                             .asks_again = true,
+                                             .arena = arena};
+        assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e),
+                         PARKING_UNDECIDED);
+        arena_free(arena);
+        loop_advance(f.loop, 300);
+        turns(&f);
+    }
+    answer_as_human(&later, &f, "yes");
+    assert_int_equal(fake_tool_calls(f.write), 1);
+    fake_tool_answer(f.write, 0, "{}");
+    turns(&f);
+    reply(&f, "ok");
+    end(&later);
+    fixture_done(&f);
+}
+
 /* K28: whoever sends the same decision with the same key finds the run and the question. */
 static void an_answer_may_have_a_key_which_stands_for_it_until_the_run_is_over(void **state) {
     (void)state;
@@ -331,6 +365,7 @@ int main(void) {
         cmocka_unit_test(silence_is_a_no_at_the_deadline_or_a_yes_where_configured),
         cmocka_unit_test(what_waits_can_be_looked_at_and_answered_by_its_run),
         cmocka_unit_test(words_that_decide_nothing_are_kept_beside_the_question),
+        cmocka_unit_test(who_answers_reads_on_after_all_that_was_said_beside_the_question),
         cmocka_unit_test(an_answer_may_have_a_key_which_stands_for_it_until_the_run_is_over),
         cmocka_unit_test(a_turn_may_be_cancelled_while_it_waits),
         cmocka_unit_test(a_hidden_tool_is_not_there),
