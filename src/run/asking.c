@@ -1,6 +1,5 @@
 /* asking: a model answers, and its words become events. */
 #include "base/mem.h"
-#include "base/utf8.h"
 #include "provider/dialect.h"
 #include "run/inner.h"
 #include "run/offers.h"
@@ -46,36 +45,11 @@ static void append_thinking(struct run *run, struct str text) {
     run_append(run, &event);
 }
 
-/* Bytes that are not text become U+FFFD; a character that is not complete yet waits. */
-static void take_repaired(struct run *run, struct tail *tail, struct str bytes,
-                          append_fn *append) {
-    struct buf whole, valid;
-    buf_init(&whole, bytes.len + sizeof(tail->bytes));
-    buf_init(&valid, 3 * (bytes.len + sizeof(tail->bytes)));
-    buf_append(&whole, str_of(tail->bytes, tail->len));
-    buf_append(&whole, bytes);
-    tail->len = utf8_pending(buf_str(&whole));
-    struct str now = str_head(buf_str(&whole), whole.len - tail->len);
-    memcpy(tail->bytes, now.at + now.len, tail->len);
-    utf8_append_repaired(&valid, now);
-    append(run, buf_str(&valid));
-    buf_done(&whole);
-    buf_done(&valid);
-}
-
-static void take_text(struct run *run, struct tail *tail, struct str bytes, append_fn *append) {
-    if (tail->len == 0 && utf8_valid(bytes)) {
-        append(run, bytes);
-    } else {
-        take_repaired(run, tail, bytes, append);
-    }
-}
-
-/* The reply is over: what was held back will never be completed. */
-static void flush_tail(struct run *run, struct tail *tail, append_fn *append) {
-    if (tail->len == 0) return;
-    tail->len = 0;
-    append(run, STR("\xEF\xBF\xBD"));
+static void take_text(struct run *run, struct utf8_tail *tail, struct str bytes,
+                      append_fn *append) {
+    struct buf room;
+    append(run, utf8_tail_take(tail, bytes, &room));
+    buf_done(&room);
 }
 
 /* A long reply grows only while there is memory; a short one is worth no question. */
@@ -208,8 +182,8 @@ static bool shape_reply(struct run *run) {
 static void on_done(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
     run->provider_call = NULL;
-    flush_tail(run, &run->thinking_tail, append_thinking);
-    flush_tail(run, &run->text_tail, append_text);
+    append_thinking(run, utf8_tail_end(&run->thinking_tail));
+    append_text(run, utf8_tail_end(&run->text_tail));
     if (run->ending_begun) return;
     if (!run_end_usage(run, event->model) || !shape_reply(run) || !add_turn(run)) return;
     if (run->calls.count) {
@@ -228,7 +202,7 @@ static bool is_too_long(const struct run *run, struct str reason) {
 static void on_failed(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
     run->provider_call = NULL;
-    flush_tail(run, &run->text_tail, append_text);
+    append_text(run, utf8_tail_end(&run->text_tail));
     run_settle_failed(run);
     if (run->ending_begun) return;
     if (is_too_long(run, event->reason)) {

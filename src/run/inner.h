@@ -3,6 +3,7 @@
 #define WEIR_RUN_INNER_H
 
 #include "base/arena.h"
+#include "base/utf8_tail.h"
 #include "conversation/conversation.h"
 #include "run/admission.h"
 #include "run/approval.h"
@@ -13,12 +14,6 @@
 #include "run/shaping.h"
 #include "run/spending.h"
 #include "run/working.h"
-
-/* Text that arrives in pieces which may cut a character: up to three bytes are held back. */
-struct tail {
-    char bytes[4];
-    size_t len;
-};
 
 struct run {
     unsigned refs;
@@ -42,7 +37,7 @@ struct run {
     struct provider_call *provider_call;
     struct provider_request asked;
     reply_event_fn *on_reply; /* of it */
-    struct tail text_tail, thinking_tail;
+    struct utf8_tail text_tail, thinking_tail;
     struct buf draft; /* of one that must have a shape: it is not shown before it has */
     struct str model; /* who answered last */
     bool held;        /* the listener lags: the provider is paused */

@@ -3,10 +3,11 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "base/utf8_tail.h"
 #include "provider/dialect.h"
 #include "run/expense.h"
-#include "run/inner.h"
 #include "run/record.h"
+#include "run/turn_line.h"
 #include "run/unkept.h"
 
 #include <assert.h>
@@ -25,7 +26,7 @@ struct model_call {
     struct provider_request request;
     struct arena *arena;
     struct clocks clocks;
-    struct tail text_tail, thinking_tail;
+    struct utf8_tail text_tail, thinking_tail;
     struct expense expense;
     struct turn_sums sums;
     bool usage_seen, wants_tool, cut;
@@ -141,35 +142,20 @@ static void show(struct model_call *call, enum event_kind kind, struct str text)
     }
 }
 
-/* A character that is not complete yet waits; bytes that are none become U+FFFD. */
-static void take(struct model_call *call, struct tail *tail, enum event_kind kind,
+static void take(struct model_call *call, struct utf8_tail *tail, enum event_kind kind,
                  struct str bytes) {
-    struct buf whole, valid;
+    struct buf room;
     if (bytes.len == 0) return;
     clocks_heard(&call->clocks);
     expense_use(&call->expense, bytes.len);
-    if (tail->len == 0 && utf8_valid(bytes)) {
-        show(call, kind, bytes);
-        return;
-    }
-    buf_init(&whole, bytes.len + sizeof(tail->bytes));
-    buf_init(&valid, 3 * (bytes.len + sizeof(tail->bytes)));
-    buf_append(&whole, str_of(tail->bytes, tail->len));
-    buf_append(&whole, bytes);
-    tail->len = utf8_pending(buf_str(&whole));
-    struct str now = str_head(buf_str(&whole), whole.len - tail->len);
-    memcpy(tail->bytes, now.at + now.len, tail->len);
-    utf8_append_repaired(&valid, now);
-    show(call, kind, buf_str(&valid));
-    buf_done(&whole);
-    buf_done(&valid);
+    show(call, kind, utf8_tail_take(tail, bytes, &room));
+    buf_done(&room);
 }
 
 /* What was held back will never be completed. */
 static void flush_tails(struct model_call *call) {
-    if (call->thinking_tail.len) show(call, EVENT_THINKING, STR("\xEF\xBF\xBD"));
-    if (call->text_tail.len) show(call, EVENT_TEXT, STR("\xEF\xBF\xBD"));
-    call->thinking_tail.len = call->text_tail.len = 0;
+    show(call, EVENT_THINKING, utf8_tail_end(&call->thinking_tail));
+    show(call, EVENT_TEXT, utf8_tail_end(&call->text_tail));
 }
 
 static void on_text(const struct reply_event *event, void *ctx) {
@@ -353,8 +339,8 @@ static void begin(struct model_call *call, const struct model_call_options *opti
     append(call, &started);
     clocks_start(&call->clocks);
     call->request.run = record_id(&call->record);
-    call->asked =
-        provider_call_start(call->provider, options->host->loop, &call->request, on_reply, call);
+    call->asked = provider_call_start(call->provider, options->host->loop, &call->request,
+                                      on_reply, call);
 }
 
 static size_t reserved_tokens(const struct provider_request *request) {
