@@ -1,4 +1,5 @@
-/* asking: a model answers, and its words become events. */
+#include "run/asking.h"
+
 #include "base/mem.h"
 #include "provider/dialect.h"
 #include "run/inner.h"
@@ -8,6 +9,17 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+/* --- life --------------------------------------------------------------------------------- */
+
+void asking_init(struct run *run) {
+    buf_init(&run->asking.draft, run->record.engine->limits.reply_max_bytes);
+}
+
+void asking_done(struct asking *asking) {
+    assert(!asking->call);
+    buf_done(&asking->draft);
+}
 
 /* --- text --------------------------------------------------------------------------------- */
 
@@ -26,14 +38,14 @@ static void append_text(struct run *run, struct str text) {
     struct str so_far = conversation_reply(&run->conversation);
     bool shaped = run_schema(run) != NULL;
     if (text.len == 0) return;
-    if (text.len >
-        run->record.engine->limits.reply_max_bytes - (shaped ? run->draft.len : so_far.len)) {
+    if (text.len > run->record.engine->limits.reply_max_bytes -
+                       (shaped ? run->asking.draft.len : so_far.len)) {
         run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("REPLY_TOO_LONG"),
                  STR("the model's reply is longer than the limit of a reply"));
         return;
     }
     if (shaped) {
-        buf_append(&run->draft, text);
+        buf_append(&run->asking.draft, text);
     } else {
         show(run, text);
     }
@@ -64,13 +76,13 @@ static bool has_memory(struct run *run, size_t len) {
 static void on_text(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
     if (has_memory(run, event->text.len) && run_use(run, event->text.len))
-        take_text(run, &run->text_tail, event->text, append_text);
+        take_text(run, &run->asking.text_tail, event->text, append_text);
 }
 
 static void on_thinking(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
     if (has_memory(run, event->text.len) && run_use(run, event->text.len))
-        take_text(run, &run->thinking_tail, event->text, append_thinking);
+        take_text(run, &run->asking.thinking_tail, event->text, append_thinking);
 }
 
 /* --- calls, questions, usage -------------------------------------------------------------- */
@@ -169,8 +181,8 @@ static bool add_turn(struct run *run) {
 static bool shape_reply(struct run *run) {
     if (!run_schema(run)) return true;
     struct str reply, bare;
-    bool kept = run_keep(run, buf_str(&run->draft), &reply);
-    buf_clear(&run->draft);
+    bool kept = run_keep(run, buf_str(&run->asking.draft), &reply);
+    buf_clear(&run->asking.draft);
     if (!kept) return false;
     if (run->approval.by_model && reply.len) show(run, reply);
     if (run->calls.count) return !run->ending_begun;
@@ -181,9 +193,8 @@ static bool shape_reply(struct run *run) {
 
 static void on_done(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
-    run->provider_call = NULL;
-    append_thinking(run, utf8_tail_end(&run->thinking_tail));
-    append_text(run, utf8_tail_end(&run->text_tail));
+    append_thinking(run, utf8_tail_end(&run->asking.thinking_tail));
+    append_text(run, utf8_tail_end(&run->asking.text_tail));
     if (run->ending_begun) return;
     if (!run_end_usage(run, event->model) || !shape_reply(run) || !add_turn(run)) return;
     if (run->calls.count) {
@@ -201,8 +212,7 @@ static bool is_too_long(const struct run *run, struct str reason) {
 
 static void on_failed(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
-    run->provider_call = NULL;
-    append_text(run, utf8_tail_end(&run->text_tail));
+    append_text(run, utf8_tail_end(&run->asking.text_tail));
     run_settle_failed(run);
     if (run->ending_begun) return;
     if (is_too_long(run, event->reason)) {
@@ -256,24 +266,32 @@ static unsigned model_calls_max(const struct run *run) {
 
 void run_start_call(struct run *run, const struct provider_request *request,
                     reply_event_fn *on_reply) {
-    if (run->model_calls >= model_calls_max(run)) {
+    if (run->asking.model_calls >= model_calls_max(run)) {
         run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("MODEL_CALLS"),
                  STR("the turn asked the model more often than its limit allows"));
         return;
     }
-    run->asked = *request;
-    run->asked.run = record_id(&run->record);
-    run->on_reply = on_reply;
+    run->asking.request = *request;
+    run->asking.request.run = record_id(&run->record);
+    run->asking.on_reply = on_reply;
     if (run_reserve(run)) run_make_call(run);
 }
 
+/* For every listener: the end of a reply ends the call. */
+static void on_event(const struct reply_event *event, void *ctx) {
+    struct run *run = ctx;
+    if (event->kind == REPLY_DONE || event->kind == REPLY_FAILED) run->asking.call = NULL;
+    run->asking.on_reply(event, run);
+}
+
 void run_make_call(struct run *run) {
-    run->model_calls++;
-    if (run->state != RUN_ASKING) run_move(run, RUN_ASKING);
+    struct asking *asking = &run->asking;
     struct provider *provider = run->agent->provider;
-    run->provider_call =
-        provider_call_start(provider, run->record.host->loop, &run->asked, run->on_reply, run);
-    if (run->held) provider->kind->pause(run->provider_call);
+    asking->model_calls++;
+    if (run->state != RUN_ASKING) run_move(run, RUN_ASKING);
+    asking->call =
+        provider_call_start(provider, run->record.host->loop, &asking->request, on_event, run);
+    if (asking->held) provider->kind->pause(asking->call);
 }
 
 void run_ask(struct run *run) {
@@ -283,7 +301,7 @@ void run_ask(struct run *run) {
         run_compact(run);
         return;
     }
-    buf_clear(&run->draft);
+    buf_clear(&run->asking.draft);
     run->approval.by_model = false;
     calls_clear(&run->calls);
     struct provider_request request = {
@@ -301,9 +319,17 @@ void run_ask(struct run *run) {
 }
 
 void run_stop_asking(struct run *run) {
-    struct provider_call *call = run->provider_call;
+    struct provider_call *call = run->asking.call;
     run_stop_reserving(run);
-    run->provider_call = NULL;
+    run->asking.call = NULL;
     if (call) run->agent->provider->kind->cancel(call);
     run_settle_cut(run); /* also of a reply that had come whole, and was too much */
+}
+
+void run_pace(bool hold, void *ctx) {
+    struct run *run = ctx;
+    run->asking.held = hold;
+    if (!run->asking.call) return;
+    const struct provider_kind *kind = run->agent->provider->kind;
+    (hold ? kind->pause : kind->resume)(run->asking.call);
 }

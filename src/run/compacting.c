@@ -17,6 +17,14 @@ static const char instructions[] =
     "detail than the oldest. Write plain prose, without a preface, in the language of the "
     "conversation, a tenth of its length at most.";
 
+void compacting_init(struct compacting *compacting) {
+    buf_init(&compacting->summary, SUMMARY_MAX_BYTES);
+}
+
+void compacting_done(struct compacting *compacting) {
+    buf_done(&compacting->summary);
+}
+
 /* --- whether ------------------------------------------------------------------------------ */
 
 static uint64_t estimated_tokens(const struct run *run) {
@@ -29,7 +37,7 @@ static uint64_t estimated_tokens(const struct run *run) {
 }
 
 bool run_may_compact(const struct run *run) {
-    return !run->compacted && run->conversation.turn_start > 1;
+    return !run->compacting.done && run->conversation.turn_start > 1;
 }
 
 bool run_needs_compacting(const struct run *run) {
@@ -85,7 +93,7 @@ static void put_in_place_of_history(struct run *run, struct str summary) {
 }
 
 static void take_summary(struct run *run) {
-    struct str words = str_trim(buf_str(&run->summary)), summary;
+    struct str words = str_trim(buf_str(&run->compacting.summary)), summary;
     struct buf text;
     buf_init(&text, SUMMARY_MAX_BYTES + KIB);
     buf_append(&text, STR("What was said before, in short:\n"));
@@ -93,7 +101,7 @@ static void take_summary(struct run *run) {
     bool kept = run_keep(run, buf_str(&text), &summary);
     buf_done(&text);
     if (!kept) return;
-    run->compacted = true;
+    run->compacting.done = true;
     put_in_place_of_history(run, summary);
     struct event step = {.kind = EVENT_STEP,
                          .step = {.description = STR_INIT("earlier turns were condensed into a "
@@ -104,8 +112,8 @@ static void take_summary(struct run *run) {
 
 static void on_text(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
-    struct str room = str_head(event->text, SUMMARY_MAX_BYTES - run->summary.len);
-    utf8_append_repaired(&run->summary, str_head(room, utf8_cut(room, room.len)));
+    struct str room = str_head(event->text, SUMMARY_MAX_BYTES - run->compacting.summary.len);
+    utf8_append_repaired(&run->compacting.summary, str_head(room, utf8_cut(room, room.len)));
     run_use(run, event->text.len);
 }
 
@@ -119,10 +127,8 @@ static void on_usage(const struct reply_event *event, void *ctx) {
 
 static void on_done(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
-    run->provider_call = NULL;
-    run->compacting = false;
     if (run->ending_begun || !run_end_usage(run, event->model)) return;
-    if (str_trim(buf_str(&run->summary)).len) {
+    if (str_trim(buf_str(&run->compacting.summary)).len) {
         take_summary(run);
     } else {
         run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("CONTEXT"),
@@ -133,8 +139,6 @@ static void on_done(const struct reply_event *event, void *ctx) {
 
 static void on_failed(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
-    run->provider_call = NULL;
-    run->compacting = false;
     run_settle_failed(run);
     run_fail(run, event->code, event->reason, event->text);
 }
@@ -157,8 +161,7 @@ void run_compact(struct run *run) {
     }
     *question = none;
     if (!write_transcript(run, &question->text)) return;
-    buf_clear(&run->summary);
-    run->compacting = true;
+    buf_clear(&run->compacting.summary);
     const struct agent *agent = run->agent;
     run_start_call(run,
                    &(struct provider_request){.agent = agent->slug,

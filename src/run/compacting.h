@@ -5,21 +5,26 @@
  * stands in the journal as an item, and later turns begin with it. A turn that runs inside
  * another one's only shortens its own view.
  *
- * Memory   none of its own.
+ * Memory   a plain value inside its run.
  * Threads  the loop of its run.
  * Source   docs/internals/turn.md "A history that is too long".
  */
 #ifndef WEIR_RUN_COMPACTING_H
 #define WEIR_RUN_COMPACTING_H
 
-#include "base/attr.h"
-
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/buf.h"
 
 struct run;
 
 #define SUMMARY_MAX_BYTES (64 * KIB)
+
+struct compacting {
+    struct buf summary; /* while it is being written */
+    bool done;          /* the summary stands for the history */
+};
+
+void compacting_init(struct compacting *compacting);
+void compacting_done(struct compacting *compacting);
 
 /* Whether the conversation must be made shorter before it is asked with. */
 bool run_needs_compacting(const struct run *run);

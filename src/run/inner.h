@@ -3,10 +3,10 @@
 #define WEIR_RUN_INNER_H
 
 #include "base/arena.h"
-#include "base/utf8_tail.h"
 #include "conversation/conversation.h"
 #include "run/admission.h"
 #include "run/approval.h"
+#include "run/asking.h"
 #include "run/calls.h"
 #include "run/compacting.h"
 #include "run/record.h"
@@ -17,47 +17,32 @@
 
 struct run {
     unsigned refs;
-    struct record record;
     enum run_state state;
     struct list link; /* in host->runs */
-    struct arena *arena;
-    struct admission admission;
-    struct history *seen; /* the snapshot that `conversation` borrows from */
-    struct timer limit;   /* turn_max_ms */
-    struct timer alone;   /* detached: ends it when nobody has read it for `alone_ms` */
-    uint64_t alone_ms;
-
-    struct turn_request request;
-    const struct agent *agent; /* who has the turn now */
+    struct record record;
 
     /* As the model sees it: history, then this turn. */
     struct conversation conversation;
+    struct history *seen; /* the snapshot that `conversation` borrows from */
+    struct arena *arena;
 
-    /* The reply that is coming in. */
-    struct provider_call *provider_call;
-    struct provider_request asked;
-    reply_event_fn *on_reply; /* of it */
-    struct utf8_tail text_tail, thinking_tail;
-    struct buf draft; /* of one that must have a shape: it is not shown before it has */
-    struct str model; /* who answered last */
-    bool held;        /* the listener lags: the provider is paused */
-    unsigned model_calls;
-
-    struct spending spending;
-    bool repairing; /* the reply before this one had not the shape it must have */
-
-    /* A history that is too long. */
-    struct buf summary; /* while it is being written */
-    bool compacting;    /* the call that is out writes it */
-    bool compacted;     /* it was done: the summary stands for the history */
-
-    struct calls calls; /* what it asks for */
-    bool ending_begun;  /* its last events are being written */
-
-    struct approval approval;
-
+    /* The turn: who has it, and how it ends. */
+    const struct agent *agent;
+    struct timer limit; /* turn_max_ms */
+    struct timer alone; /* detached: ends it when nobody has read it for `alone_ms` */
+    uint64_t alone_ms;
+    bool ending_begun;     /* its last events are being written */
     struct buf turns;      /* for EVENT_DONE */
     struct str end_reason; /* of a failure; kept */
+
+    /* Its parts. */
+    struct turn_request request;
+    struct admission admission;
+    struct asking asking;
+    struct spending spending;
+    struct compacting compacting;
+    struct calls calls;
+    struct approval approval;
 };
 
 /* --- run.c -------------------------------------------------------------------------------- */
@@ -116,19 +101,6 @@ void run_cancel_left(struct run *run, struct str why);
 
 /* The timer of a run that was detached for some time. */
 void run_alone(void *ctx);
-
-/* --- asking.c: a model answers ------------------------------------------------------------ */
-
-void run_ask(struct run *run);
-void run_stop_asking(struct run *run);
-
-/* The call that run_start_call() was asked for, once its budget lets it begin. */
-void run_make_call(struct run *run);
-
-/* Have the agent's provider answer `request` (copied; what it points to must live until then);
- * `on_reply` hears it, with the run as its ctx. */
-void run_start_call(struct run *run, const struct provider_request *request,
-                    reply_event_fn *on_reply);
 
 /* --- revive.c: a run that was made anew from its events -------------------------------------
  */

@@ -135,7 +135,7 @@ static bool take(const struct event *event, void *ctx) {
     switch (event->kind) {
     case EVENT_STARTED: return take_started(run, event);
     case EVENT_USAGE:
-        run->model_calls++;
+        run->asking.model_calls++;
         run_count_usage(run, &event->usage);
         return true;
     case EVENT_TOOL_CALL: return take_tool_call(revival, event);

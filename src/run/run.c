@@ -60,17 +60,16 @@ struct run *run_ref(struct run *run) {
 
 void run_unref(struct run *run) {
     if (!run || --run->refs) return;
-    assert(run->admission.state == ADMISSION_OUTSIDE && !run->provider_call &&
-           !timer_waits(&run->limit));
+    assert(run->admission.state == ADMISSION_OUTSIDE && !timer_waits(&run->limit));
     list_remove(&run->link);
     run->record.host->run_count--;
     history_unref(run->seen);
     conversation_done(&run->conversation);
     calls_done(&run->calls);
-    buf_done(&run->draft);
+    asking_done(&run->asking);
+    compacting_done(&run->compacting);
     request_done(run);
     buf_done(&run->turns);
-    buf_done(&run->summary);
     record_done(&run->record);
     arena_free(run->arena);
     free(run);
@@ -133,12 +132,14 @@ static struct turn_record *make_record(const struct run *run) {
 }
 
 static void log_end(const struct run *run) {
+    const struct asking *asking = &run->asking;
     const struct turn_end end = {.run = record_id(&run->record),
                                  .workspace = run->request.name.workspace,
                                  .user = run->request.name.user,
                                  .session = run->request.name.session,
                                  .agent = run->agent->slug,
-                                 .model = run->model.len ? run->model : run->asked.model,
+                                 .model =
+                                     asking->model.len ? asking->model : asking->request.model,
                                  .took_ms = record_took_ms(&run->record),
                                  .state = run_state_name(run->state),
                                  .reason = run->end_reason};
@@ -176,7 +177,8 @@ static void give_back_key(struct run *run) {
 
 void run_done(struct run *run) {
     if (run->ending_begun) return;
-    struct event event = {.kind = EVENT_DONE, .done = {run->model, buf_str(&run->turns)}};
+    struct event event = {.kind = EVENT_DONE,
+                          .done = {run->asking.model, buf_str(&run->turns)}};
     end_with(run, &event);
 }
 
@@ -208,14 +210,6 @@ static void run_lost(const struct err *why, void *ctx) {
     run_fail(
         run, ERR_UNAVAILABLE, unkept_reason(why),
         unkept_message(why, STR("the turn could not be stored and does not count; try again")));
-}
-
-static void run_pace(bool hold, void *ctx) {
-    struct run *run = ctx;
-    run->held = hold;
-    if (!run->provider_call) return;
-    const struct provider_kind *kind = run->agent->provider->kind;
-    (hold ? kind->pause : kind->resume)(run->provider_call);
 }
 
 static void leave_live(struct leaving leaving, struct str why, void *ctx) {
@@ -293,9 +287,7 @@ struct run *run_new(struct run_host *host, struct engine *engine, const struct a
     run->agent = agent;
     run->arena = arena_new(limits->memory_max_bytes);
     conversation_init(&run->conversation, run->arena, limits->reply_max_bytes);
-    buf_init(&run->draft, limits->reply_max_bytes);
     buf_init(&run->turns, limits->memory_max_bytes);
-    buf_init(&run->summary, SUMMARY_MAX_BYTES);
     timer_init(&run->limit, host->loop, on_limit, run);
     timer_init(&run->alone, host->loop, run_alone, run);
     record_init(&run->record, &(struct record_options){.what = "run",
@@ -308,7 +300,9 @@ struct run *run_new(struct run_host *host, struct engine *engine, const struct a
                                                        .events = &record_events,
                                                        .ctx = run});
     admission_init(run);
+    asking_init(run);
     spending_init(run);
+    compacting_init(&run->compacting);
     list_append(&host->runs, &run->link);
     host->run_count++;
     return run;

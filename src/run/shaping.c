@@ -32,7 +32,7 @@ static void ask_for_repair(struct run *run, struct str text, const struct err *w
                "That is not the JSON that was asked for: %s. Answer again with nothing but "
                "JSON that follows the schema.",
                why->text);
-    run->repairing = true;
+    run->asking.repairing = true;
     bool fits = conversation_repair(run->agent->slug, text, buf_str(&words), &item);
     event.item.bytes = buf_str(&item);
     if (fits) {
@@ -49,11 +49,11 @@ bool run_shape(struct run *run, struct str text, struct str *ret) {
     struct err why;
     struct str bare = without_fence(text);
     if (check(run, bare, &why)) {
-        run->repairing = false;
+        run->asking.repairing = false;
         *ret = bare;
         return true;
     }
-    if (run->repairing) {
+    if (run->asking.repairing) {
         struct buf words;
         buf_init(&words, KIB);
         buf_printf(&words, "the model's answer does not follow its schema: %s", why.text);

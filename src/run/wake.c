@@ -23,8 +23,8 @@ static struct dormant *dormant_of(struct engine *engine) {
 
 /* What revive.c does not bring back is not let go. */
 static bool has_only_events(const struct run *run) {
-    return !run->request.system.len && !run->request.schema && !run->repairing &&
-           !run->compacted && !run->record.lost && run->admission.lease.parent == 0 &&
+    return !run->request.system.len && !run->request.schema && !run->asking.repairing &&
+           !run->compacting.done && !run->record.lost && run->admission.lease.parent == 0 &&
            run->calls.transfers <= TRANSFERS_MAX && run->alone_ms / 1000 < ALONE_MAX_S;
 }
 
