@@ -1,6 +1,6 @@
 #include "run/admission.h"
 
-#include "run/inner.h"
+#include "run/turn.h"
 
 #include <assert.h>
 

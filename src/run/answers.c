@@ -3,7 +3,7 @@
  * Words that decide nothing are kept for the model: an item of the journal, which stands behind
  * the question. A request's idempotency key is kept for whoever asks the same again: its claim
  * as long as the run is alive, and an item that the store finds afterwards (store/key.h). */
-#include "run/inner.h"
+#include "run/turn.h"
 
 #include "base/log.h"
 #include "base/utf8.h"

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "run/inner.h"
+#include "run/turn.h"
 #include "run/wake.h"
 #include "wire/json.h"
 

@@ -2,8 +2,8 @@
 
 #include "base/mem.h"
 #include "provider/dialect.h"
-#include "run/inner.h"
 #include "run/offers.h"
+#include "run/turn.h"
 #include "wire/json.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 #include "run/bringing.h"
 
-#include "run/inner.h"
+#include "run/turn.h"
 
 #define BROUGHT_MAX_BYTES (16 * MIB)
 

@@ -1,7 +1,7 @@
 #include "run/calls.h"
 
 #include "base/mem.h"
-#include "run/inner.h"
+#include "run/turn.h"
 
 #include <assert.h>
 #include <stdlib.h>

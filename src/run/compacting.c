@@ -1,7 +1,7 @@
 #include "run/compacting.h"
 
 #include "base/utf8.h"
-#include "run/inner.h"
+#include "run/turn.h"
 #include "wire/json.h"
 
 #define BYTES_A_TOKEN 4

@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "base/utf8.h"
-#include "run/inner.h"
+#include "run/turn.h"
 #include "store/artifact.h"
 #include "tool/read_result.h"
 #include "wire/json.h"

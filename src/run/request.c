@@ -1,6 +1,6 @@
 #include "run/request.h"
 
-#include "run/inner.h"
+#include "run/turn.h"
 
 static bool copy_texts(struct run *run, const struct run_request *from) {
     struct turn_request *to = &run->request;

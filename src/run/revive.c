@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "run/inner.h"
+#include "run/turn.h"
 #include "wire/json.h"
 
 #include <stdlib.h>

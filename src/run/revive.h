@@ -18,4 +18,8 @@ bool revive_waits(const struct store_section *sections, size_t count);
 MUST_CHECK struct run *run_revive(struct run_host *host, struct engine *engine, uint64_t run,
                                   const struct store_section *sections, size_t count);
 
+/* The session is ours: what was said in it before this run stands in front of the run's own.
+ * Harmless for a run that has that already. */
+void run_look_back(struct run *run);
+
 #endif

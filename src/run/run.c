@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/nearest.h"
-#include "run/inner.h"
+#include "run/turn.h"
 #include "run/unkept.h"
 #include "run/wake.h"
 
@@ -164,7 +164,7 @@ static void end_with(struct run *run, struct event *event) {
     run->ending_begun = true;
     run_stop_working(run);
     timer_stop(&run->limit);
-    timer_stop(&run->alone);
+    detached_stop(&run->detached);
     /* A turn that never began is nobody's memory. */
     if (run->state == RUN_QUEUED) record_retract(&run->record);
     run_append(run, event);
@@ -289,7 +289,6 @@ struct run *run_new(struct run_host *host, struct engine *engine, const struct a
     conversation_init(&run->conversation, run->arena, limits->reply_max_bytes);
     buf_init(&run->turns, limits->memory_max_bytes);
     timer_init(&run->limit, host->loop, on_limit, run);
-    timer_init(&run->alone, host->loop, run_alone, run);
     record_init(&run->record, &(struct record_options){.what = "run",
                                                        .host = host,
                                                        .engine = engine,
@@ -303,6 +302,7 @@ struct run *run_new(struct run_host *host, struct engine *engine, const struct a
     asking_init(run);
     spending_init(run);
     compacting_init(&run->compacting);
+    detached_init(run);
     list_append(&host->runs, &run->link);
     host->run_count++;
     return run;
@@ -384,7 +384,7 @@ void run_cancel_left(struct run *run, struct str why) {
 void run_let_go(struct run *run) {
     run_drop_keys(run);
     timer_stop(&run->limit);
-    timer_stop(&run->alone);
+    detached_stop(&run->detached);
     assert(run->refs > 1);
     run->refs--; /* what was parked held one */
     run_discard(run);

@@ -1,6 +1,6 @@
 #include "run/shaping.h"
 
-#include "run/inner.h"
+#include "run/turn.h"
 #include "wire/json.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "run/account.h"
-#include "run/inner.h"
+#include "run/turn.h"
 
 #include <inttypes.h>
 

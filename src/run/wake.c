@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "run/inner.h"
 #include "run/revive.h"
+#include "run/turn.h"
 
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ static struct dormant *dormant_of(struct engine *engine) {
 static bool has_only_events(const struct run *run) {
     return !run->request.system.len && !run->request.schema && !run->asking.repairing &&
            !run->compacting.done && !run->record.lost && run->admission.lease.parent == 0 &&
-           run->calls.transfers <= TRANSFERS_MAX && run->alone_ms / 1000 < ALONE_MAX_S;
+           run->calls.transfers <= TRANSFERS_MAX && run->detached.for_ms / 1000 < ALONE_MAX_S;
 }
 
 static bool is_read(const struct run *run) {
@@ -47,7 +47,7 @@ static void enter(const struct run *run) {
         &(struct dormant_run){.run = record_id(&run->record),
                               .engine = run->record.engine,
                               .host = run->record.host,
-                              .alone_s = (uint32_t)((run->alone_ms + 999) / 1000),
+                              .alone_s = (uint32_t)((run->detached.for_ms + 999) / 1000),
                               .transfers = (unsigned short)run->calls.transfers,
                               .addressed = run->request.addressed,
                               .deadline_unix_ms = run->approval.parked.asked.deadline_unix_ms},
@@ -175,8 +175,7 @@ static bool revive(const struct dormant_run *dormant, const struct store_load *l
     }
     run->request.addressed = dormant->addressed;
     run->calls.transfers = dormant->transfers;
-    run->alone_ms = UINT64_C(1000) * dormant->alone_s;
-    if (run->alone_ms) timer_start(&run->alone, run->alone_ms);
+    run_detach(run, UINT64_C(1000) * dormant->alone_s);
     dormant_remove(dormant_of(run->record.engine), dormant->run);
     return true;
 }

@@ -3,8 +3,9 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "conversation/effect.h"
-#include "run/inner.h"
 #include "run/keeping.h"
+#include "run/revive.h"
+#include "run/turn.h"
 #include "wire/json.h"
 
 #include <assert.h>

@@ -5,7 +5,7 @@
 #include "fake/store_fake.h"
 #include "fixture.h"
 #include "helper/moves.h"
-#include "run/inner.h"
+#include "run/turn.h"
 
 MACHINE(turn_call)
 

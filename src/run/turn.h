@@ -1,6 +1,14 @@
-/* inner: the parts of a run that its files share. Private to run/. */
-#ifndef WEIR_RUN_INNER_H
-#define WEIR_RUN_INNER_H
+/* turn: what a run is made of: a record, a conversation, and the parts of its turn.
+ *
+ * Each part is a struct with a header and a file of its own. Here are struct run, which holds
+ * them, and the services of run.c that the parts share.
+ *
+ * Memory   the run owns its parts; texts that are kept live in its arena.
+ * Threads  the loop of its host.
+ * Source   run.h; docs/internals/turn.md. Private to run/.
+ */
+#ifndef WEIR_RUN_TURN_H
+#define WEIR_RUN_TURN_H
 
 #include "base/arena.h"
 #include "conversation/conversation.h"
@@ -9,6 +17,7 @@
 #include "run/asking.h"
 #include "run/calls.h"
 #include "run/compacting.h"
+#include "run/detached.h"
 #include "run/record.h"
 #include "run/request.h"
 #include "run/shaping.h"
@@ -28,9 +37,7 @@ struct run {
 
     /* The turn: who has it, and how it ends. */
     const struct agent *agent;
-    struct timer limit; /* turn_max_ms */
-    struct timer alone; /* detached: ends it when nobody has read it for `alone_ms` */
-    uint64_t alone_ms;
+    struct timer limit;    /* turn_max_ms */
     bool ending_begun;     /* its last events are being written */
     struct buf turns;      /* for EVENT_DONE */
     struct str end_reason; /* of a failure; kept */
@@ -43,6 +50,7 @@ struct run {
     struct compacting compacting;
     struct calls calls;
     struct approval approval;
+    struct detached detached;
 };
 
 /* --- run.c -------------------------------------------------------------------------------- */
@@ -95,18 +103,5 @@ void run_fail(struct run *run, enum err_code code, struct str reason, struct str
 
 /* As run_cancel(), because its caller left: he may ask again with the same key. */
 void run_cancel_left(struct run *run, struct str why);
-
-/* --- leaving.c: whose caller has left ------------------------------------------------------
- */
-
-/* The timer of a run that was detached for some time. */
-void run_alone(void *ctx);
-
-/* --- revive.c: a run that was made anew from its events -------------------------------------
- */
-
-/* The session is ours: what was said in it before this run stands in front of the run's own.
- * Harmless for a run that has that already. */
-void run_look_back(struct run *run);
 
 #endif
