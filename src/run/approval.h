@@ -26,7 +26,7 @@ struct approval {
     bool by_model;             /* the model asks */
     size_t index;              /* of its call */
     uint64_t asked_ms;         /* when it was asked, by the loop's clock */
-    uint64_t parked_ms;        /* since when it waits here */
+    uint64_t stays_until_ms;   /* from then on it may leave memory */
     struct parked parked;
     struct str answer;  /* the human's words, once the session is ours again */
     struct claim *keys; /* that answers came with */

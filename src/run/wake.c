@@ -13,6 +13,7 @@
 #define TRANSFERS_MAX ((1u << 11) - 1)
 #define AT_ONCE 1000 /* runs that one look lets go */
 #define LOOK_AGAIN_MIN_MS 10
+#define WOKEN_STAYS_MS 2000 /* so long at least one that was woken is there for who woke it */
 #define DEADLINE_AHEAD_MS 5000 /* so long before its deadline a run is back */
 
 /* --- to sleep ----------------------------------------------------------------------------- */
@@ -88,7 +89,7 @@ static uint64_t sleep_some(struct run_host *host) {
         struct run *run = CONTAINER_OF(link, struct run, link);
         uint64_t doze_ms = run->record.engine->limits.approval_doze_ms;
         if (run->state != RUN_WAITING) continue;
-        bool long_enough = now_ms - run->approval.parked_ms >= doze_ms;
+        bool long_enough = now_ms >= run->approval.stays_until_ms;
         if (left && long_enough && sleep_run(run)) {
             left--;
         } else if (!next_ms || doze_ms < next_ms) {
@@ -117,7 +118,7 @@ void wake_look(void *ctx) {
 void wake_watch(struct run *run) {
     struct run_host *host = run->record.host;
     uint64_t doze_ms = run->record.engine->limits.approval_doze_ms;
-    run->approval.parked_ms = loop_now_ms(host->loop);
+    run->approval.stays_until_ms = loop_now_ms(host->loop) + doze_ms;
     if (!host->keeper || !session_table_store(run->record.engine->sessions)) return;
     look_in(host, doze_ms > LOOK_AGAIN_MIN_MS ? doze_ms : LOOK_AGAIN_MIN_MS);
 }
@@ -162,6 +163,11 @@ static void answer(struct bringing *bringing, const struct err *failed) {
     send_back(bringing);
 }
 
+static void stay_for(struct run *run, uint64_t ms) {
+    uint64_t until_ms = loop_now_ms(run->record.host->loop) + ms;
+    if (run->approval.stays_until_ms < until_ms) run->approval.stays_until_ms = until_ms;
+}
+
 /* As it was: found before it is no longer known to sleep. */
 static bool revive(const struct dormant_run *dormant, const struct store_load *load,
                    struct err *e) {
@@ -176,6 +182,7 @@ static bool revive(const struct dormant_run *dormant, const struct store_load *l
     run->request.addressed = dormant->addressed;
     run->calls.transfers = dormant->transfers;
     run_detach(run, UINT64_C(1000) * dormant->alone_s);
+    stay_for(run, WOKEN_STAYS_MS);
     dormant_remove(dormant_of(run->record.engine), dormant->run);
     return true;
 }
