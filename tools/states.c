@@ -3,8 +3,8 @@
  * `make docs` writes what this prints to docs/states.md. A machine is one row below; its
  * states, their names and their moves are asked of the module that owns them.
  */
-#include "mcp/client.h"
 #include "loop/slots.h"
+#include "mcp/client.h"
 #include "provider/media_work.h"
 #include "provider/remote_inner.h"
 #include "route/answer.h"
