@@ -33,8 +33,7 @@ static inline struct str lent_read(struct lent lent) {
 /* A copy that also ends in NUL (not counted). ret is untouched at the arena's limit. */
 MUST_CHECK bool lent_keep(struct lent lent, struct arena *arena, struct str *ret);
 
-/* --- for those who lend --------------------------------------------------------------------
- */
+/* --- for those who lend ------------------------------------------------------------------- */
 
 /* Lend bytes (borrowed until lent_end) to a callback that runs before lent_end(). `block` is
  * the lender's: what it is filled with, lent_end() frees. */

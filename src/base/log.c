@@ -37,8 +37,7 @@ void log_setup(enum log_level lowest, enum log_form form) {
     atomic_store(&log_form, (int)form);
 }
 
-/* --- where lines go ------------------------------------------------------------------------
- */
+/* --- where lines go ----------------------------------------------------------------------- */
 
 static void emit(struct str line) {
     struct log_writer *thread = atomic_load(&log_thread);
@@ -146,8 +145,7 @@ void log_print(const char *format, ...) {
     buf_done(&text);
 }
 
-/* --- lines that allocate nothing ------------------------------------------------------------
- */
+/* --- lines that allocate nothing ---------------------------------------------------------- */
 
 /* The last byte of `room` is the line break, whatever was cut. Returns the line's bytes. */
 static size_t fixed_line(enum log_level level, const char *text, char *room, size_t size) {
@@ -196,8 +194,7 @@ static size_t note_dropped(unsigned long long dropped, char room[LOG_WRITER_NOTE
     return fixed_line(LOG_WARNING, text, room, LOG_WRITER_NOTE_BYTES);
 }
 
-/* --- the thread ----------------------------------------------------------------------------
- */
+/* --- the thread --------------------------------------------------------------------------- */
 
 void log_start(void) {
     struct log_writer *thread = atomic_load(&log_thread);

@@ -12,8 +12,7 @@
 /* Of a caller's word that an error repeats. */
 #define SHOWN_BYTES 40
 
-/* --- places --------------------------------------------------------------------------------
- */
+/* --- places ------------------------------------------------------------------------------- */
 
 /* A message that was read, and where in the list it stood. */
 struct entry {
@@ -82,8 +81,7 @@ static bool keep(struct json string, struct arena *arena, struct str *ret) {
     return json_str(string, arena, &text) && arena_str(arena, text, ret);
 }
 
-/* --- content -------------------------------------------------------------------------------
- */
+/* --- content ------------------------------------------------------------------------------ */
 
 /* What is gathered of one message's content. */
 struct content {
@@ -150,8 +148,7 @@ static bool add_base64(struct reading *reading, struct content *content, struct 
     return added_image(reading, content, written, &why);
 }
 
-/* --- parts ---------------------------------------------------------------------------------
- */
+/* --- parts -------------------------------------------------------------------------------- */
 
 typedef bool part_fn(struct reading *reading, struct content *content, struct json part);
 
@@ -258,8 +255,7 @@ static bool take_content(struct reading *reading, struct json value, struct str 
     return fine;
 }
 
-/* --- calls ---------------------------------------------------------------------------------
- */
+/* --- calls -------------------------------------------------------------------------------- */
 
 /* An object, or the text that a model wrote for one. */
 static bool take_args(struct reading *reading, struct json args, struct str *ret) {
@@ -341,8 +337,7 @@ static bool read_call_parts(struct reading *reading, struct json content, struct
     return true;
 }
 
-/* --- messages ------------------------------------------------------------------------------
- */
+/* --- messages ----------------------------------------------------------------------------- */
 
 static bool read_user(struct reading *reading, struct json from) {
     struct message message = {.parts = STR_EMPTY};
@@ -445,8 +440,7 @@ static bool read_result(struct reading *reading, struct json from) {
     return true;
 }
 
-/* --- roles ---------------------------------------------------------------------------------
- */
+/* --- roles -------------------------------------------------------------------------------- */
 
 static const struct {
     struct str name, class; /* of LangChain, without "Chunk" */
@@ -501,8 +495,7 @@ static bool read_message(struct reading *reading, struct json from) {
                   STR_ARG(str_head(name, SHOWN_BYTES)));
 }
 
-/* --- the whole list ------------------------------------------------------------------------
- */
+/* --- the whole list ----------------------------------------------------------------------- */
 
 static bool check_answered(struct reading *reading) {
     for (size_t i = 0; i < reading->count; i++) {

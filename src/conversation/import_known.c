@@ -10,8 +10,7 @@
 
 #include <stdlib.h>
 
-/* --- turns as callers see them -------------------------------------------------------------
- */
+/* --- turns as callers see them ------------------------------------------------------------ */
 
 struct seen {
     const struct message *asked;
@@ -38,8 +37,7 @@ static struct seen *turns_of(const struct message *messages, size_t count, size_
     return turns;
 }
 
-/* --- which are the same --------------------------------------------------------------------
- */
+/* --- which are the same ------------------------------------------------------------------- */
 
 static bool is_same_text(struct str a, struct str b) {
     return str_equal(str_trim(a), str_trim(b));
@@ -74,8 +72,7 @@ static bool is_same_turn(const struct seen *held, const struct seen *brought) {
     return is_same_text(held->reply->text, brought->reply->text);
 }
 
-/* --- how far they agree --------------------------------------------------------------------
- */
+/* --- how far they agree ------------------------------------------------------------------- */
 
 /* How many turns of the list are a newest part of the session, one that failed being there or
  * not. reached[k]: the session's turns up to here, from some turn on, are the list's first k.
@@ -122,8 +119,7 @@ bool import_forks(const struct message *history, size_t history_count,
     return import_known(history, history_count, brought, brought_count) == 0;
 }
 
-/* --- turns packed into one text ------------------------------------------------------------
- */
+/* --- turns packed into one text ----------------------------------------------------------- */
 
 #define USER STR("User: ")
 #define ASSISTANT STR("Assistant: ")

@@ -78,8 +78,7 @@ static struct loop *home(const struct daemon *daemon) {
     return daemon->workers[0].loop;
 }
 
-/* --- requests ------------------------------------------------------------------------------
- */
+/* --- requests ----------------------------------------------------------------------------- */
 
 static void on_request(struct exchange *exchange, void *ctx) {
     const struct listening *listening = ctx;
@@ -189,8 +188,7 @@ static void reload(struct daemon *daemon) {
     if (!reload_start(&daemon->reload, &options, &e)) on_reloaded(NULL, &e, daemon);
 }
 
-/* --- stopping ------------------------------------------------------------------------------
- */
+/* --- stopping ----------------------------------------------------------------------------- */
 
 /* Everything is on disk: nothing can come from the store any more once it is closed, so each
  * loop ends with the order behind the store's last mail. */
@@ -290,8 +288,7 @@ static void watch_signals(struct daemon *daemon) {
     pthread_sigmask(SIG_UNBLOCK, &watched, NULL);
 }
 
-/* --- starting ------------------------------------------------------------------------------
- */
+/* --- starting ----------------------------------------------------------------------------- */
 
 static void fail(struct daemon *daemon, const struct err *why) {
     daemon->failed = *why;
@@ -524,8 +521,7 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
     return served;
 }
 
-/* --- for the start screen ------------------------------------------------------------------
- */
+/* --- for the start screen ----------------------------------------------------------------- */
 
 int daemon_port(const struct daemon *daemon, const char *listener) {
     return server_port(daemon->server, str_from(listener));

@@ -354,8 +354,7 @@ static void write_messages(struct json_writer *w, const struct prompt *prompt) {
     json_close(w);
 }
 
-/* --- what it cannot carry ------------------------------------------------------------------
- */
+/* --- what it cannot carry ----------------------------------------------------------------- */
 
 static bool check_prefill(const struct provider_request *request, const struct prompt *prompt,
                           struct str model, struct err *e) {

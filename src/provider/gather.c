@@ -42,8 +42,7 @@ struct gathered_call *gather_call(struct gather *gather, int64_t index) {
     return call;
 }
 
-/* --- values ---------------------------------------------------------------------------------
- */
+/* --- values ------------------------------------------------------------------------------- */
 
 void gather_replace(struct buf *out, struct json string) {
     if (string.kind != JSON_STRING || json_is(string, STR_EMPTY)) return;
@@ -64,8 +63,7 @@ int64_t gather_count(struct json object, const char *key) {
     return count < 0 ? TOKENS_UNKNOWN : count;
 }
 
-/* --- the end --------------------------------------------------------------------------------
- */
+/* --- the end ------------------------------------------------------------------------------ */
 
 static bool is_object(struct str text) {
     struct json value;

@@ -280,8 +280,7 @@ static void write_contents(struct json_writer *w, const struct prompt *prompt, b
     json_close(w);
 }
 
-/* --- what it cannot carry ------------------------------------------------------------------
- */
+/* --- what it cannot carry ----------------------------------------------------------------- */
 
 static bool is_picture(const struct part *part) {
     static const struct str types[] = {STR_INIT("image/png"), STR_INIT("image/jpeg"),

@@ -17,8 +17,7 @@
 #include "provider/parts.h"
 #include "provider/prompt.h"
 
-/* --- messages -------------------------------------------------------------------------------
- */
+/* --- messages ----------------------------------------------------------------------------- */
 
 static void open_message(struct json_writer *w, const char *role) {
     json_open_object(w);

@@ -13,8 +13,7 @@ struct openai_reply {
     struct buf details;    /* reasoning_details so far: items, a comma behind each */
 };
 
-/* --- reasoning ------------------------------------------------------------------------------
- */
+/* --- reasoning ---------------------------------------------------------------------------- */
 
 /* Items of reasoning_details that are pieces of one: text grows, the rest comes once. */
 static const char *text_member(struct json detail) {
@@ -120,8 +119,7 @@ static void take_reasoning(struct openai_reply *reply, struct json plain, struct
     gather_lend(&reply->gather, &reply->base, REPLY_THINKING, plain_says ? plain : content);
 }
 
-/* --- text ------------------------------------------------------------------------------------
- */
+/* --- text --------------------------------------------------------------------------------- */
 
 /* Mistral's reasoning models send content in parts: text, and thinking that holds texts. */
 static void take_parts(struct openai_reply *reply, struct json parts) {
@@ -145,8 +143,7 @@ static void take_content(struct openai_reply *reply, struct json content) {
     }
 }
 
-/* --- calls -----------------------------------------------------------------------------------
- */
+/* --- calls -------------------------------------------------------------------------------- */
 
 /* What identifies a fragment. */
 struct fragment {
@@ -225,8 +222,7 @@ static void take_calls(struct openai_reply *reply, struct json calls, struct jso
                                         .args = json_find(old, STR("arguments"))});
 }
 
-/* --- usage -----------------------------------------------------------------------------------
- */
+/* --- usage -------------------------------------------------------------------------------- */
 
 static void take_usage(struct openai_reply *reply, struct json usage) {
     struct event_usage *seen = &reply->gather.usage;
@@ -246,8 +242,7 @@ static void take_usage(struct openai_reply *reply, struct json usage) {
         gather_count(json_find(usage, STR("completion_tokens_details")), "reasoning_tokens");
 }
 
-/* --- a chunk ---------------------------------------------------------------------------------
- */
+/* --- a chunk ------------------------------------------------------------------------------ */
 
 static void take_finish(struct openai_reply *reply, struct json finish) {
     if (!says(finish)) return;

@@ -44,8 +44,7 @@ void remote_call_pause(struct provider_call *call);
 void remote_call_resume(struct provider_call *call);
 void remote_call_cancel(struct provider_call *call);
 
-/* --- remote_failure.c: what a failed call says ----------------------------------------------
- */
+/* --- remote_failure.c: what a failed call says -------------------------------------------- */
 
 /* A limit passed: the whole call's when `expired`, else the one of `stage`. */
 void failure_timeout(const struct remote_options *options, enum http_stage stage, bool expired,
@@ -81,8 +80,7 @@ void failure_word(const struct remote *remote, struct failure_reader reader,
 void failure_word_unasked(const struct remote *remote, struct failure_reader reader,
                           struct reply_failure *failure);
 
-/* --- remote_attempts.c: when a question is asked again, and until when ----------------------
- */
+/* --- remote_attempts.c: when a question is asked again, and until when -------------------- */
 
 struct attempts {
     const struct remote_options *options;

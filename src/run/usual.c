@@ -94,8 +94,7 @@ static void pair_add(struct pair *pair, struct amount spent) {
         known, {percentile_95(pair->cost_nano, known), percentile_95(pair->tokens, known)}};
 }
 
-/* --- in the store: "cost tokens;" of each call, the oldest first ---------------------------
- */
+/* --- in the store: "cost tokens;" of each call, the oldest first -------------------------- */
 
 static void keep(struct usuals *usuals, const struct pair *pair) {
     struct buf bytes;

@@ -24,8 +24,7 @@
 #define BACK_OFF_MS 100
 #define WARN_EVERY_MS 10000
 
-/* --- opening -------------------------------------------------------------------------------
- */
+/* --- opening ------------------------------------------------------------------------------ */
 
 /* The flag that names a listener: "nimi-grpc" for nimi_grpc. */
 static const char *flag_of(const struct listener *listener, char *flag, size_t size) {
@@ -298,8 +297,7 @@ bool listener_sends_away(struct listener *listener, const struct address_owner *
     return away;
 }
 
-/* --- accepting ------------------------------------------------------------------------------
- */
+/* --- accepting ---------------------------------------------------------------------------- */
 
 /* Whether there is something to accept, and room for it. At the limit the others wait in the
  * kernel's queue until a connection goes. */

@@ -106,8 +106,7 @@ void server_free(struct server *server) {
     free(server);
 }
 
-/* --- what is alive ---------------------------------------------------------------------------
- */
+/* --- what is alive ------------------------------------------------------------------------ */
 
 static void all_stopped(void *ctx) {
     struct server *server = ctx;

@@ -48,8 +48,7 @@ struct memory_query {
     size_t max_bytes; /* of text in the answer, one entry always fits */
 };
 
-/* --- what may be asked ---------------------------------------------------------------------
- */
+/* --- what may be asked -------------------------------------------------------------------- */
 
 /* errors of all four  ERR_INVALID_ARGUMENT, in the words of the contract */
 MUST_CHECK bool memory_check_workspace(struct str workspace, struct err *e);
@@ -62,8 +61,7 @@ MUST_CHECK bool memory_check_query(const struct memory_query *query, struct err 
 MUST_CHECK bool memory_page(struct memory_query *query, int64_t limit, int64_t offset,
                             struct err *e);
 
-/* --- asking --------------------------------------------------------------------------------
- */
+/* --- asking ------------------------------------------------------------------------------- */
 
 struct memory_answer {
     const struct memory_entry *entries; /* of a list; the one that was put */

@@ -68,8 +68,7 @@ extern const struct projection project_sessions, project_keys_of_requests, proje
 /* What a projection keeps open. */
 void *project_table(const struct project *project, const struct projection *projection);
 
-/* --- for those that gather ----------------------------------------------------------------
- */
+/* --- for those that gather ---------------------------------------------------------------- */
 
 /* ERR_RESOURCE_EXHAUSTED; false. */
 bool batch_is_full(struct err *e);

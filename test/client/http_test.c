@@ -3,8 +3,7 @@
 
 #include "client/peer.h"
 
-/* --- one answer, one story -----------------------------------------------------------------
- */
+/* --- one answer, one story ---------------------------------------------------------------- */
 
 struct answer {
     const char *name, *bytes, *heard;
@@ -136,8 +135,7 @@ static void a_compressed_answer_reads_the_same_however_it_is_cut(void **state) {
         "200 text/plain;hello;whole");
 }
 
-/* --- what is asked -------------------------------------------------------------------------
- */
+/* --- what is asked ------------------------------------------------------------------------ */
 
 static bool say_request(struct peer *peer, int fd, struct str request) {
     char head[128];

@@ -18,8 +18,7 @@ static int tear_down(void **state) {
     return 0;
 }
 
-/* --- reading -------------------------------------------------------------------------------
- */
+/* --- reading ------------------------------------------------------------------------------ */
 
 static bool read_list(const char *text, struct import *ret, struct err *e) {
     struct json list;
@@ -279,8 +278,7 @@ static void a_block_goes_behind_the_text_and_the_parts(void **state) {
                               "{\"type\":\"text\",\"text\":\"{}\"}]");
 }
 
-/* --- keeping -------------------------------------------------------------------------------
- */
+/* --- keeping ------------------------------------------------------------------------------ */
 
 #define M_USER(said)                                                                           \
     { .role = MESSAGE_USER, .text = STR_INIT(said) }
@@ -378,8 +376,7 @@ static void every_truncation_of_what_is_kept_is_data_loss(void **state) {
     buf_done(&out);
 }
 
-/* --- what the session has ------------------------------------------------------------------
- */
+/* --- what the session has ----------------------------------------------------------------- */
 
 #define LIST(...) (const struct message[]){__VA_ARGS__}, COUNT_OF(__VA_ARGS__)
 #define COUNT_OF(...) (sizeof((const struct message[]){__VA_ARGS__}) / sizeof(struct message))
@@ -472,8 +469,7 @@ static void only_a_list_with_another_past_forks(void **state) {
     assert_true(import_forks(session, count, LIST(M_USER("a"), M_SAID("b"), M_USER("c"))));
 }
 
-/* --- packed turns --------------------------------------------------------------------------
- */
+/* --- packed turns ------------------------------------------------------------------------- */
 
 static struct str unpacked(const char *text) {
     return import_unpack(session, ARRAY_LEN(session), str_from(text));

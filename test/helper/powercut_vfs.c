@@ -201,8 +201,7 @@ static void tick(void) {
     if (++disk.done == disk.options.at) cut();
 }
 
-/* --- a file, as SQLite sees it -------------------------------------------------------------
- */
+/* --- a file, as SQLite sees it ------------------------------------------------------------ */
 
 static sqlite3_file *real_of(sqlite3_file *base) {
     return ((struct handle *)base)->real;
@@ -377,8 +376,7 @@ void powercut_begin(const struct powercut *powercut) {
     sqlite3_vfs_register(&disk.vfs, 1);
 }
 
-/* --- what happens beside SQLite ------------------------------------------------------------
- */
+/* --- what happens beside SQLite ----------------------------------------------------------- */
 
 _Noreturn void powercut_now(void) {
     pthread_mutex_lock(&disk.lock);

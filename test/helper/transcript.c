@@ -129,8 +129,7 @@ void transcript_read(const struct dialect *dialect, struct str answer, struct bu
     free((void *)copy.at);
 }
 
-/* --- the same events, written otherwise ----------------------------------------------------
- */
+/* --- the same events, written otherwise --------------------------------------------------- */
 
 static void as_it_is(struct str stream, struct buf *out) {
     buf_append(out, stream);
@@ -197,8 +196,7 @@ static const struct {
     {"on many lines", on_many_lines},
 };
 
-/* --- one transcript ------------------------------------------------------------------------
- */
+/* --- one transcript ----------------------------------------------------------------------- */
 
 struct transcript {
     const struct dialect *dialect;

@@ -88,8 +88,7 @@ FRESH void fixture_done(struct fixture *f) {
     loop_free(f->loop);
 }
 
-/* --- writing -------------------------------------------------------------------------------
- */
+/* --- writing ------------------------------------------------------------------------------ */
 
 FRESH void say_to(struct journal *journal, enum event_kind kind, struct str text) {
     struct event event = {.kind = kind, .agent = STR("a")};
@@ -117,8 +116,7 @@ FRESH void assert_marks(const struct journal *journal, uint64_t appended, uint64
     assert_int_equal(journal_durable(journal), durable);
 }
 
-/* --- reading -------------------------------------------------------------------------------
- */
+/* --- reading ------------------------------------------------------------------------------ */
 
 struct reader {
     struct cursor *cursor;

@@ -10,8 +10,7 @@ static void every_transcript_reads_as_expected(void **state) {
     transcripts_replay(&openai_dialect, "test/provider/transcripts/openai");
 }
 
-/* --- requests -------------------------------------------------------------------------------
- */
+/* --- requests ----------------------------------------------------------------------------- */
 
 static const struct dialect_settings here = {.base_url = STR_INIT("http://127.0.0.1:8000/v1"),
                                              .model = STR_INIT("small")};
@@ -279,8 +278,7 @@ static void a_body_stops_at_its_limit(void **state) {
     buf_done(&whole);
 }
 
-/* --- replies ---------------------------------------------------------------------------------
- */
+/* --- replies ------------------------------------------------------------------------------ */
 
 static void calls_beyond_what_a_reply_can_hold_are_passed_over(void **state) {
     (void)state;

@@ -43,8 +43,7 @@ static void only_texts_and_images_are_parts(void **state) {
     }
 }
 
-/* --- pictures ------------------------------------------------------------------------------
- */
+/* --- pictures ----------------------------------------------------------------------------- */
 
 static const struct message seen[] = {
     M_PARTS("what\n\nis it", "[" TEXT("what") "," BYTES("image/png") "," TEXT("is it") "," LOW(
@@ -108,8 +107,7 @@ static void a_picture_that_a_vendor_does_not_take_is_refused_with_its_place(void
                   "WebP or HEIC");
 }
 
-/* --- instructions between messages ---------------------------------------------------------
- */
+/* --- instructions between messages -------------------------------------------------------- */
 
 static const struct message instructed[] = {M_SYSTEM("s"), M_SYSTEM("t"), M_USER("a"),
                                             M_SAID("", "b"), M_USER("c")};
@@ -166,8 +164,7 @@ static void a_system_message_that_is_said_again_needs_no_place(void **state) {
                   "'b'}]},{'role':'user','parts':[{'text':'c'}]}]");
 }
 
-/* --- a reply that is begun -----------------------------------------------------------------
- */
+/* --- a reply that is begun ---------------------------------------------------------------- */
 
 static const struct message begun[] = {M_USER("a"), M_SAID("", "b")};
 
@@ -215,8 +212,7 @@ static void a_begun_reply_is_refused_where_it_is_not(void **state) {
                   "the last one be a user's");
 }
 
-/* --- what a request holds begins the next one ----------------------------------------------
- */
+/* --- what a request holds begins the next one --------------------------------------------- */
 
 #define UNITS_MAX 4096
 #define MARK STR(",\"cache_control\":{\"type\":\"ephemeral\"}")

@@ -8,8 +8,7 @@ static void every_transcript_reads_as_expected(void **state) {
     transcripts_replay(&responses_dialect, "test/provider/transcripts/responses");
 }
 
-/* --- requests -------------------------------------------------------------------------------
- */
+/* --- requests ----------------------------------------------------------------------------- */
 
 static const struct dialect_settings here = {.base_url = STR_INIT("https://api.openai.com/v1"),
                                              .model = STR_INIT("gpt-4.1")};
@@ -205,8 +204,7 @@ static void a_body_stops_at_its_limit(void **state) {
     buf_done(&whole);
 }
 
-/* --- replies ---------------------------------------------------------------------------------
- */
+/* --- replies ------------------------------------------------------------------------------ */
 
 static void calls_beyond_what_a_reply_can_hold_are_passed_over(void **state) {
     (void)state;

@@ -788,8 +788,7 @@ static void an_event_that_does_not_fit_cuts_the_reader_off_before_it(void **stat
     done(x);
 }
 
-/* --- a body in pieces ----------------------------------------------------------------------
- */
+/* --- a body in pieces --------------------------------------------------------------------- */
 
 static struct exchange *sending_lines(enum exchange_http http) {
     struct exchange *x = request("GET", "/later");

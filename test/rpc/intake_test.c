@@ -359,8 +359,7 @@ static void a_flag_that_nobody_agreed_on_is_an_error(void **state) {
     }
 }
 
-/* --- compressed messages (G3) ---------------------------------------------------------------
- */
+/* --- compressed messages (G3) ------------------------------------------------------------- */
 
 /* One message as a client that has agreed on gzip sends it; a plain one too, unless `text`
  * gets shorter. */

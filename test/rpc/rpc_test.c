@@ -189,8 +189,7 @@ static void te_may_be_absent_and_must_say_trailers_when_it_is_there(void **state
     }
 }
 
-/* --- grpc-timeout (G4) and grpc-encoding (G2) ----------------------------------------------
- */
+/* --- grpc-timeout (G4) and grpc-encoding (G2) --------------------------------------------- */
 
 static void a_timeout_is_the_calls_deadline_rounded_up_to_a_millisecond(void **state) {
     (void)state;
@@ -350,8 +349,7 @@ static void a_row_that_nobody_guards_makes_no_service(void **state) {
     assert_false(rpc_service_ok(&service));
 }
 
-/* --- the order of the checks ----------------------------------------------------------------
- */
+/* --- the order of the checks -------------------------------------------------------------- */
 
 static void of_several_faults_the_first_check_answers(void **state) {
     (void)state;

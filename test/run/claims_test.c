@@ -49,8 +49,7 @@ static void who_looked_before_a_key_was_given_back_must_look_again(void **state)
     claims_free(claims);
 }
 
-/* --- chosen keys ----------------------------------------------------------------------------
- */
+/* --- chosen keys -------------------------------------------------------------------------- */
 
 #define CHOSEN 32
 

@@ -92,8 +92,7 @@ FRESH void fixture_done(struct fixture *f) {
     loop_free(f->loop);
 }
 
-/* --- events and messages as words ----------------------------------------------------------
- */
+/* --- events and messages as words --------------------------------------------------------- */
 
 FRESH void write_done(struct buf *out, const struct event *event) {
     buf_printf(out, "done(" STR_FMT, STR_ARG(event->done.model));
@@ -160,8 +159,7 @@ FRESH void write_message(struct buf *out, const struct message *message) {
     buf_printf(out, "=" STR_FMT "%s", STR_ARG(message->text), message->error ? "!" : "");
 }
 
-/* --- turns ---------------------------------------------------------------------------------
- */
+/* --- turns -------------------------------------------------------------------------------- */
 
 struct turn {
     struct fixture *f;

@@ -8,8 +8,7 @@
 #include "run/recover.h"
 #include "run/wake.h"
 
-/* --- a process that ends and begins again --------------------------------------------------
- */
+/* --- a process that ends and begins again ------------------------------------------------- */
 
 /* Ask a human whether he may. */
 static void ask_human(struct fixture *f, const char *id, const char *words) {
@@ -67,8 +66,7 @@ static void restart_and_recover(struct fixture *f) {
     recover(f, 1, 0);
 }
 
-/* --- a run that leaves memory --------------------------------------------------------------
- */
+/* --- a run that leaves memory ------------------------------------------------------------- */
 
 static struct dormant *dormant_of(struct fixture *f) {
     return directory_dormant(session_table_directory(f->engine.sessions));
@@ -107,8 +105,7 @@ static void sleep_and_wake(struct fixture *f) {
     assert_true(session_is_parked(f->engine.sessions, &name));
 }
 
-/* --- a script, told again: with a restart at the question, and from out of memory -----------
- */
+/* --- a script, told again: with a restart at the question, and from out of memory --------- */
 
 enum telling { STAYS, RESTARTS, SLEEPS, SLEEPS_TWICE, TELLINGS };
 
@@ -309,8 +306,7 @@ static void it_is_done_with_the_reply_that_ends_it(void **state) {
     fixture_done(&f);
 }
 
-/* --- out of memory, and back ---------------------------------------------------------------
- */
+/* --- out of memory, and back -------------------------------------------------------------- */
 
 static void who_is_read_stays_in_memory(void **state) {
     (void)state;
@@ -435,8 +431,7 @@ static void a_deadline_wakes_it(void **state) {
     fixture_done(&f);
 }
 
-/* --- how often, and when not ---------------------------------------------------------------
- */
+/* --- how often, and when not -------------------------------------------------------------- */
 
 static void it_waits_through_any_number_of_restarts(void **state) {
     (void)state;
@@ -501,8 +496,7 @@ static void without_its_agent_it_was_interrupted(void **state) {
     fixture_done(&f);
 }
 
-/* --- agents that somebody has to be asked for ----------------------------------------------
- */
+/* --- agents that somebody has to be asked for --------------------------------------------- */
 
 struct finder {
     struct engine *engine;
@@ -671,8 +665,7 @@ static void a_run_that_is_cancelled_stays_cancelled(void **state) {
     fixture_done(&f);
 }
 
-/* --- calls that a human allows, and calls that were out ------------------------------------
- */
+/* --- calls that a human allows, and calls that were out ----------------------------------- */
 
 static const struct agent_tool writing_asks[] = {{STR_INIT("write"), TOOL_ASK}};
 

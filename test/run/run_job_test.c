@@ -243,8 +243,7 @@ static void of_two_with_one_key_only_one_begins(void **state) {
     fixture_done(&owner.f);
 }
 
-/* --- what events say -----------------------------------------------------------------------
- */
+/* --- what events say ---------------------------------------------------------------------- */
 
 static void progress_is_read_back_as_it_was_told(void **state) {
     (void)state;
@@ -292,8 +291,7 @@ static void bytes_that_are_no_state_say_nothing(void **state) {
     assert_int_equal(note.attempt, 0);
 }
 
-/* --- the next process ----------------------------------------------------------------------
- */
+/* --- the next process --------------------------------------------------------------------- */
 
 struct taken {
     size_t times;

@@ -570,8 +570,7 @@ static void a_model_waits_for_the_one_who_asked(void **state) {
     fixture_done(&f);
 }
 
-/* --- a newer message -----------------------------------------------------------------------
- */
+/* --- a newer message ---------------------------------------------------------------------- */
 
 static void a_newer_message_takes_the_place_of_those_before_it(void **state) {
     (void)state;
@@ -619,8 +618,7 @@ static void a_turn_that_waits_for_a_tool_lends_its_session_to_a_newer_message(vo
     fixture_done(&f);
 }
 
-/* --- places of a workspace ------------------------------------------------------------------
- */
+/* --- places of a workspace ---------------------------------------------------------------- */
 
 static struct run_request in(const char *workspace, const char *session) {
     struct run_request request = request_of("x");

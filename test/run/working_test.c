@@ -516,8 +516,7 @@ static void two_questions_of_a_session_are_both_answered(void **state) {
     fixture_done(&f);
 }
 
-/* --- turns inside turns (K11) --------------------------------------------------------------
- */
+/* --- turns inside turns (K11) ------------------------------------------------------------- */
 
 static void ask_for_search(struct fixture *f, const char *id) {
     assert_true(fake_tool_call(asked(f), id, "search", "{}"));

@@ -11,8 +11,7 @@
 
 #define assert_text(fake, expected) assert_true(same((fake), (expected)))
 
-/* --- reading answers -----------------------------------------------------------------------
- */
+/* --- reading answers ---------------------------------------------------------------------- */
 
 /* What was sent, without the one line that time changes. */
 static struct str without_dates(struct fake *fake) {
@@ -48,8 +47,7 @@ static void statuses(const struct fake *fake, char *ret, size_t size) {
     }
 }
 
-/* --- the table ------------------------------------------------------------------------------
- */
+/* --- the table ---------------------------------------------------------------------------- */
 
 struct outcome {
     char statuses[64];
@@ -587,9 +585,7 @@ static void past_its_limit_a_stalled_connection_loses_the_exchange(void **state)
     assert_int_equal(scene->played.how, EXCHANGE_ABORTED);
 }
 
-/* --- ends
- * ------------------------------------------------------------------------------------------------
- */
+/* --- ends --------------------------------------------------------------------------------- */
 
 static void a_peer_that_closes_has_left(void **state) {
     struct scene *scene = *state;
@@ -661,9 +657,7 @@ static void a_bad_chunk_aborts_and_is_answered(void **state) {
                 "content-length: 12\r\nconnection: close\r\n\r\nBad Request\n");
 }
 
-/* --- time
- * --------------------------------------------------------------------------------------------------
- */
+/* --- time --------------------------------------------------------------------------------- */
 
 static void a_silent_peer_is_closed_after_ten_seconds(void **state) {
     struct scene *scene = *state;

@@ -8,8 +8,7 @@
 #include <nghttp2/nghttp2.h>
 #include <stdio.h>
 
-/* --- the application: the test plays it ------------------------------------------------------
- */
+/* --- the application: the test plays it --------------------------------------------------- */
 
 #define CALLS_MAX 4096
 
@@ -536,9 +535,7 @@ static void fields_that_only_http_1_knows_are_left_out(void **state) {
     assert_string_equal(stream_of(scene, id)->trailer, "x=y");
 }
 
-/* --- endings
- * -------------------------------------------------------------------------------------------
- */
+/* --- endings ------------------------------------------------------------------------------ */
 
 static void a_peer_that_resets_has_left(void **state) {
     struct scene *scene = *state;
@@ -753,9 +750,7 @@ static void a_peer_that_reads_nothing_for_thirty_seconds_is_cut(void **state) {
     assert_null(scene->fake.conn);
 }
 
-/* --- limits
- * ----------------------------------------------------------------------------------------------
- */
+/* --- limits ------------------------------------------------------------------------------- */
 
 static void strangers_get_a_hundred_streams_and_known_callers_a_thousand(void **state) {
     struct scene *scene = *state;
@@ -867,9 +862,7 @@ static void te_is_trailers_or_nothing(void **state) {
     assert_int_equal(stream_of(scene, id)->code, NGHTTP2_PROTOCOL_ERROR);
 }
 
-/* --- abuse
- * ------------------------------------------------------------------------------------------------
- */
+/* --- abuse -------------------------------------------------------------------------------- */
 
 static void rapid_resets_end_in_goaway(void **state) { /* H2 */
     struct raw *raw = *state;
@@ -1039,8 +1032,7 @@ static void unknown_frames_are_ignored(void **state) {
     assert_false(fake_is_over(&raw->fake));
 }
 
-/* --- frames on closed streams (RFC 9113 5.1) ------------------------------------------------
- */
+/* --- frames on closed streams (RFC 9113 5.1) ---------------------------------------------- */
 
 static void a_stream_that_the_peer_reset_is_closed_to_it(void **state) {
     static const struct {

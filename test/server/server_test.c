@@ -32,8 +32,7 @@ struct town {
     sem_t held; /* a call that is never answered has begun */
 };
 
-/* --- the application -------------------------------------------------------------------------
- */
+/* --- the application ---------------------------------------------------------------------- */
 
 static void on_body(struct exchange *exchange, struct lent lent, void *ctx) {
     struct str bytes = lent_read(lent);
@@ -167,9 +166,7 @@ static bool hear(int fd, const char *part) {
 #define GET "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 #define HOLD "GET /hold HTTP/1.1\r\nHost: a\r\n\r\n"
 
-/* --- tests
- * ----------------------------------------------------------------------------------------------
- */
+/* --- tests -------------------------------------------------------------------------------- */
 
 static void connections_on_every_loop_are_served(void **state) {
     (void)state;

@@ -20,8 +20,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-/* --- files ---------------------------------------------------------------------------------
- */
+/* --- files -------------------------------------------------------------------------------- */
 
 static const char *const names[] = {"weir.db", "weir.db-wal", "weir.mark"};
 
@@ -77,8 +76,7 @@ static bool copy_equal(const struct copy *a, const struct copy *b) {
     return true;
 }
 
-/* --- a store that was left behind ----------------------------------------------------------
- */
+/* --- a store that was left behind --------------------------------------------------------- */
 
 static void write_runs(struct fixture *f, uint64_t first, uint64_t count) {
     for (uint64_t run = first; run < first + count; run++) {
@@ -127,8 +125,7 @@ static void assert_refused(struct fixture *f, enum err_code code) {
     copy_free(&after);
 }
 
-/* --- tests ---------------------------------------------------------------------------------
- */
+/* --- tests -------------------------------------------------------------------------------- */
 
 static void an_untouched_store_opens(void **state) {
     struct fixture *f = *state;

@@ -98,8 +98,7 @@ __attribute__((unused)) static void fixture_done(struct fixture *f) {
     fixture_empty(f->folder);
 }
 
-/* --- rows ----------------------------------------------------------------------------------
- */
+/* --- rows --------------------------------------------------------------------------------- */
 
 struct row_text {
     struct buf bytes, events;
@@ -164,8 +163,7 @@ __attribute__((unused)) static struct store_row whole_run(uint64_t run, const ch
     return row_end(&row, run);
 }
 
-/* --- asking --------------------------------------------------------------------------------
- */
+/* --- asking ------------------------------------------------------------------------------- */
 
 static void fixture_written(struct store_write *write, const struct err *failed, void *ctx) {
     (void)write;

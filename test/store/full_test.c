@@ -117,8 +117,7 @@ static void a_disk_too_full_to_open_says_so(void **state) {
     umount(f->folder);
 }
 
-/* --- memory --------------------------------------------------------------------------------
- */
+/* --- memory ------------------------------------------------------------------------------- */
 
 static sqlite3_mem_methods real;
 static atomic_int until_refusal; /* 0: never */

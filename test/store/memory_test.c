@@ -356,8 +356,7 @@ static void a_question_that_nobody_waits_for_is_carried_out(void **state) {
     assert_int_equal(never.count, 0);
 }
 
-/* --- against a model ------------------------------------------------------------------------
- */
+/* --- against a model ---------------------------------------------------------------------- */
 
 #define WORKSPACES 5
 #define CATEGORIES 3

@@ -33,8 +33,7 @@ static size_t draw(uint64_t *state, size_t limit) {
     return (size_t)((*state >> 33) % limit);
 }
 
-/* --- what is written, from its number alone ------------------------------------------------
- */
+/* --- what is written, from its number alone ----------------------------------------------- */
 
 static const char *text_of(uint64_t run, bool big) {
     static char text[TEXT_BYTES + 1];
@@ -64,8 +63,7 @@ static size_t rows_of(uint64_t run, bool big, struct store_row rows[static 2]) {
     return 2;
 }
 
-/* --- the child -----------------------------------------------------------------------------
- */
+/* --- the child ---------------------------------------------------------------------------- */
 
 struct life {
     const char *folder;
@@ -209,8 +207,7 @@ static _Noreturn void live(void) {
     }
 }
 
-/* --- what is left ---------------------------------------------------------------------------
- */
+/* --- what is left ------------------------------------------------------------------------- */
 
 struct trial {
     struct fixture f; /* its folder holds a copy: to look changes nothing */
@@ -309,8 +306,7 @@ static void look(struct trial *trial) {
     trial->found = found;
 }
 
-/* --- cut after cut --------------------------------------------------------------------------
- */
+/* --- cut after cut ------------------------------------------------------------------------ */
 
 static size_t choose_moment(struct trial *trial) {
     if (draw(&trial->seed, 4) == 0) return 1 + draw(&trial->seed, 60); /* while it opens */

@@ -18,8 +18,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-/* --- writing and reading back --------------------------------------------------------------
- */
+/* --- writing and reading back ------------------------------------------------------------- */
 
 static void what_is_acknowledged_is_found_at_once(void **state) {
     struct fixture *f = *state;
@@ -119,8 +118,7 @@ static void a_row_that_is_too_large_is_refused_alone(void **state) {
     assert_answer(f, session_load("s"), "2:1 started x done");
 }
 
-/* --- group commit --------------------------------------------------------------------------
- */
+/* --- group commit ------------------------------------------------------------------------- */
 
 static atomic_int commits;
 
@@ -182,8 +180,7 @@ static void writes_that_wait_together_share_a_commit_and_are_answered_in_order(v
     free(members);
 }
 
-/* --- several loops -------------------------------------------------------------------------
- */
+/* --- several loops ------------------------------------------------------------------------ */
 
 enum { THREAD_WRITES = 200 };
 
@@ -229,8 +226,7 @@ static void each_loop_gets_its_own_answers(void **state) {
     arena_free(load.arena);
 }
 
-/* --- questions -----------------------------------------------------------------------------
- */
+/* --- questions ---------------------------------------------------------------------------- */
 
 static void which_runs_a_session_has_is_told_whatever_their_size_and_state(void **state) {
     struct fixture *f = *state;
@@ -422,8 +418,7 @@ static void unfinished_runs_are_listed_with_their_last_number(void **state) {
     arena_free(load.arena);
 }
 
-/* --- projections ---------------------------------------------------------------------------
- */
+/* --- projections -------------------------------------------------------------------------- */
 
 static struct event usage(const char *model, int64_t prompt, int64_t total, int64_t at_ms) {
     return (struct event){.kind = EVENT_USAGE,
@@ -630,8 +625,7 @@ static void texts_of_any_bytes_come_back_as_they_were(void **state) {
                "2000 1 ");
 }
 
-/* --- opening -------------------------------------------------------------------------------
- */
+/* --- opening ------------------------------------------------------------------------------ */
 
 static void a_second_store_on_the_folder_is_refused_with_the_process_id(void **state) {
     struct fixture *f = *state;

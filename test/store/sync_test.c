@@ -39,8 +39,7 @@ struct trial {
     size_t kept, refused, unknown;
 };
 
-/* --- the child -----------------------------------------------------------------------------
- */
+/* --- the child ---------------------------------------------------------------------------- */
 
 static struct {
     int to;
@@ -122,8 +121,7 @@ static _Noreturn void live(const struct fixture *parent, const struct plan *plan
     _exit(0);
 }
 
-/* --- what is left ---------------------------------------------------------------------------
- */
+/* --- what is left ------------------------------------------------------------------------- */
 
 static void run_child(struct trial *trial, const struct plan *plan) {
     int told[2], status;
@@ -226,8 +224,7 @@ static size_t count_syncs(bool big) {
     return count_all(&(struct plan){.big = big});
 }
 
-/* --- the tests ------------------------------------------------------------------------------
- */
+/* --- the tests ---------------------------------------------------------------------------- */
 
 /* One transaction at most is refused, nothing is unknown, and the store goes on by itself; a
  * store that could not be opened is the exception. */

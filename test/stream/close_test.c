@@ -121,8 +121,7 @@ static void a_peer_that_left_needs_no_last_frame(void **state) {
     close_end(&close);
 }
 
-/* --- what must never be --------------------------------------------------------------------
- */
+/* --- what must never be ------------------------------------------------------------------- */
 
 struct attempt {
     enum close_mode mode;

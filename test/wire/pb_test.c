@@ -637,8 +637,7 @@ static void a_full_buffer_gets_nothing(void **state) {
                  golden_bytes(bench, &goldens[2]));
 }
 
-/* --- the parts for projections by hand ------------------------------------------------------
- */
+/* --- the parts for projections by hand ---------------------------------------------------- */
 
 static void a_varint_is_as_long_as_it_says(void **state) {
     (void)state;

@@ -90,8 +90,7 @@ void turn_look_up(struct turn *turn);
 /* Its peer may go while something is looked up. */
 void turn_watch(struct turn *turn);
 
-/* --- deciding.c: a request that is a human's decision ---------------------------------------
- */
+/* --- deciding.c: a request that is a human's decision ------------------------------------- */
 
 /* Read the body of a /resume. */
 MUST_CHECK bool decide_read(struct turn *turn, struct err *e);

@@ -400,8 +400,7 @@ static bool start(struct turn *turn, uint64_t key_mark, struct err *e) {
     return turn_follow(turn, run_journal(turn->run), 0, e);
 }
 
-/* --- asked with a key ----------------------------------------------------------------------
- */
+/* --- asked with a key --------------------------------------------------------------------- */
 
 static void on_begun(void *ctx) {
     turn_established(ctx);
@@ -502,8 +501,7 @@ void turn_look_up(struct turn *turn) {
                                 .ctx = turn});
 }
 
-/* --- the calls -----------------------------------------------------------------------------
- */
+/* --- the calls ---------------------------------------------------------------------------- */
 
 /* A call may wait, and then what was lent is gone. */
 bool turn_keep(struct turn *turn, struct lent lent, struct str *ret, struct err *e) {

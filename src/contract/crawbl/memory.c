@@ -59,8 +59,7 @@ static struct crawbl_memory_entry entry_of(const struct memory_entry *entry,
                                         .updated_at = &times[1]};
 }
 
-/* --- whose ----------------------------------------------------------------------------------
- */
+/* --- whose -------------------------------------------------------------------------------- */
 
 /* The workspace that a request is about: the token's, and the request may not differ (K8). */
 static bool workspace_for(const struct memory_call *memory, struct str asked, struct str *ret,
@@ -170,8 +169,7 @@ static bool start_delete(struct memory_call *memory, const void *message, struct
     return true;
 }
 
-/* --- the call -------------------------------------------------------------------------------
- */
+/* --- the call ----------------------------------------------------------------------------- */
 
 static void *on_open(struct rpc_call *call, void *service_ctx) {
     struct memory_call *memory = MEM_NEW(struct memory_call);
@@ -233,8 +231,7 @@ static const struct rpc_handler list = HANDLER(on_list);
 static const struct rpc_handler create = HANDLER(on_create);
 static const struct rpc_handler delete = HANDLER(on_delete);
 
-/* --- the service ----------------------------------------------------------------------------
- */
+/* --- the service -------------------------------------------------------------------------- */
 
 static const struct rpc_method methods[] = {
     /* clang-format off */

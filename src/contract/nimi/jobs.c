@@ -118,8 +118,7 @@ void jobs_get(struct nimi_call *call, const void *request, struct arena *arena) 
     job_open_start(&watch->open, from->job_id, JOB_FOLD_SHOWN);
 }
 
-/* --- SubscribeScenarioJobEvents ------------------------------------------------------------
- */
+/* --- SubscribeScenarioJobEvents ----------------------------------------------------------- */
 
 static void send_snapshot(struct watch *watch, const struct nimi_scenario_job *job) {
     struct rpc_call *rpc = watch->open.call->rpc;

@@ -89,8 +89,7 @@ static void tell_whole(struct tale *tale) {
     add(tale, (struct event){.kind = EVENT_DONE, .done = {STR("m-2"), STR_EMPTY}});
 }
 
-/* --- what a fold shows ----------------------------------------------------------------------
- */
+/* --- what a fold shows -------------------------------------------------------------------- */
 
 static void write_job(const struct job_fold *fold, struct buf *out) {
     const struct nimi_scenario_job *job = &fold->job;
@@ -123,8 +122,7 @@ static struct store_section section(const struct tale *tale, size_t from, size_t
         .events = str_of(tale->bytes.at + start, tale->ends[to - 1] - start)};
 }
 
-/* --- tests -----------------------------------------------------------------------------------
- */
+/* --- tests -------------------------------------------------------------------------------- */
 
 static void a_whole_journal_is_the_job(void **state) {
     (void)state;

@@ -107,8 +107,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-/* --- calls ---------------------------------------------------------------------------------
- */
+/* --- calls -------------------------------------------------------------------------------- */
 
 static void serve(struct exchange *exchange, void *ctx) {
     rpc_serve(ctx, exchange);
@@ -310,8 +309,7 @@ static unsigned slots_used(void) {
     return scheduler_occupancy(nimi_runtime_scheduler(runtime), STR("demo.app")).global_used;
 }
 
-/* --- endings: row C6 ------------------------------------------------------------------------
- */
+/* --- endings: row C6 ---------------------------------------------------------------------- */
 
 static void a_text_job_completes(void **state) {
     (void)state;
@@ -376,8 +374,7 @@ static void a_job_that_waits_is_cancelled_too(void **state) {
     assert_int_equal(fake_calls_ever(model), 2);
 }
 
-/* --- how long: K-DAEMON-008 ------------------------------------------------------------------
- */
+/* --- how long: K-DAEMON-008 --------------------------------------------------------------- */
 
 static const struct {
     void (*submit)(int32_t timeout_ms);

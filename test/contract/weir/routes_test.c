@@ -56,8 +56,7 @@ static void take(struct str pointer, char *ret, size_t room) {
     buf_done(&text);
 }
 
-/* --- one after the other: each goes on with what the one before left -----------------------
- */
+/* --- one after the other: each goes on with what the one before left ---------------------- */
 
 static char run[32], approval[48];
 
