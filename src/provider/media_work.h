@@ -9,9 +9,10 @@
  *      │ ▼
  *     waiting   to ask again
  *
- * Memory   a call copies its request, except `bytes` and `inputs` of the caller that it was
- * told to leave; what it makes lives in its arena until it is over. Threads  the call's loop;
- * shape() alone runs on another thread, and looks only at what is the call's own.
+ * Memory   a call copies its request, except `bytes` and `inputs` of the caller when it is
+ *          asked to borrow them. What it makes lives in its arena until it is over.
+ * Threads  the call's loop. Only shape() runs on another thread, and it reads only what
+ *          belongs to the call.
  */
 #ifndef WEIR_PROVIDER_MEDIA_WORK_H
 #define WEIR_PROVIDER_MEDIA_WORK_H

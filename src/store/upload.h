@@ -1,7 +1,7 @@
 /* upload: what somebody sent in pieces, kept for half an hour.
  *
- *     being sent ─▶ whole ─▶ over ─▶ gone        over: nobody finds it, its pieces go one by
- * one └───────────────▶ ┘
+ *     being sent ─▶ whole ─▶ over ─▶ gone     over: no longer found, and its pieces are
+ *          └────────────────▲                 deleted one by one
  *
  * It comes piece by piece, so that no commit and no memory ever holds more than one; it is
  * found only when the last one has come, only by its owner, and only until its time is over.

@@ -5,8 +5,10 @@
  * transport holds enough bytes the cursor simply stands still, and the journal (and, behind
  * the pacing stream, the provider) waits.
  *
- *     journal ─▶ cursor ─▶ judge ─▶ project ─▶ transport      until judge says: this is the
- * last └── close machine decides last frame and status ─▶ ended
+ *     journal ─▶ cursor ─▶ judge ─▶ project ─▶ transport
+ *                            │
+ *                            └ the last event: the close mode decides the last frame and
+ *                              the status ─▶ ended
  *
  * Memory   the stream owns its cursor and a reference to the journal.
  * Threads  belongs to one loop.

@@ -1,8 +1,8 @@
 /* job_work: a job at work, and those of a desk.
  *
- *     begun ─▶ on disk ─▶ waits for a slot ─▶ runs (a model, a media) ─▶ what came is noted ─▶
- * over ▲                   │ the process ends └─── taken up ◀─────┘   (JOB_ATTEMPTS_MAX times
- * in all)
+ *     begun ─▶ on disk ─▶ waits for a slot ─▶ runs ─▶ output recorded ─▶ over
+ *                           ▲                  │ the process ends
+ *                           └─── taken up ◀────┘ (JOB_ATTEMPTS_MAX attempts in all)
  *
  * Nobody has to listen: it stays when its caller has gone, until it is over or cancelled. What
  * it is shown as stands in its journal alone (job_fold.h).

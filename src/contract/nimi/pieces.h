@@ -4,8 +4,8 @@
  * side is white space, since a client that trims each delta would eat the space; where no such
  * place comes within 4 KiB it is cut anyway. What is left goes out with the end.
  *
- *     put("Hello "), put("wor"), put("ld, how are you today") ─▶ "Hello world, how are you
- * today"
+ *     put("Hello "), put("wor"), put("ld, how are you today") ─▶
+ *         "Hello world, how are you today"
  *
  * Memory   owns what is held back.
  * Threads  none.

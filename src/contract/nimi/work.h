@@ -1,7 +1,7 @@
 /* work: what goes on in the call of a scenario, whatever its type.
  *
- *     admitted ─▶ prepare() ─▶ [reads pictures] ─▶ waits for a slot ─▶ ask() ─▶ a stream on
- * journal() ─▶ ended
+ *     admitted ─▶ prepare() ─▶ [reads pictures] ─▶ waits for a slot ─▶ ask() ─▶
+ *         a stream on journal() ─▶ ended
  *
  * A type of scenario is one struct scenario_kind: how its spec becomes a question, who is
  * asked, and which journal says what happens. Private to contract/nimi, between scenario.c and
