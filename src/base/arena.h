@@ -1,7 +1,7 @@
 /* arena: memory with one lifetime.
  *
- * A run, a call or a parsed document takes what it needs from its arena and ends it all in
- * one call. Small blocks come first and grow, so an arena that holds little costs little.
+ * A run, a call or a parsed document allocates from its arena, and one call frees everything.
+ * Blocks start small and grow, so an arena that holds little costs little.
  *
  * Memory   owns every byte it hands out, until arena_free().
  * Threads  none; one arena belongs to one loop.

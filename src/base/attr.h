@@ -2,11 +2,10 @@
 #ifndef WEIR_BASE_ATTR_H
 #define WEIR_BASE_ATTR_H
 
-/* The caller must look at the answer: a failure ignored is a failure hidden. */
+/* The caller must check the result: an ignored failure is a hidden failure. */
 #define MUST_CHECK __attribute__((warn_unused_result))
 
-/* printf-like: argument `fmt` is the format, `args` the first of its values (counted from 1).
- */
+/* printf-like: argument `fmt` is the format, `args` the first of its values, counted from 1. */
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 
 #define NORETURN __attribute__((noreturn))

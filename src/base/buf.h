@@ -1,8 +1,8 @@
-/* buf: bytes that grow, up to a limit the buffer is born with.
+/* buf: a growing byte buffer with a fixed limit.
  *
- * Encoders append without looking and ask once at the end: an append that would pass the
- * limit stores nothing and marks the buffer `full`; from then on every append is refused, so
- * what is in it is always a prefix that was meant.
+ * Encoders append without checking and ask once at the end. An append that would exceed the
+ * limit stores nothing and marks the buffer `full`. From then on every append is refused, so
+ * the contents are always a prefix of what was appended.
  *
  * Memory   owns its bytes; buf_done() frees them. An empty buffer holds none.
  * Threads  none.
@@ -28,24 +28,24 @@ void buf_done(struct buf *buf);
 /* Empty it and forget `full`; the memory stays for the next use. */
 void buf_clear(struct buf *buf);
 
-/* Empty it and give the memory back. */
+/* Empty it and free its memory. */
 void buf_release(struct buf *buf);
 
-/* Whether everything that was appended is here. */
+/* Whether every append succeeded. */
 static inline bool buf_ok(const struct buf *buf) {
     return !buf->full;
 }
 
-/* What is in it; valid until the next append. */
+/* The contents; valid until the next append. */
 static inline struct str buf_str(const struct buf *buf) {
     return (struct str){buf->len ? buf->at : "", buf->len};
 }
 
-/* buf_room() when there is not enough allocated. */
+/* The slow path of buf_room(): allocates more. */
 char *buf_more_room(struct buf *buf, size_t len);
 
-/* Room for `len` more bytes at the end, or NULL (and full) past the limit. The caller fills
- * some of it and calls buf_grew() with how much. */
+/* Room for `len` more bytes at the end, or NULL (and full) past the limit. The caller writes
+ * there and passes the number of bytes written to buf_grew(). */
 static inline char *buf_room(struct buf *buf, size_t len) {
     bool enough = !buf->full && buf->at && len <= buf->room - buf->len;
     return enough ? buf->at + buf->len : buf_more_room(buf, len);
@@ -55,7 +55,7 @@ static inline void buf_grew(struct buf *buf, size_t len) {
     buf->len += len;
 }
 
-/* False, and full, when the limit would be passed. */
+/* False, and full, when the limit would be exceeded. */
 static inline bool buf_append(struct buf *buf, struct str bytes) {
     if (bytes.len == 0) return !buf->full;
     char *room = buf_room(buf, bytes.len);
@@ -71,11 +71,11 @@ bool buf_append_i64(struct buf *buf, int64_t number);  /* decimal */
 PRINTF_LIKE(2, 3) bool buf_printf(struct buf *buf, const char *format, ...);
 PRINTF_LIKE(2, 0) bool buf_vprintf(struct buf *buf, const char *format, va_list values);
 
-/* Make `buf` anew, of one block with a copy of each text, and let each be the view of its
- * copy: what a request said, kept after the request. A text at NULL stays there. */
+/* Reset `buf` to one block that holds a copy of each text, and point each text at its copy.
+ * This keeps the texts of a request after the request is gone. A text at NULL stays NULL. */
 void buf_keep_texts(struct buf *buf, struct str *const texts[], size_t count);
 
-/* Drop the first `len` bytes; the rest moves to the front. */
+/* Remove the first `len` bytes; the rest moves to the front. */
 void buf_drop(struct buf *buf, size_t len);
 
 #endif

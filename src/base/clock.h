@@ -1,7 +1,7 @@
-/* clock: the two times of the machine.
+/* clock: the machine's two clocks, wall time and monotonic time.
  *
- * Code on a loop asks the loop (loop_now_ms), so that tests can move time; these are for the
- * loop itself, for logs and for the edges that stamp what leaves the process.
+ * Code on a loop asks the loop (loop_now_ms), so that tests can control time. These functions
+ * are for the loop itself, for logs, and for timestamps that leave the process.
  *
  * Threads  any.
  */
@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-/* Milliseconds and microseconds since 1970, UTC; may jump when somebody sets the clock. */
+/* Milliseconds and microseconds since 1970, UTC; may jump when the clock is set. */
 int64_t clock_unix_ms(void);
 int64_t clock_unix_us(void);
 

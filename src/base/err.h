@@ -1,11 +1,11 @@
 /* err: what went wrong, for the program and for the person.
  *
  * A function that can fail returns bool and fills a struct err: a code that the program can
- * act on and a sentence that says what, why and the fix. err_set() starts it where it
- * happens, err_add() puts context in front on the way up; both return false, so a failure
- * reads `return err_set(...)`.
+ * act on, and a sentence that says what failed, why, and how to fix it. err_set() starts the
+ * error where it happens. err_add() prepends context on the way up. Both return false, so a
+ * failure reads `return err_set(...)`.
  *
- * err_kinds is the one table that turns a code into what each transport says.
+ * err_kinds is the one table that maps a code to each transport's status.
  *
  * Memory   a plain value; text is cut at its size, on a character boundary.
  * Threads  none.
@@ -16,7 +16,7 @@
 
 #include "base/str.h"
 
-/* In the order of the gRPC status codes: the number of a code is its grpc-status. */
+/* In the order of the gRPC status codes: a code's number is its grpc-status. */
 enum err_code {
     ERR_NONE,
     ERR_CANCELLED,
@@ -35,19 +35,19 @@ enum err_code {
     ERR_UNAVAILABLE,
     ERR_DATA_LOSS,
     ERR_UNAUTHENTICATED,
-    /* Below here: kinds that HTTP tells apart and gRPC does not. */
+    /* From here on: kinds that HTTP distinguishes and gRPC does not. */
     ERR_MALFORMED, /* the bytes do not parse */
-    ERR_TOO_LARGE, /* a size limit of ours was reached */
-    /* Something was asked, the answer is lost, and nobody knows whether it was done. */
+    ERR_TOO_LARGE, /* one of our size limits was reached */
+    /* A request was sent and its answer was lost: it is unknown whether it took effect. */
     ERR_EFFECT_UNKNOWN,
     ERR_OUT_OF_MEMORY, /* the ceiling of base/mem.h was reached */
-    /* The store cannot say now whether it kept something: repeat it with the same key. */
+    /* The store cannot tell yet whether it kept something: repeat it with the same key. */
     ERR_OUTCOME_UNKNOWN,
     ERR_CODE_COUNT,
 };
 
 struct err_kind {
-    const char *name; /* the canonical gRPC name, as people search for it */
+    const char *name; /* the canonical gRPC name, for searching */
     int grpc_status;  /* 0 to 16 */
     int http_status;  /* 200 to 599 */
     bool retry;       /* whether asking again later, unchanged, can help */
@@ -76,8 +76,8 @@ static inline struct str err_name(enum err_code code) {
     return str_from(err_kinds[code].name);
 }
 
-/* The code whose canonical name this is, compared without case and underscores ("NotFound"
- * is NOT_FOUND, and both spellings of CANCELLED are known); ERR_UNKNOWN for any other. */
+/* The code with this canonical name, or ERR_UNKNOWN. The comparison ignores case and
+ * underscores ("NotFound" is NOT_FOUND) and accepts both spellings of CANCELLED. */
 enum err_code err_code_named(struct str name);
 
 #endif

@@ -1,7 +1,7 @@
-/* file: a small file, whole.
+/* file: read a small file as a whole.
  *
- * For what is read once, at start: settings, scripts, keys. Blocks; never call it from a loop
- * that serves somebody.
+ * For files that are read once at start: settings, scripts, keys. It blocks: never call it
+ * from a loop that serves connections.
  *
  * Threads  any.
  */
@@ -13,7 +13,7 @@
 
 /* Append the bytes of the file at `path` to `out`. The error names the file and the fix.
  * errors  ERR_NOT_FOUND, ERR_PERMISSION_DENIED, ERR_TOO_LARGE (past the limit of `out`),
- *         ERR_INVALID_ARGUMENT (a folder), ERR_UNAVAILABLE (anything else) */
+ *         ERR_INVALID_ARGUMENT (a directory), ERR_UNAVAILABLE (anything else) */
 MUST_CHECK bool file_read(struct str path, struct buf *out, struct err *e);
 
 #endif

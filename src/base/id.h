@@ -1,7 +1,7 @@
-/* id: the one grammar of ids that callers give: of users, workspaces and sessions.
+/* id: the one grammar for ids from callers: users, workspaces and sessions.
  *
- * 1 to 256 bytes of valid UTF-8 without control characters (C0, DEL, C1): they stand in logs,
- * in tokens and in paths, and one that nobody can see or that is cut names somebody else.
+ * An id is 1 to 256 bytes of valid UTF-8 without control characters (C0, DEL, C1). Ids appear
+ * in logs, tokens and paths, where an invisible or truncated one would name someone else.
  *
  * Memory   none.
  * Threads  any.
@@ -16,7 +16,8 @@
 
 bool id_ok(struct str id);
 
-/* ERR_INVALID_ARGUMENT: `name` says which id it is. */
+/* The same as an error. `name` says which id it is.
+ * errors  ERR_INVALID_ARGUMENT */
 MUST_CHECK bool id_check(const char *name, struct str id, struct err *e);
 
 #endif

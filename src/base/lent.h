@@ -1,18 +1,18 @@
-/* lent: bytes that a callback may look at and may not keep.
+/* lent: bytes that a callback may read but not keep.
  *
- * A connection hands over what came as a view into its receive buffer. When the callback
- * returns, the buffer takes the next frame, which may be another caller's. So that no such view
- * gets into a struct str that lives longer, lent bytes have a type of their own, with two ways
- * out of it:
+ * A connection passes received bytes as a view into its receive buffer. After the callback
+ * returns, the buffer is reused for the next frame, which may belong to another caller. To keep
+ * such a view out of a struct str that lives longer, lent bytes have a type of their own. There
+ * are two ways to get at them:
  *
- *     lent_read(lent)               look at them, before the callback returns
+ *     lent_read(lent)               a view, valid until the callback returns
  *     lent_keep(lent, arena, &str)  a copy that lives as long as the arena
  *
- * Whoever lends puts the callback between lent_begin() and lent_end(). With the address
- * sanitizer the bytes lie in a heap block of their own in between, so that each use after the
- * callback is reported, also where the buffer behind them is only written over.
+ * The lender calls the callback between lent_begin() and lent_end(). Under the address
+ * sanitizer the bytes are in a heap block of their own during that time. Any use after the
+ * callback is then reported, even if the real buffer was only overwritten and not freed.
  *
- * Memory   none; with the address sanitizer a block from lent_begin() to lent_end().
+ * Memory   none; under the address sanitizer, one block from lent_begin() to lent_end().
  * Threads  any; values only.
  */
 #ifndef WEIR_BASE_LENT_H
@@ -33,14 +33,14 @@ static inline struct str lent_read(struct lent lent) {
 /* A copy that also ends in NUL (not counted). ret is untouched at the arena's limit. */
 MUST_CHECK bool lent_keep(struct lent lent, struct arena *arena, struct str *ret);
 
-/* --- for those who lend ------------------------------------------------------------------- */
+/* --- for the lender ----------------------------------------------------------------------- */
 
-/* Lend bytes (borrowed until lent_end) to a callback that runs before lent_end(). `block` is
- * the lender's: what it is filled with, lent_end() frees. */
+/* Lend bytes (borrowed until lent_end) to a callback that runs before lent_end(). `block`
+ * belongs to the lender; lent_end() frees its contents. */
 struct lent lent_begin(struct str bytes, struct text *block);
 void lent_end(struct text *block);
 
-/* Lend bytes whose owner frees them himself when the callback has returned. */
+/* Lend bytes that their owner frees after the callback has returned. */
 static inline struct lent lent_of(struct str bytes) {
     return (struct lent){bytes};
 }

@@ -4,7 +4,7 @@
  * not in a list points at itself; list_remove() may be called on it any number of times.
  *
  * Memory   none.
- * Threads  none; whoever owns the list guards it.
+ * Threads  none; the owner of the list guards it.
  */
 #ifndef WEIR_BASE_LIST_H
 #define WEIR_BASE_LIST_H

@@ -1,14 +1,14 @@
-/* log: one line per thing worth knowing.
+/* log: one line per noteworthy event.
  *
- * Lines go to standard error: plain for a person at a terminal, one JSON object a line
- * otherwise. Lines of several threads never mix. Nothing that came from a peer is a format
- * string, and secrets are never passed in.
+ * Lines go to standard error: plain text at a terminal, one JSON object per line otherwise.
+ * Lines from different threads never mix. Bytes from a peer are never used as a format string,
+ * and secrets are never passed in.
  *
- * A command that does one thing writes each line at once. A daemon calls log_start(): from
- * then on no thread waits for whoever reads, and lines for which there is no room are dropped
- * and counted (base/log_writer.h).
+ * A one-shot command writes each line immediately. A daemon calls log_start(): from then on no
+ * thread waits for the reader, and lines that do not fit are dropped and counted
+ * (base/log_writer.h).
  *
- * Threads  any, except log_start() and log_stop(), which are for the main one.
+ * Threads  any; log_start() and log_stop() are for the main thread only.
  */
 #ifndef WEIR_BASE_LOG_H
 #define WEIR_BASE_LOG_H
@@ -23,31 +23,32 @@ enum log_form { LOG_PLAIN, LOG_JSON };
 /* Any thread, at any time; until then warnings and errors are written in plain form. */
 void log_setup(enum log_level lowest, enum log_form form);
 
-/* Between these two, lines leave by a thread of their own. log_stop() waits for what is still
- * to be written, but not longer than LOG_STOP_MS, and after it a line has as long at most. */
+/* Between these two calls, a dedicated thread writes the lines. log_stop() waits for the
+ * remaining lines, at most LOG_STOP_MS. Each line logged later may also block that long. */
 #define LOG_STOP_MS 200
 void log_start(void);
 void log_stop(void);
 
-/* Lines that were dropped, because nobody read them or they could not be written. */
+/* Number of lines dropped, because the reader stalled or the write failed. */
 unsigned long long log_dropped(void);
 
 PRINTF_LIKE(2, 3) void log_line(enum log_level level, const char *format, ...);
 
-/* Text for a person as it stands, whole lines of it, in its place among the others. */
+/* Whole lines of plain text for a person, written unchanged and in order with the log lines. */
 PRINTF_LIKE(1, 2) void log_print(const char *format, ...);
 
-/* The last line of a process that ends now and not in order: written behind what waits, before
- * this returns, in LOG_STOP_MS at most. It allocates nothing, and is cut at LOG_LAST_BYTES. */
+/* The last line of a process that is about to abort. It is written after the waiting lines,
+ * before this returns and within LOG_STOP_MS. It allocates nothing and is cut at
+ * LOG_LAST_BYTES. */
 #define LOG_LAST_BYTES 384
 PRINTF_LIKE(2, 3) void log_last(enum log_level level, const char *format, ...);
 
-/* For lines that a peer can cause as often as it likes: at most LOG_OFTEN_MAX a second, all
- * of them together, and then one that says how many were left out. */
+/* For lines that a peer can cause at will: at most LOG_OFTEN_MAX a second in total, then one
+ * line with the number of suppressed lines. */
 #define LOG_OFTEN_MAX 9
 PRINTF_LIKE(2, 3) void log_often(enum log_level level, const char *format, ...);
 
-/* Say what has been left out since; before the program ends. */
+/* Log the number of suppressed lines that is still unreported. Call before the program ends. */
 void log_often_flush(void);
 
 extern atomic_int log_lowest;

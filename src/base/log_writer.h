@@ -1,18 +1,18 @@
-/* log_writer: lines to a descriptor, by a thread of their own.
+/* log_writer: write lines to a descriptor from a dedicated thread.
  *
- * Whoever puts a line only copies it into a ring; the thread waits until the descriptor takes
- * something and writes it, in the order of the puts. A reader that stalls costs lines, never
- * time: a line that finds no room is dropped and counted, and so are all after it until the
- * ring is empty. Then the thread writes how many were dropped, and lines are taken again.
+ * A put only copies the line into a ring. The thread waits until the descriptor is writable and
+ * writes the lines in the order they were put. A stalled reader costs lines, never time: a line
+ * that does not fit is dropped and counted, and so are all later lines until the ring is empty.
+ * Then the thread writes how many were dropped, and lines are accepted again.
  *
  *     log_writer_put ─▶ ring ─▶ thread: poll, write ─▶ descriptor
  *           └ no room: count one ────▶ "N lines were dropped", once the ring is empty
  *
- * The flags of the descriptor stay as they are, since others share it: a pipe that poll(2)
- * calls writable takes LOG_WRITER_PIECE_BYTES without blocking, and nothing longer is written
- * at once.
+ * The flags of the descriptor are not changed, because other processes share it. Instead no
+ * write is longer than LOG_WRITER_PIECE_BYTES, which a pipe accepts without blocking once
+ * poll(2) reports it writable.
  *
- * Memory   the ring is made by log_writer_new(); a put allocates nothing.
+ * Memory   log_writer_new() allocates the ring; a put allocates nothing.
  * Threads  any, except _new, _start, _stop and _free: one thread at a time.
  */
 #ifndef WEIR_BASE_LOG_WRITER_H
@@ -24,34 +24,34 @@
 #define LOG_WRITER_PIECE_BYTES (4 * KIB)
 #define LOG_WRITER_NOTE_BYTES 512
 
-/* The line that says how many were dropped: its bytes in `room`, and their number returned.
+/* Write the line that reports `dropped` lines into `room` and return its length in bytes.
  * Called on the writer's thread. */
 typedef size_t log_writer_note_fn(unsigned long long dropped, char room[LOG_WRITER_NOTE_BYTES]);
 
 struct log_writer;
 
-/* fd stays the caller's. */
+/* The caller keeps ownership of fd. */
 struct log_writer *log_writer_new(int fd, size_t ring_bytes, log_writer_note_fn *note);
 
-/* NULL is fine. A thread that log_writer_stop() had to leave behind keeps the memory. */
+/* Accepts NULL. A thread that log_writer_stop() had to abandon keeps the memory. */
 void log_writer_free(struct log_writer *writer);
 
-/* False: there is no thread to be had; puts are refused. */
+/* False: no thread could be created; puts are refused. */
 MUST_CHECK bool log_writer_start(struct log_writer *writer);
 
-/* Everything that was put is written first, unless that takes longer than within_ms. */
+/* Write the remaining lines first, unless that takes longer than within_ms. */
 void log_writer_stop(struct log_writer *writer, unsigned within_ms);
 
-/* False: no thread runs, so the line was not taken, and not counted either. */
+/* False: no thread runs; the line was neither taken nor counted. */
 MUST_CHECK bool log_writer_put(struct log_writer *writer, struct str line);
 
-/* Wait until everything that was put has been written; false: it took longer. */
+/* Wait until every line has been written. False: that took longer than within_ms. */
 bool log_writer_flush(struct log_writer *writer, unsigned within_ms);
 
-/* Lines that were dropped so far, because there was no room or the descriptor failed. */
+/* Number of lines dropped so far, because the ring was full or the descriptor failed. */
 unsigned long long log_writer_dropped(struct log_writer *writer);
 
-/* Write without a thread, for at most within_ms; false: not all of it was taken. */
+/* Write without a thread, for at most within_ms. False: not everything was written. */
 bool log_write_within(int fd, struct str bytes, unsigned within_ms);
 
 #endif

@@ -1,4 +1,4 @@
-/* machine: how much memory there is for this process.
+/* machine: how much memory this process may use.
  *
  * Threads  any.
  */
@@ -8,11 +8,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Bytes of memory that it may have: the machine's, less where its control group or its limit of
- * address space (ulimit -v) allows less. 0: not known. */
+/* Bytes of memory the process may use: the machine's memory, or less if its control group or
+ * its address space limit (ulimit -v) allows less. 0: not known. */
 uint64_t machine_memory_bytes(void);
 
-/* Bytes that can be had now, of the machine's or of the control group's. False: not known. */
+/* Bytes available now, in the machine or in the control group. False: not known. */
 bool machine_memory_available(uint64_t *ret);
 
 #endif

@@ -1,8 +1,8 @@
-/* mem: the heap, without NULL.
+/* mem: heap allocation that never returns NULL.
  *
- * An exhausted machine is not an error that each caller could mend: these print one last
- * line and abort, and the store's recovery takes over at the next start. Limits that a peer
- * could reach live above, in buffers and arenas, and are errors.
+ * No caller can recover from an exhausted machine. These functions log one last line and
+ * abort; the store recovers at the next start. Limits that a peer can reach are enforced above,
+ * in buffers and arenas, and are errors.
  *
  * Threads  any.
  */
@@ -23,42 +23,42 @@ void *mem_zero(size_t count, size_t size);
 /* As realloc(). */
 void *mem_resize(void *at, size_t size);
 
-/* Return to the system what was freed and is only kept for later. Takes a millisecond or some:
- * for times when there is nothing to do. */
+/* Return freed memory that the allocator still holds to the system. Takes a few milliseconds;
+ * call it when idle. */
 void mem_give_back(void);
 
 /* --- the ceiling ----------------------------------------------------------------------------
  *
- * What others can make grow (bodies, replies, journals, histories, what a waiting turn holds)
- * is counted by those who hold it: buffers, arenas, chunks, records. A door asks before it
- * takes more, and refuses when no more may be taken:
+ * Memory that peers can make grow (bodies, replies, journals, histories, waiting turns) is
+ * counted by its holders: buffers, arenas, chunks, records. The entry points ask before they
+ * accept more work, and refuse it when the ceiling is reached:
  *
- *     doors     mem_allows(4 MiB) ──▶ is there room? else shed(): what the store has goes
- *     holders   mem_count(), mem_uncount(): never refused, for who was let in must end
+ *     entry points   mem_allows(4 MiB) ──▶ is there room? if not, shed() what the store has
+ *     holders        mem_count(), mem_uncount(): never refused; admitted work must finish
  *
- * The count of a thread is up to 16 KiB late. */
+ * Each thread's count may lag by up to 16 KiB. */
 
-/* `bytes` more, or less, are held. */
+/* The caller holds `bytes` more, or less. */
 void mem_count(size_t bytes);
 void mem_uncount(size_t bytes);
 
-/* What is held now. */
+/* Bytes held now. */
 size_t mem_counted(void);
 
-/* Give up what can be had again, the longest unused first, until `bytes` less are counted or
- * there is no more. On the thread that asked, which holds no lock. */
+/* Release memory that can be restored later, least recently used first, until `bytes` less
+ * are counted or nothing is left. Runs on the thread that asked, which holds no lock. */
 typedef void mem_shed_fn(size_t bytes, void *ctx);
 
-/* No more than `bytes` are to be held; 0: as many as there are. Before other threads begin. */
+/* Set the ceiling to `bytes`; 0: no ceiling. Call it before other threads start. */
 void mem_limit(size_t bytes);
 void mem_shed_with(mem_shed_fn *shed, void *ctx);
 
-/* Whether so much more may be held. Of the ceiling, large wishes leave an eighth to small ones
- * (64 KiB and less), so that short work goes on beside long. */
+/* Whether `bytes` more may be held. Large requests leave an eighth of the ceiling to small
+ * ones (64 KiB or less), so that short work continues beside long work. */
 MUST_CHECK bool mem_allows(size_t bytes);
 
 /* The same as an error.
- * errors  ERR_OUT_OF_MEMORY, which is worth another try */
+ * errors  ERR_OUT_OF_MEMORY, which may be retried */
 struct err;
 MUST_CHECK bool mem_check(size_t bytes, struct err *e);
 

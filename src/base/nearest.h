@@ -1,10 +1,10 @@
 /* nearest: "did you mean".
  *
- * Somebody wrote a name that nobody knows; offer the known ones and the most likely one that
- * was meant comes back, or none when nothing is close. Close means few edits (a letter added,
- * lost, changed, or two swapped) for the length of the name; case does not count.
+ * Given an unknown name, offer the known names and get the one that was most likely meant, or
+ * none when nothing is close. Close means few edits for the length of the name. An edit is a
+ * letter added, removed or changed, or two letters swapped. Case is ignored.
  *
- * Memory   borrows the names it is offered, until the answer is used.
+ * Memory   borrows the offered names until the result has been used.
  * Threads  none.
  */
 #ifndef WEIR_BASE_NEAREST_H
@@ -13,18 +13,18 @@
 #include "base/str.h"
 
 struct nearest {
-    struct str wanted; /* what was written */
-    struct str found;  /* the best so far; empty = nothing is close */
-    size_t edits;      /* how far it is */
+    struct str wanted; /* the unknown name */
+    struct str found;  /* the best match so far; empty = nothing is close */
+    size_t edits;      /* its distance */
 };
 
 void nearest_init(struct nearest *nearest, struct str wanted);
 void nearest_offer(struct nearest *nearest, struct str known);
 
-/* The one of `known` (ends with NULL) that was meant, or an empty string. */
+/* The closest of `known` (ends with NULL), or an empty string. */
 struct str nearest_name(struct str wanted, const char *const *known);
 
-/* "; did you mean 'search'?" for the end of an error text, or "" when nothing was close. */
+/* "; did you mean 'search'?" to end an error text, or "" when nothing is close. */
 #define NEAREST_HINT_BYTES 96
 const char *nearest_hint(const struct nearest *nearest, char room[NEAREST_HINT_BYTES]);
 

@@ -1,7 +1,7 @@
-/* same: compare secrets without telling how much of them was right.
+/* same: compare secrets in constant time.
  *
- * memcmp() stops at the first difference, and how long that took can be measured. These look
- * at every byte, whatever the bytes are.
+ * memcmp() stops at the first difference, and a peer can measure how long it took. These
+ * functions always look at every byte.
  *
  * Memory   none.
  * Threads  any.
@@ -11,11 +11,11 @@
 
 #include "base/str.h"
 
-/* Whether `len` bytes are the same, in a time that depends on `len` alone. */
+/* Whether `len` bytes are equal. The time depends only on `len`. */
 bool same_bytes(const void *a, const void *b, size_t len);
 
-/* Whether somebody gave the secret, in a time that depends on the length of `given` alone: a
- * peer learns neither the secret's bytes nor its length. An empty secret is given by nobody. */
+/* Whether `given` is the secret. The time depends only on the length of `given`, so a peer
+ * learns neither the secret's bytes nor its length. An empty secret never matches. */
 bool same_secret(struct str given, struct str secret);
 
 #endif

@@ -1,8 +1,8 @@
 /* str: a borrowed view of bytes.
  *
- * Text travels through the program as a pointer and a length, by value. A view never owns
- * what it shows (base/text.h does) and need not end in NUL; whoever made it says how long it
- * stays valid.
+ * Text travels through the program as a pointer and a length, by value. A view never owns its
+ * bytes (base/text.h does) and need not end in NUL. The function that returns a view says how
+ * long it stays valid.
  *
  * Memory   none.
  * Threads  any; values only.
@@ -63,10 +63,10 @@ static inline bool str_ends(struct str s, struct str tail) {
     return s.len >= tail.len && str_equal(str_skip(s, s.len - tail.len), tail);
 }
 
-/* ASCII letters compare without case; all other bytes as they are. */
+/* ASCII letters compare without case; all other bytes must be equal. */
 bool str_equal_nocase(struct str a, struct str b);
 
-/* -1, 0 or 1, by unsigned bytes, the shorter first. */
+/* -1, 0 or 1, comparing unsigned bytes; a prefix sorts first. */
 int str_compare(struct str a, struct str b);
 
 /* Index of the first `byte`, or s.len when there is none. */
@@ -75,18 +75,18 @@ size_t str_find_byte(struct str s, char byte);
 /* Index of the first `part`, or s.len when there is none. An empty part is found at 0. */
 size_t str_find(struct str s, struct str part);
 
-/* As str_find, ASCII letters compared without case. */
+/* Like str_find, but ASCII letters compare without case. */
 size_t str_find_nocase(struct str s, struct str part);
 
 /* Without spaces, tabs, CR and LF at both ends. */
 struct str str_trim(struct str s);
 
-/* Cut at the first `byte`: the part before it is returned and `*rest` becomes the part after
- * it. Without one, all of it is returned and *rest is empty with rest->at NULL. */
+/* Split at the first `byte`: returns the part before it and sets `*rest` to the part after it.
+ * Without such a byte, all of `s` is returned and *rest is empty with rest->at NULL. */
 struct str str_split(struct str s, char byte, struct str *rest);
 
-/* All of `s` as decimal digits, no sign. False, and nothing stored, when it is not a number
- * or does not fit. */
+/* Parse all of `s` as decimal digits, without a sign. False, and nothing stored, when it is
+ * not a number or does not fit. */
 MUST_CHECK bool str_to_u64(struct str s, uint64_t *ret);
 
 /* The same with an optional '-' or '+'. */

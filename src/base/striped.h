@@ -1,19 +1,19 @@
-/* striped: a table in stripes, each with a lock of its own, so that threads rarely meet.
+/* striped: a table split into stripes, each with its own lock, to reduce contention.
  *
- * What a key stands for lies in the key's stripe, and whoever holds that lock may look at it
- * and change it. What a stripe holds, and how it is found there, is its user's: a struct with a
- * member `pthread_mutex_t lock`.
+ * The data of a key lives in the key's stripe; the holder of that lock may read and change it.
+ * The user defines the stripe: a struct with a member `pthread_mutex_t lock` and whatever
+ * lookup it needs.
  *
  *     struct stripe_of_mine *stripe = striped_lock(table->stripes, key);
  *     ... map_find(stripe->map, key) ...
  *     pthread_mutex_unlock(&stripe->lock);
  *
- * Keys often come from peers, so the stripe is chosen by map_hash(), the hash with a secret: no
- * one can choose keys that all meet in one stripe. Its upper half is taken: the lower one
- * chooses the places of a map inside.
+ * Keys often come from peers, so map_hash(), which is keyed with a secret, chooses the stripe:
+ * a peer cannot choose keys that all fall into one. The upper half of the hash is used here,
+ * because the lower half chooses the slot in a map inside the stripe.
  *
- * Memory   owns the stripes, which begin as zero bytes, and their locks; what its user keeps in
- *          them is the user's to free first.
+ * Memory   owns the stripes, which start zeroed, and their locks. The user frees the contents
+ *          of the stripes first.
  * Threads  any.
  */
 #ifndef WEIR_BASE_STRIPED_H
@@ -23,19 +23,19 @@
 
 struct striped;
 
-/* `count` stripes of a struct of the user's; a power of two, 65536 at most. */
+/* `count` stripes of the user's struct; a power of two, at most 65536. */
 #define STRIPED_NEW(count, type) striped_new(count, sizeof(type), offsetof(type, lock))
 
 struct striped *striped_new(size_t count, size_t stripe_bytes, size_t lock_at);
-void striped_free(struct striped *striped); /* no lock may be held; NULL is fine */
+void striped_free(struct striped *striped); /* no lock may be held; accepts NULL */
 
-/* The stripe of `key`. It stays as long as the table, so it may be kept and locked again. */
+/* The stripe of `key`. It lives as long as the table, so it may be kept and locked again. */
 void *striped_of(const struct striped *striped, struct str key);
 
 /* The same, locked. */
 void *striped_lock(const struct striped *striped, struct str key);
 
-/* The stripes one after the other, from 0; NULL behind the last. Not locked. */
+/* The stripe at `index`, from 0; NULL past the last. Not locked. */
 void *striped_at(const struct striped *striped, size_t index);
 
 #endif

@@ -1,10 +1,10 @@
-/* text: bytes that have an owner.
+/* text: bytes with an owner.
  *
- * A struct str shows bytes and never owns them. What keeps a text longer than a call keeps a
- * struct text, shows it with text_str(), and ends it with text_done(). So the type of a member
- * says whether its struct must free it, and no view is ever freed.
+ * A struct str never owns its bytes. An object that keeps a text longer than a call holds a
+ * struct text, reads it with text_str() and frees it with text_done(). The type of a member
+ * therefore says whether its struct must free it, and a view is never freed.
  *
- * Memory   one block of the heap, which ends in NUL (not counted). All zero is no text.
+ * Memory   one heap block, which ends in NUL (not counted). All zero means no text.
  * Threads  any; values only.
  */
 #ifndef WEIR_BASE_TEXT_H
@@ -25,7 +25,7 @@ static inline struct str text_str(struct text text) {
     return text.at ? str_of(text.at, text.len) : STR_EMPTY;
 }
 
-/* Free it: no text from then on, so that doing it twice does no harm. */
+/* Free it and reset it to no text, so that a second call is harmless. */
 void text_done(struct text *text);
 
 /* The same for a secret: its bytes are overwritten first. */

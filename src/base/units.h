@@ -1,7 +1,7 @@
 /* units: durations and sizes as people write them.
  *
- * A number without a unit is a guess, so only 0 may stand alone. "20ms", "1.5s", "5m", "500us",
- * "2h" are durations; "30000B", "256KiB", "4MiB", "1GiB" are sizes (1 KiB = 1024 bytes).
+ * A number needs a unit; only 0 may stand alone. "20ms", "1.5s", "5m", "500us" and "2h" are
+ * durations; "30000B", "256KiB", "4MiB" and "1GiB" are sizes (1 KiB = 1024 bytes).
  *
  * Threads  any; values only.
  */
@@ -11,14 +11,14 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* Microseconds. Decimals are allowed as long as no fraction of a microsecond is left. */
+/* Microseconds. Decimals are allowed if the result is a whole number of microseconds. */
 MUST_CHECK bool units_duration(struct str text, uint64_t *ret_us, struct err *e);
 
 /* Bytes. */
 MUST_CHECK bool units_size(struct str text, uint64_t *ret_bytes, struct err *e);
 
-/* Append in the largest unit that leaves no fraction: units_duration and units_size read it
- * back as the same number. */
+/* Append in the largest unit that leaves no fraction; units_duration and units_size read back
+ * the same number. */
 bool units_append_duration(struct buf *out, uint64_t us);
 bool units_append_size(struct buf *out, uint64_t bytes);
 

@@ -1,7 +1,7 @@
-/* utf8: where characters begin and whether bytes are text.
+/* utf8: validate UTF-8 and find character boundaries.
  *
- * Every string that leaves over protobuf or JSON must be valid UTF-8, and a delta must never
- * cut a character in two; these are the only functions that decide either.
+ * Every string sent as protobuf or JSON must be valid UTF-8, and a delta must never split a
+ * character. Only these functions decide either question.
  *
  * Memory   none.
  * Threads  any.
@@ -17,15 +17,16 @@ bool utf8_valid(struct str s);
 /* Length of the longest valid prefix. */
 size_t utf8_valid_prefix(struct str s);
 
-/* The longest prefix of at most `max_bytes` that does not end inside a character: its
- * length. `s` should be valid; of invalid text no more than three bytes are dropped. */
+/* Length of the longest prefix of at most `max_bytes` that does not end inside a character.
+ * `s` should be valid; for invalid text at most three more bytes are cut. */
 size_t utf8_cut(struct str s, size_t max_bytes);
 
-/* Bytes at the end of `s` that begin a character and may be completed by what comes next:
- * 0 to 3. A stream holds them back until then. */
+/* Number of bytes (0 to 3) at the end of `s` that start a character and may be completed by
+ * later bytes. A stream holds them back until then. */
 size_t utf8_pending(struct str s);
 
-/* Bytes that the first `count` characters take, or s.len when there are fewer. `s` is valid. */
+/* Length in bytes of the first `count` characters, or s.len when there are fewer. `s` must be
+ * valid. */
 size_t utf8_head(struct str s, uint64_t count);
 
 /* Append `s` with each ill-formed part replaced by U+FFFD. False at the buffer's limit. */

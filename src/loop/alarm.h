@@ -1,9 +1,9 @@
-/* alarm: a task at an exact moment, for what must not be told by when it happens.
+/* alarm: run a task at an exact time, where the timing itself must not leak information.
  *
- * A timer fires some time after its millisecond: how much later depends on what the turn that
- * started it had to do. An alarm fires at its microsecond, whatever was done before.
+ * A timer fires some time after its millisecond; how late depends on the work of the turn that
+ * started it. An alarm fires at its microsecond, whatever work came before.
  *
- * Memory   freed when it has fired or was stopped.
+ * Memory   frees itself once it has fired or was stopped.
  * Threads  the loop's.
  */
 #ifndef WEIR_LOOP_ALARM_H
@@ -13,11 +13,11 @@
 
 struct alarm;
 
-/* Have fn(ctx) run at `at_us` of clock_mono_us(), never before this call returns. Where the
- * system has no descriptor left, and on a fake loop, at the millisecond after it. */
+/* Run fn(ctx) at `at_us` of clock_mono_us(), never before this call returns. It runs at the
+ * next millisecond instead when no file descriptor is available, and on a fake loop. */
 struct alarm *alarm_start(struct loop *loop, uint64_t at_us, task_fn *fn, void *ctx);
 
-/* Before it has fired; NULL is fine. */
+/* Only before it has fired; accepts NULL. */
 void alarm_stop(struct alarm *alarm);
 
 #endif

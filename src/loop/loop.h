@@ -1,13 +1,13 @@
-/* loop: one thread's time and turns.
+/* loop: the event loop of one thread.
  *
- * A loop waits for something to happen, lets everybody concerned react, and at the end of
- * that turn runs the deferred tasks: streams pump, connections write. So whatever a turn
- * produced for one connection leaves in one write. An object belongs to one loop for life
- * and needs no lock; another thread that wants something of it posts a mail.
+ * A loop waits for events, runs their handlers, and at the end of that turn runs the deferred
+ * tasks: streams pump, connections write. Everything a turn produced for one connection thus
+ * leaves in one write. An object belongs to one loop for life and needs no lock; another thread
+ * reaches it by posting a mail.
  *
  *     wait ─▶ timers ─▶ sockets, mail ─▶ deferred tasks, until none is left ─▶ wait
  *
- * A fake loop has no descriptors and its clock stands still until a test moves it.
+ * A fake loop has no descriptors, and its clock stands still until a test advances it.
  *
  * Memory   tasks, timers and mails live inside their owners; the loop only links them.
  * Threads  everything belongs to the loop's own thread, except loop_post().
@@ -26,31 +26,31 @@ struct loop;
 struct uv_loop_s;
 
 struct loop *loop_new(void);
-void loop_free(struct loop *loop); /* nothing may be linked to it any more */
+void loop_free(struct loop *loop); /* nothing may be linked to it */
 
-/* Turn until loop_stop(). */
+/* Run until loop_stop(). */
 void loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
 
 /* Milliseconds of monotonic time, as of the start of this turn. */
 uint64_t loop_now_ms(const struct loop *loop);
 
-/* One pointer of whoever runs this thread, so that what starts on a loop (a connection) finds
- * what lives there. NULL until set. */
+/* One pointer for the owner of this thread. Objects that start on a loop, such as connections,
+ * find the thread's data through it. NULL until set. */
 void loop_set_owner(struct loop *loop, void *owner);
 void *loop_owner(const struct loop *loop);
 
-/* For folders that bring their own handles (server/). NULL on a fake loop. */
+/* For folders that use libuv handles directly (server/). NULL on a fake loop. */
 struct uv_loop_s *loop_uv(struct loop *loop);
 
 /* --- fake loops, for tests ------------------------------------------------------------- */
 
 struct loop *loop_new_fake(void);
 
-/* Run one turn now: the mail that is waiting, then the deferred tasks. */
+/* Run one turn now: the waiting mail, then the deferred tasks. */
 void loop_turn(struct loop *loop);
 
-/* Let `ms` pass: timers fire in order, each in a turn of its own at its own moment. */
+/* Advance the clock by `ms`: timers fire in order, each in its own turn and at its own time. */
 void loop_advance(struct loop *loop, uint64_t ms);
 
 /* --- deferred tasks: "before this turn ends" -------------------------------------------- */
@@ -65,12 +65,12 @@ struct task {
 
 void task_init(struct task *task, task_fn *fn, void *ctx);
 
-/* Run `task` once at the end of this turn, after what was deferred before it. Deferring a
- * task that already waits changes nothing. A task may defer others, and itself: those run in
- * the same turn too. From outside a turn (the loop's thread, before loop_run) it runs in the
- * first one. */
+/* Run `task` once at the end of this turn, after the tasks deferred before it. Deferring a task
+ * that is already waiting changes nothing. A task may defer others and itself; they run in the
+ * same turn. Deferred outside a turn (on the loop's thread, before loop_run), it runs in the
+ * first turn. */
 void loop_defer(struct loop *loop, struct task *task);
-void task_cancel(struct task *task); /* harmless when it does not wait */
+void task_cancel(struct task *task); /* harmless when it is not waiting */
 
 /* --- timers ------------------------------------------------------------------------------ */
 
@@ -85,10 +85,10 @@ struct timer {
 void timer_init(struct timer *timer, struct loop *loop, task_fn *fn, void *ctx);
 
 /* Fire once, `in_ms` from loop_now_ms(); never before this call returns, also for 0.
- * Starting a timer that waits moves it. Timers due in the same millisecond fire in the same
- * turn, in the order they were started. */
+ * Starting a timer that is already waiting moves it. Timers due in the same millisecond fire in
+ * the same turn, in the order they were started. */
 void timer_start(struct timer *timer, uint64_t in_ms);
-void timer_stop(struct timer *timer); /* harmless when it does not wait */
+void timer_stop(struct timer *timer); /* harmless when it is not waiting */
 
 static inline bool timer_waits(const struct timer *timer) {
     return timer->place != 0;
@@ -102,9 +102,9 @@ struct mail {
     void *ctx;
 };
 
-/* Have fn(ctx) run on `loop`, in a later turn, in the order posted by one thread. Any thread
- * may call; `mail` must stay put until fn has begun. Many posts between two turns cost the
- * loop one wake-up. */
+/* Run fn(ctx) on `loop` in a later turn. Mails from one thread run in the order posted. Any
+ * thread may call. `mail` must stay valid until fn has begun. All posts between two turns cost
+ * the loop one wake-up. */
 void loop_post(struct loop *loop, struct mail *mail, task_fn *fn, void *ctx);
 
 #endif

@@ -1,18 +1,19 @@
-/* slots: so many at once, in all and for each key; the others wait in line.
+/* slots: limit concurrency in total and for each key; excess requests wait in line.
  *
  *     none ─▶ taken ─▶ none                              there was room
  *     none ─▶ waiting ─▶ none                            withdrawn
  *             waiting ─▶ granted ─▶ taken ─▶ none        the message arrived
  *                        granted ─▶ returned ─▶ none     left before it arrived
  *
- * A slot is taken at once where there is room for its key and in all. Otherwise it waits, the
- * longest first; a key without room holds up no other key. Who leaves lets the next one in, and
- * its loop is told: until the message has arrived, the slot is granted.
+ * A slot is taken at once if there is room in total and for its key. Otherwise it waits; the
+ * longest waiting goes first, and a key without room does not delay other keys. A slot that is
+ * left admits the next one by a message to that slot's loop. Until the message arrives, the
+ * slot is in state granted.
  *
- * Memory   a slot is its user's, and stays until it is left or withdrawn; one that was left
- *          while it was granted stays until `granted` came.
- * Threads  any; one lock inside. `granted` comes on the slot's own loop, never from inside a
- *          call, and only there a slot may be left or withdrawn.
+ * Memory   a slot belongs to its user and must live until it is left or withdrawn. One that was
+ *          left while granted must live until `granted` is called.
+ * Threads  any; one lock inside. `granted` is called on the slot's own loop, never from inside
+ *          a call. A slot may be left or withdrawn only on that loop.
  */
 #ifndef WEIR_LOOP_SLOTS_H
 #define WEIR_LOOP_SLOTS_H
@@ -26,8 +27,8 @@ struct slot_key; /* one key that is in use */
 enum slot_state {
     SLOT_NONE,
     SLOT_WAITING,
-    SLOT_GRANTED,  /* it has one, and the message is on its way */
-    SLOT_TAKEN,    /* it has one */
+    SLOT_GRANTED,  /* admitted; the message is on its way */
+    SLOT_TAKEN,    /* admitted, and its loop knows */
     SLOT_RETURNED, /* given back before the message arrived */
     SLOT_STATE_COUNT,
 };
@@ -35,14 +36,14 @@ enum slot_state {
 struct str slot_state_name(enum slot_state state);
 bool slot_may_become(enum slot_state state, enum slot_state next);
 
-/* All zero but for what the user sets. */
+/* Zeroed, except for the members the user sets. */
 struct slot {
     struct loop *loop;
-    void (*granted)(void *ctx); /* it waited; comes also when it was left meanwhile */
+    void (*granted)(void *ctx); /* after waiting; called even if the slot was left meanwhile */
     void *ctx;
-    /* The slots'. */
+    /* Private to slots. */
     enum slot_state state;
-    struct slots *slots; /* NULL: it never asked for one */
+    struct slots *slots; /* NULL: never entered */
     struct slot_key *key;
     struct list link;
     struct mail mail;
@@ -51,28 +52,28 @@ struct slot {
 #define SLOTS_NO_LIMIT SIZE_MAX
 
 struct slots_limits {
-    size_t all;       /* taken at once, of whatever key */
-    size_t queue_max; /* that may wait */
+    size_t all;       /* taken at once, over all keys */
+    size_t queue_max; /* how many may wait */
 };
 
 struct slots *slots_new(const struct slots_limits *limits);
-void slots_free(struct slots *slots); /* no slot may be waiting or taken; NULL is fine */
+void slots_free(struct slots *slots); /* no slot may be waiting or taken; accepts NULL */
 
 enum slots_answer {
     SLOTS_TAKEN,
-    SLOTS_WAITING, /* `granted` will come, unless it is withdrawn */
-    SLOTS_FULL,    /* too many wait: it has none, and none will come */
+    SLOTS_WAITING, /* `granted` will be called, unless it is withdrawn */
+    SLOTS_FULL,    /* refused: too many are waiting */
 };
 
-/* Ask for one of `key` (copied), of which at most `key_max` are taken at once: what the newest
- * slot of the key says counts for all of them. */
+/* Enter under `key` (copied), which may have at most `key_max` taken slots. The newest key_max
+ * applies to all slots of the key. */
 MUST_CHECK enum slots_answer slots_enter(struct slots *slots, struct str key, size_t key_max,
                                          struct slot *slot);
 
-/* Stop waiting. False: it does not wait; either it has a slot, or never asked for one. */
+/* Stop waiting. False: it was not waiting; it was admitted, or never entered. */
 MUST_CHECK bool slots_withdraw(struct slot *slot);
 
-/* Give it back; harmless where there is none. False: `granted` is still to come. */
+/* Give the slot back; harmless if there is none. False: `granted` is still to be called. */
 bool slots_leave(struct slot *slot);
 
 struct slots_use {
