@@ -21,7 +21,7 @@ struct gunzip;
 typedef bool gunzip_fn(struct str bytes, void *ctx);
 
 struct gunzip *gunzip_new(gunzip_fn *on_bytes, void *ctx);
-void gunzip_free(struct gunzip *gunzip); /* NULL is fine */
+void gunzip_free(struct gunzip *gunzip); /* accepts NULL */
 
 /* on_bytes runs before these return, zero or more times. Not to be fed while it waits.
  * errors  ERR_UNAVAILABLE this is no gzip; ERR_TOO_LARGE more at once than a MiB */

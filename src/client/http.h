@@ -85,7 +85,7 @@ MUST_CHECK bool http_pool_need(struct http_pool *pool, struct err *e);
 
 /* On `loop`, before it stops: closes what is idle there. No call may be left on it. */
 void http_pool_leave(struct http_pool *pool, struct loop *loop);
-void http_pool_free(struct http_pool *pool); /* NULL is fine */
+void http_pool_free(struct http_pool *pool); /* accepts NULL */
 
 /* Never NULL: what is wrong with a request is told by on_end. */
 struct http_call *http_start(struct http_pool *pool, struct loop *loop,

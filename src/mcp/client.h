@@ -59,7 +59,7 @@ struct mcp_options {
 /* The caller has one reference. */
 struct mcp_client *mcp_client_new(const struct mcp_options *options);
 struct mcp_client *mcp_client_ref(struct mcp_client *client);
-void mcp_client_unref(struct mcp_client *client); /* NULL is fine */
+void mcp_client_unref(struct mcp_client *client); /* accepts NULL */
 
 /* Once, never before mcp_call_start() has returned. result is borrowed; failed is NULL on
  * success. */

@@ -27,7 +27,7 @@ typedef void mcp_listed_fn(const struct err *failed, void *ctx);
 /* The caller ends it with mcp_listing_free(), which also cancels. */
 struct mcp_listing *mcp_list(struct mcp_client *client, const struct mcp_caller *caller,
                              mcp_listed_fn *done, void *ctx);
-void mcp_listing_free(struct mcp_listing *listing); /* NULL is fine */
+void mcp_listing_free(struct mcp_listing *listing); /* accepts NULL */
 
 /* In the order of the server; of two with one name, the first. */
 const struct mcp_tool_info *mcp_listing_tools(const struct mcp_listing *listing,

@@ -1,4 +1,4 @@
-/* body: what the bodies that dialects write have in common.
+/* body: helpers for the request bodies of all dialects.
  *
  * Memory   appends to the caller's buffer or writer; borrows the rest.
  * Threads  none.
@@ -8,35 +8,35 @@
 
 #include "provider/dialect.h"
 
-/* The longest call id that Chat Completions takes, and that Responses takes. */
+/* The longest call ids that Chat Completions and Responses accept. */
 #define CALL_ID_MAX_BYTES 40
 #define CALL_ID_LONG_MAX_BYTES 64
 
-/* Key and a JSON Schema, without the space between its parts; a tool without one takes an
- * object without members. `what` names it in the error.
- * errors  ERR_INVALID_ARGUMENT it is no JSON object */
+/* Write the key and a JSON Schema without whitespace between its tokens. An empty schema is
+ * written as an object without members. `what` names it in the error.
+ * errors  ERR_INVALID_ARGUMENT not a JSON object */
 MUST_CHECK bool body_schema(struct json_writer *writer, const char *key, struct str schema,
                             struct str what, struct err *e);
 
-/* Key and number, unless it is below 0: not set. */
+/* Write the key and the number, unless it is below 0, which means not set. */
 void body_double(struct json_writer *writer, const char *key, double number);
 
-/* Key and a call id of at most max_bytes; a longer one becomes "tc_" and 37 digits of its
- * SHA-256, the same for the call and for its result. */
+/* Write the key and a call id of at most max_bytes. A longer id becomes "tc_" and 37 digits of
+ * its SHA-256, the same for a call and its result. */
 void body_call_id(struct json_writer *writer, const char *key, struct str call_id,
                   size_t max_bytes);
 
-/* Append base_url, the path, and the query if there is one. */
+/* Append base_url, the path, and the query, if any. */
 void body_url(const struct dialect_settings *settings, const char *path, struct buf *out);
 
-/* The model that is asked: the request's, or the configured one. */
+/* The model to ask: the request's, or else the configured one. */
 struct str body_model(const struct dialect_settings *settings,
                       const struct provider_request *request);
 
-/* Whether base_url names this host; ".example.com": any host of that domain. */
+/* Whether base_url names this host; ".example.com" matches any host in that domain. */
 bool body_host_is(const struct dialect_settings *settings, const char *host);
 
-/* Whether all of a body is there.
+/* Whether the body is complete.
  * errors  ERR_TOO_LARGE the buffer's limit was reached */
 MUST_CHECK bool body_complete(const struct buf *out, struct err *e);
 

@@ -1,11 +1,11 @@
-/* chain: several models in a row; the next one is asked when one does not answer.
+/* chain: a list of models with fallback.
  *
- * A model that failed before it said anything, for a reason that another may not share
- * (unreachable, time, rate, quota, overload, error, key), hands on to the next, and a note says
- * so. What failed after its first word, or was refused, is not asked of another: nobody wants
- * half an answer twice.
+ * If a model fails before its first output, for a reason that the next one may not share
+ * (unreachable, timeout, rate limit, quota, overload, server error, key), the next model is
+ * asked and a note reports it. There is no fallback after the first output, because the caller
+ * would get half an answer twice, or when the request was refused.
  *
- * Memory   borrows the providers behind it.
+ * Memory   borrows its providers.
  * Threads  as provider.h.
  */
 #ifndef WEIR_PROVIDER_CHAIN_H
@@ -15,10 +15,10 @@
 
 struct chain_link {
     struct provider *provider;
-    struct str model; /* asked for instead of the request's; empty: the request's */
+    struct str model; /* replaces the request's model; empty: keep the request's */
 };
 
-/* `links` (copied; their providers and text borrowed), at least one. */
+/* At least one link. `links` is copied; the providers and texts in it are borrowed. */
 struct provider *chain_provider_new(struct str name, const struct chain_link *links,
                                     size_t count);
 

@@ -1,21 +1,24 @@
-/* dialect: how one vendor's model API is asked, and how its answer reads.
+/* dialect: the request and response format of one vendor's model API.
  *
- * A dialect turns a request into one JSON body and the server-sent events of the answer into
+ * A dialect turns a request into one JSON body, and the server-sent events of the response into
  * reply events. It has no socket and no clock, so a test drives it with a string and the fuzzer
- * with noise; provider/remote.c does the rest for all of them: connections,
- * retries, time limits, errors in place of a stream.
+ * with noise. provider/remote.c does the rest for all dialects: connections, retries, time
+ * limits, and error responses.
  *
  *     begin ─▶ feed, feed, ... | read ─▶ end ─▶ free
  *                     │ on_reply: text, thinking, tool calls, usage, opaque
- *                     └─ never an ending: the outcome of end() says which it is
+ *                     └─ never an ending: the result of end() says which it is
  *
- * Rules for every dialect: a tool call is told when it is complete, in the order of the reply;
- * arguments that are no JSON object are told as they came, a call that names no tool with an
- * empty name; usage once, at the end, unknown counts TOKENS_UNKNOWN; event.call_sequence is not
- * the dialect's; a stream that ends without saying why is a failure; an error object inside a
- * stream is a failure; unknown events and fields are passed over.
+ * Rules for every dialect:
+ * - A tool call is reported when it is complete, in the order of the reply.
+ * - Arguments that are not a JSON object are reported unchanged. A call that names no tool is
+ *   reported with an empty name.
+ * - Usage is reported once, at the end; unknown counts are TOKENS_UNKNOWN.
+ * - The dialect does not set event.call_sequence.
+ * - A stream that ends without a reason is a failure, and so is an error object inside one.
+ * - Unknown events and fields are ignored.
  *
- * Memory   a reply owns what it gathers. Requests and settings are borrowed during the call.
+ * Memory   a reply owns what it collects. Requests and settings are borrowed during the call.
  * Threads  a reply belongs to one loop; a dialect is constant.
  */
 #ifndef WEIR_PROVIDER_DIALECT_H
@@ -26,24 +29,24 @@
 #include "wire/json.h"
 #include "wire/sse.h"
 
-/* What one configured provider adds to every request in its dialect. */
+/* What one configured provider adds to each of its requests. */
 struct dialect_settings {
     struct str base_url; /* "https://api.openai.com/v1", no slash at its end */
-    struct str model;    /* asked when a request names none */
+    struct str model;    /* used when a request names none */
     struct str query;    /* "api-version=2024-10-21", or empty */
     struct str key;      /* the secret, or empty: none is sent */
-    /* Carries the key as it is, in place of the dialect's own header (Azure: "api-key"); or
-     * empty. */
+    /* The header that carries the bare key instead of the dialect's own header (Azure:
+     * "api-key"), or empty. */
     struct str key_header;
-    bool whole; /* the answer is asked for as one JSON object, not as a stream */
-    /* Of "openai": one message of as many users as follow each other, for chat templates of
-     * small models (Mistral, Gemma) that refuse two in a row. */
+    bool whole; /* request one JSON object instead of a stream */
+    /* For "openai": merge consecutive user messages into one. The chat templates of some small
+     * models (Mistral, Gemma) refuse two in a row. */
     bool joins_users;
 };
 
-/* What a failed call says. The reasons are stable; the table is in dialect.c. */
+/* Why a call failed. The reasons are stable; the table is in dialect.c. */
 struct reply_failure {
-    struct err why;     /* for the operator: who said what, and what helps; holds no key */
+    struct err why;     /* for the operator: cause and remedy; contains no key */
     const char *reason; /* PROVIDER_... below */
 };
 
@@ -60,65 +63,65 @@ struct reply_failure {
 #define MODEL_REFUSED "MODEL_REFUSED"             /* refusal, content filter, safety */
 #define MODEL_CANNOT_CARRY "MODEL_CANNOT_CARRY"   /* a message that its API has no form for */
 
-/* One sentence for the people whose question failed: nothing of the vendor's words, and no
- * advice that only an operator can follow. What they can do themselves stands behind a ';'. */
+/* One sentence for the end user. It quotes nothing from the vendor and gives no advice that
+ * only an operator can follow. Advice for the user follows a ';'. */
 struct str reply_reason_sentence(struct str reason);
 
-/* Whether it is the request that was refused, so that the same would be refused again, rather
- * than a provider that has no time, no money or no trust for anybody (K27). */
+/* Whether the request itself was refused, so that repeating it would fail again. False when the
+ * provider is overloaded, out of quota or rejects the key, whatever the request (K27). */
 bool reply_reason_is_refusal(struct str reason);
 
 enum reply_outcome {
-    OUTCOME_DONE,   /* it said that it is complete */
-    OUTCOME_CUT,    /* complete, but ended by its token limit */
+    OUTCOME_DONE,   /* complete */
+    OUTCOME_CUT,    /* ended in order, but at its token limit */
     OUTCOME_FAILED, /* `failure` says why */
 };
 
-/* How a dialect's answers are read. */
+/* The response parser of a dialect. */
 struct reply_reader {
     struct reply *(*begin)(reply_event_fn *on_reply, void *ctx);
-    /* False: it is over before its end, failure is set. */
+    /* False: the reply ended early and failure is set. */
     bool (*feed)(struct reply *reply, const struct sse_event *event);
-    /* In place of feed: an answer that came as one JSON value, and no stream. */
+    /* Instead of feed: a response that is one JSON value and not a stream. */
     bool (*read)(struct reply *reply, struct json answer);
-    /* The stream ended in order; *ret_model is who answered, borrowed from the reply. */
+    /* The stream ended in order. *ret_model is the model that answered, borrowed from the
+     * reply. */
     enum reply_outcome (*end)(struct reply *reply, struct str *ret_model);
     void (*free)(struct reply *reply);
 };
 
-/* What each dialect's own reply begins with. */
+/* The first member of each dialect's own reply. */
 struct reply {
     reply_event_fn *on_reply;
     void *ctx;
-    bool stopped; /* cancelled from inside a callback: no further callback */
-    /* The other side said how the answer ends: only counts may follow, soon or never. */
+    bool stopped; /* cancelled from inside a callback: no more callbacks */
+    /* The finish reason has arrived: only usage counts may follow, or nothing. */
     bool finished;
-    bool over; /* it said that nothing follows: whatever does is no part of the answer */
-    bool calls_passed_over; /* it asked for more tools than anybody takes, the last ones untold
-                             */
+    bool over;              /* the end marker has arrived: anything after it is ignored */
+    bool calls_passed_over; /* too many tool calls: the last ones were not reported */
     struct reply_failure failure;
 };
 
 struct dialect {
-    const char *name;       /* "openai": of MESSAGE_OPAQUE, and of `kind:` in the settings */
+    const char *name;       /* "openai": in MESSAGE_OPAQUE, and as `kind:` in the settings */
     const char *title;      /* "OpenAI": in sentences */
-    const char *base_url;   /* where it is unless configured; NULL: must be configured */
-    const char *key_env[3]; /* variables that hold its key, the first one set counts */
-    bool media_beside;      /* OpenAI's API for media (openai_media.h) is at the same address */
+    const char *base_url;   /* the default; NULL: must be configured */
+    const char *key_env[3]; /* variables that may hold the key; the first one set is used */
+    bool media_beside;      /* serves OpenAI's media API (openai_media.h) at the same address */
 
-    /* Append the URL that is asked. */
+    /* Append the URL of the request. */
     void (*url)(const struct dialect_settings *settings, const struct provider_request *request,
                 struct buf *out);
 
-    /* The header that carries the key ("authorization", "Bearer " before it), and those that
-     * every request carries besides content-type and accept. */
+    /* The header that carries the key and the prefix of its value ("authorization", "Bearer "),
+     * and the headers of every request besides content-type and accept. */
     const char *key_header, *key_prefix;
     const struct http_header *headers;
     size_t header_count;
 
     /* Append the body.
-     * errors  ERR_INVALID_ARGUMENT what this API cannot be asked; ERR_UNIMPLEMENTED a message
-     *         that it cannot carry, with its place: told as ERR_INVALID_ARGUMENT and
+     * errors  ERR_INVALID_ARGUMENT not supported by this API; ERR_UNIMPLEMENTED it cannot carry
+     *         a message, with its position: reported as ERR_INVALID_ARGUMENT and
      *         MODEL_CANNOT_CARRY */
     bool (*body)(const struct dialect_settings *settings,
                  const struct provider_request *request, struct buf *out, struct err *e);
@@ -126,8 +129,8 @@ struct dialect {
     const struct reply_reader *reader;
 };
 
-/* Every dialect, and the only place that lists them: a new one is a row here and files that
- * define NAME_dialect and NAME_reader. The first is the one that other servers copy. */
+/* The only list of dialects. A new dialect is a row here and files that define NAME_dialect and
+ * NAME_reader. The first one is the API that other servers imitate. */
 /* clang-format off */
 #define DIALECTS(ROW)                                                                          \
     ROW(openai)                                                                                \
@@ -160,14 +163,14 @@ PRINTF_LIKE(4, 5)
 bool reply_fail(struct reply *reply, enum err_code code, const char *reason, const char *format,
                 ...);
 
-/* An error as the vendors write it, {"error":{"message","type","code","status"}}, the same in
- * an array, or a bare string; status is the HTTP status, or 0 inside a stream. Whatever stands
- * there, `ret` is set. No key and no URL with one gets into it. */
+/* Read an error as vendors write it: {"error":{"message","type","code","status"}}, the same in
+ * an array, or a bare string. `status` is the HTTP status, or 0 inside a stream. `ret` is set
+ * for any body, and never contains a key or a URL with a key. */
 void reply_failure_of(const char *title, unsigned status, struct json body,
                       struct reply_failure *ret);
 
-/* Append `text` as part of a sentence: at most max_bytes, control characters as spaces, what
- * looks like a key ("sk-...", "AIza...", "Bearer ...") as "***". */
+/* Append `text` as part of a sentence: at most max_bytes, with control characters replaced by
+ * spaces and likely keys ("sk-...", "AIza...", "Bearer ...") by "***". */
 void reply_append_safe(struct buf *out, struct str text, size_t max_bytes);
 
 #endif

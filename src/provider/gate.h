@@ -1,17 +1,16 @@
-/* gate: a queue of what a provider reports, in front of a listener that may pause it.
+/* gate: a queue of reply events in front of a listener that may pause.
  *
- * A listener may pause a call from inside its callback, and then hears nothing more; but the
- * bytes that have arrived already may hold a dozen events. A gate stands between a dialect's
- * reply and the listener: open, it passes everything on at once; closed, it keeps the events,
- * in order, until gate_release().
+ * A listener may pause a call from inside its callback and then gets no more events. But the
+ * bytes that have already arrived may hold a dozen events. A gate sits between a dialect's
+ * reply and the listener: while open, it passes every event on at once; while closed, it keeps
+ * the events in order until gate_release().
  *
  *     reply ─▶ gate_take ─▶ open: listener
- *                        └▶ closed, or something is kept: kept ─▶ gate_release ─▶ listener
+ *                        └▶ closed, or events are kept: kept ─▶ gate_release ─▶ listener
  *
- * How much is kept is bounded by what one piece of an answer can say, because a paused
- * connection is not read on.
+ * One received piece of a response bounds the queue, because a paused connection is not read.
  *
- * Memory   owns copies of what it keeps; gate_done() frees them.
+ * Memory   owns copies of the kept events; gate_done() frees them.
  * Threads  a gate belongs to the loop of its call.
  */
 #ifndef WEIR_PROVIDER_GATE_H
@@ -23,8 +22,8 @@ struct gate {
     reply_event_fn *on_reply; /* the listener's */
     void *ctx;
     bool closed;
-    bool shut;        /* for good: what comes is dropped */
-    bool over;        /* the listener has heard an ending */
+    bool shut;        /* for good: later events are dropped */
+    bool over;        /* an ending was passed to the listener */
     struct list kept; /* struct reply_copy */
 };
 
@@ -34,10 +33,10 @@ void gate_done(struct gate *gate);
 /* Pass `event` on, or keep a copy. A reply_event_fn whose ctx is the gate. */
 void gate_take(const struct reply_event *event, void *ctx);
 
-/* Keep a copy, also where the gate is open: gate_release() passes it on. */
+/* Keep a copy even if the gate is open; gate_release() passes it on. */
 void gate_keep(struct gate *gate, const struct reply_event *event);
 
-/* Pass on what was kept, until nothing is left or a callback closes or shuts the gate. */
+/* Pass on the kept events until none is left or a callback closes or shuts the gate. */
 void gate_release(struct gate *gate);
 
 #endif

@@ -1,10 +1,10 @@
-/* gather: what a reply says bit by bit and tells only when it is whole.
+/* gather: collect the parts of a reply that are reported only when complete.
  *
- * Tool calls come in fragments, counts may come before the last word, and who answered stands
- * in every event. A dialect puts these here as they come; gather_tell() says them at the end:
+ * Tool calls arrive in fragments, usage may arrive before the last text, and every event names
+ * the model. A dialect stores these here as they arrive. gather_tell() reports them at the end:
  * calls in the order of the reply, then the opaque message, then usage.
  *
- * Memory   owns what it gathers, until gather_done().
+ * Memory   owns what it collects, until gather_done().
  * Threads  none.
  */
 #ifndef WEIR_PROVIDER_GATHER_H
@@ -16,12 +16,12 @@
 #define GATHER_MAX_BYTES (16 * MIB)
 #define CALL_INDEX_NONE INT64_C(-1)
 
-/* What a stream has said of its end so far. */
+/* How the stream ends, as far as it has said so. */
 enum gather_end { GATHER_OPEN, GATHER_FINISHED, GATHER_CUT, GATHER_FILTERED };
 
 struct gathered_call {
-    int64_t index;   /* as the stream counts, or CALL_INDEX_NONE */
-    struct buf item; /* how the stream names it while it comes, or empty */
+    int64_t index;   /* the stream's index of it, or CALL_INDEX_NONE */
+    struct buf item; /* the stream's name for it while it arrives, or empty */
     struct buf id, tool, args;
 };
 
@@ -29,10 +29,10 @@ struct gather {
     struct gathered_call *calls;
     size_t call_count;
     struct buf model;
-    struct buf refusal; /* what the model said in place of an answer */
+    struct buf refusal; /* the model's refusal, sent instead of an answer */
     struct buf opaque;
-    struct buf text; /* the piece that is lent to the listener just now */
-    bool calls_full; /* it asked for more than GATHER_CALLS_MAX */
+    struct buf text; /* the piece currently lent to the listener */
+    bool calls_full; /* there were more than GATHER_CALLS_MAX calls */
     struct event_usage usage;
     bool usage_seen;
 };
@@ -40,35 +40,35 @@ struct gather {
 void gather_init(struct gather *gather);
 void gather_done(struct gather *gather);
 
-/* A call behind the others, or NULL: GATHER_CALLS_MAX are here. What comes of one more is to
- * be passed over. */
+/* Append a call. NULL: there are GATHER_CALLS_MAX already, and the caller should ignore the
+ * fragments of this one. */
 struct gathered_call *gather_call(struct gather *gather, int64_t index);
 
-/* Put `string` in place of what stands in `out`, unless it is empty or no string. */
+/* Replace the contents of `out` with `string`, unless it is empty or not a string. */
 void gather_replace(struct buf *out, struct json string);
 
-/* Report the text of `string` as REPLY_TEXT or REPLY_THINKING, unless it is empty or no string.
- */
+/* Report the text of `string` as REPLY_TEXT or REPLY_THINKING, unless it is empty or not a
+ * string. */
 void gather_lend(struct gather *gather, struct reply *reply, enum reply_kind kind,
                  struct json string);
 
-/* The number under `key`, TOKENS_UNKNOWN when there is none. */
+/* The number under `key`, or TOKENS_UNKNOWN. */
 int64_t gather_count(struct json object, const char *key);
 
-/* Say the calls (of a reply that was cut off only those with whole arguments), the opaque
- * message unless it is empty, and usage. A call id that comes twice, or is empty, is told as
- * empty: whoever listens names the call. */
+/* Report the calls, the opaque message unless it is empty, and usage. If the reply was cut off,
+ * only calls with complete arguments are reported. A repeated or empty call id is reported as
+ * empty; the listener then names the call. */
 void gather_tell(struct gather *gather, struct reply *reply, struct str dialect,
                  enum reply_outcome outcome);
 
-/* Of a reply that fails: usage, if the stream said any. */
+/* For a reply that fails: report the usage, if the stream contained any. */
 void gather_tell_usage(struct gather *gather, struct reply *reply);
 
-/* The reply fails with the model's own refusal, or with `otherwise` when it said none. */
+/* Fail the reply with the model's own refusal, or with `otherwise` if it gave none. */
 bool gather_refused(struct gather *gather, struct reply *reply, const char *otherwise);
 
-/* What becomes of a reply whose stream is over: an open end, a filter and a refusal are
- * failures, and then the failure is set. */
+/* The outcome of a reply whose stream has ended. An open end, a content filter and a refusal
+ * are failures and set the reply's failure. */
 enum reply_outcome gather_outcome(struct gather *gather, struct reply *reply,
                                   enum gather_end end);
 

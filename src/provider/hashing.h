@@ -1,11 +1,10 @@
-/* hashing: a text as a vector, without a model.
+/* hashing: embed a text as a vector without a model.
  *
- * Its words, and the groups of three letters in them, are counted in HASHING_DIMENSIONS bins
- * that a hash chooses, half of them downwards; then the vector is made as long as 1. Two texts
- * that share words, or parts of words, point in similar directions. That is all: what words
- * mean is not known, and "car" is as far from "automobile" as from "tree". Case counts only
- * beyond ASCII. The same text gives the same numbers on every machine, to the last bit: all
- * that is added up is whole.
+ * A hash assigns each word, and each group of three letters in it, to one of HASHING_DIMENSIONS
+ * bins and a sign, plus or minus. The counts are then normalised to a vector of length 1. Texts
+ * that share words or parts of words point in similar directions. Meaning is ignored: "car" is
+ * as far from "automobile" as from "tree". Case matters only beyond ASCII. The same text gives
+ * bit-identical numbers on every machine, because only integers are summed.
  *
  * Threads  any; values only.
  * Source   Weinberger et al., "Feature Hashing for Large Scale Multitask Learning" (2009);
@@ -18,7 +17,7 @@
 
 #define HASHING_DIMENSIONS 256
 
-/* False: there is nothing in `text` but white space. */
+/* False: `text` contains only white space. */
 MUST_CHECK bool hashing_embed(struct str text, double ret[HASHING_DIMENSIONS]);
 
 #endif

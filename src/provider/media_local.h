@@ -1,20 +1,20 @@
-/* media_local: speech and vectors of this machine, without a key and without a network.
+/* media_local: speech and embeddings made on this machine, without a key or a network.
  *
  *     espeak-ng   speech, by the program of that name, which must be installed
- *     hash-256    vectors of hashing.h: lexical, not semantic
+ *     hash-256    the vectors of hashing.h: lexical, not semantic
  *
- * espeak-ng is only ever run as a child process, never linked: its library has one state for
- * the whole process, and is under the GPL. The text reaches it through its standard input, so
- * that one that begins with '-' is no option; markup is spoken as it stands; its own commands
- * inside a text (control characters, "[[") are taken out.
+ * espeak-ng is run as a child process and never linked: its library keeps one state for the
+ * whole process, and it is under the GPL. The text goes to its standard input, so a text that
+ * begins with '-' is not taken as an option. Markup is spoken literally. espeak-ng's own
+ * commands inside a text (control characters, "[[") are removed.
  *
- * What it can: "wav" (audio/wav) and "pcm" (audio/pcm: little-endian, signed, 16 bits), one
- * channel. Another rate than the voice's own is resampled (wire/wave.h). Speed 1 is 175 words a
- * minute, 80 to 450 can be had; pitch is exact within 12 semitones up and down and stays there
- * beyond; volume ends at 2.
+ * Formats: "wav" (audio/wav) and "pcm" (audio/pcm: little-endian, signed, 16 bits), with one
+ * channel. A sample rate other than the voice's own is resampled (wire/wave.h). Speed 1 is 175
+ * words per minute; the range is 80 to 450 words. Pitch is exact within 12 semitones up and
+ * down, and clamped beyond. Volume is at most 2.
  *
- * Its voices are asked for once, on a thread, as soon as there is such a media; who needs them
- * earlier than they are there waits, at most LOCAL_VOICES_MS.
+ * media_local_new() starts one thread that lists the voices. A caller that needs them before
+ * they are ready waits at most LOCAL_VOICES_MS.
  *
  * Memory   the options are copied.
  * Threads  as media.h. media_free() ends the thread, and waits for it.
@@ -40,7 +40,7 @@ struct media_local_options {
 
 struct media *media_local_new(const struct media_local_options *options);
 
-/* Where espeak-ng stands, for `weir doctor`; as child_find(). */
+/* The path of espeak-ng, for `weir doctor`; like child_find(). */
 struct buf;
 MUST_CHECK bool media_local_find(struct buf *ret);
 

@@ -1,15 +1,15 @@
-/* media_openai: speech, pictures, transcripts and vectors of a server that speaks OpenAI's API.
+/* media_openai: speech, images, transcripts and embeddings from a server with OpenAI's API.
  *
- * It stands beside the provider of the conversations: the same address, key, headers, time
- * limits, retries and words for what goes wrong. Two things it does itself: another sample rate
- * of wav and pcm is resampled here (wire/wave.h), and only what is known of OpenAI's own voices
- * can be listed; of other servers none are known.
+ * It uses the same address, key, headers, time limits, retries and error texts as the chat
+ * provider. Two things differ. If wav or pcm arrives in another sample rate, it is resampled
+ * here (wire/wave.h). Voices are listed only for OpenAI itself; those of other servers are not
+ * known.
  *
- *     asking ─▶ shaping ─▶ over           states and their moves are those of media_work.h
- *      ▲ │ refused, 408, 409, 429, 5xx: again after Retry-After or a growing pause
+ *     asking ─▶ shaping ─▶ over           the states and moves of media_work.h
+ *      ▲ │ refused, 408, 409, 429, 5xx: retry after Retry-After or a growing pause
  *      └─┘
  *
- * Memory   the options are copied; the pool must outlive the media.
+ * Memory   the options are copied; the pool must outlive the result.
  * Threads  as media.h.
  * Source   openai_media.h.
  */

@@ -1,16 +1,17 @@
-/* media_work: what the calls of all kinds of media have in common.
+/* media_work: the part of a call that all kinds of media share.
  *
- * A kind asks (a child process, a server) and says how it went; the rest is the same for all:
- * what came is made into what was asked for on another thread, because decoding and resampling
- * millions of bytes would hold up the loop, and then told in one order, with one ending.
+ * A kind sends the request (to a child process or a server) and reports the result. The rest is
+ * common: another thread converts the result into the requested form, because decoding and
+ * resampling millions of bytes would block the loop. The loop then reports it in a fixed order,
+ * with one ending.
  *
- *     asking ─▶ shaping ─▶ over           a kind that asks nobody begins with shaping
+ *     asking ─▶ shaping ─▶ over           a kind that sends no request starts in shaping
  *      ▲ │         └── failed, cancelled ──▶ over
  *      │ ▼
  *     waiting   to ask again
  *
- * Memory   a call copies its request, except `bytes` and `inputs` of the caller when it is
- *          asked to borrow them. What it makes lives in its arena until it is over.
+ * Memory   a call copies its request except `bytes`, which the caller keeps alive. Everything
+ *          it makes lives in its arena until it is over.
  * Threads  the call's loop. Only shape() runs on another thread, and it reads only what
  *          belongs to the call.
  */
@@ -22,14 +23,14 @@
 #include "provider/dialect.h"
 #include "provider/media.h"
 
-/* Of a request and all that is made for it. */
+/* For a request and everything made for it. */
 #define MEDIA_WORK_MAX_BYTES (192 * MIB)
 
 enum media_state {
     MEDIA_ASKING,
     MEDIA_WAITING,
     MEDIA_SHAPING,
-    MEDIA_OVER, /* nothing is told any more */
+    MEDIA_OVER, /* no more callbacks */
     MEDIA_STATE_COUNT,
 };
 
@@ -41,7 +42,7 @@ struct media_vector {
     size_t count;
 };
 
-/* What shape() makes, in the arena of the call. Zeroed is nothing. */
+/* The output of shape(), in the arena of the call. Zeroed: no output. */
 struct media_made {
     struct media_artifact *artifacts;
     size_t artifact_count;
@@ -50,21 +51,21 @@ struct media_made {
     size_t vector_count;
     struct event_usage usage;
     bool has_usage;
-    struct str model; /* empty: as asked */
+    struct str model; /* empty: the requested one */
 };
 
 struct media_work_kind {
-    /* On another thread. False: `failure` of the call is set. */
+    /* Runs on another thread. False: `failure` of the call is set. */
     bool (*shape)(struct media_call *call);
-    /* Ask nobody any more: the child, the request. Also when nobody is asked. */
+    /* Stop the child or the request. Also called when neither is running. */
     void (*stop)(struct media_call *call);
-    /* Its time is up: set `failure`. */
+    /* The deadline has passed: set `failure`. */
     void (*late)(struct media_call *call);
-    /* What the kind added; the call itself too. */
+    /* Free what the kind added, and the call itself. */
     void (*free)(struct media_call *call);
 };
 
-/* What the call of each kind begins with. */
+/* The first member of each kind's own call. */
 struct media_call {
     const struct media_work_kind *kind;
     struct media *media;
@@ -73,10 +74,10 @@ struct media_call {
     reply_event_fn *on_reply;
     void *ctx;
     enum media_state state;
-    unsigned inside; /* callbacks on the stack: the last one to leave frees */
-    bool working;    /* a thread shapes: it frees */
+    unsigned inside; /* callbacks on the stack: the last one to return frees the call */
+    bool working;    /* a thread is in shape(): the call is freed when it is done */
     struct timer deadline;
-    struct task task; /* tells what failed in start() */
+    struct task task; /* reports a failure in start() */
     struct job job;
     uint64_t start_ms;
     struct arena *arena;
@@ -84,28 +85,28 @@ struct media_call {
     struct reply_failure failure;
 };
 
-/* Fill a zeroed call, and start its clock. False: the request is too large, `failure` is set.
- */
+/* Fill a zeroed call and start its deadline. False: the request is too large and `failure` is
+ * set. */
 MUST_CHECK bool media_work_init(struct media_call *call, const struct media_work_kind *kind,
                                 struct media *media, struct loop *loop,
                                 const struct media_request *request, reply_event_fn *on_reply,
                                 void *ctx);
 
-/* It failed as `failure` says: told later, from start(); told now, from a callback. After the
- * second one the call may be gone. */
+/* End the call with `failure`. From start() use fail_later, which reports it later; from a
+ * callback use fail, which reports it now and may free the call. */
 void media_work_fail_later(struct media_call *call);
 void media_work_fail(struct media_call *call);
 
-/* The only ways to another state. */
+/* The only way to change the state. */
 void media_work_move(struct media_call *call, enum media_state next);
 
-/* All came: shape it and tell it. */
+/* Everything has arrived: shape it and report it. */
 void media_work_shape(struct media_call *call);
 
-/* media_kind.cancel of all. */
+/* media_kind.cancel for every kind. */
 void media_work_cancel(struct media_call *call);
 
-/* Around a callback that may end the call. */
+/* Call these around a callback that may end the call. */
 void media_work_enter(struct media_call *call);
 void media_work_leave(struct media_call *call);
 
@@ -114,7 +115,7 @@ PRINTF_LIKE(4, 5)
 bool media_work_set(struct media_call *call, enum err_code code, const char *reason,
                     const char *format, ...);
 
-/* For late(): `who` was not done in time. */
+/* For late(): `who` did not finish in time. */
 void media_work_set_late(struct media_call *call, const char *who);
 
 #endif

@@ -1,8 +1,8 @@
-/* prompt: a conversation as one agent sees it, the same for every dialect.
+/* prompt: a conversation from one agent's point of view, for every dialect.
  *
- * A request's messages are a protocol of who did what. A model wants turns: a user speaks, the
- * agent replies and asks for tools, their results follow at once. What is in between is decided
- * here, once:
+ * A request's messages record who did what. A model expects turns: the user speaks, the agent
+ * replies and calls tools, and their results follow at once. This module converts one into the
+ * other:
  *
  *     USER                               user turn, with its pictures
  *     SYSTEM                             system turn
@@ -11,14 +11,14 @@
  *     others' AGENT, CALL, RESULT        one user turn for as many as follow each other:
  *                                        "For context:", "[wally] said: ..." and so on
  *
- * A message whose agent is empty is of the agent that is asked. A result whose call is gone is
- * left out, and so is a call without a result (no API takes either), and a turn in which
- * nothing is left; but a user who says nothing has a turn. User turns that follow each other
- * stay apart: what one request held must begin the next one, so that a vendor's cache finds it.
- * An opaque message counts when it names the dialect that asks and every call of its reply is
- * here with its result; it then stands for text and calls, which are given as well.
+ * A message with an empty agent belongs to the requesting agent. A result without its call is
+ * left out, and so is a call without a result, because no API accepts either. Turns that end up
+ * empty are left out too, except an empty user message. Consecutive user turns are not merged:
+ * each request must start with the previous one, so that a vendor's cache matches. An opaque
+ * message is used if it names the requesting dialect and every call of its reply is present
+ * with its result. It then replaces text and calls, which are given as well.
  *
- * Memory   turns borrow the request's messages; what is written anew is the prompt's own.
+ * Memory   turns borrow the request's messages; the prompt owns newly written text.
  * Threads  none; values only.
  * Source   contracts/crawbl.md 2.6 "History seen by an agent", 2.7 "orphaned tool results".
  */
@@ -36,7 +36,7 @@ enum prompt_role {
     PROMPT_SYSTEM, /* text, never empty: instructions between messages */
 };
 
-/* A tool that the agent asked for, and what came of it. Never NULL, either of them. */
+/* A tool call of the agent and its result. Neither is NULL. */
 struct prompt_call {
     const struct message *call;   /* call_id, tool, text: the arguments */
     const struct message *result; /* text: the result, error */
@@ -44,12 +44,12 @@ struct prompt_call {
 
 struct prompt_turn {
     enum prompt_role role;
-    bool foreign; /* of PROMPT_USER: no person said it, it tells of other agents */
-    bool prefill; /* of PROMPT_AGENT: the last turn, with which the reply is to begin */
-    size_t index; /* in the request's messages, of the turn's first */
+    bool foreign; /* PROMPT_USER: not from a person; it reports what other agents did */
+    bool prefill; /* PROMPT_AGENT: the last turn; the reply continues it */
+    size_t index; /* of the turn's first message in the request */
     struct str text;
-    struct str parts;  /* of PROMPT_USER, with pictures: provider/parts.h; or empty */
-    struct str opaque; /* in place of text and calls, not of their results; or empty */
+    struct str parts;  /* PROMPT_USER with images: provider/parts.h; or empty */
+    struct str opaque; /* replaces text and calls, but not their results; or empty */
     const struct prompt_call *calls;
     size_t call_count;
 };
@@ -63,26 +63,27 @@ struct prompt {
     struct arena *arena;
 };
 
-/* The turns of `request` for the dialect of this name; end them with prompt_done().
- * errors  ERR_TOO_LARGE more than PROMPT_MAX_BYTES were to be written */
+/* The turns of `request` for the dialect with this name; free them with prompt_done().
+ * errors  ERR_TOO_LARGE the text would exceed PROMPT_MAX_BYTES */
 MUST_CHECK bool prompt_init(struct prompt *prompt, const struct provider_request *request,
                             struct str dialect, struct err *e);
 void prompt_done(struct prompt *prompt);
 
-/* How many of the first turns are a system's. */
+/* Number of system turns at the start. */
 size_t prompt_leading_system(const struct prompt *prompt);
 
 #define NO_PART SIZE_MAX
 
-/* Say that an API cannot carry this turn, or this part of it, with the place as a caller counts
- * it: "messages[2].content[1]: ...". Returns false, with ERR_UNIMPLEMENTED. */
+/* Refuse a turn, or one part of it, that the API cannot carry. The error names the position as
+ * the caller counts it: "messages[2].content[1]: ...". Returns false; the code is
+ * ERR_UNIMPLEMENTED. */
 PRINTF_LIKE(5, 6)
 bool prompt_refuse(const struct provider_request *request, const struct prompt_turn *turn,
                    size_t part, struct err *e, const char *format, ...);
 
-/* For an API that takes instructions at the front only: whether every other system turn says
- * again what an earlier one said, so that it can be left out. `whose` models these are.
- * errors  ERR_UNIMPLEMENTED with the place */
+/* For an API that accepts instructions only at the front: check that every later system turn
+ * repeats an earlier one and can be left out. `whose` names the models in the error.
+ * errors  ERR_UNIMPLEMENTED with the position */
 MUST_CHECK bool prompt_check_system(const struct provider_request *request,
                                     const struct prompt *prompt, const char *whose,
                                     struct err *e);

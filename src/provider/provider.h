@@ -1,11 +1,12 @@
-/* provider: somebody who can answer for a model.
+/* provider: a source of model replies.
  *
- * A kind is one file that fills struct provider_kind; nobody else knows which kind is there.
- * A call asks once and reports (wire/reply_event.h): thinking, text and tool calls as they
- * come, usage, and then exactly one ending. A run drives it; a slow listener pauses it.
+ * A kind is one file that fills struct provider_kind; no other code knows which kind it talks
+ * to. A call sends one request and reports events (wire/reply_event.h): thinking, text and tool
+ * calls as they arrive, usage, and then exactly one ending. A run drives the call; a slow
+ * listener pauses it.
  *
- * Memory   the request and all it points to stay the caller's and must live until the ending
- *          or provider_call_cancel(). An event is lent to the callback.
+ * Memory   the caller owns the request and everything it points to, and keeps both alive until
+ *          the ending or provider_call_cancel(). An event is lent to the callback.
  * Threads  a call belongs to one loop; the provider itself is read-only and shared.
  */
 #ifndef WEIR_PROVIDER_PROVIDER_H
@@ -18,33 +19,34 @@
 enum message_role {
     MESSAGE_USER,        /* text: what a person said */
     MESSAGE_AGENT,       /* text: what `agent` answered */
-    MESSAGE_TOOL_CALL,   /* agent asked: call_id, tool, text = arguments (JSON object) */
+    MESSAGE_TOOL_CALL,   /* `agent` called: call_id, tool, text = arguments (JSON object) */
     MESSAGE_TOOL_RESULT, /* call_id, text = result (JSON object), error */
-    /* text: the next reply as its provider sent it, byte for byte, with what only that provider
-     * understands (signatures of its reasoning); tool = the dialect that reads it. That dialect
-     * sends it back in place of the reply's own messages, which follow: MESSAGE_AGENT and
-     * MESSAGE_TOOL_CALL up to the next result or user. All others pass over it. */
+    /* text: the next reply exactly as its provider sent it, including parts that only that
+     * provider understands (signatures of its reasoning); tool = the dialect that reads it.
+     * That dialect sends it back instead of the reply's own messages, which follow:
+     * MESSAGE_AGENT and MESSAGE_TOOL_CALL up to the next result or user message. All other
+     * dialects ignore it. */
     MESSAGE_OPAQUE,
-    MESSAGE_SYSTEM, /* text: instructions that a caller put between its messages */
+    MESSAGE_SYSTEM, /* text: instructions that the caller placed between messages */
 };
 
 /* One entry of a conversation, oldest first. */
 struct message {
     enum message_role role;
-    bool error; /* of a result: the call failed; of a user's: its turn did not end well */
+    bool error; /* in a tool result: the call failed; in a user message: its turn failed */
     struct str agent, text, call_id, tool;
-    /* What holds more than text: the whole content as one JSON array, as conversation/import.h
-     * writes it, `text` being its text parts, a blank line between two; or empty. */
+    /* Content beyond plain text: the whole content as one JSON array, as conversation/import.h
+     * writes it, with `text` holding its text parts joined by blank lines. Or empty. */
     struct str parts;
 };
 
-/* A tool that the model may ask for. */
+/* A tool that the model may call. */
 struct tool_offer {
     struct str name, description;
     struct str parameters; /* JSON Schema of the arguments */
 };
 
-/* How a model should answer. What is not set is left to the provider. */
+/* Sampling options. The provider chooses whatever is not set. */
 struct model_options {
     int64_t output_tokens_max; /* 0: not set */
     double temperature, top_p; /* below 0: not set */
@@ -55,8 +57,8 @@ struct model_options {
 #define MODEL_OPTIONS_NONE ((struct model_options){.temperature = -1, .top_p = -1})
 
 struct provider_request {
-    struct str agent;  /* slug of the agent that asks */
-    struct str model;  /* as configured; the provider may answer under a longer name */
+    struct str agent;  /* slug of the calling agent */
+    struct str model;  /* as configured; the provider may report a longer name */
     struct str system; /* instructions, or empty */
     const struct message *messages;
     size_t message_count;
@@ -64,36 +66,36 @@ struct provider_request {
     const struct tool_offer *tools;
     size_t tool_count;
     const struct model_options *options; /* NULL: nothing is set */
-    struct str schema; /* JSON Schema that the reply's text must follow, or empty */
-    uint64_t run;      /* who asks, for the log; 0: not said */
-    /* The operator asks: a failure says all that is known of it, and what to do. Otherwise it
-     * says what its caller may read, and the rest goes to the log. */
+    struct str schema; /* JSON Schema that the reply's text must match, or empty */
+    uint64_t run;      /* the calling run, for the log; 0: unknown */
+    /* The caller is the operator: a failure contains all details and the remedy. Otherwise it
+     * contains what a caller may read, and the rest goes to the log. */
     bool by_operator;
 };
 
-/* Notes that have a meaning: the reply ended at a limit of tokens (before REPLY_DONE); it came
- * all at once (before everything else). */
+/* Notes with a meaning: the reply ended at a token limit (sent before REPLY_DONE); the reply
+ * was not streamed (sent before everything else). */
 #define PROVIDER_CUT_NOTE "the reply was cut at its token limit"
 #define PROVIDER_WHOLE_NOTE "the reply came all at once: its provider does not stream"
 
-struct provider_call; /* each kind's own */
+struct provider_call; /* defined by each kind */
 struct provider;
 
 struct provider_kind {
     const char *name; /* "scripted", "openai" */
-    /* on_reply is called on the loop of the call, and never before start() has returned. After
-     * an ending, or after cancel(), it is not called any more and the call is gone. */
+    /* on_reply is called on the call's loop, never before start() has returned. After an ending
+     * or cancel() it is not called again, and the call is freed. */
     struct provider_call *(*start)(struct provider *provider, struct loop *loop,
                                    const struct provider_request *request,
                                    reply_event_fn *on_reply, void *ctx);
-    /* No callbacks until resumed, and upstream is not read meanwhile. */
+    /* Until resume(), no callback is made and upstream is not read. */
     void (*pause)(struct provider_call *call);
     void (*resume)(struct provider_call *call);
     void (*cancel)(struct provider_call *call);
     void (*free)(struct provider *provider);
 };
 
-/* What every kind's own struct begins with. */
+/* The first member of every kind's own struct. */
 struct provider {
     const struct provider_kind *kind;
     struct str name; /* as configured */

@@ -1,8 +1,8 @@
-/* remote: a provider that asks a model API over HTTP, in whichever dialect it speaks.
+/* remote: a provider that calls a model API over HTTP, in any dialect.
  *
  *     asking ─▶ streaming ─▶ done | failed
- *       ▲ │ refused, 429, 5xx before the first byte: again after Retry-After or a
- *       └─┘ growing, jittered pause, at most retries_max times
+ *       ▲ │ refused, 429 or 5xx before the first byte: retry after Retry-After or
+ *       └─┘ after a growing, jittered pause, at most retries_max times
  *
  * Memory   the options are copied; the pool must outlive the provider.
  * Threads  as provider.h.
@@ -21,22 +21,22 @@ struct remote_options {
     size_t header_count;
     struct http_pool *pool;
     uint64_t connect_ms;    /* 10 s */
-    uint64_t first_byte_ms; /* 60 s: until the head of the answer */
-    uint64_t stall_ms;      /* 60 s: between two pieces of it */
+    uint64_t first_byte_ms; /* 60 s: until the response head */
+    uint64_t stall_ms;      /* 60 s: between two pieces of the body */
     uint64_t total_ms;      /* 10 min */
     unsigned retries_max;   /* 2 */
     uint64_t pause_ms;      /* 500: before the first retry; doubles, plus or minus a quarter */
-    uint64_t pause_max_ms;  /* 30 s: a longer Retry-After is a failure at once */
-    size_t reply_max_bytes; /* 16 MiB: of one answer on the wire */
+    uint64_t pause_max_ms;  /* 30 s: a longer Retry-After fails the call at once */
+    size_t reply_max_bytes; /* 16 MiB: one response on the wire */
 };
 
-/* With the defaults above, and nothing else set. */
+/* The defaults above; nothing else is set. */
 extern const struct remote_options remote_defaults;
 
 struct provider *remote_provider_new(const struct remote_options *options);
 
-/* One small question, for `weir provider test`: the request as it would be sent, without the
- * key, for people. */
+/* For `weir provider test`: append a small request as it would be sent, in readable form and
+ * without the key. */
 void remote_describe(const struct provider *provider, struct buf *out);
 
 #endif

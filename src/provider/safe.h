@@ -1,10 +1,9 @@
-/* safe: a stranger's words inside a sentence of ours.
+/* safe: quote foreign text inside our own error messages.
  *
- * What a vendor says about a failure ends in logs, events and on the caller's screen. It may
- * hold control characters, a page of HTML, or the key that was sent with the request. The
- * first half of the work, reply_append_safe(), knows what keys look like and stands in
- * dialect.h, because every dialect quotes; the second half knows the very key. What keys look
- * like is base/secret.h's to know.
+ * A vendor's error text ends up in logs, in events and on the caller's screen. It may contain
+ * control characters, a page of HTML, or the key that was sent with the request. There are two
+ * steps. reply_append_safe() hides anything that looks like a key (base/secret.h); it is in
+ * dialect.h because every dialect quotes. safe_hide() hides the actual key.
  *
  * Memory   none.
  * Threads  any; values only.
@@ -14,8 +13,8 @@
 
 #include "base/err.h"
 
-/* Put "***" in place of `key`, and of every longer piece of it, in the text of `e`; pieces
- * shorter than SECRET_PIECE_BYTES stay. */
+/* Replace `key`, and pieces of it, with "***" in the text of `e`. Pieces shorter than
+ * SECRET_PIECE_BYTES stay. */
 void safe_hide(struct err *e, struct str key);
 
 #endif

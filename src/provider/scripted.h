@@ -1,12 +1,13 @@
-/* scripted: the offline provider. It plays a script and is no AI, and says so.
+/* scripted: the offline provider. It plays a script, is not an AI, and says so.
  *
- * Which reply of which scene is played follows from the request alone: the user's text of
- * this turn, the agent, and how often that agent's model has answered since. Time follows
- * the loop's clock: chunk n leaves at the start plus n times the pace, so a late loop does not
- * stretch a text. Without a pace, text leaves as fast as it is taken, at most
- * SCRIPTED_TURN_BYTES in a loop turn.
+ * The request alone determines which reply of which scene is played: the user's text of this
+ * turn, the agent, and how often that agent's model has answered since. Chunk n leaves at the
+ * start time plus n times the pace, by the loop's clock, so a late loop does not delay the rest
+ * of the text. Without a pace, text leaves as fast as it is accepted, at most
+ * SCRIPTED_TURN_BYTES per loop turn.
  *
- * Memory   one allocation a call; text is lent straight from the script unless it has holes.
+ * Memory   one allocation per call; text is lent from the script itself unless it has
+ *          placeholders.
  * Threads  a call belongs to its loop; the script is read-only and shared.
  */
 #ifndef WEIR_PROVIDER_SCRIPTED_H
@@ -17,7 +18,7 @@
 
 #define SCRIPTED_TURN_BYTES (16 * KIB)
 
-/* What the provider says about a script that has nothing (more) for a request. */
+/* Sent when the script has no reply, or no further reply, for a request. */
 #define SCRIPTED_NO_SCENE "SCRIPT_NO_SCENE"
 #define SCRIPTED_ENDED "SCRIPT_ENDED"
 

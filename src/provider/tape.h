@@ -1,10 +1,10 @@
-/* tape: a provider that is recorded, and one that is played from a recording.
+/* tape: record a provider, and replay the recording.
  *
- * The recorder stands around another provider and passes on all that it says; the ending goes
- * on once its file is written, or could not be. What is cancelled is not recorded: nobody knows
- * how it would have ended. The player asks nobody.
+ * The recorder wraps another provider and passes on all its events. It holds back the ending
+ * until the file has been written, or writing has failed. A cancelled call is not recorded,
+ * because its ending is unknown. The player never calls a provider.
  *
- * Memory   both hold a reference to the tape; the recorder borrows the provider within.
+ * Memory   both hold a reference to the tape; the recorder borrows the inner provider.
  * Threads  as provider.h.
  */
 #ifndef WEIR_PROVIDER_TAPE_H
@@ -16,8 +16,8 @@
 struct provider *recording_provider_new(struct tape *tape, struct provider *inner);
 struct provider *playing_provider_new(struct tape *tape, struct str name);
 
-/* Append `request` as a recording has it: one JSON object in which the ids of calls are
- * numbers in the order of their appearance. */
+/* Append `request` in the form used in recordings: one JSON object in which call ids are
+ * replaced by numbers in order of appearance. */
 void tape_put_request(const struct provider_request *request, struct buf *out);
 
 #endif

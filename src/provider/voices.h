@@ -1,10 +1,10 @@
-/* voices: those that espeak-ng says it has.
+/* voices: the voices that espeak-ng lists.
  *
  *     Pty Language       Age/Gender VoiceName          File                 Other Languages
  *      2  en-gb           --/M      English_(Great_Britain) gmw/en          (en 2)
  *
- * What others call it (id) is the last part of its file, "en"; where two have the same, the
- * second is called by all of it.
+ * The id of a voice is the last part of its file, "en". If two voices share it, the id of the
+ * second is the whole file name.
  *
  * Memory   a list owns its text.
  * Threads  read-only once made.
@@ -20,17 +20,18 @@
 
 struct voices;
 
-/* Lines that are no voices are passed over; a last one without its end may be cut, so it is
- * too. errors  ERR_MALFORMED there is no voice in `text`; ERR_TOO_LARGE there are too many */
+/* Lines that are not voices are ignored, and so is a last line without an end, because it may
+ * be cut.
+ * errors  ERR_MALFORMED `text` contains no voice; ERR_TOO_LARGE too many voices */
 MUST_CHECK bool voices_read(struct str text, struct voices **ret, struct err *e);
-void voices_free(struct voices *voices); /* NULL is fine */
+void voices_free(struct voices *voices); /* accepts NULL */
 
 const struct media_voice *voices_all(const struct voices *voices, size_t *ret_count);
 
-/* The voice that is meant, by its id, name, file or language; without `voice` the best one for
- * `language` ("en", "de-AT", "pt_BR"), then for its first parts; without both the one for
- * English. *ret_file is what espeak-ng calls it.
- * errors  ERR_NOT_FOUND with the nearest one */
+/* Find `voice` by its id, name, file or language. Without `voice`, take the best one for
+ * `language` ("en", "de-AT", "pt_BR"), then for its first parts; without both, the English one.
+ * *ret_file is espeak-ng's name for it.
+ * errors  ERR_NOT_FOUND with the closest match */
 MUST_CHECK bool voices_pick(const struct voices *voices, struct str voice, struct str language,
                             struct str *ret_file, struct err *e);
 

@@ -48,7 +48,7 @@ MUST_CHECK bool tape_record(const struct tape_options *options, struct tape **re
 MUST_CHECK bool tape_play(const struct tape_options *options, struct tape **ret, struct err *e);
 
 struct tape *tape_ref(struct tape *tape);
-void tape_unref(struct tape *tape); /* NULL is fine */
+void tape_unref(struct tape *tape); /* accepts NULL */
 
 bool tape_plays(const struct tape *tape);
 enum tape_pace tape_pace(const struct tape *tape);

@@ -29,7 +29,7 @@ struct root;
  *         ERR_UNIMPLEMENTED this kernel cannot open beneath a folder */
 MUST_CHECK bool root_open(struct str folder, struct root **ret, struct err *e);
 struct root *root_ref(struct root *root);
-void root_unref(struct root *root); /* NULL is fine */
+void root_unref(struct root *root); /* accepts NULL */
 
 /* Append "workspaces/<workspace>/files/<key>" as it stands below the root: the workspace
  * percent-encoded but for letters, digits, '.', '_' and '-', the key without empty parts,

@@ -31,7 +31,7 @@ typedef bool html_go_on_fn(void *ctx);
  * errors  ERR_TOO_LARGE the tree would not fit its memory; ERR_CANCELLED it may not go on */
 MUST_CHECK bool html_tree_parse(struct str text, html_go_on_fn *go_on, void *ctx,
                                 struct html_tree **ret, struct err *e);
-void html_tree_free(struct html_tree *tree); /* NULL is fine */
+void html_tree_free(struct html_tree *tree); /* accepts NULL */
 
 const GumboNode *html_tree_root(const struct html_tree *tree); /* <html> */
 

@@ -32,7 +32,7 @@ struct schema;
 /* Read the schema `text`, copied, at most 1 MiB. The caller ends it with schema_free().
  * errors  ERR_MALFORMED no JSON; ERR_INVALID_ARGUMENT, with the place ("/properties/x/type") */
 MUST_CHECK bool schema_read(struct str text, struct schema **ret, struct err *e);
-void schema_free(struct schema *schema); /* NULL is fine */
+void schema_free(struct schema *schema); /* accepts NULL */
 
 /* The document as it was given. */
 struct str schema_text(const struct schema *schema);
