@@ -1,7 +1,7 @@
-/* abuse: what one HTTP/2 connection has cost us, and when it has been too much.
+/* abuse: counters that detect abuse of one HTTP/2 connection.
  *
- * Every frame here is allowed once and an attack in thousands. Who counts is the protocol;
- * this only knows numbers and the time, and answers "that was one too many".
+ * Each of these frames is legal once and an attack by the thousand. The protocol reports them;
+ * this module only counts them over time and says when a limit is exceeded.
  *
  * Private to server/.
  *
@@ -44,33 +44,33 @@ struct abuse {
 
 void abuse_init(struct abuse *abuse);
 
-/* What nghttp2 counts better than we could: the peer's own resets, CONTINUATION frames,
- * settings in one frame, acknowledgements that nobody reads. */
+/* Set the limits that nghttp2 enforces itself: the peer's own resets, CONTINUATION frames,
+ * settings in one frame, unread acknowledgements. */
 void abuse_limit(struct nghttp2_option *options);
 
-/* Each of these counts one and says whether it is still fine. */
+/* Each of these counts one occurrence and returns whether it is within the limit. */
 
-/* A stream that we had to reset because of what the peer did on it. Each may have begun a turn,
- * and nobody does this by accident 200 times in ten seconds. */
+/* A stream that we reset because of an error of the peer. Each may have started a turn, and 200
+ * of them in ten seconds are no accident. */
 MUST_CHECK bool abuse_fault(struct abuse *abuse, uint64_t now_ms);
 
-/* A stream beyond the limit, which began nothing. */
+/* A stream beyond the limit, which started no work. */
 MUST_CHECK bool abuse_refusal(struct abuse *abuse, uint64_t now_ms);
 
-/* A frame that asks for nothing: SETTINGS, PRIORITY, empty DATA. */
+/* A frame that carries no request: SETTINGS, PRIORITY, empty DATA. */
 MUST_CHECK bool abuse_chore(struct abuse *abuse, uint64_t now_ms);
 
-/* A ping. Closer than `apart_ms`, with no traffic between them, they are only heat. */
+/* A ping. Pings closer than `apart_ms`, with no traffic between them, are useless load. */
 MUST_CHECK bool abuse_ping(struct abuse *abuse, uint64_t now_ms, uint64_t apart_ms);
-void abuse_heard(struct abuse *abuse); /* traffic from the peer: the next ping is no heat */
-void abuse_said(struct abuse *abuse);  /* traffic to it: the strikes are forgiven, too */
+void abuse_heard(struct abuse *abuse); /* traffic from the peer: the next ping is legitimate */
+void abuse_said(struct abuse *abuse);  /* traffic to the peer: clears the strikes as well */
 
-/* A field of `bytes` in a header section, where `max_bytes` are allowed. So far past the limit
- * as this looks, it is an attack on the decoder, not a mistake. */
+/* A field of `bytes` in a header section limited to `max_bytes`. False: so far past the limit
+ * that it is an attack on the decoder and not a mistake. */
 void abuse_section(struct abuse *abuse); /* one begins */
 MUST_CHECK bool abuse_field(struct abuse *abuse, size_t bytes, size_t max_bytes);
 
-/* A stream that we reset; for a while the peer may not know that and go on. */
+/* A stream that we reset. The peer may keep sending on it until it learns of the reset. */
 void abuse_reset(struct abuse *abuse, int32_t stream_id);
 bool abuse_was_reset(const struct abuse *abuse, int32_t stream_id);
 

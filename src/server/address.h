@@ -1,9 +1,9 @@
-/* address: where to listen, as people write it.
+/* address: listen addresses in text form.
  *
  *     127.0.0.1:8080   [::1]:8080   localhost:8080   :8080 (everywhere)   unix:/run/weir.sock
  *
  * Memory   a plain value.
- * Threads  any; a host name may be looked up, so only at start.
+ * Threads  any; it may look up a host name, so call it only at start.
  */
 #ifndef WEIR_SERVER_ADDRESS_H
 #define WEIR_SERVER_ADDRESS_H
@@ -34,8 +34,8 @@ static inline bool address_is_local(const struct address *address) {
     return address->as.any.sa_family == AF_UNIX;
 }
 
-/* Who a peer is, whatever its port: an IPv4 address, or the first half of an IPv6 one, which
- * one host has to itself. Empty for unix sockets. */
+/* The identity of a peer without its port: an IPv4 address, or the first half of an IPv6
+ * address, because one host may own a whole /64. Empty for unix sockets. */
 #define ADDRESS_OWNER_BYTES 8
 
 struct address_owner {

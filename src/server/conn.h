@@ -1,9 +1,9 @@
 /* conn: one connection, between a transport and a protocol.
  *
- * The transport moves bytes (a socket, TLS on one, in tests a pair of buffers); the protocol
- * knows what they mean (HTTP/1 or HTTP/2, told apart by the first bytes). The connection
- * stands between them: it gathers what a loop turn produced into one write, keeps the unsent
- * rest while the peer does not read, and watches the clock.
+ * The transport moves bytes: a socket, TLS over a socket, or a pair of buffers in tests. The
+ * protocol interprets them: HTTP/1 or HTTP/2, chosen by the first bytes. The connection sits
+ * between the two. It gathers the output of a loop turn into one write, keeps the unsent rest
+ * while the peer does not read, and enforces timeouts.
  *
  *     transport ─▶ conn_receive ─▶ protocol->receive ─▶ owner's on_body
  *     transport ◀─ one send a turn ◀─ protocol->gather ◀─ exchange_send
@@ -12,10 +12,10 @@
  *             what is made  the peer may             freed once the transport
  *             still leaves  read it in peace         is closed
  *
- * Private to server/: exchange.h is what the rest of the program sees.
+ * Private to server/; the rest of the program uses exchange.h.
  *
- * Memory   a connection frees itself after conn_cut(), when its transport says it is closed.
- *          An idle one holds no buffer: reading and gathering use those of its home.
+ * Memory   a connection frees itself after conn_cut(), once its transport has closed. An idle
+ *          connection holds no buffers: reading and gathering use those of its home.
  * Threads  belongs to its home's loop.
  */
 #ifndef WEIR_SERVER_CONN_H
@@ -36,23 +36,23 @@ struct nghttp2_option;
 
 /* --- transports -------------------------------------------------------------------------- */
 
-/* The transport calls conn_receive, conn_peer_ended, conn_writable, conn_broken, and
- * conn_closed at last; never from inside one of these. */
+/* The transport calls conn_receive, conn_peer_ended, conn_writable, conn_broken and finally
+ * conn_closed, never from inside one of its own functions. */
 struct transport {
     const struct transport_kind *kind;
     struct conn *conn;
-    size_t held; /* bytes it took and could not pass on yet */
+    size_t held; /* bytes it accepted and could not pass on yet */
 };
 
 struct transport_kind {
-    /* How many of the bytes were taken, 0 when none can be now, -1 when it is broken. No
-     * bytes at all: pass on what is held. */
+    /* Returns how many bytes were accepted: 0 if none can be accepted now, -1 if the transport
+     * is broken. With empty `bytes`, pass on the held bytes. */
     ptrdiff_t (*send)(struct transport *transport, struct str bytes);
-    /* What to watch for. A transport that does not read still notices that the peer left. */
+    /* Events to watch for. Even without reading, the transport notices when the peer leaves. */
     void (*watch)(struct transport *transport, bool reading, bool writing);
-    /* Say "no more bytes" to the peer. */
+    /* Tell the peer that no more bytes will follow. */
     void (*end)(struct transport *transport);
-    /* Close; conn_closed() later, from the loop, and then the transport is gone. */
+    /* Close. Calls conn_closed() later, from the loop; the transport is freed then. */
     void (*close)(struct transport *transport);
 };
 
@@ -71,20 +71,20 @@ struct home {
     char *read_bytes;   /* HOME_READ_BYTES, lent while reading; NULL at rest, like the next */
     char *gather_bytes; /* HOME_GATHER_ROOM, lent while writing */
 
-    /* The same for TLS: decrypted, and encrypted. Without memory until there is a need. */
+    /* The same for TLS: decrypted and encrypted bytes. Allocated on first use. */
     struct buf tls_plain, tls_out;
 
-    /* Big blocks that queues gave back, for the next queue that grows. */
+    /* Large blocks that queues returned, for the next queue that grows. */
     struct buf spares[HOME_SPARES];
 
-    /* Nobody asked for anything for a while: all of these go. */
+    /* Frees all of these after a while without requests. */
     struct timer rest;
 
-    /* What every HTTP/2 session starts from; made with the first one. */
+    /* Shared by all HTTP/2 sessions; created with the first one. */
     struct nghttp2_session_callbacks *callbacks;
     struct nghttp2_option *options;
 
-    /* "Sun, 06 Nov 1994 08:49:37 GMT" and the second it was made for. */
+    /* "Sun, 06 Nov 1994 08:49:37 GMT" and the second it stands for. */
     char date[32];
     int64_t date_s;
 
@@ -92,14 +92,14 @@ struct home {
     atomic_size_t conn_count, exchange_count;
     atomic_uint_fast64_t accepted, requests;
 
-    /* Told when a connection has brought its first whole request, or is gone without one; and
-     * asked whether one that has not must go. NULL: nobody counts. */
+    /* on_known: a connection has sent its first whole request, or closed without one.
+     * sends_away: whether a connection that has not must be closed. NULL: not counted. */
     void (*on_known)(struct home *home, const struct listener_options *listener,
                      const struct address_owner *owner);
     bool (*sends_away)(struct home *home, const struct listener_options *listener,
                        const struct address_owner *owner);
 
-    /* Told about each connection that is gone, and whether it came late. May be NULL. */
+    /* Called for each closed connection; `late`: it arrived during the stop. May be NULL. */
     void (*on_gone)(struct home *home, const struct listener_options *listener, bool late,
                     void *ctx);
     void *ctx;
@@ -108,10 +108,10 @@ struct home {
 void home_init(struct home *home, struct loop *loop);
 void home_done(struct home *home);
 
-/* An exchange is over; where it was the last, its memory goes in a while. */
+/* An exchange is over. After the last one, the home's memory is freed after a while. */
 void home_settle(struct home *home);
 
-/* Room to read, and to gather what is to be written. */
+/* The buffers for reading and for gathering output. */
 char *home_read_bytes(struct home *home);
 char *home_gather_bytes(struct home *home);
 
@@ -119,13 +119,13 @@ char *home_gather_bytes(struct home *home);
 void home_lend_spare(struct home *home, struct buf *queue);
 void home_take_spare(struct home *home, struct buf *queue);
 
-/* What to say in a date field; valid until the next call. */
+/* The value for a date field; valid until the next call. */
 struct str home_date(struct home *home);
 
 /* --- protocols --------------------------------------------------------------------------- */
 
-/* Where a turn's bytes are gathered. A protocol stops when it is full; it may pass that line
- * by one frame, the room reaches farther. */
+/* Collects the output of a turn. A protocol stops when it is full. It may overshoot by one
+ * frame; the buffer has room for that. */
 struct gather {
     char *at;
     size_t len;
@@ -147,23 +147,23 @@ struct protocol {
     const char *name;
     void (*start)(struct conn *conn);
     void (*free)(struct conn *conn);
-    /* Use all the bytes, or keep what must wait. */
+    /* Consume all the bytes, or keep those that must wait. */
     void (*receive)(struct conn *conn, struct str bytes);
-    /* Turn what owners said (the exchanges in conn->dirty) into something to gather. */
+    /* Turn the owners' output (the exchanges in conn->dirty) into frames to gather. */
     void (*settle)(struct conn *conn);
     void (*gather)(struct conn *conn, struct gather *gather);
-    /* The exchange is about to go: keep no pointer to it. */
+    /* The exchange is about to be freed: drop all pointers to it. */
     void (*forget)(struct exchange *exchange);
     /* exchange_consumed() and exchange_authenticated(). */
     void (*consumed)(struct exchange *exchange, size_t len);
     void (*authenticated)(struct conn *conn);
     /* Whether it can take more bytes now. */
     bool (*wants_bytes)(const struct conn *conn);
-    /* Refuse new requests, let the others end, then conn_finish(). */
+    /* Refuse new requests, let running ones finish, then call conn_finish(). */
     void (*shut_down)(struct conn *conn);
-    /* The moment by which something is due from the peer, or CONN_NEVER ... */
+    /* The time by which the peer must send something, or CONN_NEVER ... */
     uint64_t (*due_ms)(const struct conn *conn);
-    /* ... and that moment has come. */
+    /* ... called when that time has come. */
     void (*overdue)(struct conn *conn);
 };
 
@@ -173,8 +173,8 @@ extern const struct protocol protocol_http1, protocol_http2;
 
 enum conn_state {
     CONN_OPEN,
-    CONN_FINISHING, /* no more is read; what was said leaves */
-    CONN_LINGERING, /* all of it has left: the peer may close */
+    CONN_FINISHING, /* reading has stopped; queued output still leaves */
+    CONN_LINGERING, /* all output has left; waits for the peer to close */
     CONN_CUT,
     CONN_STATE_COUNT,
 };
@@ -191,37 +191,37 @@ struct conn {
     struct transport *transport;
     const struct listener_options *listener;
     const struct server_limits *limits;
-    const struct protocol *protocol; /* NULL until the first bytes have told */
+    const struct protocol *protocol; /* NULL until the first bytes decide */
     void *protocol_state;
 
     struct list link;      /* in home->conns */
     struct list exchanges; /* in order of arrival */
     size_t exchange_count;
-    struct list dirty; /* exchanges whose owner said something since the last flush */
+    struct list dirty; /* exchanges with new output since the last flush */
 
     struct task flush;
     struct timer timer; /* for the earliest of all deadlines */
-    struct buf unsent;  /* what the peer did not take; empty while it reads */
+    struct buf unsent;  /* output the peer has not accepted; empty while it reads */
 
     size_t queued_bytes; /* in the queues of all exchanges */
     uint64_t opened_ms;
-    uint64_t stranger_ms; /* when it was last judged as one */
-    uint64_t read_ms;     /* bytes last came */
-    uint64_t progress_ms; /* bytes last left, or began to wait */
-    struct pace pace;     /* of what the transport did not take */
-    uint64_t idle_ms;     /* since when there is no exchange */
+    uint64_t stranger_ms; /* when it was last judged as a stranger */
+    uint64_t read_ms;     /* when bytes last arrived */
+    uint64_t progress_ms; /* when bytes last left, or began to wait */
+    struct pace pace;     /* of the bytes the transport did not accept */
+    uint64_t idle_ms;     /* since when there has been no exchange */
     uint64_t linger_ms;   /* until when the peer may read */
-    uint64_t scan_ms;     /* when to look for exchanges nobody reads */
+    uint64_t scan_ms;     /* when to look for exchanges that are not read */
     size_t lingered_bytes;
 
     uint8_t preface_seen; /* bytes that matched the HTTP/2 preface so far */
     bool yields;          /* wrote enough for this turn */
     bool stopping;        /* shut_down was asked for */
-    bool late;            /* it came while the server stopped */
+    bool late;            /* it arrived while the server was stopping */
     bool peer_ended;      /* there is nothing left to read */
     bool authenticated;
     bool peer_is_loopback;
-    struct address_owner stranger; /* whose it is, until it has brought a whole request */
+    struct address_owner stranger; /* its owner, until it has sent a whole request */
     char peer[CONN_PEER_BYTES];
 };
 
@@ -231,13 +231,13 @@ struct conn_options {
     const struct listener_options *listener; /* with limits; borrowed until the conn is gone */
     struct str peer;
     bool peer_is_loopback;
-    bool late;                     /* it comes while the server stops; told to on_gone */
-    struct address_owner stranger; /* empty: it is counted nowhere */
+    bool late;                     /* it arrives while the server stops; passed to on_gone */
+    struct address_owner stranger; /* empty: not counted */
 };
 
 struct conn *conn_new(const struct conn_options *options);
 
-/* Bytes on their way that the peer did not take yet. */
+/* Bytes on their way that the peer has not accepted yet. */
 static inline size_t conn_unsent_bytes(const struct conn *conn) {
     return conn->unsent.len + conn->transport->held;
 }
@@ -255,13 +255,13 @@ void conn_flush_soon(struct conn *conn);
 void conn_finish(struct conn *conn); /* send what is there, then close */
 void conn_cut(struct conn *conn, enum exchange_close how);
 void conn_shut_down(struct conn *conn);
-void conn_rearm(struct conn *conn); /* some deadline has changed */
-void conn_known(struct conn *conn); /* it brought a whole request, or was answered */
+void conn_rearm(struct conn *conn); /* a deadline has changed */
+void conn_known(struct conn *conn); /* it sent a whole request, or was answered */
 void conn_watch(struct conn *conn); /* wants_bytes may have changed */
 
 /* --- exchanges, as the protocols see them ------------------------------------------------- */
 
-/* The request, in an arena of its own so that a long stream can forget it. */
+/* The request, in its own arena so that a long stream can free it. */
 struct request {
     struct arena *arena;
     struct str method, path, query, authority;
@@ -270,7 +270,7 @@ struct request {
     int64_t content_length; /* -1 when none was sent */
 };
 
-/* A header or trailer section that waits to leave, in one block. */
+/* A header or trailer section waiting to be sent, in one block. */
 struct section {
     int status; /* 0 for trailers */
     size_t count;
@@ -283,15 +283,15 @@ struct exchange {
     const struct exchange_events *events; /* NULL: answered by the server itself */
     void *ctx;
     struct request *request;
-    struct section *head, *trailers; /* not yet with the protocol */
+    struct section *head, *trailers; /* not yet passed to the protocol */
     struct buf out;
     size_t out_at;     /* where in `out` the unsent bytes begin */
-    size_t counted;    /* of these, part of conn->queued_bytes */
-    size_t unconsumed; /* body bytes the owner has not dealt with */
+    size_t counted;    /* how many of these conn->queued_bytes includes */
+    size_t unconsumed; /* body bytes the owner has not consumed */
     size_t wake_low;
-    size_t head_bytes;    /* HTTP/2: fields so far, as the limits count them */
-    uint64_t progress_ms; /* bytes last left, or began to wait */
-    struct pace pace;     /* of what waits here */
+    size_t head_bytes;    /* HTTP/2: size of the fields so far, as the limits count it */
+    uint64_t progress_ms; /* when bytes last left, or began to wait */
+    struct pace pace;     /* of the bytes waiting here */
     int32_t stream_id;    /* HTTP/2 */
     enum exchange_abort abort_code;
     uint8_t http; /* enum exchange_http */
@@ -300,13 +300,13 @@ struct exchange {
     bool ended : 1;         /* by the owner */
     bool aborted : 1;       /* by the owner */
     bool wakes : 1;         /* on_drained is wanted */
-    bool request_ended : 1; /* its last byte has come */
+    bool request_ended : 1; /* its last byte has arrived */
     bool body_came : 1;
-    bool is_head : 1;          /* the method: no body in the answer */
-    bool expects_continue : 1; /* and has not got it yet */
+    bool is_head : 1;          /* method HEAD: no body in the response */
+    bool expects_continue : 1; /* and has not received it yet */
     bool wants_trailers : 1;
-    bool body_deferred : 1; /* HTTP/2: nghttp2 waits to be told about more bytes */
-    bool response_sent : 1; /* HTTP/2: END_STREAM is out */
+    bool body_deferred : 1; /* HTTP/2: nghttp2 waits for a call that resumes the data */
+    bool response_sent : 1; /* HTTP/2: END_STREAM was sent */
     bool peer_reset : 1;
     bool reset : 1;     /* HTTP/2: RST_STREAM is on its way */
     bool too_large : 1; /* the header section passed a limit */
@@ -314,7 +314,7 @@ struct exchange {
 
 struct exchange *exchange_new(struct conn *conn, enum exchange_http http);
 
-/* Room for a request's fields up to the limits; an arena at its limit sets too_large. */
+/* Holds a request's fields up to the limits; an arena at its limit sets too_large. */
 struct request *request_new(const struct server_limits *limits);
 void request_free(struct request *request);
 struct field *request_add(struct request *request);
@@ -324,30 +324,30 @@ void request_set_target(struct request *request, struct str target);
 /* Whether this is a host with an optional port and nothing else. */
 bool request_authority_ok(struct str authority);
 
-/* Hand the complete request to the listener; afterwards it is accepted. */
+/* Pass the complete request to the listener, which accepts it. */
 void exchange_begin(struct exchange *exchange);
 void exchange_give_body(struct exchange *exchange, struct str bytes);
 void exchange_give_end(struct exchange *exchange);
 
-/* The server answers by itself: a status and a line of text. */
+/* Answer without the listener: a status and a line of text. */
 void exchange_refuse(struct exchange *exchange, int status);
 
-/* The unsent bytes, and that `len` of them have left. */
+/* The unsent bytes; exchange_left() says that `len` of them have left. */
 static inline struct str exchange_unsent(const struct exchange *exchange) {
     return str_skip(buf_str(&exchange->out), exchange->out_at);
 }
 void exchange_left(struct exchange *exchange, size_t len);
 
-/* When its peer last took something of it, or of what stands before it. */
+/* When the peer last accepted bytes of this exchange, or of the output queued before it. */
 uint64_t exchange_progress_ms(const struct exchange *exchange);
 
-/* The owner has something for the protocol: flush at the end of the turn. */
+/* The owner has new output: flush at the end of the turn. */
 void exchange_mark(struct exchange *exchange);
 
-/* Call on_drained where it is due. */
+/* Call on_drained if it is due. */
 void exchange_tell_drained(struct exchange *exchange);
 
-/* The last of it: unlink, on_closed, free. */
+/* End the exchange: unlink it, call on_closed, free it. */
 void exchange_close(struct exchange *exchange, enum exchange_close how);
 
 /* "Not Found" */

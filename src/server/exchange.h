@@ -1,17 +1,17 @@
-/* exchange: one request and its response, whatever HTTP carried it.
+/* exchange: one HTTP request and its response, in any HTTP version.
  *
- * What stands above (rpc/, route/) never learns whether the peer spoke HTTP/1.1 or HTTP/2.
- * The server hands over an exchange when its header section is complete; the owner accepts it
- * with a table of callbacks, reads the body as it comes, and answers: head, bytes, end.
- * Bytes wait in the exchange until the end of the loop turn and leave in one write with all
- * else that the connection has to say.
+ * The layers above (rpc/, route/) do not know whether the peer speaks HTTP/1.1 or HTTP/2. The
+ * server hands over an exchange when its header section is complete. The owner accepts it with
+ * a table of callbacks, reads the body as it arrives, and answers: head, bytes, end. Bytes wait
+ * in the exchange until the end of the loop turn and leave in one write with all other output
+ * of the connection.
  *
  *     request   on_body* on_body_end
  *     response  exchange_head  exchange_send*  exchange_end       (or exchange_abort anywhere)
- *     last      on_closed, exactly once, always; afterwards the exchange is gone
+ *     last      on_closed, always and exactly once; the exchange is freed after it
  *
- * Memory   the connection owns it; what its getters lend lives until on_closed, or until
- *          exchange_forget_request().
+ * Memory   the connection owns it. The results of its getters are valid until on_closed, or
+ *          until exchange_forget_request().
  * Threads  belongs to the loop of its connection.
  * Source   RFC 9110 3.4 and 6 (messages), 9112 (HTTP/1.1), 9113 (HTTP/2).
  */
@@ -29,7 +29,7 @@ struct field {
     struct str name, value; /* names in lower case */
 };
 
-/* From where the listener of a request can be reached. */
+/* From where the request's listener can be reached. */
 enum exchange_reach { REACH_NET, REACH_LOOPBACK, REACH_LOCAL /* a unix socket */ };
 
 enum exchange_http { EXCHANGE_HTTP_1_0, EXCHANGE_HTTP_1_1, EXCHANGE_HTTP_2 };
@@ -43,22 +43,22 @@ enum exchange_close {
 /* Why an exchange is cut; on HTTP/2 a RST_STREAM with this code, on HTTP/1 the connection
  * closes at once. */
 enum exchange_abort {
-    ABORT_NO_ERROR,       /* the response is whole, the rest of the request is not wanted */
+    ABORT_NO_ERROR,       /* the response is complete; the rest of the request is not needed */
     ABORT_CANCEL,         /* given up */
     ABORT_INTERNAL,       /* our fault */
     ABORT_PROTOCOL,       /* the peer's fault */
     ABORT_REFUSED_STREAM, /* nothing was done; the peer may try again */
-    ABORT_ENHANCE_CALM,   /* too much of it */
+    ABORT_ENHANCE_CALM,   /* the peer sends too much */
 };
 
 /* All callbacks run on the connection's loop; on_drained, on_closed never from inside a call
  * to this header, on_body and on_body_end never before exchange_accept() has returned. */
 struct exchange_events {
-    /* Part of the body. The peer may send as much again only after
+    /* Part of the body. The peer gets no further credit for these bytes until
      * exchange_consumed(): flow control on HTTP/2, paused reading on HTTP/1. */
     void (*on_body)(struct exchange *exchange, struct lent bytes, void *ctx);
     void (*on_body_end)(struct exchange *exchange, void *ctx);
-    /* The bytes that wait fell to `low` (see exchange_wake_at). May be NULL. */
+    /* The waiting bytes have fallen to `low` (see exchange_wake_at). May be NULL. */
     void (*on_drained)(struct exchange *exchange, void *ctx);
     /* The last call of all. */
     void (*on_closed)(struct exchange *exchange, enum exchange_close how, void *ctx);
@@ -93,11 +93,11 @@ enum exchange_reach exchange_reach(const struct exchange *exchange);
 
 struct loop *exchange_loop(const struct exchange *exchange);
 
-/* Free the request's header section: a long stream should not hold it. */
+/* Free the request's header section, so that a long stream does not hold it. */
 void exchange_forget_request(struct exchange *exchange);
 
-/* `len` bytes handed to on_body are dealt with. Not from inside on_closed: by then the server
- * has settled what was left. */
+/* `len` bytes passed to on_body have been processed. Not from inside on_closed: by then the
+ * server has accounted for the rest. */
 void exchange_consumed(struct exchange *exchange, size_t len);
 
 /* The request's service was authenticated: lifts the connection's stream limit for
@@ -106,8 +106,8 @@ void exchange_authenticated(struct exchange *exchange);
 
 /* --- the response ------------------------------------------------------------------------ */
 
-/* Status and fields, once. Interim responses are the server's own business. On HTTP/1.1 a
- * response without content-length gets one when it ends in the same turn, else it is chunked
+/* Status and fields, once. The server sends interim responses itself. On HTTP/1.1 a response
+ * without content-length gets one when it ends in the same turn, else it is chunked
  * (close-delimited towards HTTP/1.0). `fields` are copied; control bytes in a value leave as
  * spaces. At most 64 fields and 64 KiB. */
 void exchange_head(struct exchange *exchange, int status, const struct field *fields,
@@ -135,11 +135,11 @@ void exchange_wake_at(struct exchange *exchange, size_t low);
  * ("trailers-only"): call exchange_head with the fields and exchange_end(…, NULL, 0). */
 void exchange_end(struct exchange *exchange, const struct field *trailers, size_t count);
 
-/* Cut it now: what is queued and unsent is dropped. */
+/* Cut it now; queued unsent bytes are dropped. */
 void exchange_abort(struct exchange *exchange, enum exchange_abort why);
 
-/* Milliseconds since this exchange last got bytes out while some were waiting, 0 when none
- * wait: how long the peer has not been reading. */
+/* How long the peer has not been reading: milliseconds since bytes of this exchange last left,
+ * or 0 when none are waiting. */
 uint64_t exchange_stalled_ms(const struct exchange *exchange);
 
 #endif

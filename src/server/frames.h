@@ -1,11 +1,11 @@
-/* frames: walk over the HTTP/2 frames of a peer, one head after the other.
+/* frames: walk over the frame headers in a peer's HTTP/2 bytes.
  *
  *     ┌────────────┬────────┬─────────┬────────────┬─────────────────────┐
  *     │ length 3   │ type 1 │ flags 1 │ stream 4   │ length bytes        │
  *     └────────────┴────────┴─────────┴────────────┴─────────────────────┘
  *
- * nghttp2 reads frames for us, and drops some in silence that are mistakes all the same. This
- * looks at the heads only, ahead of it, so that those can be told.
+ * nghttp2 parses the frames, but silently drops some that are errors. This walk looks only at
+ * the frame headers, ahead of nghttp2, so that those errors can be detected.
  *
  * Memory   none beyond the struct.
  * Threads  none.
@@ -23,22 +23,23 @@
 struct frame_head {
     uint8_t type;
     int32_t stream;  /* 31 bits */
-    uint32_t first4; /* of the payload, where it has that much and is a PRIORITY frame */
+    uint32_t first4; /* first 4 payload bytes, if it has them and is a PRIORITY frame */
 };
 
 struct frames {
     uint8_t head[FRAMES_HEAD_BYTES + 4];
     uint8_t have;
-    uint32_t left; /* bytes to pass over */
+    uint32_t left; /* bytes to skip */
 };
 
-/* At the beginning of a client's bytes, the preface. */
+/* Start at the beginning of a client's bytes, before the preface. */
 void frames_init(struct frames *frames);
 
-/* Take from the front of *bytes up to the next head. False when all was taken before that. */
+/* Consume *bytes up to and including the next frame header. False: all bytes were consumed
+ * first. */
 bool frames_next(struct frames *frames, struct str *bytes, struct frame_head *ret);
 
-/* Where `frame` is a SETTINGS frame that names `setting`, give it another value. */
+/* If `frame` is a SETTINGS frame that contains `setting`, replace its value. */
 void frames_set(char *frame, size_t len, uint16_t setting, uint32_t value);
 
 #endif

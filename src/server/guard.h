@@ -1,12 +1,12 @@
-/* guard: the strict shape of HTTP/1 framing, checked byte by byte.
+/* guard: strict checks of HTTP/1 framing, byte by byte.
  *
- * Two parsers that disagree about where a request ends are a hole through which a second
- * request can be smuggled. So before llhttp sees a byte of framing, it has passed here: lines
- * end in CRLF and nothing else, names are tokens, no line is folded, values hold no control
- * bytes, chunk sizes are plain hexadecimal. The guard also finds the end of a section and
- * keeps the limits, so that an endless header is refused while it comes.
+ * If two parsers disagree about where a request ends, a second request can be smuggled in. So
+ * every byte of framing is checked here before llhttp sees it: lines end in CRLF only, names
+ * are tokens, lines are not folded, values contain no control bytes, and chunk sizes are plain
+ * hexadecimal. The guard also finds the end of a section and enforces the limits, so that an
+ * endless header is refused while it arrives.
  *
- * Memory   none; it remembers where it is, not what it saw.
+ * Memory   none; it keeps its position and no input.
  * Threads  none.
  * Source   RFC 9112 2.2, 3, 5, 7.1; RFC 9110 5.5, 5.6.2.
  */
@@ -33,19 +33,19 @@ struct guard {
     uint64_t chunk_left;
 };
 
-/* Expect a request's header section, one empty line before it allowed. */
+/* Expect a request's header section; one empty line before it is allowed. */
 void guard_head(struct guard *guard, const struct server_limits *limits);
 
-/* Expect a chunked body with its trailer section; their fields count with the header's. */
+/* Expect a chunked body and its trailer section, whose fields count with the header's. */
 void guard_chunks(struct guard *guard);
 
-/* Whether `text` is what RFC 9110 calls a token: a method, a name. */
+/* Whether `text` is an RFC 9110 token, such as a method or a field name. */
 bool guard_is_token(struct str text);
 
 /* Whether any byte of the section has been seen. */
 bool guard_began(const struct guard *guard);
 
-/* Look at `bytes` up to the end of the section. A verdict but GUARD_MORE is the last one. */
+/* Check `bytes` up to the end of the section. Any verdict except GUARD_MORE is final. */
 enum guard_verdict guard_scan(struct guard *guard, struct str bytes, size_t *ret_used);
 
 #endif

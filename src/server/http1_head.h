@@ -1,9 +1,9 @@
-/* http1_head: a complete HTTP/1 header section, read.
+/* http1_head: parse a complete HTTP/1 header section.
  *
- * Private to server/. The guard has checked the shape of the lines, llhttp reads them, and
- * what llhttp lets pass is refused here.
+ * Private to server/. The guard has checked the syntax of the lines, llhttp parses them, and
+ * this module refuses errors that llhttp accepts.
  *
- * Memory   what is read lives in the request's arena.
+ * Memory   the result lives in the request's arena.
  * Threads  none.
  * Source   RFC 9112 3.2 (targets and Host), 6.1 to 6.3 (lengths).
  */
@@ -20,8 +20,8 @@ struct http1_head {
     bool is_head, is_chunked, expects_continue, wants_trailers, keeps_alive;
 };
 
-/* Read `section`, which ends with its empty line. `parser` is started anew and afterwards
- * stands at the beginning of the body. Returns 0, or the status that refuses the request. */
+/* Parse `section`, which ends with its empty line. `parser` is reset first; afterwards it is at
+ * the beginning of the body. Returns 0, or the status with which to refuse the request. */
 int http1_head_read(struct http1_head *head, llhttp_t *parser, struct str section,
                     const struct server_limits *limits);
 

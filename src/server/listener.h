@@ -1,4 +1,4 @@
-/* listener: one address, and the sockets that come in there.
+/* listener: one listen address and its incoming sockets.
  *
  * Private to server/.
  *
@@ -18,7 +18,7 @@
 struct listener;
 struct tls;
 
-/* A connected socket that wants a home. Takes `fd`. */
+/* Called for each accepted socket. Takes `fd`. */
 typedef void listener_accept_fn(struct listener *listener, int fd, const struct address *peer,
                                 void *ctx);
 
@@ -34,17 +34,17 @@ struct listener {
     int fd, port;
     uv_poll_t poll;
     struct timer back_off;
-    uint64_t warned_ms; /* of that, last */
-    char *path;         /* of a unix socket, to be removed at the end */
+    uint64_t warned_ms; /* when the back-off was last logged */
+    char *path;         /* of a unix socket, removed at the end */
     void (*on_closed)(void *ctx);
 
-    /* What peers are shown; exchanged by whoever reloads. `next` is read and not shown yet. */
+    /* The certificates in use, replaced by a reload. `next` has been read but is not in use. */
     struct {
         pthread_mutex_t lock;
         struct tls *now, *next;
     } tls;
 
-    /* How many connections of each peer have brought no whole request. */
+    /* Number of connections per peer that have not sent a whole request yet. */
     struct {
         pthread_mutex_t lock;
         struct map *counts; /* by address_owner; the values are numbers */
@@ -52,7 +52,7 @@ struct listener {
 
     /* Touched by the loops of the connections. */
     atomic_size_t conn_count;
-    atomic_bool full; /* waits until a connection goes */
+    atomic_bool full; /* waits until a connection closes */
     struct mail room; /* "there is room again" */
 };
 
@@ -60,28 +60,29 @@ MUST_CHECK bool listener_open(struct loop *loop, const struct listener_options *
                               listener_accept_fn *on_accept, void *ctx, struct listener **ret,
                               struct err *e);
 
-/* Stop accepting; on_closed(ctx) later, then listener_free() is allowed. */
+/* Stop accepting. on_closed(ctx) is called later; after that listener_free() is allowed. */
 void listener_close(struct listener *listener, void (*on_closed)(void *ctx));
 void listener_free(struct listener *listener);
 
-/* Any thread. A reference to what a new connection shows; NULL: it speaks no TLS. */
+/* Any thread. A reference to the certificates for a new connection; NULL: no TLS. */
 struct tls *listener_tls(struct listener *listener);
 
-/* Any thread, one at a time. Read the files of a listener with TLS; then either show what was
- * read, or drop it. */
+/* Any thread, one at a time. Read the certificate files of a listener with TLS; then either
+ * put them to use (show) or discard them (drop). */
 MUST_CHECK bool listener_read_tls(struct listener *listener, struct err *e);
 void listener_show_tls(struct listener *listener);
 void listener_drop_tls(struct listener *listener);
 
-/* Any thread. One more stranger; one less; and whether one that is no longer young must go,
- * which then counts no more, since its peer's strangers have more than their share of the
- * places. An owner without a name is never counted. */
+/* Any thread. A stranger is a connection without a whole request. _meets counts one more,
+ * _knows one less. _sends_away returns whether an older stranger must be closed because its
+ * peer's strangers hold more than their share of the connections; it is then no longer counted.
+ * An empty owner is never counted. */
 void listener_meets(struct listener *listener, const struct address_owner *owner);
 void listener_knows(struct listener *listener, const struct address_owner *owner);
 bool listener_sends_away(struct listener *listener, const struct address_owner *owner);
 
-/* Any thread: one of its connections is gone. Says whether it waited for that; then the
- * caller posts listener->room with listener_resume() to its loop. */
+/* Any thread: one of its connections has closed. Returns whether the listener was waiting for
+ * that; the caller then posts listener->room with listener_resume() to its loop. */
 bool listener_lost_one(struct listener *listener);
 void listener_resume(void *listener);
 

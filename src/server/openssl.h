@@ -1,13 +1,13 @@
-/* openssl: libssl, loaded when somebody asks for TLS.
+/* openssl: libssl, loaded on first use.
  *
- * It costs megabytes and milliseconds, so a daemon without certificates never maps it. Its
- * functions are found by name once and called through this table, under their own names.
+ * Loading costs megabytes and milliseconds, so a daemon without certificates never does it. The
+ * functions are looked up by name once and called through this table, under their own names.
  *
  * Private to server/.
  *
- * Memory   stays for the life of the process: a library that other threads may have state in
+ * Memory   stays for the life of the process: a library in which other threads may have state
  *          is not unloaded.
- * Threads  openssl_load() any, it blocks (files are read); the table is constant afterwards.
+ * Threads  openssl_load() any; it blocks, as it reads files. The table is constant afterwards.
  */
 #ifndef WEIR_SERVER_OPENSSL_H
 #define WEIR_SERVER_OPENSSL_H
@@ -45,10 +45,10 @@ struct openssl {
 };
 
 /* The table; the same one each time.
- * errors  ERR_UNAVAILABLE the library is not installed, or not the one we were built for */
+ * errors  ERR_UNAVAILABLE the library is not installed, or not the version we were built for */
 MUST_CHECK bool openssl_load(const struct openssl **ret, struct err *e);
 
-/* The table, where it has been loaded before. */
+/* The table; it must have been loaded. */
 const struct openssl *openssl_loaded(void);
 
 #endif

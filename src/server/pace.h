@@ -1,8 +1,9 @@
-/* pace: whether a peer takes what waits for it, or only looks as if it did.
+/* pace: whether a peer reads its output fast enough.
  *
- * A peer that takes one byte now and then makes progress for ever. So in each stretch of time
- * in which something waits all the while, all that waited when it began must leave, or as many
- * bytes as the rate wants. Nothing is asked of a peer for which nothing waits.
+ * A peer that reads one byte now and then would make progress for ever. So a minimum applies to
+ * each stretch of time during which output is always waiting: either everything that waited at
+ * its start must leave, or as many bytes as the minimum rate requires. Without waiting output
+ * there is no minimum.
  *
  * Private to server/.
  *
@@ -18,8 +19,8 @@
 
 struct pace {
     uint64_t since_ms; /* when the stretch began */
-    size_t waited;     /* then */
-    size_t left;       /* since */
+    size_t waited;     /* bytes waiting at that time */
+    size_t left;       /* bytes sent since */
 };
 
 static inline void pace_begin(struct pace *pace, uint64_t now_ms, size_t waiting) {

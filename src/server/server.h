@@ -1,9 +1,9 @@
-/* server: listeners, connections, and the loops they live on.
+/* server: listeners, connections, and their loops.
  *
  * One libuv loop per core. Each address has one listening socket, on the first loop; an
  * accepted socket goes to the loop with the fewest connections and stays there. HTTP/1.1 and
- * HTTP/2 by prior knowledge share every socket: the HTTP/2 preface tells them apart. A
- * listener with certificates speaks TLS only; OpenSSL is loaded with the first of these.
+ * HTTP/2 by prior knowledge share every socket: the HTTP/2 preface distinguishes them. A
+ * listener with certificates speaks only TLS; the first one loads OpenSSL.
  *
  * Memory   server_new() borrows `loops` until server_free().
  * Threads  server_* belong to the thread of loops[0], unless said otherwise. The start
@@ -16,35 +16,35 @@
 
 struct server;
 
-/* The settings "limits" are read into it, and their defaults are server_limits_default; every
- * one is per listener. */
+/* Filled from the settings "limits"; the defaults are server_limits_default. Each limit applies
+ * per listener. */
 struct server_limits {
     size_t fields_max;           /* header fields */
     size_t fields_max_bytes;     /* name + value + 32 each */
     size_t target_max_bytes;     /* request target */
-    size_t streams_max;          /* a connection */
+    size_t streams_max;          /* per connection */
     size_t streams_max_stranger; /* until a call has authenticated; 0 = no such rule */
     size_t connections_max;
-    size_t connection_max_bytes;   /* of write buffers a connection */
+    size_t connection_max_bytes;   /* of write buffers per connection */
     uint64_t header_timeout_ms;    /* for a complete header section */
     uint64_t write_stall_ms;       /* without progress while bytes wait */
-    uint64_t answer_bytes_per_s;   /* of what waits, over such a stretch; 0 = no rate */
+    uint64_t answer_bytes_per_s;   /* minimum while output waits (pace.h); 0 = no minimum */
     uint64_t idle_timeout_ms;      /* without a stream */
     uint64_t keepalive_ms;         /* HTTP/2: ping after this silence, 0 = off */
-    uint64_t keepalive_timeout_ms; /* and close when unanswered this long */
-    uint64_t ping_apart_ms;        /* between two pings of a peer, 0 = as it likes */
+    uint64_t keepalive_timeout_ms; /* and close if unanswered for this long */
+    uint64_t ping_apart_ms;        /* minimum between two pings of a peer, 0 = no minimum */
 };
 
 extern const struct server_limits server_limits_default;
 
 /* Files in PEM form. */
 struct tls_options {
-    struct str cert; /* the certificate, and behind it those between it and a root */
+    struct str cert; /* the certificate, followed by its intermediate certificates */
     struct str key;
-    struct str ca; /* who must have signed a peer's certificate; empty = peers show none */
+    struct str ca; /* must have signed the peer's certificate; empty = none is requested */
 };
 
-/* How a listener answers what never became a request: bytes that are no HTTP, limits. */
+/* How a listener answers input that never became a request: not HTTP, or over a limit. */
 struct refusal_form {
     struct str content_type;
     /* Append the body; `text` is the status in words. */
@@ -68,25 +68,25 @@ struct server *server_new(struct loop **loops, size_t loop_count);
 /* All connections must be closed (server_stop has called back). */
 void server_free(struct server *server);
 
-/* Bind and listen. The text of an error names the address, who may hold it and the fix.
+/* Bind and listen. The error text names the address, the process that may hold it, and the fix.
  * Blocks while certificates are read.
  * errors  ERR_INVALID_ARGUMENT not an address, or bad certificates; ERR_UNAVAILABLE taken,
  *         not ours, or no OpenSSL */
 MUST_CHECK bool server_listen(struct server *server, const struct listener_options *options,
                               struct err *e);
 
-/* Read certificates and keys again; connections that come from now on meet them. After any
- * mistake every listener keeps what it has. Any thread, one at a time; blocks. */
+/* Reload certificates and keys for new connections. If any of them is bad, every listener keeps
+ * what it has. Any thread, one at a time; blocks. */
 MUST_CHECK bool server_reload_tls(struct server *server, struct err *e);
 
-/* The port a listener really has (0 for unix sockets and unknown names). */
+/* The port a listener is bound to (0 for unix sockets and unknown names). */
 int server_port(const struct server *server, struct str name);
 
-/* Send GOAWAY, close idle connections; let exchanges end by themselves until `within_ms` have
- * passed, then cut what is left. Who comes meanwhile is served: the owner of the requests
- * decides what is still answered. Once those who were there have gone nobody is let in any
- * more, and late ones have a moment to end. on_stopped(ctx) runs on loops[0], once, when no
- * connection is left. Calling it again with less time shortens the wait. */
+/* Send GOAWAY and close idle connections. Let exchanges finish for up to `within_ms`, then cut
+ * the rest. Connections that arrive meanwhile are served; the owner of the requests decides
+ * which ones it still answers. Once all earlier connections have closed, no more are accepted,
+ * and late ones get a moment to finish. on_stopped(ctx) runs once, on loops[0], when no
+ * connection is left. Calling this again with less time shortens the wait. */
 void server_stop(struct server *server, uint64_t within_ms, void (*on_stopped)(void *ctx),
                  void *ctx);
 

@@ -1,8 +1,8 @@
-/* single: header fields that mean one thing, and so may come once.
+/* single: header fields that may occur only once.
  *
- * Of two values one reader takes the first and another the last: what a proxy has judged is
- * then not what we obey. Nor may a field that says who asks, how the message is framed or what
- * it is come as a trailer, after all that has been decided.
+ * Given two values, one reader uses the first and another the last, so a proxy might check one
+ * value while we obey the other. Fields for authentication, framing or content type may also
+ * not appear as trailers, because those decisions have been made by then.
  *
  * Memory   borrows.
  * Threads  none.
@@ -13,10 +13,10 @@
 
 #include "server/exchange.h"
 
-/* The name of the first such field that came again; empty: none did. */
+/* The name of the first such field that is repeated; empty: none is. */
 struct str single_repeated(const struct field *fields, size_t count);
 
-/* Whether a field with this name, in any case, may stand in a trailer section. */
+/* Whether a field with this name, in upper or lower case, may appear in a trailer section. */
 bool single_may_trail(struct str name);
 
 #endif

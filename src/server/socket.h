@@ -1,8 +1,8 @@
-/* socket: the transports on a real loop: a connected stream socket, plain or with TLS.
+/* socket: the transport for a real loop: a connected stream socket, plain or with TLS.
  *
  * Private to server/.
  *
- * Memory   owns the descriptor; frees itself when the loop has let go of it.
+ * Memory   owns the descriptor; frees itself once the loop has released it.
  */
 #ifndef WEIR_SERVER_SOCKET_H
 #define WEIR_SERVER_SOCKET_H
@@ -11,8 +11,8 @@
 
 struct tls;
 
-/* Takes `fd`, which is nonblocking, and begins a connection on it; with `tls` (or NULL) it
- * begins with a handshake. The options lack the transport. */
+/* Start a connection on `fd`, which must be nonblocking. Takes `fd`. With `tls` (may be NULL)
+ * it starts with a handshake. The transport in the options is filled in. */
 struct conn *socket_serve(int fd, struct tls *tls, const struct conn_options *options);
 
 #endif
