@@ -1,11 +1,11 @@
 /* call: one request and its response, on a lane.
  *
- * options.c makes libcurl's handle of a request; call.c hears what libcurl says, keeps the
- * limits and tells the caller.
+ * options.c creates libcurl's handle for a request. call.c handles libcurl's callbacks,
+ * enforces the limits and reports to the caller.
  *
  *     new ─▶ begun ─▶ headed ─▶ done ─▶ over      (over from everywhere: failed, cancelled)
  *
- * `done` waits where the caller is paused: what has come is told first.
+ * While the caller is paused, `done` waits: the received bytes are reported first.
  *
  * Private to client/.
  */
@@ -19,20 +19,20 @@
 
 struct http_call {
     struct loop *loop;
-    struct lane *lane; /* NULL: the library is not there */
-    size_t *open;      /* how many calls the loop has */
+    struct lane *lane; /* NULL: the library is not installed */
+    size_t *open;      /* the loop's counter of open calls */
     struct http_sink sink;
     void *ctx;
-    struct task turn;   /* begins it, and goes on after a pause */
-    struct err refused; /* what is wrong with the request, told in the first turn */
+    struct task turn;   /* starts the call, and continues it after a pause */
+    struct err refused; /* an error in the request, reported in the first turn */
 
     /* of the request */
     uint64_t first_byte_ms, stall_ms, total_ms;
     size_t body_max_bytes;
     bool follows, public_only;
-    bool secure; /* https: was asked: it never follows to http: again */
+    bool secure; /* started with https: and never follows a redirect to http: */
 
-    struct str body; /* the caller's, until `over` */
+    struct str body; /* borrowed from the caller until `over` */
     size_t body_sent;
     struct transfer transfer; /* easy: NULL without a library */
     struct curl_slist *headers;
@@ -43,13 +43,13 @@ struct http_call {
     struct gunzip *gunzip; /* NULL: the body is not compressed */
     size_t head_bytes, body_bytes;
     uint64_t last_byte_ms;
-    unsigned sockets, sockets_refused; /* of this request, or this redirect */
-    struct err failed;                 /* why a callback of libcurl's broke it off */
+    unsigned sockets, sockets_refused; /* of this request, or of this redirect */
+    struct err failed;                 /* why one of our libcurl callbacks aborted it */
     CURLcode result;                   /* once done */
 
     unsigned inside; /* functions of this call on the stack, besides libcurl */
     bool begun, headed, on_lane, done, over;
-    bool paused, held; /* by the caller; by libcurl, until it is told */
+    bool paused, held; /* by the caller; by libcurl, until it is unpaused */
 };
 
 /* As http_start(); `lane` may be NULL, with `why`. */
@@ -58,14 +58,14 @@ struct http_call *http_call_new(struct lane *lane, struct loop *loop, size_t *op
                                 const struct http_sink *sink, void *ctx, const struct err *why);
 
 /* options.c: call->transfer.easy and headers, from the request.
- * errors  ERR_INVALID_ARGUMENT a line break or nothing where there must be something */
+ * errors  ERR_INVALID_ARGUMENT a line break, or an empty value that must not be empty */
 MUST_CHECK bool http_call_set_options(struct http_call *call,
                                       const struct http_request *request, struct err *e);
 
-/* options.c: from now on only to https:. It may be called from libcurl's callbacks. */
+/* options.c: allow only https: from now on. May be called from libcurl's callbacks. */
 void http_call_stay_secure(struct http_call *call);
 
-/* What libcurl calls. */
+/* Callbacks for libcurl. */
 size_t http_call_on_header(char *line, size_t size, size_t count, void *ctx);
 size_t http_call_on_body(char *bytes, size_t size, size_t count, void *ctx);
 

@@ -1,21 +1,21 @@
-/* curl: libcurl, loaded when somebody asks other servers.
+/* curl: libcurl, loaded on first use.
  *
- * It costs megabytes and milliseconds, so a daemon without remote models and tools never maps
- * it. Its functions are found by name once and called through this table, under their own
- * names.
+ * Loading costs megabytes and milliseconds, so a daemon without remote models and tools never
+ * does it. The functions are looked up by name once and called through this table, under their
+ * own names.
  *
  * Private to client/.
  *
- * Memory   stays for the life of the process: a library that other threads may have state in
+ * Memory   stays for the life of the process: a library in which other threads may have state
  *          is not unloaded.
- * Threads  curl_load() any, it blocks (files are read); the table is constant afterwards.
+ * Threads  curl_load() any; it blocks, as it reads files. The table is constant afterwards.
  */
 #ifndef WEIR_CLIENT_CURL_H
 #define WEIR_CLIENT_CURL_H
 
 #include "base/err.h"
 
-/* Its checks of types are macros in the functions' names, which the table has, too. */
+/* libcurl's type checks are macros with the names of functions that are also in the table. */
 #define CURL_DISABLE_TYPECHECK
 #include <curl/curl.h>
 

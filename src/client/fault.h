@@ -1,4 +1,4 @@
-/* fault: what libcurl's results mean to a caller.
+/* fault: translate libcurl's results into errors for the caller.
  *
  * Private to client/.
  *

@@ -1,13 +1,11 @@
-/* head: gather the head of a response from its lines.
+/* head: parse the head of a response line by line.
  *
- * Only what callers ask for is kept: the status, the content type, how long to wait before
- * asking again, a session of MCP, whether the body is compressed and whether it points
- * elsewhere. No socket and
- * no clock.
+ * Only the values that callers need are kept: the status, the content type, Retry-After, the
+ * MCP session, the content coding, and whether there is a Location. No socket and no clock.
  *
  * Private to client/.
  *
- * Memory   a plain value; longer values than fit are taken as not said.
+ * Memory   a plain value; values that do not fit are treated as absent.
  * Threads  none.
  * Source   RFC 9112 4 and 5, RFC 9110 10.2.3 (Retry-After), 5.6.7 (dates), 8.4.
  */
@@ -24,13 +22,13 @@ struct head {
     size_t content_type_len;
     char session[256];
     size_t session_len;
-    int64_t retry_after_ms; /* -1: not said */
+    int64_t retry_after_ms; /* -1: absent */
     enum coding coding;
     bool location; /* not empty */
 };
 
-/* One line, with or without its end. A status line forgets the head before it. True: this was
- * the empty line, the head is complete. */
+/* One line, with or without its line end. A status line discards the head before it. True: this
+ * was the empty line, and the head is complete. */
 bool head_line(struct head *head, struct str line, int64_t now_unix_ms);
 
 static inline struct str head_session(const struct head *head) {

@@ -1,12 +1,13 @@
-/* lane: libcurl's transfers of one loop.
+/* lane: libcurl's transfers on one loop.
  *
- * libcurl says which sockets it waits for and when it wants to be called again; the lane waits
- * for it with the loop and calls it. Everything that libcurl refuses to do while it is itself
- * on the stack is kept here until it is not.
+ * libcurl names the sockets it waits for and the time of its next call; the lane waits with the
+ * loop and calls it. Operations that libcurl forbids inside its own callbacks are postponed
+ * here until it has returned.
  *
  * Private to client/.
  *
- * Memory   a transfer lives inside its owner; off the lane once on_done or on_left is called.
+ * Memory   a transfer lives inside its owner. It is off the lane once on_done or on_left is
+ *          called.
  * Threads  the loop's.
  */
 #ifndef WEIR_CLIENT_LANE_H
@@ -36,13 +37,13 @@ struct transfer {
 struct lane *lane_new(const struct curl *curl, struct loop *loop);
 void lane_free(struct lane *lane); /* no transfer may be on it; NULL is fine */
 
-/* Both from a turn of the loop, not from one of libcurl's callbacks. on_done may come before
+/* Call both from a turn of the loop, not from a libcurl callback. on_done may run before
  * lane_unpause() returns. */
 void lane_add(struct lane *lane, struct transfer *transfer);
 MUST_CHECK CURLcode lane_unpause(struct lane *lane, struct transfer *transfer);
 
-/* Take it off before it is done, now or as soon as libcurl is off the stack, and call on_left.
- * A connection that has been used only in part is closed. */
+/* Remove a transfer that is not done, now or as soon as libcurl is off the stack, and call
+ * on_left. A connection with an unfinished response is closed. */
 void lane_leave(struct lane *lane, struct transfer *transfer);
 
 #endif

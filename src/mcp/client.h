@@ -1,16 +1,15 @@
-/* client: asks an MCP server, for whoever a turn belongs to.
+/* client: calls an MCP server on behalf of the user of a turn.
  *
- * A client serves one workspace on one loop. Each user has a session with the server, opened
- * when the first call needs it and opened anew when the server has forgotten it:
+ * A client serves one workspace on one loop. Each user has a session with the server. It is
+ * opened for the first call, and opened again if the server has dropped it:
  *
  *     fresh ─▶ greeting ─▶ telling ─▶ ready        (initialize; notifications/initialized)
  *       ▲_________│____________│_________│           failed, or lost
  *
- * A call waits until its session is ready, is posted, and answers once. It is sent again once
- * when the session was lost, and once when the connection was: only if the message never left,
- * or if asking twice does no harm. Every request is authorized for itself, because a token
- * carries its time. POST only: there is no standing stream of the server's, and no session is
- * taken down.
+ * A call waits until its session is ready, is posted, and answers once. It is repeated once if
+ * the session was lost, and once if the connection was lost: only if the message was never sent
+ * or repeating it does no harm. Every request is authorized separately, because tokens expire.
+ * The client uses POST only: it opens no server-to-client stream and does not delete sessions.
  *
  * Memory   reference-counted on its loop; a call holds its client. Requests are copied.
  * Threads  one loop's.
@@ -26,11 +25,11 @@
 struct mcp_client;
 struct mcp_call;
 
-/* How far a user's session is. It is opened for the first call, and again once it was lost. */
+/* The state of a user's session. */
 enum mcp_session_state {
     MCP_SESSION_FRESH,
-    MCP_SESSION_GREETING, /* the versions are being agreed on */
-    MCP_SESSION_TELLING,  /* the server is told that they are */
+    MCP_SESSION_GREETING, /* `initialize` was sent: negotiating the version */
+    MCP_SESSION_TELLING,  /* `notifications/initialized` was sent */
     MCP_SESSION_READY,
     MCP_SESSION_STATE_COUNT,
 };
@@ -38,13 +37,13 @@ enum mcp_session_state {
 struct str mcp_session_state_name(enum mcp_session_state state);
 bool mcp_session_may_become(enum mcp_session_state state, enum mcp_session_state next);
 
-/* For whom is asked. */
+/* On whose behalf a request is made. */
 struct mcp_caller {
     struct str user, workspace;
-    struct str conversation; /* of the turn that runs, or empty */
+    struct str conversation; /* of the running turn, or empty */
 };
 
-/* Append the value of the authorization header of one request that is sent now. */
+/* Append the value of the authorization header for a request that is about to be sent. */
 typedef bool mcp_authorize_fn(const struct mcp_caller *caller, struct buf *out, void *ctx,
                               struct err *e);
 
@@ -61,22 +60,22 @@ struct mcp_client *mcp_client_new(const struct mcp_options *options);
 struct mcp_client *mcp_client_ref(struct mcp_client *client);
 void mcp_client_unref(struct mcp_client *client); /* accepts NULL */
 
-/* Once, never before mcp_call_start() has returned. result is borrowed; failed is NULL on
- * success. */
+/* Called once, never before mcp_call_start() has returned. `result` is borrowed; `failed` is
+ * NULL on success. */
 typedef void mcp_done_fn(struct json result, const struct err *failed, void *ctx);
 
 struct mcp_request {
     struct mcp_caller caller;
     const char *method; /* constant */
     struct str params;  /* one JSON object, or empty */
-    uint64_t total_ms;  /* of one attempt; 0: until it is cancelled */
-    bool repeatable;    /* asking twice does no harm */
+    uint64_t total_ms;  /* per attempt; 0: no limit */
+    bool repeatable;    /* repeating it does no harm */
 };
 
 struct mcp_call *mcp_call_start(struct mcp_client *client, const struct mcp_request *request,
                                 mcp_done_fn *done, void *ctx);
 
-/* done will not be called. A server that was asked already is told. */
+/* done will not be called. If the request was already sent, the server is notified. */
 void mcp_call_cancel(struct mcp_call *call);
 
 #endif

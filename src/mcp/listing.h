@@ -1,6 +1,6 @@
-/* listing: which tools an MCP server has, all pages of them.
+/* listing: the complete tool list of an MCP server, from all its pages.
  *
- * Memory   owns the list until mcp_listing_free(), also after it was told.
+ * Memory   owns the list until mcp_listing_free(), also after `done`.
  * Threads  the client's loop.
  * Source   Model Context Protocol 2025-11-25, "Tools" and "Pagination".
  */
@@ -15,13 +15,13 @@
 struct mcp_listing;
 
 struct mcp_tool_info {
-    struct str name; /* what models accept as one: letters, digits, '_' and '-', at most 64 */
+    struct str name; /* valid for models: letters, digits, '_' and '-', at most 64 */
     struct str description;
     struct str schema; /* of its arguments, JSON; an object */
-    bool idempotent;   /* asking twice does no harm */
+    bool idempotent;   /* repeating a call does no harm */
 };
 
-/* Once, never before mcp_list() has returned. On success the tools are in the listing. */
+/* Called once, never before mcp_list() has returned. On success the listing holds the tools. */
 typedef void mcp_listed_fn(const struct err *failed, void *ctx);
 
 /* The caller ends it with mcp_listing_free(), which also cancels. */
@@ -29,7 +29,7 @@ struct mcp_listing *mcp_list(struct mcp_client *client, const struct mcp_caller 
                              mcp_listed_fn *done, void *ctx);
 void mcp_listing_free(struct mcp_listing *listing); /* accepts NULL */
 
-/* In the order of the server; of two with one name, the first. */
+/* In the server's order; of two tools with the same name, only the first. */
 const struct mcp_tool_info *mcp_listing_tools(const struct mcp_listing *listing,
                                               size_t *ret_count);
 

@@ -1,10 +1,10 @@
-/* post: one JSON-RPC message to an MCP server over Streamable HTTP, and what comes back.
+/* post: send one JSON-RPC message to an MCP server over Streamable HTTP, and get the response.
  *
- *     idle ─▶ out ─▶ over          done comes once, unless post_stop() was faster
+ *     idle ─▶ out ─▶ over          done is called once, unless post_stop() comes first
  *
- * An answer arrives as one JSON document or inside a stream of server-sent events; in both the
- * message with the id that was asked counts, and what a server asks on the way is told to
- * `asked`. A message that wants no answer is accepted with any status below 300.
+ * The response is one JSON document or a stream of server-sent events. In both, the message
+ * with the requested id is the answer; requests that the server sends before it are reported to
+ * `asked`. A message without an answer is accepted with any status below 300.
  *
  * Private to mcp/.
  *
@@ -23,8 +23,8 @@
 
 enum post_outcome {
     POST_ANSWERED, /* post->result */
-    POST_ACCEPTED, /* nothing was to be answered */
-    POST_LOST,     /* the server does not know this session any more */
+    POST_ACCEPTED, /* accepted; no answer was expected */
+    POST_LOST,     /* the server no longer knows this session */
     POST_FAILED,   /* post->why */
 };
 
@@ -37,9 +37,9 @@ struct post_request {
     struct str authorization;                  /* the header's value */
     struct str session, version, conversation; /* sent when not empty */
     struct str body;
-    uint64_t id; /* whose answer is wanted; 0: none is */
+    uint64_t id; /* of the expected answer; 0: no answer */
     uint64_t total_ms;
-    bool once; /* it must not arrive twice */
+    bool once; /* the message must not arrive twice */
 };
 
 struct post_sink {
@@ -48,29 +48,29 @@ struct post_sink {
 };
 
 struct post {
-    struct http_call *call; /* NULL: not out */
-    struct sse *sse;        /* NULL: no stream of events */
+    struct http_call *call; /* NULL: no request is out */
+    struct sse *sse;        /* NULL: the response is not an event stream */
     const struct post_sink *sink;
     void *ctx;
     struct buf sent, got;
     uint64_t id;
     bool had_session;
-    unsigned status; /* 0: no head came */
+    unsigned status; /* 0: no response head */
     bool is_json, answered, broken;
     struct json result; /* once answered */
-    struct buf session; /* what the head gives */
-    bool unsent;        /* it failed before a byte of it could arrive */
-    bool cut;           /* it failed because the connection did */
-    bool unsure;        /* it failed after it had arrived, perhaps: it may have been done */
+    struct buf session; /* from the response head */
+    bool unsent;        /* it failed before any byte could arrive */
+    bool cut;           /* it failed because the connection failed */
+    bool unsure;        /* it failed, but may have arrived and taken effect */
     struct err why;
 };
 
-/* `done` never comes before this returns. A post that is idle (zero, or stopped) is started. */
+/* Start an idle post (zeroed, or stopped). `done` is never called before this returns. */
 void post_start(struct post *post, struct http_pool *pool, struct loop *loop,
                 const struct post_request *request, const struct post_sink *sink, void *ctx);
 
-/* Cancels what is out and frees what it holds. One that never started is fine, if it is zero.
- */
+/* Cancel the request, if any, and free the post's memory. A zeroed post that was never started
+ * is accepted. */
 void post_stop(struct post *post);
 
 #endif

@@ -1,12 +1,12 @@
-/* catalogue: the tools that this program brings itself.
+/* catalogue: the built-in tools.
  *
- * One row each. An agent names the tools it may use; the configuration makes those, once for
- * all loops, with what the operator has set. A tool whose settings are missing is told apart
- * from one that does not exist, so that the error can name the fix.
+ * One row per tool. An agent names the tools it may use; the configuration creates them from
+ * the operator's settings, once for all loops. A tool with missing settings is distinguished
+ * from an unknown tool, so that the error can name the fix.
  *
- * Memory   a tool made here is owned by the caller: tool_free(). Options are borrowed during
- *          the call, but for the pool and the store, which must outlive the tools.
- * Threads  the rows are constant; making a tool belongs to the start.
+ * Memory   the caller owns a new tool and ends it with tool_free(). Options are borrowed during
+ *          the call, except the pool and the store, which must outlive the tools.
+ * Threads  the rows are constant; tools are created at start.
  */
 #ifndef WEIR_TOOL_CATALOGUE_H
 #define WEIR_TOOL_CATALOGUE_H
@@ -15,24 +15,24 @@
 #include "tool/tool.h"
 #include "tool/web_search.h"
 
-/* What the operator has set. Zero is "nothing": tools that need it cannot be made. */
+/* The operator's settings. Zero means not set: tools that need the setting are unavailable. */
 struct catalogue_options {
-    struct http_pool *pool;           /* for every tool that asks other servers */
+    struct http_pool *pool;           /* for every tool that sends requests */
     struct web_search_options search; /* its pool is taken from above; backend empty: none */
-    struct str file_root;             /* the folder of all workspaces' files; empty: none */
-    struct store *store;              /* where memories are; NULL: nowhere */
-    bool only_looked_at; /* no tool will be called: what is not there yet is not missed */
+    struct str file_root;             /* directory of all workspaces' files; empty: none */
+    struct store *store;              /* holds the memories; NULL: none */
+    bool only_looked_at; /* no tool will be called: resources may still be missing */
 };
 
 struct catalogue_row {
     struct str name;
     struct str category; /* search files memory utility ... */
     struct str summary;  /* one sentence for a person */
-    bool idempotent;     /* safe to repeat; the same as the tool's own */
+    bool idempotent;     /* safe to repeat; same value as in the tool */
 
-    /* ERR_FAILED_PRECONDITION a setting is missing, ERR_INVALID_ARGUMENT one is wrong */
+    /* errors  ERR_FAILED_PRECONDITION a setting is missing; ERR_INVALID_ARGUMENT it is wrong */
     bool (*make)(const struct catalogue_options *options, struct tool **ret, struct err *e);
-    bool asks; /* other servers: http_pool_need() first */
+    bool asks; /* sends requests to other servers: call http_pool_need() first */
 };
 
 /* All rows, in the order they are shown. */
@@ -42,7 +42,7 @@ const struct catalogue_row *catalogue_rows(size_t *ret_count);
 const struct catalogue_row *catalogue_find(struct str name);
 
 /* Make the tool `name`.
- * errors  ERR_NOT_FOUND no such tool, with the nearest name; what its row's make() says */
+ * errors  ERR_NOT_FOUND no such tool, with the closest name; those of its row's make() */
 MUST_CHECK bool catalogue_make(struct str name, const struct catalogue_options *options,
                                struct tool **ret, struct err *e);
 

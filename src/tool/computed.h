@@ -1,11 +1,11 @@
-/* computed: a tool whose answer follows from its arguments and this machine alone.
+/* computed: a tool whose result depends only on its arguments and this machine.
  *
- * Such a tool is one constant: what a model reads about it, and one function from arguments
- * to result. The function runs on a worker, so that it may read a file or think for a while;
- * a call that is cancelled is forgotten at once, and its worker's result dropped.
+ * Such a tool is one constant: its description for the model, and a function from arguments to
+ * result. The function runs on a worker, so it may read a file or take a while. Cancelling a
+ * call drops it at once; the worker's result is discarded.
  *
- * Memory   the description stays the caller's and must outlive the tool: a constant.
- * Threads  `compute` runs on any thread and shares nothing but constants.
+ * Memory   the description is borrowed and must outlive the tool: use a constant.
+ * Threads  `compute` runs on any thread and shares only constants.
  */
 #ifndef WEIR_TOOL_COMPUTED_H
 #define WEIR_TOOL_COMPUTED_H
@@ -17,8 +17,8 @@ struct computed {
     struct str parameters; /* JSON Schema of an object */
     bool idempotent;
 
-    /* From `args`, an object, to one JSON object appended to `out`; the error is read by the
-     * model. What it allocates in `arena` ends with the call. */
+    /* Append the result for `args` (an object) to `out` as one JSON object. The model reads the
+     * error. Memory from `arena` is freed with the call. */
     bool (*compute)(struct json args, struct arena *arena, struct buf *out, struct err *e);
 };
 

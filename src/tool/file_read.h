@@ -1,8 +1,8 @@
 /* file_read: the tool that reads a file of the workspace.
  *
  * {"key":"notes/plan.md"} gives {"key","content","content_type","encoding","size_bytes"}. Text
- * comes as it is, all else as base64. When the content is too long for a result it is cut, on a
- * character, and `truncated` says so; size_bytes is always the size of the file.
+ * is returned unchanged, other content as base64. Content that is too long for a result is cut
+ * between characters and `truncated` is set; size_bytes is always the size of the file.
  *
  * Source   crawbl.md 2.8
  */

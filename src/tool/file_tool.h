@@ -1,7 +1,7 @@
-/* file_tool: what reading and writing a file have in common.
+/* file_tool: the common part of the tools that read and write files.
  *
- * A call names a key in the files of its workspace. The work is done on a worker, below a root
- * (tool/root.h); a call that is cancelled is forgotten at once, and its worker told to stop.
+ * A call names a key among the files of its workspace. A worker does the work, below a root
+ * (tool/root.h). Cancelling a call drops it at once and asks the worker to stop.
  *
  * Threads  `perform` runs on any thread.
  */
@@ -14,7 +14,7 @@
 /* One call, on its worker. */
 struct file_request {
     struct root *root;
-    struct str key;      /* as the model wrote it */
+    struct str key;      /* as the model gave it */
     struct str path;     /* below the root */
     struct json args;    /* all of them, checked */
     struct arena *arena; /* for the call */

@@ -1,7 +1,7 @@
-/* file_write: the tool that writes a file of the workspace, whole.
+/* file_write: the tool that writes a whole file of the workspace.
  *
  * {"key":"notes/plan.md","content":"..."} gives {"key","object_key","content_type",
- * "size_bytes"}. What stood there before is replaced in one moment.
+ * "size_bytes"}. An existing file is replaced atomically.
  *
  * Source   crawbl.md 2.8
  */

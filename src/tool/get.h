@@ -1,8 +1,8 @@
-/* get: ask another server for one thing, and keep of it what there is room for.
+/* get: send one request to another server and keep the first part of the response.
  *
- *     idle ─▶ out ─▶ done        `done` comes once, unless it is cancelled
+ *     idle ─▶ out ─▶ done        `done` is called once, unless it is cancelled
  *
- * Memory   lives in its owner, which ends it with get_end(). A request is copied.
+ * Memory   lives in its owner, which ends it with get_end(). The request is copied.
  * Threads  one loop's.
  */
 #ifndef WEIR_TOOL_GET_H
@@ -13,17 +13,17 @@
 
 struct get;
 
-/* After the head: whether the body is wanted. May change keep_bytes. */
+/* Called after the head. Returns whether the body is wanted. May change keep_bytes. */
 typedef bool get_head_fn(struct get *get, void *ctx);
 
-/* failed: as http_sink's on_end. The owner may end `get` inside. */
+/* failed: as in http_sink's on_end. The owner may end `get` inside. */
 typedef void get_done_fn(const struct err *failed, void *ctx);
 
 struct get {
-    struct http_call *call; /* NULL: not out */
-    size_t keep_bytes;      /* of the body; what is beyond is dropped and ends the call */
-    unsigned status;        /* 0: no head came */
-    struct buf type, url;   /* as the head has them */
+    struct http_call *call; /* NULL: no request is out */
+    size_t keep_bytes;      /* of the body; the first byte beyond ends the call */
+    unsigned status;        /* 0: no response head */
+    struct buf type, url;   /* from the response head */
     struct buf body;
     bool truncated;
     get_head_fn *on_head; /* NULL: every body is wanted */
@@ -31,18 +31,18 @@ struct get {
     void *ctx;
 };
 
-/* `keep_bytes` of the body at most. Neither function runs before this returns. */
+/* Keeps at most `keep_bytes` of the body. Neither callback runs before this returns. */
 void get_start(struct get *get, struct http_pool *pool, struct loop *loop,
                const struct http_request *request, size_t keep_bytes, get_head_fn *on_head,
                get_done_fn *done, void *ctx);
 
-/* Cancels what is out. One that never started is fine, if it is zero. */
+/* Cancel the request, if any. A zeroed `get` that was never started is accepted. */
 void get_end(struct get *get);
 
-/* The address without "user:password@". */
+/* Append the URL without "user:password@". */
 void get_put_address(struct buf *out, struct str url);
 
-/* Whether an address names a user or a password. */
+/* Whether a URL contains a user or a password. */
 bool get_has_user(struct str url);
 
 #endif

@@ -1,8 +1,7 @@
 /* memory: the tools `memory_search`, `memory_list`, `memory_write` and `memory_delete`.
  *
- * What agents remember of the workspace that they work for, in the same table that people see
- * through the Memory service (store/memory.h). The workspace is the run's own; no argument can
- * name another.
+ * The memories of agents in a workspace, in the same table that users see through the Memory
+ * service (store/memory.h). The workspace is always the run's own; no argument names another.
  *
  *     memory_search {"query","limit","category"}   {"memories":[...],"more":false}
  *     memory_list   {"category","limit","offset"}  the same, newest change first
@@ -10,7 +9,7 @@
  *     memory_delete {"key"}                        {"deleted":2}
  *
  * Memory   the store is borrowed and must outlive the tools and their calls.
- * Threads  read-only once made; a call belongs to its loop, its question to the store's thread.
+ * Threads  read-only once made; a call belongs to its loop, its query to the store's thread.
  * Source   checks.md K14, M6.
  */
 #ifndef WEIR_TOOL_MEMORY_H

@@ -1,12 +1,12 @@
-/* read_result: read on in a tool's result that was too long for the conversation.
+/* read_result: read the rest of a tool result that was too long for the conversation.
  *
- * Such a result is kept whole in the store, and the model is shown its beginning with a number
- * and told this tool's name. It reads the rest piece by piece:
+ * The store keeps such a result whole. The model gets its beginning, a number, and the name of
+ * this tool, with which it reads the rest piece by piece:
  *
  *     {"result_id":7,"offset":24000}
  *     {"result_id":7,"offset":24000,"text":"...","next_offset":48000,"bytes_in_all":900000}
  *
- * next_offset is null behind the last piece. A number of another workspace is not found.
+ * next_offset is null after the last piece. Results of other workspaces are not found.
  *
  * Memory   the store is borrowed and must outlive the tool and its calls.
  * Threads  read-only once made; a call belongs to its loop.

@@ -1,8 +1,8 @@
-/* scripted: a tool whose answers stand in a script.
+/* scripted: a tool whose results come from a script.
  *
- * The first call gets the first answer, the next one the next, and after the last it begins
- * again; calls of all runs count together. Each answer comes after its own delay. Arguments are
- * checked by the script's `parameters`, if they are a schema that we can read.
+ * Calls get the results in order, starting over after the last one; calls of all runs count
+ * together. Each result has its own delay. Arguments are checked against the script's
+ * `parameters`, if they are a schema that we can parse.
  *
  * Threads  a call belongs to one loop; the count of calls is shared by all.
  */

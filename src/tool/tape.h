@@ -1,10 +1,10 @@
-/* tape: a tool that is recorded, and one whose calls are answered from a recording.
+/* tape: record a tool, and replay its calls from the recording.
  *
- * Both look like the tool they stand for. The recorder passes on what the tool answers once its
- * file is written, or could not be; what is cancelled is not recorded. The player never calls
- * the tool, so nothing happens twice.
+ * Both wrappers look like the tool itself. The recorder passes on the tool's result once the
+ * file has been written, or writing has failed. Cancelled calls are not recorded. The player
+ * never calls the tool, so no effect happens twice.
  *
- * Memory   both take the tool within and free it; they hold a reference to the tape.
+ * Memory   both take the inner tool and free it; they hold a reference to the tape.
  * Threads  as tool.h.
  */
 #ifndef WEIR_TOOL_TAPE_H

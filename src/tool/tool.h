@@ -1,9 +1,9 @@
-/* tool: something an agent can have done.
+/* tool: a function that an agent can call.
  *
- * A kind is one file that fills struct tool_kind. A call gets one JSON object and answers
- * once with one JSON object, or with an error that the model reads.
+ * A kind is one file that fills struct tool_kind. A call takes one JSON object and answers once
+ * with one JSON object, or with an error that the model reads.
  *
- * Memory   what tool_call_start() is given is borrowed until the answer or the cancel.
+ * Memory   the arguments of tool_call_start() are borrowed until the answer or the cancel.
  * Threads  a call belongs to one loop; the tool itself is read-only and shared.
  */
 #ifndef WEIR_TOOL_TOOL_H
@@ -14,17 +14,17 @@
 #include "wire/schema.h"
 
 struct tool;
-struct tool_call; /* each kind's own */
+struct tool_call; /* defined by each kind */
 
-/* What is asked, and for whom. */
+/* The arguments of a call, and for whom it is made. */
 struct tool_request {
     struct str call_id, args; /* args: one JSON object */
     struct str agent, workspace, user, session;
 };
 
-/* Once, on the loop of the call, never before tool_call_start() has returned. failed is NULL
- * on success; result is borrowed, one JSON object. ERR_EFFECT_UNKNOWN says that the call left
- * and its answer is lost. */
+/* Called once, on the call's loop, never before tool_call_start() has returned. `result` is
+ * borrowed, one JSON object. `failed` is NULL on success; ERR_EFFECT_UNKNOWN means that the
+ * call was sent and its answer was lost. */
 typedef void tool_done_fn(struct str result, const struct err *failed, void *ctx);
 
 struct tool_kind {
@@ -36,16 +36,16 @@ struct tool_kind {
     void (*free)(struct tool *tool);
 };
 
-/* What every kind's own struct begins with. */
+/* The first member of every kind's own struct. */
 struct tool {
     const struct tool_kind *kind;
     struct str name, description;
     struct str parameters;       /* JSON Schema of the arguments */
-    const struct schema *schema; /* the same, read: arguments are checked before a call; NULL:
-                                    anything goes */
-    bool idempotent;             /* making a call twice does no harm */
-    uint64_t timeout_ms;         /* how long a call may take, where no setting says it; the turn
-                                    cancels what takes longer. 0: as the settings limit all */
+    const struct schema *schema; /* the same, parsed: arguments are checked before a call; NULL:
+                                    no check */
+    bool idempotent;             /* repeating a call does no harm */
+    uint64_t timeout_ms;         /* time limit of a call, unless a setting gives one; the turn
+                                    cancels longer calls. 0: only the general limits */
 };
 
 static inline void tool_free(struct tool *tool) {

@@ -1,12 +1,12 @@
-/* web_fetch: the tool that reads a page of the web.
+/* web_fetch: the tool that reads a web page.
  *
- * {"url","max_bytes","timeout_seconds"} gives {"url","body"}: where the page came from in the
- * end, and its text; "truncated":true when there was more. HTML is reduced to its main text,
- * other text stays as it is, anything else is an error that names its type.
+ * {"url","max_bytes","timeout_seconds"} gives {"url","body"}: the final URL and the text of the
+ * page, with "truncated":true if it was longer. HTML is reduced to its main text, other text is
+ * unchanged, and any other content is an error that names its type.
  *
- * The address is a stranger's: only public ones are asked, also behind each redirect, and none
- * that names a user. What comes back is bounded in bytes after decompression, in time, and in
- * the work of reading it, which is a worker's.
+ * The URL is untrusted: only public addresses are contacted, also after each redirect, and URLs
+ * with a user are refused. The response is limited in decompressed bytes and in time. A worker
+ * parses it, and that work is limited too.
  *
  * Threads  read-only once made; a call belongs to its loop.
  */
