@@ -1,14 +1,14 @@
-/* call: one call to a model or a tool as a file keeps it.
+/* call: the file format of one recorded call to a model or a tool.
  *
  *     {"weir_tape": 1, "kind": "model", "started_us": 1790000000000000,
- *      "request": {...},                       what must be asked again, without secrets
+ *      "request": {...},                       compared when playing; without secrets
  *      "who": {...},                           for people; not compared
  *      "heard": [{"at_ms": 3, "kind": "text", "text": "Hello.", "pieces": [[3, 5], [9, 6]]},
  *                {"at_ms": 9, "kind": "done", "model": "gpt-x"}]}
  *
- * Text that came in pieces is written as a whole, with the moment and the length of each: a
- * person can read it, and a secret that was cut in two is hidden all the same. The last event,
- * and no other, is an ending.
+ * Text that arrived in pieces is written as a whole, with the time and length of each piece. It
+ * is readable that way, and a secret that was split between pieces is still hidden. The last
+ * event, and only the last, is an ending.
  *
  * Memory   a call borrows its text; one that was read borrows from the arena.
  * Threads  none; values only.
@@ -45,12 +45,12 @@ struct str tape_kind_name(enum tape_kind kind);
 /* Append the file's bytes, indented, without secrets. False at the buffer's limit. */
 bool tape_call_encode(const struct tape_call *call, const struct mask *mask, struct buf *out);
 
-/* errors  ERR_MALFORMED it is none, with the place; ERR_FAILED_PRECONDITION a newer version;
- *         ERR_TOO_LARGE for the arena */
+/* errors  ERR_MALFORMED not a recording, with the position; ERR_FAILED_PRECONDITION a newer
+ *         version; ERR_TOO_LARGE for the arena */
 MUST_CHECK bool tape_call_decode(struct str text, struct arena *arena, struct tape_call *ret,
                                  struct err *e);
 
-/* Append a member: JSON that is an object or an array as such, any other text as a string. */
+/* Append a member: a JSON object or array as JSON, any other text as a string. */
 void tape_put(struct json_writer *writer, const char *key, struct str text);
 
 #endif

@@ -1,7 +1,7 @@
-/* mask: a text or a JSON document without its secrets, the rest byte for byte.
+/* mask: remove secrets from a text or a JSON document; the rest is unchanged.
  *
- * What is hidden becomes "***". Masking twice is masking once, so a request that quotes what
- * was recorded is the same request again.
+ * A secret becomes "***". Masking is idempotent, so a request that quotes recorded output still
+ * matches its recording.
  *
  * Memory   known secrets are borrowed.
  * Threads  any; values only.
@@ -16,13 +16,13 @@ struct mask {
     size_t known_count;
 };
 
-/* Append `text` without secrets. `cuts` are places in it, ascending; each becomes the place in
- * what was appended. */
+/* Append `text` without secrets. `cuts` are ascending offsets in `text`; each is replaced by
+ * the matching offset in the appended text. */
 bool mask_text(const struct mask *mask, struct str text, struct buf *out, size_t *cuts,
                size_t cut_count);
 
-/* Append the accepted value compactly: each string without secrets, and "***" for a string
- * whose member's name says that it is one ("authorization"). */
+/* Append the accepted value compactly, each string without secrets. A string whose member name
+ * denotes a secret ("authorization") becomes "***". */
 bool mask_json(const struct mask *mask, struct json value, struct buf *out);
 
 #endif

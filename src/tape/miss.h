@@ -7,10 +7,10 @@
 
 #include "tape/call.h"
 
-/* How near two requests are: bytes that they have in common at their ends. */
+/* The similarity of two requests: the number of bytes they share at both ends. */
 size_t miss_nearness(struct str recorded, struct str asked);
 
-/* Append where two requests that are not the same first differ, and what stands there, cut:
+/* Append where two different requests first differ, with a short excerpt of both:
  * `messages[2].text: recorded "... Kyoto", asked "... Osaka"`. */
 void miss_append(struct str recorded, struct str asked, struct buf *out);
 

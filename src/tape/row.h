@@ -1,4 +1,4 @@
-/* row: which members each kind of event has in a file. Private to tape/.
+/* row: the members of each kind of event in a recording. Private to tape/.
  *
  * Threads  the tables are constant.
  */
@@ -8,7 +8,7 @@
 #include "tape/call.h"
 
 enum tape_form {
-    TAPE_AS_ID,    /* a name of ours or a vendor's: as it is */
+    TAPE_AS_ID,    /* one of our names or a vendor's: unchanged */
     TAPE_AS_PROSE, /* without secrets */
     TAPE_AS_VALUE, /* likewise; JSON as JSON */
 };
@@ -20,10 +20,10 @@ struct tape_member {
 };
 
 struct tape_row {
-    const char *name;              /* NULL: of no recording */
+    const char *name;              /* NULL: never recorded */
     struct tape_member members[4]; /* up to the first without a name */
-    bool ends[2];                  /* a call of this enum tape_kind */
-    bool tells[2];                 /* may be heard of it at all */
+    bool ends[2];                  /* by enum tape_kind: it ends such a call */
+    bool tells[2];                 /* by enum tape_kind: it may occur in such a call */
 };
 
 extern const struct tape_row tape_rows[REPLY_KIND_COUNT];

@@ -1,8 +1,8 @@
-/* take: one call while it is recorded: what was asked, and what was heard so far.
+/* take: a call that is being recorded: its request and its events so far.
  *
- * Memory   owns copies of all that it is told; too much of it is not recorded, and that is told
- *          once like everything that keeps a call from being recorded.
- * Threads  a loop's; while it is written, a worker's.
+ * Memory   owns copies of everything. A call that is too large is not recorded, which is logged
+ *          once, like every other failure to record.
+ * Threads  the loop's; a worker's while it is being written.
  */
 #ifndef WEIR_TAPE_TAKE_H
 #define WEIR_TAPE_TAKE_H
@@ -21,12 +21,13 @@ struct take {
     bool overflowed;
 };
 
-/* Whoever begins one writes one JSON object into take->request, and into take->who or not. */
+/* After this the caller writes one JSON object into take->request, and optionally one into
+ * take->who. */
 void take_begin(struct take *take, struct tape *tape, enum tape_kind kind,
                 const struct loop *loop);
 void take_done(struct take *take);
 
-/* Keep a copy of `reply`, at this moment. */
+/* Keep a copy of `reply` with the current time. */
 void take_hear(struct take *take, const struct loop *loop, const struct reply_event *reply);
 
 /* On a worker, after the ending. */

@@ -1,14 +1,14 @@
-/* tape: a folder of recorded calls to models and tools.
+/* tape: a directory of recorded calls to models and tools.
  *
- * While it records, each call becomes one file, complete or absent: written beside, synced and
- * only then named, for its owner's eyes alone. While it plays, all its files are in memory, and
- * a call is answered by the recording whose request is the same; several of one request are
- * served in the order in which they were recorded, and the last of them again and again.
+ * When recording, each call becomes one file that is either complete or absent: it is written
+ * under a temporary name, synced, and then renamed. Only its owner may read it. When playing,
+ * all files are in memory, and a call is answered by the recording with the same request.
+ * Several recordings of one request are served in the order they were recorded; the last one
+ * is repeated.
  *
- *     model-manager-3f0c9a51b2d4-1.json      kind, agent or tool, hash of the request, which
- * one
+ *     model-manager-3f0c9a51b2d4-1.json      kind, agent or tool, request hash, serial number
  *
- * Memory   reference-counted: a call that is being written holds on to it.
+ * Memory   reference-counted: a call that is being written holds a reference.
  * Threads  opening, writing and finding block or compute: from a worker, or before the loops
  *          run. References are taken and dropped on any thread.
  * Source   docs/internals/tape.md.
@@ -21,30 +21,31 @@
 #define TAPE_FILE_MAX_BYTES (64 * MIB)
 #define TAPE_ALL_MAX_BYTES (1024 * MIB)
 
-/* The reason of a call that no recording answers. */
+/* The failure reason of a call without a matching recording. */
 #define REPLAY_MISS "REPLAY_MISS"
 
 enum tape_pace {
     TAPE_AT_ONCE,
-    TAPE_REAL, /* each event at its own moment */
+    TAPE_REAL, /* each event at its recorded time */
 };
 
 struct tape_options {
     struct str folder;
-    const struct str *secrets; /* copied; empty ones and short ones hide nothing */
+    const struct str *secrets; /* copied; empty and short ones are ignored */
     size_t secret_count;
     enum tape_pace pace;
 };
 
 struct tape;
 
-/* Make the folder if there is none; what it holds stays.
- * errors  what keeps files from being made in it */
+/* Create the directory if there is none. Existing recordings stay.
+ * errors  files cannot be created in it */
 MUST_CHECK bool tape_record(const struct tape_options *options, struct tape **ret,
                             struct err *e);
 
-/* Read all recordings of the folder.
- * errors  ERR_NOT_FOUND there are none; a file that is none or newer, by its name */
+/* Read all recordings in the directory.
+ * errors  ERR_NOT_FOUND there are none; the error names a file that is not a recording, or
+ *         has a newer version */
 MUST_CHECK bool tape_play(const struct tape_options *options, struct tape **ret, struct err *e);
 
 struct tape *tape_ref(struct tape *tape);
@@ -53,18 +54,18 @@ void tape_unref(struct tape *tape); /* accepts NULL */
 bool tape_plays(const struct tape *tape);
 enum tape_pace tape_pace(const struct tape *tape);
 
-/* When a call begins, in microseconds since 1970; never the same twice. */
+/* The start time of a call, in microseconds since 1970; unique. */
 int64_t tape_stamp(struct tape *tape);
 
-/* Write one call. The first that fails is told in the log, once for the folder.
- * errors  ERR_UNAVAILABLE, ERR_TOO_LARGE: it is absent */
+/* Write one call. Only the first failure per directory is logged.
+ * errors  ERR_UNAVAILABLE, ERR_TOO_LARGE; the file is then absent */
 bool tape_write(struct tape *tape, const struct tape_call *call, struct err *e);
 
-/* A call cannot be written: tell it in the log, the first time. */
+/* A call cannot be written: log it, the first time only. */
 void tape_warn(struct tape *tape, const struct err *why);
 
-/* The recording that answers `request`, a JSON object with whatever secrets it has.
- * errors  ERR_NOT_FOUND: no recording does; which is nearest, and where they differ */
+/* The recording that answers `request`, a JSON object whose secrets need not be hidden.
+ * errors  ERR_NOT_FOUND none does; the text names the closest one and where it differs */
 MUST_CHECK bool tape_find(struct tape *tape, enum tape_kind kind, struct str request,
                           const struct tape_call **ret, struct err *e);
 

@@ -1,8 +1,8 @@
 /* base64: bytes as text and back, in the two alphabets.
  *
- * Decoding is strict about everything that could give two texts for the same bytes: foreign
- * characters, line breaks, padding where the caller wants none, bits left over in the last
- * character. A signed text can so not be varied without touching its bytes.
+ * Decoding is strict, so that no two texts decode to the same bytes: it refuses foreign
+ * characters, line breaks, unwanted padding, and leftover bits in the last character. A signed
+ * text cannot be altered without altering its bytes.
  *
  * Memory   none.
  * Threads  any.
@@ -38,7 +38,7 @@ bool base64_encode(struct buf *out, struct str bytes, enum base64_alphabet alpha
                    enum base64_padding padding);
 
 /* Decode into `room`, which has base64_decoded_len(text.len) bytes. False when `text` is not
- * base64; what is in `room` then means nothing. */
+ * base64; the contents of `room` are then undefined. */
 MUST_CHECK bool base64_decode(struct str text, enum base64_alphabet alphabet,
                               enum base64_padding padding, char *room, size_t *ret_len);
 

@@ -1,8 +1,8 @@
-/* charset: text of other alphabets' encodings as UTF-8.
+/* charset: convert text in other encodings to UTF-8.
  *
- * Names are those that web pages use (windows-1252, which also answers to iso-8859-1,
- * koi8-r, shift_jis ...). Only names of a table reach libc's iconv. What is not text in an
- * encoding becomes U+FFFD, and so does all that is not UTF-8 where no encoding is known.
+ * Names are the labels used by web pages (windows-1252, which iso-8859-1 also means, koi8-r,
+ * shift_jis ...). Only names from a table reach libc's iconv. Invalid bytes become U+FFFD. If
+ * the encoding is unknown, the text is treated as UTF-8.
  *
  * Threads  any.
  * Source   WHATWG Encoding, names and labels; HTML, "prescan a byte stream".
@@ -15,11 +15,11 @@
 /* The charset that a content type names: "text/html; charset=UTF-8". Empty: none. */
 struct str charset_of_type(struct str content_type);
 
-/* The one that a page names in a <meta> of its first KiB. Empty: none. */
+/* The charset that a page names in a <meta> within its first KiB. Empty: none. */
 struct str charset_of_page(struct str page);
 
-/* Append `bytes`, in the charset `name`, as UTF-8; a byte order mark decides against the name
- * and is dropped. Stops at the limit of `out`. */
+/* Append `bytes`, in the charset `name`, as UTF-8. A byte order mark overrides the name and is
+ * dropped. Stops at the limit of `out`. */
 void charset_append(struct buf *out, struct str name, struct str bytes);
 
 #endif

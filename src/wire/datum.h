@@ -1,4 +1,4 @@
-/* datum: a JSON value opened up, to be compared with others.
+/* datum: a JSON value in a normalised form, for comparison.
  *
  * A struct json is a slice of text, and the same value has many spellings: members in any
  * order and more than once, escapes, 1 and 1.0 and 10e-1. Here strings are unescaped, members
@@ -19,7 +19,7 @@ struct datum_member;
 struct datum {
     enum json_kind kind;
     bool negative;    /* a number below zero */
-    struct str raw;   /* as it stands in the text */
+    struct str raw;   /* its source text */
     int64_t exponent; /* a number is its digits times ten to this */
     union {
         struct str text;   /* of a string */
@@ -39,7 +39,7 @@ struct datum_member {
     struct datum value;
 };
 
-/* What an arena must hand out for a text of `len` bytes, whatever is in it. */
+/* An upper bound of the arena memory needed for a text of `len` bytes. */
 size_t datum_bytes(size_t len);
 
 /* Open `value`. False at the limit of the arena. */
@@ -49,8 +49,8 @@ MUST_CHECK bool datum_read(struct json value, struct arena *arena, struct datum 
  * place among the members. */
 const struct datum *datum_find(const struct datum *object, struct str name, size_t *ret_index);
 
-/* -1, 0 or 1: an order among all values in which only equal ones are 0. Numbers compare by
- * value; powers of ten beyond 10^15 are all alike. */
+/* -1, 0 or 1: a total order in which only equal values give 0. Numbers compare by value;
+ * exponents beyond 10^15 are all treated alike. */
 int datum_compare(const struct datum *a, const struct datum *b);
 
 /* Whether a number has no fraction: 1, 1.0, 1e3. */

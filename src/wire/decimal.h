@@ -1,8 +1,8 @@
-/* decimal: numbers that are exact while they can be.
+/* decimal: arithmetic that is exact where possible.
  *
- * A number is digits / 10^scale, with at most 18 digits, as long as every step that made it
- * came out even; otherwise it is the nearest double. A step between two exact numbers that
- * would need more digits than there is room for is made with doubles.
+ * A number is digits / 10^scale with at most 18 digits, as long as every step of its
+ * computation was exact. Otherwise it is the nearest double. A step between two exact numbers
+ * whose result needs more digits is computed with doubles.
  *
  * Memory   plain values.
  * Threads  any.

@@ -1,16 +1,16 @@
 /* event: what can happen in a run, and its bytes.
  *
- * One vocabulary for the whole program: runs append events, every contract projects them,
- * the store keeps their bytes as they stand in the journal. An encoded event is
+ * One vocabulary for the whole program: runs append events, every contract projects them, and
+ * the store keeps the bytes of the journal. An encoded event is
  *
  *     ┌────────┬───────────┬──────────────────────────────────────────┐
  *     │ kind 1 │ len varint│ fields in the order of struct event       │
  *     └────────┴───────────┴──────────────────────────────────────────┘
  *     text: varint length, bytes · number: zigzag varint · flag: one byte
  *
- * Fields may only ever be added at the end of a kind; a missing one reads as empty, zero or
- * (tokens) unknown, and bytes behind the last known field are skipped. Sequence numbers are
- * not encoded: they follow from the place.
+ * Fields may only be added at the end of a kind. A missing one reads as empty, zero or (tokens)
+ * unknown, and bytes after the last known field are skipped. Sequence numbers are not encoded:
+ * they follow from the position.
  *
  * Memory   decoded text borrows the encoded bytes.
  * Threads  none; values only.
@@ -60,7 +60,7 @@ struct event {
         } text, thinking;
         struct {
             struct str call_id, tool, args; /* args: one JSON object */
-            bool held;                      /* not made before a human allows it */
+            bool held;                      /* waits for a human's approval */
             bool idempotent;                /* making it twice does no harm */
             struct str said; /* of a reply's first call: the reply's text, as it streamed */
         } tool_call;
@@ -114,7 +114,7 @@ struct str event_kind_name(enum event_kind kind);
 /* done, failed and cancelled: nothing follows in the journal. */
 bool event_is_terminal(enum event_kind kind);
 
-/* Whether nobody may see it before it is on disk: a tool call, an approval, a terminal. */
+/* Whether it must be on disk before anyone sees it: a tool call, an approval, a terminal. */
 bool event_needs_disk(enum event_kind kind);
 
 /* Append the encoding of `event`. False at the buffer's limit. */
@@ -126,16 +126,16 @@ size_t event_encoded_len(const struct event *event);
 /* The same into `len` bytes at `at`; len is what event_encoded_len() says. */
 void event_put(const struct event *event, size_t len, char *at);
 
-/* Move *bytes behind the text events at its front, reading no more than their lengths; stops
- * at one that is cut short. Returns how many those were. */
+/* Move *bytes past the text events at its front, reading only their lengths. Stops at a
+ * truncated one. Returns the number of events skipped. */
 size_t event_skip_texts(struct str *bytes);
 
-/* Move *bytes behind its first event if that is a text with nothing behind its known fields:
- * *ret_text is the event's end then. False, and nothing moved, for any other. */
+/* If the first event is a text without unknown fields, move *bytes past it and set *ret_text,
+ * which is the end of the event. False, and nothing moved, for any other event. */
 bool event_take_text(struct str *bytes, struct str *ret_text);
 
-/* Read the first event of *bytes and move *bytes behind it. seq is left as it is.
- * errors  ERR_DATA_LOSS cut short, or a kind nobody knows */
+/* Read the first event of *bytes and move *bytes past it. seq is left unchanged.
+ * errors  ERR_DATA_LOSS truncated, or of an unknown kind */
 MUST_CHECK bool event_decode(struct str *bytes, struct event *ret, struct err *e);
 
 /* Append one turn to what will be done.turns. */

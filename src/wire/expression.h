@@ -1,4 +1,4 @@
-/* expression: what an arithmetic expression comes to.
+/* expression: evaluate an arithmetic expression.
  *
  *     expression   sum
  *     sum          product (("+" | "-") product)*
@@ -10,9 +10,9 @@
  * Names: pi e; sqrt abs round floor ceil ln log log10 exp sin cos tan (radians), min max (any
  * number of values). log is the one with base 10.
  *
- * Decimals are counted exactly as long as they have at most 18 digits: 0.1 + 0.2 is 0.3, and
- * 2^53 + 1 ends in a 3. What has no such end (1/3, sqrt(2)) goes on as a double. The point is
- * always a point, whatever the machine's language.
+ * Decimals are exact up to 18 digits: 0.1 + 0.2 is 0.3, and 2^53 + 1 ends in a 3. Other values
+ * (1/3, sqrt(2)) continue as doubles. The decimal separator is always a point, whatever the
+ * locale.
  *
  * Memory   none beyond the stack, whose depth is bounded.
  * Threads  any.
@@ -26,9 +26,9 @@
 #define EXPRESSION_MAX_BYTES (4 * KIB)
 #define EXPRESSION_DEPTH_MAX 100 /* parentheses, signs and powers inside each other */
 
-/* Append what `text` comes to, as a JSON number that reads back as the same value.
+/* Append the value of `text` as a JSON number that reads back as the same value.
  * errors  ERR_INVALID_ARGUMENT "column 5: ..." (counted in characters, from 1);
- *         ERR_OUT_OF_RANGE the same, where the value is no finite number;
+ *         ERR_OUT_OF_RANGE the same, when the value is not finite;
  *         ERR_TOO_LARGE the text is longer than EXPRESSION_MAX_BYTES */
 MUST_CHECK bool expression_evaluate(struct str text, struct buf *out, struct err *e);
 

@@ -1,7 +1,7 @@
-/* flow: running text with paragraphs, from pieces that come with any space between them.
+/* flow: build running text with paragraphs from pieces with arbitrary white space.
  *
- * Space of all kinds becomes one blank, and none at the ends of lines; how many line ends
- * stand between two pieces is the most that was asked for between them.
+ * Any white space becomes one blank, and none is left at the ends of lines. The number of line
+ * breaks between two pieces is the largest number requested between them.
  *
  * Memory   borrows its buffer.
  * Threads  none.
@@ -23,7 +23,7 @@ struct flow {
 
 struct flow flow_of(struct buf *out);
 
-/* At least `count` line ends before what comes next; nothing right behind a prefix. */
+/* At least `count` line breaks before the next text; no effect right after a prefix. */
 void flow_break(struct flow *flow, unsigned count);
 void flow_blank(struct flow *flow);
 

@@ -1,4 +1,4 @@
-/* grpc: what gRPC puts around messages, in bytes.
+/* grpc: the gRPC message framing and header values.
  *
  * On a stream each message follows a prefix of five bytes:
  *
@@ -28,7 +28,7 @@
 
 #define GRPC_PREFIX_BYTES 5
 
-/* What the callers of a server are limited to unless told otherwise. */
+/* The default message size limit of a server. */
 #define GRPC_MESSAGE_MAX_BYTES (4 * MIB)
 
 /* ---- Messages ---- */

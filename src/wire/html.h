@@ -1,4 +1,4 @@
-/* html: what a page says, as text that a model reads.
+/* html: convert a web page to text for a model.
  *
  *     Title
  *
@@ -11,11 +11,11 @@
  *
  *     cell | cell
  *
- * Scripts, styles, navigation, headers and footers, forms and what is hidden are left out. The
- * page's <main>, or its only <article>, is preferred when it holds enough text; a page that
- * has nothing but furniture is given with it.
+ * Scripts, styles, navigation, headers and footers, forms and hidden elements are left out. The
+ * page's <main>, or its only <article>, is preferred if it holds enough text. If nothing else
+ * is left, navigation and the like are included.
  *
- * Threads  none; whoever has it. Reading a page is work: not on a loop.
+ * Threads  any. Parsing a page takes long: do not call it on a loop.
  */
 #ifndef WEIR_WIRE_HTML_H
 #define WEIR_WIRE_HTML_H
@@ -25,7 +25,7 @@
 
 struct html_options {
     struct str url;       /* of the page, to complete links that begin with '/'; may be empty */
-    html_go_on_fn *go_on; /* NULL: it may take as long as it takes */
+    html_go_on_fn *go_on; /* NULL: no time limit */
     void *ctx;
 };
 

@@ -1,17 +1,16 @@
 /* html_tree: a page as a tree of elements, within bounds.
  *
- * gumbo parses as browsers do, and what a browser makes of a hostile page can be a thousand
- * times the page: formatting that is open in one paragraph opens again in each that follows.
- * So all its memory comes from one arena with a limit, which also means that nothing of the
- * tree is ever freed one by one (gumbo would do so by recursion, as deep as the page nests).
- * And since each tag may look at all that are open, the time grows with the square of the
- * depth: somebody with a clock is asked again and again whether to go on.
+ * gumbo parses like a browser, and the tree of a hostile page can be a thousand times its size:
+ * formatting that is open in one paragraph is reopened in each later one. So all memory comes
+ * from one arena with a limit. It also avoids freeing nodes one by one, which gumbo does by
+ * recursion as deep as the page nests. Each tag may look at all open ones, so the time grows
+ * with the square of the depth; a callback is therefore asked regularly whether to continue.
  *
- * A walk goes through the tree with a stack of its own: it enters and leaves each element, and
- * passes over what lies deeper than HTML_DEPTH_MAX.
+ * A walk traverses the tree with its own stack. It enters and leaves each element, and skips
+ * nodes deeper than HTML_DEPTH_MAX.
  *
- * Memory   the tree borrows the text; html_tree_free().
- * Threads  none; whoever has it. Parsing is work: not on a loop.
+ * Memory   the tree borrows the text; free it with html_tree_free().
+ * Threads  any, one at a time. Parsing takes long: do not call it on a loop.
  */
 #ifndef WEIR_WIRE_HTML_TREE_H
 #define WEIR_WIRE_HTML_TREE_H
@@ -24,11 +23,11 @@
 
 struct html_tree;
 
-/* Whether the work may go on; asked every few microseconds to milliseconds. NULL: it may. */
+/* Whether to continue; called every few microseconds to milliseconds. NULL: always. */
 typedef bool html_go_on_fn(void *ctx);
 
 /* `text` is UTF-8.
- * errors  ERR_TOO_LARGE the tree would not fit its memory; ERR_CANCELLED it may not go on */
+ * errors  ERR_TOO_LARGE the tree exceeds its memory limit; ERR_CANCELLED go_on said no */
 MUST_CHECK bool html_tree_parse(struct str text, html_go_on_fn *go_on, void *ctx,
                                 struct html_tree **ret, struct err *e);
 void html_tree_free(struct html_tree *tree); /* accepts NULL */
@@ -55,10 +54,10 @@ void html_walk_init(struct html_walk *walk, const GumboNode *root);
 /* False at the end. */
 bool html_walk_next(struct html_walk *walk, struct html_step *ret);
 
-/* Pass over the children of the element that was just entered; it is not left either. */
+/* Skip the children of the element just entered. There is no step that leaves it. */
 void html_walk_skip(struct html_walk *walk);
 
-/* GUMBO_TAG_UNKNOWN for anything that is no element. */
+/* GUMBO_TAG_UNKNOWN for anything that is not an element. */
 GumboTag html_tag(const GumboNode *node);
 
 /* The value of an attribute; at is NULL when it is not there. */

@@ -1,22 +1,22 @@
 /* json: read JSON without building a tree, write it without a tree.
  *
- * Reading takes two steps. json_read() checks one complete text against the whole grammar,
- * once, in one pass and without recursion; it says no with the place and what stood where
- * something else belonged. What it accepts is a struct json: a kind and the slice of the
- * text that holds the value. Everything after that (next member, find, skip, unescape) works
- * on accepted slices, so it cannot fail on the text any more and needs no error.
+ * Reading takes two steps. json_read() checks one complete text against the whole grammar, in
+ * one pass and without recursion. Its error gives the position, what was expected and what was
+ * found. The result is a struct json: a kind and the slice of the text that holds the value.
+ * All later functions (next member, find, skip, unescape) work on accepted slices, so they
+ * cannot fail on the text and need no error.
  *
  *     struct json chunk, choice;
  *     if (!json_read(text, &chunk, e)) return false;
  *     choice = json_at(json_find(chunk, STR("choices")), 0);
  *     if (json_str(json_find(json_find(choice, STR("delta")), STR("content")), arena, &delta))
  *
- * Finding in nothing finds nothing: a missing member has the kind JSON_NONE, and each
- * function here takes that, or a value of the wrong kind, and answers as if it were empty.
+ * A missing member has the kind JSON_NONE. Every function accepts it, or a value of the wrong
+ * kind, and treats it as empty, so lookups can be chained.
  *
  * Stricter than the RFC must be: no byte order mark, only valid UTF-8, no lone surrogates.
- * Numbers stay as they came, digit for digit; `\u0000` arrives as a NUL byte. Of members
- * with the same key the last one wins.
+ * Numbers keep their digits; `\u0000` becomes a NUL byte. Among members with the same key the
+ * last one wins.
  *
  * Memory   a struct json borrows the text that was read. A writer borrows its buffer.
  * Threads  none; values only.
@@ -29,7 +29,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* Arrays and objects inside each other: so many levels are read, one more is refused. */
+/* Maximum nesting depth of arrays and objects; deeper texts are refused. */
 #define JSON_DEPTH_MAX 64
 
 enum json_kind {
@@ -87,8 +87,9 @@ struct json json_find(struct json object, struct str key);
  * json_find(object, keys[i]) answers. */
 void json_find_each(struct json object, const struct str *keys, size_t count, struct json *ret);
 
-/* Whether each of `keys` (63 at most, NULL ends them) stands in the object at most once: of
- * two, one reader takes the first and another the last. errors  ERR_MALFORMED names the key */
+/* Check that each of `keys` (at most 63, ends with NULL) occurs at most once in the object.
+ * Given two, one reader takes the first and another the last.
+ * errors  ERR_MALFORMED names the key */
 MUST_CHECK bool json_check_once(struct json object, const char *const *keys, struct err *e);
 
 /* The item at `index`, counted from 0. */
@@ -125,11 +126,11 @@ bool json_put_str(struct buf *out, struct str text);
 /* Append the shortest spelling that reads back as the same double; null when not finite. */
 bool json_put_double(struct buf *out, double number);
 
-/* Append the accepted value `raw` without the space between its parts; strings and numbers
- * stay byte for byte. */
+/* Append the accepted value `raw` without white space between tokens; strings and numbers are
+ * unchanged. */
 bool json_compact(struct str raw, struct buf *out);
 
-/* The value so, in memory of the arena. False at the arena's limit. */
+/* The same, in memory of the arena. False at the arena's limit. */
 MUST_CHECK bool json_compact_copy(struct json value, struct arena *arena, struct str *ret);
 
 /* Puts the commas and knows what is open:

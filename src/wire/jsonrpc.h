@@ -5,9 +5,9 @@
  *     {"jsonrpc":"2.0","id":7,"result":{...}}                           an answer
  *     {"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"..."}}  a refusal
  *
- * What is inside (params, result, data) is whoever asks' business. An id is a string or a whole
- * number; it is kept as it came and sent back the same. A refusal may have the id null: its
- * sender could not read what was asked.
+ * The contents (params, result, data) are up to the caller. An id is a string or an integer; it
+ * is kept and sent back unchanged. A refusal may have the id null if its sender could not parse
+ * the request.
  *
  * Memory   what is read borrows the text; writing appends to the caller's buffer.
  * Threads  none; values only.
@@ -37,7 +37,7 @@ struct jsonrpc {
  * errors  ERR_MALFORMED what is wrong with it */
 MUST_CHECK bool jsonrpc_read(struct json value, struct jsonrpc *ret, struct err *e);
 
-/* Whether this answers what was asked under the number `id`. */
+/* Whether this answers the request with the number `id`. */
 bool jsonrpc_answers(const struct jsonrpc *message, uint64_t id);
 
 /* Append one message. `params` and `result` are accepted JSON; empty params are left out. Ask
@@ -45,7 +45,7 @@ bool jsonrpc_answers(const struct jsonrpc *message, uint64_t id);
 void jsonrpc_write_request(struct buf *out, uint64_t id, const char *method, struct str params);
 void jsonrpc_write_notification(struct buf *out, const char *method, struct str params);
 
-/* `id` as it came. */
+/* `id` is the raw id of the request. */
 void jsonrpc_write_result(struct buf *out, struct str id, struct str result);
 void jsonrpc_write_error(struct buf *out, struct str id, int64_t code, struct str message);
 

@@ -1,4 +1,4 @@
-/* moment: points in time, counted and as RFC 3339 spells them.
+/* moment: points in time, as numbers and in RFC 3339 form.
  *
  * A moment is a number of seconds since 1970 in UTC, without leap seconds. Years have four
  * digits, 0000 to 9999, and follow the Gregorian calendar at all times.
@@ -19,8 +19,9 @@
  * errors  ERR_INVALID_ARGUMENT what is wrong with it */
 MUST_CHECK bool moment_read(struct str text, int64_t *ret_unix_s, struct err *e);
 
-/* As a clock `offset_s` ahead of UTC shows it, rounded down to whole minutes as the format
- * wants: "2026-03-01T13:00:00+01:00". False when the year has no four digits. */
+/* Append the local time at `offset_s` ahead of UTC: "2026-03-01T13:00:00+01:00". The format
+ * needs whole minutes, so the offset is rounded down. False when the year does not have four
+ * digits. */
 bool moment_put(struct buf *out, int64_t unix_s, int32_t offset_s);
 
 /* "Monday" where the clock is `offset_s` ahead of UTC. */

@@ -6,8 +6,8 @@
  *     whisper-1 CRLF
  *     --BOUNDARY-- CRLF
  *
- * The boundary is one that stands in no part, so no content can end its part early. Names, file
- * names and content types are lines: one that would break its line is refused.
+ * The boundary occurs in no part, so no content can end its part early. Names, file names and
+ * content types must fit on a header line; one that would break the line is refused.
  *
  * Memory   borrows the parts; appends to the caller's buffers.
  * Threads  none; values only.
@@ -22,7 +22,7 @@
 struct multipart_part {
     struct str name;
     struct str file;         /* its name; empty: a plain field */
-    struct str content_type; /* of a file; empty: not said */
+    struct str content_type; /* of a file; empty: none is sent */
     struct str content;
 };
 
