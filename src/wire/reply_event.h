@@ -1,15 +1,14 @@
-/* reply_event: one thing that a model or a media provider reports while it answers.
+/* reply_event: one event in the reply of a model or a media provider.
  *
- * Every provider reports with these and with nothing else, to one callback. What stands
- * between a provider and its reader (a gate, a chain, a recording) keeps them, passes them on
- * or writes them down.
+ * Every provider reports only these events, to one callback. The layers between a provider and
+ * its reader (gate, chain, recording) keep them, pass them on or write them to disk.
  *
  *     text | thinking | tool call | approval | opaque | note |      a model
  *     text | artifact | vector                                      a media provider
  *         ... ─▶ usage ─▶ done | failed
  *
- * Memory   an event borrows all that it points to, and is lent itself: both are gone when the
- *          callback returns. reply_event_copy() keeps one.
+ * Memory   an event and everything it points to are valid only during the callback.
+ *          reply_event_copy() keeps one.
  * Threads  none; values only.
  */
 #ifndef WEIR_WIRE_REPLY_EVENT_H
@@ -26,15 +25,15 @@ enum reply_kind {
     /* dialect, text: the reply as its provider sent it, for a MESSAGE_OPAQUE (provider.h). Once
      * at most. */
     REPLY_OPAQUE,
-    REPLY_NOTE, /* text: something that a reader should know. provider.h has two by name */
+    REPLY_NOTE, /* text: information for the reader. provider.h names two of them */
     /* call_id, text, tool, args: a question to a human that this reply ends with; tool may be
      * empty. */
     REPLY_APPROVAL,
-    REPLY_ARTIFACT, /* artifact: a sound or a picture */
+    REPLY_ARTIFACT, /* artifact: audio or an image */
     REPLY_VECTOR,   /* vector */
 
     /* The endings: exactly one of them, and nothing after it. */
-    REPLY_DONE, /* model: who answered; may be empty */
+    REPLY_DONE, /* model: the one that answered; may be empty */
     /* code; reason: stable, for programs; text: one sentence for the caller. As EVENT_FAILED.
      */
     REPLY_FAILED,
@@ -42,7 +41,7 @@ enum reply_kind {
     REPLY_KIND_COUNT,
 };
 
-/* A sound or a picture, whole. What is not known is 0 or empty. */
+/* A complete audio clip or image. Unknown values are 0 or empty. */
 struct media_artifact {
     struct str content_type; /* "audio/wav", "audio/pcm", "image/png" */
     struct str bytes, uri;   /* one of them, or both */
@@ -61,7 +60,7 @@ struct reply_event {
     enum err_code code;
     struct str text, call_id, args;
     union {
-        struct str name; /* whichever of these it is */
+        struct str name; /* any of these */
         struct str tool, dialect, model, reason;
     };
     union {
@@ -83,23 +82,23 @@ static inline struct reply_event reply_event_failed(const struct err *why, struc
         .kind = REPLY_FAILED, .code = why->code, .text = err_text(why), .reason = reason};
 }
 
-/* Call the handler of the event's kind; a kind without one is passed over. */
+/* Call the handler for the event's kind; a kind without a handler is ignored. */
 static inline void reply_event_handle(reply_event_fn *const handlers[REPLY_KIND_COUNT],
                                       const struct reply_event *event, void *ctx) {
     if (handlers[event->kind]) handlers[event->kind](event, ctx);
 }
 
-/* An event with all that it points to. */
+/* An event together with everything it points to. */
 struct reply_copy {
     struct list link; /* for a queue of them; in none at first */
     struct reply_event event;
     struct event_usage usage; /* of REPLY_USAGE */
 };
 
-/* Not of an artifact and not of a vector: they are told whole, and nothing holds them up. */
+/* Not for artifacts and vectors: they are reported whole and are never held back. */
 struct reply_copy *reply_event_copy(const struct reply_event *event);
 
-/* Take it out of its queue and end it. Accepts NULL. */
+/* Remove it from its queue and free it. Accepts NULL. */
 void reply_copy_free(struct reply_copy *copy);
 
 #endif

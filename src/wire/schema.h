@@ -1,24 +1,24 @@
-/* schema: whether a JSON value is what a JSON Schema describes.
+/* schema: validate a JSON value against a JSON Schema.
  *
- * For the arguments that a model gives a tool, and for answers that must have a shape. A
- * schema is read once, and what it asks for and we do not know is refused then, not passed
- * over. Understood: type (one or a list), properties, required, additionalProperties,
+ * For the arguments of tool calls, and for structured answers. A schema is parsed once;
+ * unsupported keywords are refused then, not ignored.
+ * Supported: type (one or a list), properties, required, additionalProperties,
  * propertyNames, minProperties, maxProperties, items, prefixItems, minItems, maxItems,
  * uniqueItems, contains, enum, const, minimum, maximum, exclusiveMinimum, exclusiveMaximum,
  * multipleOf, minLength, maxLength, pattern, allOf, anyOf, oneOf, not, if/then/else,
  * dependentRequired, $ref inside the document (#, #/$defs/name, #/definitions/name),
  * true and false. `nullable: true` of OpenAPI 3.0 adds null to the type beside it. Annotations
- * say nothing: title, description, default, examples, format, deprecated, readOnly, writeOnly,
+ * are ignored: title, description, default, examples, format, deprecated, readOnly, writeOnly,
  * $schema, $id of the whole document, $comment and x-anything.
  *
- * Numbers compare by value and are never rounded: 1.0 is 1, and is an integer. Of members with
- * the same name the last one counts.
+ * Numbers compare by value and are never rounded: 1.0 is 1, and is an integer. Among members
+ * with the same name the last one counts.
  *
- * Work is bounded: depth by JSON_DEPTH_MAX, a $ref that loops without consuming input is
- * refused, patterns run with a step limit, and so does the whole of a check. A value for which
- * a limit is reached does not pass.
+ * The work is bounded. JSON_DEPTH_MAX limits the depth, a $ref that loops without consuming
+ * input is refused, and patterns and whole checks have step limits. A value that reaches a
+ * limit fails the check.
  *
- * Memory   a schema owns what it was read from and what it became, until schema_free().
+ * Memory   a schema owns its source text and its parsed form, until schema_free().
  * Threads  read-only once read; any thread may check.
  * Source   JSON Schema 2020-12, the parts named above.
  */
@@ -29,17 +29,18 @@
 
 struct schema;
 
-/* Read the schema `text`, copied, at most 1 MiB. The caller ends it with schema_free().
- * errors  ERR_MALFORMED no JSON; ERR_INVALID_ARGUMENT, with the place ("/properties/x/type") */
+/* Parse the schema `text` (copied, at most 1 MiB). The caller ends it with schema_free().
+ * errors  ERR_MALFORMED not JSON; ERR_INVALID_ARGUMENT with the position
+ *         ("/properties/x/type") */
 MUST_CHECK bool schema_read(struct str text, struct schema **ret, struct err *e);
 void schema_free(struct schema *schema); /* accepts NULL */
 
 /* The document as it was given. */
 struct str schema_text(const struct schema *schema);
 
-/* errors  ERR_INVALID_ARGUMENT "/days/1: expected an integer, got a string": the first thing
- *         that is wrong, with its place as a JSON pointer and, for a misspelt property, the
- *         nearest that exists */
+/* errors  ERR_INVALID_ARGUMENT "/days/1: expected an integer, got a string": the first
+ *         violation, with its position as a JSON pointer and, for a misspelt property, the
+ *         closest existing one */
 MUST_CHECK bool schema_check(const struct schema *schema, struct json value, struct err *e);
 
 #endif

@@ -1,11 +1,11 @@
-/* script: what an offline model and its tools will say, written in YAML.
+/* script: the replies of an offline model and its tools, written in YAML.
  *
- * A script names agents, tools and scenes. A scene answers one kind of user text; its replies
- * are lists of steps, one list for each time the agent's model is asked in that turn. So a
- * script is a function of the conversation alone: nothing is remembered between calls, any
- * number of runs may read one at the same time, and a restart changes nothing.
+ * A script names agents, tools and scenes. A scene answers one kind of user text. Its replies
+ * are lists of steps, one list for each time the agent's model is called in that turn. A reply
+ * thus depends only on the conversation: nothing is remembered between calls, any number of
+ * runs may read a script at the same time, and a restart changes nothing.
  *
- * docs/script.md tells the format to those who write one.
+ * docs/script.md describes the format for authors.
  *
  * Memory   one arena; everything a script points to ends with script_free().
  * Threads  read-only after script_parse(); any thread may read it.
@@ -19,7 +19,7 @@
 
 /* How text leaves: `chunk` characters every `every_us`. */
 struct script_pace {
-    uint64_t every_us; /* 0 = as fast as it is taken */
+    uint64_t every_us; /* 0 = as fast as it is accepted */
     uint64_t chunk;    /* characters, or bytes when `bytes`; 0 = all at once */
     bool bytes;        /* may cut characters in two, as careless vendors do */
 };
@@ -29,9 +29,9 @@ enum script_hole {
     HOLE_NONE,
     HOLE_INPUT,  /* what the user said */
     HOLE_TOPIC,  /* the same, one line of at most SCRIPT_TOPIC_BYTES */
-    HOLE_RESULT, /* the newest of a tool in this turn; {result.KEY} one member of it */
-    HOLE_ANSWER, /* of a person to an approval */
-    HOLE_AGENT,  /* the slug of who speaks */
+    HOLE_RESULT, /* the latest tool result in this turn; {result.KEY}: one of its members */
+    HOLE_ANSWER, /* a person's answer to an approval */
+    HOLE_AGENT,  /* the slug of the speaking agent */
     HOLE_ARGS,   /* a tool's arguments; {args.KEY} one of them */
 };
 
@@ -63,7 +63,7 @@ enum script_step_kind {
     STEP_USAGE,
     STEP_MODEL, /* the name reported from here on */
     STEP_FAIL,  /* an error; the call is over */
-    STEP_STALL, /* nothing more, for ever */
+    STEP_STALL, /* no further output, for ever */
     STEP_EOF,   /* the stream ends without a finish: a failure */
     STEP_BAD_UTF8,
 };
@@ -129,7 +129,7 @@ struct script_tool {
 
 struct script {
     struct str model;            /* the name it reports; empty = as the request has it */
-    struct script_agent *agents; /* the first one answers when nobody is named */
+    struct script_agent *agents; /* the first one answers when none is named */
     size_t agent_count;
     struct script_tool *tools;
     size_t tool_count;
@@ -155,7 +155,7 @@ const struct script_scene *script_scene_find(const struct script *script, struct
 const struct script_steps *script_reply_get(const struct script_scene *scene, size_t index,
                                             bool approved);
 
-/* Whether there is no hole in it; *ret is then the text, ready to lend. */
+/* Whether it has no holes; *ret is then the text, ready to lend. */
 bool script_text_literal(const struct script_text *text, struct str *ret);
 
 /* Append the text with its holes filled. False at the buffer's limit. */

@@ -1,9 +1,9 @@
-/* usage: what one call of a model counted.
+/* usage: the token counts and cost of one model call.
  *
- * One list names every count: its place in the struct and on disk, its names in files and in
- * JSON, and whether the store sums it. Events, tapes, scripts, sums and contracts walk that
- * list. So a new count is a member of the struct and a row at the end of the list; a migration
- * of the store where it is summed, and a field of the .proto where a contract shows it.
+ * One list describes every count: its position in the struct and on disk, its names in files
+ * and in JSON, and whether the store sums it. Events, tapes, scripts, sums and contracts walk
+ * that list. A new count needs a member of the struct and a row at the end of the list. It also
+ * needs a migration if the store sums it, and a .proto field if a contract shows it.
  *
  * Memory   the model's name is borrowed.
  * Threads  none; values only, and the table is constant.
@@ -25,10 +25,10 @@ struct event_usage {
     int64_t prompt, completion, total, tool_use, thoughts, cached;
     int64_t call_sequence; /* model calls of this run, counted from 0 */
     int64_t cost_nano;     /* billionths of a dollar, or TOKENS_UNKNOWN: no price is known */
-    /* Parts of prompt as well: what was put into a cache, for minutes and for an hour. */
+    /* Also parts of prompt: tokens written to a cache, for minutes and for an hour. */
     int64_t cache_write, cache_write_hour;
-    /* Of a call that was not counted completely: what its tokens come to, four bytes a token
-     * where the provider said nothing, and what that costs, or TOKENS_UNKNOWN. */
+    /* For a call with incomplete counts: the estimated tokens, at four bytes per token where
+     * the provider gave no count, and their cost, or TOKENS_UNKNOWN. */
     bool estimated;
     int64_t estimate_prompt, estimate_completion, estimate_cost_nano;
 };

@@ -1,13 +1,13 @@
-/* yaml: a small document as a tree, each node knowing where it stands.
+/* yaml: parse a small document into a tree whose nodes know their position.
  *
- * What a person writes by hand is read into maps, lists and scalars; each carries its line and
- * column, so that every complaint about it, however late, can point at the place:
+ * A handwritten document becomes maps, lists and scalars. Each node carries its line and
+ * column, so that any later error about it can name the position:
  *
  *     weir.yaml:12:9: unknown key 'serch'; did you mean 'search'?
  *
- * Only the plain part of YAML is taken. Refused, each with a sentence that says so: anchors
- * and aliases (a small file could stand for a huge one), tags, several documents, keys that
- * are not scalars, the same key twice, too many keys or levels, invalid UTF-8.
+ * Only a simple subset of YAML is accepted. Refused, each with its own error: anchors and
+ * aliases (a small file could expand to a huge one), tags, several documents, keys that are not
+ * scalars, duplicate keys, too many keys or levels, invalid UTF-8.
  *
  * Memory   nodes and their text live in the arena given to yaml_parse().
  * Threads  none; a finished tree is read-only.
@@ -45,7 +45,7 @@ struct yaml {
     unsigned key_line, key_column;
 };
 
-/* Read one document. `file` only serves errors. An empty one is a scalar that yaml_is_null().
+/* Parse one document. `file` is used only in errors. An empty document is a null scalar.
  * errors  ERR_MALFORMED, ERR_TOO_LARGE (YAML_MAX_BYTES, or the arena is full) */
 MUST_CHECK bool yaml_parse(struct arena *arena, struct str file, struct str text,
                            const struct yaml **ret_root, struct err *e);
@@ -55,17 +55,17 @@ PRINTF_LIKE(3, 4) bool yaml_err(struct err *e, const struct yaml *at, const char
 PRINTF_LIKE(3, 4)
 bool yaml_err_key(struct err *e, const struct yaml *at, const char *format, ...);
 
-/* The value under `key`, or NULL; NULL also when `map` is no map. */
+/* The value under `key`, or NULL; also NULL when `map` is not a map. */
 const struct yaml *yaml_find(const struct yaml *map, struct str key);
 
-/* Nothing was written, or a plain ~ or null. */
+/* Whether the node is empty, or a plain ~ or null. */
 bool yaml_is_null(const struct yaml *node);
 
 /* "nothing", "text", "a list" or "a map": for errors. */
 const char *yaml_kind_name(const struct yaml *node);
 
-/* Write it as compact JSON: plain true, false, null and JSON numbers as they stand, every
- * other scalar as a string. False at the buffer's limit. */
+/* Write it as compact JSON: plain true, false, null and JSON numbers unchanged, every other
+ * scalar as a string. False at the buffer's limit. */
 bool yaml_to_json(const struct yaml *node, struct buf *out);
 
 /* The same, with `write_text` writing each string value (not the keys), quotes included. */
@@ -83,7 +83,7 @@ enum yaml_type {
     YAML_DURATION, /* uint64_t: microseconds, see base/units.h */
     YAML_SIZE,     /* uint64_t: bytes, see base/units.h */
     YAML_JSON,     /* struct str: a map, as one JSON object */
-    YAML_NODE,     /* const struct yaml *: whatever it is */
+    YAML_NODE,     /* const struct yaml *: any node */
 };
 
 struct yaml_field {
@@ -93,12 +93,12 @@ struct yaml_field {
     bool required;
 };
 
-/* One value. `ret` has the type that the table above names; untouched on failure. */
+/* Read one value. `ret` points to the type given in enum yaml_type; untouched on failure. */
 MUST_CHECK bool yaml_value(const struct yaml *node, enum yaml_type type, void *ret,
                            struct err *e);
 
-/* Fill `ret` from `map`; a field that is absent stays as it was. `what` names the map in
- * errors: "a scene". A key that no field has is refused, with the nearest one that exists. */
+/* Fill `ret` from `map`; absent fields are left unchanged. `what` names the map in errors: "a
+ * scene". An unknown key is refused, with the closest known one. */
 MUST_CHECK bool yaml_fields(const struct yaml *map, const char *what,
                             const struct yaml_field *fields, size_t field_count, void *ret,
                             struct err *e);
