@@ -22,7 +22,7 @@ static atomic_int log_form = LOG_PLAIN;
 
 /* Made by the first log_start() and kept: a thread may log at any time. */
 static struct log_writer *_Atomic log_thread;
-static atomic_bool is_over; /* log_stop() was called: nobody waits for a reader any more */
+static atomic_bool is_over; /* log_stop() was called: no line waits for the reader any more */
 
 /* The second that is being counted, its lines, and what was left out and not yet told. */
 static struct {

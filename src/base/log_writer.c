@@ -255,8 +255,8 @@ bool log_writer_flush(struct log_writer *writer, unsigned within_ms) {
     return flushed;
 }
 
-/* A write that somebody else's bytes have made block is the one thing that outlasts
- * `abandoned`; its thread is left to the end of the process. */
+/* Only a write that blocks because another process filled the pipe can outlast `abandoned`; its
+ * thread is then left running until the process ends. */
 void log_writer_stop(struct log_writer *writer, unsigned within_ms) {
     if (!writer->running) return;
     pthread_mutex_lock(&writer->lock);

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-/* Longer ones are not names that somebody mistyped. */
+/* Longer texts are not mistyped names. */
 #define NAME_MAX_BYTES 64
 
 static char letter(char c) {

@@ -30,7 +30,7 @@ static void enter(struct http_call *call) {
     call->inside++;
 }
 
-/* gcc's analyzer does not see that `inside` counts: whoever is inside keeps the call. */
+/* gcc's analyzer does not see that `inside` is a count that keeps the call alive. */
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wanalyzer-use-after-free"
@@ -49,7 +49,7 @@ static void on_left(struct transfer *transfer) {
     free_when_over(call);
 }
 
-/* No callback of the caller's after this. Whoever is inside keeps it until he leaves. */
+/* No caller's callback after this. Functions still inside keep it until they return. */
 static void close_call(struct http_call *call) {
     assert(!call->over && call->inside);
     call->over = true;

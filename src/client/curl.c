@@ -67,7 +67,7 @@ static void load(void) {
     void *library;
     bool good = open_library(&library) && find_all(library) && start_up() && check_version();
     (void)good; /* `failed` says it */
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes our environment */
+    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nothing changes our environment */
     const char *ca_file = getenv("SSL_CERT_FILE");
     table.ca_file = ca_file && *ca_file ? ca_file : NULL;
 }

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* What one loop has here; nobody else looks at it. */
+/* The state of one loop; only that loop uses it. */
 struct place {
     struct loop *loop;
     struct lane *lane; /* from its first call on */

@@ -138,8 +138,8 @@ static bool set_headers(struct http_call *call, const struct http_request *reque
 
 /* --- the request -------------------------------------------------------------------------- */
 
-/* libcurl asks for the body piece by piece and never has it itself: whoever cancels may let go
- * of it at once, also where libcurl is on the stack. */
+/* libcurl reads the body piece by piece and keeps no reference to it. So the caller may free it
+ * right after a cancel, even while libcurl is on the stack. */
 static size_t read_body(char *room, size_t size, size_t count, void *ctx) {
     struct http_call *call = ctx;
     if (call->over) return CURL_READFUNC_ABORT;

@@ -76,8 +76,8 @@ static void settle(struct child *child) {
     if (over && !child->killed) tell_end(child);
 }
 
-/* Its group first: until it is waited for, its number is nobody else's. Whoever ignores SIGCHLD
- * for this process has the system forget children by itself; they are then taken as done. */
+/* Kill the group first: the pid cannot be reused until the child is waited for. If SIGCHLD is
+ * ignored in this process, the system reaps children itself; they are then treated as done. */
 static void reap(struct child *child) {
     pid_t done;
     kill(-child->pid, SIGKILL);
@@ -213,7 +213,7 @@ static bool cannot_start(const char *path, int reason, struct err *e) {
                    path, strerrordesc_np(reason));
 }
 
-/* It runs, but nobody can watch it. */
+/* It runs, but cannot be watched. */
 static void give_up(struct child *child) {
     child->killed = true;
     reap(child);

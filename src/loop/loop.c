@@ -32,7 +32,7 @@ struct loop {
     bool hole;
     uint64_t next_order;
 
-    /* The newest mail first; whoever puts the first one in rings the bell. */
+    /* The newest mail first; the thread that posts the first one wakes the loop. */
     _Atomic(struct mail *) mailbox;
 
     /* Not on a fake loop. */

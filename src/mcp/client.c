@@ -58,7 +58,7 @@ struct mcp_call {
     void *ctx;
 };
 
-/* A message that nobody waits for. */
+/* A message without an answer. */
 struct note {
     struct list link;
     struct mcp_client *client;
@@ -142,7 +142,7 @@ static void free_note(struct note *note) {
 
 static void on_note_done(struct post *post, enum post_outcome outcome, void *ctx) {
     (void)post;
-    (void)outcome; /* whoever did not hear it goes on as before */
+    (void)outcome; /* a server that missed it continues as before */
     free_note(ctx);
 }
 
@@ -407,7 +407,7 @@ static void write_greeting(struct buf *out, uint64_t id) {
     buf_done(&params);
 }
 
-/* Its first call waits already, and whoever it is for speaks for the session. */
+/* The first call is already waiting; its caller is used to open the session. */
 static void open_session(struct session *session) {
     struct mcp_client *client = session->client;
     const struct mcp_call *first = CONTAINER_OF(session->waiting.next, struct mcp_call, link);

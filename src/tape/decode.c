@@ -133,7 +133,7 @@ static bool take_pieces(struct reading *reading, struct json object, struct tape
     struct str text = STR_EMPTY;
     if (!take_coded(reading, object, &text)) return false;
     struct json pieces = json_find(object, STR("pieces")), piece;
-    if (pieces.kind == JSON_NONE) { /* whoever writes one by hand need not count */
+    if (pieces.kind == JSON_NONE) { /* handwritten files may leave it out */
         event->reply.text = text;
         return add(reading, event);
     }

@@ -37,7 +37,7 @@ bool folder_make(struct str folder, struct err *e) {
     char *path = str_dup(folder);
     bool made = mkdir(path, 0700) == 0 || errno == EEXIST;
     int error = errno;
-    if (made) { /* what is there may be a file, or somebody else's */
+    if (made) { /* the existing entry may be a file, or belong to another user */
         made = access(path, W_OK | X_OK) == 0;
         error = errno;
         struct stat found;
