@@ -1,18 +1,18 @@
-/* account: what one workspace, and each agent in it, used in this day and this month.
+/* account: what one workspace, and each agent in it, has used today and this month.
  *
  *     account ─┬─ tab of all its agents together      tab: reserved now, and for the day and
  *              ├─ tab of an agent                           the month: begins, spent
  *              └─ tab of another
  *
- * A page turns when a day or a month begins: what was spent before does not count any more. A
- * clock that is set back turns none: the account stays in the later day.
+ * When a day or a month begins, what was spent before stops counting. If the clock is set back,
+ * the account stays in the later day.
  *
- * What the store knows is taken in once. It holds what was spent here before it was asked, and
- * nothing of what came after; `known` remembers that, so that nothing counts twice, also when
- * an answer failed to come and the store is asked again.
+ * The store's sums are added once. They include what was spent here before the store was asked,
+ * and nothing spent after. `known` holds that first part, so nothing counts twice, even when
+ * the store fails to answer and is asked again.
  *
- * Memory   an account owns its tabs; they stay where they are as long as it lives.
- * Threads  none: who has it locks.
+ * Memory   an account owns its tabs; a tab does not move while the account lives.
+ * Threads  none of its own: the ledger locks.
  */
 #ifndef WEIR_RUN_ACCOUNT_H
 #define WEIR_RUN_ACCOUNT_H
@@ -25,13 +25,13 @@
 struct tally {
     int64_t begins_day;
     struct amount spent;
-    struct amount known; /* of it, what was spent before the store was asked */
-    struct amount read;  /* what the store says of it */
+    struct amount known; /* the part of it spent before the store was asked */
+    struct amount read;  /* what the store counted */
 };
 
 struct tab {
     struct tally periods[2]; /* by enum budget_period */
-    struct amount held;      /* reserved by calls that are out */
+    struct amount held;      /* reserved by calls in flight */
     size_t calls_out;
 };
 
@@ -45,39 +45,39 @@ struct seat;
 
 struct account {
     struct text workspace;
-    int64_t day; /* the latest that anybody reserved on */
+    int64_t day; /* the latest day of any reservation */
     struct tab all;
     struct seat *agents;
     enum account_past past;
     size_t calls_out;
-    struct list waiting; /* for room, the oldest first */
-    struct list link;    /* the ledger's: by when it was last used */
-    int64_t used_ms;     /* that, by Unix time */
+    struct list waiting; /* calls waiting for room, oldest first */
+    struct list link;    /* the ledger's: ordered by last use */
+    int64_t used_ms;     /* last use, Unix time */
 };
 
 struct account *account_new(struct str workspace, int64_t day);
 void account_free(struct account *account); /* NULL is fine */
 
-/* The tab of an agent, made when it is missing. */
+/* The tab of an agent; created if there is none. */
 struct tab *account_agent(struct account *account, struct str agent);
 
-/* It is `day` now, or later. */
+/* Advance the account to `day`. An earlier day changes nothing. */
 void account_turn(struct account *account, int64_t day);
 
-/* A call that began on `day` is over: give back what it held, and count what it spent. */
+/* A call that began on `day` is over: release what it held and count what it spent. */
 void account_book(struct tab *tab, int64_t day, struct amount held, struct amount spent);
 
-/* From which day on the store must be asked for all periods. */
+/* The first day the store must be asked for, to cover all periods. */
 int64_t account_first_day(const struct account *account);
 
-/* The store is being asked. */
+/* Call when the store is asked. */
 void account_ask(struct account *account);
 
-/* It has answered, or failed to. */
+/* Call when it has answered, or has failed to. */
 void account_take(struct account *account, const struct store_usage *usages, size_t count);
 void account_ask_failed(struct account *account);
 
-/* Sums that have no room stay at the largest number. */
+/* Sums saturate at the largest number. */
 struct amount amount_add(struct amount a, struct amount b);
 
 #endif

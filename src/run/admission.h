@@ -1,12 +1,13 @@
-/* admission: how a turn comes to its session, and leaves it.
+/* admission: how a turn enters its session and leaves it.
  *
- * First a place of its workspace, where turns are limited; then the session itself, which it
- * may have to wait for. A turn that waits for a human is outside again until he answers.
+ * Where a workspace limits its turns, a turn first takes one of the workspace's places. Then it
+ * acquires the session, and may have to wait for it. A turn that waits for a human is outside
+ * again until the answer comes.
  *
  *     outside ─▶ (waits for a place) ─▶ waits ─▶ inside ─▶ outside
  *                                         └── withdrawn ────▲
  *
- * Memory   a plain value inside its run. Whoever waits holds a reference to the run.
+ * Memory   a plain value inside its run. While it waits it holds a reference to the run.
  * Threads  the loop of its run.
  * Source   session.h; loop/slots.h.
  */
@@ -20,7 +21,7 @@ struct run;
 
 enum admission_state {
     ADMISSION_OUTSIDE,
-    ADMISSION_WAITS,  /* for the session: an answer will come, unless it is withdrawn */
+    ADMISSION_WAITS,  /* for the session: an answer comes unless it is withdrawn */
     ADMISSION_INSIDE, /* its lease is held or lent */
     ADMISSION_STATE_COUNT,
 };
@@ -28,8 +29,8 @@ enum admission_state {
 struct admission {
     enum admission_state state;
     struct lease lease;
-    struct slot place;          /* of its workspace */
-    enum session_policy policy; /* while it waits for that */
+    struct slot place;          /* among its workspace's turns */
+    enum session_policy policy; /* to acquire with, once it has its place */
 };
 
 struct str admission_state_name(enum admission_state state);
@@ -37,22 +38,22 @@ bool admission_may_become(enum admission_state state, enum admission_state next)
 
 void admission_init(struct run *run);
 
-/* Have it begin (run_begin()) when there is a place and the session is ours; it is in the
- * directory from now on.
+/* Begin the turn with run_begin() once it has a place and its session. It is in the directory
+ * from now on.
  * errors  as session_acquire(): then nothing has begun */
 MUST_CHECK bool run_admit(struct run *run, enum session_policy policy, struct err *e);
 
-/* Have it go on (run_work_answered()) when the session is ours again.
+/* Continue the turn with run_work_answered() once it has its session again.
  * errors  as session_acquire() */
 MUST_CHECK bool run_readmit(struct run *run, struct err *e);
 
-/* Give up waiting for a place or for the session, unless the answer is on its way. */
+/* Stop waiting for a place or for the session, unless the answer is already on its way. */
 void run_stop_waiting(struct run *run);
 
-/* It does not run any more, or waits for a human: let another turn of its workspace in. */
+/* The turn is over or waits for a human: give its place to another turn of the workspace. */
 void run_leave_place(struct run *run);
 
-/* The session is another turn's, and remembers `record` (taken; NULL: nothing). */
+/* Release the session, which remembers `record` (taken; NULL: nothing). */
 void run_leave_session(struct run *run, struct turn_record *record);
 
 #endif

@@ -1,8 +1,9 @@
-/* asked: what a conversation has asked its human last, wherever that stands.
+/* asked: find the last question a conversation asked its human, in memory or in the store.
  *
- * Who answers a second time, because he never heard what came of it, names only the thread: the
- * question is the last one of the thread's newest run, which may be alive, over, or of an
- * earlier process. Nobody is to wait with it any more: look there first (session_settle()).
+ * A caller that never learned what came of its answer may send it again, naming only the
+ * thread. The question meant is the last one of the thread's newest run, which may be alive,
+ * over, or of an earlier process. First try session_settle(): this look-up is for threads where
+ * no run waits any more.
  *
  *     live runs of the thread ┐
  *     the store's             ┴▶ the newest run ─▶ its events ─▶ the last EVENT_APPROVAL
@@ -35,8 +36,8 @@ typedef void asked_fn(const struct asked_result *result, const struct err *faile
 struct asked_options {
     struct loop *loop;
     struct session_table *sessions;
-    struct session_name name; /* copied; user ANY_USER: whoever has such a thread. Without a
-                                 user the store looks among its newest THREADS_LOOK_MAX */
+    struct session_name name; /* copied; user ANY_USER: a thread of any user. The store then
+                                 looks only among its newest THREADS_LOOK_MAX */
     asked_fn *on_answer;      /* once, later */
     void *ctx;
 };

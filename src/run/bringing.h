@@ -1,8 +1,8 @@
-/* bringing: a turn whose caller brings a conversation, and not only his last words.
+/* bringing: a turn whose caller sends a whole conversation, not just the latest message.
  *
- * With a session, what it has already is not asked again: only the rest is new.
+ * Messages that the session already has are skipped; only the rest is new.
  *
- * Memory   a plain value inside its run; what it shows is in the run's arena.
+ * Memory   a plain value inside its run; its texts are in the run's arena.
  * Threads  the loop of its run.
  * Source   run.h, enum brought_policy.
  */
@@ -13,21 +13,21 @@
 #include "run/run.h"
 
 struct brought {
-    struct str list; /* the caller's messages as a BROUGHT_ITEM has them, or empty */
+    struct str list; /* the caller's messages in the form of a BROUGHT_ITEM, or empty */
     enum brought_policy policy;
-    struct import fresh; /* what of them is new, once the session is ours */
+    struct import fresh; /* the new ones among them, once the run has its session */
 };
 
-/* Keep what `request` brings. False: it is larger than a run may hold. */
+/* Keep the conversation in `request`. False: it is larger than a run may hold. */
 bool run_keep_brought(struct run *run, const struct run_request *request);
 
-/* The session's history, as far as the run looks at it, in front of its conversation. */
+/* Put the part of the session's history that the run uses before its conversation. */
 void run_precede(struct run *run);
 
-/* Look at it beside the session's history: what of it is new. False: the run has failed. */
+/* Compare it with the session's history to find what is new. False: the run has failed. */
 bool run_take_brought(struct run *run);
 
-/* That takes the place of the caller's last words. */
+/* Append the new messages in place of the caller's latest one. */
 void run_append_brought(struct run *run);
 
 #endif

@@ -1,12 +1,12 @@
-/* calls: what the reply of a model asks for, until each of it is answered.
+/* calls: the calls a model's reply requests, until each one is answered.
  *
  *     pending ─▶ out ─▶ answered      a tool is asked
  *        └──────────────────▲         a transfer, an error, a refusal, the end of the turn
  *
- * One that a human must allow stays pending until he has.
+ * A call that needs a human's approval stays pending until it is approved.
  *
- * Memory   inside its run; calls_done() ends it. A call moves when others are added: nobody
- *          holds one before the reply is complete.
+ * Memory   inside its run; calls_done() ends it. Adding a call may move the others: keep no
+ *          pointer to one before the reply is complete.
  * Threads  the loop of its run.
  * Source   docs/internals/turn.md "One call and its three policies", "Effects".
  */
@@ -35,38 +35,38 @@ struct turn_call {
     struct run *run;
     struct str call_id, tool, args;
     enum turn_call_state state;
-    bool asks;             /* a human must allow it first */
+    bool asks;             /* a human must approve it first */
     bool recorded;         /* its event is in the journal */
-    bool too_many;         /* the turn may not make so many: it is answered, not made */
+    bool too_many;         /* over the turn's limit: it is answered with an error, not made */
     struct tool_call *out; /* while TURN_CALL_OUT */
-    struct timer late;     /* cuts it, where its time is limited */
+    struct timer late;     /* ends it, where its time is limited */
     struct tool *kind;
-    struct artifact_ask *keeping; /* its long result is on its way to the store */
+    struct artifact_ask *keeping; /* its long result is being stored */
     struct buf long_result;
 };
 
 struct calls {
     struct turn_call *list; /* of the last reply */
     size_t count, room;
-    size_t out;         /* of them */
-    uint64_t seq;       /* when this is durable they may be made */
-    bool made;          /* they have been let go */
-    bool lent;          /* and the session meanwhile */
-    bool acted;         /* a call that is not idempotent has left, in this reply or before */
+    size_t out;         /* how many are TURN_CALL_OUT */
+    uint64_t seq;       /* they may be made once this is durable */
+    bool made;          /* making them has begun */
+    bool lent;          /* the session is lent meanwhile */
+    bool acted;         /* a call that is not idempotent was made, in this reply or before */
     unsigned total;     /* of the turn */
     unsigned transfers; /* of the turn */
 };
 
-/* What a call is named that names no tool. */
+/* The name given to a call that names no tool. */
 #define NAMELESS_TOOL "unnamed"
 
-/* One more, pending. */
+/* Add one call, pending. */
 struct turn_call *calls_add(struct run *run);
 
-/* Another reply begins. */
+/* Drop the calls: another reply begins. */
 void calls_clear(struct calls *calls);
 
-/* The one at `index` stands for the whole reply. */
+/* Keep only the call at `index`. */
 void calls_leave_only(struct calls *calls, size_t index);
 
 /* Their events were dropped from the journal. */
@@ -80,10 +80,10 @@ void turn_call_move(struct turn_call *call, enum turn_call_state next);
 /* The next one that a human must allow, or NULL. */
 struct turn_call *calls_undecided(const struct calls *calls);
 
-/* None is out, and those that are left wait for a human. */
+/* Whether no call is out and every unanswered one waits for a human. */
 bool calls_settled(const struct calls *calls);
 
-/* The one of that name that is not answered, or NULL. */
+/* The unanswered call with this id, or NULL. */
 struct turn_call *calls_open(const struct calls *calls, struct str call_id);
 
 #endif

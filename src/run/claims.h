@@ -1,25 +1,28 @@
-/* claims: which live run has which idempotency key of its caller.
+/* claims: which live run holds which of its caller's idempotency keys.
  *
- * What is on disk the store knows; here stand the keys of the runs that are alive, from the
- * moment they start. So that of two requests with one key only one starts a run, on whatever
- * loops they are:
+ * The store knows the keys that are on disk. This table has the keys of live runs, from the
+ * moment they start, so that of two requests with the same key only one starts a run, whatever
+ * loops they are on:
  *
  *     look ─▶ taken: its run               begin ─▶ (locked) run_start ─▶ end
  *          └▶ free: ask the store ─▶ free: ┘  └▶ false: taken meanwhile, or one of these keys
  *                                                was given back: look again
  *
- * A claim goes when the run's last event is on disk, and so is its first: who looked before
- * that and asked the store before that may have seen it in neither, which the mark tells.
+ * A claim is removed once all of its run is on disk. A caller that looked here, and asked the
+ * store, before the run was in either place must then look again: the mark has changed.
  *
- * A run that fails, or is cancelled because its caller left, gives its key back at once where
- * nothing that it did would be done twice: another run may take it while the first one still
- * ends. Its claim stays until then, because the store may not know yet what became of it.
+ * A run that fails, or is cancelled because its caller left, gives its key back at once, unless
+ * repeating the request would repeat an effect. Another run may take the key while the first
+ * one is still ending. The first run's claim stays until then, because the store may not know
+ * its outcome yet.
  *
- * A human's answer may have a key as well: it stands for what became of that answer, the run
- * after the event `seq`, and is never given back.
+ * A human's answer may have a key as well. It stands for what came of that answer, that is, the
+ * run after the event `seq`, and is never given back.
  *
- * Memory   a claim lives inside its run, or, of an answer, is the run's to free.
- * Threads  any; striped locks inside. Between begin and end only that run is started.
+ * Memory   a claim lives inside its run. The claim of an answer is allocated, and the run frees
+ *          it.
+ * Threads  any; striped locks inside. claims_begin() keeps a lock until claims_end(): only
+ *          start the run between them.
  * Source   contracts/agentbreeder.md 1.2; checks.md R-1.
  */
 #ifndef WEIR_RUN_CLAIMS_H
@@ -48,8 +51,8 @@ struct claim {
 };
 
 struct claim_view {
-    uint64_t run, seq;   /* run 0: nobody alive has the key */
-    uint64_t given_back; /* the newest run that gave it back and is alive; 0: none */
+    uint64_t run, seq;   /* run 0: no live run holds the key */
+    uint64_t given_back; /* the newest live run that gave it back; 0: none */
     uint64_t mark;
     size_t print_len;
     char print[CLAIM_PRINT_BYTES];
@@ -60,18 +63,18 @@ void claims_free(struct claims *claims); /* must be empty; NULL is fine */
 
 void claims_look(struct claims *claims, const struct claim_name *name, struct claim_view *ret);
 
-/* True: nobody else can take this key before claims_end(). */
+/* True: the key is reserved until claims_end(). */
 bool claims_begin(struct claims *claims, const struct claim_name *name, uint64_t mark);
 
-/* `claim` is entered, unless it is NULL: then nothing was started. */
+/* Enter `claim`. NULL: nothing was started. */
 void claims_end(struct claims *claims, const struct claim_name *name, struct claim *claim);
 
-/* Its run ends, and the key does not stand for it. */
+/* Its run is ending, and the key no longer stands for it. */
 void claims_give_back(struct claims *claims, struct claim *claim);
 
 void claims_remove(struct claims *claims, struct claim *claim);
 
-/* The claim of an answer, with copies of its texts. */
+/* A claim for an answer, with copies of the texts. */
 struct claim *claim_new(const struct claim_name *name, struct str print);
 void claim_mean(struct claim *claim, uint64_t run, uint64_t seq);
 void claim_free(struct claim *claim); /* it must not be entered; NULL is fine */

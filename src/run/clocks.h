@@ -1,8 +1,9 @@
-/* clocks: how long somebody who was asked may take.
+/* clocks: how long a provider may take to answer.
  *
- * Three clocks run from the moment the caller asked: the first word, silence between two words,
- * and the whole. None resets another. The silence stands still while the caller does not read,
- * since nobody is asked for more meanwhile.
+ * Three clocks limit an answer: the wait for its first word, the silence between two words, and
+ * the whole. The first and the last start when the caller asked. None of them resets another.
+ * The silence clock stands still while the caller does not read, since nothing more is
+ * requested meanwhile.
  *
  *     asked ─────── first ───────▶ word ── idle ──▶ word ── idle ──▶ ... ─▶ end
  *       └──────────────────────────────── total ─────────────────────────────▶
@@ -16,7 +17,7 @@
 
 #include "loop/loop.h"
 
-/* Of the failure whose clock ran out. */
+/* The reason of a failure caused by one of these clocks. */
 #define CLOCKS_REASON "PROVIDER_TIMEOUT"
 
 struct model_call_clocks {
@@ -33,14 +34,15 @@ struct clocks {
     void *ctx;
 };
 
-/* asked_ms  when the caller asked, by the loop: what is gone since then is gone */
+/* asked_ms  when the caller asked, by the loop's clock; the time since then counts */
 void clocks_init(struct clocks *clocks, struct loop *loop,
                  const struct model_call_clocks *limits, uint64_t asked_ms,
                  void (*on_expired)(const char *why, void *ctx), void *ctx);
 
 void clocks_start(struct clocks *clocks);
-void clocks_heard(struct clocks *clocks);           /* words came */
-void clocks_hold(struct clocks *clocks, bool hold); /* the caller reads no further, or again */
-void clocks_stop(struct clocks *clocks);            /* nobody is waited for any more */
+void clocks_heard(struct clocks *clocks); /* a piece of the answer came */
+void clocks_hold(struct clocks *clocks,
+                 bool hold);             /* the caller stopped reading, or reads again */
+void clocks_stop(struct clocks *clocks); /* the answer is over */
 
 #endif

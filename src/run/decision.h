@@ -1,15 +1,15 @@
-/* decision: what a human answers when a tool call waits for him.
+/* decision: a human's answer when a tool call waits for approval.
  *
- * Any wire brings one text. JSON says it exactly:
+ * Every wire delivers one text. JSON is exact:
  *
  *     {"decision":"approve"}   {"decision":"refuse","reason":"..."}   {"approved":true}
  *     {"decision":"edit","args":{...}}   true   false
  *
- * and so does a word that is plainly a yes or a no (wire/yes_no.h). Everything else decides
- * nothing: the question stays, and where it is asked again the words are kept for the model, an
- * EVENT_ITEM of type ASIDE_ITEM beside the question.
+ * A word that plainly means yes or no also decides (wire/yes_no.h). Anything else decides
+ * nothing and leaves the question open. Where the question is asked again, the words are kept
+ * for the model in an EVENT_ITEM of type ASIDE_ITEM beside the question.
  *
- * Memory   what it finds lives in the arena given.
+ * Memory   results live in the caller's arena.
  * Threads  none; values only.
  * Source   checks.md K29.
  */
@@ -37,26 +37,26 @@ MUST_CHECK bool decision_read(struct str answer, const struct yes_no_words *more
 
 struct json;
 
-/* Whether the call that is asked about may be made with `args` instead.
+/* Whether the call in question may be made with `args` instead.
  * errors  ERR_INVALID_ARGUMENT with the place that does not fit the tool's schema */
 MUST_CHECK bool decision_args_fit(const struct parked_question *asked, struct json args,
                                   struct err *e);
 
-/* Whether what is asked may be answered with these words: PARKING_TAKEN, PARKING_REFUSED (an
- * edit of a call does not fit its tool) or PARKING_UNDECIDED (they decide nothing; `e` says
- * which words would). What a plain question is answered is free. */
+/* Whether these words answer the question: PARKING_TAKEN, PARKING_REFUSED (an edited call does
+ * not fit its tool) or PARKING_UNDECIDED (they decide nothing; `e` says which words would). A
+ * plain question takes any answer. */
 MUST_CHECK enum parking_found decision_fits(const struct parked_question *asked,
                                             struct str answer, struct err *e);
 
-/* The same where words may also mean a new turn: a plain question is answered by a yes or a no
- * alone. */
+/* The same where the words may also begin a new turn: only a yes or a no then answers a plain
+ * question. */
 MUST_CHECK enum parking_found decision_settles(const struct parked_question *asked,
                                                struct str answer, struct err *e);
 
-/* Whether `answer` says what was decided: `recorded` is the result that stands in the run. */
+/* Whether `answer` repeats the decision in `recorded`, the result that the run has. */
 bool decision_repeats(struct str recorded, struct str answer, const struct yes_no_words *more);
 
-/* The question about a call as its event, once more; its id lives in the arena. */
+/* Make the event that asks about the call again; its id lives in the arena. */
 MUST_CHECK bool decision_ask_again(const struct parked_view *view, struct arena *arena,
                                    struct event *ret);
 

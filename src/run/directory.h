@@ -1,7 +1,7 @@
-/* directory: which runs are alive, by id, for those who did not start them.
+/* directory: the live runs by id, for callers that did not start them.
  *
- * A run enters when its first event is appended and leaves when its last one is settled.
- * Whoever finds it gets its journal to read, or has it cancelled on its own loop.
+ * A run enters when its first event is appended and leaves when its last one is settled. A
+ * caller that finds a run can read its journal, or have it cancelled on its own loop.
  *
  * Memory   an entry lives inside its run.
  * Threads  add and remove: the run's loop. Find and cancel: any loop; striped locks inside.
@@ -22,12 +22,12 @@ struct live {
     uint64_t run;
     struct journal *journal;
     struct loop *loop;
-    struct str workspace, user, session; /* valid as long as the entry */
+    struct str workspace, user, session; /* must outlive the entry */
     _Atomic int state;                   /* enum run_state, for show */
     /* On `loop`: as run_leave(). */
     void (*leave)(struct leaving leaving, struct str why, void *ctx);
-    /* On `loop`: a human said this while the run waits for him, and decided nothing. NULL: it
-     * never waits. */
+    /* On `loop`: the human said something that decides nothing, while the run waits. NULL: the
+     * run never waits. */
     void (*say)(struct str words, void *ctx);
     void *ctx;
 };
@@ -38,10 +38,10 @@ void directory_free(struct directory *directory); /* must be empty; NULL is fine
 void directory_add(struct directory *directory, struct live *live);
 void directory_remove(struct directory *directory, struct live *live);
 
-/* Those that are not alive, but will be when somebody wants them. */
+/* Runs that are only in the store until a request brings them back. */
 struct dormant *directory_dormant(const struct directory *directory);
 
-/* What a finder may keep. */
+/* What a search returns, for the caller to keep. */
 struct live_view {
     struct journal *journal; /* a reference */
     int state;
@@ -54,8 +54,8 @@ MUST_CHECK bool directory_find(struct directory *directory, uint64_t run,
                                struct live_view *ret);
 void live_view_done(struct live_view *view);
 
-/* The live runs of one session, oldest first: at most SESSION_RUNS_MAX of them. A user whose
- * `at` is NULL stands for all who have a session of that name. */
+/* The live runs of one session, oldest first, SESSION_RUNS_MAX at most. If user.at is NULL,
+ * those of every user's session of that name. */
 #define SESSION_RUNS_MAX 64
 struct session_runs {
     size_t count;
@@ -64,14 +64,14 @@ struct session_runs {
 void directory_of_session(struct directory *directory, struct str workspace, struct str user,
                           struct str session, struct session_runs *ret);
 
-/* Have a run left as `leaving` says, if it is alive. `why` is copied. False: it is not. */
+/* Have a live run left as `leaving` says. `why` is copied. False: it is not alive. */
 bool directory_leave(struct directory *directory, uint64_t run, struct leaving leaving,
                      struct str why);
 
-/* Tell a run that waits for a human what he said beside the question, if it is alive. */
+/* Pass words that decide nothing to a live run that waits for a human. */
 void directory_say(struct directory *directory, uint64_t run, struct str words);
 
-/* Have it cancelled: its caller has not left. */
+/* Have a live run cancelled by request: its caller has not left. */
 bool directory_cancel(struct directory *directory, uint64_t run, struct str why);
 
 #endif

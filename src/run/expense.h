@@ -1,12 +1,14 @@
-/* expense: what one question to a model costs, outside a turn.
+/* expense: the cost of one model call outside a turn.
  *
- * Reserved on the budgets before the model is asked, further while the answer grows, settled
- * once with what was really spent. Bytes stand for tokens until the provider has counted.
+ * The cost is reserved on the budgets before the model is asked, raised while the answer grows,
+ * and settled once with what was really spent. Until the provider has counted tokens they are
+ * estimated from bytes.
  *
- * Memory   a plain value inside its owner; expense_settle() or expense_drop() before that goes.
- *          The engine, the model's name, workspace and agent stay until then.
+ * Memory   a plain value inside its owner; call expense_settle() or expense_drop() before the
+ *          owner goes. The engine, the model's name, the workspace and the agent must live
+ *          until then.
  * Threads  as ledger.h.
- * Source   ledger.h; contracts/nimi.md 6.1 "usage numbers": unknown is told as unknown.
+ * Source   ledger.h; contracts/nimi.md 6.1 "usage numbers": unknown is reported as unknown.
  */
 #ifndef WEIR_RUN_EXPENSE_H
 #define WEIR_RUN_EXPENSE_H
@@ -15,9 +17,9 @@
 
 struct expense {
     const struct engine *engine;
-    struct str model;    /* as it is asked for */
+    struct str model;    /* the name in the request */
     size_t asked_bytes;  /* of the question */
-    size_t reply_tokens; /* reserved of an answer before its first word */
+    size_t reply_tokens; /* tokens of the answer reserved before its first word */
     /* Ours. */
     size_t came_bytes, told_bytes;
     bool answered;
@@ -28,18 +30,18 @@ struct expense {
 MUST_CHECK bool expense_reserve(struct expense *expense, struct str workspace, struct str agent,
                                 struct err *e);
 
-/* So many bytes more came of the answer; 0 where its bytes are no words. */
+/* `bytes` more of the answer came; 0 for bytes that are not text. */
 void expense_use(struct expense *expense, size_t bytes);
 
 static inline bool expense_answered(const struct expense *expense) {
     return expense->answered;
 }
 
-/* It is over and `usage` was counted; its model and cost are filled in where they are not
- * known. */
+/* The call is over and `usage` was counted. Its model and cost are filled in where they are
+ * missing. */
 void expense_settle(struct expense *expense, struct event_usage *usage);
 
-/* It is over and cost nothing. Harmless after expense_settle(). */
+/* The call is over and cost nothing. Harmless after expense_settle(). */
 void expense_drop(struct expense *expense);
 
 #endif

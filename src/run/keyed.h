@@ -1,9 +1,9 @@
 /* keyed: what a request's idempotency key stands for.
  *
- * A run that is alive tells its key itself, one that is over has it in the store. A run that
- * was cancelled because its caller left has none: he may ask for the same again. So has, where
- * `failures_free` says so, one that failed. Not so where a call that does harm when it is made
- * twice had left: then its end is the answer.
+ * The key of a live run is in claims.h, that of a finished run in the store. A run that was
+ * cancelled because its caller left gives its key up, so that the caller may ask again. With
+ * `failures_free` so does a run that failed. Neither holds after a call that must not be made
+ * twice: then the run's end is the answer.
  *
  * Memory   opaque; keyed_cancel() at any time before the answer, which ends it as well.
  * Threads  the loop that looks.
@@ -19,15 +19,16 @@ struct keyed;
 
 enum keyed_answer {
     KEYED_FREE,   /* `mark` is for run_start(), run_job_start() */
-    KEYED_RUN,    /* the same was asked before: `run` */
-    KEYED_OTHER,  /* something else was: `run` */
+    KEYED_RUN,    /* the same request was made before: `run` */
+    KEYED_OTHER,  /* the key was used for another request: `run` */
     KEYED_FAILED, /* the store cannot say */
 };
 
 struct keyed_result {
     enum keyed_answer answer;
     uint64_t run, mark;
-    uint64_t seq; /* the run's answer to a human's decision: read on after it; 0: all of it */
+    uint64_t seq; /* of the approval that the keyed answer decided: read on after it; 0: read
+                     the whole run */
 };
 
 typedef void keyed_fn(const struct keyed_result *result, const struct err *failed, void *ctx);
@@ -37,8 +38,8 @@ struct keyed_options {
     struct session_table *sessions;
     struct claim_name name; /* copied */
     struct str print;       /* copied */
-    uint64_t kept_ms;       /* how long a key stands for its run once that is over */
-    bool failures_free;     /* a run that failed gives its key back, too */
+    uint64_t kept_ms;       /* how long a key stands for a finished run */
+    bool failures_free;     /* a run that failed gives its key up, too */
     keyed_fn *on_answer;    /* once, later */
     void *ctx;
 };

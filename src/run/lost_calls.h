@@ -1,9 +1,9 @@
-/* lost_calls: the calls of a turn that its process did not live to see answered.
+/* lost_calls: the calls of a turn whose process died before they were answered.
  *
- * A call is recorded before it is made and its answer after. So when a process dies between the
- * two, the record says that the call may have had its effect. It is never made again: the next
- * process records what is known of it (conversation/effect.h), and whoever goes on in that
- * session reads so.
+ * A call is recorded before it is made, and its answer afterwards. If the process dies between
+ * the two, the record shows that the call may have taken effect. It is never made again. The
+ * next process records what is known of it (conversation/effect.h), and later turns of that
+ * session read that.
  *
  * Memory   calls own copies of their ids.
  * Threads  none; values only.
@@ -18,7 +18,7 @@
 /* One call, and who asked for it. */
 struct lost_call {
     struct text call_id, tool, agent;
-    bool held; /* until a human allows it: it was not made */
+    bool held; /* waiting for a human's approval: it was not made */
     bool idempotent;
     bool answered;
 };
@@ -26,8 +26,8 @@ struct lost_call {
 struct lost_calls {
     struct lost_call *calls;
     size_t count, room;
-    struct buf reply;   /* the text of the reply that was coming in */
-    struct buf speaker; /* and whose it is */
+    struct buf reply;   /* the text of the unfinished reply */
+    struct buf speaker; /* the agent that gave it */
 };
 
 void lost_calls_init(struct lost_calls *calls);
@@ -36,12 +36,11 @@ void lost_calls_done(struct lost_calls *calls);
 /* Read a stretch of a run's events. False: one does not decode. */
 MUST_CHECK bool lost_calls_read(struct lost_calls *calls, struct str events);
 
-/* Whether one that is not idempotent had left, answered or not. */
+/* Whether a call that is not idempotent was made, answered or not. */
 bool lost_calls_acted(const struct lost_calls *calls);
 
-/* Append the encoded events that account for those without an answer: a tool result with an
- * error each. *ret_unknown: of how many nobody knows the effect. False at the buffer's limit.
- */
+/* Append encoded events that account for the unanswered calls: for each, a tool result with an
+ * error. *ret_unknown: how many of them have an unknown effect. False at the buffer's limit. */
 bool lost_calls_close(const struct lost_calls *calls, struct buf *out, size_t *ret_count,
                       size_t *ret_unknown);
 

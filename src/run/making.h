@@ -1,19 +1,19 @@
-/* making: one question to a media, with what a question to a model needs beside it.
+/* making: one request to a media provider, with its clocks, budget and record.
  *
- * A media (media.h) makes speech, pictures, transcripts and vectors. What a caller adds is
- * here: clocks that begin with its request, a budget that is asked before and settled after,
- * and a record, a run in the store that says who asked what, what was used and how it ended.
- * What is made does not go into the record: it goes to the caller, whole, as the media gives
- * it.
+ * A media provider (media.h) makes speech, pictures, transcripts and vectors. This module adds
+ * clocks that start with the caller's request, a budget that is reserved before and settled
+ * after, and a record: a run in the store that says who asked what, what was used and how it
+ * ended. The output does not go into the record. The caller gets it whole, as the provider
+ * gives it.
  *
  *     asking ─▶ ending ─▶ over       ending: the record's last event is on its way to the disk
  *       └─ artifacts, text, vectors                 usage, then done | failed ──────┘
  *
- * A media that is done without having made what it was asked for has failed. The ending is told
- * once the record is on disk, as a finished turn's is.
+ * A provider that finishes without making what was asked for has failed. The ending is reported
+ * once the record is on disk, as for a turn.
  *
- * Memory   it ends itself: with its ending, or making_cancel(). The request stays the caller's
- *          and must live until then.
+ * Memory   it frees itself after its ending, or in making_cancel(). The request stays the
+ *          caller's and must live until then.
  * Threads  the loop of its host.
  * Source   design.md "The journal"; contracts/nimi.md 3.1 rule 007, 3.2.
  */
@@ -26,12 +26,12 @@
 
 struct making;
 
-/* The reason of a media's answer that is not what was asked for. */
+/* The reason of a failure when the output is not what was asked for. */
 #define MAKING_UNUSABLE "OUTPUT_INVALID"
 
 enum making_record {
     MAKING_RECORDED,
-    MAKING_UNRECORDED, /* its caller keeps a journal itself, and usage stands in there */
+    MAKING_UNRECORDED, /* the caller keeps its own journal, which has the usage */
 };
 
 struct making_options {

@@ -1,10 +1,10 @@
-/* offers: what each agent is told besides its conversation.
+/* offers: what each agent's model is given besides the conversation.
  *
- * Its instructions with the agents it may hand the turn to, and the tools it may ask for,
- * those the run answers itself (the transfer) first. They are the same for every turn, so they
- * are written once, when an engine is assembled.
+ * This is the agent's instructions, the agents it may hand the turn to, and the tools it may
+ * call. Tools that the run answers itself (the transfer) come first. All of it is the same for
+ * every turn, so it is written once, when an engine is assembled.
  *
- * Memory   owns its text; borrows the engine's agents and tools, and ends before them.
+ * Memory   owns its text; borrows the engine's agents and tools, which must outlive it.
  * Threads  read-only once made.
  * Source   contracts/crawbl.md 2.6.
  */
@@ -18,8 +18,8 @@ struct agent;
 struct offers;
 
 struct offer {
-    struct str system;   /* its instructions, who it is, and whom it can hand over to */
-    struct str briefing; /* the same without its own instructions: goes behind others */
+    struct str system; /* its instructions, its name, and the agents it may hand the turn to */
+    struct str briefing; /* the same without its instructions: appended to the caller's */
     const struct tool_offer *tools;
     size_t tool_count;
 };
@@ -28,7 +28,7 @@ struct offer {
 struct offers *offers_new(const struct engine *engine);
 void offers_free(struct offers *offers); /* NULL is fine */
 
-/* What `agent`, one of the engine's, is told. */
+/* The offer for `agent`, one of the engine's. */
 const struct offer *offers_of(const struct offers *offers, const struct agent *agent);
 
 #endif

@@ -1,9 +1,9 @@
-/* parking: runs that wait for a human, until somebody brings the answer.
+/* parking: the runs that wait for a human's answer.
  *
- * One wire knows who answers (workspace, user, session), another knows only which session: so
- * a run is filed under its workspace and session, and its user is asked for where he is known.
- * Whoever takes a run has it alone: of two answers exactly one wins. What they are asked can
- * be looked at by anybody, as copies.
+ * Some wires know who answers (workspace, user, session), others only the session. So a run is
+ * filed under its workspace and session, and the user is compared where it is known. Taking a
+ * run removes it: of two answers exactly one wins. Any caller can list the questions, as
+ * copies.
  *
  * Memory   an entry lives inside its run; a view owns its copies.
  * Threads  any; striped locks inside.
@@ -26,7 +26,7 @@ struct session_name {
     struct str workspace, user, session;
 };
 
-/* In place of a name's user, when looking for a parked run: whoever it is. */
+/* In place of a name's user, when looking for a parked run: any user. */
 #define ANY_USER ((struct str){NULL, 0})
 
 /* What a run asks, and until when. */
@@ -35,19 +35,19 @@ struct parked_question {
     struct str guards; /* id of the call that waits for the answer; empty: a plain question */
     int64_t asked_unix_ms, deadline_unix_ms; /* deadline 0: none */
     const struct schema *schema;             /* of the tool's arguments, or NULL */
-    const struct yes_no_words *words; /* that decide, beside the built-in ones; or NULL */
+    const struct yes_no_words *words; /* that decide, besides the built-in ones; or NULL */
 };
 
-/* How a parked run is found and answered; embedded in the run, which sets all but the last. */
+/* How a parked run is found and answered. Embedded in the run, which sets all but `link`. */
 struct parked {
-    struct session_name name; /* this and what is asked: valid as long as the entry */
+    struct session_name name; /* this and `asked` must outlive the entry */
     uint64_t run;
     struct parked_question asked;
     struct loop *loop;       /* the run's */
     struct journal *journal; /* a later listener reads on here, after `after_seq` */
-    uint64_t seq, after_seq; /* of the approval; and of the last event when it was parked */
-    /* On the run's loop: the human's words, once it was taken; and before them, where his
-     * request has a key, the claim of that (the run's from then on). */
+    uint64_t seq, after_seq; /* of the approval; of the last event when the run was parked */
+    /* On the run's loop, once the run was taken: `answer` gets the human's words. If the
+     * request has a key, `keyed` gets its claim first (taken by the run). */
     void (*answer)(struct str text, void *ctx);
     void (*keyed)(struct claim *claim, void *ctx);
     void *ctx;
@@ -62,44 +62,44 @@ void parking_add(struct parking *parking, struct parked *parked);
 enum parking_found {
     PARKING_TAKEN,
     PARKING_REFUSED,   /* the answer does not fit what is asked */
-    PARKING_UNDECIDED, /* it decides nothing */
-    PARKING_NOBODY,    /* nobody waits */
-    PARKING_ASLEEP,    /* who may be meant is not in memory: wake_start() them, then again */
-    PARKING_SEVERAL,   /* which one is meant cannot be told */
-    PARKING_CLAIMED,   /* session.h: the request's key was taken meanwhile */
+    PARKING_UNDECIDED, /* the answer decides nothing */
+    PARKING_NOBODY,    /* no run waits */
+    PARKING_ASLEEP, /* a run that may be meant is not in memory: wake_start(), then try again */
+    PARKING_SEVERAL, /* several may be meant */
+    PARKING_CLAIMED, /* the request's key was taken meanwhile: session.h */
 };
 
-/* Whether what is asked may be answered so: TAKEN, REFUSED or UNDECIDED. It runs under a lock:
- * look, and return. */
+/* Whether an answer fits the question: TAKEN, REFUSED or UNDECIDED. It runs under a lock, so it
+ * must be quick and must not call back. */
 typedef enum parking_found parking_check_fn(const struct parked_question *asked, void *ctx);
 
-/* Which of the runs that wait under one name is meant. */
+/* Which of the runs waiting under one name is meant. */
 enum parking_rule {
-    PARKING_OLDEST,      /* who has waited longest */
-    PARKING_OF_ONE_USER, /* the same, but not if runs of several users wait */
-    PARKING_ONLY_ONE,    /* the only one that waits */
+    PARKING_OLDEST,      /* the one that has waited longest */
+    PARKING_OF_ONE_USER, /* the same, unless runs of several users wait */
+    PARKING_ONLY_ONE,    /* the one that waits, if there is only one */
 };
 
 struct parked_view;
 
-/* Who is to be taken out. */
+/* Which run to take out. */
 struct parking_wish {
     const struct session_name *name;
     enum parking_rule rule;
-    uint64_t run, seq; /* the run that waits with this approval, whatever the rule and the
+    uint64_t run, seq; /* the run that waits with this approval, regardless of the rule and the
                           name's user; 0: any */
     parking_check_fn *check;
     void *ctx;
-    /* Who was found and not taken is copied here; both NULL: nobody needs it. */
+    /* A run that was found and not taken is copied here; or both NULL. */
     struct arena *arena;
     struct parked_view *view;
 };
 
-/* Take out the run that `wish` means, if its check has nothing against it. */
+/* Take out the run that `wish` means, if its check passes. */
 MUST_CHECK enum parking_found
 parking_take(struct parking *parking, const struct parking_wish *wish, struct parked **ret);
 
-/* False: it was taken. */
+/* False: it was already taken. */
 MUST_CHECK bool parking_remove(struct parking *parking, struct parked *parked);
 
 /* Whether a run waits under this name. */
@@ -112,14 +112,14 @@ struct parked_view {
     struct parked_question asked; /* without the schema and the words */
 };
 
-/* Whose runs are listed. */
+/* Which runs to list. */
 struct parking_filter {
-    struct str workspace, user, session; /* at == NULL: whichever */
+    struct str workspace, user, session; /* at == NULL: any */
     uint64_t run;                        /* this one alone; 0: all */
 };
 
-/* What waits, the lowest run first, at most `count` of it, as far as the arena has room.
- * *ret_more: there was more. */
+/* The runs that wait, lowest id first, `count` at most and as many as the arena has room for.
+ * *ret_more: there were more. */
 size_t parking_list(struct parking *parking, const struct parking_filter *filter, size_t count,
                     struct arena *arena, struct parked_view *ret, bool *ret_more);
 

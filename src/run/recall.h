@@ -10,10 +10,10 @@
 #include "run/history.h"
 #include "store/store.h"
 
-/* `sections` as STORE_SESSION answers them: each run's in order. The history is what the
- * process that wrote them had: every run that ended, however it did, in the order in which they
- * did, and behind each those that ran inside it. errors  ERR_DATA_LOSS a section does not
- * decode; ERR_RESOURCE_EXHAUSTED they hold too much */
+/* `sections` are the answer to STORE_SESSION, each run's in order. The result is the history of
+ * the process that wrote them: every finished run in the order in which they ended, each
+ * followed by the runs that ran inside it.
+ * errors  ERR_DATA_LOSS a section does not decode; ERR_RESOURCE_EXHAUSTED they hold too much */
 MUST_CHECK bool recall_history(const struct store_section *sections, size_t count,
                                struct history **ret, struct err *e);
 

@@ -1,6 +1,6 @@
-/* revive: a run that waited for a human when its process ended waits again.
+/* revive: rebuild a run that waited for a human when it left memory, so that it waits again.
  *
- * Memory   the run holds itself, as one that was started does.
+ * Memory   the run holds a reference to itself, like one that was started.
  * Threads  the host's loop.
  * Source   checks.md K26.
  */
@@ -9,12 +9,13 @@
 
 #include "run/run.h"
 
-/* Whether these sections, all that the store has of one run, end with a question to a human. */
+/* Whether these sections, everything the store has of one run, end with a question to a
+ * human. */
 bool revive_waits(const struct store_section *sections, size_t count);
 
-/* Make the run anew from its events, with the agents of `engine` (a reference is taken), and
- * park it again. NULL: it cannot be, its agent is gone or its events are not whole. The answer
- * is borrowed: it holds itself. */
+/* Rebuild the run from its events, with the agents of `engine` (a reference is taken), and park
+ * it again. NULL: its agent is gone or its events are incomplete. The result is borrowed: the
+ * run holds itself. */
 MUST_CHECK struct run *run_revive(struct run_host *host, struct engine *engine, uint64_t run,
                                   const struct store_section *sections, size_t count);
 

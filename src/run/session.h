@@ -1,20 +1,20 @@
-/* session: one writer at a time for each conversation, and who waits.
+/* session: one writer at a time for each conversation, and a queue of waiters.
  *
- * A run acquires its session before it asks a model and releases it when its turn is durable.
- * A run that waits for a tool lends its session: a turn that arrives meanwhile runs as its
- * child (the tool may be what asks), to SESSION_DEPTH_MAX; the parent takes the session back
- * when its tools and its children are done. So nobody waits for somebody who waits for him.
+ * A run acquires its session before it asks a model and releases it when its turn is durable. A
+ * run that waits for a tool lends its session. A turn that arrives meanwhile (perhaps from that
+ * very tool) runs as its child, SESSION_DEPTH_MAX deep at most. The parent takes the session
+ * back when its tools and its children are done. So two runs never wait for each other.
  *
  *     idle ─▶ waiting ─▶ held ⇄ lent ─▶ (released) idle
  *                          ▲      └─ children: held, lent, ... the last one on top
  *
  * A run that waits for a human parks: it releases the lease and leaves its journal here, so
- * that the session's next message finds it. Later it may be in the store alone (wake.h).
+ * that the session's next message finds it. Later it may be only in the store (wake.h).
  *
- * What is remembered of a session comes from the store when it is first needed, and is
- * forgotten when nobody has used it for long; the store has it.
+ * A session's history is read from the store when it is first needed, and dropped from memory
+ * when it has been unused for long. The store keeps it.
  *
- * Memory   a lease belongs to its run; see the calls for how long it must stay.
+ * Memory   a lease belongs to its run; each call says how long it must live.
  * Threads  any loop; striped locks inside. Callbacks come on the lease's own loop.
  * Source   design.md "The run"; checks.md K11, K23.
  */
@@ -36,10 +36,10 @@ struct claims;
 struct slots;
 
 #define SESSION_DEPTH_MAX 3
-#define SESSIONS_RESIDENT_MAX 10240 /* idle ones in memory, all stripes together */
+#define SESSIONS_RESIDENT_MAX 10240 /* idle sessions in memory, in all stripes together */
 
-/* A second turn on a session that is held: wait, be refused (ERR_ABORTED), or take its place:
- * wait like the first, while whoever asks has those before it cancelled. */
+/* A second turn on a held session: it waits (QUEUE), is refused with ERR_ABORTED (REJECT), or
+ * waits while the caller cancels the runs before it (INTERRUPT). */
 enum session_policy { SESSION_QUEUE, SESSION_REJECT, SESSION_INTERRUPT };
 
 enum lease_state { LEASE_IDLE, LEASE_WAITING, LEASE_HELD, LEASE_LENT, LEASE_STATE_COUNT };
@@ -51,7 +51,7 @@ struct lease_events {
     /* The session is yours: lease->history and ->parent are set. */
     void (*granted)(void *ctx);
     void (*refused)(const struct err *why, void *ctx);
-    /* session_reclaim() said false and now the children are done: call it again. */
+    /* session_reclaim() returned false and the children are now done: call it again. */
     void (*children_done)(void *ctx);
 };
 
@@ -63,16 +63,16 @@ struct lease {
     void *ctx;
     /* Valid while held or lent. */
     struct history *history; /* snapshot; owned by the lease until it is released */
-    uint64_t parent;         /* run that lent its session, or 0 */
+    uint64_t parent;         /* the run that lent its session, or 0 */
     /* The table's. */
     enum lease_state state;
-    struct session_stripe *stripe; /* set once; it lives as long as the table */
+    struct session_stripe *stripe; /* set once; lives as long as the table */
     struct session *session;
     struct list link; /* in the session's waiters, or on its stack */
     struct lease *lender;
     unsigned depth;
     size_t children;   /* granted and not yet released */
-    bool wants_back;   /* session_reclaim() said false */
+    bool wants_back;   /* session_reclaim() returned false */
     struct note *note; /* children_done, on its way */
     struct turn_record **child_records;
     size_t child_record_count;
@@ -80,79 +80,79 @@ struct lease {
     struct err refusal;
 };
 
-/* `store` may be NULL: then a session lives in memory only. Borrowed. */
+/* `store` is borrowed. NULL: sessions live in memory only. */
 struct session_table *session_table_new(struct store *store);
 void session_table_free(struct session_table *table); /* no lease may be out */
 
-/* Forget idle sessions, those first that were unused longest, until `bytes` of text have gone
- * or there are no more; returns how many have. What the store has is read again by their next
- * turn. Any thread, also while turns run; no lock of the table may be held. */
+/* Forget idle sessions, the least recently used of each stripe first, until `bytes` of text are
+ * freed or none is left. Returns the bytes freed. The next turn of such a session reads it from
+ * the store again. Any thread, also while turns run; no lock of the table may be held. */
 size_t session_table_shed(struct session_table *table, size_t bytes);
 
-/* Forget those that the store has and nobody has used for so long. Returns the bytes of text.
- */
+/* Forget the sessions that the store has and that were unused for `unused_ms`. Returns the
+ * bytes of text freed. */
 size_t session_table_tidy(struct session_table *table, uint64_t unused_ms);
 
-/* The runs that are alive: as old as the table. */
+/* The live runs. Lives as long as the table. */
 struct directory *session_table_directory(struct session_table *table);
 
-/* The keys of those runs, and where everything else is to be found: may be NULL. */
+/* The keys of live runs; and the store, which may be NULL. */
 struct claims *session_table_claims(struct session_table *table);
 struct store *session_table_store(struct session_table *table);
-/* How many turns of each workspace run. */
+/* Counts and limits the running turns of each workspace. */
 struct slots *session_table_slots(struct session_table *table);
 
-/* The id given last to a run: what shares a table of sessions shares this, too. */
+/* The last id given to a run. All hosts that share the table share this counter. */
 _Atomic uint64_t *session_table_last_run(struct session_table *table);
 
 enum session_answer { SESSION_GRANTED, SESSION_WAITS, SESSION_REFUSED };
 
-/* Ask for the session. GRANTED at once; REFUSED at once with `e` set (ERR_ABORTED by policy,
- * ERR_RESOURCE_EXHAUSTED too deep); or WAITS, and then either granted or refused comes later,
- * unless session_withdraw() says true. */
+/* Ask for the session. GRANTED: the lease is held now. REFUSED: `e` says why (ERR_ABORTED by
+ * policy, ERR_RESOURCE_EXHAUSTED too deep). WAITS: `granted` or `refused` is called later,
+ * unless session_withdraw() returns true. */
 MUST_CHECK enum session_answer session_acquire(struct session_table *table,
                                                const struct session_name *name,
                                                enum session_policy policy, struct lease *lease,
                                                struct err *e);
 
-/* The runs that `lease`, which waits, waits for: who holds the session, and who waited before.
- * At most `max` of them; returns how many. */
+/* The runs that a waiting lease waits for: the one that has the session now and earlier
+ * waiters. `max` at most; returns how many. */
 size_t session_before(struct lease *lease, uint64_t *ret_runs, size_t max);
 
 /* Stop waiting. False: too late, an answer is on its way and must be awaited. */
 MUST_CHECK bool session_withdraw(struct lease *lease);
 
-/* The run waits for a tool; `so_far` (taken) is the lease's history and this turn's messages
- * without the open calls: what a child sees. */
+/* Lend the session while the run waits for a tool. `so_far` (taken) is what a child sees: the
+ * lease's history and this turn's messages without the open calls. */
 void session_lend(struct lease *lease, struct history *so_far);
 
-/* Take it back. False while children run: children_done comes. */
+/* Take it back. False while children run: children_done follows. */
 MUST_CHECK bool session_reclaim(struct lease *lease);
 
-/* Done with the session. `record` (taken) is what it should remember of this turn: it goes to
- * the session's history, or to the lender, and what its children said behind it. NULL: nothing
- * of this turn. children_done does not come any more. */
+/* Release the session. `record` (taken) is what it should remember of this turn: it goes to the
+ * session's history, or to the lender, followed by the records of its children. NULL: nothing
+ * of this turn. children_done is not called any more. */
 void session_release(struct lease *lease, struct turn_record *record);
 
-/* The same for a run that had let go of its session, since it waited for a human: `record`
- * (taken) is remembered now. */
+/* Remember `record` (taken) for a run that released its session earlier, to wait for a
+ * human. */
 void session_remember(struct session_table *table, const struct session_name *name,
                       struct turn_record *record);
 
-/* While the session is held: nothing of it is remembered any more. */
+/* Drop everything the session remembers. Only while it is held. */
 void session_forget(struct lease *lease);
 
 /* --- a run that waits for a human --------------------------------------------------------- */
 
-/* Leave `parked` (borrowed until it is taken or withdrawn) for the session's next message. Who
- * holds the session releases it afterwards. */
+/* Leave `parked` (borrowed until it is taken or withdrawn) for the session's next message. The
+ * holder of the session releases it afterwards. */
 void session_park(struct session_table *table, struct parked *parked);
 
 /* A human's answer. */
 struct parked_answer {
     struct session_name name; /* user ANY_USER: every session of that id in its workspace */
     enum parking_rule rule;
-    uint64_t run, seq; /* 0: whichever the rule finds */
+    uint64_t run, seq; /* 0: the one that the rule finds */
     struct str text;
     parking_check_fn *check; /* NULL: decision_fits() */
     void *check_ctx;
@@ -161,41 +161,41 @@ struct parked_answer {
      * belongs to `key_user`. */
     struct str key, key_user, print;
     uint64_t key_mark;
-    struct arena *arena; /* for the question that stays open; NULL: nobody needs it */
+    struct arena *arena; /* for a question that stays open; NULL: do not copy it */
 };
 
-/* What came of it. */
+/* The result of an answer. */
 struct parked_answered {
-    struct journal *journal;  /* TAKEN: a reference for the caller; journal_run() is whom he
-                                 would cancel */
+    struct journal *journal;  /* TAKEN: a reference; journal_run() is the run to cancel */
     uint64_t seq;             /* TAKEN: where to read on */
     struct parked_view stays; /* REFUSED, UNDECIDED: what is still asked, in the arena */
 };
 
-/* Send a run that waits for a human his answer. PARKING_REFUSED and PARKING_UNDECIDED: `e` says
- * why it is not taken, and the run waits on. PARKING_CLAIMED: look the key up again. */
+/* Send a human's answer to the run that waits for it. PARKING_REFUSED and PARKING_UNDECIDED:
+ * `e` says why the answer is not accepted, and the run keeps waiting. PARKING_CLAIMED: look the
+ * key up again. */
 MUST_CHECK enum parking_found session_settle(struct session_table *table,
                                              const struct parked_answer *answer,
                                              struct parked_answered *ret, struct err *e);
 
-/* Whom it may mean, for wake_start(): borrows the answer's texts. */
+/* The dormant runs that the answer may mean, for wake_start(). Borrows the answer's texts. */
 struct dormant_filter session_sleepers(const struct parked_answer *answer);
 
-/* The same for the longest parked run, where nothing more is to be known: what is no decision
- * is REFUSED, and kept for the model. */
+/* A shorter session_settle() for the run that has waited longest. Words that decide nothing are
+ * REFUSED, and kept for the model. */
 MUST_CHECK enum parking_found session_answer_parked(struct session_table *table,
                                                     const struct session_name *name,
                                                     struct str text,
                                                     struct journal **ret_journal,
                                                     uint64_t *ret_seq, struct err *e);
 
-/* What waits: parking_list(). */
+/* The parked runs, for parking_list(). */
 struct parking *session_table_parking(struct session_table *table);
 
 /* Whether a run of this session waits for a human. */
 bool session_is_parked(struct session_table *table, const struct session_name *name);
 
-/* The run goes away. False: it was taken, its answer is on the way. */
+/* Withdraw a parked run. False: it was taken, and its answer is on the way. */
 bool session_unpark(struct session_table *table, struct parked *parked);
 
 #endif

@@ -1,8 +1,8 @@
-/* unkept: what is said of something that the store did not keep, or perhaps did.
+/* unkept: how to report something that the store did not keep, or may not have kept.
  *
- * "Refused" is said only when the store has shown that nothing of it is there. After a sync
- * that failed that takes a moment; where it could not be shown in time the answer says so, and
- * the same key then finds whichever it was.
+ * A write is reported as refused only when the store has verified that nothing of it is there.
+ * After a failed sync that takes a moment. If it cannot be verified in time, the answer says
+ * so, and a repeat with the same key finds out which it was.
  *
  * Memory   the texts are constant.
  * Threads  any.
@@ -22,7 +22,7 @@ static inline struct str unkept_reason(const struct err *why) {
     return unkept_unsure(why) ? STR("STORE_OUTCOME_UNKNOWN") : STR("STORE_UNAVAILABLE");
 }
 
-/* `refused`: what is said when it is surely not there. */
+/* `refused`: the message when it is certain that nothing was kept. */
 static inline struct str unkept_message(const struct err *why, struct str refused) {
     return unkept_unsure(why)
                ? STR("the disk failed while this was stored, and whether it was kept is not "
@@ -30,10 +30,10 @@ static inline struct str unkept_message(const struct err *why, struct str refuse
                : refused;
 }
 
-/* What is said of an answer that came whole. */
+/* The message for an answer that was complete. */
 #define UNKEPT_ANSWER "the answer could not be stored and does not count; ask again"
 
-/* The last event in place of one that was not kept. */
+/* The terminal event in place of one that was not kept. */
 static inline struct event unkept_failure(const struct err *why, struct str refused) {
     return (struct event){.kind = EVENT_FAILED,
                           .failed = {.code = ERR_UNAVAILABLE,

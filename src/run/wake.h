@@ -1,11 +1,11 @@
-/* wake: a run that waits for a human leaves memory, and comes back when somebody wants it.
+/* wake: a run that waits for a human leaves memory, and comes back when a request needs it.
  *
  *     waiting in memory ── nobody reads it for a while ──▶ dormant: the store has it
  *            ▲                                                 │ a request means it,
  *            └─────── made anew from its events ◀──────────────┘ or its time is nearly over
  *
- * A request that may mean such a run looks as if all were in memory, and finds out that it does
- * not know (PARKING_ASLEEP, directory_find() false): then it wakes them and looks once more.
+ * A request that may mean such a run first looks in memory. When that cannot tell
+ * (PARKING_ASLEEP, or directory_find() returns false), it wakes the runs and looks again.
  *
  * Memory   opaque; wake_cancel() at any time before the answer, which ends it as well.
  * Threads  a wake belongs to the loop that asks; the runs to their hosts'.
@@ -23,26 +23,27 @@ struct run;
 
 /* --- to sleep ----------------------------------------------------------------------------- */
 
-/* The run waits for a human from now on: after engine->limits.approval_doze_ms without a reader
- * it goes, if its host has a store. The host's loop. */
+/* The run waits for a human from now on. It leaves memory after engine->limits.approval_doze_ms
+ * without a reader, if its host has a store. Call on the host's loop. */
 void wake_watch(struct run *run);
 
-/* The timer of a host: a look at those that wait. */
+/* A host's timer: check the waiting runs. */
 void wake_look(void *ctx);
 
-/* The host goes away: its dormant runs are left to the next process. */
+/* The host goes away: leave its dormant runs to the next process. */
 void wake_forget(struct run_host *host);
 
 /* --- and back ----------------------------------------------------------------------------- */
 
 struct wake;
 
-/* Once, later: all that were meant can be found, but for what `failed` says. */
+/* Called once, later: all matching runs can be found now, except as `failed` says. */
 typedef void wake_fn(const struct err *failed, void *ctx);
 
-#define WAKE_MAX 1001 /* of those that are meant, the first */
+#define WAKE_MAX 1001 /* the first of the matching runs */
 
-/* Bring them back. NULL: nobody is meant, and no answer comes. `loop` is the caller's own. */
+/* Bring the matching runs back. NULL: none matches, and no answer comes. `loop` is the caller's
+ * own. */
 MUST_CHECK struct wake *wake_start(struct directory *directory,
                                    const struct dormant_filter *filter, size_t max,
                                    struct loop *loop, wake_fn *on_awake, void *ctx);

@@ -1,7 +1,7 @@
-/* working: what a reply asks for is done: transfers, tools, and what comes of them.
+/* working: do what a reply requests: transfers, tool calls and their results.
  *
- * The calls of a reply are recorded first. When that is on disk they are made, side by side,
- * and the session is lent meanwhile; when all are answered the model is asked again.
+ * The calls of a reply are recorded first. Once that is on disk they are made in parallel, and
+ * the session is lent meanwhile. When all are answered the model is asked again.
  *
  * Memory   none of its own: calls.h.
  * Threads  the loop of its run.
@@ -13,25 +13,25 @@
 #include "base/err.h"
 #include "run/calls.h"
 
-/* The reply is complete and asks for calls (at least one) or a human. */
+/* The reply is complete and requests at least one call, or asks a human. */
 void run_work(struct run *run);
 
 /* Everything up to `seq` is durable. */
 void run_work_durable(struct run *run, uint64_t seq);
 
-/* The children are done (session_reclaim said false before). */
+/* The children are done (session_reclaim() returned false before). */
 void run_work_children_done(struct run *run);
 
-/* The turn ends: each call that is not answered is, with what is known of its effect. */
+/* The turn ends: answer each open call with what is known of its effect. */
 void run_stop_working(struct run *run);
 
 /* Record one answer; `result` is a JSON object. */
 void run_answer(struct turn_call *call, struct str result, const struct err *failed);
 
-/* A call was answered: make the next ones, or go on. */
+/* A call was answered: make the next ones, or continue the turn. */
 void run_calls_go_on(struct run *run);
 
-/* How many calls the agent that has the turn may make in it. */
+/* How many calls the current agent may make in this turn. */
 unsigned run_tool_calls_max(const struct run *run);
 
 #endif
