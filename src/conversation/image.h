@@ -1,4 +1,4 @@
-/* image: a picture that a caller sends, checked and written as a part of a message.
+/* image: check a caller's picture and write it as a part of a message.
  *
  * Memory   borrows what it is given; writes to the caller's writer.
  * Threads  none; values only.
@@ -10,17 +10,17 @@
 #include "base/err.h"
 #include "wire/json.h"
 
-/* Write the part for a picture at an https: or http: URL, or in a data: URL. `detail`: how
- * closely to look, or empty.
+/* Write the part for a picture at an https: or http: URL, or in a data: URL. `detail`: the
+ * detail level for the model, or empty.
  * errors  ERR_INVALID_ARGUMENT; nothing is written */
 MUST_CHECK bool image_put_url(struct json_writer *writer, struct str url, struct str detail,
                               struct err *e);
 
-/* The same for its bytes in base64. */
+/* The same for a picture given as base64. */
 MUST_CHECK bool image_put_base64(struct json_writer *writer, struct str media_type,
                                  struct str data, struct str detail, struct err *e);
 
-/* Whether this is the media type of a picture, well-formed: "image/png". */
+/* Whether this is a well-formed media type of a picture: "image/png". */
 bool image_is_type(struct str media_type);
 
 #endif

@@ -1,7 +1,7 @@
-/* seam: where a stream of text goes from one reply of a model to the next.
+/* seam: where a stream of text passes from one reply of a model to the next.
  *
- * A turn may hold several replies; who joins their deltas to one text would glue the last word
- * of one to the first of the next. A stream that shows them puts a blank line between.
+ * A turn may hold several replies. A client that joins their deltas would glue the last word of
+ * one to the first word of the next, so the stream puts a blank line between them.
  *
  * Memory   a plain value; zero is a stream that has shown nothing.
  * Threads  none.
@@ -17,16 +17,16 @@
     16 /* remembered; in a stream of more, every one has spoken before                         \
         */
 
-/* Whose earlier text counts: that of the same agent, or any. */
+/* Which earlier text counts: that of the same agent, or any. */
 enum seam_of { SEAM_OF_SPEAKER, SEAM_OF_STREAM };
 
 struct seam {
-    bool reply_over;                      /* what comes next is another reply */
+    bool reply_over;                      /* the next text begins another reply */
     uint64_t speakers[SEAM_SPEAKERS_MAX]; /* hashes of their names */
     size_t speaker_count;
 };
 
-/* Note what the stream shows next. True: it is text, and SEAM_TEXT belongs before it, as text
+/* Note what the stream shows next. True: it is text, and SEAM_TEXT must come before it, as text
  * of the same agent. */
 bool seam_before(struct seam *seam, const struct event *event, enum seam_of of);
 

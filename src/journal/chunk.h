@@ -1,7 +1,7 @@
-/* chunk: a stretch of a journal's bytes, shared by those who read it.
+/* chunk: a stretch of a journal's bytes, shared by its readers.
  *
- * Private to journal/. Only the owner appends; a byte, once written, never changes. Which
- * bytes may be read is the journal's business (its visible mark orders the memory).
+ * Private to journal/. Only the owner appends, and a written byte never changes. The journal
+ * decides which bytes may be read (its visible mark orders the memory).
  */
 #ifndef WEIR_JOURNAL_CHUNK_H
 #define WEIR_JOURNAL_CHUNK_H
@@ -12,7 +12,7 @@
 
 #define CHUNK_FIRST_BYTES (4 * KIB)
 #define CHUNK_BYTES (8 * KIB)
-#define CHUNK_SHARED_BYTES (2 * KIB) /* a longer event that begins a chunk has it alone */
+#define CHUNK_SHARED_BYTES (2 * KIB) /* a longer event at the start of a chunk has it alone */
 
 struct chunk {
     atomic_uint refs;

@@ -1,4 +1,4 @@
-/* inner: what journal.c and keeper.c share of a journal. Private to journal/. */
+/* inner: the parts of a journal that journal.c and keeper.c share. Private to journal/. */
 #ifndef WEIR_JOURNAL_INNER_H
 #define WEIR_JOURNAL_INNER_H
 
@@ -17,21 +17,21 @@ struct place {
 struct journal {
     atomic_uint refs;
     struct journal_options options;
-    bool in_memory; /* nobody writes it (any more) */
+    bool in_memory; /* it is not written, or not any more */
     bool ended;     /* a terminal event was appended */
 
-    struct chunk *oldest, *tail; /* oldest holds a reference, and so the chain does */
-    struct chunk *dropped;       /* by a retract; a reader may be looking at its head */
+    struct chunk *oldest, *tail; /* oldest holds a reference; each chunk holds its next */
+    struct chunk *dropped;       /* by a retract; a reader may still use its head */
     size_t window_bytes;
     uint64_t appended, appended_bytes;
     _Atomic uint64_t visible, durable;
 
     /* The disk. */
-    uint64_t gate;       /* first event that needs the disk and is not on it; 0: none */
-    uint64_t last_gate;  /* and the last one */
-    uint64_t asked_gate; /* the last one that is one by journal_gate() */
-    uint64_t last_own;   /* the last event that must not stand in a shared row */
-    struct place kept;   /* behind what is on disk */
+    uint64_t gate;       /* the first event that needs the disk and is not there yet; 0: none */
+    uint64_t last_gate;  /* the last such event */
+    uint64_t asked_gate; /* the last one gated by journal_gate() */
+    uint64_t last_own;   /* the last event that must not be in a shared row */
+    struct place kept;   /* after what is on disk */
     bool writing;        /* a write is on its way */
     struct list link;    /* in the keeper's list of urgent or of dirty journals */
 
@@ -56,10 +56,10 @@ void journal_lost(struct journal *journal, const struct err *why);
 
 /* --- keeper.c, for the journal ------------------------------------------------------------ */
 
-/* There is more to write: at once, or at the tick. */
+/* There is more to write, at once (`urgent`) or at the tick. */
 void keeper_note(struct keeper *keeper, struct journal *journal, bool urgent, size_t bytes);
 
-/* This journal is not to be written any more. */
+/* Stop writing this journal. */
 void keeper_forget(struct keeper *keeper, struct journal *journal);
 
 #endif

@@ -1,10 +1,10 @@
-/* keeper: carries the journals of one loop to the store.
+/* keeper: writes the journals of one loop to the store.
  *
- * A journal with an event that needs the disk is written at the end of the loop turn, in a
- * row of its own, with everything before it. All other journals wait for the tick: then the
- * text of all live runs shares one row; a first row and one with a tool result, which the
- * session's history is read from, stay their own. A journal has at most one write on its way,
- * so its stretches reach the log in order.
+ * A journal with an event that needs the disk is written at the end of the loop turn, in a row
+ * of its own, with everything before it. All other journals wait for the tick, when the text of
+ * all live runs shares one row. A run's first row, and rows with a tool result, are never
+ * shared, because a session's history is read from them. A journal has at most one write on its
+ * way, so its parts reach the log in order.
  *
  * Memory   owns the writes on their way.
  * Threads  belongs to its loop.
@@ -24,11 +24,12 @@ struct keeper;
 /* `store` is borrowed and must outlive the keeper. */
 struct keeper *keeper_new(struct loop *loop, struct store *store);
 
-/* Write everything that waits now; on_kept(ctx) once it is written or has failed. Text that
- * fails now is not tried again: its journal is lost, as it is when an event needed the disk. */
+/* Write everything that waits now, and call on_kept(ctx) once it is written or has failed. Text
+ * that fails now is not tried again: its journal is lost, as if the text had needed the
+ * disk. */
 void keeper_flush(struct keeper *keeper, task_fn *on_kept, void *ctx);
 
-/* Nothing may be on its way: see keeper_flush(). */
+/* No write may be on its way: see keeper_flush(). */
 void keeper_free(struct keeper *keeper);
 
 #endif

@@ -1,9 +1,9 @@
-/* close: how a stream says that it is over.
+/* close: how a stream ends.
  *
  * Every stream, whatever its wire, is opening → established → closing → closed. Before it is
- * established a failure is a protocol error; afterwards it ends the way its mode promises,
- * and no handler ever closes a stream by hand: it names a cause, and one table says which
- * last frame is due and with which status the transport closes.
+ * established a failure is a protocol error. Afterwards it ends the way its mode promises.
+ * Handlers never close a stream by hand: they name a cause, and one table gives the last frame
+ * that is due and the status that the transport closes with.
  *
  *     mode           finished            failed              pre-empted (peer, deadline, …)
  *     SINGLE         reply, OK           status              status
@@ -12,7 +12,7 @@
  *     EOF            eof chunk, OK       status              status, no eof chunk
  *     SUBSCRIPTION   -                   status              status (CANCELLED when stopping)
  *
- * An illegal move is our own mistake and an assert.
+ * An illegal move is a bug and fails an assert.
  *
  * Memory   plain values.
  * Threads  none.
@@ -33,7 +33,7 @@ enum close_mode {
 };
 
 enum close_state {
-    CLOSE_OPENING,     /* nothing promised yet: a failure is a protocol error */
+    CLOSE_OPENING,     /* nothing was sent yet: a failure is a protocol error */
     CLOSE_ESTABLISHED, /* frames flow */
     CLOSE_CLOSING,     /* the ending is decided; the last frame, if any, is still due */
     CLOSE_CLOSED,      /* nothing follows */
@@ -41,18 +41,18 @@ enum close_state {
 };
 
 enum close_cause {
-    CAUSE_FINISHED, /* the work came to its own end */
+    CAUSE_FINISHED, /* the work finished */
     CAUSE_FAILED,   /* the work failed */
-    CAUSE_LEFT,     /* the peer reset or disconnected: nobody is there to be told */
+    CAUSE_LEFT,     /* the peer reset or disconnected: nothing more can be sent */
     CAUSE_DEADLINE, /* the client's own deadline passed */
     CAUSE_STALLED,  /* the peer has not read for too long */
-    CAUSE_STOPPING, /* the daemon stops and will not wait any longer */
+    CAUSE_STOPPING, /* the daemon is stopping and waits no longer */
     CAUSE_COUNT,
 };
 
 enum close_frame {
     FRAME_NONE,
-    FRAME_DATA,     /* anything that is not a last frame */
+    FRAME_DATA,     /* any frame but a last one */
     FRAME_REPLY,    /* the one reply of SINGLE */
     FRAME_DONE,     /* done = true */
     FRAME_TERMINAL, /* terminal state event */
@@ -60,7 +60,7 @@ enum close_frame {
     FRAME_COUNT,
 };
 
-/* What closing means for the wire: first the frame, then the status (ERR_NONE is OK). */
+/* What the wire does to close: send the frame, then the status (ERR_NONE is OK). */
 struct close_ending {
     enum close_frame last;
     enum err_code status;
@@ -77,27 +77,27 @@ void close_init(struct close *close, enum close_mode mode);
 /* opening → established. */
 void close_establish(struct close *close);
 
-/* A frame is about to be sent: asserts that it is legal now. FRAME_DATA while established;
- * the ending's last frame, once, while closing. */
+/* Call before sending a frame; asserts that it is legal now: FRAME_DATA while established; the
+ * ending's last frame, once, while closing. */
 void close_frame(struct close *close, enum close_frame frame);
 
 /* Decide the ending. `code` is the failure's own code, used where the mode answers with a
- * status. While opening any cause but FINISHED is a status; FINISHED needs an established
- * stream. Only the first decision counts: a later one changes nothing and returns the first,
- * except that CAUSE_LEFT takes back a last frame that is still due. */
+ * status. While opening, any cause but FINISHED gives a status; FINISHED needs an established
+ * stream. Only the first decision counts. A later one changes nothing and returns the first,
+ * except that CAUSE_LEFT cancels a last frame that is still due. */
 struct close_ending close_decide(struct close *close, enum close_cause cause,
                                  enum err_code code);
 
-/* closing → closed: the last frame (if due) has been sent and the transport is told. */
+/* closing → closed: the last frame (if due) was sent and the transport has its status. */
 void close_end(struct close *close);
 
-/* Whether it is the peer who does not listen any more. */
+/* Whether the cause is the peer no longer listening. */
 bool close_is_by_peer(enum close_cause cause);
 
 struct str close_mode_name(enum close_mode mode);
 struct str close_state_name(enum close_state state);
 
-/* Whether `next` may follow `state`; the table itself, for tests and drawings. */
+/* Whether `next` may follow `state`; it reads the table, for tests and drawings. */
 bool close_may_become(enum close_state state, enum close_state next);
 
 #endif

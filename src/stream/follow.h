@@ -1,7 +1,8 @@
-/* follow: read a run wherever its events are.
+/* follow: read a run, from its live journal or from the store.
  *
- * A live run is read from its journal; what has left the journal's window, and what ended long
- * ago, from the store, piece by piece. The wire sees one stream of events without gaps.
+ * A live run is read from its journal. Events that have left the journal's window, and runs
+ * that ended long ago, are read from the store, piece by piece. The wire sees one stream of
+ * events without gaps.
  *
  *     after_seq ─▶ live journal reaches back that far? ─▶ stream on it
  *                     │ no                                  ▲
@@ -29,11 +30,12 @@ struct follow_options {
     uint64_t run, after_seq;
     enum close_mode mode;
     uint64_t stall_ms, heartbeat_ms; /* as struct stream_options has them */
-    const struct stream_wire *wire;  /* `ended` is the last call, as ever */
-    /* Once, before the wire hears anything: there is something to read (or will be). */
+    const struct stream_wire *wire;  /* `ended` is the last call, as for a stream */
+    /* Called once, before any call to the wire: there is something to read, or will be. */
     void (*begun)(void *ctx);
-    /* Instead of `begun`: no live run, and nothing after `after_seq` in the store; `failed`
-     * says what kept the store from answering, or is NULL. The last call of all. */
+    /* Called instead of `begun`: there is no live run, and the store has nothing after
+     * `after_seq`. `failed` says why the store could not answer, or is NULL. The last call of
+     * all. */
     void (*missing)(const struct err *failed, void *ctx);
     void *ctx;
 };
@@ -42,7 +44,7 @@ struct follow_options {
 struct follow *follow_new(const struct follow_options *options);
 void follow_free(struct follow *follow); /* no callback afterwards; NULL is fine */
 
-/* As the functions of a stream with the same names. */
+/* Like stream_end() and stream_drained(). */
 void follow_end(struct follow *follow, enum close_cause cause);
 void follow_drained(struct follow *follow);
 

@@ -1,9 +1,9 @@
 /* stream: one caller's view of one journal.
  *
  * A stream reads a journal with a cursor, hands each event to its wire, which turns it into
- * frames, and ends the way its close mode promises. There is no queue in here: while the
- * transport holds enough bytes the cursor simply stands still, and the journal (and, behind
- * the pacing stream, the provider) waits.
+ * frames, and ends the way its close mode promises. There is no queue in here. While the
+ * transport holds enough bytes the cursor stands still, and the journal waits; for the pacing
+ * stream the provider waits, too.
  *
  *     journal ─▶ cursor ─▶ judge ─▶ project ─▶ transport
  *                            │
@@ -22,8 +22,8 @@
 
 struct stream;
 
-#define STREAM_HIGH_BYTES (8 * KIB) /* waiting in the transport: read no further */
-#define STREAM_LOW_BYTES (4 * KIB)  /* and go on from here */
+#define STREAM_HIGH_BYTES (8 * KIB) /* waiting in the transport: stop reading */
+#define STREAM_LOW_BYTES (4 * KIB)  /* read again */
 #define STREAM_STALL_MS 30000
 #define STREAM_HEARTBEAT_MS 15000
 
@@ -33,22 +33,22 @@ enum stream_verdict { STREAM_GOES_ON, STREAM_FINISHES, STREAM_FAILS };
 /* done finishes; failed and cancelled fail; all else goes on. */
 enum stream_verdict stream_judge(const struct event *event);
 
-/* How a contract sends. All on the stream's loop; ctx is the options' ctx. What they find wrong
- * with the transport they report later: none may call back into the stream, but for `ended`. */
+/* How a contract sends. All are called on the stream's loop with the options' ctx. Only `ended`
+ * may call back into the stream; the others report trouble with the transport later. */
 struct stream_wire {
-    /* NULL: stream_judge. A contract may end its stream where the run goes on (a question to
-     * a human), never the other way round. */
+    /* NULL: stream_judge. A contract may end its stream where the run goes on (a question to a
+     * human), but must not continue past the run's end. */
     enum stream_verdict (*judge)(const struct event *event, void *ctx);
     /* Turn the event into frames on the transport. `frame` says which frame is due: FRAME_DATA
-     * for none, one or several ordinary ones; FRAME_NONE when nothing may be sent yet (mode
+     * for any number of ordinary frames, or none; FRAME_NONE when nothing may be sent yet (mode
      * SINGLE before its end); otherwise exactly this last frame. */
     void (*project)(const struct event *event, enum close_frame frame, void *ctx);
     size_t (*queued)(void *ctx);            /* bytes waiting in the transport */
-    void (*wake_at)(size_t low, void *ctx); /* then call stream_drained() */
+    void (*wake_at)(size_t low, void *ctx); /* call stream_drained() at `low` bytes */
     uint64_t (*stalled_ms)(void *ctx);      /* how long the peer has not been reading */
-    void (*heartbeat)(void *ctx);           /* something the reader skips; NULL: no heartbeat */
+    void (*heartbeat)(void *ctx); /* send something the reader skips; NULL: no heartbeat */
     /* The last call of all: close the transport with this status. `last` is the event that
-     * ended it, or NULL when the cause lies outside the journal. May free the stream. */
+     * ended it, or NULL if the cause was outside the journal. May free the stream. */
     void (*ended)(struct close_ending ending, enum close_cause cause, const struct event *last,
                   void *ctx);
 };
@@ -58,9 +58,9 @@ struct stream_options {
     struct journal *journal;
     uint64_t after_seq; /* 0: from the first event */
     enum close_mode mode;
-    bool paces;            /* it belongs to the caller who started the run */
-    uint64_t stall_ms;     /* a peer that reads nothing is cut after this; 0: STREAM_STALL_MS */
-    uint64_t heartbeat_ms; /* of silence before one; 0: STREAM_HEARTBEAT_MS */
+    bool paces;        /* its reader started the run and paces it */
+    uint64_t stall_ms; /* a peer that reads nothing for so long is cut; 0: STREAM_STALL_MS */
+    uint64_t heartbeat_ms; /* silence before a heartbeat; 0: STREAM_HEARTBEAT_MS */
     const struct stream_wire *wire;
     void *ctx;
 };
@@ -74,13 +74,13 @@ MUST_CHECK bool stream_open(const struct stream_options *options, struct stream 
  * called before this returns, unless it already was. */
 void stream_end(struct stream *stream, enum close_cause cause);
 
-/* The transport's queue fell to what wake_at asked for. */
+/* The transport's queue has fallen to the bytes that wake_at asked for. */
 void stream_drained(struct stream *stream);
 
-/* After `ended`; also before it, then nothing is called any more. NULL is fine. */
+/* After `ended`, or before it: then no callback comes any more. NULL is fine. */
 void stream_free(struct stream *stream);
 
-/* seq of the last event that was projected: where a later stream would go on. */
+/* The seq of the last event that was projected: a later stream would continue after it. */
 uint64_t stream_seq(const struct stream *stream);
 
 #endif
