@@ -1,13 +1,13 @@
-/* artifact: bytes that a run made or was given, too large for its conversation.
+/* artifact: bytes that a run produced or received, too large for its conversation.
  *
- * A tool's long result, a fetched page, a file: kept whole under a number of its own, and read
- * back piece by piece by who has the number and belongs to the workspace. One that is kept
- * with a token is also found by that alone: it goes into an address that a client fetches.
+ * A tool's long result, a fetched page, a file: it is kept whole under its own id, and read
+ * back piece by piece by callers of the workspace that have the id. An artifact kept with a
+ * token can also be found by the token alone, which goes into a URL for a client to fetch.
  *
  * Reading a piece loads no more than that piece, however large the whole is.
  *
- * Memory   what is asked is copied. An answer is borrowed during the callback.
- * Threads  a loop asks and is answered; the rest happens on the store's thread.
+ * Memory   requests are copied. An answer is borrowed during the callback.
+ * Threads  requests and answers are on the caller's loop; the work is on the store's thread.
  */
 #ifndef WEIR_STORE_ARTIFACT_H
 #define WEIR_STORE_ARTIFACT_H
@@ -24,37 +24,37 @@ struct artifact {
     uint64_t run;
     struct str name, content_type;
     int64_t created_ms; /* Unix time */
-    struct str bytes;   /* of an answer: the piece that was asked for */
+    struct str bytes;   /* of an answer: the piece asked for */
     size_t size;        /* of the whole */
-    struct str token;   /* ARTIFACT_TOKEN_BYTES that nobody can guess; empty: it has none */
+    struct str token;   /* ARTIFACT_TOKEN_BYTES that cannot be guessed; empty: none */
 };
 
-/* Once, on `loop`, never before the start returns. failed is NULL on success:
- * ERR_NOT_FOUND      no artifact of this workspace has that id
+/* Called once, on `loop`, never before the start function returns. failed is NULL on success:
+ * ERR_NOT_FOUND      this workspace has no artifact with that id
  * ERR_UNAVAILABLE    a full disk; nothing was kept */
 typedef void artifact_done_fn(const struct artifact *artifact, const struct err *failed,
                               void *ctx);
 
-/* On its way; gone when `done` has been called. */
+/* A request on its way; freed after `done` was called. */
 struct artifact_ask;
 
-/* Keep `artifact` (its run, names and bytes); `done` is told its id.
+/* Store `artifact` (its run, names and bytes); `done` gets its id.
  * errors  ERR_TOO_LARGE more than ARTIFACT_MAX_BYTES */
 MUST_CHECK bool artifact_put_start(struct store *store, struct loop *loop, struct str workspace,
                                    const struct artifact *artifact, artifact_done_fn *done,
                                    void *ctx, struct artifact_ask **ret, struct err *e);
 
-/* At most `limit` bytes from `offset` on: fewer at the end, none behind it. */
+/* Read at most `limit` bytes from `offset` on: fewer at the end, none past it. */
 struct artifact_ask *artifact_get_start(struct store *store, struct loop *loop,
                                         struct str workspace, int64_t id, size_t offset,
                                         size_t limit, artifact_done_fn *done, void *ctx);
 
-/* The same of the artifact that was kept with this token, in whichever workspace. */
+/* The same for the artifact kept with this token, in any workspace. */
 struct artifact_ask *artifact_find_start(struct store *store, struct loop *loop,
                                          struct str token, size_t offset, size_t limit,
                                          artifact_done_fn *done, void *ctx);
 
-/* Nobody waits any more: `done` will not be called. NULL is fine. */
+/* Stop waiting: `done` will not be called. NULL is fine. */
 void artifact_forget(struct artifact_ask *ask);
 
 #endif

@@ -1,9 +1,9 @@
 /* erase: take a session out of the log and the tables. Private to store/.
  *
- * Everything pending must be in the tables by then. The statements belong to the call: this is
- * done seldom.
+ * All pending rows must have been projected. Statements are prepared for each call, because
+ * erasing is rare.
  *
- * Memory   erase_runs_done() ends a list of runs.
+ * Memory   erase_runs_done() frees a list of runs.
  * Threads  the store's.
  */
 #ifndef WEIR_STORE_ERASE_H
@@ -17,7 +17,7 @@ struct erase_runs {
     uint64_t *ids;
     size_t count, room;
 };
-void erase_runs_done(struct erase_runs *runs); /* it may be filled again */
+void erase_runs_done(struct erase_runs *runs); /* it can then be filled again */
 
 /* errors  ERR_NOT_FOUND no such session; ERR_DATA_LOSS its chain of runs is broken */
 MUST_CHECK bool erase_find(struct database *db, struct str workspace, struct str user,

@@ -1,8 +1,9 @@
 /* lock: one process per store folder.
  *
- * folder/weir.lock is locked for as long as the store is open and holds the owner's process
- * id for whoever is refused. The kernel lets go of it when the process dies, however it dies;
- * the file itself stays, because removing it would let two processes each lock their own.
+ * folder/weir.lock is locked while the store is open. It holds the owner's process id, for the
+ * error message of a process that is refused. The kernel releases the lock when the process
+ * dies, however it dies. The file stays, because removing it would let two processes each lock
+ * their own.
  *
  * Memory   none.
  * Threads  any one.

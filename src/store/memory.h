@@ -1,18 +1,19 @@
 /* memory: what agents remember about a workspace.
  *
- * An entry is a text under a key, in a category: (workspace, category, key) names it. People
- * and agents read and change the same table, through whichever contract; every question names
- * its workspace, and no answer ever holds another one's entry.
+ * An entry is a text named by (workspace, category, key). People and agents read and change the
+ * same table, through any contract. Every request names its workspace, and an answer never
+ * holds another workspace's entries.
  *
- *     put    stores an entry or replaces its content; when it was made stays. It is later than
- *            every change of the workspace before it, if only by a microsecond
- *     list   newest change first, or, with words, those that say them, best first
- *     remove takes a key out of every category of the workspace
+ *     put    stores an entry, or replaces its content and keeps its creation time. Its change
+ *            time is later than that of every earlier change in the workspace, by at least a
+ *            microsecond
+ *     list   newest change first; or, with words, the entries that contain them, best first
+ *     remove removes a key from every category of the workspace
  *
- * Asking starts a task of the store (task.h) and answers on the asker's loop.
+ * A request starts a task of the store (task.h) and is answered on the caller's loop.
  *
- * Memory   what is asked is copied. An answer is borrowed during the callback.
- * Threads  a loop asks and is answered; the rest happens on the store's thread.
+ * Memory   requests are copied. An answer is borrowed during the callback.
+ * Threads  requests and answers are on the caller's loop; the work is on the store's thread.
  * Source   contracts/crawbl.md 1.3; checks.md K14, T8, M1; SQLite FTS5.
  */
 #ifndef WEIR_STORE_MEMORY_H
@@ -26,7 +27,7 @@
 #define MEMORY_KEY_MAX_BYTES 256
 #define MEMORY_CONTENT_MAX_BYTES (16 * KIB)
 #define MEMORY_WORDS_MAX_BYTES 1024
-#define MEMORY_LIST_COMMON 100 /* what a limit of 0 asks for */
+#define MEMORY_LIST_COMMON 100 /* what a limit of 0 means */
 #define MEMORY_LIST_MAX 1000
 
 struct memory_entry {
@@ -35,17 +36,17 @@ struct memory_entry {
 };
 
 enum memory_match {
-    MEMORY_ALL_WORDS, /* an entry must say every word */
-    MEMORY_ANY_WORD,  /* one is enough; those that say more of them come first */
+    MEMORY_ALL_WORDS, /* an entry must contain every word */
+    MEMORY_ANY_WORD,  /* one is enough; entries with more of them come first */
 };
 
 struct memory_query {
     struct str workspace;
     struct str category; /* empty: all */
-    struct str words;    /* empty: every entry. No syntax: any text is words */
+    struct str words;    /* empty: every entry. Plain words, no query syntax */
     enum memory_match match;
     size_t limit, offset;
-    size_t max_bytes; /* of text in the answer, one entry always fits */
+    size_t max_bytes; /* of text in the answer; one entry always fits */
 };
 
 /* --- what may be asked -------------------------------------------------------------------- */
@@ -56,29 +57,30 @@ MUST_CHECK bool memory_check_key(struct str key, struct err *e);
 MUST_CHECK bool memory_check_entry(const struct memory_entry *entry, struct err *e);
 MUST_CHECK bool memory_check_query(const struct memory_query *query, struct err *e);
 
-/* Set limit and offset as a caller wrote them: 0 is MEMORY_LIST_COMMON, more than
- * MEMORY_LIST_MAX is that. ERR_INVALID_ARGUMENT: one is negative. */
+/* Set limit and offset from a caller's request. A limit of 0 means MEMORY_LIST_COMMON; one
+ * above MEMORY_LIST_MAX is lowered to it. ERR_INVALID_ARGUMENT: one is negative. */
 MUST_CHECK bool memory_page(struct memory_query *query, int64_t limit, int64_t offset,
                             struct err *e);
 
 /* --- asking ------------------------------------------------------------------------------- */
 
 struct memory_answer {
-    const struct memory_entry *entries; /* of a list; the one that was put */
-    size_t count;                       /* of a remove: how many entries had the key */
-    bool more;                          /* the list goes on behind the last of them */
-    bool cut;                           /* and it stops here because of max_bytes */
+    const struct memory_entry *entries; /* of a list; or the one that was put */
+    size_t count; /* of `entries`; of a remove: how many entries had the key */
+    bool more;    /* the list goes on after the last of them */
+    bool cut;     /* it stops here because of max_bytes */
 };
 
-/* Once, on `loop`, never before the start returns. failed is NULL on success, else
- * ERR_UNAVAILABLE (a full disk: nothing was changed; ask again later) or what the store has. */
+/* Called once, on `loop`, never before the start function returns. failed is NULL on success,
+ * else ERR_UNAVAILABLE (a full disk: nothing changed; try again later) or another error of the
+ * store. */
 typedef void memory_done_fn(const struct memory_answer *answer, const struct err *failed,
                             void *ctx);
 
-/* On its way; gone when `done` has been called. */
+/* A request on its way; freed after `done` was called. */
 struct memory_ask;
 
-/* What is asked has passed the checks above. */
+/* The arguments must have passed the checks above. */
 struct memory_ask *memory_list_start(struct store *store, struct loop *loop,
                                      const struct memory_query *query, memory_done_fn *done,
                                      void *ctx);
@@ -89,8 +91,7 @@ struct memory_ask *memory_remove_start(struct store *store, struct loop *loop,
                                        struct str workspace, struct str key,
                                        memory_done_fn *done, void *ctx);
 
-/* Nobody waits any more: `done` will not be called, and what is asked happens all the same.
- * NULL is fine. */
+/* Stop waiting: `done` will not be called. The request is still carried out. NULL is fine. */
 void memory_forget(struct memory_ask *ask);
 
 #endif

@@ -1,18 +1,19 @@
-/* project: fill the tables of sessions, runs, keys and usage from the log behind them.
+/* project: fill the tables of sessions, runs, keys and usage from the log.
  *
  *     log   1 2 3 4 5 │ 6 7 8 9        meta.projected = 5: what follows is pending
  *           projected     pending
  *
- * The tables need nothing but the rows and themselves, and how far they are stands in the
- * same transaction, so a row counts exactly once however often the process dies. What a batch
- * does to a run, a session or a sum is gathered first: one insert a run, one write a session.
+ * The tables depend only on the log's rows and on themselves, and their progress is written in
+ * the same transaction, so a row counts exactly once however often the process dies. The
+ * effects of a batch on a run, a session or a sum are gathered first: one insert per run, one
+ * write per session.
  *
- * While the tables keep up, that is gathered as the rows are written, from the bytes at hand;
- * the log is read back only at a start, or when something failed.
+ * While the tables keep up, this is gathered as rows are written, from the bytes in memory. The
+ * log is read back only at start, or after a failure.
  *
  * Each table is a projection: a row of a table of functions; see projection.h.
  *
- * Memory   a batch's gathering lives in an arena of its own.
+ * Memory   what a batch gathers lives in the batch's own arena.
  * Threads  the store's.
  */
 #ifndef WEIR_STORE_PROJECT_H
@@ -31,9 +32,9 @@ struct project {
     struct known *known;
     sqlite3_stmt *note;
     void **tables;      /* of each projection; see projection.h */
-    struct batch *seen; /* gathered from every row behind `done`, or NULL */
+    struct batch *seen; /* gathered from every row after `done`, or NULL */
     int64_t done;       /* rows up to here are in the tables */
-    int64_t reached;    /* as `done`, in the transaction that is open */
+    int64_t reached;    /* like `done`, in the open transaction */
 };
 
 MUST_CHECK bool project_open(struct project *project, struct database *db, struct rows *rows,
@@ -44,27 +45,28 @@ static inline int64_t project_pending(const struct project *project) {
     return project->rows->newest - project->done;
 }
 
-/* Gather from the rows of a commit while they are at hand: watch before the first one, and as
- * long as `seen` is not NULL then show every row. When the commit fails, forget it all. */
+/* Gather from the rows of a commit while they are in memory. Call project_watch() before the
+ * first row and, while `seen` is not NULL, project_see() for every row. Call project_forget()
+ * when the commit fails. */
 void project_watch(struct project *project);
 void project_see(struct project *project, const struct row *row);
 void project_forget(struct project *project);
 
-/* Of the rows that were seen and are pending. */
+/* The bytes of the rows that were seen and are pending. */
 size_t project_pending_bytes(const struct project *project);
 
-/* Bring pending rows into the tables: all that were seen, or at most `count` of them, within
- * the caller's transaction. After it call project_keep(), or project_drop() when it was rolled
+/* Project pending rows within the caller's transaction: all that were seen, or else at most
+ * `count`. After the transaction call project_keep(), or project_drop() if it was rolled
  * back. */
 MUST_CHECK bool project_batch(struct project *project, size_t count, struct err *e);
 void project_keep(struct project *project);
 void project_drop(struct project *project);
 
-/* The tables that are also read, by their own modules. */
+/* The tables that are also read, through their own modules. */
 struct usage_table *project_usage(const struct project *project);
 struct key_table *project_keys(const struct project *project);
 
-/* Whose session this is: its id and newest run. */
+/* Find a session's id and newest run. */
 MUST_CHECK bool project_session(struct project *project, struct str workspace, struct str user,
                                 struct str name, int64_t *ret_id, uint64_t *ret_newest,
                                 struct err *e);

@@ -3,12 +3,13 @@
  *     open ─▶ begin, take, take ... write, end ─▶ begin ... ─▶ close
  *             └─────────── a batch ──────────┘
  *
- * A projection is a struct of functions and a row of `projections` (project.c). It keeps two
- * things of its own there: its table, open as long as the store, and what it has gathered from
- * the rows of one batch. A new one is a file that fills the struct, a row, and a migration.
+ * A projection is a struct of functions and a row of `projections` (project.c). It has two
+ * objects of its own: its table, open as long as the store, and what it has gathered from one
+ * batch of rows. To add a projection, write a file that fills the struct, a row, and a
+ * migration.
  *
- * Memory   both begin as zero bytes, and are given to each function; what is gathered may lie
- *          in the batch's arena.
+ * Memory   both objects start as zero bytes and are passed to each function; gathered data may
+ *          live in the batch's arena.
  * Threads  the store's.
  */
 #ifndef WEIR_STORE_PROJECTION_H
@@ -25,21 +26,21 @@ struct run_change {
     struct run_entry entry;
     struct str user; /* set with `started` */
     bool started;    /* by an event of this batch */
-    bool begins;     /* by the event that is shown now */
+    bool begins;     /* by the current event */
     bool fresh;      /* not in the table yet */
-    bool repeated;   /* once runs are written: it was fresh, and there already is one */
+    bool repeated;   /* once runs are written: it was fresh, but exists already */
 };
 
-/* When that was, by Unix time. */
+/* The Unix time of the event. */
 int64_t run_change_time_ms(const struct run_change *run, const struct event *event);
 
-/* What the projections share while rows are gathered. */
+/* What projections share while rows are gathered. */
 struct batch {
     struct project *project;
     struct arena *arena;
     struct map *run_map;
     struct run_change *runs, **last_run;
-    struct buf key;  /* room to put one together */
+    struct buf key;  /* scratch for building a key */
     void **gathered; /* of each projection */
     int64_t reached;
     size_t bytes;
@@ -50,10 +51,10 @@ struct batch {
 
 struct projection {
     const char *name;
-    unsigned takes;     /* TAKES() of the kinds of events that it is shown */
-    size_t table_bytes; /* of what it keeps open */
-    size_t batch_bytes; /* of what it gathers */
-    /* Any of these may be missing. `open` may fail halfway: `close` takes what there is. */
+    unsigned takes;     /* TAKES() of the kinds of events it receives */
+    size_t table_bytes; /* the size of its table */
+    size_t batch_bytes; /* the size of what it gathers */
+    /* Any of these may be NULL. `open` may fail halfway: `close` must accept that. */
     bool (*open)(void *table, struct database *db, struct err *e);
     void (*close)(void *table);
     void (*begin)(void *gathered);
@@ -65,21 +66,22 @@ struct projection {
 
 extern const struct projection project_sessions, project_keys_of_requests, project_usage_sums;
 
-/* What a projection keeps open. */
+/* The table of a projection. */
 void *project_table(const struct project *project, const struct projection *projection);
 
 /* --- for those that gather ---------------------------------------------------------------- */
 
-/* ERR_RESOURCE_EXHAUSTED; false. */
+/* Set ERR_RESOURCE_EXHAUSTED and return false. */
 bool batch_is_full(struct err *e);
 
 /* One zeroed object in the batch's arena, or NULL and ERR_RESOURCE_EXHAUSTED. */
 void *batch_alloc(struct batch *batch, size_t size, struct err *e);
 
-/* Let *text be a copy in the batch's arena. */
+/* Replace *text by a copy in the batch's arena. */
 MUST_CHECK bool batch_keep(struct batch *batch, struct str *text, struct err *e);
 
-/* Texts of any bytes as one key: clear batch->key, then add each behind its length. */
+/* Build one key of several texts, of any bytes: clear batch->key, then add each text. Its
+ * length is written before it. */
 void batch_key_add(struct batch *batch, struct str text);
 
 #endif

@@ -1,14 +1,13 @@
-/* resync: what reads as the write-ahead log is on the disk.
+/* resync: make sure that what reads as the write-ahead log is on disk.
  *
- * After a sync that failed the system may hold pages that it takes for written: they read
- * well, a later sync succeeds without them, and they are gone with the power. Only what is
- * written again, and synced then, is there. So before anything in the log of a store is
- * believed, by the process that saw the sync fail or by the next one, the log is written over
- * with its own bytes and synced. That changes no byte; whatever happens in the middle of it
- * leaves the old or the same.
+ * After a failed sync the system may hold pages that it believes written: they read well, a
+ * later sync succeeds without them, and a power cut loses them. Only pages that are written and
+ * synced again are safe. So before a process trusts a store's log, whether it saw the sync fail
+ * or is the next one, it overwrites the log with its own bytes and syncs it. No byte changes,
+ * so an interruption does no harm.
  *
- * Memory   none is kept.
- * Threads  the store's, while nobody in the process has the log open.
+ * Memory   keeps none.
+ * Threads  the store's, while nothing in the process has the log open.
  * Source   fsync(2), "Notes"; checks.md K32.
  */
 #ifndef WEIR_STORE_RESYNC_H
@@ -16,7 +15,7 @@
 
 #include "base/err.h"
 
-/* Of the database `path`. Without a log, or with an empty one, there is nothing to do.
+/* Resync the log of the database `path`. Does nothing if the log is missing or empty.
  * errors  ERR_UNAVAILABLE it cannot be read, written or synced */
 MUST_CHECK bool resync_log(const char *path, struct err *e);
 

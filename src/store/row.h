@@ -1,9 +1,9 @@
 /* row: the rows of the log, appended and read back.
  *
- * Each row carries a checksum of its bytes, so a page that the disk changed behind SQLite's
- * back is an error when it is read, never a wrong answer.
+ * Each row carries a checksum of its bytes, so a page that the disk has corrupted unnoticed is
+ * an error when it is read, never a wrong answer.
  *
- * A row that says its text twice is kept shortened, and read back as it was.
+ * A row that holds its text twice is stored shortened (shorten.h) and read back unchanged.
  *
  * Memory   a row that was read is borrowed until the next read or row_release().
  * Threads  the store's.
@@ -16,7 +16,7 @@
 
 struct rows {
     struct database *db;
-    struct buf scratch; /* a row shortened, or made whole again */
+    struct buf scratch; /* a shortened or an expanded row */
     sqlite3_stmt *append, *read, *range, *from;
     int64_t newest; /* id of the newest committed row, or 0 */
 };
@@ -39,15 +39,15 @@ MUST_CHECK bool row_read(struct rows *rows, int64_t id, struct row *ret, struct 
 /* Called for each row until it returns false; `row` is borrowed for the call. */
 typedef bool row_fn(const struct row *row, void *ctx, struct err *e);
 
-/* Every row behind `after`, oldest first, at most `count`. */
+/* Every row after `after`, oldest first, at most `count`. */
 MUST_CHECK bool row_each(struct rows *rows, int64_t after, size_t count, row_fn *each,
                          void *ctx, struct err *e);
 
-/* Rows behind `after` up to `last` that are shared or of `run`. */
+/* The rows after `after` up to `last` that are shared or belong to `run`. */
 MUST_CHECK bool row_each_of(struct rows *rows, uint64_t run, int64_t after, int64_t last,
                             row_fn *each, void *ctx, struct err *e);
 
-/* Let go of what row_read() lent. */
+/* End the loan of row_read(). */
 void row_release(struct rows *rows);
 
 #endif

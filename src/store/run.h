@@ -1,13 +1,14 @@
-/* run: the table of runs, one entry each, and where in the log a run's events stand.
+/* run: the table of runs, one entry each, with the places of a run's events in the log.
  *
  * `places` lists the rows that hold a section of the run, each as a varint
  *
  *     (row id - id of the place before) << 1 | shared
  *
- * and stops at RUN_PLACES_MAX_BYTES: a run that is longer has the rest of its rows somewhere
- * between its last place and last_log, where they are looked for one by one.
+ * and stops at RUN_PLACES_MAX_BYTES. The other rows of a longer run are somewhere between its
+ * last place and last_log, and are searched one by one.
  *
- * Memory   run_entry_done() ends an entry; its workspace is borrowed, as said there.
+ * Memory   run_entry_done() ends an entry; its workspace and contract are borrowed: see
+ *          run_find().
  * Threads  the store's.
  */
 #ifndef WEIR_STORE_RUN_H
@@ -35,10 +36,11 @@ struct run_entry {
 void run_entry_init(struct run_entry *entry, uint64_t id);
 void run_entry_done(struct run_entry *entry);
 
-/* The run has a section in this row, which is no older than those added before. */
+/* Add a row that has a section of the run. It must not be older than the rows added before. */
 void run_entry_add_place(struct run_entry *entry, int64_t row, bool shared);
 
-/* Walk the places: start with *cursor = run_entry_places(). False at the end. */
+/* Walk the places: start with *cursor = run_entry_places(). run_places_next() is false at the
+ * end. */
 struct run_places {
     struct str rest;
     int64_t row;
@@ -55,13 +57,13 @@ struct runs {
 MUST_CHECK bool run_open(struct runs *runs, struct database *db, struct err *e);
 void run_close(struct runs *runs);
 
-/* Fill `ret`, which was made with run_entry_init(); *ret_found is false when there is none.
- * Its workspace and contract are borrowed until the next run_find() or run_release(). */
+/* Fill `ret`, made with run_entry_init(). *ret_found: there is such a run. Its workspace and
+ * contract are borrowed until the next run_find() or run_release(). */
 MUST_CHECK bool run_find(struct runs *runs, struct run_entry *ret, bool *ret_found,
                          struct err *e);
 void run_release(struct runs *runs);
 
-/* Within the caller's transaction. Inserting one that exists changes nothing. */
+/* Within the caller's transaction. Inserting an existing run changes nothing. */
 MUST_CHECK bool run_insert(struct runs *runs, const struct run_entry *entry, bool *ret_new,
                            struct err *e);
 MUST_CHECK bool run_update(struct runs *runs, const struct run_entry *entry, struct err *e);

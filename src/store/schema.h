@@ -1,7 +1,7 @@
-/* schema: the tables, and how each version of them becomes the next.
+/* schema: the tables, and the migration of each version to the next.
  *
- * Every step runs in a transaction of its own that also writes the new version, so a process
- * that dies in one finds the version before or the version after, never half of it.
+ * Every step runs in its own transaction, which also writes the new version. If the process
+ * dies in a step, the next one finds the old version or the new one, never half of it.
  *
  * Memory   none.
  * Threads  the store's.
@@ -11,18 +11,18 @@
 
 #include "store/database.h"
 
-/* "weir", where `file` and SQLite itself look for whose database it is. */
+/* "weir", where SQLite and the tool `file` look for a database's application. */
 #define SCHEMA_APPLICATION_ID 0x77656972
 
 /* The version this program writes. */
 extern const int64_t schema_newest;
 
-/* 0 for a database without tables.
- * errors  ERR_FAILED_PRECONDITION newer than schema_newest; ERR_DATA_LOSS no version to read
- */
+/* The version of a database; 0: it has no tables.
+ * errors  ERR_FAILED_PRECONDITION newer than schema_newest; ERR_DATA_LOSS its version cannot be
+ *         read */
 MUST_CHECK bool schema_version(struct database *db, int64_t *ret, struct err *e);
 
-/* Bring it from `version` to schema_newest. */
+/* Migrate from `version` to schema_newest. */
 MUST_CHECK bool schema_migrate(struct database *db, int64_t version, struct err *e);
 
 #endif

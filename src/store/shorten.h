@@ -1,4 +1,4 @@
-/* shorten: a row that says its text twice, with the text in it once.
+/* shorten: store a row that holds its text twice with the text in it once.
  *
  * The row that ends a short run holds the text as it streamed, event by event, and again as
  * the whole replies in its EVENT_DONE. On disk it then is
@@ -7,11 +7,12 @@
  *     step = literal length · literal · (copied length << 1 | skips) · [skipped length]
  *
  * in which every number is a varint. The tail is the row's end, from the last event on. A step
- * adds its literal and then bytes of the tail, which are read from front to back: `skipped`
- * bytes of it are passed over first. A literal of length 0 is the one before, again.
+ * adds its literal and then copies bytes of the tail, which is read from front to back; it
+ * first skips `skipped length` bytes of the tail. A literal of length 0 repeats the previous
+ * literal.
  *
- * No other row begins with a 0: a section begins with its run. What is expanded is byte for
- * byte what was shortened, whatever it holds.
+ * No other row begins with a 0: a section begins with its run. Expanding gives back the same
+ * bytes, whatever the row holds.
  *
  * Memory   results are appended to the caller's buffer.
  * Threads  any.
@@ -22,7 +23,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* False, and nothing of use in `out`, when the row is not of that kind or would not shrink. */
+/* False, with nothing useful in `out`, when the row is not of that kind or would not shrink. */
 MUST_CHECK bool shorten_row(struct str row, struct buf *out);
 
 /* Whether these are the bytes of a shortened row. */
@@ -30,7 +31,7 @@ static inline bool shorten_did(struct str row) {
     return row.len && row.at[0] == '\0';
 }
 
-/* errors  ERR_DATA_LOSS no row was shortened to this, or to more than the buffer may hold */
+/* errors  ERR_DATA_LOSS this is no shortened row, or it is larger than the buffer may hold */
 MUST_CHECK bool shorten_undo(struct str shortened, struct buf *out, struct err *e);
 
 #endif

@@ -1,22 +1,23 @@
 /* store: what survives a restart.
  *
- * One append-only log of packed events is the truth; tables about runs, sessions and usage
- * are projections, filled behind it on the store's own thread and replayed at start. Writes
- * that arrive while a commit is on its way to the disk share the next one (group commit).
+ * One append-only log of packed events is the truth. Tables of runs, sessions and usage are
+ * projections: the store's own thread fills them from the log, and catches up at start. Writes
+ * that arrive during a commit share the next one (group commit).
  *
  * A row of the log holds sections, each a stretch of one run's events in their encoding:
  *
  *     row = section+     section = run varint · first seq varint · length varint · events
  *
- * The first row of a run is its own, and so is one that ends it, calls a tool or has its
- * result; text in between shares a row with all other live runs (run column 0).
+ * The first row of a run is its own, and so is a row that ends it, calls a tool or has a tool's
+ * result. Text in between shares a row with all other live runs (run column 0).
  *
- * In the folder: weir.db and SQLite's weir.db-wal and -shm beside it, weir.lock (who uses it)
- * and weir.mark (how much was acknowledged). docs/internals/store.md draws how they relate.
+ * The folder holds weir.db, SQLite's weir.db-wal and -shm, weir.lock (the owner) and weir.mark
+ * (how much was acknowledged). docs/internals/store.md draws how they relate.
  *
- * A sync that fails stops the store: nothing is acknowledged and that sync is not tried again.
- * It closes the database, opens it anew as at a start and looks what is there; then it answers
- * what was being committed by what it found, and goes on. What comes meanwhile waits.
+ * A failed sync stops the store: nothing is acknowledged, and the sync is not tried again. The
+ * store closes the database, opens it again as at a start and looks at what is there. It then
+ * answers the interrupted commit by what it found, and goes on. Requests that arrive meanwhile
+ * wait.
  *
  * Memory   said at each call.
  * Threads  store_write, store_load: any loop; answers come as mail to the loop they name.
@@ -41,18 +42,19 @@ enum store_durability {
 #define STORE_DOUBT_MS 3000
 
 struct store_options {
-    struct str folder; /* made when missing, mode 0700; the database is folder/weir.db */
+    struct str folder; /* created if missing, mode 0700; the database is folder/weir.db */
     enum store_durability durability;
-    struct loop *loop; /* where on_open is told */
-    /* Once, when reads and writes can begin, or with an error when they never will:
-     * ERR_FAILED_PRECONDITION (another process has it; a newer schema), ERR_DATA_LOSS (a
-     * damaged file), ERR_UNAVAILABLE (cannot be opened). The text names the file and the fix.
-     */
+    struct loop *loop; /* where on_open is called */
+    /* Called once: with NULL when reads and writes can begin, or with an error when they never
+     * will: ERR_FAILED_PRECONDITION (another process has it; a newer schema), ERR_DATA_LOSS (a
+     * damaged file), ERR_UNAVAILABLE (cannot be opened). The text names the file and the
+     * fix. */
     void (*on_open)(const struct err *failed, void *ctx); /* failed is NULL on success */
     void *ctx;
-    uint64_t doubt_ms; /* how long the store may take to open anew before what waits for that
-                          is answered; 0: STORE_DOUBT_MS */
-    /* NULL, except in tests: told of each named step, on the store's thread. They die there. */
+    uint64_t doubt_ms; /* after a failed sync: how long requests wait for the store to open
+                          again before they are answered; 0: STORE_DOUBT_MS */
+    /* NULL, except in tests: called at each named step, on the store's thread. Tests kill the
+     * process there. */
     void (*at_step)(const char *step, void *ctx);
 };
 
@@ -60,34 +62,34 @@ struct store_options {
  * be queued at once; they are answered after on_open, or fail with its error. */
 struct store *store_open(const struct store_options *options);
 
-/* Finish what is queued, checkpoint, close, end the thread. Blocks. NULL is fine. Called on the
- * loop that on_open names; answers that are on their way then still arrive, when their loops
- * turn, except on_open's, which is given up. Nothing may be asked any more. */
+/* Finish what is queued, checkpoint, close, and end the thread. Blocks. NULL is fine. Call it
+ * on the loop given for on_open. Answers already on their way still arrive when their loops
+ * turn, except on_open, which is dropped. No request may follow. */
 void store_close(struct store *store);
 
-/* Valid after on_open: 1 in a new store, one more with every start. */
+/* Valid after on_open: 1 in a new store, incremented at every start. */
 uint64_t store_epoch(const struct store *store);
 
-/* Forget idempotency keys that are older, in small steps, from now on and once an hour. Until
- * this is called, and with 0, they stay. Any loop. */
+/* Delete idempotency keys older than `kept_ms`, in small steps, now and once an hour. With 0,
+ * and until this is called, they stay. Any loop. */
 void store_keep_keys(struct store *store, uint64_t kept_ms);
 
 /* --- writing ------------------------------------------------------------------------------ */
 
 struct store_row {
-    uint64_t run;     /* whose row it is, or 0 for a shared one */
+    uint64_t run;     /* the run that the row belongs to, or 0 for a shared row */
     struct buf bytes; /* sections, made with store_section_append() */
 };
 
 struct store_write;
 typedef void store_written_fn(struct store_write *write, const struct err *failed, void *ctx);
 
-/* One all-or-nothing piece of a commit. It fails with ERR_UNAVAILABLE while the disk is full or
- * broken (try again later: nothing of it was kept), with ERR_OUTCOME_UNKNOWN when a sync failed
- * and it cannot be seen in time what came of it (it may be kept: whoever repeats it must know
- * it again), and with ERR_TOO_LARGE when a row has more than 64 MiB. Writes of one loop are
- * answered in their order. The caller owns it and keeps it, unchanged, until on_written has run
- * on `home`; the store never frees it. */
+/* One all-or-nothing part of a commit. It fails with ERR_UNAVAILABLE while the disk is full or
+ * broken (nothing was kept: try again later), with ERR_OUTCOME_UNKNOWN when a sync failed and
+ * the outcome could not be read in time (it may have been kept: a caller that repeats it must
+ * be able to recognise it), and with ERR_TOO_LARGE when a row exceeds 64 MiB. Writes of one
+ * loop are answered in order. The caller owns the struct and keeps it unchanged until
+ * on_written has run on `home`; the store never frees it. */
 struct store_write {
     struct store_write *next; /* the store's */
     struct mail mail;         /* the store's */
@@ -95,7 +97,7 @@ struct store_write {
     struct store_row *rows;
     size_t row_count;
     struct loop *home;
-    store_written_fn *on_written; /* failed is NULL once it is durable as configured */
+    store_written_fn *on_written; /* failed is NULL when it is durable as configured */
     void *ctx;
 };
 
@@ -104,11 +106,12 @@ void store_write(struct store *store, struct store_write *write);
 /* Append one section to a row's bytes. False at the buffer's limit. */
 bool store_section_append(struct buf *row, uint64_t run, uint64_t first_seq, struct str events);
 
-/* Walk a row's sections: false at the end or, with *ret_bad set, at bytes that are none. */
+/* Walk a row's sections. False at the end; or, with *ret_bad set, at bytes that are no
+ * section. */
 struct store_section {
     uint64_t run, first_seq;
     struct str events;
-    int64_t row; /* of STORE_SESSION: rises in the order in which rows were written */
+    int64_t row; /* of STORE_SESSION: later rows have higher ids */
 };
 bool store_section_next(struct str *row, struct store_section *ret, bool *ret_bad);
 
@@ -121,22 +124,21 @@ struct store_load;
 typedef void store_loaded_fn(struct store_load *load, const struct err *failed, void *ctx);
 
 enum store_question {
-    STORE_SESSION,      /* sections of the newest finished runs of a session, oldest run first;
-                           shared rows are left out, and runs that do not fit max_bytes whole, but
-                           the newest has 32 MiB. Not found is an empty answer, no error, and mostly
-                           costs a microsecond */
-    STORE_SESSION_RUNS, /* which runs those are and which have not finished, however large: one
-                           section without events each, oldest first */
+    STORE_SESSION,      /* sections of the newest finished runs of a session, oldest run first.
+                           Leaves out shared rows, and runs that do not fit max_bytes whole; the
+                           newest may have 32 MiB. An unknown session is an empty answer, not an
+                           error, and mostly costs a microsecond */
+    STORE_SESSION_RUNS, /* the ids of those runs, and of unfinished ones, whatever their size:
+                           one section each, without events, oldest first */
     STORE_RUN, /* every section of one run after `after_seq`, in order, at most max_bytes:
                   the first and last are cut between events, but one event always fits */
-    STORE_UNFINISHED, /* one entry per run without a terminal event: run id, last seq */
+    STORE_UNFINISHED, /* one entry for each run without a terminal event: run id, last seq */
     STORE_USAGE,      /* sums of model calls, ordered by workspace, agent, model and day. All of
-                         them or, with ERR_RESOURCE_EXHAUSTED, none: a sum that lacks something
-                         would be wrong */
+                         them, or none with ERR_RESOURCE_EXHAUSTED: an incomplete sum is wrong */
     STORE_KEY,        /* the run that an idempotency key of a user stands for */
-    STORE_THREAD,     /* the newest run of each user's session of that name: sections whose
-                         `events` are the user. With a user only his; where user.at is NULL
-                         those among the THREADS_LOOK_MAX sessions of all that began last */
+    STORE_THREAD, /* the newest run of each user's session of that name: sections whose `events`
+                     are the user. With a user, only that user's. If user.at is NULL, only the
+                     THREADS_LOOK_MAX newest sessions of all are searched */
 };
 
 #define THREADS_LOOK_MAX 5000
@@ -145,21 +147,21 @@ enum store_question {
 struct store_key {
     uint64_t run; /* 0: nothing */
     int64_t started_ms;
-    struct str print; /* the fingerprint of what was asked */
-    uint64_t seq;     /* of the approval that was answered with it; 0: the run began with it */
-    bool left;        /* that run was cancelled because its caller left */
+    struct str print; /* the fingerprint of the request */
+    uint64_t seq;     /* of the approval answered with this key; 0: the key began the run */
+    bool left;        /* the run was cancelled because its caller left */
     bool failed;      /* it failed, or its process died */
-    bool acted;       /* with either: a call had left that does harm when it is made twice */
+    bool acted;       /* with either: a call that must not be repeated had been made */
 };
 
-/* Model calls of an agent with a model on one day. The tokens of calls that were not counted,
- * and the cost of those without a price, are in no sum: such calls are counted beside it. */
+/* An agent's calls to one model on one day. The sums leave out the tokens of uncounted calls
+ * and the cost of calls without a price; the number of such calls is given separately. */
 struct store_usage {
     struct str workspace, agent;
     int64_t day; /* since 1970-01-01, UTC */
     int64_t calls, tokens_unknown, cost_unknown;
-    struct event_usage sums; /* the model, and of each count that is summed what it came to */
-    /* Of some calls that were not counted, what they come to: in none of the sums above. */
+    struct event_usage sums; /* the model, and the sum of each count */
+    /* Estimates for some of the uncounted calls; not in the sums above. */
     int64_t estimated, estimate_tokens, estimate_cost_nano;
 };
 
@@ -169,11 +171,11 @@ struct store_load {
     struct err failed;       /* the store's */
     enum store_question question;
     struct str workspace, user, session; /* STORE_SESSION*; STORE_USAGE: the workspace */
-    size_t runs_max;                     /* STORE_SESSION*: how many runs at most */
+    size_t runs_max;                     /* STORE_SESSION*: the most runs in the answer */
     struct str key;                      /* STORE_KEY, with workspace and user */
     uint64_t run, after_seq;             /* STORE_RUN */
     bool all_workspaces;                 /* STORE_USAGE */
-    int64_t from_day, to_day;            /* STORE_USAGE: both are in it */
+    int64_t from_day, to_day;            /* STORE_USAGE: both included */
     size_t max_bytes;                    /* of the answer */
     struct loop *home;
     store_loaded_fn *on_loaded;

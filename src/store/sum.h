@@ -1,10 +1,10 @@
-/* sum: a 64-bit checksum of a row's bytes, to notice what a disk has changed.
+/* sum: a 64-bit checksum of a row's bytes, to detect corruption by the disk.
  *
- * Each step is a bijection of the state for a given word and of the word for a given state,
- * so any change within one aligned word of eight bytes is always noticed, and any other with
- * all but one chance in 2^64. It is no defence against a person.
+ * Each step is a bijection of the state for a given word, and of the word for a given state. So
+ * a change within one aligned word of eight bytes is always detected, and any other change is
+ * missed with a chance of one in 2^64. It is no defence against tampering.
  *
- * The numbers are on disk: never change how they come about.
+ * The sums are on disk: never change the algorithm.
  *
  * Memory   none.
  * Threads  any.
@@ -14,7 +14,7 @@
 
 #include "base/str.h"
 
-/* The checksum of `bytes` that belong to `owner` (a run, or 0). */
+/* The checksum of `bytes`, which belong to `owner` (a run, or 0). */
 uint64_t sum_of(uint64_t owner, struct str bytes);
 
 #endif

@@ -1,16 +1,16 @@
-/* upload: what somebody sent in pieces, kept for half an hour.
+/* upload: a file sent in pieces, kept for half an hour.
  *
  *     being sent ─▶ whole ─▶ over ─▶ gone     over: no longer found, and its pieces are
  *          └────────────────▲                 deleted one by one
  *
- * It comes piece by piece, so that no commit and no memory ever holds more than one; it is
- * found only when the last one has come, only by its owner, and only until its time is over.
- * What was left half sent by a caller, or by a process that died, is over as well. Whoever
- * keeps uploads prunes (upload_prune_start): then what is over is deleted, some pieces at a
- * time.
+ * It comes piece by piece, so that no commit and no buffer ever holds more than one piece. It
+ * can be found only after the last piece has come, only by its owner, and only until it
+ * expires. An upload that its caller, or a process that died, left unfinished expires as well.
+ * upload_prune_start() must be called from time to time: it deletes expired uploads, some
+ * pieces at a time.
  *
- * Memory   what is asked is copied. An answer is borrowed during the callback.
- * Threads  a loop asks and is answered; the rest happens on the store's thread.
+ * Memory   requests are copied. An answer is borrowed during the callback.
+ * Threads  requests and answers are on the caller's loop; the work is on the store's thread.
  * Source   contracts/nimi.md 6.2, last paragraph; checks.md L6, M1.
  */
 #ifndef WEIR_STORE_UPLOAD_H
@@ -20,40 +20,39 @@
 #include "store/store.h"
 
 #define UPLOAD_MAX_BYTES (32 * MIB)
-#define UPLOAD_PIECE_BYTES (1 * MIB) /* every piece but the last has exactly so many */
+#define UPLOAD_PIECE_BYTES (1 * MIB) /* the size of every piece but the last */
 #define UPLOAD_KEPT_MS (INT64_C(30) * 60 * 1000)
-#define UPLOAD_KEPT_MAX 1024 /* the oldest make room */
+#define UPLOAD_KEPT_MAX 1024 /* beyond that the oldest are dropped */
 #define UPLOAD_NAMES_MAX_BYTES (64 * KIB)
 #define UPLOAD_SUM_BYTES 32
 
 struct upload {
-    struct str id;           /* as it was named by who received it; unlike all others */
-    struct str app, subject; /* whose it is; the subject may be empty: anybody of the app */
+    struct str id;           /* chosen by the receiver; unique */
+    struct str app, subject; /* the owner; an empty subject: everyone in the app */
     struct str content_type, name;
     struct str sum;     /* SHA-256 of the whole, UPLOAD_SUM_BYTES */
     size_t size;        /* of the whole */
     int64_t created_ms; /* Unix time */
-    struct str bytes;   /* of an answer: those that were asked for */
+    struct str bytes;   /* of an answer: the ones asked for */
 };
 
-/* Once, on `loop`, never before the start returns. failed is NULL on success:
- * ERR_NOT_FOUND      no upload of this owner has that id, or its time is over
+/* Called once, on `loop`, never before the start function returns. failed is NULL on success:
+ * ERR_NOT_FOUND      this owner has no upload with that id, or it has expired
  * ERR_UNAVAILABLE    a full disk; nothing was kept */
 typedef void upload_done_fn(const struct upload *upload, const struct err *failed, void *ctx);
 
-/* On its way; gone when `done` has been called. */
+/* A request on its way; freed after `done` was called. */
 struct upload_ask;
 
-/* Nobody waits any more: `done` will not be called, and what is asked happens all the same.
- * NULL is fine. */
+/* Stop waiting: `done` will not be called. The request is still carried out. NULL is fine. */
 void upload_forget(struct upload_ask *ask);
 
 /* --- sending ------------------------------------------------------------------------------ */
 
-/* Keep the next piece: `upload` says whose it is, and its bytes are those from `place` on.
- * Pieces are put in their order, each when the one before has been answered; all that are not
- * `last` have UPLOAD_PIECE_BYTES. The last one, which may be empty, makes it whole: size and
- * sum are looked at only then, and its half hour begins. */
+/* Store the next piece. `upload` names the owner, and its bytes belong at offset `place`. Put
+ * pieces in order, each after the previous one was answered. Every piece but the last has
+ * UPLOAD_PIECE_BYTES. The last one, which may be empty, completes the upload: only then size
+ * and sum are used, and its half hour begins. */
 enum upload_piece { UPLOAD_GOES_ON, UPLOAD_LAST };
 
 struct upload_ask *upload_put_start(struct store *store, struct loop *loop,
@@ -61,13 +60,13 @@ struct upload_ask *upload_put_start(struct store *store, struct loop *loop,
                                     enum upload_piece piece, int64_t now_ms,
                                     upload_done_fn *done, void *ctx);
 
-/* It will not be finished, or not be wanted: it is over. Nobody is told. */
+/* Drop an upload that will not be finished or is not wanted. There is no answer. */
 void upload_drop(struct store *store, struct loop *loop, struct str id);
 
 /* --- finding ------------------------------------------------------------------------------ */
 
-/* At most `limit` bytes from `offset` on: fewer at the end, none behind it. For all of them,
- * UPLOAD_MAX_BYTES from 0 on. */
+/* Read at most `limit` bytes from `offset` on: fewer at the end, none past it. To read all of
+ * it, ask for UPLOAD_MAX_BYTES from 0 on. */
 struct upload_ask *upload_get_start(struct store *store, struct loop *loop, struct str app,
                                     struct str subject, struct str id, size_t offset,
                                     size_t limit, int64_t now_ms, upload_done_fn *done,
@@ -75,11 +74,11 @@ struct upload_ask *upload_get_start(struct store *store, struct loop *loop, stru
 
 /* --- pruning ------------------------------------------------------------------------------ */
 
-/* more      something that is over is still to be deleted: ask again
- * next_ms   when the next one's time is over, Unix time; 0: there is none */
+/* more      expired uploads are left to delete: ask again
+ * next_ms   when the next upload expires, Unix time; 0: there is none */
 typedef void upload_pruned_fn(bool more, int64_t next_ms, const struct err *failed, void *ctx);
 
-/* Delete some of what is over. With nothing to delete, nothing is written. */
+/* Delete some of the expired uploads. With nothing to delete, nothing is written. */
 struct upload_ask *upload_prune_start(struct store *store, struct loop *loop, int64_t now_ms,
                                       upload_pruned_fn *done, void *ctx);
 

@@ -1,7 +1,7 @@
 /* usage: the table of model calls, summed by workspace, agent, model and day.
  *
- * What a call did not count is not taken for nothing: for each count the calls that left it
- * open are counted beside the sum. Which counts have columns says the list in wire/usage.h.
+ * A count that a call did not report is not treated as zero: beside each sum stands the number
+ * of calls that did not report it. The list in wire/usage.h says which counts have columns.
  *
  * Memory   borrows texts for the call.
  * Threads  the store's.
@@ -15,11 +15,11 @@
 struct usage_sum {
     struct str workspace, agent, model;
     int64_t day, calls;
-    struct event_usage known, open; /* open: how many calls left each count open */
+    struct event_usage known, open; /* open: how many calls did not report each count */
     int64_t estimated, estimate_tokens, estimate_cost_nano; /* as store_usage has them */
 };
 
-/* Add one call; sums that have no room stay at the largest number. */
+/* Add one call. Sums saturate at the largest number. */
 void usage_sum_add(struct usage_sum *sum, const struct event_usage *call);
 
 struct usage_table {
@@ -30,12 +30,12 @@ struct usage_table {
 MUST_CHECK bool usage_open(struct usage_table *table, struct database *db, struct err *e);
 void usage_close(struct usage_table *table);
 
-/* Add to the sum that is there, within the caller's transaction. */
+/* Add to the stored sum, within the caller's transaction. */
 MUST_CHECK bool usage_write(struct usage_table *table, const struct usage_sum *sum,
                             struct err *e);
 
-/* Every sum that `load` asks for, ordered by workspace, agent, model and day; texts are
- * borrowed during the callback. False as soon as it says so. */
+/* Call `each` for every sum that `load` asks for, ordered by workspace, agent, model and day.
+ * Texts are borrowed during the callback. Stops when the callback returns false. */
 typedef bool usage_each_fn(const struct store_usage *usage, void *ctx, struct err *e);
 MUST_CHECK bool usage_each(struct usage_table *table, const struct store_load *load,
                            usage_each_fn *each, void *ctx, struct err *e);

@@ -21,8 +21,8 @@ static inline size_t varint_put(char *at, uint64_t number) {
     return len;
 }
 
-/* Read one from the front of *bytes and move behind it. False, and nothing moved, when it is
- * cut short or longer than 64 bits. */
+/* Read a number from the front of *bytes and advance past it. False, without advancing, if it
+ * is truncated or exceeds 64 bits. */
 static inline bool varint_take(struct str *bytes, uint64_t *ret) {
     uint64_t number = 0;
     for (size_t i = 0; i < bytes->len && i < VARINT_MAX_BYTES; i++) {

@@ -1,7 +1,7 @@
-/* words: what somebody looks for, as a question to the index of memories.
+/* words: turn a user's search text into a query to the index of memories.
  *
- * The text is cut into words by the tokenizer that cut what was stored, so no text is a
- * mistake and none can say anything in the index's own query language.
+ * The text is split by the same tokenizer as the stored entries. So any text is valid, and no
+ * text can use the index's own query language.
  *
  *     "Kyōto, cheap!"  in workspace "ws"
  *     place : "w7773" AND {key content} : ("kyoto" AND "cheap")
@@ -17,9 +17,9 @@
 #include "store/database.h"
 #include "store/memory.h"
 
-#define WORDS_MAX 32 /* the rest of a longer text is not looked for */
+#define WORDS_MAX 32 /* the rest of a longer text is ignored */
 
-/* *ret_any: false when the text holds no word; then nothing matches and `out` is nothing.
+/* *ret_any is false when the text holds no word: then nothing matches and `out` is unused.
  * errors  ERR_RESOURCE_EXHAUSTED the buffer's limit; those of SQLite */
 MUST_CHECK bool words_query(struct database *db, const struct memory_query *query,
                             struct buf *out, bool *ret_any, struct err *e);
