@@ -311,7 +311,7 @@ static bool take_result(struct conversation *c, const struct event *event,
 
 /* --- the end ------------------------------------------------------------------------------ */
 
-/* A log that ends without the results of its calls: nobody can say what became of them. */
+/* The log ends without the results of its calls: their outcome is unknown. */
 static void close_calls(struct conversation *c) {
     for (size_t i = c->own_from; i < c->count && c->open_calls; i++) {
         struct message call = c->messages[i];
@@ -349,7 +349,7 @@ static void leave_note(struct conversation *c) {
     c->refused = true;
 }
 
-/* Something was said or asked for behind the caller's words. */
+/* Whether anything was said or requested after the caller's words. */
 static bool has_answered(const struct conversation *c) {
     for (size_t i = c->answer_from; i < c->count; i++) {
         if (c->messages[i].role != MESSAGE_OPAQUE) return true;

@@ -83,7 +83,7 @@ static bool keep(struct json string, struct arena *arena, struct str *ret) {
 
 /* --- content ------------------------------------------------------------------------------ */
 
-/* What is gathered of one message's content. */
+/* What is gathered from one message's content. */
 struct content {
     struct buf text;  /* of the text parts */
     struct buf parts; /* all of them, in our form */
@@ -404,7 +404,7 @@ static bool is_object(struct str text) {
     return json_read(text, &value, &ignored) && value.kind == JSON_OBJECT;
 }
 
-/* A result is a JSON object; what is none becomes the member of one. */
+/* A result must be a JSON object; any other value becomes a member of one. */
 static bool wrap_result(struct reading *reading, struct message *result) {
     struct buf out;
     if (is_object(result->text)) return true;

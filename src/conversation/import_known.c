@@ -1,9 +1,8 @@
-/* What of a brought conversation a session has already.
+/* Which part of a caller's conversation a session already has.
  *
- * Callers see a session as questions and final replies. Both sides are therefore told as such:
- * a turn begins with a user's message, and its reply is the last text that an assistant said
- * before the next one. System messages, calls, results and what was said before a call are not
- * compared. */
+ * Callers see a session as questions and final replies. So both sides are reduced to those: a
+ * turn begins with a user's message, and its reply is the assistant's last text before the next
+ * one. System messages, calls, results and text before a call are not compared. */
 #include "conversation/import.h"
 
 #include "base/mem.h"
@@ -14,13 +13,13 @@
 
 struct seen {
     const struct message *asked;
-    const struct message *reply; /* or NULL: none that anybody saw */
+    const struct message *reply; /* or NULL: no visible reply */
     size_t begin;                /* index of `asked` */
-    size_t end;                  /* behind its last message that is not a system's */
+    size_t end;                  /* after its last message that is not a system message */
 };
 
-/* The turns of a conversation; free() them. What stands before the first question is nobody's.
- */
+/* The turns of a conversation; free() them. What comes before the first question belongs to no
+ * turn. */
 static struct seen *turns_of(const struct message *messages, size_t count, size_t *ret_count) {
     struct seen *turns = mem_zero(count + 1, sizeof(struct seen));
     size_t found = 0;
@@ -67,7 +66,7 @@ static bool is_same_question(const struct message *held, const struct message *b
 
 static bool is_same_turn(const struct seen *held, const struct seen *brought) {
     if (!is_same_question(held->asked, brought->asked)) return false;
-    if (held->asked->error) return true; /* whatever the caller was told of it */
+    if (held->asked->error) return true; /* whatever the caller saw of it */
     if (!held->reply || !brought->reply) return !held->reply && !brought->reply;
     return is_same_text(held->reply->text, brought->reply->text);
 }

@@ -15,7 +15,7 @@ static bool has_spoken(struct seam *seam, uint64_t speaker) {
 bool seam_before(struct seam *seam, const struct event *event, enum seam_of of) {
     switch (event->kind) {
     case EVENT_TEXT: break;
-    case EVENT_USAGE: /* one for each reply, behind its text */
+    case EVENT_USAGE: /* one for each reply, after its text */
     case EVENT_TOOL_CALL:
     case EVENT_APPROVAL: seam->reply_over = true; return false;
     default: return false;

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define WINDOW_BYTES (256 * KIB) /* nobody comes late to it */
+#define WINDOW_BYTES (256 * KIB) /* it has no late readers */
 #define TYPE_MAX_BYTES 256
 
 struct feed {

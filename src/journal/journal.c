@@ -224,7 +224,7 @@ static void publish(void *ctx) {
 
 /* --- the disk ----------------------------------------------------------------------------- */
 
-/* Move `place` behind the event with number `seq`, which is in the journal. */
+/* Move `place` past the event `seq`, which is in the journal. */
 static void walk_to(struct place *place, uint64_t seq) {
     while (place->seq < seq) {
         struct chunk *next = atomic_load_explicit(&place->chunk->next, memory_order_relaxed);
@@ -244,7 +244,7 @@ static void walk_to(struct place *place, uint64_t seq) {
     }
 }
 
-/* The first event behind what is kept that needs the disk, or 0. */
+/* The first event that needs the disk after what is on disk, or 0. */
 static uint64_t next_gate(const struct journal *journal) {
     if (journal->last_gate <= journal->kept.seq) return 0;
     if (journal->asked_gate > journal->kept.seq)
@@ -275,7 +275,7 @@ void journal_lost(struct journal *journal, const struct err *why) {
     if (journal->options.on_lost) {
         journal->options.on_lost(why, journal->options.ctx);
     } else {
-        journal_retract(journal); /* nobody is left who could say something else */
+        journal_retract(journal); /* no owner is left to append anything else */
     }
 }
 

@@ -139,7 +139,7 @@ static struct store_row *new_row(struct batch *batch, uint64_t run) {
     return row;
 }
 
-/* A first row, one that somebody waits for, one that the session's history needs. */
+/* A first row, a row that the owner waits for, or one that the session's history needs. */
 static bool needs_own_row(const struct journal *journal) {
     return journal->kept.seq == 0 || journal->gate != 0 ||
            journal->last_own > journal->kept.seq;

@@ -70,7 +70,7 @@ static void wait_for_session(struct run *run) {
     run_ref(run);
 }
 
-/* A newer message takes the place of those that are being answered. */
+/* A newer message replaces the ones being answered. */
 static void interrupt_others(struct run *run) {
     uint64_t others[INTERRUPT_MAX];
     struct directory *directory = session_table_directory(run->record.engine->sessions);
@@ -81,7 +81,7 @@ static void interrupt_others(struct run *run) {
     }
 }
 
-/* False: it is refused, and nothing has begun. */
+/* False: the turn is refused, and nothing has started. */
 static bool start_in_session(struct run *run, enum session_policy policy, struct err *e) {
     switch (session_acquire(run->record.engine->sessions, &run->request.name, policy,
                             &run->admission.lease, e)) {
@@ -119,8 +119,8 @@ static void on_place(void *ctx) {
     run_unref(run);
 }
 
-/* A turn beside others of its session runs inside one of them, or behind it: it needs no place
- * of its own, and must not wait for one that they have. */
+/* A turn in a session that has other turns runs inside one of them, or after it. It needs no
+ * place of its own, and must not wait for a place that they hold. */
 static bool take_place(struct run *run) {
     const struct session_name *name = &run->request.name;
     unsigned places_max = run->record.engine->limits.workspace_turns_max;
@@ -151,7 +151,7 @@ bool run_admit(struct run *run, enum session_policy policy, struct err *e) {
 void run_stop_waiting(struct run *run) {
     if (slots_withdraw(&run->admission.place)) {
         run_unref(run);
-        return; /* the session comes behind the place */
+        return; /* the session comes after the place */
     }
     if (run->admission.state != ADMISSION_WAITS) return;
     if (!session_withdraw(&run->admission.lease)) return;

@@ -1,15 +1,15 @@
-/* answers: what comes to a run beside a human's decision.
+/* answers: what a run receives besides a human's decision.
  *
- * Words that decide nothing are kept for the model: an item of the journal, which stands behind
- * the question. A request's idempotency key is kept for whoever asks the same again: its claim
- * as long as the run is alive, and an item that the store finds afterwards (store/key.h). */
+ * Words that decide nothing are kept for the model, as an item of the journal after the
+ * question. A request's idempotency key is kept for repeats of the request: as a claim while
+ * the run is alive, and as an item that the store finds later (store/key.h). */
 #include "run/turn.h"
 
 #include "base/log.h"
 #include "base/utf8.h"
 #include "store/key.h"
 
-/* Between the question and the end of what it guards. */
+/* The limit between a question and the end of what it guards. */
 #define ASIDES_MAX_BYTES (64 * KIB)
 
 static bool is_open(const struct run *run) {

@@ -104,7 +104,7 @@ static void ask_store(struct asked *asked, store_loaded_fn *on_loaded,
     store_load(session_table_store(asked->options.sessions), &asked->load);
 }
 
-/* True: nobody waits for it any more, and it is gone. */
+/* True: it was cancelled, and is freed. */
 static bool is_over(struct asked *asked, struct store_load *load) {
     asked->loading = false;
     if (!asked->cancelled) return false;

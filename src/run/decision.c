@@ -58,7 +58,7 @@ bool decision_args_fit(const struct parked_question *asked, struct json args, st
            err_add(e, "args do not fit the tool '" STR_FMT "'", STR_ARG(asked->tool));
 }
 
-/* An edit that cannot be made is told so, instead of being no decision. */
+/* An edit that cannot be made is reported as such, and not as undecided. */
 static enum parking_found check_edit(const struct parked_question *asked, struct str answer,
                                      struct err *e) {
     struct json json;

@@ -20,7 +20,7 @@ struct directory {
     struct dormant *dormant;
 };
 
-/* What a run is told, on its way to the run's loop. */
+/* A message on its way to the run's loop. */
 struct order {
     struct mail mail;
     struct directory *directory;

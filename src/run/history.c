@@ -64,7 +64,7 @@ void turn_record_unref(struct turn_record *record) {
 
 struct shelf {
     atomic_uint refs;
-    atomic_size_t count; /* places taken; whoever raises it fills the place */
+    atomic_size_t count; /* places taken; the thread that raises it fills the place */
     size_t room;
     struct turn_record *records[];
 };
@@ -85,7 +85,7 @@ static void shelf_unref(struct shelf *shelf) {
     free(shelf);
 }
 
-/* Put `record` on the place behind the history's last one. False when that is taken. */
+/* Put `record` on the place after the history's last one. False when that is taken. */
 static bool shelf_take(const struct history *history, struct turn_record *record) {
     struct shelf *shelf = history->shelf;
     if (!shelf) return false;

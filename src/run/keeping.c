@@ -7,7 +7,8 @@
 #include "tool/read_result.h"
 #include "wire/json.h"
 
-/* The beginning of `result`, as text: cut JSON is none. id 0: the rest is gone. */
+/* The beginning of `result`, as text, because cut JSON is not valid JSON. id 0: the rest is
+ * gone. */
 static void answer_cut(struct turn_call *call, struct str result, int64_t id) {
     struct str text = str_head(result, call->run->record.engine->limits.result_max_bytes);
     struct buf cut;

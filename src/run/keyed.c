@@ -9,7 +9,7 @@ struct keyed {
     struct keyed_options options; /* its texts lie in `texts` */
     struct buf texts;
     struct claim_view view;
-    struct task tell; /* the answer, when nobody else has to be asked */
+    struct task tell; /* the answer, when the store need not be asked */
     struct store_load load;
     bool loading, cancelled;
 };

@@ -249,7 +249,7 @@ static void hold(struct reservation *reservation, struct amount more) {
     reservation->held = amount_add(reservation->held, more);
 }
 
-/* Locked. One more call is out. */
+/* Locked. One more call is in flight. */
 static void begin(struct reservation *reservation, struct amount held) {
     hold(reservation, held);
     reservation->account->calls_out++;
@@ -350,8 +350,8 @@ bool ledger_usual(struct ledger *ledger, struct str agent, struct str model,
 /* What a call would hold. */
 struct wish {
     struct amount beside; /* other calls */
-    struct amount alone;  /* when no other is out */
-    bool only_alone;      /* nobody knows what it may come to */
+    struct amount alone;  /* when no other is in flight */
+    bool only_alone;      /* its cost is unknown */
 };
 
 static int64_t larger(int64_t a, int64_t b) {
@@ -370,7 +370,7 @@ static struct wish wish_of(struct ledger *ledger, const struct ledger_call *call
     return wish;
 }
 
-/* Whether the budget limits something of the call that can be told. */
+/* Whether the budget limits something that is known of the call. */
 static bool measures(const struct budget *budget, const struct ledger_call *call) {
     return budget->tokens_max || (budget->cost_nano_max && call->priced);
 }

@@ -12,7 +12,7 @@
 #define WINDOW_BYTES (16 * KIB)  /* of the record: a handful of events */
 
 struct making {
-    struct record record; /* where its caller keeps one: in memory, and nobody finds it */
+    struct record record; /* if the caller keeps one: in memory, and not in the directory */
     struct media *media;
     struct media_call *asked; /* NULL: it has answered */
     const struct media_request *request;
@@ -24,7 +24,7 @@ struct making {
     struct event_usage usage; /* the models' name borrowed from `names` */
     struct buf names;         /* workspace, user, the asked model: as long as the record */
     struct str workspace, user, asked_model;
-    bool cancelled; /* nobody listens any more */
+    bool cancelled; /* the caller has cancelled */
     bool usage_seen;
     struct err why;
     struct buf said; /* of the ending: who answered, or the stable reason */
@@ -242,7 +242,7 @@ static void keep_names(struct making *making, const struct making_options *optio
     making->asked_model = str_skip(all, workspace.len + user.len);
 }
 
-/* A picture or a vector is paid for by what goes in, as far as anybody knows before. */
+/* As far as can be known in advance, a picture or a vector is paid for by its input. */
 static size_t asked_bytes(const struct media_request *request) {
     size_t bytes = request->text.len;
     for (size_t i = 0; i < request->input_count; i++) bytes += request->inputs[i].len;

@@ -98,7 +98,7 @@ static struct parked *find_run(struct lot *lot, uint64_t run, uint64_t seq) {
     return NULL;
 }
 
-/* Who is meant; NOBODY or SEVERAL when that cannot be said. */
+/* Which run is meant; NOBODY or SEVERAL when there is no single one. */
 static enum parking_found choose(struct lot *lot, const struct parking_wish *wish,
                                  struct parked **ret) {
     if (wish->run) {
@@ -214,7 +214,7 @@ struct listing {
     bool more;
 };
 
-/* First only which: what they say is copied of those that are wanted. */
+/* First only find which runs match: the texts are copied only for the ones returned. */
 static bool note(const struct parked *parked, void *ctx) {
     struct listing *listing = ctx;
     size_t at = listing->count;

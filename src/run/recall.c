@@ -79,8 +79,8 @@ static bool add_section(struct recalling *all, const struct store_section *secti
 
 /* --- as it was remembered ----------------------------------------------------------------- */
 
-/* The nearest run around `run` that goes on, or NULL: whoever ended before it leaves it to his
- * own lender, as a lease does. */
+/* The nearest enclosing run of `run` that has not ended, or NULL. A run that ended earlier
+ * leaves it to its own lender, as a lease does. */
 static struct recalled *lender_of(struct recalling *all, const struct recalled *run) {
     uint64_t parent = run->parent;
     for (size_t i = all->count; i-- > 0;) { /* a lender began before whom it lent to */

@@ -10,7 +10,7 @@
 
 #define TO(state) (1u << (state))
 
-/* An end that the store refused is none: the record is live until it has another one. */
+/* An end that the store refused does not count: the record is live until it has another. */
 static const struct {
     const char *name;
     unsigned may_become;

@@ -34,7 +34,7 @@ struct candidate {
     uint64_t run, last_seq;
     struct store_load load;   /* the answer: all of it */
     struct session_name name; /* of its conversation, borrowed from there */
-    void *ask;                /* NULL: nobody is asked */
+    void *ask;                /* NULL: no question is open */
 };
 
 static void candidate_free(struct candidate *candidate) {
@@ -175,7 +175,7 @@ static void revive(struct candidate *candidate, struct engine *engine) {
     candidate_free(candidate);
 }
 
-/* Every run was looked at, and none waits for its agents. */
+/* Every run was looked at, and no run waits for its agents. */
 static void finish_if_all_are_known(struct recovery *recovery) {
     bool all = recovery->next == recovery->unfinished.section_count;
     if (all && list_empty(&recovery->candidates)) write_interrupted(recovery);
@@ -189,7 +189,7 @@ static void on_engine(struct engine *engine, void *ctx) {
     finish_if_all_are_known(recovery);
 }
 
-/* Whose agents it had: those of its conversation, for which somebody may have to be asked. */
+/* Find the engine with the agents of its conversation, which may have to be loaded first. */
 static struct engine *find_engine(struct candidate *candidate) {
     struct recovery *recovery = candidate->recovery;
     const struct recover_agents *agents = &recovery->helpers.agents;

@@ -41,7 +41,7 @@ bool revive_waits(const struct store_section *sections, size_t count) {
 
 struct revival {
     struct run *run;
-    bool calling; /* the calls of a reply are read, and none of their results yet */
+    bool calling; /* the calls of a reply were read, and none of their results yet */
 };
 
 static bool take_started(struct run *run, const struct event *event) {

@@ -119,8 +119,8 @@ bool run_keep(struct run *run, struct str text, struct str *ret) {
 
 /* --- ending ------------------------------------------------------------------------------- */
 
-/* What the session remembers of it. Of a run that the store refused nobody knows what is on
- * disk: only that it did something outside must not be forgotten. */
+/* What the session remembers of it. If the store refused the run, it is unknown what is on
+ * disk: it is then remembered only if it acted outside. */
 static struct turn_record *make_record(const struct run *run) {
     const struct conversation *c = &run->conversation;
     if (c->count == c->own_from) return NULL; /* it never began */
@@ -165,7 +165,7 @@ static void end_with(struct run *run, struct event *event) {
     run_stop_working(run);
     timer_stop(&run->limit);
     detached_stop(&run->detached);
-    /* A turn that never began is nobody's memory. */
+    /* A turn that never began is not remembered. */
     if (run->state == RUN_QUEUED) record_retract(&run->record);
     run_append(run, event);
 }
@@ -312,7 +312,8 @@ void run_enter_directory(struct run *run) {
     record_enter(&run->record, &run->request.name, run->state);
 }
 
-/* A run that never was: nobody has seen it; or one that the next process takes up. */
+/* Drop a run that was never started, which no reader has seen, or one that the next process
+ * takes up. */
 void run_discard(struct run *run) {
     run->ending_begun = true;
     run_leave_place(run);
@@ -320,7 +321,7 @@ void run_discard(struct run *run) {
     run_unref(run);
 }
 
-/* Whoever has the same key finds this run, or none. */
+/* Other requests with the same key find this run, or no run. */
 static bool start_claimed(struct run *run, const struct run_request *request, struct err *e) {
     struct claim_name *name = &run->record.claim.name;
     name->workspace = run->request.name.workspace;
@@ -404,6 +405,6 @@ void run_host_cancel(struct run_host *host, struct str why) {
     wake_forget(host);
     LIST_EACH(&host->runs, link) {
         struct run *run = CONTAINER_OF(link, struct run, link);
-        if (!leave_waiting(run)) run_cancel_left(run, why); /* nobody asked for it */
+        if (!leave_waiting(run)) run_cancel_left(run, why); /* no caller asked for it */
     }
 }

@@ -68,7 +68,7 @@ static bool read_state(struct str bytes, struct run_job_note *ret) {
     return false;
 }
 
-/* Whoever ran out of time, the job's own clock or a provider's: it is told as that. */
+/* A timeout is reported as one, whether it was the job's own clock or a provider's. */
 static enum run_job_state failure_of(const struct event *event) {
     return event->failed.code == ERR_DEADLINE_EXCEEDED ? RUN_JOB_TIMED_OUT : RUN_JOB_FAILED;
 }
@@ -104,8 +104,9 @@ struct run_job {
     struct arena *names; /* what the record's names show */
     enum run_job_state state;
     int64_t attempt;
-    int64_t started_ms;                  /* Unix time */
-    uint64_t submitted_seq, running_seq; /* due: when they are on disk its owner is told */
+    int64_t started_ms; /* Unix time */
+    uint64_t submitted_seq,
+        running_seq; /* due: its owner learns of them when they are on disk */
 };
 
 uint64_t run_job_id(const struct run_job *job) {
@@ -145,8 +146,8 @@ static bool reached(uint64_t *due, uint64_t seq) {
     return true;
 }
 
-/* From the first moment on that somebody knows of it, it can be asked about for a while where
- * no disk keeps its end. */
+/* Once a caller knows of the job, it can be looked up for a while, even if no disk keeps its
+ * end. */
 static void job_durable(uint64_t seq, void *ctx) {
     struct run_job *job = ctx;
     if (reached(&job->submitted_seq, seq)) {
@@ -166,8 +167,8 @@ static void job_end(struct run_job *job, struct event *event) {
     record_append(&job->record, event);
 }
 
-/* What is true then is that it failed; the store still has it as one that is not over, so the
- * next process takes it up. */
+/* For this process the job has failed. The store still has it as unfinished, so the next
+ * process takes it up. */
 static void job_lost(const struct err *why, void *ctx) {
     struct run_job *job = ctx;
     bool ended = job->record.ending_seq != 0;
@@ -307,7 +308,7 @@ static bool keep_names(struct run_job *job, const struct run_job_options *option
            arena_str(job->names, options->print, &claim->print);
 }
 
-/* Whoever has the same key finds this job, or none. */
+/* Other requests with the same key find this job, or no job. */
 static bool enter_tables(struct run_job *job, uint64_t key_mark, struct err *e) {
     const struct claim_name *name = &job->record.claim.name;
     if (!record_claim(&job->record, key_mark, e)) return false;

@@ -306,8 +306,9 @@ static void set_too_deep(struct err *e) {
             SESSION_DEPTH_MAX);
 }
 
-/* Give the session to whoever has waited longest, as far as it can be given. Who has waited
- * since before the deepest turn lent it is not what that turn waits for, and may wait on. */
+/* Grant the session to the lease that has waited longest, if possible. A lease that waited
+ * already when the deepest turn lent the session is not what that turn waits for, and keeps
+ * waiting. */
 static void serve_waiters(struct session *session) {
     while (!list_empty(&session->waiters)) {
         struct lease *lease = CONTAINER_OF(session->waiters.next, struct lease, link);
@@ -583,7 +584,7 @@ static void hand_up(struct session *session, struct lease *lender, struct turn_r
     }
 }
 
-/* Those that ran inside it stand behind it (K11). */
+/* Runs inside it come after it (K11). */
 static void hand_up_children(struct session *session, struct lease *lease) {
     for (size_t i = 0; i < lease->child_record_count; i++) {
         hand_up(session, lease->lender, lease->child_records[i]);
@@ -616,7 +617,7 @@ void session_release(struct lease *lease, struct turn_record *record) {
     pthread_mutex_unlock(&stripe->lock);
 }
 
-/* Where nobody has the session in memory, the store tells whoever asks for it next. */
+/* If the session is not in memory, its next turn reads it from the store. */
 void session_remember(struct session_table *table, const struct session_name *name,
                       struct turn_record *record) {
     struct buf key;
@@ -719,7 +720,8 @@ static enum parking_found give_answer(struct session_table *table,
     return PARKING_TAKEN;
 }
 
-/* The key's lock is held meanwhile: whoever has the same key finds this answer, or none. */
+/* The key's lock is held meanwhile: other requests with the same key find this answer, or
+ * none. */
 static enum parking_found give_keyed_answer(struct session_table *table,
                                             const struct parked_answer *answer,
                                             struct parked_answered *ret, struct err *e) {
@@ -732,7 +734,7 @@ static enum parking_found give_keyed_answer(struct session_table *table,
     return found;
 }
 
-/* Only a user may be anybody. */
+/* Only the user may be left open. */
 static struct dormant_filter sleepers_of(const struct session_name *name) {
     return (struct dormant_filter){.workspace =
                                        name->workspace.at ? name->workspace : STR_EMPTY,

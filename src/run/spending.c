@@ -189,7 +189,7 @@ static struct event_usage completed(const struct run *run, const struct event_us
     return all;
 }
 
-/* Mark what nobody counted, as near as it can be told. */
+/* Estimate what was not counted, as closely as possible. */
 static void estimate(const struct run *run, struct event_usage *usage) {
     if (counted(usage) >= 0) return;
     const struct event_usage all = completed(run, usage);
@@ -199,8 +199,8 @@ static void estimate(const struct run *run, struct event_usage *usage) {
     usage->estimate_cost_nano = price_of(price_now(run, usage->model), &all);
 }
 
-/* What a budget and the agent's limits lose by it. A price that is known only by the name that
- * was asked for is better than none. */
+/* What the call costs on budgets and the agent's limits. A price known only for the requested
+ * model name is better than no price. */
 static struct amount amount_used(const struct run *run, const struct event_usage *usage) {
     const struct event_usage all = completed(run, usage);
     int64_t tokens = counted(usage), cost_nano = usage->cost_nano;

@@ -139,7 +139,7 @@ struct bringing {
     uint64_t run;
     struct store_load load;
     struct loop *loop; /* where the answer goes */
-    struct wake *wake; /* that loop's own; NULL: nobody hears it */
+    struct wake *wake; /* that loop's own; NULL: cancelled */
     bool has_failed;
     struct err failed;
 };
@@ -242,7 +242,7 @@ static struct bringing *send_for(struct run_host *host, uint64_t run, struct loo
     return bringing;
 }
 
-/* Back in time to be told that nobody answered. How soon the next one is, or 0. */
+/* Bring runs back in time for their deadlines. Returns how soon the next one is, or 0. */
 static uint64_t wake_due(struct run_host *host) {
     uint64_t runs[64];
     int64_t next, now = clock_unix_ms() + DEADLINE_AHEAD_MS;

@@ -292,7 +292,7 @@ static void record_question(struct run *run, struct turn_call *call) {
 }
 
 static void record_call(struct run *run, struct turn_call *call) {
-    struct err e; /* nobody is asked about what cannot be done */
+    struct err e; /* a call that cannot be made needs no approval */
     bool asks = agent_tool_policy(run->agent, call->tool) == TOOL_ASK;
     bool can = !is_transfer(call) && check_call(call, &e);
     call->asks = asks && can;

@@ -206,7 +206,7 @@ static void oldest_first(struct store_section *sections, size_t count) {
     }
 }
 
-/* The newest run is what the next turn answers to: it is told whatever its size. */
+/* The newest run may exceed max_bytes, because the next turn continues from it. */
 #define NEWEST_MAX_BYTES (32 * MIB)
 
 static void widen_for_newest(struct gather *gather) {

@@ -9,11 +9,11 @@
 
 struct artifact_ask {
     struct store_task task;
-    struct buf asked, told;      /* own the texts below; told anew each time the task runs */
+    struct buf asked, told;      /* own the texts below; rewritten each time the task runs */
     struct str workspace, token; /* as asked */
     struct artifact artifact;    /* as asked, then as found */
     size_t offset, limit;
-    artifact_done_fn *done; /* NULL: nobody waits */
+    artifact_done_fn *done; /* NULL: no longer wanted */
     void *ctx;
 };
 
@@ -39,7 +39,7 @@ static struct artifact_ask *ask_new(struct loop *loop, artifact_done_fn *done, v
     return ask;
 }
 
-/* The next part of a buffer that was born with room for all of them, so that none moves. */
+/* The next part of a buffer created with room for all parts, so that no part moves. */
 static struct str keep(struct buf *into, struct str text) {
     size_t at = into->len;
     bool fits = buf_append(into, text);
@@ -156,7 +156,7 @@ static void take_row(struct artifact_ask *ask, sqlite3_stmt *row) {
     artifact->token = keep(&ask->told, token);
 }
 
-/* The bytes' length is told without reading them. */
+/* SQLite gives the length without reading the bytes. */
 #define COLUMNS "artifact.id, run, name, content_type, created_ms, length(bytes), token"
 
 static const char by_id[] =

@@ -90,8 +90,8 @@ bool check_file(const char *path, const struct mark *mark, bool *ret_new, struct
 #define WAL_HEADER_BYTES 32
 #define FRAME_HEADER_BYTES 24
 
-/* Strike from `missing` (bits, for the pages behind `first`) those that the write-ahead log
- * holds; returns how many were struck. */
+/* Clear in `missing` (one bit for each page after `first`) the pages that the write-ahead log
+ * holds. Returns how many were cleared. */
 static size_t strike_frames(int wal, uint64_t first, unsigned char *missing, uint64_t count) {
     char header[WAL_HEADER_BYTES], frame[FRAME_HEADER_BYTES];
     if (pread(wal, header, sizeof(header), 0) != (ssize_t)sizeof(header)) return 0;

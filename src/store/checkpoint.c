@@ -119,7 +119,7 @@ static void finish(struct checkpoint *checkpoint, int pages) {
     if (failed && !checkpoint->warned)
         log_warning("the write-ahead log cannot be folded in and grows: %s", e.text);
     checkpoint->warned = failed;
-    /* If somebody reads an old page the log cannot begin anew yet; look again later. */
+    /* While a reader uses an old page the log cannot start over; try again later. */
     checkpoint->fold_at_pages = pages + CHECKPOINT_PAGES;
     pthread_mutex_lock(&checkpoint->shared.lock);
     move(checkpoint, RESTING);

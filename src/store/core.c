@@ -293,7 +293,7 @@ bool core_reopen(struct core *core, const struct store_options *options, struct 
 
 /* --- writing ------------------------------------------------------------------------------ */
 
-/* A session that begins must be known before anybody learns that it is written. */
+/* A new session must be in `known` before its write is acknowledged. */
 static void learn_from(struct core *core, const struct store_row *row) {
     struct str bytes = buf_str(&row->bytes);
     struct store_section section;
@@ -397,8 +397,8 @@ static struct store_task *doubt(struct store_task *first, struct store_task *end
     return end;
 }
 
-/* One that fails must not take its neighbours with it: then each gets its own transaction.
- * Returns the first that was not begun. */
+/* A failing task must not fail its neighbours: after a failure each gets its own transaction.
+ * Returns the first task not begun. */
 static struct store_task *run_writers(struct core *core, struct store_task *first,
                                       struct store_task *end) {
     struct err e;

@@ -57,7 +57,7 @@ struct costs_ask {
     struct arena *arena;
     struct costs_entry *entries; /* room for COSTS_ENTRIES_MAX */
     size_t count;
-    costs_read_fn *done; /* NULL: nobody waits */
+    costs_read_fn *done; /* NULL: no longer wanted */
     void *ctx;
 };
 

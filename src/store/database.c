@@ -78,7 +78,7 @@ bool database_fail(struct database *db, struct err *e) {
     return err_set(e, ERR_INTERNAL, "store %s: %s", db->path, sqlite3_errmsg(db->handle));
 }
 
-/* SQLite would count every allocation under one lock; nobody reads the counts. */
+/* SQLite would count every allocation under one lock; the counts are not used. */
 static void configure(void) {
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 }

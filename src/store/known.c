@@ -33,7 +33,7 @@ void known_free(struct known *known) {
     free(known);
 }
 
-/* Keyed, so nobody can choose sessions that look known. */
+/* Keyed, so that callers cannot choose sessions that look known. */
 static uint64_t key_hash(struct str workspace, struct str user, struct str session) {
     uint64_t parts[] = {map_hash(workspace), map_hash(user), map_hash(session)};
     return map_hash(str_of(parts, sizeof(parts)));

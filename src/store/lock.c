@@ -46,7 +46,7 @@ bool lock_take(const char *folder, int *ret_lock, struct err *e) {
     }
     char pid[PID_TEXT_BYTES];
     int len = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
-    /* Only a courtesy to whoever is refused; on a full disk it is left out. */
+    /* Only helps the process that is refused; left out on a full disk. */
     bool told = ftruncate(lock, 0) == 0 && pwrite(lock, pid, (size_t)len, 0) == len;
     (void)told;
     *ret_lock = lock;
@@ -56,6 +56,6 @@ bool lock_take(const char *folder, int *ret_lock, struct err *e) {
 void lock_drop(int lock) {
     if (lock == LOCK_NONE) return;
     int emptied = ftruncate(lock, 0);
-    (void)emptied; /* a stale number in an unlocked file misleads nobody */
+    (void)emptied; /* a stale number in an unlocked file does no harm */
     close(lock);
 }

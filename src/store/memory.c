@@ -55,11 +55,11 @@ bool memory_page(struct memory_query *query, int64_t limit, int64_t offset, stru
 
 struct memory_ask {
     struct store_task task;
-    struct arena *asked, *told; /* told: made anew each time the task runs */
+    struct arena *asked, *told; /* the answer, rebuilt each time the task runs */
     struct memory_query query;  /* a put and a remove have only its workspace */
     struct memory_entry entry;  /* of a put; a remove has only its key */
     struct memory_answer answer;
-    memory_done_fn *done; /* NULL: nobody waits */
+    memory_done_fn *done; /* NULL: no longer wanted */
     void *ctx;
 };
 

@@ -37,7 +37,7 @@ static bool resync(sqlite3_vfs *vfs, const char *log) {
 }
 
 bool resync_log(const char *path, struct err *e) {
-    char log[PATH_MAX + 8] = {0}; /* SQLite reads on behind a file's name, up to two NULs */
+    char log[PATH_MAX + 8] = {0}; /* SQLite reads past a file's name, up to two NULs */
     struct stat info;
     snprintf(log, sizeof(log) - 2, "%s-wal", path);
     if (stat(log, &info) != 0 || info.st_size == 0) return true;

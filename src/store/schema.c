@@ -14,7 +14,7 @@ static const char *const steps[] = {
     " sum INTEGER NOT NULL," /* sum_of(run, bytes) */
     " bytes BLOB NOT NULL);",
 
-    /* 2: what is filled behind it. A column of text is a BLOB, so that bytes stay bytes. */
+    /* 2: the tables filled from it. Text columns are BLOBs, so that bytes stay bytes. */
     "INSERT INTO meta VALUES('projected', 0);"
     "CREATE TABLE session("
     " id INTEGER PRIMARY KEY,"
@@ -84,8 +84,8 @@ static const char *const steps[] = {
     "DELETE FROM session; DELETE FROM run; DELETE FROM usage;"
     "UPDATE meta SET value = 0 WHERE name = 'projected';",
 
-    /* 7: which run a caller's idempotency key stands for. Runs had none before, so nothing is
-     * filled anew. */
+    /* 7: which run a caller's idempotency key stands for. Earlier runs had no keys, so nothing
+     * is refilled. */
     "CREATE TABLE keyed("
     " workspace BLOB NOT NULL, user BLOB NOT NULL, key BLOB NOT NULL,"
     " run INTEGER NOT NULL,"
@@ -130,7 +130,7 @@ static const char *const steps[] = {
     " samples BLOB NOT NULL,"
     " PRIMARY KEY(agent, model)) WITHOUT ROWID;",
 
-    /* 13: what calls come to that nobody counted. No older row of the log says it. */
+    /* 13: estimates for uncounted calls. Older rows of the log have none. */
     "ALTER TABLE usage ADD COLUMN estimated INTEGER NOT NULL DEFAULT 0;" /* calls */
     "ALTER TABLE usage ADD COLUMN estimate_tokens INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE usage ADD COLUMN estimate_cost_nano INTEGER NOT NULL DEFAULT 0;",

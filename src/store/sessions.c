@@ -14,11 +14,11 @@ struct sessions_ask {
     struct buf asked; /* owns what was asked */
     struct str workspace, user, session;
     struct sessions_filter filter;
-    struct arena *arena; /* of the answer; told anew each time the task runs */
+    struct arena *arena; /* of the answer; rewritten each time the task runs */
     struct stored_session *sessions;
     struct erase_runs runs;
     struct sessions_answer answer;
-    sessions_done_fn *done; /* NULL: nobody waits */
+    sessions_done_fn *done; /* NULL: no longer wanted */
     void *ctx;
 };
 
@@ -87,7 +87,7 @@ static bool take_session(struct sessions_ask *ask, sqlite3_stmt *row) {
     return true;
 }
 
-/* The page ends where it is full or has looked at enough; the next begins behind that. */
+/* The page ends when it is full or has looked at enough; the next one begins after that. */
 static bool walk_sessions(struct sessions_ask *ask, struct database *db, sqlite3_stmt *list,
                           struct err *e) {
     bool row, ok;

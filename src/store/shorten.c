@@ -32,7 +32,7 @@ struct shortening {
     struct str reply; /* what is left of the one that was */
     struct str literal;
     const char *from;   /* in the row: what no step has covered */
-    const char *copied; /* in the tail: behind what was copied */
+    const char *copied; /* in the tail: after what was copied */
     struct str head;    /* of the text event before, up to its text ... */
     size_t text_len;    /* ... which is so long */
 };
@@ -74,8 +74,8 @@ static void try_text(struct shortening *all, struct str text) {
     all->copied = all->reply.at;
 }
 
-/* The events of one reply mostly differ in their texts alone. Behind such a one that was
- * copied: take those that follow, each a step of two numbers. */
+/* The events of one reply mostly differ only in their texts. After copying one such event, take
+ * the ones that follow, each as a step of two numbers. */
 static void repeat(struct shortening *all, struct str *events) {
     struct str head = all->head;
     size_t len = head.len + all->text_len;
@@ -146,7 +146,7 @@ bool shorten_row(struct str row, struct buf *out) {
 
 /* --- undoing it --------------------------------------------------------------------------- */
 
-/* A step: false when it is none, or longer than what is missing. */
+/* Read a step. False: it is malformed, or longer than what is missing. */
 static bool undo_step(struct str *steps, struct str *tail, struct str *literal, struct buf *out,
                       size_t missing) {
     uint64_t len, copied, skipped = 0;

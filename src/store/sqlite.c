@@ -38,7 +38,7 @@ struct store {
     unsigned magic;
     struct store_options options; /* folder: our copy */
     char *folder;
-    struct opening *opening; /* the opener's; NULL once told */
+    struct opening *opening; /* the opener's; NULL once called */
     pthread_t thread;
     struct known *known;
     _Atomic bool knows_all;        /* a session that is not in `known` is not in the store */
@@ -80,7 +80,7 @@ static void tell_loaded(void *ctx) {
     load->on_loaded(load, load->failed.code ? &load->failed : NULL, load->ctx);
 }
 
-/* A session nobody ever wrote: its empty answer needs neither the thread nor the disk. */
+/* A session that was never written: its empty answer needs neither the thread nor the disk. */
 static bool surely_empty(const struct store *store, const struct store_load *load) {
     return (load->question == STORE_SESSION || load->question == STORE_SESSION_RUNS) &&
            atomic_load_explicit(&store->knows_all, memory_order_acquire) &&
@@ -205,7 +205,7 @@ static void fail_loads(struct store_load *loads, const struct err *why) {
 struct work {
     struct store_write *writes, **last_write;
     struct store_load *loads;
-    struct store_task *tasks; /* behind `writes` */
+    struct store_task *tasks; /* after `writes` */
     /* What was being committed when a sync failed, with all that was answered by then. */
     struct store_write *doubted_writes;
     struct store_task *doubted_tasks;
@@ -336,7 +336,7 @@ static void run_tasks(struct store *store, struct work *work) {
     checkpoint_look(store->core.checkpoint, store->core.wal_pages);
 }
 
-/* All that was taken, in the order in which it has to happen, until a sync fails. */
+/* Do everything taken from the queue, in the required order, until a sync fails. */
 static void do_work(struct store *store, struct work *work) {
     struct store_load *loads = work->loads;
     work->loads = NULL;
@@ -360,8 +360,8 @@ static void refuse_all(struct work *work, const struct err *why) {
 
 /* --- after a sync that failed ------------------------------------------------------------- */
 
-/* What was being committed is there, or it is not, or nobody can say. `failed` is NULL or tells
- * of one of these two. */
+/* The interrupted commit is there, or it is not, or that is unknown. `failed` is NULL in the
+ * first case and says which of the other two it is. */
 static void answer_doubted(struct work *work, const struct err *failed) {
     struct store_write *writes = work->doubted_writes;
     struct store_task *tasks = work->doubted_tasks;
@@ -454,8 +454,8 @@ static bool prune(struct store *store, struct work *work) {
     return !end;
 }
 
-/* What can wait: the tables, what `known` still lacks, and keys that nobody needs any more.
- * Says how long to sleep after it. */
+/* Do what can wait: project rows, complete `known`, and delete old keys. Returns how long to
+ * sleep afterwards. */
 static int64_t tidy(struct store *store, struct work *work, bool idle, bool *learned) {
     struct err e;
     bool much = core_pending(&store->core) >= BACKLOG_ROWS ||

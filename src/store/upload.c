@@ -13,7 +13,7 @@ enum { COMING, WHOLE, OVER };
 
 struct upload_ask {
     struct store_task task;
-    struct buf asked, told; /* own the texts below; told anew each time the task runs */
+    struct buf asked, told; /* own the texts below; rewritten each time the task runs */
     struct upload upload;   /* as asked, then as found */
     enum upload_piece piece;
     size_t place, limit;
@@ -21,7 +21,7 @@ struct upload_ask {
     struct store *store; /* of a prune, which asks twice */
     bool due;            /* something is over */
     int64_t next_ms;
-    upload_done_fn *done; /* both NULL: nobody waits */
+    upload_done_fn *done; /* both NULL: no longer wanted */
     upload_pruned_fn *pruned;
     void *ctx;
 };
@@ -53,7 +53,7 @@ static struct upload_ask *ask_new(struct loop *loop, int64_t now_ms,
     return ask;
 }
 
-/* The next part of a buffer that was born with room for all of them, so that none moves. */
+/* The next part of a buffer created with room for all parts, so that no part moves. */
 static struct str keep(struct buf *into, struct str text) {
     size_t at = into->len;
     bool fits = buf_append(into, text);
@@ -71,7 +71,7 @@ static void make_room(struct buf *buf, size_t bytes) {
 
 /* --- put ---------------------------------------------------------------------------------- */
 
-/* Of this start: what an earlier one left half sent nobody will finish. */
+/* Of this start: uploads left unfinished by an earlier one will not be finished. */
 static bool begin(struct database *db, const struct upload_ask *ask, struct err *e) {
     const struct upload *upload = &ask->upload;
     sqlite3_stmt *put = NULL;
@@ -327,7 +327,7 @@ struct upload_ask *upload_get_start(struct store *store, struct loop *loop, stru
 
 /* --- prune -------------------------------------------------------------------------------- */
 
-/* Whose time is over at ?1, or whom nobody will finish. */
+/* Uploads that have expired at ?1, or that will not be finished. */
 #define IS_DUE                                                                                 \
     "(state = 2 OR created_ms <= ?1 OR"                                                        \
     " (state = 0 AND epoch <> (SELECT value FROM meta WHERE name = 'epoch')))"
