@@ -8,8 +8,8 @@
 
 #define EVENT_MAX_BYTES (64 * MIB)
 
-/* A reader's bell. It outlives its cursor while a mail is on its way. Apart from `posted`
- * and the link, which the journal's lock guards, it belongs to the reader's loop. */
+/* Wakes a reader. It outlives its cursor while a mail is on its way. It belongs to the reader's
+ * loop, except `posted` and the link, which the journal's lock guards. */
 struct waker {
     struct list link;
     struct loop *loop;
@@ -191,8 +191,8 @@ static void ring_all(struct journal *journal) {
     pthread_mutex_unlock(&journal->lock);
 }
 
-/* How far the source is ahead: of its own listener, or where that is not there yet since the
- * first event waits for the disk, of the disk. */
+/* How far the source is ahead of its own reader; or of the disk, while there is no reader yet
+ * because the first event waits for the disk. */
 static uint64_t lag_of(const struct journal *journal) {
     const struct place *kept = &journal->kept;
     if (journal->pacer) return journal->appended_bytes - journal->pacer->read_bytes;
@@ -342,7 +342,7 @@ bool cursor_open(struct journal *journal, uint64_t after_seq, struct loop *loop,
                        "store",
                        (unsigned long long)after_seq + 1, (unsigned long long)oldest);
     }
-    /* Not beyond what is visible, whatever was asked for: the rest may still be retracted. */
+    /* Never past what is visible, whatever was asked for: the rest may still be retracted. */
     uint64_t visible = journal_visible(journal);
     struct chunk *next;
     while ((next = atomic_load_explicit(&chunk->next, memory_order_acquire)) &&
@@ -401,7 +401,7 @@ size_t journal_readers(struct journal *journal, uint64_t *ret_left_ms) {
     return readers;
 }
 
-/* Read one visible event, also one that is skipped. */
+/* Read one visible event, even one to be skipped. */
 static bool step(struct cursor *cursor, struct event *ret) {
     uint64_t seq = cursor->seq + 1;
     if (seq > journal_visible(cursor->journal)) return false;

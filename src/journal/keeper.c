@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 #define ROW_MAX_BYTES (256 * MIB)  /* a row holds at least one whole stretch */
-#define SHARED_MAX_BYTES (1 * MIB) /* a shared row that has so much takes no more */
-#define REST_MS 3000               /* so long nothing was written: give memory back */
+#define SHARED_MAX_BYTES (1 * MIB) /* a shared row of this size takes no more */
+#define REST_MS 3000               /* after this long without a write: give memory back */
 #define REST_BYTES (1 * MIB)       /* if so much was written before */
 
 struct keeper {

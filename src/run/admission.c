@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-#define INTERRUPT_MAX 64 /* turns that one message takes the place of */
+#define INTERRUPT_MAX 64 /* turns that one message may replace */
 
 #define TO(state) (1u << (state))
 

@@ -50,7 +50,7 @@ void run_ask_human(struct run *run, struct turn_call *call) {
 
 /* --- the answer --------------------------------------------------------------------------- */
 
-/* It names the call as it is made, for who reads on from here. */
+/* It names the call as it is made, for readers that continue from here. */
 static uint64_t append_decision(struct run *run, const struct turn_call *call,
                                 const struct decision *decision) {
     struct buf result;
@@ -103,7 +103,7 @@ static void on_answer(struct str text, void *ctx) {
     run_unref(run);
 }
 
-/* What he is asked, for those who look at what waits. */
+/* The question, for callers that list what waits. */
 static struct parked_question question_of(const struct run *run) {
     const struct turn_call *call =
         run->approval.guarded ? run->approval.guarded : &run->calls.list[0];

@@ -98,7 +98,7 @@ static size_t bucket_of(const struct dormant *dormant, uint64_t hash) {
     return (hash ^ hash >> 20) & (dormant->bucket_count - 1);
 }
 
-/* At the end of its bucket of sessions: who waits longest comes first. */
+/* At the end of its bucket of sessions, so that the run that waits longest comes first. */
 static void link_entry(struct dormant *dormant, uint32_t index) {
     struct entry *entry = at(dormant, index);
     uint32_t *runs = &dormant->by_run[bucket_of(dormant, entry->run)];
@@ -135,7 +135,7 @@ static void unlink_from(struct dormant *dormant, uint32_t *place, uint32_t index
 
 /* --- names -------------------------------------------------------------------------------- */
 
-/* The length in front, so that no two pairs of names are one. */
+/* The length comes first, so that no two pairs of names are equal. */
 static uint64_t hash_session(struct str workspace, struct str session) {
     struct buf names;
     buf_init(&names, NAMES_MAX_BYTES);
@@ -260,7 +260,7 @@ void dormant_forget(struct dormant *dormant, const struct run_host *host) {
 
 /* --- looking ------------------------------------------------------------------------------ */
 
-/* Sorted, lowest first; the highest falls out. */
+/* Sorted, lowest first; the highest is dropped. */
 static size_t insert(uint64_t *runs, size_t count, size_t max, uint64_t run) {
     size_t place = count;
     while (place > 0 && runs[place - 1] > run) place--;

@@ -120,7 +120,7 @@ static void on_loaded(struct store_load *load, const struct err *failed, void *c
     free(ask);
 }
 
-/* Locked. The answer holds what is written by now, and nothing of what will be. */
+/* Locked. The answer includes what is written by now, and nothing written later. */
 static void ask_store(struct ledger *ledger, struct account_stripe *stripe,
                       struct account *account) {
     if (!ledger->store || account->past != PAST_UNREAD) return;
@@ -154,7 +154,7 @@ static bool may_forget(const struct account_stripe *stripe, const struct account
            account->past == PAST_READ && stripe->now_ms - account->used_ms >= REST_MS;
 }
 
-/* Make room for one more, if there are many and one of the oldest rests. */
+/* Make room for one more, if there are many and one of the oldest is unused. */
 static void forget_one(struct account_stripe *stripe) {
     if (map_count(stripe->accounts) < STRIPE_ACCOUNTS) return;
     size_t looked = 0;
@@ -174,7 +174,7 @@ static struct account *account_of(struct account_stripe *stripe, struct str work
     struct account *account = map_find(stripe->accounts, workspace);
     if (account) return account;
     forget_one(stripe);
-    forget_one(stripe); /* so that what a rush left goes again */
+    forget_one(stripe); /* so that accounts left by a rush are dropped again */
     account = account_new(workspace, day);
     map_put(stripe->accounts, workspace, account);
     return account;
@@ -404,7 +404,8 @@ static void tell(void *ctx) {
     wait->told(wait->refused.code ? &wait->refused : NULL, wait->ctx);
 }
 
-/* Those of one agent go in their order: a dear call is not passed by cheap ones for ever. */
+/* Calls of one agent are admitted in order, so that cheap calls do not overtake an expensive
+ * one for ever. */
 static bool one_before(const struct account *account, const struct ledger_wait *wait) {
     LIST_EACH(&account->waiting, link) {
         const struct ledger_wait *other = CONTAINER_OF(link, struct ledger_wait, link);
@@ -414,7 +415,8 @@ static bool one_before(const struct account *account, const struct ledger_wait *
     return false;
 }
 
-/* Locked. Something has changed: let in who fits now, and send away who never will. */
+/* Locked. Something has changed: admit the calls that fit now, and refuse the ones that never
+ * will. */
 static void serve(struct account *account) {
     LIST_EACH(&account->waiting, link) {
         struct ledger_wait *wait = CONTAINER_OF(link, struct ledger_wait, link);

@@ -59,7 +59,8 @@ int64_t record_numbered_ms(uint64_t id) {
 
 /* --- the end ------------------------------------------------------------------------------ */
 
-/* Nobody finds it any more, and its owner hears no more of its journal. */
+/* Take it out of the directory and its key out of the claims, and stop its journal's
+ * callbacks. */
 static void record_leave_tables(struct record *record) {
     struct session_table *sessions = record->engine->sessions;
     journal_leave(record->journal);
@@ -99,7 +100,7 @@ static void record_durable(uint64_t seq, void *ctx) {
     }
 }
 
-/* In memory all that was appended is as good as it will be. */
+/* In memory everything appended counts at once. */
 static void record_settled(void *ctx) {
     struct record *record = ctx;
     record_durable(journal_appended(record->journal), record);

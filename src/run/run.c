@@ -10,11 +10,11 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define JOURNAL_WINDOW_BYTES (16 * KIB)       /* for who comes late; the store has the rest */
+#define JOURNAL_WINDOW_BYTES (16 * KIB)       /* for late readers; the store has the rest */
 #define JOURNAL_WINDOW_ALONE_BYTES (96 * KIB) /* where there is no store */
-#define RUN_BYTES (32 * KIB)                  /* a turn that says little */
-/* Of what its user said, at once: in the run, its journal, the row for the store, what the
- * model is sent, and the session's memory of it. */
+#define RUN_BYTES (32 * KIB)                  /* a turn with little text */
+/* Copies of the user's text at one time: in the run, its journal, the row for the store, the
+ * request to the model, and the session's history. */
 #define COPIES_OF_TEXT 5
 
 #define TO(state) (1u << (state))
@@ -89,7 +89,8 @@ struct journal *run_journal(const struct run *run) {
 
 /* --- small services ----------------------------------------------------------------------- */
 
-/* It is folded in first: what is too large for the run's memory must not reach the journal. */
+/* Apply it to the conversation first: what is too large for the run's memory must not reach the
+ * journal. */
 static uint64_t append(struct run *run, struct event *event, enum conversation_texts texts) {
     if (!event->agent.at) event->agent = run->agent->slug;
     bool folded = conversation_apply(&run->conversation, event, texts);
@@ -170,7 +171,7 @@ static void end_with(struct run *run, struct event *event) {
     run_append(run, event);
 }
 
-/* Whoever asks again with its key begins anew, unless that could do something twice. */
+/* A repeat with its key begins a new run, unless that could repeat an effect. */
 static void give_back_key(struct run *run) {
     if (!run->calls.acted && !run->record.unsure) record_give_back_key(&run->record);
 }
@@ -242,7 +243,7 @@ static void on_limit(void *ctx) {
 
 /* --- its beginning -------------------------------------------------------------- */
 
-/* The last one of the conversation who was no user. */
+/* The conversation's last speaker that is not a user. */
 static const struct agent *last_speaker(const struct run *run) {
     for (size_t i = run->conversation.own_from; i > 0; i--) {
         const struct message *message = &run->conversation.messages[i - 1];
@@ -375,7 +376,7 @@ void run_cancel(struct run *run, struct str why) {
     if (!run->ending_begun) cancel(run, why, false);
 }
 
-/* The key first: who comes back from here on begins anew. */
+/* Give the key back first: a repeat from now on begins a new run. */
 void run_cancel_left(struct run *run, struct str why) {
     if (run->ending_begun) return;
     give_back_key(run);

@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define WINDOW_BYTES (512 * KIB) /* later readers read what is older from the store */
+#define WINDOW_BYTES (512 * KIB) /* late readers get older events from the store */
 #define NAMES_MAX_BYTES (16 * MIB)
 #define STATE_MAX_BYTES 256
 
@@ -17,7 +17,8 @@
 #define TO(state) (1u << (state))
 #define ENDS (TO(RUN_JOB_FAILED) | TO(RUN_JOB_CANCELLED) | TO(RUN_JOB_TIMED_OUT))
 
-/* A job that runs tells its progress as running again; one that lost its process is queued. */
+/* A running job reports progress by moving to running again; one that lost its process is
+ * queued. */
 static const struct {
     const char *name;
     unsigned may_become;
@@ -158,7 +159,7 @@ static void job_durable(uint64_t seq, void *ctx) {
     }
 }
 
-/* How it ended stands in that event alone: the record is ending, and job->state stays. */
+/* Only that event says how it ended: the record is ending, and job->state does not change. */
 static void job_end(struct run_job *job, struct event *event) {
     struct run_job_note end = {.state = RUN_JOB_FAILED};
     if (record_is_ending(&job->record)) return;

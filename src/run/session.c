@@ -23,17 +23,17 @@
 #define LOAD_MAX_BYTES (1 * MIB)
 #define QUESTION_MAX_BYTES (32 * MIB) /* a run holds no more */
 
-/* What a session is doing; who stands on the stack says the rest. */
+/* What a session is doing; the leases on its stack say the rest. */
 struct session {
     struct session_stripe *stripe;
     struct text key;
     bool loaded;               /* history is what the store has */
-    struct turn_record **late; /* what was to be remembered before that */
+    struct turn_record **late; /* records that came before that */
     size_t late_count;
     struct history *history; /* of finished turns */
     struct list stack;       /* leases, the deepest child last */
     struct list waiters;     /* leases, the oldest first */
-    struct list idle;        /* in the stripe's list, the longest unused first */
+    struct list idle;        /* in the stripe's list, least recently used first */
     uint64_t idle_since_ms;  /* when it came there */
 };
 
@@ -163,7 +163,7 @@ _Atomic uint64_t *session_table_last_run(struct session_table *table) {
     return &table->last_run;
 }
 
-/* Lengths in front, so that no two triples of names share a key. */
+/* Each length comes first, so that no two triples of names share a key. */
 static void append_key(struct buf *key, const struct session_name *name) {
     buf_append_u64(key, name->workspace.len);
     buf_append_byte(key, ':');
@@ -197,7 +197,7 @@ static size_t forget(struct session *session) {
     return bytes;
 }
 
-/* Nobody holds it: it may be forgotten, the longest unused first. */
+/* No lease holds it: it may be forgotten, the least recently used first. */
 static void rest(struct session *session) {
     struct session_stripe *stripe = session->stripe;
     if (!list_empty(&session->stack) || !list_empty(&session->waiters)) return;
@@ -232,7 +232,8 @@ static struct lease *top_of(struct session *session) {
     return CONTAINER_OF(session->stack.prev, struct lease, link);
 }
 
-/* Whether a new turn could have the session now; *ret_lender is who would lend it. */
+/* Whether a new turn could have the session now; *ret_lender is the lease that would lend
+ * it. */
 static bool is_free(struct session *session, struct lease **ret_lender) {
     struct lease *top = top_of(session);
     *ret_lender = top;
@@ -269,8 +270,8 @@ static void tell_refused(void *ctx) {
     lease->events->refused(&why, lease->ctx);
 }
 
-/* "Your children are done", to a lender who may be gone when it arrives. Apart from its making
- * it belongs to the lender's loop. */
+/* "Your children are done", for a lender that may be gone when it arrives. Once made, it
+ * belongs to the lender's loop. */
 struct note {
     struct mail mail;
     struct lease *lease; /* NULL: gone */
@@ -669,7 +670,7 @@ void session_park(struct session_table *table, struct parked *parked) {
     parking_add(table->parking, parked);
 }
 
-/* To a run that was taken out: it may go from now on. */
+/* Answer a run that was taken out. It may be freed from now on. */
 static void send_answer(struct parked *parked, struct str text, struct claim *claim) {
     struct answer *answer = MEM_NEW(struct answer);
     answer->parked = parked;
@@ -747,8 +748,8 @@ struct dormant_filter session_sleepers(const struct parked_answer *answer) {
     return sleepers_of(&answer->name);
 }
 
-/* All that the answer may mean must be in memory to tell which one it does: before it is looked
- * for, and afterwards, because it may have gone meanwhile. */
+/* To tell which run an answer means, all that it may mean must be in memory. Check that before
+ * the search and again after it, because a run may have left meanwhile. */
 enum parking_found session_settle(struct session_table *table,
                                   const struct parked_answer *answer,
                                   struct parked_answered *ret, struct err *e) {

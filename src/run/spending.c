@@ -1,6 +1,5 @@
-/* Nobody but the provider counts tokens, and it counts last. Until then four bytes of text are
- * taken for a token, which is near enough for the limits of an agent and for what others may
- * not have meanwhile. */
+/* Only the provider counts tokens, and only at the end. Until then four bytes of text count as
+ * one token, which is close enough for an agent's limits and for a reservation. */
 #include "run/spending.h"
 
 #include "base/clock.h"
@@ -56,7 +55,7 @@ static bool is_over(int64_t used, int64_t max) {
     return max && used >= max;
 }
 
-/* Whether a turn that would have used `more` besides what it has is within its limits. */
+/* Whether the turn would be within its limits after using `more`. */
 static bool check_limits(struct run *run, struct amount more) {
     const struct agent_limits *limits = &run->agent->limits;
     struct amount used = amount_add(run->spending.spent, more);
@@ -180,7 +179,8 @@ static int64_t counted(const struct event_usage *usage) {
     return sum(usage->prompt, usage->completion);
 }
 
-/* `usage`, and where the provider said nothing what was sent and heard. */
+/* `usage`, with estimates from the bytes sent and received where the provider reported
+ * nothing. */
 static struct event_usage completed(const struct run *run, const struct event_usage *usage) {
     struct event_usage all = *usage;
     int64_t heard = run->spending.output_bytes ? tokens_of(run->spending.output_bytes) : 0;
@@ -218,7 +218,7 @@ static void append_usage(struct run *run, const struct event_usage *usage, enum 
     if (!run->spending.usage_due) return;
     struct event event = {.kind = EVENT_USAGE, .usage = *usage};
     event.usage.call_sequence = run->asking.model_calls - 1;
-    /* A provider that names nobody was asked for somebody. */
+    /* If the provider names no model, take the requested one. */
     if (event.usage.model.len == 0) event.usage.model = run->asking.request.model;
     event.usage.cost_nano = price_of(price_now(run, event.usage.model), usage);
     struct amount used = {0};

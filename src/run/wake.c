@@ -11,10 +11,10 @@
 #define RUN_MAX_BYTES (32 * MIB)
 #define ALONE_MAX_S ((1u << 20) - 1)
 #define TRANSFERS_MAX ((1u << 11) - 1)
-#define AT_ONCE 1000 /* runs that one look lets go */
+#define AT_ONCE 1000 /* runs dropped from memory by one look */
 #define LOOK_AGAIN_MIN_MS 10
-#define WOKEN_STAYS_MS 2000 /* so long at least one that was woken is there for who woke it */
-#define DEADLINE_AHEAD_MS 5000 /* so long before its deadline a run is back */
+#define WOKEN_STAYS_MS 2000    /* a run that was woken stays in memory at least this long */
+#define DEADLINE_AHEAD_MS 5000 /* a run is brought back this long before its deadline */
 
 /* --- to sleep ----------------------------------------------------------------------------- */
 
@@ -22,7 +22,7 @@ static struct dormant *dormant_of(struct engine *engine) {
     return directory_dormant(session_table_directory(engine->sessions));
 }
 
-/* What revive.c does not bring back is not let go. */
+/* Whether revive.c can bring the run back; else it must not leave memory. */
 static bool has_only_events(const struct run *run) {
     return !run->request.system.len && !run->request.schema && !run->asking.repairing &&
            !run->compacting.done && !run->record.lost && run->admission.lease.parent == 0 &&
@@ -34,7 +34,7 @@ static bool is_read(const struct run *run) {
     return journal_readers(run->record.journal, &left_ms) > 0;
 }
 
-/* Nobody but itself and the parking holds it, and all of it is on disk. */
+/* Whether only the run itself and the parking hold it, and all of it is on disk. */
 static bool may_sleep(const struct run *run) {
     return run->state == RUN_WAITING && run->admission.state == ADMISSION_OUTSIDE &&
            !run->ending_begun && run->refs == 2 && has_only_events(run) && !is_read(run) &&
@@ -130,11 +130,11 @@ void wake_forget(struct run_host *host) {
 
 /* --- one run, on its host's loop ---------------------------------------------------------- */
 
-/* Somebody's wish that one run is brought back. */
+/* A request to bring one run back. */
 struct bringing {
     struct mail mail;
     struct list link;   /* in host->bringings, or in the `others` of one that is there */
-    struct list others; /* who wants the same run */
+    struct list others; /* requests for the same run */
     struct run_host *host;
     uint64_t run;
     struct store_load load;
@@ -168,7 +168,7 @@ static void stay_for(struct run *run, uint64_t ms) {
     if (run->approval.stays_until_ms < until_ms) run->approval.stays_until_ms = until_ms;
 }
 
-/* As it was: found before it is no longer known to sleep. */
+/* As on the way out: it can be found live before it stops being dormant. */
 static bool revive(const struct dormant_run *dormant, const struct store_load *load,
                    struct err *e) {
     struct run *run = load->more ? NULL

@@ -43,7 +43,7 @@ static void answer_error(struct turn_call *call, const struct err *why) {
     buf_done(&result);
 }
 
-/* It has no answer, and never will have one: what that means is said in its place. */
+/* The call has no answer and never will: answer it with what is known of its effect. */
 static void answer_effect(struct turn_call *call, enum effect effect, struct str cause) {
     struct buf result;
     struct err why;
@@ -90,7 +90,7 @@ static void transfer(struct turn_call *call) {
 
 /* --- tools -------------------------------------------------------------------------------- */
 
-/* A tool that says it does not know, and may be called again, has only failed. */
+/* A tool that reports an unknown outcome, and may be called again, has only failed. */
 static void answer_failed(struct turn_call *call, const struct err *why) {
     if (why->code == ERR_EFFECT_UNKNOWN && !call->kind->idempotent) {
         answer_effect(call, EFFECT_UNKNOWN, err_text(why));
@@ -99,7 +99,7 @@ static void answer_failed(struct turn_call *call, const struct err *why) {
     }
 }
 
-/* It took longer than it may: it is cut, and the turn goes on. */
+/* The call exceeded its time limit: end it, and go on with the turn. */
 static void on_tool_late(void *ctx) {
     struct turn_call *call = ctx;
     struct run *run = call->run;
@@ -140,7 +140,7 @@ static void on_tool_done(struct str result, const struct err *failed, void *ctx)
     run_calls_go_on(run);
 }
 
-/* Whether there is such a tool, and it can be asked that. */
+/* Whether the tool exists and accepts the call. */
 static bool check_call(struct turn_call *call, struct err *e) {
     struct run *run = call->run;
     if (call->too_many)
@@ -333,7 +333,7 @@ static void make_calls(struct run *run) {
 }
 
 void run_work(struct run *run) {
-    /* It stands alone: calls beside it would have to wait for him. */
+    /* A question must be the only call: others would have to wait for the human. */
     if (run->approval.by_model) calls_leave_only(&run->calls, run->approval.index);
     run_move(run, RUN_WORKING);
     run->calls.made = false;
