@@ -1,23 +1,23 @@
 /* contract: one wire dialect, as the daemon sees it: a row of a table.
  *
- * How a contract decodes requests and projects events is the affair of its folder. Here stands
- * what the daemon must know to carry it: the listeners it brings, the services and routes it
- * has on them, each behind its guard, and what it wants to hear of the daemon's life. The
- * daemon, its workers and its editions loop over a table of contracts and know none by name;
- * ours is cli/contracts.c.
+ * How a contract decodes requests and projects events is private to its folder. This header
+ * holds what the daemon must know to serve it: its listeners, the services and routes on them
+ * with their guards, and the functions to call as the daemon starts, reloads and stops. The
+ * daemon, its workers and its editions loop over a table of contracts and know none by name.
+ * The table of this program is in cli/contracts.c.
  *
  *     settings  one an edition   read ─▶ drop
  *     process   one a process    open ─▶ ready ─▶ use* ─▶ stopping ─▶ stopped ─▶ close
  *     desk      one a loop       init ─▶ serving ─▶ use* ─▶ stopping ─▶ cut ─▶ finish ─▶ leave
  *                                                                                    ─▶ done
  *
- * A daemon that stops before it served skips what lies between; `cut` comes only when the
- * shutdown deadline is near. Every function may be NULL, but for desk.init.
+ * A daemon that stops before it has served skips the steps in between. `cut` is called only
+ * when the shutdown deadline is near. Every function except desk.init may be NULL.
  *
  * Memory   a table and its rows are constant. Each `void *` belongs to the contract, from the
  *          function that returned it to the one that ends it.
- * Threads  settings: any thread, read-only once made. Process: the daemon's own loop, but for
- *          healthy(), which any loop may call. Desk: its loop, but for init and done.
+ * Threads  settings: any thread, read-only once made. Process: the daemon's own loop, except
+ *          healthy(), which any loop may call. Desk: its loop, except init and done.
  */
 #ifndef WEIR_CONTRACT_CONTRACT_H
 #define WEIR_CONTRACT_CONTRACT_H
@@ -44,33 +44,34 @@ struct contract_listener {
     enum contract_wire wire;
     struct str (*address)(const struct config *config); /* empty: off */
 
-    /* Whether its callers show a token: until one has, a connection is a stranger's, with
-     * fewer streams. NULL: none does. */
+    /* Whether its callers present a token. Until one has, a connection counts as a stranger's
+     * and gets fewer streams. NULL: no caller presents a token. */
     bool (*strangers)(const void *settings);
 
-    /* Of HTTP. */
-    const struct refusal_form *refusal; /* of what never became a request; NULL: in words */
+    /* HTTP only. */
+    const struct refusal_form *refusal; /* of what never became a request; NULL: plain text */
     const struct page_rules *(*pages)(const void *settings); /* NULL: the strictest */
     void (*sign)(struct route_table *guest); /* the tables that other contracts have here */
 
-    /* Of gRPC, which also carries grpc.health.v1 and, if reflects() says so, reflection. */
+    /* gRPC only. The listener also serves grpc.health.v1 and, if reflects() is true,
+     * reflection. */
     bool (*reflects)(const struct config *config);
     void (*prepare)(const void *desk, struct rpc_site *site);
-    bool handlers_admit; /* they decide what is let in while the daemon starts or stops */
+    bool handlers_admit; /* handlers decide what is let in while the daemon starts or stops */
 };
 
-/* A gRPC service, on a listener of its own or of another contract. Each method says who may
- * call it (enum rpc_auth), and rpc_service_ok() holds for what fill() makes. fill() runs again
- * after use(); the methods stay where they are. */
+/* A gRPC service, on this contract's listener or on another's. Each method says who may call
+ * it (enum rpc_auth), and rpc_service_ok() is true of what fill() makes. fill() runs again
+ * after use(); the method array does not move. */
 struct contract_service {
     const char *listener;
-    const struct str *descriptor; /* the FileDescriptorSet that it stands in, for reflection */
+    const struct str *descriptor; /* the FileDescriptorSet that defines it, for reflection */
     void (*fill)(void *desk, struct rpc_service *ret);
 };
 
-/* A table of routes, likewise: each says who may come in (enum route_door), and
- * route_table_ok() holds. Tables of guests are asked for a path before the listener's own,
- * whose last one answers 404. */
+/* A table of routes, in the same way. Each route says who may use it (enum route_door), and
+ * route_table_ok() is true of the table. Paths are looked up in the guests' tables first, then
+ * in those of the listener's own contract; the last table answers 404. */
 struct contract_routes {
     const char *listener;
     void (*fill)(void *desk, struct route_table *ret);
@@ -78,13 +79,13 @@ struct contract_routes {
 
 /* --- what it is given --------------------------------------------------------------------- */
 
-/* What its settings are made of. */
+/* What a contract's settings are built from. */
 struct contract_source {
     const struct config *config; /* lives as long as the settings */
-    const struct config *first;  /* read at the start: what nobody may change later (K34) */
+    const struct config *first;  /* read at the start; some values may not change later (K34) */
     const struct team *team;     /* lives as long as the settings */
-    struct str demo_key;         /* stands for configured signing keys when not empty */
-    struct http_pool *pool;      /* NULL: it is only looked at */
+    struct str demo_key;         /* if not empty, used in place of configured signing keys */
+    struct http_pool *pool;      /* NULL: the settings are only checked, not served */
     uint64_t body_stretch_ms;    /* as in struct route_table */
     size_t body_stretch_bytes;
 };
@@ -94,12 +95,12 @@ struct contract_process {
     const struct config *config; /* read at the start */
     struct loop *loop;           /* the daemon's own */
     struct http_pool *pool;
-    const struct server *server;       /* which listens by now */
-    void (*health_changed)(void *ctx); /* healthy() answers something else now */
+    const struct server *server;       /* already listening */
+    void (*health_changed)(void *ctx); /* call it when the result of healthy() changes */
     void *ctx;
 };
 
-/* Whom a bearer token names. The text lies in `room` or in the settings. */
+/* The identity a bearer token names. Its text points into `room` or into the settings. */
 #define CONTRACT_IDENTITY_BYTES 1024
 
 struct contract_identity {
@@ -107,7 +108,7 @@ struct contract_identity {
     char room[CONTRACT_IDENTITY_BYTES];
 };
 
-/* Callers, by the tokens of every contract of the table. */
+/* Identifies callers by the tokens of every contract in the table. */
 struct contract_callers {
     bool (*secured)(void *ctx); /* whether the operator set a key or a token for callers */
     bool (*identify)(struct str bearer, struct contract_identity *ret, void *ctx);
@@ -123,15 +124,15 @@ struct contract_loop {
     struct contract_callers callers;
 };
 
-/* A question that waits for its answer, first member of the contract's own struct. */
+/* A pending question. It is the first member of the contract's own struct. */
 struct contract_ask {
-    void (*leave)(struct contract_ask *ask); /* it is not answered any more */
+    void (*leave)(struct contract_ask *ask); /* withdraw it: no answer will come */
 };
 
 /* --- the row ------------------------------------------------------------------------------ */
 
 struct contract {
-    struct str name; /* as its runs carry it: "crawbl" */
+    struct str name; /* recorded with its runs: "crawbl" */
 
     const struct contract_listener *listeners;
     size_t listener_count;
@@ -140,11 +141,11 @@ struct contract {
     const struct contract_routes *routes;
     size_t routes_count;
 
-    /* Whether it is there at all: without it there is no process and no desk, and none of its
-     * listeners. NULL: always. */
+    /* Whether this configuration uses the contract at all. If not, it gets no process state, no
+     * desks and no listeners. NULL: always. */
     bool (*wanted)(const struct config *config);
 
-    /* Its own settings, beside the daemon's. NULL: it has none. */
+    /* Its own settings, in addition to the daemon's. NULL: it has none. */
     const struct setting_rows *rows;
 
     struct {
@@ -159,32 +160,33 @@ struct contract {
 
     struct {
         void *(*open)(const struct contract_process *process);
-        void (*ready)(void *state, const void *settings); /* the store is open, it serves */
-        void (*use)(void *state, const void *settings);   /* only while it serves */
+        void (*ready)(void *state,
+                      const void *settings);            /* the store is open; serving starts */
+        void (*use)(void *state, const void *settings); /* new settings; only while serving */
         void (*stopping)(void *state);
         void (*stopped)(void *state, bool forced); /* forced: turns had to be cut */
         void (*close)(void *state);
-        bool (*healthy)(void *state); /* while it serves; NULL: always */
+        bool (*healthy)(void *state); /* called while serving; NULL: always healthy */
     } process;
 
     struct {
         /* `state` is what open() returned, or NULL. Never returns NULL. */
         void *(*init)(const struct contract_loop *loop, const void *settings, void *state);
-        void (*use)(void *desk, const void *settings); /* new turns begin with these */
+        void (*use)(void *desk, const void *settings); /* new turns use these settings */
         void (*serving)(void *desk);
-        void (*stopping)(void *desk); /* before its listeners say so to their calls */
+        void (*stopping)(void *desk); /* called before its listeners tell their calls */
         void (*cut)(void *desk);      /* likewise */
-        void (*finish)(void *desk);   /* no connection is left; what runs detached ends */
-        void (*leave)(void *desk);    /* last of all on the loop: ask nobody any more */
+        void (*finish)(void *desk);   /* no connection is left; detached work ends */
+        void (*leave)(void *desk);    /* last call on the loop: start no more requests */
         void (*done)(void *desk);     /* the loop has stopped */
 
-        /* Whose agents a conversation of this contract has, as in struct recover_agents.
-         * NULL: those of the settings. */
+        /* Find the agents of a conversation of this contract, as in struct recover_agents.
+         * NULL: the configured agents. */
         struct engine *(*find_agents)(void *desk, const struct session_name *name,
                                       recover_engine_fn *answer, void *answer_ctx,
                                       struct contract_ask **ret_ask);
 
-        /* Go on with a job, as in struct recover_jobs; one contract of a table at most. */
+        /* Resume a job, as in struct recover_jobs. At most one contract of a table has this. */
         void (*take_job)(uint64_t run, const struct store_section *sections, size_t count,
                          void *desk);
     } desk;
@@ -197,15 +199,15 @@ struct contract_table {
 
 bool contract_is_wanted(const struct contract *contract, const struct config *config);
 
-/* The place of this contract in the table, or table->count. */
+/* The index of this contract in the table, or table->count. */
 size_t contract_find(const struct contract_table *table, struct str name);
 
-/* The rows of the contracts that have some, for struct config_input; ctx is a const struct
- * contract_table. */
+/* The setting rows of the contracts that have any, by index, for struct config_input. ctx is a
+ * const struct contract_table. */
 const struct setting_rows *contract_rows(size_t index, const void *ctx);
 
-/* For tests: whether names differ, listeners are there for all that is served, and what must
- * not be NULL is not. */
+/* For tests: whether names are unique, every service and route table has its listener, and no
+ * required member is NULL. */
 bool contract_table_ok(const struct contract_table *table);
 
 #endif

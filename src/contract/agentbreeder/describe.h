@@ -1,8 +1,8 @@
-/* describe: what stands at /openapi.json and in the agent card, made of the table that serves.
+/* describe: write /openapi.json and the agent card from the route table that serves them.
  *
- * Paths, methods and the statuses of the checks come from the table's rows; a paragraph in
- * describe.c adds what a row cannot know: what it is for, its bodies, its own refusals. A row
- * without a paragraph is our own mistake.
+ * Paths, methods and the statuses of the checks come from the table's rows. A paragraph in
+ * describe.c adds what a row does not know: its purpose, its bodies and its own errors. A row
+ * without a paragraph is a bug.
  *
  * Memory   appends to the caller's buffer.
  * Threads  any.

@@ -10,7 +10,7 @@
 #include "contract/agentbreeder/outcome.h"
 #include "route/route.h"
 
-/* {key: text}; an empty name is the unnamed event. */
+/* Send {key: text}. An empty name sends an unnamed event. */
 void frame_object(struct route_call *call, struct str name, const char *key, struct str text);
 
 void frame_error(struct route_call *call, enum err_code code, struct str message);
@@ -22,11 +22,11 @@ void frame_tool_call(struct route_call *call, const struct event *event);
 void frame_step(struct route_call *call, struct str agent, struct str description,
                 struct str result);
 
-/* A step of its own for an EVENT_APPROVAL. */
+/* Send an EVENT_APPROVAL as a step of its own. */
 void frame_approval(struct route_call *call, const struct outcome *outcome,
                     const struct event *event);
 
-/* The response object, for the event that outcome_write() takes. */
+/* Send the response object that outcome_write() makes of this event. */
 void frame_result(struct route_call *call, const struct outcome *outcome,
                   const struct event *event);
 

@@ -1,5 +1,5 @@
-/* inner: one /invoke, /stream or /resume, as the files of this contract share it. Private to
- * it.
+/* inner: the state of one /invoke, /stream or /resume, shared by the files of this contract.
+ * Private to it.
  */
 #ifndef WEIR_CONTRACT_AGENTBREEDER_INNER_H
 #define WEIR_CONTRACT_AGENTBREEDER_INNER_H
@@ -13,16 +13,16 @@
 #include "run/wake.h"
 #include "stream/follow.h"
 
-/* What somebody has decided before, while it is compared with what this caller says. */
+/* An earlier decision, while it is compared with this caller's. */
 struct repeat {
-    struct buf words;   /* the caller's decision; made once it is needed */
-    struct buf call_id; /* of the question's answer */
-    uint64_t seq;       /* of the question; 0: nothing is compared */
-    bool differs;       /* it was decided otherwise */
+    struct buf words;   /* the caller's decision; filled when first needed */
+    struct buf call_id; /* of the question being answered */
+    uint64_t seq;       /* of the question; 0: no comparison */
+    bool differs;       /* the earlier decision was a different one */
     bool over;          /* the run ended without a decision */
 };
 
-/* From the checked request to the last byte. */
+/* One request, from the passed checks to the last byte of the answer. */
 struct turn {
     struct list link; /* in desk->calls */
     struct route_call *call;
@@ -30,53 +30,55 @@ struct turn {
     struct stream *stream;
     enum close_mode mode;
     const struct stream_wire *wire;
-    struct run *run;  /* that this call started; NULL: it goes on with another one's */
-    uint64_t resumed; /* that run's id */
+    struct run *run;  /* started by this call; NULL: it reads a run that another call started */
+    uint64_t resumed; /* the id of that other run */
     struct leaving leaving;
-    bool says_leaving; /* the request does, not the settings */
-    /* Until the turn is established; then of the key only its length. */
+    bool says_leaving; /* `leaving` comes from the request, not the settings */
+    /* Valid until the turn is established. Of the key, the length stays valid. */
     struct str key;
     struct arena *arena; /* of the request */
     struct runtime_request request;
-    bool resumes;                 /* it is a /resume; `request` says its user and its print */
-    struct resume_request resume; /* then */
-    bool names_user;              /* and it says whose thread it is */
-    uint64_t approval_run, approval_seq; /* and which question, or 0 */
-    /* While something is looked up. */
+    bool resumes;                 /* a /resume; `request` holds its user and fingerprint */
+    struct resume_request resume; /* of a /resume */
+    bool names_user;              /* a /resume that names the thread's user */
+    uint64_t approval_run, approval_seq; /* the question a /resume names, or 0 */
+    /* Pending lookups. */
     struct keyed *keyed;
     struct asked *asked;
     struct wake *wake;
-    struct follow *follow; /* of a run that an earlier request started or answered */
+    struct follow *follow; /* reads a run that an earlier request started or answered */
     struct repeat repeat;
     struct seam seam; /* of the text on /stream */
-    bool gone;        /* the peer left: nothing more is sent */
+    bool gone;        /* the peer has left; nothing more is sent */
     struct outcome outcome;
 };
 
 struct session_table *turn_sessions(const struct turn *turn);
 
-/* A copy in the turn's arena: a call may wait, and then what was lent is gone. What is absent
- * stays so (at == NULL). */
+/* Copy lent text to the turn's arena. Lent text ends when a call starts to wait. Absent text
+ * stays absent (at == NULL).
+ * errors  the arena's limit */
 MUST_CHECK bool turn_keep(struct turn *turn, struct lent lent, struct str *ret, struct err *e);
 
-/* Answer a failure that came before the turn was established, and end it. */
+/* Answer with a failure that came before the turn was established, and end the turn. */
 void turn_give_up(struct turn *turn, const struct err *why);
 
-/* The same with a failure of this contract's own. */
+/* The same with an error code of this contract. */
 void turn_fail(struct turn *turn, int status, struct str code, struct str message,
                struct str details);
 
-/* Its answer stands in `body`. */
+/* Answer with `body` and end the turn. */
 void turn_reply(struct turn *turn, struct str body);
 
-/* Read on in the journal (borrowed) of a run that was answered. */
+/* Continue reading the journal (borrowed) of a run whose question was answered. */
 MUST_CHECK bool turn_follow(struct turn *turn, struct journal *journal, uint64_t after_seq,
                             struct err *e);
 
-/* What the request said is not needed any more: what of it is, was copied. */
+/* The turn is established. Free the request; everything still needed was copied. */
 void turn_established(struct turn *turn);
 
-/* The answer of the run that an earlier request began or resumed, from behind `after_seq`. */
+/* Send the answer of a run that an earlier request started or resumed, from the first event
+ * after `after_seq`. */
 void turn_attach(struct turn *turn, uint64_t run, uint64_t after_seq);
 
 void turn_tell_run(struct turn *turn, uint64_t run);
@@ -84,10 +86,10 @@ void turn_tell_run(struct turn *turn, uint64_t run);
 /* Bring back those whom `answer` may mean, then look again from the beginning. */
 void turn_wake(struct turn *turn, const struct parked_answer *answer);
 
-/* Ask what its key stands for. */
+/* Look up the run of its idempotency key. */
 void turn_look_up(struct turn *turn);
 
-/* Its peer may go while something is looked up. */
+/* Watch for the peer leaving during a lookup. */
 void turn_watch(struct turn *turn);
 
 /* --- deciding.c: a request that is a human's decision ------------------------------------- */
@@ -95,28 +97,28 @@ void turn_watch(struct turn *turn);
 /* Read the body of a /resume. */
 MUST_CHECK bool decide_read(struct turn *turn, struct err *e);
 
-/* What became of the words of an /invoke or /stream in a session where a run waits. */
+/* How the text of an /invoke or /stream was taken in a session where a run may wait. */
 enum settling {
-    SETTLES_NOTHING, /* nobody waits: it is a turn */
-    SETTLES,         /* the turn reads on in the run that waited */
-    SETTLES_OTHER,   /* they cannot be taken, and that has been answered, or is looked at once
-                        more: the turn is not the caller's any more */
-    SETTLES_AGAIN,   /* the key was taken meanwhile: look again */
+    SETTLES_NOTHING, /* no run waits; the text starts a turn */
+    SETTLES,         /* it was a decision; the turn reads on in the run that waited */
+    SETTLES_OTHER,   /* it was refused and answered, or is being looked at again; the caller of
+                        this function must not touch the turn any more */
+    SETTLES_AGAIN,   /* the key was taken meanwhile; look it up again */
     SETTLES_FAILED,  /* `e` says why it cannot be read */
 };
 enum settling decide_by_turn(struct turn *turn, uint64_t key_mark, struct err *e);
 
-/* /resume, its request read; the key, if there is one, is free. */
+/* Handle a /resume. Its request has been read, and its key, if any, is free. */
 void decide_by_resume(struct turn *turn, uint64_t key_mark);
 
-/* A decision that an earlier request brought to this question, with the same key. */
+/* Handle a decision that an earlier request with the same key brought to this question. */
 void decide_again(struct turn *turn, uint64_t run, uint64_t seq);
 
-/* An event of a run whose decision is compared. True: it is to be passed over, or ends the
- * answer if the decision differs or never came. */
+/* Look at an event of a run whose decision is compared. True: do not send this event. The
+ * answer ends there if the decision differs or never came. */
 bool decide_compare(struct turn *turn, const struct event *event);
 
-/* Why the comparison ended the answer. */
+/* Say why the comparison ended the answer. */
 void decide_tell_difference(const struct turn *turn, struct str *ret_code,
                             struct str *ret_message, int *ret_status);
 

@@ -2,8 +2,8 @@
  *
  * Memory   in the arena.
  * Threads  the call's loop.
- * Source   contracts/agentbreeder.md 1.2: X-Idempotency-Key, and Idempotency-Key as upstream's
- *          proxy says it.
+ * Source   contracts/agentbreeder.md 1.2: X-Idempotency-Key, and Idempotency-Key, which
+ *          upstream's proxy sends.
  */
 #ifndef WEIR_CONTRACT_AGENTBREEDER_KEY_H
 #define WEIR_CONTRACT_AGENTBREEDER_KEY_H
@@ -11,7 +11,7 @@
 #include "base/arena.h"
 #include "route/route.h"
 
-/* The key, or empty.
+/* Read the key; empty without one.
  * errors  ERR_MALFORMED it is too long, empty, not printable, or there are two;
  *         ERR_RESOURCE_EXHAUSTED the arena's limit */
 MUST_CHECK bool key_take(struct route_call *call, struct arena *arena, struct str *ret,

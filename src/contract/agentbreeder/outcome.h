@@ -1,7 +1,7 @@
-/* outcome: what a run comes to, as this contract tells it: output, session and the tools it
- * used. Private to this contract.
+/* outcome: the result of a run in this contract's form: output, session and the tools it used.
+ * Private to this contract.
  *
- * It is told every event and writes the response object of the one that ends the answer.
+ * It is given every event and writes the response object for the event that ends the answer.
  *
  * Memory   owns what it needs; outcome_done() ends it.
  * Threads  none.
@@ -17,10 +17,10 @@
 struct open_call;
 
 struct outcome {
-    uint64_t run; /* set by whoever knows it, before anything is written */
+    uint64_t run; /* the caller sets it before anything is written */
     struct text session;
-    bool wants_text;   /* text came in: so must text go out */
-    bool names_thread; /* the caller says thread_id: he is answered with it too */
+    bool wants_text;   /* the input was text, so the output must be text */
+    bool names_thread; /* the request says thread_id; the response repeats it */
     int64_t started_unix_ms;
     struct buf history; /* the tools of this run, items of a JSON array */
     struct open_call *open_calls;
@@ -30,18 +30,19 @@ struct outcome {
 void outcome_init(struct outcome *outcome);
 void outcome_done(struct outcome *outcome);
 
-/* Whom the answer is for; `session` is copied. Empty: as the run's first event says. */
+/* Set the session (copied) and the form of the answer. An empty session: use the one in the
+ * run's first event. */
 void outcome_address(struct outcome *outcome, struct str session, bool wants_text,
                      bool names_thread);
 
-/* Note what `event` adds to the history; call it with every event. */
+/* Add `event` to the history. Call it with every event. */
 void outcome_note(struct outcome *outcome, const struct event *event);
 
-/* What a human is asked (EVENT_APPROVAL), as an object. */
+/* Write the question to a human (EVENT_APPROVAL) as an object. */
 void outcome_write_approval(const struct outcome *outcome, const struct event *event,
                             struct buf *out);
 
-/* The response object of a run that is done, or waits for a human (EVENT_APPROVAL). */
+/* Write the response object of a run that is done or waits for a human (EVENT_APPROVAL). */
 void outcome_write(const struct outcome *outcome, const struct event *event, struct buf *out);
 
 #endif

@@ -1,11 +1,11 @@
 /* runtime: AgentBreeder's Runtime Contract v1 over HTTP.
  *
- * /invoke is a run read by a stream of mode SINGLE, /stream the same run read by one of mode
- * DONE whose transport close is `data: [DONE]`; /resume answers a run that waits for a human
- * and reads on as /invoke does; so does an /invoke or /stream whose words are a decision, in a
- * session that waits for one. A caller who closes the connection has his run cancelled, unless
- * he or the settings say that it goes on, or he sent an idempotency key. /health, /openapi.json
- * and the agent card are open.
+ * /invoke starts a run and reads it with a stream of mode SINGLE. /stream reads the same run
+ * with mode DONE, whose transport close is `data: [DONE]`. /resume answers a run that waits for
+ * a human and reads on like /invoke. An /invoke or /stream whose text is a decision does the
+ * same in a session that waits for one. When a caller closes the connection the run is
+ * cancelled, unless the request or the settings keep it going or the request had an idempotency
+ * key. /health, /openapi.json and the agent card need no token.
  *
  * Memory   settings and hosts are borrowed for the life of the table.
  * Threads  a desk and its calls belong to one loop.
@@ -19,19 +19,19 @@
 #include "server/server.h"
 
 struct runtime_settings {
-    struct str token;     /* AGENT_AUTH_TOKEN, trimmed; empty: everybody is let in */
+    struct str token;     /* AGENT_AUTH_TOKEN, trimmed; empty: no token is required */
     struct str workspace; /* of every caller (K23) */
     struct str agent_name, agent_version, framework; /* framework may be empty */
     size_t body_max_bytes;
     uint64_t body_stretch_ms; /* see struct route_table */
     size_t body_stretch_bytes;
-    enum session_policy busy;        /* a second turn of a session */
-    enum brought_policy brought;     /* a message list of a caller */
+    enum session_policy busy;        /* what to do with a second turn of a session */
+    enum brought_policy brought;     /* how to treat a caller's message list */
     uint64_t stall_ms, heartbeat_ms; /* of /stream */
-    struct leaving on_disconnect;    /* for a request that says nothing about it */
-    uint64_t keys_kept_ms;           /* how long an idempotency key stands for its run */
-    bool keyed_outlives; /* a request with a key, and a decision, go on without their caller,
-                            and a failure that left no effect gives the key back (K28) */
+    struct leaving on_disconnect;    /* default for requests that do not set it */
+    uint64_t keys_kept_ms;           /* how long an idempotency key leads to its run */
+    bool keyed_outlives; /* a request with a key, and a decision, continue without their caller;
+                            a failure without side effects frees the key (K28) */
 };
 
 /* One loop's share. */
@@ -39,25 +39,25 @@ struct runtime_desk {
     const struct runtime_settings *settings;
     struct run_host *host;
     bool loaded;                     /* false: /health says loading, turns are refused 503 */
-    struct list calls;               /* that wait for their run */
-    const struct route_table *table; /* that serves, and is told at /openapi.json */
+    struct list calls;               /* established turns that are still open */
+    const struct route_table *table; /* the table in use; /openapi.json describes it */
 };
 
 void runtime_desk_init(struct runtime_desk *desk, const struct runtime_settings *settings,
                        struct run_host *host);
 
-/* The table of this contract; it borrows `desk`, and the desk keeps it. Again when the desk has
- * other settings. */
+/* Fill the table of this contract. It borrows `desk`, and the desk keeps a pointer to it. Call
+ * this again when the desk has new settings. */
 void runtime_table(struct runtime_desk *desk, struct route_table *ret);
 
-/* Have another table of the same listener answer under this contract's version, too. */
+/* Make another table of the same listener send this contract's version headers too. */
 void runtime_sign(struct route_table *table);
 
-/* How the listener that carries this contract refuses what never became a request. */
+/* How this contract's listener refuses input that never became a request. */
 extern const struct refusal_form runtime_refusal;
 
-/* The shutdown deadline passed: end every open turn CANCELLED, as far as its reader can be
- * told (on /stream an error event and [DONE], on /invoke 503). */
+/* The shutdown deadline has passed. End every open turn as CANCELLED and say so where the
+ * protocol can: an error event and [DONE] on /stream, 503 on /invoke. */
 void runtime_desk_cut(struct runtime_desk *desk);
 
 #endif

@@ -1,4 +1,4 @@
-/* schema: the shapes of this contract's bodies, as JSON Schema. Private to this contract.
+/* schema: JSON Schema for this contract's bodies. Private to this contract.
  *
  * Memory   writes to the caller's writer.
  * Threads  any.
@@ -9,7 +9,7 @@
 
 #include "wire/json.h"
 
-/* The member "schemas" of an OpenAPI document's components. */
+/* Write the member "schemas" of an OpenAPI document's components. */
 void schema_write(struct json_writer *json);
 
 #endif

@@ -1,9 +1,10 @@
-/* turn: the calls of this contract that have an agent work. Private to it.
+/* turn: the calls of this contract that run an agent. Private to it.
  *
- * Each is a run read by a stream; when the caller leaves before its end, the run is cancelled
- * or goes on, as he or the settings say, also a run that somebody else began and he resumed.
+ * Each call reads a run with a stream. When the caller leaves early, the run is cancelled or
+ * goes on, as the request or the settings say. This includes a run that another caller started
+ * and this one resumed.
  *
- * Memory   a turn lives from its request until its answer is out or its caller gone.
+ * Memory   a turn lives from its request until its answer is out or its caller is gone.
  * Threads  the desk's loop.
  */
 #ifndef WEIR_CONTRACT_AGENTBREEDER_TURN_H
@@ -13,7 +14,7 @@
 
 route_fn turn_invoke, turn_stream, turn_resume;
 
-/* End every open turn of the desk CANCELLED. */
+/* End every open turn of the desk as CANCELLED. */
 void turn_cut_all(struct runtime_desk *desk);
 
 #endif

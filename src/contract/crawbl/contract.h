@@ -10,8 +10,8 @@
 #include "contract/crawbl/converse.h"
 
 struct crawbl_settings {
-    struct token_keys *keys; /* NULL: callers are believed */
-    bool secured;            /* a key was configured; the demo's own is none */
+    struct token_keys *keys; /* NULL: callers need no token */
+    bool secured;            /* a key was configured; the demo's key does not count */
     struct converse_settings converse;
     struct house_settings house;
 };

@@ -1,9 +1,9 @@
 /* converse: AgentRuntime.Converse, many turns on one bidirectional stream.
  *
- * Each request is a turn: it becomes a run, the run's journal is read by one stream of mode
- * DONE, and its DoneEvent is the last message of the turn. Then the next request is read. A
- * failure of business is a DoneEvent whose model begins with "ERROR:" and the call stays open;
- * a status ends the call only where the call itself cannot go on.
+ * Each request is a turn. It becomes a run, one stream of mode DONE reads the run's journal,
+ * and the DoneEvent is the last message of the turn. Then the next request is read. A failed
+ * turn is a DoneEvent whose model begins with "ERROR:", and the call stays open. A gRPC status
+ * ends the call only when the call itself cannot continue.
  *
  * Memory   settings and hosts are borrowed for the life of the service.
  * Threads  each call belongs to its loop.
@@ -20,22 +20,22 @@ struct converse_settings {
     struct guard guard;
     bool lenient;             /* upstream's fallbacks instead of ERROR (K15) */
     bool errors_as_text;      /* K12 */
-    bool sticky;              /* who spoke last answers, not the Manager */
-    enum session_policy busy; /* a second turn of a session */
+    bool sticky;              /* the last speaker answers, not the Manager */
+    enum session_policy busy; /* what to do with a second turn of a session */
     size_t message_max_bytes;
-    struct leaving on_disconnect; /* what becomes of a turn whose caller leaves */
-    uint64_t stall_ms;            /* a peer that reads nothing is cut after this */
+    struct leaving on_disconnect; /* what happens to a turn whose caller leaves */
+    uint64_t stall_ms;            /* a peer that reads nothing for this long is cut */
 };
 
 /* One loop's share of the service. */
 struct converse_desk {
     const struct converse_settings *settings;
     struct run_host *host;
-    struct house *house; /* which engine a turn gets */
+    struct house *house; /* chooses the engine of a turn */
 };
 
-/* Fill a service whose methods and names are constant; `desk` is borrowed. Again when the
- * desk has other settings. */
+/* Fill a service. Its methods and names are constant; `desk` is borrowed. Call this again when
+ * the desk has new settings. */
 void converse_service(struct converse_desk *desk, struct rpc_service *ret);
 
 #endif

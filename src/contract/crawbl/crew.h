@@ -1,13 +1,13 @@
 /* crew: the agents and tools of one workspace, as an engine of its own.
  *
- * It is derived from the engine of the configuration: that one's limits, sessions and local
- * tools, with the agents of a blueprint in place of its own, and the tools of an MCP server
- * beside its own. Where two tools have one name, the local one stays. What becomes of a call of
- * a tool, local or not, is what the configuration says of its name. Agents of a blueprint
- * answer with the model of the first configured agent, unless they name another.
+ * It is derived from the configured engine. It keeps that engine's limits, sessions and local
+ * tools, replaces its agents with those of a blueprint, and adds the tools of an MCP server. If
+ * two tools have the same name, the local one wins. The configured policy for a tool's name
+ * applies to both kinds. Agents of a blueprint use the model of the first configured agent,
+ * unless they name another.
  *
- * Memory   reference-counted as every engine is; holds the engine it came from.
- * Threads  the loop of the MCP client: the last reference is dropped there.
+ * Memory   reference-counted like every engine; holds a reference to the base engine.
+ * Threads  the loop of the MCP client; the last reference is dropped there.
  * Source   contracts/crawbl.md 2.6, 2.8 and 2.10.
  */
 #ifndef WEIR_CONTRACT_CRAWBL_CREW_H
@@ -19,12 +19,12 @@
 struct crew_parts {
     struct engine *base;
     struct str workspace;
-    struct str blueprint; /* a text that blueprint_read() takes; empty: the base's agents */
+    struct str blueprint; /* text for blueprint_read(); empty: the base engine's agents */
     const struct mcp_listing *tools; /* NULL: none */
-    struct mcp_client *client;       /* whose tools they are */
+    struct mcp_client *client;       /* the client that calls those tools */
 };
 
-/* The caller has one reference. */
+/* The caller owns one reference to the result. */
 struct engine *crew_new(const struct crew_parts *parts);
 
 #endif

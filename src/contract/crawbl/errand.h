@@ -1,11 +1,12 @@
-/* errand: ask an orchestrator once what a workspace's agents are, and an MCP server for tools.
+/* errand: fetch the blueprint of a workspace from its orchestrator and the tools from its MCP
+ * server, once.
  *
- * Both are asked at the same time; it is back when both have answered, failed, or taken too
- * long. One may fail without the other.
+ * Both are asked at the same time. The errand is back when both have answered, failed or timed
+ * out. One can fail without the other.
  *
  * Private to house.
  *
- * Memory   owns what it brings until errand_free(); `tools` may be taken out of it.
+ * Memory   owns its results until errand_free(); the owner may take `tools` out of it.
  * Threads  one loop's.
  * Source   contracts/crawbl.md 2.10.
  */
@@ -18,15 +19,15 @@
 
 struct errand;
 
-/* Once, never before errand_new() has returned. The owner may free it inside. */
+/* Called once, never before errand_new() has returned. The owner may free the errand in it. */
 typedef void errand_back_fn(struct errand *errand, void *ctx);
 
 struct errand_options {
     struct http_pool *pool;
     struct loop *loop;
-    struct str endpoint; /* of the MCP server; the blueprint is on the same host */
+    struct str endpoint; /* of the MCP server; the same host serves the blueprint */
     const struct token_keys *keys;
-    bool blueprint; /* wanted */
+    bool blueprint; /* fetch the blueprint too */
     struct mcp_client *client;
     struct mcp_caller caller;
     uint64_t total_ms;
@@ -35,8 +36,8 @@ struct errand_options {
 };
 
 struct errand {
-    struct buf blueprint;        /* a text that blueprint_read() takes */
-    struct err blueprint_failed; /* ERR_NONE: it came, or nobody asked for it */
+    struct buf blueprint;        /* text for blueprint_read() */
+    struct err blueprint_failed; /* ERR_NONE: it came, or was not wanted */
     struct mcp_listing *tools;
     struct err tools_failed;
 
@@ -44,7 +45,7 @@ struct errand {
     void *ctx;
     char *workspace;
     unsigned status;
-    struct http_call *call; /* the blueprint's; NULL: not out */
+    struct http_call *call; /* the blueprint's; NULL: none is open */
     bool wants_agents, wants_tools;
     struct timer late, refused;
 };
@@ -53,7 +54,7 @@ struct errand {
 struct errand *errand_new(const struct errand_options *options);
 void errand_free(struct errand *errand); /* cancels; NULL is fine */
 
-/* Append "Bearer " and a token that is minted now.
+/* Append "Bearer " and a newly minted token.
  * errors  those of token_mint() */
 MUST_CHECK bool errand_authorize(const struct token_keys *keys, const struct mcp_caller *caller,
                                  struct buf *out, struct err *e);

@@ -1,19 +1,19 @@
-/* house: which agents and tools serve a workspace, as its orchestrator says.
+/* house: the agents and tools of each workspace, as its orchestrator defines them.
  *
- * For each workspace the house knows a blueprint (its agents) and the tools of the MCP server,
- * and keeps the engine that was made of both. The first turn of a workspace waits until they
- * have come; from then on the answer is there at once:
+ * For each workspace the house keeps a blueprint (its agents), the tools of the MCP server and
+ * the engine that was made of both. The first turn of a workspace waits until they have been
+ * fetched. Later turns get an answer at once:
  *
- *     fresh   60 s              what is kept
- *     stale   up to a day       what is kept, and it is asked for again behind the turn's back
- *     none    never came, old   the configured agents; it is asked for again every 10 s
+ *     fresh   60 s              the kept engine
+ *     stale   up to a day       the kept engine, while a new one is fetched in the background
+ *     none    never came, old   the configured agents; a new fetch every 10 s
  *
- * What cannot be had is done without: no blueprint leaves the last good one, or the configured
- * agents; no tools leave the last good list, or the local ones. Each is logged once, until it
- * works again.
+ * A failed fetch is not fatal. Without a blueprint the last good one or the configured agents
+ * are used; without tools the last good list or the local ones. Each failure is logged once,
+ * until the fetch works again.
  *
- * Memory   owns what it knows; an engine that it answers with lives as long as somebody has it.
- * Threads  one loop's, with every engine that it answers with, but for the configured one.
+ * Memory   owns its entries; an engine lives as long as a reference to it is held.
+ * Threads  one loop, together with every engine it answers with except the configured one.
  * Source   contracts/crawbl.md 2.8 to 2.10.
  */
 #ifndef WEIR_CONTRACT_CRAWBL_HOUSE_H
@@ -32,15 +32,15 @@
 struct house;
 
 struct house_settings {
-    struct str endpoint;           /* of the MCP server; empty: nobody is asked */
-    bool blueprint;                /* also for the agents */
-    const struct token_keys *keys; /* NULL: nobody is asked, who we are could not be said */
+    struct str endpoint;           /* of the MCP server; empty: nothing is fetched */
+    bool blueprint;                /* fetch the agents as well */
+    const struct token_keys *keys; /* NULL: nothing is fetched; we could not authenticate */
 };
 
-/* `engine` is lent: whoever keeps it takes a reference. */
+/* `engine` is lent; take a reference to keep it. */
 typedef void house_answer_fn(struct engine *engine, void *ctx);
 
-/* One who waits; lives in its owner. Zeroed is idle. */
+/* A caller that waits for an engine. It lives in its owner; all zero means idle. */
 struct house_ask {
     struct list link;
     bool waits;
@@ -49,16 +49,16 @@ struct house_ask {
 };
 
 struct house *house_new(struct loop *loop, struct http_pool *pool);
-void house_free(struct house *house); /* NULL is fine; nobody may wait */
+void house_free(struct house *house); /* NULL is fine; no ask may be waiting */
 
-/* From now on `base` is what the configuration says, a reference is taken; settings are
- * borrowed from it. All that was known is forgotten; whoever waits is answered with `base`. */
+/* Use `base` as the configured engine from now on. A reference to it is taken; settings are
+ * borrowed from it. All entries are dropped, and waiting asks are answered with `base`. */
 void house_use(struct house *house, struct engine *base, const struct house_settings *settings);
 
-/* The engine for a turn of this caller, lent until the loop's turn is over; or NULL, and the
- * answer comes within HOUSE_PATIENCE_MS, never before this returns. */
+/* Return the engine for a turn of this caller, lent until this turn of the loop ends. NULL: the
+ * answer comes through `answer` within HOUSE_PATIENCE_MS, never before this returns. */
 struct engine *house_find(struct house *house, const struct mcp_caller *caller,
                           struct house_ask *ask, house_answer_fn *answer, void *ctx);
-void house_leave(struct house_ask *ask); /* harmless when it does not wait */
+void house_leave(struct house_ask *ask); /* stop waiting; harmless when idle */
 
 #endif

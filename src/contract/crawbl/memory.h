@@ -1,8 +1,8 @@
-/* memory: the Memory service, for people who see and edit what their agents remember.
+/* memory: the Memory service, with which people see and edit what their agents remember.
  *
- * Three unary calls over the table of store/memory.h. The workspace is that of the token; a
- * request may name it again, and naming another one is refused. Without signing keys the
- * request's own workspace counts.
+ * Three unary calls over the table of store/memory.h. The token names the workspace. A request
+ * may repeat it, but a different one is refused. Without signing keys the request's workspace
+ * is used.
  *
  * Memory   settings and store are borrowed for the life of the service.
  * Threads  each call belongs to its loop.
@@ -16,12 +16,12 @@
 
 /* One loop's share of the service. */
 struct memory_desk {
-    const struct converse_settings *settings; /* the same callers, the same limits */
+    const struct converse_settings *settings; /* same callers and limits as Converse */
     struct store *store;
 };
 
-/* Fill a service whose methods and names are constant; `desk` is borrowed. Again when the
- * desk has other settings. */
+/* Fill a service. Its methods and names are constant; `desk` is borrowed. Call this again when
+ * the desk has new settings. */
 void memory_service(struct memory_desk *desk, struct rpc_service *ret);
 
 #endif

@@ -1,4 +1,4 @@
-/* project: what happens in a run, as ConverseEvents.
+/* project: turn the events of a run into ConverseEvents.
  *
  * Memory   encodes straight into the call's queue.
  * Threads  the call's loop.
@@ -11,24 +11,24 @@
 #include "rpc/rpc.h"
 #include "wire/event.h"
 
-/* What one request's answer has shown so far; zero at its beginning. */
+/* What the answer to one request has shown so far. Starts as all zero. */
 struct converse_shown {
     struct seam seam;
-    int32_t usages;  /* this wire counts the model calls of each request from 0 */
-    char model[256]; /* who answered last, cut; a question names it, too */
+    int32_t usages;  /* model calls of this request; this wire numbers them from 0 */
+    char model[256]; /* of the last answer, cut to fit; questions name it too */
 };
 
 struct converse_view {
-    bool shows_thinking; /* of the agent that speaks */
-    bool errors_as_text; /* also say a failure as a chunk, for orchestrators that show none */
+    bool shows_thinking; /* for the agent that speaks */
+    bool errors_as_text; /* also send failures as text, for orchestrators that hide errors */
 };
 
-/* Add the messages that `event` means on this wire: none, one, or (an approval, a failure with
- * errors_as_text) two. The last of a terminal event or an approval is the DoneEvent. */
+/* Send the messages for `event`: none, one, or two (for an approval, or a failure with
+ * errors_as_text). For a terminal event or an approval the last message is the DoneEvent. */
 void converse_project(struct rpc_call *call, const struct event *event,
                       const struct converse_view *view, struct converse_shown *shown);
 
-/* The DoneEvent of a turn that never became a run. */
+/* Send the DoneEvent of a turn that never became a run. */
 void converse_refuse(struct rpc_call *call, const struct err *why,
                      const struct converse_view *view);
 

@@ -1,9 +1,9 @@
-/* revival: whose agents a turn of Converse has that waits for a human over a restart.
+/* revival: find the agents of a Converse turn that waited for a human across a restart.
  *
- * It may have been given to agents of its workspace's blueprint: the house is asked for them
+ * The turn may belong to agents of its workspace's blueprint, so the house is asked for them
  * again.
  *
- * Memory   an ask lives until it is answered or left.
+ * Memory   an ask lives until it is answered or withdrawn.
  * Threads  the house's loop.
  * Source   contracts/crawbl.md 2.10; checks.md K26.
  */
@@ -13,8 +13,8 @@
 #include "contract/contract.h"
 #include "contract/crawbl/house.h"
 
-/* The engine, lent until the loop's turn is over; or NULL, and `answer` comes later, unless
- * *ret_ask is left before. */
+/* Return the engine, lent until this turn of the loop ends. NULL: `answer` is called later,
+ * unless *ret_ask is withdrawn first. */
 struct engine *revival_find(struct house *house, const struct session_name *name,
                             recover_engine_fn *answer, void *answer_ctx,
                             struct contract_ask **ret_ask);

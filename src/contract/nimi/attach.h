@@ -1,7 +1,7 @@
-/* attach: reads the uploaded pictures that a prompt refers to, and puts them in.
+/* attach: read the uploaded pictures that a prompt refers to and put them into it.
  *
- * Memory   borrows the prompt, its arena and who asks until it has called back.
- * Threads  the loop that it was started on.
+ * Memory   borrows the prompt, its arena and the caller's names until it has called back.
+ * Threads  the loop it was started on.
  * Source   contracts/nimi.md 1.3 ChatContentArtifactRef, 6.2 last paragraph.
  */
 #ifndef WEIR_CONTRACT_NIMI_ATTACH_H
@@ -10,19 +10,21 @@
 #include "contract/nimi/prompt.h"
 #include "store/upload.h"
 
-/* Once, never before the start returns. `fault`: why not, or NULL: all are there, and the
- * prompt lacks none any more. AI_INPUT_INVALID            no such artifact of this app and
- * subject, or they are too large AI_MODALITY_NOT_SUPPORTED   one is no picture
- * AI_PROVIDER_UNAVAILABLE     the store cannot be read */
+/* Called once, never before attach_start() returns. `fault` is NULL when every picture is in
+ * the prompt. Otherwise it is one of:
+ *
+ *     AI_INPUT_INVALID            no such artifact of this app and subject, or too large
+ *     AI_MODALITY_NOT_SUPPORTED   an artifact is not a picture
+ *     AI_PROVIDER_UNAVAILABLE     the store cannot be read */
 typedef void attach_done_fn(const struct fault *fault, void *ctx);
 
 struct attach;
 
 struct attach_options {
     struct loop *loop;
-    struct store *store; /* NULL: nothing can have been uploaded */
+    struct store *store; /* NULL: there are no uploads */
     struct str app, subject;
-    struct prompt *prompt; /* with one artifact at least */
+    struct prompt *prompt; /* with at least one artifact */
     struct arena *arena;   /* the prompt's */
     attach_done_fn *done;
     void *ctx;
@@ -30,7 +32,7 @@ struct attach_options {
 
 struct attach *attach_start(const struct attach_options *options);
 
-/* It will not call back. NULL is fine. */
+/* No callback afterwards. NULL is fine. */
 void attach_cancel(struct attach *attach);
 
 #endif

@@ -1,10 +1,10 @@
-/* call: one call of this contract, and the eight interceptors that every one passes.
+/* call: one call of this contract, and the eight interceptors that every call passes.
  *
  *     version ─▶ lifecycle ─▶ activity ─▶ protocol ─▶ authn ─▶ authz ─▶ scrub ─▶ audit ─▶ row
  *
- * A row is one method: its messages, what kind of call it is, and the function that answers.
- * That function ends the call before it returns (nimi_reply, nimi_refuse), or leaves work
- * behind, which hears what becomes of the call. Private to contract/nimi.
+ * A row is one method: its request type, its kind of call and the function that answers. That
+ * function either ends the call before it returns (nimi_reply, nimi_refuse) or attaches work
+ * (nimi_work) whose callbacks follow the call. Private to contract/nimi.
  *
  * Memory   the call lives until its transport is gone.
  * Threads  one loop.
@@ -22,16 +22,16 @@ struct nimi_call;
 struct once;
 
 #define NIMI_STOPPING_TEXT                                                                     \
-    STR("runtime shutting down") /* plain words: the real SDK looks at them */
+    STR("runtime shutting down") /* plain text; the real SDK looks for it */
 
 enum {
-    NIMI_READS = 1, /* let in also while the runtime stops */
-    NIMI_BARE = 2,  /* without the basic headers */
-    NIMI_ONCE = 4,  /* a unary write: under a key it is made once (once.h) */
+    NIMI_READS = 1, /* admitted even while the runtime stops */
+    NIMI_BARE = 2,  /* needs no basic headers */
+    NIMI_ONCE = 4,  /* a unary write; with a key it is made once (once.h) */
 };
 
-/* `request` is the first message, or NULL for one that is not looked at, or when a client
- * stream ended without any. */
+/* `request` is the first message. It is NULL when the row does not decode requests, or when a
+ * client stream ended without a message. */
 typedef void nimi_begin_fn(struct nimi_call *call, const void *request, struct arena *arena);
 
 struct nimi_row {
@@ -39,47 +39,47 @@ struct nimi_row {
     enum rpc_kind kind;
     enum close_mode ends;
     unsigned facts;
-    const struct pb_message *type; /* of the request; NULL: it is not looked at */
+    const struct pb_message *type; /* of the request; NULL: not decoded */
     nimi_begin_fn *begin;
 };
 
-/* What goes on after begin() has returned; every member may be NULL. */
+/* Work that continues after begin() has returned. Every member may be NULL. */
 struct nimi_work {
     void (*drained)(void *ctx);
     void (*stopping)(void *ctx);
     void (*cancelled)(enum close_cause why, void *ctx); /* nothing more can be sent */
-    void (*closed)(void *ctx);                          /* the last: free it */
-    /* Of a client stream: its further messages, and that no more will come. It says rpc_next()
-     * itself when it is ready for one. */
+    void (*closed)(void *ctx);                          /* the last callback: free ctx */
+    /* Client streams only: the further messages, then the end of them. The work itself calls
+     * rpc_next() when it is ready for a message. */
     void (*message)(const void *request, struct arena *arena, void *ctx);
     void (*half_closed)(void *ctx);
 };
 
 struct nimi_call {
-    struct rpc_call *rpc; /* NULL: a shared call, made for all who wait for it */
+    struct rpc_call *rpc; /* NULL: a shared call, made for all calls that wait for it */
     struct once *once;    /* of a shared call */
     struct loop *loop;
     struct nimi_desk *desk;
     const struct nimi_row *row;
     struct list link; /* in desk->calls */
     struct envelope envelope;
-    struct str host; /* by which the caller came; empty: nobody wants to know */
-    bool brief; /* deltas need not say twice what they say (x-nimi-stream-frame: terminal) */
-    bool over;  /* it has its status */
+    struct str host; /* the host the caller used; empty: not needed */
+    bool brief;      /* deltas need no `frame` (x-nimi-stream-frame: terminal) */
+    bool over;       /* its status has been sent */
     bool audited;
     char trace[ULID_LEN + 1];
     uint64_t opened_ms;
     const struct nimi_work *work;
     void *work_ctx;
 
-    /* For the record that audit leaves. */
+    /* For the audit record. */
     enum err_code code;
     int reason;
 
-    struct reply_ask *ask; /* it waits for a shared call; NULL: it does not */
+    struct reply_ask *ask; /* its wait for a shared call; NULL: none */
 
-    /* Of an upload that is remembered. */
-    struct str once_key; /* empty: it is not */
+    /* Of an upload that has an idempotency key. */
+    struct str once_key; /* empty: it has none */
     uint8_t once_digest[REPLIES_DIGEST_BYTES];
 };
 
@@ -87,39 +87,41 @@ static inline struct str nimi_trace(const struct nimi_call *call) {
     return str_of(call->trace, ULID_LEN);
 }
 
-/* A copy that lives as long as the call, and ends in NUL. */
+/* Copy text for the life of the call. The copy ends in NUL. */
 struct str nimi_keep(struct nimi_call *call, struct str text);
 
-/* It has its slot of the scheduler, after so long: x-nimi-queue-wait-ms. Before its end. */
+/* Report how long the call waited for its slot of the scheduler (x-nimi-queue-wait-ms). Must
+ * come before the call ends. */
 void nimi_waited(struct nimi_call *call, uint64_t waited_ms);
 
-/* End it with one message and OK; a write is remembered. */
+/* End the call with one message and OK. The reply to a write with a key is kept. */
 void nimi_reply(struct nimi_call *call, const struct pb_message *type, const void *message);
 
-/* End it with the reply of the same write, made before. */
+/* End the call with the stored reply of an earlier identical write. */
 void nimi_reply_again(struct nimi_call *call, struct str reply);
 
-/* Whether an upload was made before, under the key that the caller sent; without one it is new.
- * The digest says what is written. When it is new, nimi_reply() remembers it. */
+/* Look up an upload by the caller's key; without a key it is always new. `digest` identifies
+ * the content. If it is new, nimi_reply() stores the reply. */
 enum reply_found nimi_once(struct nimi_call *call, const uint8_t *digest, struct buf *stored);
 
-/* End it as refused. */
+/* Refuse the call. */
 void nimi_refuse(struct nimi_call *call, const struct fault *fault);
 
-/* End it with a bare status, as on a subscription that is cut: plain words, no reason. */
+/* End the call with a bare status and a plain message without a reason code, as when a
+ * subscription is cut. */
 void nimi_end(struct nimi_call *call, enum err_code code, struct str message);
 
-/* Go on by itself from here. */
+/* Let `work` handle the call from here on. */
 void nimi_work(struct nimi_call *call, const struct nimi_work *work, void *ctx);
 
 /* The handler of every row. */
 extern const struct rpc_handler nimi_handler;
 
-/* Of a desk's method: its row. */
+/* The row of a method of this desk. */
 const struct nimi_row *nimi_row_of(const struct nimi_desk *desk,
                                    const struct rpc_method *method);
 
-/* The names of the interceptors in their order; NULL behind the last. */
+/* The names of the interceptors in order; NULL after the last. */
 const char *nimi_interceptor_name(size_t index);
 
 #endif

@@ -1,5 +1,5 @@
 /* contract: nimi.runtime.v1 as a row of the table of contracts. The listeners "nimi_grpc" and
- * "nimi_http" are its own; without an address for either it is not there.
+ * "nimi_http" are its own; it is off when neither has an address.
  *
  * Threads  as contract/contract.h says.
  */

@@ -1,9 +1,9 @@
-/* endpoint: whether a provider may be asked at this address.
+/* endpoint: check whether requests may be sent to a provider at this URL.
  *
- * https to anywhere; http to this machine alone, and only where the operator allows it; never
- * link-local (where clouds keep their machines' credentials) nor private IPv6 addresses. Here
- * stands what the URL itself says; the address that a name turns out to have is judged when it
- * is dialled (client/).
+ * https may go anywhere. http may go only to this machine, and only if the operator allows it.
+ * Link-local addresses (where clouds serve machine credentials) and private IPv6 addresses are
+ * never allowed. This module checks the URL itself; the address that a name resolves to is
+ * checked when it is dialled (client/).
  *
  * Memory   none.
  * Threads  any.

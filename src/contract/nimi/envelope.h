@@ -1,8 +1,9 @@
-/* envelope: what every request of this protocol says about itself in its metadata.
+/* envelope: the metadata that every request of this protocol carries.
  *
- * Four headers are always there; the others where a call needs them. Each is at most 4 KiB.
+ * Four headers are always required, the others only where a call needs them. Each is at most
+ * 4 KiB.
  *
- * Memory   texts are kept by the call.
+ * Memory   the call keeps the texts.
  * Threads  the call's loop, inside open().
  * Source   contracts/nimi.md 5.1; section 9 numbers 14 to 17.
  */
@@ -26,11 +27,11 @@ static inline bool envelope_has_inline(const struct envelope *envelope) {
 }
 
 enum envelope_form {
-    ENVELOPE_WHOLE, /* the four basic headers must be there */
+    ENVELOPE_WHOLE, /* the four basic headers are required */
     ENVELOPE_BARE,  /* UploadArtifact: the real SDK sends none */
 };
 
-/* Read and check.
+/* Read the headers and check them.
  * errors  PROTOCOL_ENVELOPE_INVALID, with the header's name */
 MUST_CHECK bool envelope_read(struct rpc_call *call, enum envelope_form form,
                               struct envelope *ret, struct fault *fault);

@@ -1,4 +1,4 @@
-/* fault: a call that is refused, in every carrier that a client may read.
+/* fault: why a call is refused, in every form that a client may read.
  *
  *     grpc-status              the code
  *     grpc-message             one JSON object: reasonCode, actionHint, traceId, retryable,
@@ -16,27 +16,27 @@
 #include "rpc/rpc.h"
 
 struct fault {
-    int reason;       /* 0: only the status and a sentence */
+    int reason;       /* 0: only a status and a sentence */
     struct err why;   /* code and sentence; holds no secret */
-    const char *hint; /* what to do, lower_case_words; NULL: by whether a retry can help */
+    const char *hint; /* what to do, in lower_case_words; NULL: depends on whether to retry */
 };
 
-/* With the status that belongs to the reason. Returns false. */
+/* Set a fault with the status that belongs to its reason. Returns false. */
 PRINTF_LIKE(3, 4) bool fault_set(struct fault *fault, int reason, const char *format, ...);
 
-/* With another status: where a rule says so. Returns false. */
+/* Set a fault with another status, where a rule requires it. Returns false. */
 PRINTF_LIKE(4, 5)
 bool fault_set_code(struct fault *fault, int reason, enum err_code code, const char *format,
                     ...);
 
-/* What the hint is. */
+/* The hint, or its default. */
 const char *fault_hint(const struct fault *fault);
 
 /* The two texts, for tests: the JSON object, and the bytes of the details. */
 void fault_message(const struct fault *fault, struct str trace_id, struct buf *out);
 void fault_details(const struct fault *fault, struct str trace_id, struct buf *out);
 
-/* End the call. */
+/* End the call with this fault. */
 void fault_end(struct rpc_call *call, const struct fault *fault, struct str trace_id);
 
 #endif

@@ -1,13 +1,13 @@
-/* fetch: what jobs made, over HTTP.
+/* fetch: serve the artifacts of jobs over HTTP.
  *
  *     http://HOST:PORT/v1/artifacts/TOKEN      GET, HEAD; one byte range
  *
- * The address is the capability: 192 random bits that stand beside the artifact in the store
- * (store/artifact.h), live and go with it, and are told to nobody but who may see the job. It
- * says nothing else, and nothing else leads to it. The host is that of the HTTP listener, or
- * the one that the caller came by where it listens everywhere.
+ * The address is the capability: 192 random bits that are stored with the artifact
+ * (store/artifact.h), are deleted with it and are shown only to callers who may see the job.
+ * The address reveals nothing else, and there is no other way to the artifact. The host is that
+ * of the HTTP listener; if that listens on every address, it is the host the caller used.
  *
- * Memory   a reader holds one piece; the next is read when this one has nearly left.
+ * Memory   a reader holds one piece; the next is read when most of it has been sent.
  * Threads  a desk's loop.
  * Source   contracts/nimi.md 1.5, 6.2; RFC 9110 14 (ranges), 13.1.5 (If-Range).
  */
@@ -20,20 +20,20 @@
 #define FETCH_PATH "/v1/artifacts/"
 #define FETCH_URI_MAX_BYTES 512
 
-/* One that nobody can guess. */
+/* Make a new random token. */
 void fetch_token(char ret[static ARTIFACT_TOKEN_BYTES]);
 
-/* Append where whoever made this call finds the artifact with `token`. False: it has none, or
- * nothing listens. */
+/* Append the URL at which this caller can fetch the artifact with `token`. False: it has no
+ * token, or no HTTP listener is open. */
 bool fetch_uri(const struct nimi_call *call, struct str token, struct buf *out);
 
-/* The host of an authority, "example.org:1" or "[::1]"; empty when it is none that may stand in
- * an address. */
+/* The host of an authority such as "example.org:1" or "[::1]". Empty when it cannot be used in
+ * a URL. */
 struct str fetch_host(struct str authority);
 
-/* One range of `size` bytes, as a Range header asks for it. */
+/* The byte range that a Range header asks for, of `size` bytes. */
 enum fetch_range {
-    FETCH_WHOLE, /* none is asked for, or it is in no form that is served: RFC 9110 14.2 */
+    FETCH_WHOLE, /* no range, or a form we do not support: RFC 9110 14.2 */
     FETCH_PART,
     FETCH_OUTSIDE, /* 416 */
 };
@@ -41,7 +41,7 @@ enum fetch_range {
 enum fetch_range fetch_range(struct str header, uint64_t size, uint64_t *ret_first,
                              uint64_t *ret_last);
 
-/* The handler; `desk` is a struct nimi_desk. */
+/* The route's handler; `desk` is a struct nimi_desk. */
 void fetch_artifact(struct route_call *call, void *desk);
 
 #endif

@@ -1,8 +1,8 @@
-/* health: how the runtime is, as a call and as HTTP.
+/* health: the health of the runtime, over gRPC and HTTP.
  *
  *     /livez                     200 while the process lives
  *     /readyz, /healthz          200 only when READY
- *     /v1/runtime/health         the same, with everything that is known
+ *     /v1/runtime/health         the same, with all details
  *
  * Memory   borrows the desk.
  * Threads  the call's loop.

@@ -1,8 +1,8 @@
-/* job_bytes: the bytes of what a job made, put into the list of its artifacts.
+/* job_bytes: add the bytes of a job's artifacts to the list of them.
  *
- * What fits into the message stands in it; the rest is given an address (fetch.h), or a note in
- * its metadata that says why there is neither. Films stand in no message when they have more
- * than a mebibyte, or an address of their own.
+ * Artifacts that fit are put into the message. The others get a URL (fetch.h), or a note in
+ * their metadata that says why they have neither. A video is never put into the message if it
+ * is larger than a mebibyte or has a URL of its own.
  *
  * Memory   owns the bytes it adds, until job_bytes_done().
  * Threads  the call's loop.
@@ -15,19 +15,20 @@
 #include "contract/nimi/job_fold.h"
 #include "store/artifact.h"
 
-#define JOB_MESSAGE_MAX_BYTES (4 * MIB - 64 * KIB) /* the SDK takes no message above 4 MiB */
+#define JOB_MESSAGE_MAX_BYTES (4 * MIB - 64 * KIB) /* the SDK's limit is 4 MiB */
 
 struct job_bytes;
 
-/* Once, later. failed: the store cannot read them now. An artifact that is gone is none. */
+/* Called once, later. failed: the store cannot read them now. A missing artifact is not a
+ * failure. */
 typedef void job_bytes_done_fn(const struct err *failed, void *ctx);
 
 struct job_bytes_options {
     struct nimi_call *call;
-    struct str app;                           /* whose they are; until it is done */
-    struct nimi_scenario_artifact *artifacts; /* the same */
+    struct str app;                           /* their owner; borrowed until done */
+    struct nimi_scenario_artifact *artifacts; /* borrowed until done */
     size_t count;
-    size_t room_bytes; /* what they may have in all */
+    size_t room_bytes; /* for all of them together */
     job_bytes_done_fn *done;
     void *ctx;
 };
@@ -37,14 +38,14 @@ void job_bytes_free(struct job_bytes *bytes); /* no callback afterwards; NULL is
 
 /* --- a whole snapshot --------------------------------------------------------------------- */
 
-/* A copy of a job that is completed, with the bytes of its artifacts. */
+/* A copy of a completed job, with the bytes of its artifacts. */
 struct job_shown;
 
-/* `job` lives until job_shown_free(). Once, later. */
+/* Called once, later. `job` lives until job_shown_free(). */
 typedef void job_shown_fn(const struct nimi_scenario_job *job, const struct err *failed,
                           void *ctx);
 
-/* NULL: there is nothing to add to what the fold shows. */
+/* NULL: there is nothing to add to the job in the fold. */
 struct job_shown *job_shown_start(struct nimi_call *call, const struct job_fold *fold,
                                   job_shown_fn *shown, void *ctx);
 void job_shown_free(struct job_shown *shown); /* no callback afterwards; NULL is fine */

@@ -1,10 +1,11 @@
-/* job_find: a job by its id, as it is now.
+/* job_find: find a job by its id, in its current state.
  *
- *     live, and its journal reaches back ─▶ folded at once
+ *     live, journal complete ─▶ folded at once
  *     else a piece from the store ─▶ folded ─▶ look again, until nothing is left
  *
- * Memory   opaque; job_find_free() at any time. What is found is lent for the callback.
- * Threads  the loop that looks.
+ * Memory   opaque; job_find_free() may be called at any time. The result is lent for the
+ *          callback.
+ * Threads  the loop it was started on.
  */
 #ifndef WEIR_CONTRACT_NIMI_JOB_FIND_H
 #define WEIR_CONTRACT_NIMI_JOB_FIND_H
@@ -14,14 +15,14 @@
 
 struct job_find;
 
-/* Once, later. fold is NULL when there is no such job, or with `failed` when the store cannot
- * say. `*fold` may be changed, but not kept. */
+/* Called once, later. fold is NULL when there is no such job, or when the store cannot tell
+ * (`failed` says why). `*fold` may be changed, but not kept. */
 typedef void job_found_fn(struct job_fold *fold, const struct err *failed, void *ctx);
 
 struct job_find_options {
     struct loop *loop;
     struct session_table *sessions;
-    struct str job_id; /* looked at until this returns; at == NULL: whatever id `run` has */
+    struct str job_id; /* borrowed during the call; at == NULL: find by `run` alone */
     uint64_t run;      /* without a job_id */
     enum job_fold_depth depth;
     job_found_fn *on_found;

@@ -1,18 +1,17 @@
-/* job_fold: what a job is, from what stands in its journal.
+/* job_fold: rebuild the state of a job from its journal.
  *
- * A job of this protocol is a run_job.h whose request is a SubmitScenarioJobRequest. Beside the
- * states that every job has, its journal holds items with the names of this protocol's
- * messages:
+ * A job of this protocol is a run_job.h whose request is a SubmitScenarioJobRequest. Besides
+ * the states that every job has, its journal holds items named after this protocol's messages:
  *
- *     ScenarioJob        what became known: its id, trace, model, route, usage; merged in
+ *     ScenarioJob        facts as they become known: id, trace, model, route, usage; merged in
  *     ScenarioArtifact   one more artifact, without its bytes
- *     ScenarioOutput     what came out
+ *     ScenarioOutput     the result
  *
- * Folding is a pure function of the events, in their order. GetScenarioJob folds what there is,
- * SubscribeScenarioJobEvents tells the fold after each event that is one, and after a restart
- * the job goes on from its fold: so they cannot disagree.
+ * Folding is a pure function of the events, in order. GetScenarioJob folds all events,
+ * SubscribeScenarioJobEvents sends the fold after each event that counts as one, and after a
+ * restart the job continues from its fold. So the three cannot disagree.
  *
- * Memory   owns copies of all it shows, until job_fold_done().
+ * Memory   owns copies of everything it shows, until job_fold_done().
  * Threads  none; values only.
  * Source   contracts/nimi.md 1.5, 3.4, 6.2.
  */
@@ -24,7 +23,7 @@
 #include "proto/nimi.pb.h"
 #include "run/run_job.h"
 
-#define JOB_CONTRACT "nimi-job" /* of its run */
+#define JOB_CONTRACT "nimi-job" /* the contract's name in its runs */
 #define JOB_PATCH "nimi.runtime.v1.ScenarioJob"
 #define JOB_ARTIFACT "nimi.runtime.v1.ScenarioArtifact"
 #define JOB_OUTPUT "nimi.runtime.v1.ScenarioOutput"
@@ -32,8 +31,8 @@
 #define JOB_ANONYMOUS "anonymous" /* the user of a run whose subject is empty */
 
 enum job_fold_depth {
-    JOB_FOLD_SHOWN, /* what ScenarioJob shows */
-    JOB_FOLD_WHOLE, /* the request and the output too */
+    JOB_FOLD_SHOWN, /* only what ScenarioJob shows */
+    JOB_FOLD_WHOLE, /* also the request and the output */
 };
 
 struct job_fold {
@@ -41,13 +40,13 @@ struct job_fold {
     struct arena *arena;
     uint64_t seq;      /* of the last event that was folded */
     uint64_t sequence; /* of the last ScenarioJobEvent that it made */
-    bool foreign;      /* that run is no job of this contract, or is damaged */
+    bool foreign;      /* the run is not a job of this contract, or is damaged */
     int64_t started_ms, last_at_ms;
-    struct run_job_note note; /* of its state, with the newest attempt */
+    struct run_job_note note; /* its state, with the newest attempt */
     struct str user;
-    struct nimi_scenario_job job; /* what is shown; points into the arena and below */
+    struct nimi_scenario_job job; /* points into the arena and to the members below */
     struct str request, output;   /* JOB_FOLD_WHOLE: encoded, or empty */
-    /* What `job` points to. */
+    /* `job` points to these. */
     struct nimi_scenario_request_head head;
     struct google_timestamp created, updated;
     struct nimi_usage_stats usage;
@@ -57,29 +56,29 @@ struct job_fold {
     struct google_struct metadata;
 };
 
-/* Where it stays: it points into itself. */
+/* A fold must not move, because it points into itself. */
 void job_fold_init(struct job_fold *fold, enum job_fold_depth depth);
 void job_fold_done(struct job_fold *fold);
 
-/* Take the next event. True: it is a ScenarioJobEvent, see job_fold_event(). */
+/* Fold the next event. True: it is a ScenarioJobEvent, see job_fold_event(). */
 bool job_fold_take(struct job_fold *fold, const struct event *event);
 
-/* All events of some sections. False: they are not whole. */
+/* Fold all events of these sections. False: a section is incomplete. */
 MUST_CHECK bool job_fold_sections(struct job_fold *fold, const struct store_section *sections,
                                   size_t count);
 
-/* The job is known: enough was folded to show it. */
+/* Whether enough was folded to show the job; whether the job is over. */
 bool job_fold_is_shown(const struct job_fold *fold);
 bool job_fold_is_over(const struct job_fold *fold);
 
-/* The last event that was one; borrows the fold. */
+/* The last ScenarioJobEvent; borrows from the fold. */
 struct nimi_scenario_job_event job_fold_event(const struct job_fold *fold);
 
 /* --- artifacts ---------------------------------------------------------------------------- */
 
-#define JOB_ARTIFACT_HEAD "artifact_" /* and a ULID, which holds the artifact's number here */
+#define JOB_ARTIFACT_HEAD "artifact_" /* followed by a ULID that holds its number */
 
-/* The number (store/artifact.h) of an artifact by its id; false: it has none. */
+/* Find the number (store/artifact.h) of an artifact from its id. False: the id holds none. */
 bool job_artifact_number(struct str artifact_id, uint64_t *ret);
 
 #endif

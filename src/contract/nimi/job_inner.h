@@ -1,5 +1,5 @@
-/* job_inner: the parts of a job at work that its files share. Private to contract/nimi, between
- * job_work.c and the files of those who are asked. */
+/* job_inner: the parts of a running job that its files share. Private to contract/nimi, between
+ * job_work.c, job_text.c and job_media.c. */
 #ifndef WEIR_CONTRACT_NIMI_JOB_INNER_H
 #define WEIR_CONTRACT_NIMI_JOB_INNER_H
 
@@ -10,13 +10,13 @@
 #include "run/making.h"
 #include "run/model_call.h"
 
-#define JOB_OUTPUT_MAX_BYTES (4 * MIB - 64 * KIB) /* one message hands it out */
+#define JOB_OUTPUT_MAX_BYTES (4 * MIB - 64 * KIB) /* it is sent in one message */
 
-/* Who is asked in an attempt. */
+/* How an attempt is made: by a model or by a media interface. */
 struct job_asked {
-    /* Ask; then job_complete() or job_fail(), once, later. */
+    /* Start the request. job_complete() or job_fail() follows once, later. */
     bool (*ask)(struct job_work *work, struct err *e);
-    /* Let go of everything. Harmless before ask(), and after the end. */
+    /* Release everything. Harmless before ask() and after the end. */
     void (*stop)(struct job_work *work, struct str why);
 };
 
@@ -25,48 +25,47 @@ extern const struct job_asked job_asks_model, job_asks_media;
 struct job_work {
     struct nimi_desk *desk;
     struct list link;      /* in desk->jobs */
-    struct engine *engine; /* a reference; it keeps the connector */
+    struct engine *engine; /* a reference; keeps the connector alive */
     struct run_job *job;
-    struct arena *arena; /* the request, and what was read from it */
+    struct arena *arena; /* holds the request and what was read from it */
     struct nimi_submit_scenario_job_request request;
     struct admission admission;
     struct job_spec spec;
-    job_kept_fn *on_kept; /* NULL: nobody listens */
+    job_kept_fn *on_kept; /* NULL: no caller is waiting */
     void *ctx;
     bool kept; /* it is on disk and may begin */
 
     struct ticket *ticket;
     bool granted;
-    struct timer again; /* for a ticket */
+    struct timer again; /* retries the ticket */
 
     /* The attempt. */
-    const struct job_asked *asked; /* NULL: none */
+    const struct job_asked *asked; /* NULL: no attempt is running */
     struct nimi_usage_stats usage;
-    struct buf text; /* of a model, or a transcript */
+    struct buf text; /* a model's answer, or a transcript */
 
-    /* Of a model. */
-    struct attach *attach; /* while its pictures are read */
+    /* A model's attempt. */
+    struct attach *attach; /* while the pictures are read */
     struct model_call *model;
-    struct cursor *cursor; /* on what it says */
+    struct cursor *cursor; /* reads its answer */
 
-    /* Of a media. */
-    struct making *making; /* NULL: not asked, or it has answered */
-    struct arena *made;    /* vectors, and who made them */
+    /* A media interface's attempt. */
+    struct making *making; /* NULL: not started, or finished */
+    struct arena *made;    /* holds the vectors and the model's name */
     struct nimi_embedding_vector *vectors;
     size_t made_count;
     struct str made_by;
     bool made_all;
-    struct list puts; /* artifacts on their way to the store */
-    struct task tell; /* how far it is, once a turn */
+    struct list puts; /* artifacts being written to the store */
+    struct task tell; /* reports progress, once per turn of the loop */
 };
 
-/* The attempt came to its end: note what came, where it is not noted yet (output may be NULL).
- */
+/* The attempt has ended. Note its result where that is not noted yet (output may be NULL). */
 void job_complete(struct job_work *work, const struct nimi_scenario_output *output,
                   struct str model);
 void job_fail(struct job_work *work, enum err_code code, struct str reason, struct str message);
 
-/* One more item in its journal. False: it is longer than a message may be. */
+/* Append an item to the journal. False: it is longer than a message may be. */
 bool job_note(struct job_work *work, const char *type, const struct pb_message *table,
               const void *message);
 

@@ -1,9 +1,9 @@
-/* job_key: what makes two submits the same.
+/* job_key: the idempotency key of a submit.
  *
- * The caller's key counts within its app, subject, model and scenario type. It stands in the
- * job's first event as a digest of these, with the fingerprint of what was asked, and so holds
- * over restarts; see run/keyed.h. Under one key the same request gets the same job, another
- * request is a conflict.
+ * The caller's key is valid within its app, subject, model and scenario type. The job's first
+ * event holds a digest of these and the fingerprint of the request, so the key survives
+ * restarts; see run/keyed.h. With the same key, the same request gets the same job, and a
+ * different request is a conflict.
  *
  * Memory   a plain value.
  * Threads  any.
@@ -15,18 +15,18 @@
 #include "contract/nimi/envelope.h"
 #include "run/claims.h"
 
-#define JOB_KEY_HEAD "nimi-job:" /* apart from keys of other contracts */
+#define JOB_KEY_HEAD "nimi-job:" /* keeps its keys apart from other contracts' */
 #define JOB_KEY_MAX_CHARS 256
 
 struct job_key {
-    struct str key; /* in `spelled`, or empty: the caller has none */
+    struct str key; /* points into `spelled`; empty: the caller sent none */
     struct str print;
     char spelled[sizeof(JOB_KEY_HEAD) + 64];
     uint8_t printed[CLAIM_PRINT_BYTES];
 };
 
-/* Of the request's own key, else that of the envelope. `ret` must stay where it is. The request
- * has a head.
+/* Read the request's own key, else the envelope's. `ret` must not move afterwards. The request
+ * must have a head.
  * errors  AI_MEDIA_SPEC_INVALID the request's key is too long */
 MUST_CHECK bool job_key_read(const struct nimi_submit_scenario_job_request *request,
                              const struct envelope *envelope, struct job_key *ret,

@@ -1,11 +1,12 @@
-/* job_work: a job at work, and those of a desk.
+/* job_work: a running job, and the running jobs of a desk.
  *
- *     begun ─▶ on disk ─▶ waits for a slot ─▶ runs ─▶ output recorded ─▶ over
- *                           ▲                  │ the process ends
- *                           └─── taken up ◀────┘ (JOB_ATTEMPTS_MAX attempts in all)
+ *     begun ─▶ on disk ─▶ waits for a slot ─▶ runs ─▶ its result is noted ─▶ over
+ *                            ▲                 │
+ *                            └── taken up ◀────┘ the process ends
+ *                           (JOB_ATTEMPTS_MAX attempts in all)
  *
- * Nobody has to listen: it stays when its caller has gone, until it is over or cancelled. What
- * it is shown as stands in its journal alone (job_fold.h).
+ * A job needs no listener. It continues after its caller has gone, until it is over or
+ * cancelled. Its visible state is in its journal alone (job_fold.h).
  *
  * Memory   a job belongs to its desk, from its beginning until it is over.
  * Threads  the desk's loop.
@@ -17,12 +18,12 @@
 #include "contract/nimi/admit.h"
 #include "run/run_job.h"
 
-#define JOB_ATTEMPTS_MAX 5 /* so often a job is begun, in one process after the other */
+#define JOB_ATTEMPTS_MAX 5 /* times a job is started, over all processes */
 
 struct job_work;
 
-/* Once, later: what was submitted is on disk. run 0: it could not be written, and there is no
- * job. */
+/* Called once, later: the submitted job is on disk. run 0: it could not be written, and there
+ * is no job. */
 typedef void job_kept_fn(uint64_t run, void *ctx);
 
 struct job_ask {
@@ -30,7 +31,7 @@ struct job_ask {
     const struct envelope *envelope;
     struct str request; /* a SubmitScenarioJobRequest, encoded; copied */
     struct str trace;
-    struct str key, print; /* as struct run_request has them */
+    struct str key, print; /* as in struct run_request */
     uint64_t key_mark;
     job_kept_fn *on_kept;
     void *ctx;
@@ -38,21 +39,21 @@ struct job_ask {
 
 enum job_begun {
     JOB_BEGUN,
-    JOB_KEY_TAKEN, /* since it was looked at: look again */
-    JOB_REFUSED,   /* the fault says why; nothing was begun */
+    JOB_KEY_TAKEN, /* taken since it was looked up: look it up again */
+    JOB_REFUSED,   /* nothing was begun; the fault says why */
 };
 
 enum job_begun job_work_begin(const struct job_ask *ask, struct job_work **ret,
                               struct fault *fault);
 
-/* Whoever began it listens no more. */
+/* The caller that began it no longer waits: on_kept is not called. */
 void job_work_forget(struct job_work *work);
 
-/* Go on with what an earlier process left: see recover.h. `desk` is a struct nimi_desk. */
+/* Resume a job that an earlier process left: see recover.h. `desk` is a struct nimi_desk. */
 void job_work_take(uint64_t run, const struct store_section *sections, size_t count,
                    void *desk);
 
-/* The process ends: leave all of them to the next one. */
+/* The process ends. Leave all jobs to the next process. */
 void job_work_leave_all(struct nimi_desk *desk);
 
 #endif

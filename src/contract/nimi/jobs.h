@@ -1,13 +1,13 @@
-/* jobs: the calls about jobs (mode B): submit, get, cancel, subscribe, and what came of one.
+/* jobs: the calls about jobs (mode B): submit, get, cancel, subscribe and get artifacts.
  *
  *     submit ─▶ admitted ─▶ its key? ─▶ begun (job_work.h) ─▶ on disk ─▶ the job
  *     others ─▶ found (job_find.h) ─▶ may the caller see it? ─▶ the job | its events | ...
  *
- * Whoever asks about a job is answered from its journal. A subscriber reads that journal from
- * the first event, live or in the store, and is told the terminal event and OK; one that does
- * not read is ended RESOURCE_EXHAUSTED without it, never both.
+ * Every question about a job is answered from its journal. A subscriber reads the journal from
+ * its first event, live or from the store, and gets the terminal event and OK. A subscriber
+ * that does not read gets RESOURCE_EXHAUSTED instead, never both.
  *
- * Memory   what a call needs belongs to it.
+ * Memory   each call owns what it needs.
  * Threads  the call's loop.
  * Source   contracts/nimi.md 1.5, 3.4, 6.2, 6.4; checks.md K19, K20, K24.
  */

@@ -1,14 +1,14 @@
-/* lifecycle: what the runtime may do now.
+/* lifecycle: the state of the runtime, and which calls it admits.
  *
  *     stopped ─▶ starting ─▶ ready ⇄ degraded
  *        ▲          │          └──┬──────┘
  *        └──────────┴── stopping ◀┘
  *
- * READY is served to everybody; DEGRADED too, but probes hear that it is not well; while it
- * stops only calls that read are let in.
+ * READY admits every call. So does DEGRADED, but probes see that the runtime is not well. While
+ * it stops, only calls that read are admitted.
  *
  * Memory   plain values.
- * Threads  none; who shares one guards it.
+ * Threads  none; the owner guards a shared state.
  * Source   contracts/nimi.md 3.2.
  */
 #ifndef WEIR_CONTRACT_NIMI_LIFECYCLE_H
@@ -28,10 +28,10 @@ enum lifecycle {
 
 bool lifecycle_may_become(enum lifecycle state, enum lifecycle next);
 
-/* The only function that moves one; an illegal move is our own mistake. */
+/* The only function that changes a state. An illegal move is a bug and asserts. */
 void lifecycle_move(enum lifecycle *state, enum lifecycle next);
 
-/* Whether a call is let in: one that only reads is, also while the runtime stops. */
+/* Whether a call is admitted. A call that only reads is admitted while the runtime stops. */
 bool lifecycle_admits(enum lifecycle state, bool reads);
 
 struct str lifecycle_name(enum lifecycle state); /* "READY" */

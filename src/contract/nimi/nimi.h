@@ -1,9 +1,10 @@
-/* nimi: the services of nimi.runtime.v1, as far as they are served.
+/* nimi: the services of nimi.runtime.v1 that are implemented.
  *
- * One runtime a process: its state, the slots of its scheduler, the replies it remembers. One
- * desk a loop: it fills the services of that loop's listeners and knows their open calls.
+ * A process has one runtime: its state, the slots of its scheduler and the replies it keeps. A
+ * loop has one desk, which fills the services of that loop's listeners and lists their open
+ * calls.
  *
- *     open ─▶ eight interceptors (chain.c) ─▶ decode ─▶ the row's handler ─▶ reply | stream
+ *     open ─▶ eight interceptors (call.c) ─▶ decode ─▶ the row's handler ─▶ reply | stream
  *
  * Memory   settings, host and runtime are borrowed; they outlive the desk.
  * Threads  the runtime: any. A desk: its loop.
@@ -21,18 +22,18 @@
 #include "rpc/rpc.h"
 #include "run/model_call.h"
 
-/* A way to a model, as the operator set it up. */
+/* A connection to models, as configured by the operator. */
 struct nimi_connector {
     struct str id;
-    struct provider *provider; /* NULL: no text */
-    struct media *media;       /* NULL: neither speech nor pictures, transcripts, vectors */
-    struct str owner;          /* subject that may use it; empty: everybody */
-    struct str endpoint;       /* its base URL, or empty: the vendor's own */
-    struct str probe_url;      /* the same with the vendor's own; empty: nobody to probe */
-    bool local;                /* serves the LOCAL route, by the names of its models */
+    struct provider *provider; /* NULL: no text generation */
+    struct media *media;       /* NULL: no speech, pictures, transcripts or embeddings */
+    struct str owner;          /* the subject that may use it; empty: everyone */
+    struct str endpoint;       /* its base URL; empty: the vendor's own */
+    struct str probe_url;      /* the base URL in either case; empty: nothing to probe */
+    bool local;                /* serves the LOCAL route; callers name only the model */
     bool enabled;
-    bool has_credential;      /* it needs none, or has it */
-    const struct str *models; /* local: those that are installed; none: any name */
+    bool has_credential;      /* it has its key, or needs none */
+    const struct str *models; /* local: the installed models; none: any name */
     size_t model_count;
 };
 
@@ -42,10 +43,10 @@ struct nimi_settings {
     bool allow_loopback; /* plain http to this machine */
     struct str version;  /* x-nimi-runtime-version */
     size_t message_max_bytes;
-    uint64_t stall_ms; /* a peer that reads nothing is cut after this */
-    uint64_t probe_ms; /* between two probes of a provider; 0: none */
-    /* First word, silence, whole: 60 s and 30 s, and 120 s, 45 s, 20 s. */
-    uint64_t keys_kept_ms; /* how long the key of a job stands for it */
+    uint64_t stall_ms;     /* a peer that reads nothing for this long is cut */
+    uint64_t probe_ms;     /* between two probes of a provider; 0: none */
+    uint64_t keys_kept_ms; /* how long a job's idempotency key leads to it */
+    /* First word 60 s, silence 30 s; in all 120 s (text), 45 s (speech), 20 s (embedding). */
     struct model_call_clocks text, speech, embedding;
 };
 
@@ -58,7 +59,7 @@ void nimi_runtime_free(struct nimi_runtime *runtime); /* NULL is fine */
 
 #define NIMI_WHY_BYTES 128
 
-/* `why` is shown as the reason of this state, up to NIMI_WHY_BYTES. */
+/* Change the state. `why` is shown as its reason, cut to NIMI_WHY_BYTES. */
 void nimi_runtime_move(struct nimi_runtime *runtime, enum lifecycle next, const char *why);
 enum lifecycle nimi_runtime_state(struct nimi_runtime *runtime);
 enum lifecycle nimi_runtime_why(struct nimi_runtime *runtime, char ret_why[NIMI_WHY_BYTES]);
@@ -68,7 +69,7 @@ enum lifecycle nimi_runtime_why(struct nimi_runtime *runtime, char ret_why[NIMI_
 
 enum nimi_probe_state { NIMI_PROBE_UNKNOWN, NIMI_PROBE_HEALTHY, NIMI_PROBE_UNHEALTHY };
 
-/* What is known of a provider (probe.h). Times are Unix milliseconds, 0: never. */
+/* The probed state of a provider (probe.h). Times are Unix milliseconds, 0: never. */
 struct nimi_probed {
     char name[NIMI_PROBED_NAME_BYTES];
     enum nimi_probe_state state;
@@ -79,28 +80,29 @@ struct nimi_probed {
 
 struct str nimi_probe_state_name(enum nimi_probe_state state); /* "healthy" */
 
-/* Publish what was found. With `all_down` a READY runtime becomes DEGRADED because of the first
- * of them, without it one that is so READY again. Whether it did. */
+/* Publish the results of probes. With `all_down` a READY runtime becomes DEGRADED, with the
+ * first provider as the reason. Without it a runtime that became DEGRADED this way is READY
+ * again. Returns whether the state changed. */
 bool nimi_runtime_probed(struct nimi_runtime *runtime, const struct nimi_probed *probed,
                          size_t count, bool all_down);
 
-/* What was published last. Returns how many. */
+/* Read the results published last. Returns how many there are. */
 size_t nimi_runtime_providers(struct nimi_runtime *runtime,
                               struct nimi_probed ret[NIMI_PROBED_MAX]);
 
 /* Where artifacts are fetched: the HTTP listener, as clients reach it. */
 struct nimi_files {
-    char host[256]; /* empty: it listens everywhere, so by the host that a caller came by */
+    char host[256]; /* empty: it listens on every address; use the host the caller used */
     int port;       /* 0: nothing listens, or not on TCP */
     bool tls;
 };
 
-/* Before anything is served. */
+/* Must be called before anything is served. */
 void nimi_runtime_set_files(struct nimi_runtime *runtime, const struct nimi_files *files);
 const struct nimi_files *nimi_runtime_files(const struct nimi_runtime *runtime);
 
 struct scheduler *nimi_runtime_scheduler(struct nimi_runtime *runtime);
-struct scheduler *nimi_runtime_slots(struct nimi_runtime *runtime); /* of uploads */
+struct scheduler *nimi_runtime_slots(struct nimi_runtime *runtime); /* for uploads */
 struct replies *nimi_runtime_replies(struct nimi_runtime *runtime);
 
 /* --- a loop's share ----------------------------------------------------------------------- */
@@ -116,30 +118,30 @@ struct nimi_desk {
     struct nimi_methods *methods;
     struct list calls; /* open ones */
     size_t call_count;
-    struct list shared; /* calls that are made for all who wait for them: once.h */
-    struct list jobs;   /* at work: job_work.h */
+    struct list shared; /* shared calls: once.h */
+    struct list jobs;   /* running ones: job_work.h */
     size_t job_count;
-    struct pruner pruner; /* of what was uploaded */
+    struct pruner pruner; /* deletes expired uploads */
 };
 
 void nimi_desk_init(struct nimi_desk *desk, const struct nimi_settings *settings,
                     struct run_host *host, struct nimi_runtime *runtime);
 void nimi_desk_done(struct nimi_desk *desk);
 
-/* From the first on the store is open; after the second nothing but what is needed to end is
- * asked of it. */
+/* After serving() the store is open. After stopping() the store is used only for what is needed
+ * to end. */
 void nimi_desk_serving(struct nimi_desk *desk);
 void nimi_desk_stopping(struct nimi_desk *desk);
 
-/* The process ends, and so do all runs: its jobs are left for the next one. */
+/* The process ends, and all runs end with it. The desk's jobs are left to the next process. */
 void nimi_desk_leave(struct nimi_desk *desk);
 
-/* Fill a service, or all NIMI_SERVICES; `desk` is borrowed. Again when the desk has other
- * settings. */
+/* Fill one service, or all NIMI_SERVICES; `desk` is borrowed. Call this again when the desk has
+ * new settings. */
 void nimi_service(struct nimi_desk *desk, size_t service, struct rpc_service *ret);
 void nimi_services(struct nimi_desk *desk, struct rpc_service *ret);
 
-/* What every answer of their listener carries: x-nimi-runtime-version. */
+/* Add the header that every answer of this listener carries: x-nimi-runtime-version. */
 void nimi_site(const struct nimi_desk *desk, struct rpc_site *site);
 
 /* Fill the table of the health endpoints, and of artifacts (fetch.h); `desk` is borrowed. */

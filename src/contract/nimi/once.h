@@ -1,15 +1,16 @@
-/* once: a unary write under a key is made once, for all who wait for it.
+/* once: make a unary write with a key once, for every call that waits for it.
  *
- * The first call with a key starts a *shared* call: nobody's own, with no transport, on that
- * call's loop. The row's handler works in it as in any other. Each call that asks the same,
- * the first one included, waits (replies.h) and is answered with what the shared call ended
- * with. When the last of them has left, the shared call is cancelled.
+ * The first call with a key starts a *shared* call on its own loop. A shared call has no
+ * transport and belongs to none of the waiting calls. The row's handler treats it like any
+ * other call. Every call with the same request, the first included, waits (replies.h) and gets
+ * the result of the shared call. When the last waiting call has left, the shared call is
+ * cancelled.
  *
- *     call ─▶ replies_ask() ─▶ NEW ─▶ shared call ─▶ begin() ... ─▶ its end ─▶ each who waits
+ *     call ─▶ replies_ask() ─▶ NEW ─▶ shared call ─▶ begin() ... ─▶ its end ─▶ each waiter
  *                           └▶ WAITS, STORED, CONFLICT
  *
- * Memory   a shared call owns copies of what its handler asks of a call; it goes in the turn
- *          after its end.
+ * Memory   a shared call owns copies of what its handler reads from a call. It is freed in the
+ *          loop's turn after its end.
  * Threads  the first call's loop.
  * Source   checks.md K28; contracts/nimi.md 3.2 K-DAEMON-006.
  */
@@ -21,17 +22,18 @@
 /* Answer a unary write that has a key. */
 void once_begin(struct nimi_call *call, const void *request, struct arena *arena);
 
-/* The key under which a call's writes are remembered, kept by the call; empty without one. */
+/* The key under which the reply to a call's write is stored, kept by the call. Empty without
+ * an idempotency key. */
 struct str once_key(struct nimi_call *call);
 
-/* End of a shared call; its `once` says which. Exactly one of them, once. */
+/* End a shared call, identified by its `once`. Call exactly one of these, once. */
 void once_made(struct once *once, struct str reply);
 void once_failed(struct once *once, const struct fault *fault);
 
 struct str once_keep(struct once *once, struct str text);
 void once_waited(struct once *once, uint64_t waited_ms); /* for a slot */
 
-/* The daemon stops: end all shared calls of the desk as CANCELLED. */
+/* The daemon stops. End all shared calls of the desk as CANCELLED. */
 void once_stop_all(struct nimi_desk *desk);
 
 #endif

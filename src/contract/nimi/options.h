@@ -1,6 +1,6 @@
-/* options: the settings of this contract, as the operator writes them.
+/* options: the settings of this contract, as written in the configuration.
  *
- * Where it listens stands among the daemon's (config.h), beside the other listeners.
+ * Its listen addresses are among the daemon's settings (config.h), with the other listeners.
  *
  * Threads  read-only once loaded.
  */
@@ -17,7 +17,7 @@ struct nimi_options {
 
 extern const struct setting_rows nimi_rows;
 
-/* Those of a config that has the rows; else all zero. */
+/* The values in a config that was loaded with these rows; otherwise all zero. */
 const struct nimi_options *nimi_options(const struct config *config);
 
 #endif

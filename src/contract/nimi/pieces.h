@@ -1,13 +1,13 @@
-/* pieces: a model's words, gathered into pieces worth sending.
+/* pieces: gather a model's text into pieces worth sending.
  *
- * Text is held back until 32 bytes are there. It is cut between characters, and where neither
- * side is white space, since a client that trims each delta would eat the space; where no such
- * place comes within 4 KiB it is cut anyway. What is left goes out with the end.
+ * Text is held back until there are 32 bytes. It is cut between two characters that are not
+ * white space, because a client that trims each delta would lose the space. If there is no such
+ * place within 4 KiB, it is cut anyway. The rest is sent at the end.
  *
- *     put("Hello "), put("wor"), put("ld, how are you today") ─▶
- *         "Hello world, how are you today"
+ *     put("Hello "), put("wor"), put("ld, how are you today")
+ *         ─▶ "Hello world, how are you today"
  *
- * Memory   owns what is held back.
+ * Memory   owns the text it holds back.
  * Threads  none.
  * Source   contracts/nimi.md 3.1 rule 006, 6.1.
  */
@@ -29,11 +29,11 @@ void pieces_done(struct pieces *pieces);
 /* Add valid UTF-8. */
 void pieces_put(struct pieces *pieces, struct str text);
 
-/* The next piece that may go, or empty: how many bytes of `held` it is. The caller sends them
- * and drops them with pieces_sent(). */
+/* The next piece to send, a view of the first bytes of `held`; empty: none is ready. The caller
+ * sends it and drops it with pieces_sent(). */
 struct str pieces_ready(const struct pieces *pieces);
 
-/* All that is held, at the end. */
+/* Everything still held, to be sent at the end. */
 struct str pieces_rest(const struct pieces *pieces);
 
 void pieces_sent(struct pieces *pieces, size_t len);

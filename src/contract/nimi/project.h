@@ -1,10 +1,10 @@
-/* project: what happens in a model call, or in a speech, as StreamScenarioEvents.
+/* project: turn the events of a model call or of speech synthesis into StreamScenarioEvents.
  *
  *     started ─▶ STARTED                       text, thinking ─▶ gathered ─▶ DELTA ...
  *     done ─▶ the rest as DELTA, COMPLETED     failed, cancelled ─▶ the rest as DELTA, FAILED
- *     audio ─▶ DELTA, one each                 usage ─▶ USAGE, for speech alone
+ *     audio ─▶ DELTA, one each                 usage ─▶ USAGE, for speech only
  *
- * Every delta and the last event say the same a second time in `frame`, in the words done,
+ * Every delta and the last event repeat their content in `frame`, under the names done,
  * text_delta, audio_chunk, usage, reason_code.
  *
  * Memory   owns the text it gathers.
@@ -19,28 +19,28 @@
 
 struct projection {
     struct nimi_call *call;
-    struct str model; /* as it was asked for */
+    struct str model; /* as the request named it */
     int route;        /* RoutePolicy */
     bool shows_thinking;
-    bool tells_usage;  /* by an event of its own, too */
+    bool tells_usage;  /* also as an event of its own */
     uint64_t sequence; /* of the last event */
     struct pieces text, thinking;
     struct nimi_usage_stats usage; /* -1 where unknown */
     int finish;                    /* FinishReason */
-    bool simulated; /* the provider gave its answer at once, and did not stream */
+    bool simulated;                /* the provider did not stream; its answer came at once */
 };
 
-/* What is not set is zero. */
+/* Usage starts as unknown and finish as STOP. The caller sets the other members it needs. */
 void projection_init(struct projection *projection, struct nimi_call *call);
 void projection_done(struct projection *projection);
 
 /* Send what `event` means. */
 void projection_send(struct projection *projection, const struct event *event);
 
-/* Take from `event` what the last message will say: usage, why it ended. */
+/* Note from `event` what the last message will carry: usage and the finish reason. */
 void projection_note(struct projection *projection, const struct event *event);
 
-/* Why a model call failed, for a status; `event` is its last. */
+/* Say why a model call failed, for a status. `event` is its last event. */
 void projection_fault(const struct event *event, struct fault *ret);
 
 #endif

@@ -1,8 +1,8 @@
-/* prompt: the conversation of a TEXT_GENERATE request, as providers take it.
+/* prompt: turn the conversation of a TEXT_GENERATE request into a provider request.
  *
- * A message's words are its parts where it has any, else its content: upstream's SDK writes
- * them in both. Pictures go along; what is referred to as an artifact is read by attach.h and
- * put in before anybody is asked.
+ * The text of a message is taken from its parts if it has any, otherwise from its content,
+ * because upstream's SDK writes it to both. Pictures are included. Pictures that are referred
+ * to as artifacts are read by attach.h and added before the model is asked.
  *
  * Memory   everything is copied to the arena.
  * Threads  none.
@@ -17,27 +17,27 @@
 struct prompt {
     struct provider_request request;
     struct model_options options;      /* request.options points here */
-    struct str asked;                  /* what the user said last */
-    struct prompt_artifact *artifacts; /* that are still to be put in */
+    struct str asked;                  /* the last user message */
+    struct prompt_artifact *artifacts; /* still to be added */
     size_t artifact_count;
 };
 
-/* A picture that was uploaded, and the message that shows it. */
+/* An uploaded picture and the message it belongs to. */
 struct prompt_artifact {
     struct str id;
     struct message *message;
 };
 
-/* `ret` must stay where it is.
- * errors  AI_INPUT_INVALID a role nobody knows, no user, tools, a system message that is the
- *         last one; AI_MODALITY_NOT_SUPPORTED parts that are neither text nor pictures,
- * pictures of others than users; all with the place, "input[2].parts[1]: ..." */
+/* `ret` must not move afterwards.
+ * errors  AI_INPUT_INVALID an unknown role, no user message, tools, or a system message at the
+ *         end; AI_MODALITY_NOT_SUPPORTED a part that is neither text nor a picture, or a
+ * picture that is not in a user message; all with the place, "input[2].parts[1]: ..." */
 MUST_CHECK bool prompt_build(const struct nimi_text_generate_scenario_spec *spec,
                              struct str model, struct arena *arena, struct prompt *ret,
                              struct fault *fault);
 
-/* Put the bytes of an artifact in its place.
- * errors  AI_INPUT_INVALID the arena is full; AI_MODALITY_NOT_SUPPORTED it is no picture */
+/* Put the bytes of an artifact into its message.
+ * errors  AI_INPUT_INVALID the arena is full; AI_MODALITY_NOT_SUPPORTED it is not a picture */
 MUST_CHECK bool prompt_attach(const struct prompt_artifact *artifact, struct str media_type,
                               struct str bytes, struct arena *arena, struct fault *fault);
 

@@ -1,9 +1,9 @@
-/* pruner: deletes uploads whose time is over, from when the runtime serves until it stops.
+/* pruner: delete expired uploads, from when the runtime serves until it stops.
  *
- *     off ─▶ idle ⇄ asking        idle: a timer is set for the next one whose time will be over
+ *     off ─▶ idle ⇄ asking        idle: a timer is set for the next upload that expires
  *      ▲──────┴───────┘
  *
- * Each loop has one. That two of them ask for the same harms nobody.
+ * Each loop has one. It is harmless if two of them ask for the same.
  *
  * Memory   part of its desk.
  * Threads  the desk's loop.
@@ -18,17 +18,17 @@
 struct pruner {
     struct loop *loop;
     struct store *store;      /* NULL: off */
-    int64_t (*unix_ms)(void); /* what time it is */
+    int64_t (*unix_ms)(void); /* the current time */
     struct timer due;
-    struct upload_ask *ask; /* while it asks */
-    bool again;             /* something became over meanwhile */
+    struct upload_ask *ask; /* while asking */
+    bool again;             /* woken while asking: ask again */
 };
 
 void pruner_init(struct pruner *pruner, struct loop *loop);
 void pruner_start(struct pruner *pruner, struct store *store);
 void pruner_stop(struct pruner *pruner); /* harmless when it is off */
 
-/* Something was uploaded, or is over: look again. */
+/* Something was uploaded or has expired. Look again. */
 void pruner_wake(struct pruner *pruner);
 
 #endif

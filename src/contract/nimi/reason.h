@@ -1,8 +1,8 @@
-/* reason: why something failed, in the codes of nimi.runtime.v1.
+/* reason: the reason codes of nimi.runtime.v1.
  *
- * A code travels as its name in a status and as its number in a message. One table says both,
- * and which status it comes with. What our own parts report (an err_code, a provider's stable
- * reason) is given its code here and nowhere else.
+ * A code is sent as its name in a status and as its number in a message. One table holds both
+ * and the status that belongs to the code. The failures of our own modules (an err_code, a
+ * provider's stable reason) are mapped to codes here and nowhere else.
  *
  * Memory   constant.
  * Threads  any.
@@ -17,19 +17,19 @@
 struct reason {
     int number;         /* NIMI_AI_PROVIDER_TIMEOUT, of the generated enum */
     const char *name;   /* "AI_PROVIDER_TIMEOUT" */
-    enum err_code code; /* the status it comes with, unless a rule says another */
+    enum err_code code; /* its status, unless a rule requires another */
 };
 
-/* The row of a number; REASON_CODE_UNSPECIFIED for one that nobody knows. */
+/* The row of a number; REASON_CODE_UNSPECIFIED for an unknown one. */
 const struct reason *reason_get(int number);
 
-/* Walk all rows by rising number; start with *cursor = 0. */
+/* Iterate over all rows by rising number. Start with *cursor = 0. */
 bool reason_next(size_t *cursor, const struct reason **ret);
 
-/* What a failure is called: `said` is the stable reason that a run or provider gave it. */
+/* The reason code of a failure. `said` is the stable reason that a run or provider gave. */
 int reason_of_failure(struct str said, enum err_code code);
 
-/* The same of a job: what has no reason of its own is the provider's fault. */
+/* The same for a job: a failure without a reason of its own is the provider's fault. */
 int reason_of_job_failure(struct str said, enum err_code code);
 
 #endif

@@ -1,18 +1,19 @@
-/* replies: what a write was answered, for everybody who asks it under the same key.
+/* replies: the replies to writes, kept for repeated calls with the same key.
  *
- * A unary write with an idempotency key is made once. While it is being made, further askers
- * of the same request wait for the same outcome, on whichever loop they are; the last one who
- * leaves ends the making. Afterwards the stored reply is the answer. Another request under the
- * key is a conflict, at either time. Only successful replies are kept, for a day, 10,000 of
- * them and 64 MiB; the one that was asked for longest ago makes room. They are in memory only.
+ * A unary write with an idempotency key is made once. While it is being made, further calls
+ * with the same request wait for its outcome, on any loop; when the last of them leaves, the
+ * write is cancelled. Afterwards they get the stored reply. At either time a different request
+ * with the key is a conflict. Only successful replies are kept, for a day, at most 10,000 of
+ * them and 64 MiB; the least recently used one is dropped first. They are in memory only.
  *
  *     ask ─▶ NEW: make it ─────────────┐         replies_made()
  *         ─▶ WAITS: another makes it ──┴─ asks ───────┴─▶ mail to each asker; good: STORED
- *         ─▶ STORED, CONFLICT           └ all left ─▶ mail to the maker: nobody waits
+ *         ─▶ STORED, CONFLICT           └ all left ─▶ mail to the maker: no one waits
  *
  * Memory   owns copies. An ask ends with its mail or with replies_leave(); a making with
  *          replies_made().
- * Threads  any; one lock. An ask and a making belong to the loops they name and are told there.
+ * Threads  any; one lock. An ask and a making belong to the loops they name; their callbacks
+ *          run there.
  * Source   contracts/nimi.md 3.2 K-DAEMON-006; checks.md K28.
  */
 #ifndef WEIR_CONTRACT_NIMI_REPLIES_H
@@ -33,8 +34,8 @@ struct replies *replies_new(size_t count_max, size_t bytes_max);
 void replies_free(struct replies *replies); /* NULL is fine */
 
 enum reply_found {
-    REPLY_NEW,      /* nobody has asked that */
-    REPLY_WAITS,    /* somebody has, and it is being made */
+    REPLY_NEW,      /* the key is new */
+    REPLY_WAITS,    /* the same write is being made */
     REPLY_STORED,   /* the reply was appended to `out` */
     REPLY_CONFLICT, /* the key belongs to another request */
 };
@@ -43,7 +44,7 @@ enum reply_found {
 enum reply_found replies_find(struct replies *replies, struct str key, const uint8_t *digest,
                               uint64_t now_ms, struct buf *out);
 
-/* Keep a reply; one larger than everything may be is not kept. */
+/* Keep a reply. One that exceeds the limit for all replies together is not kept. */
 void replies_keep(struct replies *replies, struct str key, const uint8_t *digest,
                   uint64_t now_ms, struct str reply);
 
@@ -51,21 +52,22 @@ size_t replies_count(struct replies *replies);
 
 /* --- while it is being made --------------------------------------------------------------- */
 
-struct reply_ask;    /* one who waits */
-struct reply_making; /* what they wait for */
+struct reply_ask;    /* one waiting call */
+struct reply_making; /* the write that calls wait for */
 
-/* How it came out, lent to each asker. */
+/* The outcome of a write, lent to each asker. */
 struct write_outcome {
-    const struct fault *fault; /* NULL: it was made */
-    struct str reply;          /* what was made */
-    bool granted;              /* it has had a slot of the scheduler, after this long: */
+    const struct fault *fault; /* NULL: it succeeded */
+    struct str reply;          /* of a success */
+    bool granted;              /* it had a slot of the scheduler, after waited_ms */
     uint64_t waited_ms;
 };
 
-/* Once, on the asker's loop, in a later turn; the ask is gone. */
+/* Called once, on the asker's loop, in a later turn. The ask is freed. */
 typedef void reply_told_fn(const struct write_outcome *outcome, void *ctx);
 
-/* Once at most, on the maker's loop, in a later turn, never after replies_made(). */
+/* All askers have left. Called at most once, on the maker's loop, in a later turn, never after
+ * replies_made(). */
 typedef void reply_left_fn(void *ctx);
 
 struct reply_question {
@@ -77,18 +79,19 @@ struct reply_question {
     void *ctx;
 };
 
-/* REPLY_NEW: *ret waits, and whoever asked makes it, see reply_making_of(). REPLY_WAITS: *ret
- * waits. REPLY_STORED: as with replies_find(). */
+/* REPLY_NEW: *ret waits, and the caller makes the write, see reply_making_of(). REPLY_WAITS:
+ * *ret waits. REPLY_STORED: as in replies_find(). */
 enum reply_found replies_ask(struct replies *replies, const struct reply_question *question,
                              struct buf *out, struct reply_ask **ret);
 
-/* Nobody listens to this ask any more. NULL is fine. */
+/* Withdraw an ask. NULL is fine. */
 void replies_leave(struct reply_ask *ask);
 
-/* Who makes what the first asker waits for, on that asker's loop. */
+/* The making that the first asker waits for. It belongs to that asker's loop. */
 struct reply_making *reply_making_of(struct reply_ask *ask, reply_left_fn *left, void *ctx);
 
-/* It is made, or failed: all are told, a good reply is kept, the making is gone. */
+/* The write succeeded or failed. All askers get the outcome, a successful reply is kept, and
+ * the making is freed. */
 void replies_made(struct reply_making *making, const struct write_outcome *outcome,
                   uint64_t now_ms);
 

@@ -1,10 +1,10 @@
-/* scenario: a model is asked, and answers as a stream (mode A) or at once.
+/* scenario: ask a model, and answer as a stream (mode A) or at once.
  *
  *     admitted ─▶ waits for a slot ─▶ asked: STARTED ─▶ ... ─▶ COMPLETED | FAILED, OK
  *      │ status       │ status            └─▶ CANCELLED (stopping), RESOURCE_EXHAUSTED (K20)
  *
- * Until the model is asked every failure is a status with its reason; afterwards the stream
- * says itself what went wrong, and ends OK. A unary call is the same work with one reply.
+ * Until the model is asked, every failure is a status with its reason. Afterwards the stream
+ * itself carries the failure and ends OK. A unary call is the same work with one reply.
  *
  * Memory   the work belongs to its call.
  * Threads  the call's loop.

@@ -1,4 +1,4 @@
-/* settings: what the configuration says, as this contract wants it.
+/* settings: derive this contract's settings from the configuration.
  *
  * Threads  any; it only reads the configuration.
  */
@@ -10,9 +10,9 @@
 struct config;
 struct team;
 
-/* With the connectors that the configuration lists; without any, whoever answers for the first
- * agent serves local models, and this machine speaks and makes vectors. Both are borrowed. End
- * it with nimi_settings_done(). */
+/* Use the configured connectors. If there are none, the provider of the first agent serves
+ * local models, and this machine does speech and embeddings. `config` and `team` are borrowed.
+ * End the result with nimi_settings_done(). */
 void nimi_settings_init(struct nimi_settings *ret, const struct config *config,
                         const struct team *team);
 void nimi_settings_done(struct nimi_settings *settings);

@@ -1,10 +1,10 @@
-/* voices: which ones a model can be asked to speak in.
+/* voices: list the voices a model can speak with.
  *
- * Those of the media of the connector that has the model; a model that does not speak has none.
- * The headers say how many they are, whose, and which list it is: its version changes when a
- * voice comes or goes.
+ * They are the voices of the media interface of the model's connector. A model that cannot
+ * speak has none. The headers give their number, their source and the version of the list,
+ * which changes when a voice is added or removed.
  *
- * Memory   what is answered borrows from the media.
+ * Memory   the answer borrows from the media interface.
  * Threads  the call's loop.
  * Source   contracts/nimi.md 1.5, 5.
  */

@@ -1,13 +1,13 @@
-/* work: what goes on in the call of a scenario, whatever its type.
+/* work: the work of a scenario call, for every scenario type.
  *
- *     admitted ─▶ prepare() ─▶ [reads pictures] ─▶ waits for a slot ─▶ ask() ─▶
- *         a stream on journal() ─▶ ended
+ *     admitted ─▶ prepare() ─▶ [reads pictures] ─▶ waits for a slot ─▶ ask()
+ *         ─▶ a stream reads the journal ─▶ ended
  *
- * A type of scenario is one struct scenario_kind: how its spec becomes a question, who is
- * asked, and which journal says what happens. Private to contract/nimi, between scenario.c and
+ * A type of scenario is one struct scenario_kind: how its spec becomes a request, what is
+ * asked, and which journal holds the answer. Private to contract/nimi, between scenario.c and
  * the files of the types.
  *
- * Memory   the work belongs to its call; `arena` holds the question.
+ * Memory   the work belongs to its call; `arena` holds the request.
  * Threads  the call's loop.
  */
 #ifndef WEIR_CONTRACT_NIMI_WORK_H
@@ -25,14 +25,14 @@
 struct work;
 
 struct scenario_kind {
-    size_t clocks_at; /* in struct nimi_settings: its struct model_call_clocks */
-    /* Before anything is promised: the question, in the work's arena. */
+    size_t clocks_at; /* offset of its struct model_call_clocks in struct nimi_settings */
+    /* Build the request in the work's arena, before the call is accepted. */
     bool (*prepare)(struct work *work, const struct scenario *asked, struct fault *fault);
-    /* A slot is ours: ask. *ret_journal is where the answer is read. */
+    /* The work has a slot. Ask; *ret_journal is where to read the answer. */
     bool (*ask)(struct work *work, struct journal **ret_journal, struct err *e);
-    /* Nobody wants the answer any more; harmless before ask(), and after the answer's end. */
+    /* Stop asking. Harmless before ask() and after the end of the answer. */
     void (*stop)(struct work *work, struct str why);
-    /* Unary: end the call with the whole answer; `model` is who gave it. NULL: it only
+    /* Unary: end the call with the whole answer, which came from `model`. NULL: this type only
      * streams. */
     void (*reply)(struct work *work, struct str model);
 };
@@ -41,27 +41,27 @@ struct work {
     struct nimi_call *call;
     struct engine *engine; /* a reference, from admission to the end */
     const struct scenario_kind *kind;
-    struct arena *arena; /* the question */
+    struct arena *arena; /* holds the request */
     struct admission admission;
     struct str app, subject; /* kept by the call */
-    struct str uploader;     /* whose uploads it may show: the subject, or empty */
+    struct str uploader;     /* whose uploads it may use: the subject, or empty */
     struct model_call_clocks clocks;
     struct ticket *ticket;
-    struct timer wait; /* for a slot */
+    struct timer wait; /* limits the wait for a slot */
     uint64_t waited_ms;
-    bool granted; /* it has had a slot */
+    bool granted; /* it got a slot */
     struct stream *stream;
     struct projection projection;
 
-    /* Of text. */
+    /* Text only. */
     struct prompt prompt;
-    struct attach *attach; /* while its pictures are read */
+    struct attach *attach; /* while the pictures are read */
     struct model_call *model;
-    struct buf reply; /* unary: what was said so far */
+    struct buf reply; /* unary: the text so far */
 
-    /* Of what a media makes. */
+    /* Media only. */
     struct media_request request;
-    struct making *making; /* NULL: not asked yet, or it has answered */
+    struct making *making; /* NULL: not started, or finished */
     struct feed *feed;
     struct event_usage usage;
     struct str made_by;
@@ -71,7 +71,7 @@ struct work {
 
 extern const struct scenario_kind scenario_text, scenario_speech, scenario_embedding;
 
-/* Others may have the slot; what is still to be sent needs none. */
+/* Give the slot back. Sending the rest needs none. */
 void work_release_slot(struct work *work);
 
 /* End a unary call with `output`. */

@@ -1,39 +1,40 @@
-/* api: our own routes, under /weir/v1/: the runs of this daemon, whatever wire they came by,
- * what waits for a human, what its model calls came to, and what its agents remember.
+/* api: our own routes under /weir/v1/. They show the runs of this daemon from every protocol,
+ * the questions that wait for a human, the usage of its models and the memories of its agents.
  *
  *     GET /weir/v1/runs?session_id=S         the runs of a session, newest last;
- *                                            of those that are over what fits 4 MiB
+ *                                            finished runs as far as they fit in 4 MiB
  *     GET /weir/v1/runs/{id}                 one run
  *     GET /weir/v1/runs/{id}/events          its events, as server-sent events
  *     POST /weir/v1/runs/{id}/cancel         end it: 202 and the run, 409 when it has ended
  *
- *     GET  /weir/v1/approvals?workspace=&user=&session_id=&limit=   what waits for a human
- *     GET  /weir/v1/approvals/{id}           one, also when it has been answered
+ *     GET  /weir/v1/approvals?workspace=&user=&session_id=&limit=   open questions
+ *     GET  /weir/v1/approvals/{id}           one question, answered or not
  *     POST /weir/v1/approvals/{id}           {"decision":"approve|refuse|edit","args","reason"}
- *                                            or {"answer":"..."}: the first one counts, and
- *                                            the same again is answered the same
+ *                                            or {"answer":"..."}: the first answer counts;
+ *                                            repeating it gets the same response
  *
  *     GET  /weir/v1/usage?workspace=&agent=&model=&from=YYYY-MM-DD&to=YYYY-MM-DD
  *                        &by=day|agent|model|workspace     sums; this month, by day
  *
- *     GET    /weir/v1/sessions?workspace=&user=&limit=&after=   which there are, newest first
- *     GET    /weir/v1/sessions/{id}/export?workspace=&user=     its events, one JSON a line
- *     DELETE /weir/v1/sessions/{id}?workspace=&user=            gone, also from the files
+ *     GET    /weir/v1/sessions?workspace=&user=&limit=&after=   the sessions, newest first
+ *     GET    /weir/v1/sessions/{id}/export?workspace=&user=     its events as JSON lines
+ *     DELETE /weir/v1/sessions/{id}?workspace=&user=            erase it, also from the files
  *
  *     GET    /weir/v1/memories?category=&q=&limit=&offset=&workspace=
  *     POST   /weir/v1/memories               {"key","content","category"}
- *     DELETE /weir/v1/memories/{key}         in every category
+ *     DELETE /weir/v1/memories/{key}         remove it from every category
  *
- * Memories belong to a workspace; whoever may see it may change them. With q= the entries that
- * say all its words come, best first, else all, newest change first.
+ * Memories belong to a workspace, and every caller who may see the workspace may change them.
+ * With q= the result holds the entries that contain all its words, best match first. Without
+ * it, all entries, most recently changed first.
  *
- * Usage is a workspace's, too: of every user of it. What a call did not say is in no sum;
- * beside the sums stands how many calls left it open.
+ * Usage also belongs to a workspace and covers all its users. A count that a provider did not
+ * report is in no sum; the number of such calls is given beside the sums.
  *
- * A listener here never paces a run and, leaving, never cancels one. Event ids read
- * <epoch>-<seq>; a client that comes back says Last-Event-ID (or ?after=) and goes on behind
- * it. If that event was lost with a crash, it is told `event: reset` with where it goes on
- * from.
+ * A reader of events never slows a run down, and a reader that leaves never cancels one. Event
+ * ids have the form <epoch>-<seq>. A client that comes back sends Last-Event-ID (or ?after=)
+ * and continues after that event. If the event was lost in a crash, the client gets `event:
+ * reset` with the position from which the events continue.
  *
  * Memory   settings are borrowed for the life of the table.
  * Threads  a desk and its calls belong to one loop.
@@ -50,11 +51,11 @@
 
 #define API_NAMES_BYTES 1024
 
-/* Whose runs a caller may see. A plain value: what it names lies inside. */
+/* Whose runs a caller may see. A plain value that holds its own text. */
 struct api_caller {
-    bool proved; /* by a token */
+    bool proved; /* identified by a token */
     bool all_workspaces, all_users;
-    size_t workspace_len, user_len; /* where not all */
+    size_t workspace_len, user_len; /* unused where all may be seen */
     char names[API_NAMES_BYTES];    /* the workspace, then the user */
 };
 
@@ -63,24 +64,25 @@ struct api_caller {
 bool api_caller_set(struct api_caller *caller, struct str workspace, struct str user);
 
 struct api_settings {
-    uint64_t stall_ms, heartbeat_ms; /* of a run's events */
+    uint64_t stall_ms, heartbeat_ms; /* of event streams */
     uint64_t body_stretch_ms;        /* as in struct route_table */
     size_t body_stretch_bytes;
-    struct yes_no_words decision_words; /* beside the built-in ones */
+    struct yes_no_words decision_words; /* in addition to the built-in ones */
 };
 
 struct api_desk {
     const struct api_settings *settings;
     struct loop *loop;
     struct session_table *sessions;
-    struct directory *directory; /* theirs */
+    struct directory *directory; /* of those sessions */
     struct store *store;
     struct contract_callers callers;
-    bool loaded;   /* false: 503 */
-    bool stopping; /* true: 503, but for what only reads */
+    bool loaded;   /* false: answer 503 */
+    bool stopping; /* true: answer 503 to requests that do more than read */
 };
 
-/* The table of these routes; it borrows `desk`. Again when the desk has other settings. */
+/* Fill the table of these routes; it borrows `desk`. Call this again when the desk has new
+ * settings. */
 void api_table(struct api_desk *desk, struct route_table *ret);
 
 #endif

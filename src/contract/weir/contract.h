@@ -1,4 +1,5 @@
-/* contract: our own routes as a row of the table of contracts. They are guests of "http".
+/* contract: our own routes as a row of the table of contracts. They are served as guests on the
+ * listener "http".
  *
  * Threads  as contract/contract.h says.
  */

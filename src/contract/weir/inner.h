@@ -5,14 +5,15 @@
 #include "contract/weir/api.h"
 #include "wire/json.h"
 
-/* A request while it is read: each step refuses it by itself. */
+/* A request while it is read. Each step that fails sends the refusal itself. */
 struct api_request {
     struct route_call *call;
-    struct arena *arena; /* of what it says; arena_free() ends the request */
+    struct arena *arena; /* holds its values; arena_free() ends the request */
     struct api_caller caller;
 };
 
-/* Who calls, and that the query says nothing but `names` (ends with NULL). */
+/* Identify the caller, and check that the query has no parameters except `names` (ends with
+ * NULL). */
 MUST_CHECK bool api_request_begin(struct api_request *request, struct route_call *call,
                                   struct api_desk *desk, const char *const *names);
 
@@ -20,30 +21,30 @@ MUST_CHECK bool api_request_begin(struct api_request *request, struct route_call
 PRINTF_LIKE(3, 4)
 bool api_request_refuse(struct api_request *request, int status, const char *format, ...);
 
-/* A parameter of the query, empty or 0 without it. */
+/* Read a query parameter; empty or 0 when it is absent. */
 MUST_CHECK bool api_request_value(struct api_request *request, struct str name,
                                   struct str *ret);
 MUST_CHECK bool api_request_number(struct api_request *request, struct str name, int64_t *ret);
 
-/* How many are wanted: `usual` when it is not said, never above `most`. */
+/* Read the limit: `usual` when absent, never above `most`. */
 MUST_CHECK bool api_request_limit(struct api_request *request, size_t usual, size_t most,
                                   size_t *ret);
 
-/* Whose things are listed: as asked, within what the caller may see; at == NULL: everybody's.
- */
+/* Whose entries to list: those of the query, within what the caller may see. at == NULL: those
+ * of every workspace or user. */
 MUST_CHECK bool api_request_whose(struct api_request *request, struct str *ret_workspace,
                                   struct str *ret_user);
 
-/* The session in the path, and whose: as the query says, else the caller's, else that of
- * callers without a name. In the request's arena. */
+/* The session in the path. Its owner is the one in the query, else the caller, else the default
+ * of callers without a name. The result lies in the request's arena. */
 MUST_CHECK bool api_request_session(struct api_request *request, struct session_name *ret);
 
-/* Who calls (caller.c); false: *ret_failure says why nobody is let in.
+/* Identify the caller (caller.c). False: *ret_failure says why the call is refused.
  *
- * A token of any contract names a workspace, and perhaps a user of it, and shows that much.
- * Without a token or key of the operator's only peers on this machine are let in, to
- * everything; the demo's own key is not the operator's, but a token of it narrows what its
- * caller sees. Source: checks.md K6, K23. */
+ * A token of any contract names a workspace, and perhaps a user of it; the caller sees that
+ * much. If the operator has configured no token or key, only peers on this machine are
+ * admitted, and they see everything. The demo's own key does not count as configured, but a
+ * token made with it still narrows what its caller sees. Source: checks.md K6, K23. */
 MUST_CHECK bool api_caller_find(struct route_call *call, const struct contract_callers *callers,
                                 struct api_caller *ret, struct route_failure *ret_failure);
 
@@ -51,7 +52,7 @@ MUST_CHECK bool api_caller_find(struct route_call *call, const struct contract_c
 MUST_CHECK bool api_identify(struct route_call *call, struct api_desk *desk,
                              struct api_caller *ret);
 
-/* Of a caller who may not see all. */
+/* The workspace and the user of a caller who may not see all. */
 struct str api_workspace(const struct api_caller *caller);
 struct str api_user(const struct api_caller *caller);
 
@@ -61,16 +62,16 @@ bool api_may_see(const struct api_caller *caller, struct str workspace, struct s
 PRINTF_LIKE(4, 5)
 void api_refuse(struct route_call *call, int status, struct str code, const char *format, ...);
 
-/* No such run, or none that this caller may know of: the same answer. */
+/* Refuse a run that does not exist or that this caller may not see, with the same answer. */
 void api_refuse_unknown_run(struct route_call *call);
 
-/* A refusal whose time does not tell why (late.c): begun as soon as the caller is known,
- * stopped when the request is over. It may not move meanwhile. */
+/* A refusal whose timing does not reveal its reason (late.c). Begin it as soon as the caller is
+ * known and stop it when the request is over. It must not move in between. */
 typedef void api_refuse_fn(struct route_call *call);
 
 struct api_late {
     uint64_t began_us;
-    struct alarm *alarm; /* NULL: nothing waits */
+    struct alarm *alarm; /* NULL: no refusal is waiting */
     struct route_call *call;
     api_refuse_fn *refuse;
 };
@@ -78,19 +79,20 @@ struct api_late {
 void api_late_begin(struct api_late *late);
 void api_late_refuse(struct api_late *late, struct loop *loop, struct route_call *call,
                      api_refuse_fn *refuse);
-void api_late_stop(struct api_late *late); /* harmless when nothing waits */
+void api_late_stop(struct api_late *late); /* harmless when none is waiting */
 
-/* The run id in the path. False: it is none, and the refusal has been sent. */
+/* Read the run id in the path. False: it is not one, and the refusal has been sent. */
 MUST_CHECK bool api_run_id(struct route_call *call, uint64_t *ret);
 
-/* What is known of one run, from its events. */
+/* A summary of one run, built from its events. */
 struct run_summary {
-    void (*each)(const struct event *event, uint64_t seq, void *ctx); /* told too, or NULL */
+    void (*each)(const struct event *event, uint64_t seq,
+                 void *ctx); /* gets each event; or NULL */
     void *each_ctx;
-    bool known;   /* false: nothing is */
-    bool started; /* false: it waits for its session */
+    bool known;   /* false: nothing is known of the run */
+    bool started; /* false: the run waits for its session */
     uint64_t run, last_seq, parent;
-    int64_t started_ms, ended_ms; /* Unix time; ended 0: not yet */
+    int64_t started_ms, ended_ms; /* Unix time; ended_ms 0: not ended */
     enum event_kind last_kind;
     bool interrupted; /* ended because its process died */
     struct buf names; /* owns the text below */
@@ -104,21 +106,22 @@ void run_summary_init(struct run_summary *summary, uint64_t run);
 void run_summary_done(struct run_summary *summary);
 void run_summary_add(struct run_summary *summary, const struct event *event, uint64_t seq);
 
-/* What a live run that has no events yet is called. */
+/* Fill the summary of a live run that has no events yet. */
 void run_summary_queued(struct run_summary *summary, const struct live_view *view);
 
-/* What a live run's journal holds; false when its beginning has left the window. */
+/* Add the events in a live run's journal. False: its first events have left the window. */
 MUST_CHECK bool run_summary_add_live(struct run_summary *summary, const struct live_view *view,
                                      struct loop *loop);
 
-/* A member whose value is a number as a string: ids do not fit every reader's numbers. */
+/* Write an id as a string, because ids exceed the number range of some JSON readers. */
 void api_write_id(struct json_writer *json, const char *key, uint64_t id);
 
 /* Add all events of a store's section. */
 void run_summary_add_section(struct run_summary *summary, const struct store_section *section);
 
-/* Read a whole run from the store, piece by piece; `done` comes once, later. The summary is
- * the caller's until then and after. Cancel by run_scan_cancel(): `done` will not come. */
+/* Read a whole run from the store, piece by piece. `done` is called once, never before this
+ * returns. The caller owns the summary throughout. After run_scan_cancel() `done` is not
+ * called. */
 struct run_scan;
 typedef void run_scanned_fn(const struct err *failed, void *ctx);
 struct run_scan *run_scan_start(struct api_desk *desk, struct run_summary *summary,
