@@ -5,8 +5,8 @@
  *          │               ├─▶ decides nothing ─▶ the question again (/resume), or 409
  *          │               └─▶ does not fit ─▶ 422
  *          ├─▶ several ─▶ 409
- *          └─▶ nobody ─▶ it was decided before: the same decision gets the same answer,
- *                        another one 409; an /invoke is a turn
+ *          └─▶ none ─▶ it was decided before: the same decision gets the same answer,
+ *                      another one 409; an /invoke is a turn
  */
 #include "base/id.h"
 #include "contract/agentbreeder/inner.h"
@@ -15,7 +15,7 @@
 
 #include <nettle/sha2.h>
 
-#define QUESTIONS_MAX 20 /* that one refusal names */
+#define QUESTIONS_MAX 20 /* named in one refusal */
 #define REPLY_MAX_BYTES (64 * MIB)
 
 static const struct yes_no_words *words_of(const struct turn *turn) {
@@ -291,7 +291,7 @@ static void on_asked(const struct asked_result *result, const struct err *failed
     }
 }
 
-/* Nobody waits: this may be what was said before, by one who never heard the answer. */
+/* No run waits. This may repeat an earlier decision whose sender never got the answer. */
 static void look_back(struct turn *turn, const struct parked_answer *answer) {
     if (turn->resume.thread.len == 0) {
         refuse_unknown(turn);

@@ -30,7 +30,7 @@ void outcome_done(struct outcome *outcome) {
     buf_done(&outcome->history);
 }
 
-/* Who asks a second time may not have said it: then the run knows. */
+/* A repeated request may not name the session. Then the run's first event does. */
 static void take_session(struct outcome *outcome, struct str session) {
     if (outcome->session.len || !session.len) return;
     outcome->session = text_copy(session);
@@ -102,8 +102,8 @@ static void write_call(struct outcome *outcome, const struct open_call *opened,
     json_close(&json);
 }
 
-/* A human has decided about a call. Who reads on from there has not seen it before; the
- * decision says which it is, and what is made of it. */
+/* A human has decided about a call. A reader who starts here has not seen the call; the
+ * decision names it and says what becomes of it. */
 static void open_decided(struct outcome *outcome, const struct event *event) {
     struct str call_id = event->tool_result.call_id, tool;
     struct json decision;
@@ -141,7 +141,8 @@ void outcome_note(struct outcome *outcome, const struct event *event) {
         outcome->started_unix_ms = event->started.unix_ms;
         take_session(outcome, event->started.session);
     } else if (!outcome->started_unix_ms) {
-        outcome->started_unix_ms = record_numbered_ms(outcome->run); /* the same for all who ask */
+        outcome->started_unix_ms =
+            record_numbered_ms(outcome->run); /* the same for all who ask */
     }
     if (event->kind == EVENT_TOOL_CALL)
         open_call(outcome, event->tool_call.call_id, event->tool_call.tool,
@@ -192,7 +193,8 @@ void outcome_write_approval(const struct outcome *outcome, const struct event *e
     json_close(&json);
 }
 
-/* Text for who sent text: the dashboard takes nothing else. Others get LangGraph's object. */
+/* A caller who sent text gets text, because the dashboard accepts nothing else. Others get
+ * LangGraph's object. */
 static void write_question(const struct outcome *outcome, const struct event *event,
                            struct json_writer *json) {
     if (outcome->wants_text) {

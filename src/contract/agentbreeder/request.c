@@ -138,7 +138,7 @@ static bool append_beside(struct json input, struct str taken, struct buf *out) 
     return !any || buf_append(out, STR("}"));
 }
 
-/* Let the model have what stands beside the words, as a block behind them. */
+/* Give the model the other fields of the input, as a block after the text. */
 static bool add_beside(struct json input, struct str taken, struct message *message,
                        struct arena *arena) {
     struct buf block;
@@ -343,6 +343,6 @@ bool resume_request_parse(struct str text, struct arena *arena, struct resume_re
     ret->wants_text = words.kind == JSON_STRING;
     bool fits = ret->wants_text ? json_str(words, arena, &ret->text)
                                 : json_compact_copy(words, arena, &ret->text);
-    /* One that can be nobody's is unknown (404), as any other that nobody has. */
+    /* A thread id that cannot exist is unknown (404), like any other that does not exist. */
     return (fits && json_str(thread, arena, &ret->thread)) || too_large(e);
 }

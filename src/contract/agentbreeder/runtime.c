@@ -9,7 +9,7 @@
 #define VERSION_HEADER STR_INIT("x-runtime-contract-version")
 #define VERSION "1"
 #define RETRY_AFTER_S STR("5")
-#define QUOTED_MAX_BYTES 200 /* of what a peer sent */
+#define QUOTED_MAX_BYTES 200 /* of a peer's input */
 
 /* --- who may come in ---------------------------------------------------------------------- */
 

@@ -12,7 +12,7 @@
 
 #define ARENA_MAX_BYTES (32 * MIB)
 #define RESULT_MAX_BYTES (64 * MIB)
-#define UNTIL_UNREAD_MS 1 /* the last reader's leaving ends a run */
+#define UNTIL_UNREAD_MS 1 /* a run ends when its last reader leaves */
 
 /* --- failures ----------------------------------------------------------------------------- */
 
@@ -123,14 +123,14 @@ static uint64_t stalled_ms(void *ctx) {
     return route_stalled_ms(((struct turn *)ctx)->call);
 }
 
-/* Who asked a second time with the same key still reads. */
+/* A repeated request with the same key may still be reading. */
 static bool is_read_by_others(struct turn *turn) {
     uint64_t left_ms;
     return turn->key.len && journal_readers(run_journal(turn->run), &left_ms) > 1;
 }
 
-/* A request with a key, and a human's decision, outlive their connection (K28): whoever asks
- * again is answered. Unless they say themselves what they want. */
+/* A request with a key, and a human's decision, outlive their connection (K28), so that a
+ * repeated request gets the answer. The request itself can say otherwise. */
 static bool outlives(const struct turn *turn) {
     return turn->desk->settings->keyed_outlives && !turn->says_leaving &&
            (turn->key.len || turn->resumed);
@@ -333,7 +333,7 @@ void turn_tell_run(struct turn *turn, uint64_t run) {
     turn->outcome.run = run;
 }
 
-/* Read the journal (borrowed) for the caller, and tell him whose it is. */
+/* Read the journal (borrowed) for the caller, and send the caller the run's id. */
 bool turn_follow(struct turn *turn, struct journal *journal, uint64_t after_seq,
                  struct err *e) {
     turn_tell_run(turn, journal_run(journal));
@@ -406,7 +406,7 @@ static void on_begun(void *ctx) {
     turn_established(ctx);
 }
 
-/* The store has its beginning and nobody its end: it could not be written. */
+/* The store has the start of the run but no end, which could not be written. */
 static void on_missing(const struct err *failed, void *ctx) {
     struct err e;
     err_set(&e, ERR_UNAVAILABLE, "this turn cannot be read: %s",

@@ -45,7 +45,7 @@ static void leave_house(struct house_settings *house, const struct config *confi
     house->endpoint = STR_EMPTY;
 }
 
-/* Who asks for a workspace signs for it. */
+/* The house signs its requests, so without keys it sends none and needs no library. */
 static bool fill_house(struct crawbl_settings *settings, const struct contract_source *from,
                        struct err *e) {
     const struct config *config = from->config;

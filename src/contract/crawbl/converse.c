@@ -54,8 +54,8 @@ static void end_call(struct converse *converse, enum err_code code, struct str m
     rpc_end(converse->call, code, message);
 }
 
-/* A client that asks and never reads would have turns for nobody, paid ones, without end: after
- * so many its requests stay where they are, behind the window of its stream (B5). */
+/* A client that sends requests and never reads would cause an endless number of paid turns.
+ * After this many, its further requests wait behind the window of its stream (B5). */
 static bool is_unread(struct converse *converse) {
     bool all_read = rpc_queued(converse->call) == 0;
     converse->unread_turns = all_read ? 0 : converse->unread_turns + 1;
@@ -81,7 +81,7 @@ static void go_on_when_read(struct converse *converse) {
     rpc_next(converse->call);
 }
 
-/* The caller of a run may also be who answered its question. */
+/* The caller of a run may also be the one who answered its question. */
 static void leave_run(struct converse *converse, enum close_cause cause) {
     struct session_table *sessions = converse->desk->host->engine->sessions;
     bool by_caller = close_is_by_peer(cause);
@@ -234,7 +234,7 @@ static struct str agent_for(const struct converse *converse, struct str slug) {
     return converse->desk->settings->lenient && !known ? STR_EMPTY : slug;
 }
 
-/* By name or by naming nobody. */
+/* Addressed by name, or by naming no agent. */
 static bool asks_manager(const struct converse *converse, struct str slug) {
     return !slug.len || str_equal(slug, engine_of(converse)->agents[0].slug);
 }

@@ -23,7 +23,7 @@ struct known {
     bool no_blueprint, no_tools; /* what was logged */
     uint64_t due_ms;             /* when to ask again */
     uint64_t good_ms;            /* when something came */
-    struct errand *errand;       /* NULL: nobody is out */
+    struct errand *errand;       /* NULL: no fetch is running */
     struct list waiting;         /* asks */
 };
 
@@ -215,7 +215,7 @@ struct house *house_new(struct loop *loop, struct http_pool *pool) {
     return house;
 }
 
-/* Who waits is collected first: an answer may ask again. */
+/* Collect the waiting asks first, because an answer may ask again. */
 static void forget_all(struct house *house, struct list *ret_waiting) {
     LIST_EACH(&house->known, link) {
         struct known *known = CONTAINER_OF(link, struct known, link);

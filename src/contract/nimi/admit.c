@@ -5,7 +5,8 @@
 
 #define MODE(name) (1u << NIMI_EXECUTION_MODE_##name)
 
-/* What a connector must have for a type: words, or a media with one of its tasks. */
+/* What a connector needs for a type: text generation, or a media interface with one of its
+ * tasks. */
 enum need { NEED_WORDS = MEDIA_TASKS, NEED_NOBODY_HAS };
 
 /* Which modes a type admits, which arm of the spec it needs, and who can serve it. The jobs of
@@ -216,7 +217,7 @@ static bool may_use(const struct steps *at, const struct nimi_connector *connect
            str_equal(connector->owner, at->asked->head->subject_user_id);
 }
 
-/* In this order: whose, on, with a key. Somebody else's is hidden as absent. */
+/* In this order: owner, enabled, credential. A connector of another owner looks absent. */
 static bool connector_may_be_used(struct steps *at, struct fault *fault) {
     const struct nimi_connector *connector = at->found.connector;
     if (!connector) return true;
@@ -270,7 +271,7 @@ static const struct engine_prefix {
     {STR_INIT("sidecar/"), TYPE(MUSIC_GENERATE) | TYPE(WORLD_GENERATE)},
 };
 
-/* Moves *model behind the prefix. NULL: it has none, and is an exact name. */
+/* Moves *model past the prefix. NULL: it has no prefix and is an exact name. */
 static const struct engine_prefix *take_prefix(struct str *model) {
     for (size_t i = 0; i < ARRAY_LEN(engines); i++) {
         if (!str_starts(*model, engines[i].prefix)) continue;

@@ -241,7 +241,7 @@ static void on_too_large(struct rpc_call *rpc, const struct err *why, void *ctx)
 
 /* --- the call ----------------------------------------------------------------------------- */
 
-/* Where the HTTP listener has no host of its own, addresses are told with this one. */
+/* If the HTTP listener has no host of its own, URLs use this one. */
 static void note_host(struct nimi_call *call) {
     const struct nimi_files *files = nimi_runtime_files(call->desk->runtime);
     call->host = STR_EMPTY;

@@ -44,8 +44,8 @@ static unsigned slots_of(uint64_t setting) {
     return setting ? (unsigned)setting : SCHEDULER_NO_LIMIT;
 }
 
-/* With TLS the host is what certificates name, which is how the caller came; and an address
- * that means every interface is nobody's to go to. */
+/* With TLS the host must be one that the certificate names, which is the host the caller used.
+ * And an address that means every interface cannot be connected to. */
 static bool has_host(struct str host, bool tls) {
     return !tls && host.len && !str_equal(host, STR("0.0.0.0")) &&
            !str_equal(host, STR("[::]"));

@@ -159,7 +159,7 @@ static void refuse_absent(struct route_call *call) {
     fail(call, 404, STR("NOT_FOUND"), STR("there is no such artifact, or it is gone"));
 }
 
-/* A browser must not take it for a page of ours, nor tell others its address. */
+/* A browser must neither treat it as a page of ours nor pass its address on. */
 static void add_fields(struct route_call *call) {
     route_field(call, STR("accept-ranges"), STR("bytes"));
     route_field(call, STR("content-disposition"), STR("attachment"));

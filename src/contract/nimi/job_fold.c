@@ -113,7 +113,7 @@ static bool take_item(struct job_fold *fold, const struct event *event) {
     for (size_t i = 0; i < ARRAY_LEN(items); i++) {
         if (is(event, items[i].type)) return items[i].take(fold, event->item.bytes);
     }
-    return true; /* somebody else's */
+    return true; /* of another contract */
 }
 
 /* --- states ------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* A job that a media does: what it makes comes whole. Artifacts go to the store as they come,
- * and are noted in the job's journal when they are there; vectors and transcripts are gathered
+/* A job done by a media interface, whose results come whole. Artifacts are written to the store
+ * as they come and noted in the job's journal once stored. Vectors and transcripts are gathered
  * and noted at the end. */
 #include "base/clock.h"
 #include "base/mem.h"
@@ -63,7 +63,7 @@ static void complete_if_all(struct job_work *work) {
 
 /* --- how far it is ------------------------------------------------------------------------ */
 
-/* How many pieces were asked for; with one there is nothing to tell. */
+/* How many pieces were requested. With only one there is no progress to report. */
 static size_t pieces_of(const struct media_request *request) {
     if (request->task == MEDIA_EMBEDDING) return request->input_count;
     return request->task == MEDIA_IMAGE && request->count > 1 ? (size_t)request->count : 1;

@@ -31,7 +31,7 @@ static void on_words(void *ctx) {
     while (cursor_next(work->cursor, &event) && take(work, &event)) continue;
 }
 
-/* It asks as the first agent: scripts and budgets know nobody else. */
+/* The request is made as the first agent, because scripts and budgets know no other name. */
 static bool ask_model(struct job_work *work, struct err *e) {
     struct run_host *host = work->desk->host;
     work->spec.prompt.request.agent = work->engine->agents[0].slug;

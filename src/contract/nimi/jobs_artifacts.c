@@ -46,8 +46,8 @@ static void read_bytes(struct result *result) {
 
 /* --- the rest of the reply ---------------------------------------------------------------- */
 
-/* What came out, where the journal has it; else it is the artifacts. Their bytes stand in the
- * reply once, beside it. */
+/* The output, if the journal has one; otherwise the artifacts. The reply holds their bytes only
+ * once, in the list of artifacts. */
 struct parts {
     struct nimi_scenario_output output;
     struct nimi_speech_synthesize_result speech;

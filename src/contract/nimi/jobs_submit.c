@@ -184,7 +184,7 @@ static bool read_request(struct submit *submit,
     submit->user = rpc_keep(call->rpc, user);
     return ids_are_short(from->head, fault) &&
            job_key_read(from, &call->envelope, &submit->key, fault) &&
-           (submit->key.key.len == 0 || /* nobody is shown another app's job by its key */
+           (submit->key.key.len == 0 || /* a key never reveals another app's job */
             admit_app(&call->envelope, from->head->app_id, fault));
 }
 

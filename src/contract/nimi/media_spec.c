@@ -30,7 +30,8 @@ static bool numbers_are_fine(const struct nimi_speech_synthesize_scenario_spec *
     return true;
 }
 
-/* What nobody here can do is refused, not passed over: the caller would not hear it missing. */
+/* An option that we cannot honour is refused, not ignored, because the caller could not hear
+ * that it is missing. */
 static bool options_are_had(const struct nimi_speech_synthesize_scenario_spec *spec,
                             struct fault *fault) {
     const struct nimi_voice_render_hints *hints = spec->voice_render_hints;
@@ -99,7 +100,7 @@ static bool find_voice(const struct nimi_voice_reference *reference, struct medi
 
 /* --- requests ----------------------------------------------------------------------------- */
 
-/* What a media says no to before it is asked, in this contract's words. */
+/* A media interface's refusal before it is asked, as an error of this contract. */
 static int reason_of_check(enum err_code code) {
     switch (code) {
     case ERR_UNAVAILABLE: return NIMI_AI_LOCAL_MODEL_UNAVAILABLE; /* its program is missing */

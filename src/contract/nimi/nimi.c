@@ -228,8 +228,8 @@ static void peek_scheduling(struct nimi_call *call, const void *request, struct 
 #define AUDIT "nimi.runtime.v1.RuntimeAuditService"
 #define ROW(service, method) STR_INIT("/" service "/" method)
 
-/* In one row: how it is called, how its stream ends, what the interceptors must know of it, and
- * who answers. */
+/* One row per method: its path, how its stream ends, what the interceptors must know about it,
+ * and the function that answers. */
 static const struct nimi_row ai_rows[] = {
     /* clang-format off */
     {ROW(AI, "StreamScenario"),              RPC_SERVER_STREAM, CLOSE_DONE,     0,          &nimi_stream_scenario_request_table,                scenario_stream},

@@ -22,7 +22,7 @@ struct once {
 
 /* --- the shared call ---------------------------------------------------------------------- */
 
-/* After its end, when nobody is inside of it any more. */
+/* After its end, when none of its functions is on the stack. */
 static void on_over(void *ctx) {
     struct once *once = ctx;
     if (once->call.work && once->call.work->closed)
@@ -50,7 +50,7 @@ void once_failed(struct once *once, const struct fault *fault) {
                                       .waited_ms = once->waited_ms});
 }
 
-/* Nobody waits any more. Its work hears so as if its caller had left. */
+/* No call waits any more. The work is cancelled as if its caller had left. */
 static void on_left(void *ctx) {
     struct once *once = ctx;
     struct nimi_call *call = &once->call;

@@ -56,7 +56,7 @@ static struct str character_before(struct str text, size_t at) {
     return str_of(text.at + begin, at - begin);
 }
 
-/* Nobody who trims both sides of a cut here would lose anything. */
+/* A client that trims both sides of a cut here loses nothing. */
 static bool is_safe(struct str text, size_t at) {
     return !continues(text.at[at]) && !is_space(character_at(text, at)) &&
            !is_space(character_before(text, at));

@@ -136,7 +136,7 @@ static bool read_content(struct reading *reading, struct message *message) {
 
 /* --- messages ----------------------------------------------------------------------------- */
 
-/* The system prompt, and behind it what the conversation says as system. */
+/* The system prompt, followed by the system messages of the conversation. */
 static bool add_system(struct arena *arena, struct str text, struct str *system) {
     struct buf both;
     if (text.len == 0) return true;
@@ -149,7 +149,7 @@ static bool add_system(struct arena *arena, struct str text, struct str *system)
     return kept;
 }
 
-/* Whose words these are; nobody's are a user's, as upstream reads them. */
+/* The role of a message. No role means user, as upstream reads it. */
 static bool role_of(struct str role, enum message_role *ret) {
     static const struct {
         struct str name;

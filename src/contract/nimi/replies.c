@@ -10,7 +10,7 @@
 
 struct entry {
     struct list link;
-    struct str key, reply; /* both behind the struct */
+    struct str key, reply; /* both stored after the struct */
     uint64_t until_ms;
     uint8_t digest[REPLIES_DIGEST_BYTES];
     char bytes[];
@@ -21,7 +21,7 @@ struct replies {
     struct map *entries;
     struct list used; /* the one asked for longest ago first */
     size_t count_max, bytes_max, bytes;
-    struct map *makings; /* those that somebody waits for */
+    struct map *makings; /* the ones being made */
 };
 
 struct replies *replies_new(size_t count_max, size_t bytes_max) {
@@ -135,9 +135,9 @@ size_t replies_count(struct replies *replies) {
 
 /* --- while it is being made --------------------------------------------------------------- */
 
-/* How a making came out: one copy for all who waited. */
+/* The outcome of a making: one copy for all askers. */
 struct answer {
-    size_t readers; /* asks that still have to be told */
+    size_t readers; /* asks that have not got it yet */
     struct write_outcome outcome;
     struct fault fault;
     char bytes[];
@@ -157,7 +157,7 @@ struct reply_ask {
 
 struct reply_making {
     struct replies *replies;
-    struct list asks; /* empty: nobody waits, and it is not in the map */
+    struct list asks; /* empty: no ask waits, and it is not in the map */
     struct loop *loop;
     struct mail mail;
     bool posted; /* its mail is on its way */
@@ -226,7 +226,7 @@ struct reply_making *reply_making_of(struct reply_ask *ask, reply_left_fn *left,
 
 /* --- leaving ------------------------------------------------------------------------------ */
 
-/* To the maker: nobody waits. */
+/* Mail to the maker: no ask waits. */
 static void on_left(void *mail_ctx) {
     struct reply_making *making = mail_ctx;
     struct replies *replies = making->replies;
@@ -243,7 +243,7 @@ static void on_left(void *mail_ctx) {
     }
 }
 
-/* Under the lock. Who asks the same from now on begins it anew. */
+/* Under the lock. The next call with this request starts anew. */
 static void abandon(struct reply_making *making) {
     map_remove(making->replies->makings, making->key);
     making->posted = true;
@@ -309,7 +309,7 @@ void replies_made(struct reply_making *making, const struct write_outcome *outco
                   uint64_t now_ms) {
     struct replies *replies = making->replies;
     struct answer *answer = answer_new(outcome);
-    /* Kept first: nobody may find neither the reply nor who makes it. */
+    /* Keep the reply first: at every moment a call must find either the reply or its maker. */
     if (!outcome->fault)
         replies_keep(replies, making->key, making->digest, now_ms, outcome->reply);
     pthread_mutex_lock(&replies->lock);

@@ -1,6 +1,6 @@
-/* Speech and vectors: a media answers whole. What it made is fed into a journal of the call's
- * own, in which the stream reads it like a model's words; the record of what was asked and
- * what it cost is the making's (run/making.h). */
+/* Speech and embeddings: a media interface answers as a whole. Its result is fed into a journal
+ * of this call, and the stream reads it there like a model's text. The making (run/making.h)
+ * records the request and its cost. */
 #include "contract/nimi/media_spec.h"
 #include "contract/nimi/work.h"
 

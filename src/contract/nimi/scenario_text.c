@@ -11,7 +11,8 @@ static bool prepare(struct work *work, const struct scenario *asked, struct faul
     return prompt_build(spec, work->admission.model, work->arena, &work->prompt, fault);
 }
 
-/* It asks as the first agent: a script's scenes, and budgets, know nobody else. */
+/* The request is made as the first agent, because a script's scenes and budgets know no other
+ * name. */
 static bool ask(struct work *work, struct journal **ret_journal, struct err *e) {
     work->prompt.request.agent = work->engine->agents[0].slug;
     struct model_call_options options = {.host = work->call->desk->host,

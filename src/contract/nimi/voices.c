@@ -53,7 +53,7 @@ static uint64_t version_of(const struct media_voice *voices, size_t count) {
     for (size_t i = 0; i < count; i++) {
         for (size_t k = 0; k < voices[i].id.len; k++)
             hash = (hash ^ (unsigned char)voices[i].id.at[k]) * UINT64_C(0x100000001b3);
-        hash = (hash ^ 0xff) * UINT64_C(0x100000001b3); /* behind each: no text holds it */
+        hash = (hash ^ 0xff) * UINT64_C(0x100000001b3); /* after each; no text contains it */
     }
     return hash;
 }

@@ -10,7 +10,7 @@ static bool only_reads(struct route_call *call) {
     return str_equal(method, STR("GET")) || str_equal(method, STR("HEAD"));
 }
 
-/* Whether nobody is let in now, whoever he is. */
+/* Whether all callers are refused now. */
 static bool is_shut(struct route_call *call, const struct api_desk *desk,
                     struct route_failure *ret) {
     bool stopping = desk->loaded && desk->stopping && !only_reads(call);
@@ -24,7 +24,7 @@ static bool is_shut(struct route_call *call, const struct api_desk *desk,
     return true;
 }
 
-/* Before the body; nobody who is not known gets past this. */
+/* Runs before the body is read. An unidentified caller gets no further. */
 static enum route_entry guard(struct route_call *call, const struct route *row, void *ctx,
                               struct route_failure *ret) {
     struct api_desk *desk = ctx;

@@ -168,7 +168,7 @@ struct look {
     bool answers;     /* it was to be answered */
     struct said said; /* then: with this */
     struct api_desk *desk;
-    struct timer again;  /* somebody's decision is on its way */
+    struct timer again;  /* a decision is on its way to the run */
     unsigned looks_left; /* until it must have come */
     struct run_summary summary;
     struct run_scan *scan;
@@ -255,7 +255,8 @@ static void tell_answered(struct look *look) {
                                    : "somebody was faster");
 }
 
-/* Whoever was faster has not been heard by the run yet: soon it is known what he said. */
+/* Another decision was faster and has not reached the run yet. Look again soon to learn what it
+ * was. */
 static bool look_again(struct look *look) {
     bool coming = look->answers && look->answer.len == 0 && !look->summary.ended_ms;
     if (!coming || look->looks_left == 0) return false;
@@ -386,7 +387,7 @@ void api_get_approval(struct route_call *call, void *ctx) {
 
 /* --- POST /weir/v1/approvals/{id} --------------------------------------------------------- */
 
-/* What the human says, as far as the request tells it; in the request's arena. */
+/* The human's decision as the request states it, in the request's arena. */
 struct verdict {
     bool decides; /* false: `answer` are his words */
     enum decision_kind kind;

@@ -24,7 +24,7 @@ struct watching {
     struct run_summary summary;
     struct api_late late; /* says that there is no such run */
     bool streaming;
-    bool looked_again; /* behind the end of a run that nobody ended */
+    bool looked_again; /* followed a second time; the stored run has no end */
     bool stopping;     /* the daemon is */
     bool gone;
 };
@@ -137,7 +137,7 @@ static void on_begun(void *ctx) {
     if (watching->stopping) follow_end(watching->follow, CAUSE_STOPPING);
 }
 
-/* Nothing follows what the client has: the run is over, or nobody knows it. */
+/* No event follows the client's last one: the run is over, or is unknown. */
 static void on_missing(const struct err *failed, void *ctx) {
     struct watching *watching = ctx;
     if (watching->streaming) {
@@ -205,7 +205,7 @@ static void on_end_known(const struct err *failed, void *ctx) {
     if (watching->from.seq > kept) {
         reset(watching, kept);
     } else if (watching->from.seq == summary->last_seq && summary->ended_ms) {
-        /* 204 tells an EventSource that it need not come back. */
+        /* 204 makes an EventSource stop reconnecting. */
         route_reply(watching->call, 204, STR_EMPTY, STR_EMPTY);
     } else if (watching->looked_again) {
         /* Its end could not be stored: the next start will say what became of it. */

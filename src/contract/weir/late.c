@@ -1,8 +1,9 @@
-/* late: a refusal whose time says nothing.
+/* late: a refusal whose timing reveals nothing.
  *
- * What a caller may not know of is refused like what there is not, with the same words. It
- * would still show in the time: somebody else's run has to be found, and read, before it can be
- * seen whose it is. So both are answered at a moment that hangs on the request's arrival alone.
+ * A run that a caller may not see is refused with the same words as one that does not exist.
+ * The timing would still give it away, because another caller's run must be found and read
+ * before its owner is known. So both refusals are sent at a moment that depends only on when
+ * the request arrived.
  */
 #include "base/clock.h"
 #include "contract/weir/inner.h"

@@ -19,7 +19,7 @@ struct memory_wait {
 
 /* --- what is asked ------------------------------------------------------------------------ */
 
-/* Whose memories, and whether the caller may have them. */
+/* The workspace of the memories, and whether the caller may see it. */
 static bool take_workspace(struct api_request *request, struct str *ret) {
     struct err e;
     const struct api_caller *caller = &request->caller;

@@ -164,7 +164,7 @@ struct list_call {
     struct str workspace, user, session;
     struct store_load load; /* which runs the store knows */
     bool loading;
-    struct session_runs live; /* those that were alive when it was asked */
+    struct session_runs live; /* the runs that were alive at the request */
     size_t next;              /* index of the one that is looked at: the store's, then these */
     struct run_summary summary;
     struct run_scan *scan; /* while its beginning is read from the store */
@@ -225,8 +225,8 @@ static void list_scanned(const struct err *failed, void *ctx) {
     list_go_on(list);
 }
 
-/* The next run that is to be told, 0 behind the last: those of the store, oldest first, then
- * the live ones of which it has nothing yet. */
+/* The next run to list, 0 after the last: the store's runs, oldest first, then the live runs
+ * that are not in the store yet. */
 static uint64_t list_next(struct list_call *list) {
     const struct store_load *load = &list->load;
     if (list->next < load->section_count) return load->sections[list->next++].run;

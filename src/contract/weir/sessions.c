@@ -21,8 +21,8 @@ struct session_list {
     struct sessions_filter filter;
 };
 
-/* What a cursor belongs to: FNV-1a over where it stands and the filter. It keeps nobody out,
- * the filter does; it tells a cursor of ours from any other text. */
+/* The checksum of a cursor: FNV-1a over its position and the filter. It only tells a cursor of
+ * ours from other text; access is decided by the filter. */
 static uint64_t seal_of(const struct sessions_filter *filter, int64_t before) {
     uint64_t hash = UINT64_C(14695981039346656037) ^ (uint64_t)before;
     const struct str parts[] = {filter->workspace, filter->user};
@@ -222,7 +222,7 @@ static void on_children_done(void *ctx) {
 
 static const struct lease_events lease_events = {on_granted, on_refused, on_children_done};
 
-/* What was begun is finished; only nobody is told. */
+/* The work continues to its end, but its result is not sent. */
 static void erasing_left(void *ctx) {
     struct erasing *erasing = ctx;
     erasing->call = NULL;

@@ -298,7 +298,7 @@ static bool take_grouping(struct api_request *request, const struct grouping **r
     return api_request_refuse(request, 422, "by must be day, agent, model or workspace");
 }
 
-/* Sums are a workspace's: whoever belongs to it may see them, whichever user of it he is. */
+/* Sums belong to a workspace. Every user of the workspace may see them. */
 static bool take_workspace(struct api_request *request, struct store_load *load) {
     const struct api_caller *caller = &request->caller;
     struct str own = api_workspace(caller);
