@@ -51,15 +51,15 @@ static void move(struct route_call *call, enum answer_state next) {
 
 /* --- what the exchange tells us ---------------------------------------------------------- */
 
-/* Whether the memory for `len` more bytes may be taken, where they need some. */
+/* Whether memory for `len` more bytes is available, if they need any. */
 static bool may_grow(const struct buf *body, size_t len, struct err *e) {
     size_t need = body->len + len;
     return need <= body->room || mem_check(need, e);
 }
 
-/* A refused client of HTTP/2 gets its answer at once, but may say what it has to say before the
- * stream ends: what is wrong with that is still told, and a reset in the middle would take the
- * answer away from some. */
+/* A refused HTTP/2 client gets its answer at once, but may finish sending its request before
+ * the stream ends. Errors in the rest are still reported, and a reset in the middle would make
+ * some clients lose the answer. */
 static void hear_out(struct route_call *call) {
     call->hears_out = true;
     timer_start(&call->slow, HEAR_OUT_MS);
@@ -92,7 +92,7 @@ static void on_body(struct exchange *exchange, struct lent lent, void *ctx) {
     }
 }
 
-/* A body that drips holds a connection and a buffer for as long as its sender likes. */
+/* A body sent too slowly would hold a connection and a buffer without limit. */
 static void on_stretch(void *ctx) {
     struct route_call *call = ctx;
     const struct route_table *table = call->table;
@@ -112,7 +112,7 @@ static void on_stretch(void *ctx) {
                   (unsigned long long)table->body_stretch_ms);
 }
 
-/* What the handler did not copy goes when it returns; a turn may take minutes. */
+/* The request is released when the handler returns, because a turn may take minutes. */
 static void on_body_end(struct exchange *exchange, void *ctx) {
     struct route_call *call = ctx;
     assert(call->magic == ANSWER_MAGIC);
@@ -189,7 +189,7 @@ void answer_say_stopping(struct route_call *call) {
         call->watch->stopping(call->watch_ctx);
 }
 
-/* What has been answered is left to the server's own deadline. */
+/* Answered calls are left to the server's own deadline. */
 void answer_cut(struct route_call *call) {
     if (call->state != ANSWER_COLLECTING && !is_answering(call)) return;
     exchange_abort(call->exchange, ABORT_CANCEL);
@@ -239,7 +239,7 @@ static void add(struct section *section, struct str name, struct str value) {
     add_all(section, &(struct field){name, value}, 1);
 }
 
-/* What every answer of the table carries, and what this one was given. */
+/* The fields of every answer of the table, and those added to this one. */
 static void add_given(struct section *section, const struct route_call *call) {
     add_all(section, call->table->always, call->table->always_count);
     if (call->extra) add_all(section, call->extra->fields, call->extra->count);
@@ -284,7 +284,7 @@ void answer_empty(struct route_call *call, int status) {
     send_reply(call, status, STR_EMPTY, STR_EMPTY);
 }
 
-/* For tables that have no shape of their own. */
+/* For tables without their own form of failures. */
 static void plain_failure_body(const struct route_failure *failure, struct buf *out) {
     struct json_writer writer = json_writer(out);
     json_open_object(&writer);
@@ -352,7 +352,7 @@ void route_pieces_begin(struct route_call *call, struct str content_type) {
     if (exchange_http(call->exchange) == EXCHANGE_HTTP_1_1)
         add(&head, STR("connection"), STR("keep-alive"));
     exchange_head(call->exchange, 200, head.fields, head.count);
-    arena_free(call->arena); /* the head is out, and a stream may stay for long */
+    arena_free(call->arena); /* the head is sent, and a stream may last long */
     call->arena = NULL;
     call->extra = NULL;
 }

@@ -1,11 +1,11 @@
-/* answer: one request by a route, from its header section to the last byte of its answer.
+/* answer: one routed request, from its header section to the last byte of its answer.
  *
  *     collecting ─▶ handling ─▶ streaming ─▶ answered ─▶ closed
  *         │  │         └───────────────────────▲  │         ▲
  *         │  └─────────────────────────────────┘  │         │    refused without a handler
- *         └──────── (any of them) ──────▶ gone ◀──┘ ────────┘    left or cut, and told so
+ *         └──────── (any of them) ──────▶ gone ◀──┘ ────────┘    left or cut, and reported
  *
- * Only route/ includes this header; everybody else sees route.h.
+ * Only route/ includes this header; other modules use route.h.
  *
  * Memory   freed when its exchange closes.
  * Threads  one loop.
@@ -18,11 +18,11 @@
 
 enum answer_state {
     ANSWER_COLLECTING, /* the checks run, the body comes in */
-    ANSWER_HANDLING,   /* the handler was called and has not answered yet */
+    ANSWER_HANDLING,   /* the handler runs or will answer later */
     ANSWER_STREAMING,  /* an event stream is open */
-    ANSWER_ANSWERED,   /* nothing will be added; it may still be on its way */
-    ANSWER_GONE,       /* left() has run, or nobody wanted to know */
-    ANSWER_CLOSED,     /* the exchange is gone, then the memory goes */
+    ANSWER_ANSWERED,   /* complete; parts may still have to be sent */
+    ANSWER_GONE,       /* left() has run, or the handler did not watch */
+    ANSWER_CLOSED,     /* the exchange is gone; the memory is freed next */
     ANSWER_STATE_COUNT,
 };
 
@@ -42,18 +42,18 @@ struct route_call {
     uint32_t magic;
     uint8_t state;   /* enum answer_state; written by move() only */
     bool no_body;    /* the method is HEAD */
-    bool aborted;    /* cut by us: what is still sent is dropped */
-    bool hears_out;  /* refused, and the rest of the request may still come */
-    bool cuts_short; /* too large or too slow: nobody waits for the rest */
+    bool aborted;    /* cut by us; further output is dropped */
+    bool hears_out;  /* refused, but still reading the rest of the request */
+    bool cuts_short; /* too large or too slow; the rest is not read */
     struct list link;
     struct exchange *exchange;
     struct route_site *site;
     const struct route_table *table;
     const struct route *row; /* NULL until found */
     struct buf body;
-    struct timer slow;   /* runs while the body comes in, and while it is heard out */
-    size_t stretch_from; /* what had come when it was started last */
-    size_t heard_bytes;  /* of the body, in all */
+    struct timer slow;   /* runs while the body comes in, also of a refused request */
+    size_t stretch_from; /* bytes received when it was last started */
+    size_t heard_bytes;  /* body bytes received in all */
     struct arena *arena; /* for `extra`; NULL until a field is added */
     struct extra *extra;
     const struct route_watch *watch;
@@ -63,7 +63,7 @@ struct route_call {
 /* Accept the exchange; the call is ANSWER_COLLECTING and `table` shapes its answer. */
 struct route_call *answer_new(struct route_site *site, struct exchange *exchange);
 
-/* The checks have found its row: take the body, then call the handler. */
+/* The checks have found its row. Collect the body, then call the handler. */
 void answer_collect(struct route_call *call, const struct route *row);
 
 /* Answer with a head alone, without a handler. */
@@ -74,7 +74,7 @@ PRINTF_LIKE(4, 5)
 void answer_refuse(struct route_call *call, int status, struct str code, const char *format,
                    ...);
 
-/* The same where memory was refused (mem_check): 503, and when to try again. */
+/* The same when memory was refused (mem_check): 503, and when to try again. */
 void answer_overloaded(struct route_call *call, const struct err *why);
 
 /* For sites, on any call: */

@@ -26,8 +26,8 @@ static bool is_loopback_v4(const struct in_addr *address) {
     return ntohl(address->s_addr) >> 24 == 127;
 }
 
-/* As browsers write them: four numbers, or a v6 address in brackets. Other spellings, zones
- * among them, are names that nobody knows. */
+/* Addresses as browsers write them: four numbers, or a v6 address in brackets. Other spellings,
+ * including zones, count as unknown names. */
 static bool is_loopback_literal(struct str host) {
     char text[INET6_ADDRSTRLEN];
     struct in6_addr v6;
@@ -74,7 +74,7 @@ static bool starts_nocase(struct str s, struct str head) {
     return s.len > head.len && str_equal_nocase(str_head(s, head.len), head);
 }
 
-/* "http://host:port"; the port that its scheme leaves out is filled in. */
+/* "http://host:port"; a missing port is filled in from the scheme. */
 static bool read_origin(struct str origin, struct place *ret, bool *ret_secure) {
     bool secure = starts_nocase(origin, STR("https://"));
     if (!secure && !starts_nocase(origin, STR("http://"))) return false;
@@ -103,8 +103,8 @@ bool page_is_listed(const struct page_rules *rules, struct str origin) {
     return false;
 }
 
-/* A proxy may have ended TLS, so the scheme says nothing; a Host without a port means the
- * usual one of the page. */
+/* A proxy may have terminated TLS, so the scheme means nothing. A Host without a port means the
+ * default port of the page's scheme. */
 static bool came_from_here(struct str origin, struct str authority) {
     struct place page, here;
     bool secure;

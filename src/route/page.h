@@ -1,9 +1,9 @@
-/* page: what a web page may ask of a listener that wants no token.
+/* page: what a web page may request from a listener that requires no token.
  *
- * A browser on this machine is a peer of this machine, and every page that is open in it can
- * send requests here. Two marks tell such a request from one that a person meant: a name in
- * `Host` that is not ours (a page whose name was made to lead here), and an `Origin` that is
- * not the place the request went to. A program that is no browser sends neither.
+ * A browser on this machine is a local peer, and every page open in it can send requests here.
+ * Two signs give away a request that a page made without the user's intent: a `Host` that is
+ * not one of our names (DNS rebinding), and an `Origin` that differs from where the request was
+ * sent. Programs other than browsers show neither sign.
  *
  * Memory   rules borrow their names; questions borrow from the request.
  * Threads  none.
@@ -21,26 +21,26 @@ struct page_list {
 };
 
 struct page_rules {
-    struct page_list hosts;   /* more names of ours: host names without a port */
-    struct page_list origins; /* pages that may ask: "https://studio.example", or "null" */
-    bool any_host;            /* a sidecar in front keeps its client's Host */
+    struct page_list hosts;   /* our additional names: host names without a port */
+    struct page_list origins; /* pages that are allowed: "https://studio.example", or "null" */
+    bool any_host;            /* accept any Host; a sidecar in front passes its client's on */
 };
 
 enum page_verdict { PAGE_FINE, PAGE_FOREIGN_HOST, PAGE_FOREIGN_ORIGIN };
 
 struct page_question {
     enum exchange_reach reach;  /* of the listener */
-    struct str authority, host; /* where the request went, and its Host; both may be empty */
+    struct str authority, host; /* the request's target and its Host; both may be empty */
     struct str origin, site;    /* Origin and Sec-Fetch-Site; at == NULL: not sent */
 };
 
-/* The strictest rules are those of zeros. */
+/* All-zero rules are the strictest. */
 enum page_verdict page_judge(const struct page_rules *rules, const struct page_question *asked);
 
-/* Whether `origin` is in the list, which also opens what it reads (CORS). */
+/* Whether `origin` is in the list. Listed origins may also read answers (CORS). */
 bool page_is_listed(const struct page_rules *rules, struct str origin);
 
-/* For settings: one entry of each list. */
+/* For settings: check one entry of each list. */
 bool page_host_ok(struct str host);
 bool page_origin_ok(struct str origin);
 

@@ -1,10 +1,10 @@
-/* pattern: paths with holes, and what a query says.
+/* pattern: match paths with parameters, and read query strings.
  *
  *     pattern  /weir/v1/runs/{id}/events
  *     path     /weir/v1/runs/1882487438944763904/events      id = 1882487438944763904
  *
- * A hole takes exactly one segment that is not empty; everything else is compared byte for
- * byte, as sent: a percent-encoded slash is no separator.
+ * A parameter takes exactly one segment that is not empty. Everything else is compared byte for
+ * byte, as sent, so a percent-encoded slash is not a separator.
  *
  * Memory   results are views of the path, or appended to the caller's buffer.
  * Threads  none.
@@ -17,15 +17,16 @@
 
 bool pattern_matches(struct str pattern, struct str path);
 
-/* What fills the hole `{name}` of a pattern that matches; empty when there is no such hole. */
+/* The value of parameter `{name}` in a path that matches; empty if the pattern has none of that
+ * name. */
 struct str pattern_parameter(struct str pattern, struct str path, struct str name);
 
-/* Append the decoded segment; a plus stays one. False, and nothing appended, when a percent
+/* Append the decoded segment; a plus stays a plus. False, and nothing appended, when a percent
  * sign is not followed by two hex digits, the text is not UTF-8, or it does not fit. */
 MUST_CHECK bool segment_decode(struct str segment, struct buf *out);
 
 /* Append the decoded value of the first parameter `name`. False, and nothing appended, when it
- * is not there, a percent sign is not followed by two hex digits, or the value is not UTF-8. */
+ * is absent, a percent sign is not followed by two hex digits, or the value is not UTF-8. */
 MUST_CHECK bool query_find(struct str query, struct str name, struct buf *out);
 
 #endif

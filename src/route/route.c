@@ -9,11 +9,11 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define QUOTED_MAX_BYTES 200 /* of what a peer sent, in a message */
+#define QUOTED_MAX_BYTES 200 /* of a peer's input, in a message */
 
 /* --- sites ------------------------------------------------------------------------------- */
 
-/* A row that could be reached without anybody's yes is a mistake of ours. */
+/* A row must be marked open, or be guarded in a table that has a guard. */
 bool route_table_ok(const struct route_table *table) {
     for (size_t i = 0; i < table->row_count; i++) {
         enum route_door door = table->rows[i].door;
@@ -56,9 +56,9 @@ void route_site_cut(struct route_site *site) {
 
 /* --- the checks before a handler --------------------------------------------------------- */
 
-/* In this order, each of which answers by itself when it says no: path, method, fields that
- * came twice, the table's guard, the page that asks where no token was wanted, type of the
- * body, its size. No byte of the body is read before the last one. */
+/* The checks, in order: path, method, duplicate fields, the table's guard, the web page if no
+ * token was required, the type of the body, its size. A check that fails sends the answer
+ * itself. No byte of the body is read before the last check. */
 
 static struct str quoted(struct str text) {
     return str_head(text, QUOTED_MAX_BYTES);
@@ -136,7 +136,7 @@ static bool is_listed(const struct route_call *call) {
     return origin.at && page_is_listed(rules_of(call), origin);
 }
 
-/* What lets a browser show an answer to a page of another place. */
+/* The fields that let a browser show an answer to a page of another origin. */
 static void add_cors(struct route_call *call) {
     if (!is_listed(call)) return;
     route_field(call, STR("access-control-allow-origin"), header(call, STR("origin")));
@@ -146,7 +146,7 @@ static void add_cors(struct route_call *call) {
 
 #define PREFLIGHT_KEPT_S STR("600")
 
-/* A browser asks, without any token, whether a page may send what it wants to. */
+/* A preflight: a browser asks, without a token, whether a page may send its request. */
 static void answer_preflight(struct route_call *call, struct str methods) {
     struct str headers = header(call, STR("access-control-request-headers"));
     route_field(call, STR("access-control-allow-methods"), methods);
@@ -175,7 +175,7 @@ static void allow(struct buf *list, struct str method) {
 
 #define ALLOWED_BYTES 128
 
-/* What a path takes; whether any of it is guarded. */
+/* The methods that a path accepts, and whether any of them is guarded. */
 static bool list_methods(const struct route_call *call, struct str path, struct buf *out) {
     bool guarded = false;
     for (size_t i = 0; i < call->table->row_count; i++) {
@@ -237,8 +237,8 @@ static bool check_guard(struct route_call *call, const struct route *row) {
     return false;
 }
 
-/* "application/json", "application/problem+json; charset=utf-8"; no type at all is taken for
- * JSON, too. */
+/* "application/json", "application/problem+json; charset=utf-8". A missing type also counts as
+ * JSON. */
 static bool is_json(struct str content_type) {
     struct str parameters, type = str_trim(str_split(content_type, ';', &parameters));
     if (type.len == 0 && !parameters.at) return true;

@@ -1,12 +1,12 @@
-/* route: HTTP requests by table.
+/* route: serve HTTP requests from a table of routes.
  *
- * A row names a path, a method, its handler and what it needs; the table adds what every
- * answer of that contract carries and how its errors look. The whole body is collected before
- * a handler runs, because every row here takes one JSON document or none. A reply is one body
+ * A row names a path, a method, a handler and its requirements. The table adds the fields that
+ * every answer of that contract carries and the form of its errors. The whole body is collected
+ * before a handler runs, because every row takes one JSON document or none. A reply is one body
  * or a stream of server-sent events.
  *
  * Memory   a call belongs to its exchange. Body, headers and path are lent until the guard or
- *          the handler returns, then they are given back: a call that waits holds no request.
+ *          the handler returns and are released then, so a waiting call holds no request.
  * Threads  a site and its calls belong to one loop. Tables are read-only.
  * Source   RFC 9110; contracts/agentbreeder.md 1.13 (order of checks) and 2 (SSE).
  */
@@ -21,33 +21,34 @@ struct route_call;
 struct route_site;
 struct route_table;
 
-/* Runs when the request is whole and every check passed. Must answer, now or later; to
+/* Runs when the request is complete and every check has passed. It must answer now or later. To
  * answer later it must watch the call (route_watch), which may be gone by then. */
 typedef void route_fn(struct route_call *call, void *table_ctx);
 
-/* Who may come in. A row must say it: nothing is not an answer, and a site of which a row says
- * nothing, or says guarded where its table has no guard, is not made. */
+/* Who may use a route. There is no default: route_site_new() asserts that every row sets it,
+ * and that the table of a guarded row has a guard. */
 enum route_door {
-    ROUTE_GUARDED = 1, /* the table's guard is asked, then, if need be, page_judge() */
-    ROUTE_OPEN = 2,    /* everybody, and every page: what tells nothing and does nothing */
+    ROUTE_GUARDED =
+        1,          /* ask the table's guard, then, if it asked for no secret, page_judge() */
+    ROUTE_OPEN = 2, /* everyone and every page; for routes that reveal and change nothing */
 };
 
 enum route_needs {
     ROUTE_PLAIN = 0,
-    ROUTE_JSON = 1, /* has a JSON body: its type is checked (400) and its size (413) */
+    ROUTE_JSON = 1, /* has a JSON body; its type (400) and size (413) are checked */
     ROUTE_HEAD = 2, /* HEAD is answered as GET without the body */
 };
 
 struct route {
-    /* "POST", "/invoke"; a segment in braces, "/weir/v1/runs/{id}", takes any one segment that
-     * is not empty. Rows are tried in order. */
+    /* "POST", "/invoke". A segment in braces, as in "/weir/v1/runs/{id}", matches any one
+     * segment that is not empty. Rows are tried in order. */
     struct str method, path;
     route_fn *handle;
     enum route_door door;
     unsigned needs; /* enum route_needs, or-ed */
 };
 
-/* One failure, for the table's own shape of error bodies. */
+/* A failure, which the table writes in its own form of error body. */
 struct route_failure {
     int status;      /* 400 to 599 */
     struct str code; /* "INVALID_INPUT" */
@@ -57,12 +58,12 @@ struct route_failure {
 
 enum route_entry {
     ENTRY_REFUSED,
-    ENTRY_PROVED,  /* a secret was shown */
-    ENTRY_TRUSTED, /* none was asked for: is it a web page that uses its reader's machine? */
+    ENTRY_PROVED,  /* a secret was presented */
+    ENTRY_TRUSTED, /* no secret was required; page_judge() decides next */
 };
 
-/* May the request go on? Asked in this order: route, method, guard, page, body. A refusal fills
- * *ret and may add fields to it. */
+/* Decide whether the request may continue. The order of checks is: route, method, guard, page,
+ * body. A refusal fills *ret and may add fields to the answer. */
 typedef enum route_entry route_guard_fn(struct route_call *call, const struct route *row,
                                         void *ctx, struct route_failure *ret);
 
@@ -72,11 +73,11 @@ struct route_table {
     const struct field *always; /* on every response of this table */
     size_t always_count;
     size_t body_max_bytes;
-    /* A body that is not whole must bring so much in every stretch of this length, or it is
-     * answered 408. 0: it may take its time. */
+    /* An incomplete body must bring at least body_stretch_bytes in every stretch of
+     * body_stretch_ms, or it is answered 408. 0: no such limit. */
     uint64_t body_stretch_ms;
     size_t body_stretch_bytes;
-    route_guard_fn *guard; /* NULL: every row is open */
+    route_guard_fn *guard; /* NULL only if every row is open */
     /* Append the JSON body of a failure. NULL: {"error":{"code","message","details"}}. */
     void (*failure_body)(const struct route_failure *failure, struct buf *out);
     void *ctx;
@@ -84,92 +85,95 @@ struct route_table {
 
 /* --- sites: the tables of one listener, on one loop --------------------------------------- */
 
-/* Tables are asked in order for a path; the last answers 404. Borrowed until freed. */
+/* A path is looked up in the tables in order; the last one answers 404. Tables are borrowed
+ * until the site is freed. */
 struct route_site *route_site_new(struct loop *loop, const struct route_table *const *tables,
                                   size_t table_count);
 void route_site_free(struct route_site *site);
 
-/* Which pages may ask where no token is; borrowed until others come. NULL: the strictest. */
+/* Set the rules for web pages where no token is required. Borrowed until replaced. NULL: the
+ * strictest rules. */
 void route_site_pages(struct route_site *site, const struct page_rules *rules);
 
-/* For tests: whether each row of a table says who may come in, and a guard is there to ask. */
+/* For tests: whether each row says who may use it, and guarded rows have a guard. */
 bool route_table_ok(const struct route_table *table);
 void route_serve(struct route_site *site, struct exchange *exchange);
 
-/* Tell every call that asked (route_on_stop) that the daemon stops. */
+/* Call `stopping` of every watched call: the daemon begins to stop. */
 void route_site_stop(struct route_site *site);
-/* The deadline passed: the calls still open are told with `left`, and cut. */
+/* The deadline has passed. Open calls get `left` and are cut. */
 void route_site_cut(struct route_site *site);
 
 /* --- inside a call ----------------------------------------------------------------------- */
 
 struct exchange *route_exchange(struct route_call *call);
 struct loop *route_loop(const struct route_call *call);
-struct lent route_body(const struct route_call *call); /* whole, after the checks */
+struct lent route_body(const struct route_call *call); /* complete, after the checks */
 
-/* What stands in the path where the row has `{name}`, as sent; empty when the row has none. */
+/* The value of path parameter `{name}`, as sent; empty when the row has none of that name. */
 struct lent route_parameter(const struct route_call *call, struct str name);
 
-/* The same percent-decoded, appended to `out`; false when it is no valid text. */
+/* The same percent-decoded, appended to `out`. False when it is not valid text. */
 MUST_CHECK bool route_parameter_text(const struct route_call *call, struct str name,
                                      struct buf *out);
 
-/* The first value of a query parameter, percent-decoded, appended to `out`; false when it is
- * not there or is no valid text. */
+/* The first value of a query parameter, percent-decoded, appended to `out`. False when it is
+ * absent or not valid text. */
 MUST_CHECK bool route_query(const struct route_call *call, struct str name, struct buf *out);
 
 /* The first value of a request header, trimmed; at == NULL when absent. */
 struct lent route_header(const struct route_call *call, struct str lower_case_name);
 
-/* One more field for the response head (copied), 16 at most; before the reply begins. */
+/* Add a field to the response head (copied), 16 at most, before the reply begins. */
 void route_field(struct route_call *call, struct str name, struct str value);
 
-/* A copy of a few bytes (64 KiB a call with all its fields) for this answer's head and body:
- * valid until it begins. */
+/* Copy a few bytes for this answer's head and body (64 KiB per call, with all its fields). The
+ * copy is valid until the answer begins. */
 struct str route_keep(struct route_call *call, struct str text);
 
-/* Answer with one body and end. */
+/* Answer with one body and end the call. */
 void route_reply(struct route_call *call, int status, struct str content_type, struct str body);
 
-/* Answer in the table's shape for failures and end. */
+/* Answer in the table's form for failures and end the call. */
 void route_fail(struct route_call *call, const struct route_failure *failure);
 
-/* What a handler that answers later wants to know; every callback may be NULL. Of `left` and
- * `closed` exactly one comes, once, and never from inside a function of this header. */
+/* Callbacks for a handler that answers later; each may be NULL. Exactly one of `left` and
+ * `closed` is called, once, and never from inside a function of this header. */
 struct route_watch {
-    void (*left)(void *ctx);     /* the peer is gone or was cut: last call, send nothing more */
+    void (*left)(void *ctx);     /* the peer left or was cut: last callback; send no more */
     void (*drained)(void *ctx);  /* see route_wake_at */
     void (*stopping)(void *ctx); /* the daemon begins to stop */
-    void (*closed)(void *ctx);   /* the reply went out whole: last call */
+    void (*closed)(void *ctx);   /* the whole reply was sent: last callback */
 };
 void route_watch(struct route_call *call, const struct route_watch *watch, void *ctx);
 
 /* --- server-sent events ------------------------------------------------------------------ */
 
-/* Status 200 and the head of an event stream, sent at once. `Connection: keep-alive` is added
- * on HTTP/1.1 only (K5). */
+/* Send status 200 and the head of an event stream at once. `Connection: keep-alive` is added on
+ * HTTP/1.1 only (K5). */
 void route_sse_begin(struct route_call *call);
-/* One event; `name` and `id` may be empty. data holds no line break when it is JSON of ours.
- * What a cut call still sends is dropped. */
+/* Send one event; `name` and `id` may be empty. JSON that we write has no line breaks. Events
+ * of a call that was cut are dropped. */
 void route_sse_event(struct route_call *call, struct str name, struct str id, struct str data);
-/* A comment line, which every reader skips: the heartbeat. */
+/* Send a comment line, which readers ignore: the heartbeat. */
 void route_sse_comment(struct route_call *call, struct str text);
-/* End the body. What the contract wants as its last event has been sent before. */
+/* End the body. The caller has already sent the contract's last event. */
 void route_sse_end(struct route_call *call);
 
-/* A body of another type, in pieces: lines, say. It ends with route_sse_end(). */
+/* Begin a body of another type, sent in pieces, for example lines. End it with
+ * route_sse_end(). */
 void route_pieces_begin(struct route_call *call, struct str content_type);
 void route_piece(struct route_call *call, struct str bytes);
 
-/* A body whose length is known, in pieces, with any status; route_sse_end() after the last of
- * them. False: HEAD, which is answered; nothing may follow. */
+/* Begin a body of known length, sent in pieces, with any status. Call route_sse_end() after the
+ * last piece. False: the method was HEAD and has been answered; send nothing. */
 MUST_CHECK bool route_sized_begin(struct route_call *call, int status, struct str content_type,
                                   uint64_t len);
 
 size_t route_queued(const struct route_call *call);
 void route_wake_at(struct route_call *call, size_t low);
 uint64_t route_stalled_ms(const struct route_call *call);
-/* Cut the connection (HTTP/1) or the stream (HTTP/2): a reader that does not read. `left`
+/* Cut the connection (HTTP/1) or the stream (HTTP/2) of a peer that does not read. `left`
  * follows. */
 void route_cut(struct route_call *call);
 

@@ -72,13 +72,13 @@ static void free_kept(struct rpc_call *call) {
 
 static void send_end(struct rpc_call *call, enum err_code code, struct str message) {
     timer_stop(&call->deadline);
-    /* The two kinds of metadata stay apart. */
+    /* Initial and trailing metadata are kept separate. */
     if (call->initial || call->site->always.count) rpc_establish(call);
     status_end(call->exchange, code, message, call->trailing);
 }
 
 void rpc_end(struct rpc_call *call, enum err_code code, struct str message) {
-    /* While it is cut the status has gone out, and the handler is not told any more. */
+    /* In CALL_CUT the status has already been sent, and cancelled() will not be called. */
     bool cut = call->state == CALL_CUT;
     move(call, CALL_ENDED);
     if (cut) return;
@@ -125,8 +125,8 @@ void call_say_stopping(struct rpc_call *call) {
         call->method->handler->stopping(call, call->ctx);
 }
 
-/* A client that does not speak gRPC gets its answer at once, but may say what it has to say
- * before the stream ends: a reset in the middle would take the answer away from some. */
+/* A client that does not speak gRPC gets its answer at once, but may finish sending its request
+ * before the stream ends. A reset in the middle would make some clients lose the answer. */
 static void hear_out(struct rpc_call *call) {
     call->hears_out = true;
     timer_start(&call->deadline, HEAR_OUT_MS);
@@ -148,9 +148,9 @@ static void on_deadline(void *ctx) {
     cancel(call, RPC_DEADLINE, ERR_DEADLINE_EXCEEDED, STR("deadline exceeded"));
 }
 
-/* What the peer has not read stands in front of any trailers, so they could not reach it:
- * reset the stream instead, with the code that gRPC clients read as RESOURCE_EXHAUSTED. This
- * also ends calls that are over but cannot get rid of their last bytes. */
+/* Unread bytes are queued before any trailers, so trailers would not arrive. Reset the stream
+ * instead, with the code that gRPC clients read as RESOURCE_EXHAUSTED. This also ends calls
+ * that are over but cannot send their last bytes. */
 uint64_t call_check_stall(struct rpc_call *call, uint64_t limit_ms) {
     uint64_t stalled_ms = exchange_stalled_ms(call->exchange);
     if (stalled_ms < limit_ms) return limit_ms - stalled_ms;
@@ -189,10 +189,10 @@ static void on_drained(struct exchange *exchange, void *ctx) {
 
 static void on_closed(struct exchange *exchange, enum exchange_close how, void *ctx) {
     (void)exchange;
-    (void)how; /* a call that is still live was left, however that showed */
+    (void)how; /* if the call is still live, the peer has left */
     struct rpc_call *call = ctx;
     assert(call->magic == CALL_MAGIC && !call->intake.running);
-    /* Nothing is consumed any more: the server has settled that by itself. */
+    /* Nothing needs to be consumed any more; the server has done that itself. */
     if (call_is_live(call)) become_cut(call, RPC_PEER_LEFT);
     if (call->state == CALL_CUT) tell(call);
 
@@ -292,7 +292,7 @@ void rpc_compress(struct rpc_call *call, enum rpc_compression compression) {
     call->compresses = compression == RPC_GZIP && call->announces_gzip;
 }
 
-/* The queue is full of what the peer did not read; a message cut short must not go out. */
+/* The queue is full because the peer does not read. A truncated message must not be sent. */
 static void overflow(struct rpc_call *call, struct buf *out) {
     out->len = call->message_begin;
     out->full = false;
@@ -313,7 +313,7 @@ struct buf *rpc_message_begin(struct rpc_call *call) {
     return call->message_out;
 }
 
-/* Put the message compressed in its own place, when that is shorter. */
+/* Replace the message by its compressed form, if that is shorter. */
 static void compress(struct rpc_call *call, struct buf *out) {
     size_t begin = call->message_begin + GRPC_PREFIX_BYTES;
     struct str message = str_skip(buf_str(out), begin);
@@ -407,7 +407,7 @@ struct lent rpc_metadata_at(const struct rpc_call *call, struct str key, size_t 
     bool binary = str_ends(key, STR("-bin"));
     for (size_t i = 0; i < field_count; i++) {
         if (!str_equal(fields[i].name, key)) continue;
-        /* Only binary values may have been joined: a comma is no letter of base64. */
+        /* Only binary values may have been joined by commas, because base64 contains none. */
         struct str value, rest = fields[i].value;
         do {
             value = binary ? str_trim(str_split(rest, ',', &rest)) : rest;

@@ -2,10 +2,10 @@
  *
  *     checking ─▶ opening ─▶ open ─────▶ ended ─────▶ closed     the handler ended it
  *         │           └────────┴──▶ cut ──▶ told ────────┘       it ended without the handler
- *         └─────────▶ refused ───────────────────────────┘       no handler knows of it
+ *         └─────────▶ refused ───────────────────────────┘       no handler was called
  *
- * What comes in is read by intake.h at the handler's pace; what goes out leaves here.
- * Only rpc/ includes this header; everybody else sees rpc.h.
+ * intake.h reads incoming bytes at the handler's pace; this module sends the answer.
+ * Only rpc/ includes this header; other modules use rpc.h.
  *
  * Memory   freed when its exchange closes. An idle call holds no buffer.
  * Threads  one loop.
@@ -20,14 +20,14 @@
 #include "rpc/status.h"
 
 enum call_state {
-    CALL_CHECKING, /* headers are being judged, authenticate() may run */
-    CALL_REFUSED,  /* a check said no and has answered */
+    CALL_CHECKING, /* headers are being checked, authenticate() may run */
+    CALL_REFUSED,  /* a check failed and has answered */
     CALL_OPENING,  /* open() is on the stack */
     CALL_OPEN,     /* messages flow */
-    CALL_ENDED,    /* the handler said rpc_end() */
-    CALL_CUT,      /* it ended otherwise; the handler must still be told */
+    CALL_ENDED,    /* the handler called rpc_end() */
+    CALL_CUT,      /* it ended otherwise; cancelled() has not run yet */
     CALL_TOLD,     /* cancelled() has run */
-    CALL_CLOSED,   /* the exchange is gone, closed() runs, then the memory goes */
+    CALL_CLOSED,   /* the exchange is gone; closed() runs, then the memory is freed */
     CALL_STATE_COUNT,
 };
 
@@ -41,13 +41,13 @@ struct rpc_site {
     struct map *services; /* name -> struct rpc_service */
     struct site_row *rows;
     struct list calls;
-    struct timer stall; /* due when the first of the calls may have stalled too long */
+    struct timer stall; /* due when the first call may have stalled too long */
     uint64_t stall_ms;
-    struct buf sink; /* swallows what a handler sends before it was told of the end */
-    struct status_extra always; /* of each head */
+    struct buf sink;            /* takes what a handler sends before it knows of the end */
+    struct status_extra always; /* in each head */
     struct text always_names[STATUS_EXTRA_MAX], always_values[STATUS_EXTRA_MAX];
-    enum rpc_effect admits; /* this and what stands behind it */
-    struct str why_refused; /* for the others */
+    enum rpc_effect admits; /* this effect and those after it in the enum */
+    struct str why_refused; /* the message for the others */
     bool stopping;
 };
 
@@ -55,10 +55,10 @@ struct rpc_call {
     uint32_t magic;
     uint8_t state;           /* enum call_state; written by move() only */
     uint8_t why;             /* enum rpc_cancel, from CALL_CUT on */
-    bool takes_gzip : 1;     /* the client does */
+    bool takes_gzip : 1;     /* the client accepts gzip */
     bool announces_gzip : 1; /* the head says grpc-encoding: gzip */
     bool compresses : 1;     /* the next messages */
-    bool hears_out : 1;      /* refused and answered; the request has not ended */
+    bool hears_out : 1;      /* refused and answered, but the request has not ended */
     struct intake intake;
     struct list link;
     struct exchange *exchange;
@@ -67,7 +67,7 @@ struct rpc_call {
     void *ctx;
     struct rpc_identity identity;
     struct timer deadline;
-    struct task later;       /* tell of a cut, or read on after rpc_next() */
+    struct task later;       /* runs cancelled() after a cut, or reads on after rpc_next() */
     struct buf *message_out; /* between rpc_message_begin() and _end() */
     size_t message_begin;
     struct kept *kept;
@@ -82,31 +82,31 @@ static inline bool call_is_live(const struct rpc_call *call) {
 /* Accept the exchange; the call is CALL_CHECKING. */
 struct rpc_call *call_new(struct rpc_site *site, struct exchange *exchange);
 
-/* A check said no: answer with a gRPC status, an HTTP status, or a stream error. */
+/* A check failed. Answer with a gRPC status, an HTTP status or a stream error. */
 void call_refuse(struct rpc_call *call, enum err_code code, struct str message);
 void call_refuse_http(struct rpc_call *call, int status);
 void call_refuse_stream(struct rpc_call *call);
 
-/* What the client's headers wished for. */
+/* What the client's headers ask for. */
 struct call_wishes {
     uint64_t timeout_ms; /* UINT64_MAX for none */
     enum grpc_encoding encoding;
     bool takes_gzip;
 };
 
-/* All checks passed: run open() and what comes right after it. */
+/* All checks have passed. Run open() and whatever is due right after it. */
 void call_open(struct rpc_call *call, const struct call_wishes *wishes,
                const struct rpc_service *service);
 
-/* The peer broke the framing: end with a status and tell the handler. */
+/* The peer broke the framing. End with a status and run cancelled(). */
 void call_break(struct rpc_call *call, enum err_code code, struct str message);
 
 /* For sites, on any call: */
 void call_say_stopping(struct rpc_call *call);
 void call_stop(struct rpc_call *call); /* CANCELLED */
 
-/* Cut the call when its peer has not read for `limit_ms`; returns the milliseconds after
- * which to ask again. */
+/* Cut the call when its peer has not read for `limit_ms`. Returns the milliseconds until the
+ * next check is due. */
 uint64_t call_check_stall(struct rpc_call *call, uint64_t limit_ms);
 
 #endif

@@ -33,10 +33,10 @@ static z_stream stream_over(struct str bytes) {
 
 /* --- inflating ---------------------------------------------------------------------------- */
 
-/* Inflate one piece to the end of `out`. At its limit the piece is empty: zlib can then still
- * say that this was the end, or show that it was not. */
+/* Inflate one piece to the end of `out`. At the limit the piece is empty, but zlib can still
+ * report whether this was the end. */
 static int inflate_piece(z_stream *stream, struct buf *out) {
-    Bytef nowhere = 0; /* zlib wants a place, even for nothing */
+    Bytef nowhere = 0; /* zlib needs a valid pointer even for zero bytes */
     size_t left = out->max_bytes - out->len;
     size_t len = left < PIECE_BYTES ? left : PIECE_BYTES;
     stream->next_out = len ? (Bytef *)buf_room(out, len) : &nowhere;
@@ -85,7 +85,8 @@ bool gzip_deflate(struct str bytes, struct buf *out) {
                               Z_DEFAULT_STRATEGY);
     assert(result == Z_OK);
 
-    /* One byte less room than the message: what does not fit is not worth it. */
+    /* One byte less room than the message, so that a result that is not shorter does not fit.
+     */
     size_t len = bytes.len - 1, left = out->max_bytes - out->len;
     if (len > left) len = left;
     char *at = len ? buf_room(out, len) : NULL;

@@ -18,7 +18,7 @@ struct health {
     struct list all;   /* the same, to walk */
 };
 
-/* A name that somebody has set or watches. */
+/* A name that has a status or a watcher. */
 struct name {
     struct list link;
     struct list watchers;
@@ -27,7 +27,7 @@ struct name {
 };
 
 struct watcher {
-    struct list link; /* in its name's watchers; unlinked until it has asked */
+    struct list link; /* in its name's watchers; unlinked until the request came */
     struct health *health;
     struct rpc_call *call;
     struct name *name;
@@ -68,7 +68,7 @@ static struct name *name_get(struct health *health, struct str text) {
     return name;
 }
 
-/* Names that were only watched come from peers: they go with their last watcher. */
+/* Names that are only watched come from peers, so they are freed with their last watcher. */
 static void name_release(struct health *health, struct name *name) {
     if (name->status != HEALTH_SERVICE_UNKNOWN || !list_empty(&name->watchers)) return;
     map_remove(health->names, text_str(name->text));

@@ -1,9 +1,9 @@
-/* health: grpc.health.v1, told by the daemon, asked by probes.
+/* health: grpc.health.v1, set by the daemon and read by probes.
  *
  * Each listener answers for its own services; the empty name stands for the listener itself.
- * Check asks once; Watch is told at once and at every change, also about a name that is not
- * known yet. When the daemon stops, a watcher of a known name hears NOT_SERVING, and then the
- * watch ends CANCELLED.
+ * Check reads once. Watch sends the status at once and after every change, even of a name that
+ * is not known yet. When the daemon stops, a watcher of a known name gets NOT_SERVING, and then
+ * the watch ends as CANCELLED.
  *
  * Memory   the health owns its names and watchers; free it after its site, whose calls use it.
  * Threads  one loop: a daemon with several loops keeps one for each site.
@@ -27,13 +27,13 @@ enum health_status {
 struct health *health_new(void);
 void health_free(struct health *health);
 
-/* The service to give to rpc_site_new(); it points at `health`. */
+/* The service for rpc_site_new(); it points to `health`. */
 struct rpc_service health_service(struct health *health);
 
-/* Make a name known, or change what is said of it, and tell its watchers. */
+/* Set the status of a name, adding it if new, and notify its watchers. */
 void health_set(struct health *health, struct str service, enum health_status status);
 
-/* Say the same of every known name. */
+/* Set the status of every known name. */
 void health_set_all(struct health *health, enum health_status status);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-#define SMALL_MESSAGE_BYTES (64 * KIB) /* nobody is asked for it */
+#define SMALL_MESSAGE_BYTES (64 * KIB) /* needs no check for free memory */
 
 #define TO(state) (1u << (state))
 
@@ -44,7 +44,7 @@ static struct str held(const struct intake *intake) {
     return str_skip(buf_str(&intake->held), intake->taken);
 }
 
-/* Give memory back when all is read; move the rest to the front now and then. */
+/* Free the buffer when everything is read; sometimes move the rest to the front. */
 static void held_tidy(struct intake *intake) {
     if (intake->taken == intake->held.len) {
         buf_release(&intake->held);
@@ -85,7 +85,7 @@ static void hand_over(struct rpc_call *call, struct str message) {
     lent_end(&block);
 }
 
-/* The one request waits until it is sure that it is the only one. */
+/* The one request waits until it is certain to be the only one. */
 static void keep_request(struct rpc_call *call, struct grpc_message message) {
     struct intake *intake = &call->intake;
     struct err e;
@@ -132,7 +132,7 @@ static void accept(struct rpc_call *call, struct grpc_message message) {
     }
 }
 
-/* Read from the front of *bytes while the handler is ready; what is left, it was not. */
+/* Read from the front of *bytes while the handler is ready, and leave the rest. */
 static void take(struct rpc_call *call, struct str *bytes) {
     struct intake *intake = &call->intake;
     while (call_is_live(call) && intake->state == INTAKE_WAITING) {
@@ -182,8 +182,8 @@ static bool may_grow(const struct intake *intake, size_t len, struct err *e) {
 
 /* --- the pump ---------------------------------------------------------------------------- */
 
-/* First what is held, then `fresh`. The server hears of consumed bytes at the end, when
- * nothing is lent out any more: it may have more of them at once. */
+/* Read what is held, then `fresh`. Report consumed bytes to the server only at the end, when
+ * nothing is lent any more, because it may deliver more bytes at once. */
 static void pump(struct rpc_call *call, struct str fresh) {
     struct intake *intake = &call->intake;
     assert(!intake->running);

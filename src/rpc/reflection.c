@@ -73,7 +73,7 @@ static size_t add_set(struct files *files, struct str bytes, struct arena *arena
     return set.file_count;
 }
 
-/* Every file that is known, in the order of the sets. */
+/* All known files, in the order of the sets. */
 static struct files all_files(const struct reflection *reflection, struct arena *arena) {
     struct files files = {NULL, 0};
     size_t count = 0;
@@ -177,7 +177,7 @@ static bool has_message(const struct files *files, struct str name) {
 
 /* --- answers ------------------------------------------------------------------------------ */
 
-/* What one answer is made from. */
+/* The data that one answer is made from. */
 struct asked {
     const struct reflection *reflection;
     const struct grpc_server_reflection_request *request;
@@ -207,7 +207,7 @@ static bool among(const size_t *list, size_t count, size_t index) {
     return false;
 }
 
-/* The file, and behind it all that it needs. */
+/* The file, followed by all its dependencies. */
 static void say_file(struct asked *asked, const struct file *file) {
     if (!file) {
         say_error(asked, ERR_NOT_FOUND, "not known here");

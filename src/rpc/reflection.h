@@ -1,9 +1,9 @@
-/* reflection: a client asks what this server speaks, and is told in descriptors.
+/* reflection: describe the services of this server to clients, as descriptors.
  *
- * Both names of the protocol are served, v1 and v1alpha; they differ in nothing else. The
- * answers come from the descriptor sets that the build makes of our .proto files. They are
- * read anew for each question: reflection is for people who explore, and a daemon that nobody
- * explores should hold nothing for it.
+ * Both versions of the protocol are served, v1 and v1alpha; they differ only in name. The
+ * answers come from the descriptor sets that the build makes from our .proto files. The sets
+ * are decoded for each request: reflection is for people who explore a server, and an unused
+ * feature should cost no memory.
  *
  * Memory   borrows the names and sets it is given; free it after its site.
  * Threads  one loop.
@@ -22,14 +22,14 @@ struct reflection;
 struct reflection *reflection_new(void);
 void reflection_free(struct reflection *reflection);
 
-/* Make the files of a FileDescriptorSet known; the first of two with one name counts. */
+/* Add the files of a FileDescriptorSet. Of two files with the same name the first counts. */
 void reflection_add(struct reflection *reflection, struct str descriptor_set);
 
-/* The services that reflection speaks of as served here, itself among them; borrowed. */
+/* Set the list of services served here, including reflection itself. Borrowed. */
 void reflection_list(struct reflection *reflection, const struct rpc_service *services,
                      size_t count);
 
-/* Its own services, for rpc_site_new(); they point at `reflection`. */
+/* Its own services, for rpc_site_new(); they point to `reflection`. */
 void reflection_services(struct reflection *reflection,
                          struct rpc_service ret[REFLECTION_SERVICES]);
 

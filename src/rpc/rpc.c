@@ -93,7 +93,7 @@ void rpc_site_warn(struct rpc_site *site) {
     LIST_EACH(&site->calls, link) call_say_stopping(CALL_OF(link));
 }
 
-/* One that has only ever started admits less. */
+/* A site that is still starting admits less. */
 static void admit_no_more(struct rpc_site *site) {
     enum rpc_effect first = site->admits > RPC_READS ? site->admits : RPC_READS;
     rpc_site_admit(site, first, STR("the server is stopping"));
@@ -137,8 +137,9 @@ static void on_stall(void *ctx) {
 
 /* --- the checks before a handler --------------------------------------------------------- */
 
-/* In this order, each of which answers by itself when it says no: what is gRPC at all, which
- * method, by when, how encoded, who. No message is read before the last one said yes. */
+/* The checks, in order: is it gRPC, which method, the deadline, the encoding, the caller. A
+ * check that fails sends the answer itself. No message is read before the last check has
+ * passed. */
 
 static struct str value_of(const struct exchange *exchange, struct str name) {
     const struct field *field = exchange_field(exchange, name);
@@ -149,7 +150,7 @@ bool rpc_wants(const struct exchange *exchange) {
     return grpc_content_type_ok(value_of(exchange, STR("content-type")));
 }
 
-/* HTTP/2 knows one value of `te` (RFC 9113 8.2.2). */
+/* HTTP/2 allows only one value of `te` (RFC 9113 8.2.2). */
 static bool te_ok(struct rpc_call *call) {
     size_t count;
     const struct field *fields = exchange_fields(call->exchange, &count);
@@ -214,7 +215,7 @@ static bool refuse(struct rpc_call *call, const struct err *e) {
     return false;
 }
 
-/* Also of keys that nobody reads: what is no base64 was never what its sender meant. */
+/* Check keys that are never read too: invalid base64 is always a mistake of the sender. */
 static bool check_bins(struct rpc_call *call) {
     size_t count;
     const struct field *fields = exchange_fields(call->exchange, &count);
@@ -243,7 +244,7 @@ static bool refuse_path(struct rpc_call *call, struct str path) {
     return refuse(call, &e);
 }
 
-/* A method has no query: what follows a '?' is part of a name that nobody has. */
+/* A method has no query. A '?' and what follows it make the name an unknown one. */
 static const struct site_row *find_row(struct rpc_call *call) {
     struct str path = exchange_path(call->exchange);
     struct str query = exchange_query(call->exchange);

@@ -2,7 +2,7 @@
 
 #include "wire/grpc.h"
 
-#define HEAD_FIELDS_MAX 3 /* what always stands in a head, and grpc-encoding */
+#define HEAD_FIELDS_MAX 3 /* the fields of every head, and grpc-encoding */
 #define END_FIELDS_MAX 2  /* grpc-status, grpc-message */
 
 static const struct field head[] = {

@@ -1,8 +1,8 @@
-/* status: how a gRPC response begins and ends, in header fields.
+/* status: the header fields that begin and end a gRPC response.
  *
- * The head says how messages are encoded, and what a handler added. The end is grpc-status, for
- * anything but OK the grpc-message, and what a handler added; when no head went out before it,
- * all of that and the head become one header section ("trailers-only").
+ * The head holds the message encoding and the handler's own fields. The end holds grpc-status,
+ * grpc-message unless the status is OK, and the handler's own fields. If no head was sent
+ * before, head and end become one header section ("trailers-only").
  *
  * Memory   borrows; the exchange copies fields.
  * Threads  the exchange's loop.
@@ -13,16 +13,16 @@
 
 #include "server/exchange.h"
 
-#define STATUS_EXTRA_MAX 16 /* fields that a handler may add to the head, and to the end */
+#define STATUS_EXTRA_MAX 16 /* fields a handler may add to each of head and end */
 
-/* Fields of a handler's own. */
+/* Fields that a handler adds. */
 struct status_extra {
     size_t count;
     struct field fields[STATUS_EXTRA_MAX];
 };
 
-/* Send the head of a response whose messages follow; `gzip`: some of them compressed. `always`
- * are the listener's own fields, `extra` the call's; each may be NULL. */
+/* Send the head of a response whose messages follow. `gzip`: some may be compressed. `always`
+ * holds the listener's own fields, `extra` the call's; each may be NULL. */
 void status_head(struct exchange *exchange, bool gzip, const struct status_extra *always,
                  const struct status_extra *extra);
 
@@ -30,7 +30,7 @@ void status_head(struct exchange *exchange, bool gzip, const struct status_extra
 void status_end(struct exchange *exchange, enum err_code code, struct str message,
                 const struct status_extra *extra);
 
-/* Answer with an HTTP status and a line of text, since the request was not gRPC's; the caller
+/* Answer with an HTTP status and a line of text, because the request was not gRPC. The caller
  * ends the exchange. */
 void status_http(struct exchange *exchange, int status);
 
