@@ -1,6 +1,7 @@
-/* caller: who calls, by the tokens of every contract.
+/* caller: identify a caller by the tokens of every contract.
  *
- * Each contract knows its own tokens; routes that are no contract's alone ask all of them.
+ * Each contract knows its own tokens. Routes that do not belong to one contract try all of
+ * them.
  *
  * Threads  the worker's loop; reads its edition.
  */
@@ -9,7 +10,7 @@
 
 #include "daemon/worker.h"
 
-/* They follow the worker's edition; the worker outlives them. */
+/* The result always uses the worker's current edition. The worker must outlive it. */
 struct contract_callers caller_find(struct worker *worker);
 
 #endif

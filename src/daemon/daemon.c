@@ -21,7 +21,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-/* How long before the shutdown deadline turns are pre-empted, so that they can say so. */
+/* How long before the shutdown deadline turns are cut, so that they can still report it. */
 #define CUT_BEFORE_MS 500
 
 #define SECOND_SIGNAL_MS 50
@@ -33,7 +33,7 @@ struct daemon {
     const struct config *config;
     enum phase phase;
     struct edition *edition; /* the newest; a reference */
-    struct http_pool *pool;  /* through which models and tools ask others */
+    struct http_pool *pool;  /* for the requests of models and tools */
     struct session_table *sessions;
     struct ledger *ledger;
     struct store *store;
@@ -42,7 +42,7 @@ struct daemon {
     struct listening *listenings;
     size_t listening_count;
     struct recovery *recovery; /* before it serves */
-    size_t dormant;            /* runs that wait outside of memory, at the last look */
+    size_t dormant;            /* runs waiting outside memory, at the last check */
     struct server *server;
     struct worker *workers;
     size_t worker_count;
@@ -50,14 +50,14 @@ struct daemon {
     struct timer cut;
     struct timer tidy;
     struct reload reload;
-    bool forced;         /* the shutdown deadline came before all had ended */
-    bool reload_again;   /* SIGHUP came while it could not be obeyed */
+    bool forced;         /* the shutdown deadline came before everything had ended */
+    bool reload_again;   /* SIGHUP came when it could not be handled */
     uint64_t stopped_ms; /* when the first signal came */
     uv_signal_t signals[3];
     struct err failed; /* why it never served */
 };
 
-/* What a worker is told to do. */
+/* The orders that a worker receives. */
 typedef void order_fn(struct worker *worker, struct edition *edition);
 
 struct order {
@@ -88,7 +88,7 @@ static void on_request(struct exchange *exchange, void *ctx) {
 
 /* --- orders to every worker --------------------------------------------------------------- */
 
-/* Have fn run for each worker, on its loop. */
+/* Run fn for each worker, on the worker's loop. */
 static void tell_workers(struct daemon *daemon, order_fn *fn) {
     for (size_t i = 0; i < daemon->worker_count; i++) {
         struct worker *worker = &daemon->workers[i];
@@ -190,8 +190,8 @@ static void reload(struct daemon *daemon) {
 
 /* --- stopping ----------------------------------------------------------------------------- */
 
-/* Everything is on disk: nothing can come from the store any more once it is closed, so each
- * loop ends with the order behind the store's last mail. */
+/* Everything is on disk. After the store is closed it sends nothing more, so each loop ends
+ * with the order that comes after the store's last mail. */
 static void all_kept(struct daemon *daemon) {
     reload_wait(&daemon->reload); /* its mail is in front of the last order */
     store_close(daemon->store);
@@ -221,7 +221,7 @@ static void order_finish(struct worker *worker, struct edition *edition) {
     keeper_flush(worker->keeper, on_kept, worker);
 }
 
-/* No connection is left, so no reader is; what runs detached is cut. */
+/* No connection is left, so there is no reader. Detached runs are cut. */
 static void on_server_stopped(void *ctx) {
     struct daemon *daemon = ctx;
     presences_stopped(&daemon->presences, daemon->forced);
@@ -238,7 +238,7 @@ static void on_cut(void *ctx) {
     tell_workers(daemon, order_cut);
 }
 
-/* The listeners answer until the last of those who were there has gone (server_stop). One that
+/* The listeners answer until the last existing connection is gone (server_stop). A daemon that
  * never served has no turns to cut. */
 static void stop(struct daemon *daemon, uint64_t within_ms) {
     bool served = daemon->phase == PHASE_SERVING;
@@ -262,7 +262,7 @@ static void on_signal(uv_signal_t *handle, int number) {
     }
     uint64_t now_ms = loop_now_ms(home(daemon));
     if (daemon->phase == PHASE_STOPPING) {
-        /* A supervisor may signal the process and its group: that is one wish, not two. */
+        /* A supervisor may signal both the process and its group. That counts as one signal. */
         if (now_ms - daemon->stopped_ms < SECOND_SIGNAL_MS) return;
         log_last(LOG_WARNING, "a second signal: stopping at once");
         _exit(1);
@@ -273,7 +273,7 @@ static void on_signal(uv_signal_t *handle, int number) {
     stop(daemon, shutdown_ms);
 }
 
-/* main() has blocked them; one that came since is told in the first turn. */
+/* main() has blocked the signals. One that came since is delivered in the loop's first turn. */
 static void watch_signals(struct daemon *daemon) {
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
     sigset_t watched;
@@ -386,15 +386,15 @@ static void make_workers(struct daemon *daemon) {
 /* --- memory ------------------------------------------------------------------------------- */
 
 #define TIDY_EVERY_MS 15000
-#define SESSION_UNUSED_MS 30000 /* so long its history stays here; then the store has it */
-#define OVER_PART 4             /* of the machine's memory, where nobody set a ceiling */
+#define SESSION_UNUSED_MS 30000 /* then its history leaves memory; the store has it */
+#define OVER_PART 4             /* of the machine's memory, if no limit is set */
 
 static void shed(size_t bytes, void *ctx) {
     struct daemon *daemon = ctx;
     session_table_shed(daemon->sessions, bytes);
 }
 
-/* After a busy time: what nobody uses goes, and what the heap kept of it goes back. */
+/* After a busy time: free what is unused, and return the heap's free memory to the system. */
 static void on_tidy(void *ctx) {
     struct daemon *daemon = ctx;
     const struct directory *directory = session_table_directory(daemon->sessions);
@@ -472,8 +472,8 @@ static void stop_home(void *ctx) {
     loop_stop(ctx);
 }
 
-/* It never served: no thread of a worker runs yet. What the store has told until it was closed
- * is heard, and means nothing any more. */
+/* The daemon never served, so no worker thread runs yet. Mail that the store sent before it was
+ * closed is delivered, but has no effect. */
 static void give_up(struct daemon *daemon) {
     struct mail last;
     timer_stop(&daemon->tidy);
@@ -487,8 +487,8 @@ static void give_up(struct daemon *daemon) {
     free_daemon(daemon);
 }
 
-/* A worker that never served has no connection and no run: the loop turns until the store
- * is closed and all has been told. */
+/* A worker that never served has no connection and no run. The loop runs until the store is
+ * closed and all mail has been delivered. */
 bool daemon_run(const struct daemon_options *options, struct err *e) {
     struct daemon *daemon = MEM_NEW(struct daemon);
     daemon->options = options;

@@ -1,11 +1,11 @@
-/* edition: one reading of the configuration, and everything that was made of it.
+/* edition: one snapshot of the configuration, and everything built from it.
  *
- * Agents, tools, keys and the settings of the contracts come from one edition, and a daemon
- * that is told to read its configuration again makes a second one beside the first. New turns
- * begin with the newest; a turn keeps the edition it began with, and the last one who leaves
- * an edition frees it.
+ * Agents, tools, keys and the settings of the contracts all come from one edition. When the
+ * daemon reads its configuration again it makes a second edition beside the first. New turns
+ * use the newest edition and keep it to their end. The last reference frees an edition.
  *
- * Memory   reference-counted by the engine in it: whoever holds the engine holds the edition.
+ * Memory   reference-counted by the engine in it: a reference to the engine is a reference to
+ *          the edition.
  * Threads  read-only once made; references are taken and dropped on any thread.
  */
 #ifndef WEIR_DAEMON_EDITION_H
@@ -16,22 +16,22 @@
 #include "run/offers.h"
 
 struct edition {
-    struct engine engine; /* its references are those of the edition */
-    struct config *owned; /* freed with it; NULL: somebody else's */
+    struct engine engine; /* its reference count is that of the edition */
+    struct config *owned; /* freed with the edition; NULL: `config` is borrowed */
     const struct config *config;
     struct team team;
     struct offers *offers;
     struct price_book *prices;
-    struct tool *reader; /* of results that are too long; NULL without a store */
+    struct tool *reader; /* reads tool results that are too long; NULL without a store */
     struct contract_table contracts;
     void **settings; /* of each contract; NULL: it has none */
 };
 
 struct edition_options {
     const struct config *config;
-    bool owns_config;           /* taken, also when it fails */
-    const struct config *first; /* read at the start: what a contract lets nobody change later
-                                   comes from it (K34); NULL: this is the first */
+    bool owns_config;           /* `config` is taken, also on failure */
+    const struct config *first; /* read at the start; values that may not change later come
+                                   from it (K34); NULL: this is the first */
     struct str demo_key;        /* as in struct contract_source */
     const struct contract_table *contracts; /* NULL: none */
     struct session_table *sessions;         /* shared by all editions; may be set later */
@@ -39,19 +39,20 @@ struct edition_options {
     struct team_means means;                /* as in team_assemble() */
 };
 
-/* Reads and parses what the configuration names. The caller has one reference.
- * errors  those of the files, of a contract's settings, or a tool that nobody has */
+/* Build an edition; reads and parses the files that the configuration names. The caller owns
+ * one reference. errors  those of the files and of the contracts' settings, or a tool that does
+ * not exist */
 MUST_CHECK bool edition_new(const struct edition_options *options, struct edition **ret,
                             struct err *e);
 
 struct edition *edition_ref(struct edition *edition);
 void edition_unref(struct edition *edition); /* NULL is fine */
 
-/* What a contract made of its settings, or NULL; it lives as long as the edition. */
+/* The settings that a contract has read, or NULL. They live as long as the edition. */
 const void *edition_settings(const struct edition *edition, const struct contract *contract);
 
-/* The same in the words of a config that was loaded: what differs between two of them and
- * only counts from the next start on, "listen.http, threads", empty for nothing. */
+/* List the settings that differ between two configs but take effect only after a restart:
+ * "listen.http, threads". Appends nothing if there are none. */
 void edition_needs_restart(const struct config *running, const struct config *wanted,
                            struct buf *out);
 

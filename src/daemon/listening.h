@@ -1,6 +1,6 @@
-/* listening: the listeners of all contracts, where they are and what they bound.
+/* listening: the listeners of all contracts, their addresses and limits.
  *
- * Memory   the list is its owner's; it borrows presences and config.
+ * Memory   the caller owns the list; it borrows the presences and the config.
  * Threads  the daemon's own loop; read-only once it listens.
  */
 #ifndef WEIR_DAEMON_LISTENING_H
@@ -12,16 +12,16 @@ struct listening {
     const struct presence *owner;
     const struct contract_listener *listener;
     struct str address; /* empty: off */
-    size_t index;       /* its own, in the list */
+    size_t index;       /* its position in the list */
     struct server_limits limits;
 };
 
-/* In the order of the table. The caller frees the array.
+/* List the listeners in the order of the table. The caller frees the array.
  * edition  the first one */
 struct listening *listenings_new(const struct presences *presences,
                                  const struct edition *edition, size_t *ret_count);
 
-/* Open those that are not off; on_request gets its struct listening as context.
+/* Open every listener that is not off. on_request gets its struct listening as context.
  * errors  those of server_listen() */
 MUST_CHECK bool listenings_start(struct listening *all, size_t count,
                                  const struct config *config, struct server *server,

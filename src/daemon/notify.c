@@ -32,7 +32,7 @@ static void send_lines(struct str lines) {
     if (fd < 0) return;
     ssize_t sent =
         sendto(fd, lines.at, lines.len, MSG_NOSIGNAL, (struct sockaddr *)&manager, len);
-    (void)sent; /* nobody to tell */
+    (void)sent; /* no service manager is listening */
     close(fd);
 }
 

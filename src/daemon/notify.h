@@ -1,8 +1,8 @@
-/* notify: tell a service manager how we are.
+/* notify: report our state to a service manager.
  *
  * One datagram of NAME=value lines to the unix socket that NOTIFY_SOCKET names, as systemd
- * expects it from services of Type=notify or notify-reload. Without that variable nothing is
- * sent, and a manager that is gone is no reason to fail.
+ * expects from services of Type=notify or notify-reload. Without that variable nothing is sent.
+ * Errors of sending are ignored.
  *
  * Threads  any.
  * Source   sd_notify(3), "Well-known assignments".
@@ -12,7 +12,8 @@
 
 #include <stddef.h>
 
-/* It serves; also after reading the configuration again, whether that was taken or not. */
+/* The daemon serves. Also sent after a reload, whether or not the new configuration was used.
+ */
 void notify_ready(size_t agent_count);
 void notify_reloading(void);
 void notify_stopping(void);

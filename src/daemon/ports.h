@@ -1,4 +1,4 @@
-/* ports: tell whoever started us where we listen.
+/* ports: report the ports we listen on to the process that started us.
  *
  * Threads  any.
  * Source   design.md "Listeners", --ports-file.
@@ -8,9 +8,9 @@
 
 #include "daemon/listening.h"
 
-/* Write {"http":8080,"grpc":42618} to `path`, in one step, so that nobody reads half of it;
- * listeners that are off or on unix sockets are left out. An empty path: nothing is written.
- * errors  ERR_UNAVAILABLE the file cannot be written */
+/* Write {"http":8080,"grpc":42618} to `path` atomically, so that no reader sees half of it.
+ * Listeners that are off or on unix sockets are left out. With an empty path nothing is
+ * written. errors  ERR_UNAVAILABLE the file cannot be written */
 MUST_CHECK bool ports_write(struct str path, const struct server *server,
                             const struct listening *listenings, size_t count, struct err *e);
 

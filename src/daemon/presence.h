@@ -1,19 +1,19 @@
-/* presence: the contracts of this process, and what each of them has once for all loops.
+/* presence: the contracts of this process, and the state each of them shares among all loops.
  *
- * Memory   part of its owner; the config is borrowed, states are the contracts' own.
- * Threads  the daemon's own loop, but for presence_healthy(), which any loop may ask.
+ * Memory   part of its owner. The config is borrowed; each state belongs to its contract.
+ * Threads  the daemon's own loop, except presence_healthy(), which any loop may call.
  */
 #ifndef WEIR_DAEMON_PRESENCE_H
 #define WEIR_DAEMON_PRESENCE_H
 
 #include "daemon/edition.h"
 
-/* One a contract, in the order of the table. */
+/* One per contract, in the order of the table. */
 struct presence {
     const struct contract *contract;
     size_t index;
-    bool wanted; /* false: it is not there, and has neither desks nor listeners */
-    void *state; /* what its open() returned; NULL before, or without one */
+    bool wanted; /* false: the contract is off; it has neither desks nor listeners */
+    void *state; /* what its open() returned; NULL before that, or without open() */
 };
 
 struct presences {
@@ -23,7 +23,7 @@ struct presences {
 
 void presences_init(struct presences *presences, const struct contract_table *table,
                     const struct config *config);
-void presences_done(struct presences *presences); /* closes them, too */
+void presences_done(struct presences *presences); /* also closes them */
 
 void presences_open(struct presences *presences, const struct contract_process *process);
 void presences_ready(struct presences *presences, const struct edition *edition);

@@ -1,7 +1,7 @@
-/* reload: a new edition, made beside the daemon that serves.
+/* reload: build a new edition while the daemon serves.
  *
- * Files are read and parsed on a thread of their own, so that no turn waits for a disk. Only
- * what parsed as a whole comes back; after any mistake nothing has changed.
+ * Files are read and parsed on a separate thread, so that no turn waits for a disk. Only a
+ * complete edition comes back; after any error nothing has changed.
  *
  * Memory   part of its owner.
  * Threads  the owner's loop; on_done runs there.
@@ -15,7 +15,7 @@
 
 #include <pthread.h>
 
-/* `edition` has one reference, the receiver's; NULL when it failed. */
+/* The receiver owns one reference to `edition`. NULL on failure. */
 typedef void reload_done_fn(struct edition *edition, const struct err *failed, void *ctx);
 
 struct reload_options {
@@ -26,7 +26,7 @@ struct reload_options {
     struct session_table *sessions;
     struct ledger *ledger;
     struct team_means means;
-    struct server *server; /* its certificates are read again, too */
+    struct server *server; /* its certificates are read again as well */
     struct loop *loop;
     reload_done_fn *on_done; /* once, never before reload_start() has returned */
     void *ctx;
@@ -36,18 +36,18 @@ struct reload {
     bool busy;
     struct reload_options options;
     pthread_t thread;
-    bool has_thread; /* and it has not been joined */
+    bool has_thread; /* started and not joined yet */
     struct edition *edition;
     struct err failed;
     struct mail mail;
 };
 
-/* One at a time.
+/* Start a reload. Only one may run at a time.
  * errors  ERR_UNAVAILABLE no thread can be started */
 MUST_CHECK bool reload_start(struct reload *reload, const struct reload_options *options,
                              struct err *e);
 
-/* Wait until its thread has ended; on_done is on its way then. Harmless when none runs. */
+/* Wait until the thread has ended. Its on_done is still to come. Harmless when none runs. */
 void reload_wait(struct reload *reload);
 
 #endif

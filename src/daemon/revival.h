@@ -1,9 +1,9 @@
-/* revival: whose agents a run has that waits for a human over a restart.
+/* revival: find the agents of a run that waited for a human across a restart.
  *
- * The contract that it began over is asked; without an answer of its own it has those of the
- * settings.
+ * The contract through which the run came is asked. If it does not choose agents itself, the
+ * run gets the configured ones.
  *
- * Memory   an ask lives until it is answered or left.
+ * Memory   an ask lives until it is answered or withdrawn.
  * Threads  the worker's loop.
  * Source   checks.md K26.
  */
@@ -13,7 +13,7 @@
 #include "daemon/worker.h"
 #include "run/recover.h"
 
-/* The worker must outlive whoever asks. */
+/* The worker must outlive the callers of the result. */
 struct recover_agents revival_agents(struct worker *worker);
 
 #endif

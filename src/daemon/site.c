@@ -34,7 +34,7 @@ static bool is_here(const struct site *site, const char *listener) {
 typedef void service_fn(struct site *site, size_t contract,
                         const struct contract_service *service, size_t index);
 
-/* For each service that is served here: its contract, and the how-manieth it is. */
+/* For each service that is served here: its contract, and its index in that contract. */
 static size_t each_service(struct site *site, service_fn *fn) {
     size_t count = 0;
     for (size_t i = 0; i < site->contracts.count; i++) {
@@ -65,7 +65,7 @@ static void describe(struct site *site, size_t contract, const struct contract_s
     if (service->descriptor) reflection_add(site->reflection, *service->descriptor);
 }
 
-/* Returns how many services that adds behind the `count` that are there. */
+/* Returns how many services were added after the existing `count`. */
 static size_t add_reflection(struct site *site, size_t count) {
     site->reflection = reflection_new();
     each_service(site, describe);
@@ -95,8 +95,7 @@ static void make_grpc(struct site *site, const struct site_options *options) {
 
 /* --- HTTP --------------------------------------------------------------------------------- */
 
-/* Fill the tables that a contract has here, from number `index` on; with no room for them only
- * count. */
+/* Fill the tables that a contract has here, starting at `index`; without room, only count. */
 static size_t fill_tables_of(struct site *site, size_t contract, size_t index) {
     const struct contract *row = site->contracts.rows[contract];
     size_t count = 0;

@@ -1,7 +1,7 @@
-/* site: one listener on one loop: what all contracts serve there.
+/* site: one listener on one loop, with everything that contracts serve there.
  *
- * A gRPC site carries the services of its contracts, their health and, where it is switched on,
- * reflection; an HTTP site carries tables of routes, those of guests first.
+ * A gRPC site carries the services of its contracts, their health and, if enabled, reflection.
+ * An HTTP site carries tables of routes, guests' tables first.
  *
  *     starting ─▶ serving ─▶ stopping ─▶ cut
  *
@@ -18,11 +18,11 @@ struct site;
 struct site_options {
     struct loop *loop;
     const struct contract_table *contracts;
-    void *const *desks; /* one a contract; NULL: it is not wanted */
-    size_t owner;       /* whose the listener is */
+    void *const *desks; /* one per contract; NULL: the contract is off */
+    size_t owner;       /* index of the contract that owns the listener */
     const struct contract_listener *listener;
     const struct config *config;
-    uint64_t stall_ms;    /* a peer that reads nothing is cut after this */
+    uint64_t stall_ms;    /* a peer that reads nothing for this long is cut */
     const void *settings; /* the owner's */
 };
 
@@ -31,13 +31,13 @@ void site_free(struct site *site); /* NULL is fine; no call may be open */
 
 void site_serve(struct site *site, struct exchange *exchange);
 
-/* Its desks have other settings. */
+/* The desks have new settings. */
 void site_use(struct site *site, const void *owner_settings);
 
-/* From now on turns are let in. */
+/* From now on turns are admitted. */
 void site_serving(struct site *site);
 
-/* What probes of a site that serves hear. */
+/* Set what probes of a serving site report. */
 void site_health(struct site *site, bool healthy);
 
 void site_stopping(struct site *site);

@@ -109,13 +109,13 @@ struct media *team_media_beside(const struct config_provider *from, struct http_
     return media;
 }
 
-/* Nobody asks through a pool of the team's own: the library is not needed. */
+/* A pool of the team's own never sends a request, so the library is not needed. */
 static bool need_library(const struct team *team, struct http_pool *pool, struct err *e) {
     return team->own_pool || http_pool_need(pool, e);
 }
 
-/* One of `providers` for each that the settings have, in their order, and room for a chain of
- * each agent behind them; NULL where nobody asks. */
+/* Fill `providers`: one for each configured provider, in order, NULL where it is not used, and
+ * after them room for a chain per agent. */
 static bool make_providers(struct team *team, const struct config *config,
                            struct http_pool *pool, struct err *e) {
     team->providers =
@@ -139,7 +139,7 @@ static struct provider *provider_of(const struct team *team, const struct config
     return team->providers[model->provider - config->providers];
 }
 
-/* The agent's own provider, or, where others stand in for it, a chain that begins with it. */
+/* The agent's own provider, or a chain that begins with it if the agent has fallbacks. */
 static struct provider *answerer_of(struct team *team, const struct config *config,
                                     const struct config_agent *from) {
     struct provider *own = provider_of(team, config, &from->model);
@@ -158,7 +158,7 @@ static struct provider *answerer_of(struct team *team, const struct config *conf
 
 /* --- agents ------------------------------------------------------------------------------- */
 
-/* Of an agent that says nothing about them. */
+/* For an agent that does not set them. */
 static struct model_options usual_options(const struct config *config) {
     struct model_options options = MODEL_OPTIONS_NONE;
     options.temperature = config->agent.temperature;
@@ -171,7 +171,7 @@ static void make_room(struct team *team, size_t agent_count) {
     team->own = mem_zero(agent_count, sizeof(struct team_own));
 }
 
-/* The script's own agents; a model that is the default of all answers in its place. */
+/* The script's own agents. If there is a default model, it answers in place of the script. */
 static bool make_script_agents(struct team *team, const struct config *config) {
     const struct script *script = team->script;
     const struct config_model *model = &config->model_default;
@@ -259,7 +259,7 @@ bool team_assemble(const struct config *config, const struct team_means *given,
                    struct team *ret, struct err *e) {
     struct team team = {0};
     struct team_means means = *given;
-    /* What is replayed asks nobody. */
+    /* A replay sends no requests. */
     if (!means.pool || config->tape.play.len) means.pool = team.own_pool = http_pool_new();
     bool done = team_open_tape(&team, config, e) && load_script(config, &team.script, e) &&
                 make_providers(&team, config, means.pool, e) &&
@@ -289,7 +289,7 @@ void team_done(struct team *team) {
     free(team->tools);
     for (size_t i = 0; i < team->media_count; i++) media_free(team->media[i]);
     free(team->media);
-    /* A chain stands behind those that it borrows. */
+    /* A chain comes after the providers that it borrows. */
     while (team->provider_count) provider_free(team->providers[--team->provider_count]);
     free(team->providers);
     script_free(team->script);

@@ -1,11 +1,11 @@
 /* team: the agents, tools and providers that the configuration describes.
  *
- * What nobody asks for is not made: without an agent of a vendor's model there is no provider
- * that could ask others, and libcurl is never loaded.
+ * Only what is used is built. If no agent uses a vendor's model there is no provider that sends
+ * requests, and libcurl is never loaded.
  *
  * Memory   owns what it assembles; borrows the configuration and the pool.
- * Threads  assembled before the loops run, or beside them for the next edition: it reads files
- *          and may load a library, so it blocks. Read-only afterwards.
+ * Threads  assembled before the loops run, or on another thread for the next edition. Assembly
+ *          blocks: it reads files and may load a library. Read-only afterwards.
  */
 #ifndef WEIR_DAEMON_TEAM_H
 #define WEIR_DAEMON_TEAM_H
@@ -21,50 +21,50 @@ struct team_own {
 };
 
 struct team {
-    struct script *script;      /* NULL: nobody plays one */
-    struct tape *tape;          /* NULL: neither recorded nor replayed */
-    struct http_pool *own_pool; /* of a team that is only looked at; else NULL */
+    struct script *script;      /* NULL: no agent plays one */
+    struct tape *tape;          /* NULL: neither recording nor replaying */
+    struct http_pool *own_pool; /* of a team that is only checked; else NULL */
     struct provider **providers;
     size_t provider_count;
-    struct media **media; /* of each connector, NULL where it has none; see team_media.h */
+    struct media **media; /* one per connector, NULL where it has none; see team_media.h */
     size_t media_count;
     struct tool **tools;
     size_t tool_count;
     struct agent *agents;
-    struct team_own *own; /* of each agent, what it borrows */
+    struct team_own *own; /* per agent: what the agent borrows */
     size_t agent_count;
-    struct agent_tool *policies; /* of the section `tools` */
+    struct agent_tool *policies; /* from the section `tools` */
     size_t policy_count;
     struct tool_timeout *timeouts; /* likewise */
     size_t timeout_count;
 };
 
-/* What a team works with. */
+/* What a team is built with. */
 struct team_means {
-    struct http_pool *pool; /* through which models and tools ask other servers; NULL: nobody
-                               will ask, the team is only looked at */
-    struct store *store;    /* where memories are kept; NULL: nowhere */
-    struct config *noting;  /* the configuration itself: mistakes become problems of it, and the
-                               others are looked for; NULL: the first one ends it */
+    struct http_pool *pool; /* for the requests of models and tools; NULL: the team is only
+                               checked and sends none */
+    struct store *store;    /* keeps memories; NULL: there are none */
+    struct config *noting;  /* the configuration itself: mistakes are noted as its problems and
+                               assembly continues; NULL: the first mistake fails it */
 };
 
-/* means: borrowed, what it names must outlive the team.
- * errors  those of reading and parsing the script, a tool that nobody has or that lacks its
- *         settings, a schema that is none, a library that is missing */
+/* means: borrowed; its members must outlive the team.
+ * errors  those of reading and parsing the script, a tool that does not exist or lacks its
+ *         settings, an invalid schema, a missing library */
 MUST_CHECK bool team_assemble(const struct config *config, const struct team_means *means,
                               struct team *ret, struct err *e);
 void team_done(struct team *team);
 
-/* One provider of the settings, by itself. The caller ends it with provider_free().
- * errors  ERR_FAILED_PRECONDITION it is the scripted one, which asks nobody; those of the pool
- */
+/* Make one provider of the settings, by itself. The caller ends it with provider_free().
+ * errors  ERR_FAILED_PRECONDITION it is the scripted one, which sends no requests; those of the
+ *         pool */
 MUST_CHECK bool team_provider_new(const struct config_provider *from, struct http_pool *pool,
                                   struct provider **ret, struct err *e);
 
-/* The part of an engine that a team fills. */
+/* Fill the engine's members that come from the team. */
 void team_fill(const struct team *team, struct engine *engine);
 
-/* Whether the built-in demo plays: no script is named, and no agent asks a model. */
+/* Whether the built-in demo is used: no script is named and no agent uses a model. */
 bool team_is_demo(const struct config *config);
 
 #endif

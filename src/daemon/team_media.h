@@ -1,20 +1,20 @@
-/* team_media: what the connectors of nimi.runtime.v1 have beside words. Private to daemon/.
+/* team_media: the media interfaces of the connectors of nimi.runtime.v1. Private to daemon/.
  *
- * A connector of a provider that speaks OpenAI's protocol has what stands beside the
- * conversations there, at the same address and with the same key; 'builtin' is this machine
- * itself. Nothing is made while nobody listens for the contract.
+ * A connector whose provider speaks OpenAI's protocol uses the media endpoints at the same
+ * address with the same key. 'builtin' is this machine itself. Nothing is made unless the
+ * contract has a listener.
  */
 #ifndef WEIR_DAEMON_TEAM_MEDIA_H
 #define WEIR_DAEMON_TEAM_MEDIA_H
 
 #include "daemon/team.h"
 
-/* One of team->media for each connector of the settings; without any connector the only one is
- * this machine's own. Freed with the team. */
+/* Fill team->media, one for each configured connector. Without connectors there is one, this
+ * machine's own. Freed with the team. */
 void team_make_media(struct team *team, const struct config *config, struct http_pool *pool);
 
-/* The media beside a provider's conversations, or NULL: it has none. In team.c, where the rest
- * of a provider is made of its settings. */
+/* The media interface of a provider, or NULL if it has none. In team.c, next to the code that
+ * makes providers from their settings. */
 struct media *team_media_beside(const struct config_provider *from, struct http_pool *pool);
 
 #endif

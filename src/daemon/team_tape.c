@@ -16,7 +16,7 @@ static size_t count_secrets(const struct config *config) {
     return count;
 }
 
-/* All that must not stand in a recording. */
+/* Everything that must not appear in a recording. */
 static size_t list_secrets(const struct config *config, struct str *ret) {
     size_t count = 0;
     ret[count++] = config->tokens.key;
@@ -70,7 +70,7 @@ static struct provider *taped_provider(struct tape *tape, struct provider *provi
                             : recording_provider_new(tape, provider);
 }
 
-/* Each agent has its own: behind all that it may borrow, so it goes first. */
+/* Each agent has its own. It comes after everything it may borrow, so it is freed first. */
 static void tape_agents(struct team *team) {
     team->providers = mem_resize(team->providers, (team->provider_count + team->agent_count) *
                                                       sizeof(struct provider *));

@@ -1,4 +1,5 @@
-/* team_tape: recorders around all that a team asks, or players in its place. Private to team.c.
+/* team_tape: put recorders around a team's providers and tools, or players in their place.
+ * Private to team.c.
  *
  * Threads  as team.h: it reads files.
  */
@@ -7,12 +8,11 @@
 
 #include "daemon/team.h"
 
-/* Open the folder that the settings name, if they do. A team that is only looked at records
- * nothing.
- * errors  both are named; those of the folder */
+/* Open the folder for recording or replay, if the settings name one. A team that is only
+ * checked records nothing. errors  both are named; those of the folder */
 MUST_CHECK bool team_open_tape(struct team *team, const struct config *config, struct err *e);
 
-/* Once agents and tools are made: have them recorded or played. */
+/* Record or replay the agents and tools of a team. Call it after they are made. */
 void team_tape(struct team *team);
 
 #endif

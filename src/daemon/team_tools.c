@@ -21,8 +21,8 @@ static bool asks_mcp(const struct config *config) {
     return config->converse.mcp_endpoint.len > 0;
 }
 
-/* A name that nobody has here. Where an MCP server may have it, only one that looks like a slip
- * is a mistake. */
+/* No tool here has this name. If an MCP server may have it, only a name that looks like a
+ * typing mistake is an error. */
 static bool check_name(const struct team *team, const struct config *config,
                        const struct config_agent_tool *wanted, struct err *e) {
     struct nearest nearest;
@@ -47,7 +47,7 @@ static const enum tool_policy policies[] = {[CONFIG_TOOL_ALLOW] = TOOL_ALLOW,
                                             [CONFIG_TOOL_ASK] = TOOL_ASK,
                                             [CONFIG_TOOL_HIDDEN] = TOOL_HIDDEN};
 
-/* A mistake: the end, or noted. */
+/* A mistake either fails assembly or is noted. */
 static bool goes_on(const struct team_means *means, const struct err *why) {
     return means->noting && config_goes_on(means->noting, why);
 }
@@ -88,7 +88,7 @@ static void make_script_tools(struct team *team) {
         team->tools[team->tool_count++] = scripted_tool_new(&script->tools[i]);
 }
 
-/* A tool that an agent could go without is told of once, where it is missing. */
+/* A missing optional tool is reported once. */
 static bool make_named(struct team *team, const struct config *config,
                        const struct catalogue_options *options,
                        const struct config_agent_tool *wanted, struct err *e) {
@@ -113,7 +113,7 @@ static bool make_named(struct team *team, const struct config *config,
     return true;
 }
 
-/* Those that agents of a blueprint may have, though no agent here names them. */
+/* The tools that agents of a blueprint may have although no agent here names them. */
 static const struct config_agent_tool web_tools[] = {
     {.name = STR("web_fetch"), .optional = true},
     {.name = STR("web_search_tool"), .optional = true}};
@@ -147,7 +147,7 @@ bool team_make_tools(struct team *team, const struct config *config,
         .file_root = config->tools.files.root};
     team->tools = mem_zero(script_count + count_named(config) + 1, sizeof(struct tool *));
     make_script_tools(team);
-    /* Where something else is wrong, a setting may be missing for that reason. */
+    /* After another mistake a setting may be missing because of it. */
     bool names_only = means->noting && means->noting->problem_count > 0;
     if (!take_policies(team, config, means, e)) return false;
     for (size_t i = 0; i < config->agent_count; i++) {
@@ -173,7 +173,7 @@ static struct agent_tool *list_for(struct agent *agent, size_t count, bool picks
     return tools;
 }
 
-/* It has those that it names, and of them what there is or may come. */
+/* The agent has the tools it names, as far as they exist or may come from an MCP server. */
 static struct agent_tool *pick_named(const struct team *team, const struct config *config,
                                      const struct config_agent *from, struct agent *ret) {
     struct agent_tool *tools = list_for(ret, from->tool_count, true);

@@ -61,7 +61,7 @@ void worker_furnish(struct worker *worker, const struct worker_options *options)
         worker->sites[i] = make_site(worker, &worker->listenings[i]);
 }
 
-/* What a contract does not want to hear is not said. */
+/* A contract may leave any of these callbacks NULL. */
 #define TELL_DESKS(worker_, moment_)                                                           \
     do {                                                                                       \
         for (size_t i_ = 0; i_ < (worker_)->contracts.count; i_++) {                           \

@@ -1,9 +1,9 @@
-/* worker: one loop and everything that lives on it: a desk of each contract, and a site of each
+/* worker: one loop and everything that lives on it: a desk of each contract and a site of each
  * listener.
  *
  * Memory   the daemon owns its workers.
- * Threads  started, stopped and freed by the thread of the daemon; the rest runs on the
- *          worker's own loop. The first worker's loop is the daemon's thread.
+ * Threads  the daemon's thread starts, stops and frees workers; the rest runs on the worker's
+ *          own loop. The first worker's loop runs on the daemon's thread.
  */
 #ifndef WEIR_DAEMON_WORKER_H
 #define WEIR_DAEMON_WORKER_H
@@ -18,18 +18,18 @@ struct daemon;
 struct worker {
     struct loop *loop;
     struct keeper *keeper;
-    struct edition *edition; /* what new turns begin with; a reference */
+    struct edition *edition; /* for new turns; a reference */
     struct run_host host;
     struct contract_table contracts;
-    const struct presence *presences; /* of each contract */
-    struct contract_loop means;       /* of the desks */
-    void **desks;                     /* of each contract; NULL: it is not there */
+    const struct presence *presences; /* one per contract */
+    struct contract_loop means;       /* given to the desks */
+    void **desks;                     /* one per contract; NULL: the contract is off */
     const struct listening *listenings;
-    struct site **sites; /* of each listener; NULL: it is off */
+    struct site **sites; /* one per listener; NULL: it is off */
     size_t site_count;
     pthread_t thread;
     bool has_thread;
-    struct daemon *daemon; /* whom it reports to */
+    struct daemon *daemon; /* receives its reports */
     struct mail report;
 };
 
@@ -37,19 +37,19 @@ struct worker_options {
     struct edition *edition;
     struct store *store;
     struct http_pool *pool;
-    const struct presence *presences; /* borrowed, as the next one */
+    const struct presence *presences; /* borrowed, like listenings */
     const struct listening *listenings;
     size_t listening_count;
 };
 
-/* Two steps, because the store wants a loop and the worker wants the store. */
+/* Two steps, because the store needs a loop and the worker needs the store. */
 void worker_init(struct worker *worker, struct daemon *daemon);
 void worker_furnish(struct worker *worker, const struct worker_options *options);
 
 /* Give it a thread of its own. */
 MUST_CHECK bool worker_start(struct worker *worker, struct err *e);
 
-/* The last thing on its loop: no run is left to ask anybody. */
+/* The last step on its loop. No run is left that could send a request. */
 void worker_leave(struct worker *worker, struct http_pool *pool);
 
 /* After its loop has stopped. */
@@ -57,20 +57,20 @@ void worker_done(struct worker *worker);
 
 /* --- on the worker's own loop ------------------------------------------------------------- */
 
-/* New turns begin with this edition from now on. */
+/* Use this edition for new turns from now on. */
 void worker_use(struct worker *worker, struct edition *edition);
 
-void worker_serving(struct worker *worker); /* probes hear SERVING */
-void worker_health(struct worker *worker);  /* a contract became healthy, or not any more */
+void worker_serving(struct worker *worker); /* probes report SERVING */
+void worker_health(struct worker *worker);  /* a contract's health has changed */
 void worker_stopping(struct worker *worker);
 
-/* The time to end by themselves is over: pre-empt what still runs. */
+/* The time to finish is over. Cut the calls that are still open. */
 void worker_cut(struct worker *worker);
 
-/* No connection is left: what runs detached ends, or is left for the next process. */
+/* No connection is left. Detached work ends or is left to the next process. */
 void worker_finish(struct worker *worker);
 
-/* Goes on with jobs that a dead process left; take NULL: no contract does. */
+/* How to resume jobs that a dead process left. take is NULL if no contract has jobs. */
 struct recover_jobs worker_jobs(struct worker *worker);
 
 #endif
