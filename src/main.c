@@ -2,10 +2,10 @@
 
 #include <sys/resource.h>
 
-/* A core would hold keys of providers and callers. Files of cores begin larger than this, and
- * one byte, unlike none, is what keeps the kernel from feeding a core to a program (core(5),
- * fs/coredump.c). Only the soft limit: `prlimit --core=unlimited --pid PID` raises it again for
- * who needs one. */
+/* A core dump would contain keys of providers and callers. Every core file is larger than one
+ * byte, so none is written. A limit of one byte, unlike zero, also keeps the kernel from piping
+ * the core to a program (core(5), fs/coredump.c). Only the soft limit is set, so
+ * `prlimit --core=unlimited --pid PID` can raise it again. */
 #define CORE_BYTES 1
 
 static void leave_no_core(void) {

@@ -44,8 +44,8 @@ static void help(FILE *to) {
             "\nweir COMMAND --help says more. Exit code: 0 done, 1 failed, 2 wrong usage.\n");
 }
 
-/* A daemon learns of signals in its loop, also of those that came while it started; every
- * other command simply ends, also while it waits for whoever reads what it says. */
+/* A daemon handles signals in its loop, including those that came during its start. Every other
+ * command simply ends, even while it waits for the reader of its output. */
 static int run_briefly(command_fn *run, int arg_count, const char *const *args) {
     sigset_t held;
     cli_held_signals(&held);

@@ -1,7 +1,7 @@
 /* cli: the commands a person types.
  *
  * A command is one row of the table in cli.c and one function in a file of its own. Data goes
- * to stdout, talk to stderr; the exit code says how it went.
+ * to stdout and messages to stderr. The exit code reports success or failure.
  *
  * Threads  the main thread.
  */
@@ -12,25 +12,25 @@
 
 #include <signal.h>
 
-/* sysexits are for mail; these are what weir's --help promises. */
+/* The exit codes that weir's --help documents. */
 enum exit_code {
     EXIT_DONE = 0,
     EXIT_FAILED = 1, /* it was tried and did not work */
     EXIT_USAGE = 2,  /* the command line or the configuration is wrong */
 };
 
-/* args: what follows the command's name. Returns an exit code. */
+/* args: the arguments after the command's name. Returns an exit code. */
 typedef int command_fn(int arg_count, const char *const *args);
 
 command_fn command_demo, command_serve, command_run, command_init, command_provider,
     command_approvals, command_sessions, command_usage, command_tool, command_token,
     command_config, command_doctor, command_version;
 
-/* The signals that a daemon listens for. Hold them back before anything else, so that none
- * ends the program in the middle of its start. */
+/* The signals that a daemon handles. Block them before anything else, so that none ends the
+ * program during its start. */
 void cli_held_signals(sigset_t *ret);
 
-/* Run what the command line says. */
+/* Run the command that the command line names. */
 int cli_main(int arg_count, const char *const *args);
 
 /* --- shared by the commands --------------------------------------------------------------- */
@@ -38,21 +38,21 @@ int cli_main(int arg_count, const char *const *args);
 /* Print "weir: error: <text>" and return `code`. */
 int cli_fail(enum exit_code code, const struct err *why);
 
-/* Arguments and this process's environment. */
+/* The arguments and this process's environment. */
 struct config_input cli_input(int arg_count, const char *const *args, bool demo);
 
 /* Load the configuration from these arguments and this process's environment, set up the log
- * and print its warnings. On failure, or when help was asked for (`usage` and all settings
- * are printed), false: end with *ret_code. own_flags: those that the command has taken out
- * already, for hints; ends with NULL, or is NULL. */
+ * and print its warnings. False on failure, or after --help, which prints `usage` and all
+ * settings: exit with *ret_code. own_flags: flags that the command has already handled, for
+ * hints; ends with NULL, or is NULL. */
 MUST_CHECK bool cli_config(int arg_count, const char *const *args, bool demo, const char *usage,
                            const char *const *own_flags, struct config **ret, int *ret_code);
 
-/* The demo's signing key: kept in the data folder.
- * errors  ERR_NOT_FOUND none was made yet; what kept the file from being read */
+/* Read the demo's signing key from the data folder.
+ * errors  ERR_NOT_FOUND none was made yet; those of reading the file */
 MUST_CHECK bool demo_key_find(struct str data_folder, struct buf *out, struct err *e);
 
-/* The same; made, and the folder with it, the first time. */
+/* The same, but make the key and the folder if they are missing. */
 MUST_CHECK bool demo_key_get(struct str data_folder, struct buf *out, struct err *e);
 
 #endif

@@ -1,5 +1,5 @@
-/* contracts: what this daemon speaks. A new contract is a folder of its own under contract/ and
- * a row here.
+/* contracts: the contracts that this daemon serves. A new contract is a folder under contract/
+ * and a row in contracts.c.
  */
 #ifndef WEIR_CLI_CONTRACTS_H
 #define WEIR_CLI_CONTRACTS_H

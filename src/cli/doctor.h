@@ -1,10 +1,9 @@
-/* doctor: what keeps weir from serving well on this machine.
+/* doctor: find what keeps weir from serving well on this machine.
  *
- * A check looks at one thing and says what it found: good, worth a note, or bad. Whatever is
- * not good comes with a command that can be copied. Nothing is changed; a running weir is not
- * disturbed.
+ * A check looks at one thing and reports a finding: good, a note, or bad. A finding that is not
+ * good comes with a command to copy. Checks change nothing and do not disturb a running weir.
  *
- * Memory   the doctor borrows the configuration; what it says is copied out at once.
+ * Memory   the doctor borrows the configuration; findings are written out at once.
  * Threads  the main thread.
  */
 #ifndef WEIR_CLI_DOCTOR_H

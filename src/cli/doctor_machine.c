@@ -129,7 +129,7 @@ void doctor_clock(struct doctor *doctor) {
 
 /* --- speech ------------------------------------------------------------------------------- */
 
-/* Only nimi.runtime.v1 speaks, so without it nobody misses anything. */
+/* Only nimi.runtime.v1 uses speech, so without it nothing is missing. */
 void doctor_speech(struct doctor *doctor) {
     struct buf path;
     buf_init(&path, 64 * KIB);

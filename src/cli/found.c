@@ -123,7 +123,7 @@ static void converse(struct question *questions, uint64_t until_us) {
     }
 }
 
-/* Whoever answers there is a model server only if it lists a model. */
+/* A server that answers is a model server only if it lists a model. */
 static void tell(const struct server *server, struct question *question, found_fn *found,
                  void *ctx) {
     struct str answer = buf_str(&question->answer);

@@ -1,9 +1,9 @@
-/* found: which models could be asked from here.
+/* found: find the models that could be used from here.
  *
- * Keys in the environment, and model servers that run on this machine: a first start offers
- * them, so that nobody has to read a page to leave the demo.
+ * It looks for keys in the environment and for model servers on this machine. A first start
+ * offers them, so that leaving the demo needs no manual.
  *
- * Memory   what callbacks lend is borrowed.
+ * Memory   text given to callbacks is lent.
  * Threads  any; found_servers() blocks up to FOUND_WAIT_MS.
  */
 #ifndef WEIR_CLI_FOUND_H
@@ -16,19 +16,20 @@
 /* what: "OPENAI_API_KEY", "Ollama on 127.0.0.1:11434 (gemma3)"; model: "ollama/gemma3". */
 typedef void found_fn(struct str what, struct str model, void *ctx);
 
-/* Variables that hold a key. */
+/* Report the variables that hold a key. */
 void found_keys(const struct config_input *input, found_fn *found, void *ctx);
 
-/* Servers on this machine that list at least one model. */
+/* Report the servers on this machine that list at least one model. */
 void found_servers(found_fn *found, void *ctx);
 
-/* The same beside whoever serves: ready first, then what was found, in one line each. */
+/* found_servers() on a thread of its own, while a daemon starts and serves. `found` runs on
+ * that thread. */
 struct found_watch;
 
-/* NULL: no thread could be started, and nothing will be found. */
+/* NULL: no thread could be started, and nothing will be reported. */
 struct found_watch *found_watch_start(found_fn *found, void *ctx);
 
-/* Waits for its end; NULL is fine. */
+/* Wait for the thread to end. NULL is fine. */
 void found_watch_stop(struct found_watch *watch);
 
 #endif

@@ -193,7 +193,8 @@ static int ask(struct test *test, struct http_pool *pool) {
     return test->code;
 }
 
-/* Named, or its own, or the first that an agent asks it for, or a small one everybody knows. */
+/* The model named, or the provider's own, or the first one that an agent uses, or a small
+ * well-known one. */
 static struct str model_to_test(const struct config *config,
                                 const struct config_provider *provider, struct str named) {
     if (named.len) return named;

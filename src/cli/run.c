@@ -133,7 +133,7 @@ static bool follow(struct once *once, uint64_t after_seq, struct err *e) {
 /* --- a question to the person at the terminal
  * ------------------------------------------------------ */
 
-/* False when nobody is there to answer. */
+/* False when there is no one to answer. */
 static bool answer(struct once *once, const struct session_name *name, struct err *e) {
     enum parking_found found = PARKING_REFUSED;
     struct journal *journal;

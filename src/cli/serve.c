@@ -44,7 +44,7 @@ static void log_found(struct str what, struct str model, void *ctx) {
              STR_ARG(model));
 }
 
-/* Nobody wants the demo for long: say what could answer instead. */
+/* The demo is only a start: say which models could answer instead. */
 static void offer_models(struct serving *serving) {
     if (!team_is_demo(serving->config)) return;
     log_info("the built-in demo plays: a script, not an AI");
@@ -71,7 +71,7 @@ static int remove_entry(const char *path, const struct stat *found, int kind, st
     return 0;
 }
 
-/* A folder in memory that nobody can find again. */
+/* Remove a data folder in memory. After this process it could not be found again. */
 static void remove_data(struct str folder) {
     char *path = str_dup(folder);
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): the daemon's threads have ended */

@@ -1,4 +1,4 @@
-/* The agents that the file lists. Whose model each one asks is decided when all of it has been
+/* The agents in the file. Their models and providers are resolved after the whole file has been
  * read (models.c). */
 #include "config/rows.h"
 

@@ -226,7 +226,7 @@ static bool read_tools(const struct reading *reading, const struct yaml *node, s
 
 /* --- the file ----------------------------------------------------------------------------- */
 
-/* Nothing happens here because of those that are `unused`, whatever they say. */
+/* Rows marked unused have no effect, whatever their value. */
 static const struct setting rows[] = {
     {.key = "name", TEXT(name), .required = true, .read = check_name},
     {.key = "version", TEXT(version), .required = true, .read = check_version},

@@ -139,7 +139,7 @@ static bool refuse_flag(const struct config *config, const struct config_input *
                    STR_ARG(str_head(flag, 40)), STR_ARG(nearest.found));
 }
 
-/* The value of a flag: behind its '=', or the next argument. */
+/* The value of a flag: after its '=', or the next argument. */
 static bool take_flag_value(const struct config_input *input, size_t *i, struct str flag,
                             struct str attached, struct str *ret, struct err *e) {
     if (attached.at) {
@@ -314,7 +314,7 @@ static bool apply_environment(struct config *config, const struct config_input *
     return true;
 }
 
-/* A variable of ours that nobody reads is most likely a slip. */
+/* A variable with our prefix that is not a setting is most likely a typing mistake. */
 static void warn_of_slips(struct config *config, const struct config_input *input) {
     for (const char *const *entry = input->environment; entry && *entry; entry++) {
         struct str rest;
@@ -418,7 +418,7 @@ static void warn_of_open_doors(struct config *config) {
                             "CRAWBL_MCP_SIGNING_KEY");
 }
 
-/* Listeners of contracts that are still to come: their settings are there, nobody is. */
+/* Listeners of contracts that do not exist yet. Only their settings do. */
 static void warn_of_closed_doors(struct config *config) {
     const struct {
         struct str address;
@@ -549,7 +549,7 @@ static const struct setting_rows *more_at(const struct config *config, size_t in
     return config->more ? config->more(index, config->more_ctx) : NULL;
 }
 
-/* The values of further rows stand behind our own, in their order, so that one offset from the
+/* The values of further rows follow our own in memory, in order, so that an offset from the
  * config leads to each. */
 static void list_settings(struct config *config) {
     const struct setting_rows *more;
@@ -626,7 +626,7 @@ void config_log(const struct config *config) {
     }
 }
 
-/* Secrets do not stay behind in freed memory. */
+/* Secrets must not remain in freed memory. */
 static void forget(struct str secret) {
     if (secret.len) explicit_bzero((char *)secret.at, secret.len);
 }

@@ -1,10 +1,10 @@
-/* config: every setting, from wherever it was set.
+/* config: every setting, from every source.
  *
- * Flags beat environment, environment beats file, file beats defaults. One table of settings
- * (settings.c) is read by the parsers, by --help and by docs/config.md, so they cannot
- * disagree. Whatever is wrong is refused with the place, the reason and the fix; names nobody
- * knows are answered with the nearest one that exists. Secrets come only from the environment
- * or from files that it or the settings name, and are never printed.
+ * Flags beat environment, environment beats file, file beats defaults. The parsers, --help and
+ * docs/config.md all use one table of settings (settings.c), so they cannot disagree. Every
+ * mistake is reported with its place, the reason and the fix, and for an unknown name with the
+ * nearest one that exists. Secrets come only from the environment or from files that the
+ * environment or the settings name, and are never printed.
  *
  * Memory   one arena; all text ends with config_free().
  * Threads  read-only once loaded. config_load() reads files: call it before the loops run, or
@@ -30,15 +30,15 @@
 struct setting;
 struct setting_rows;
 
-/* A signing key of fewer bytes can be guessed. */
+/* A signing key with fewer bytes can be guessed. */
 #define CONFIG_KEY_MIN_BYTES 16
 
 enum config_log_form { CONFIG_LOG_AUTO, CONFIG_LOG_PLAIN, CONFIG_LOG_JSON };
 
-/* Bytes, counts and milliseconds, each where its part takes it from. */
+/* Limits in bytes, counts and milliseconds, grouped by the module that uses them. */
 struct config_limits {
     struct server_limits server; /* a connection */
-    struct run_limits run;       /* a turn, and what becomes of questions to a human */
+    struct run_limits run;       /* a turn, and its questions to a human */
     uint64_t message_bytes, body_bytes, body_grace_ms, body_bytes_per_s, heartbeat_ms;
     uint64_t token_window_ms, idempotency_ms, shutdown_ms, memory_bytes;
 };
@@ -49,7 +49,7 @@ struct config {
         struct str http, grpc, nimi_grpc, nimi_http, admin;
     } listen;
     struct {
-        struct str cert, key, ca; /* files; empty = none. Without any, no TLS */
+        struct str cert, key, ca; /* files; empty = none. With none, no TLS */
     } tls;
     struct str data;       /* folder of the store */
     struct str ports_file; /* empty = none */
@@ -65,32 +65,32 @@ struct config {
         bool lenient, errors_as_text, sticky, reflection;
         struct str workspace, user; /* the only identity served; empty = any */
         struct str mcp_endpoint;    /* empty = none */
-        struct str orchestrator;    /* not asked; it tells that this is a pod of Crawbl */
-        struct str searxng; /* a search engine for agents of a blueprint; empty = none */
+        struct str orchestrator;    /* not used; its presence marks a pod of Crawbl */
+        struct str searxng;         /* search engine for agents of a blueprint; empty = none */
         bool blueprint;
         struct leaving on_disconnect;
     } converse;
     struct {
-        struct str workspace; /* of callers of the Runtime Contract (K23) */
+        struct str workspace; /* of all callers of the Runtime Contract (K23) */
         struct leaving on_disconnect;
         enum brought_policy
-            history; /* what a message list of a caller is to its session (K31) */
-        struct page_list hosts, origins; /* where no token is wanted (K6) */
-        bool sidecar;                    /* a sidecar in front: any Host */
+            history; /* how a caller's message list relates to its session (K31) */
+        struct page_list hosts, origins; /* checked where no token is required (K6) */
+        bool sidecar;                    /* a sidecar is in front: accept any Host */
     } http;
     struct {
         struct str name, version, framework; /* as /health reports them */
-        struct str instructions;             /* of agents without any */
-        double temperature;                  /* likewise; below 0: none */
-        uint64_t max_tokens;                 /* likewise; 0: none */
+        struct str instructions;             /* for agents without their own */
+        double temperature;                  /* likewise; below 0: not set */
+        uint64_t max_tokens;                 /* likewise; 0: not set */
         bool thinking;                       /* likewise: whether callers see their reasoning */
     } agent;
-    struct str openai_url; /* beats that of the variables; empty = none */
+    struct str openai_url; /* overrides the environment's; empty = none */
     struct {
         struct str record, play; /* folders; empty = none */
         enum tape_pace pace;
     } tape;
-    struct str model; /* of agents without one, "provider/model"; empty = none */
+    struct str model; /* for agents without one, "provider/model"; empty = none */
     struct {
         enum session_policy busy;
     } session;
@@ -102,9 +102,9 @@ struct config {
 
     const struct config_agent *agents;
     size_t agent_count;
-    const struct config_provider *providers; /* those listed, then those only named */
+    const struct config_provider *providers; /* the listed ones, then those only named */
     size_t provider_count;
-    struct config_model model_default; /* what `model` means; its provider NULL = none */
+    struct config_model model_default; /* `model` resolved; its provider NULL = none */
     const struct config_connector *connectors;
     size_t connector_count;
     struct config_tools tools;
@@ -113,80 +113,80 @@ struct config {
     const struct budget *budgets;
     size_t budget_count;
 
-    bool help;                  /* -h or --help was given; nothing else was looked at */
+    bool help;                  /* -h or --help was given; nothing else was read */
     struct str file;            /* the file that was read; empty = none */
-    bool file_beside;           /* nobody named it: it stands in the current folder */
-    bool data_in_memory;        /* `data` is of this process alone: remove it at its end */
-    const struct str *operands; /* arguments that are no flags */
+    bool file_beside;           /* found in the current folder, not named */
+    bool data_in_memory;        /* `data` belongs to this process: remove it at exit */
+    const struct str *operands; /* arguments that are not flags */
     size_t operand_count;
     const struct str *warnings; /* sentences to log once there is a log */
     size_t warning_count;
-    const struct str *problems; /* when they were collected: what is wrong, with its place */
+    const struct str *problems; /* if collected: every mistake, with its place */
     size_t problem_count;
 
-    const struct setting *settings; /* our own rows, then those of the input */
+    const struct setting *settings; /* our own rows, then the input's */
     size_t setting_count;
-    struct config_origin *origins;                                     /* of each of them */
-    const struct setting_rows *(*more)(size_t index, const void *ctx); /* as in the input */
+    struct config_origin *origins;                                     /* one per setting */
+    const struct setting_rows *(*more)(size_t index, const void *ctx); /* from the input */
     const void *more_ctx;
     struct arena *arena;
 };
 
 struct config_input {
-    const char *const *args; /* what follows the command's name */
+    const char *const *args; /* after the command's name */
     size_t arg_count;
     const char *const *environment; /* "NAME=value"; ends with NULL; may be NULL */
-    const char *const *own_flags;   /* of the command, for hints; ends with NULL; may be NULL */
-    bool collect;  /* go on after a mistake, to find the others; see config.problems */
-    bool demo;     /* the bare command: loopback only, also with a key (K17) */
+    const char *const *own_flags;   /* the command's, for hints; ends with NULL; may be NULL */
+    bool collect;  /* continue after a mistake to find the others; see config.problems */
+    bool demo;     /* the bare command: loopback only, even with a key (K17) */
     uint64_t cpus; /* for `threads`; 0 = those this process may use */
-    /* Rows of settings beside our own, by their index, NULL behind the last; constant. May be
-     * NULL. Their values are zeroed first; see config_values(). */
+    /* Rows of settings in addition to our own, by index; NULL after the last. The rows are
+     * constant, `more` may be NULL. Their values are zeroed first; see config_values(). */
     const struct setting_rows *(*more)(size_t index, const void *ctx);
     const void *more_ctx;
 };
 
-/* The caller owns the result; config_free() accepts NULL.
- * errors  ERR_INVALID_ARGUMENT, ERR_MALFORMED, or what kept a file from being read */
+/* Load the configuration. The caller owns the result; config_free() accepts NULL.
+ * errors  ERR_INVALID_ARGUMENT, ERR_MALFORMED, or those of reading a file */
 MUST_CHECK bool config_load(const struct config_input *input, struct config **ret,
                             struct err *e);
 void config_free(struct config *config);
 
-/* The struct that these rows of the input filled; it lives as long as the config. */
+/* The struct filled by these rows of the input. It lives as long as the config. */
 const void *config_values(const struct config *config, const struct setting_rows *rows);
 
-/* Whether this stands in for the pod of a Crawbl workspace. */
+/* Whether this process runs as the pod of a Crawbl workspace. */
 bool config_is_pod(const struct config *config);
 
-/* A mistake was made. When all are wanted, note this one and say true: go on. */
+/* Report a mistake. If mistakes are collected, note this one and return true: continue. */
 MUST_CHECK bool config_goes_on(struct config *config, const struct err *why);
 
-/* One more problem of a config whose mistakes are collected. */
+/* Add a problem to a config that collects mistakes. */
 void config_problem(struct config *config, const struct err *why);
 
-/* Have config->providers also hold those that are only known by name, with the keys that the
- * variables of `input` say.
+/* Add the providers that are only known by name to config->providers, with the keys from the
+ * variables of `input`.
  * errors  a key that cannot be read */
 MUST_CHECK bool config_know_providers(struct config *config, const struct config_input *input,
                                       struct err *e);
 
-/* A small model of a provider that everybody knows, for trying it; or empty. */
+/* A small model for trying out a well-known provider, or empty. */
 struct str config_usual_model(struct str provider);
 
-/* Set up the log as configured, and tell the warnings. */
+/* Set up the log as configured, and log the warnings. */
 void config_log(const struct config *config);
 
-/* The settings part of --help. config: whose settings; NULL: our own alone */
+/* The settings part of --help. config: the settings to list; NULL: only our own */
 void config_help(const struct config *config, struct buf *out);
 
 /* The same table for docs/config.md. */
 void config_help_markdown(const struct config *config, struct buf *out);
 
-/* One line a setting: its key, its value and where that came from. A secret shows only
- * whether it is set. */
+/* One line per setting: its key, its value and the value's source. A secret shows only whether
+ * it is set. */
 void config_print(const struct config *config, struct buf *out);
 
-/* The same as one JSON object and a line's end. */
+/* The same as one JSON object and a newline. */
 void config_print_json(const struct config *config, struct buf *out);
 
 #endif

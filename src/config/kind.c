@@ -84,7 +84,7 @@ static bool refuse_decimal(struct str text, struct err *e) {
                    STR_ARG(str_head(text, 40)));
 }
 
-/* Digits, and at most `digits` of them behind a point: "0.25" with 3 is 250. */
+/* Digits, with at most `digits` of them after a point: "0.25" with 3 is 250. */
 static bool read_decimal(struct str text, unsigned digits, uint64_t *ret, struct err *e) {
     struct str fraction;
     struct str whole = str_split(text, '.', &fraction);

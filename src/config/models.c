@@ -1,7 +1,7 @@
-/* Who answers for each agent: names such as "openai/gpt-4o" become a provider and a model.
+/* Resolve the model of each agent: names such as "openai/gpt-4o" become a provider and a model.
  *
- * This comes when file, environment and flags have been read, because the default model and the
- * keys come from any of them. */
+ * This runs after file, environment and flags have been read, because the default model and the
+ * keys can come from any of them. */
 #include "config/build.h"
 
 #include "base/nearest.h"
@@ -50,8 +50,9 @@ static struct config_provider *first_listed(const struct config *config) {
     return NULL;
 }
 
-/* Whose a model without "provider/" is: of those listed the default model's or the first, then
- * the vendor's that calls its models so, then the default model's. NULL: nobody can tell. */
+/* The provider of a model named without "provider/". If the file lists providers, it is the
+ * default model's if listed, else the first one. Otherwise it is the vendor whose models are
+ * named like this, then the default model's provider. NULL: unknown. */
 static bool guess_provider(struct config *config, const struct config_input *input,
                            struct str model, const struct place *place,
                            struct config_provider **ret, struct err *e) {
@@ -115,8 +116,8 @@ static bool model_of(const struct config *config, const struct config_provider *
     return refuse(place, why.text, e);
 }
 
-/* Nobody is named: the default model, else the first provider that is listed, else the script.
- */
+/* No model or provider is named. Use the default model, else the first listed provider, else
+ * the script. */
 static bool default_of(struct config *config, const struct config_input *input,
                        const struct place *place, struct config_model *ret, struct err *e) {
     struct config_provider *provider = NULL;
@@ -151,8 +152,8 @@ static bool resolve_model(struct config *config, const struct config_input *inpu
     return true;
 }
 
-/* Whose a fallback is: "provider/model" says it; else it is of the agent's own provider, unless
- * a vendor that everybody knows calls its models so. */
+/* The provider of a fallback: named in "provider/model", else the agent's own, unless the name
+ * is in the style of a known vendor. */
 static bool fallback_provider(struct config *config, const struct config_input *input,
                               struct str text, const struct config_agent *agent,
                               const struct place *place, struct config_provider **ret,

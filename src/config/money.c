@@ -1,5 +1,5 @@
-/* Prices of models, and what may be spent. Amounts are whole numbers of a small unit from the
- * first digit on: a sum of money that went through a double is a sum nobody can check. */
+/* Prices of models, and budgets. Amounts are parsed directly into whole numbers of a small
+ * unit, because a sum that passed through a double cannot be verified. */
 #include "config/rows.h"
 
 #include "base/nearest.h"

@@ -1,6 +1,6 @@
-/* The pod of a Crawbl workspace: started by its orchestrator's webhook with flags and variables
- * of the agent runtime that it was made for, as a user who owns nothing and on a root that
- * cannot be written. What weir has not is taken and named once. */
+/* The pod of a Crawbl workspace. Its orchestrator's webhook starts it with the flags and
+ * variables of the agent runtime that it was made for, as a user who owns no files, on a
+ * read-only root. What weir does not support is accepted and named in one warning. */
 #include "config/build.h"
 
 #include <stdio.h>

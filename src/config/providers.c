@@ -1,4 +1,4 @@
-/* The providers: those that the file lists, and those that everybody knows by name. */
+/* The providers: those listed in the file, and well-known ones by name. */
 #include "config/rows.h"
 
 #include "base/nearest.h"
@@ -13,7 +13,7 @@ static const struct known {
     const char *key_env;    /* NULL: none, or the vendor's own */
     const char *url_env[2]; /* the first one set counts */
     const char *models[5];  /* how the names of its models begin */
-    const char *usual;      /* a small model of it, for trying; NULL: nobody can know */
+    const char *usual;      /* a small model of it, for a trial; NULL: none is known */
 } known[] = {
     {.name = "scripted", .kind = "scripted"},
     {.name = "openai",
@@ -142,7 +142,7 @@ static bool keep_ollama(struct config *config, struct str text, struct str *ret,
     return done;
 }
 
-/* What its variables say, else what everybody knows. */
+/* The value of its variables, else the well-known one. */
 static bool find_url(struct config *config, const struct config_input *input,
                      const struct known *from, struct str *ret, struct err *e) {
     if (strcmp(from->name, "openai") == 0 && config->openai_url.len)
@@ -161,7 +161,7 @@ static bool find_url(struct config *config, const struct config_input *input,
 
 /* --- its key ------------------------------------------------------------------------------ */
 
-/* A key that goes through the net in the clear is a key of whoever listens. */
+/* A key sent unencrypted can be read by anyone on the way. */
 static void warn_of_clear_key(struct config *config, const struct config_provider *provider) {
     static const char *const near[] = {"127.", "localhost", "[::1]"};
     struct str host = host_of(provider->base_url);
@@ -202,7 +202,7 @@ static struct config_key_names known_keys(const struct known *from) {
 
 /* --- by name ------------------------------------------------------------------------------ */
 
-/* An entry of the list, before it is known who is meant. */
+/* An entry of the list, before its provider is resolved. */
 struct provider_entry {
     struct config_provider provider;
     const struct yaml *kind, *base_url;
@@ -375,8 +375,8 @@ static bool read_base_url(struct config *config, const struct config_input *inpu
            yaml_err(e, node, "%s", why.text);
 }
 
-/* Which variables count: those that are named, else those of the known one of this name. A
- * server that nobody knows is not sent the key of a vendor. */
+/* The variables to read: those the entry names, else those of the known provider of this name.
+ * An unknown server must never be sent a vendor's key. */
 static struct config_key_names wanted_keys(const struct provider_entry *nodes,
                                            const struct config_provider *provider) {
     const struct known *from = find_known(provider->name);

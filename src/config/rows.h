@@ -1,4 +1,4 @@
-/* rows: how the rows of a schema are written, in config/ and by contracts.
+/* rows: macros for writing the rows of a schema, in config/ and in contracts.
  *
  *     #define ROW_OF struct config_agent
  *     {.key = "slug", NAME(slug), .required = true, .help = "its name on every wire"},
@@ -8,8 +8,8 @@
 
 #include "config/build.h"
 
-/* A row's kind, and where its value lives: KIND(member), in the struct that ROW_OF names. The
- * compiler warns of a member of another type than the kind has. */
+/* KIND(member) sets a row's kind and the place of its value in the struct that ROW_OF names.
+ * The compiler warns when the member's type does not fit the kind. */
 #define SETTING_AT(member)                                                                     \
     .offset = offsetof(ROW_OF, member), .width = sizeof(((ROW_OF *)0)->member)
 #define SETTING_OF(type, member)                                                               \
@@ -40,7 +40,7 @@
 #define NODE(member) .kind = SETTING_NODE, SETTING_OF(const struct yaml *, member)
 #define PART(schema) .kind = SETTING_PART, .part = &(schema)
 
-/* The rows of a schema, and where struct config has the entries of a list. */
+/* The rows of a schema, and the members of struct config that hold the entries of a list. */
 #define ROWS(array) .rows = array, .count = ARRAY_LEN(array), .size = sizeof(ROW_OF)
 #define KEPT_IN(array_member, count_member)                                                    \
     .array = offsetof(struct config, array_member),                                            \
