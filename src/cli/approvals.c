@@ -47,7 +47,7 @@ static bool take_flags(int arg_count, const char *const *args,
 
 /* --- list --------------------------------------------------------------------------------- */
 
-/* A member's text, for a person: what a terminal could obey becomes a blank. */
+/* A member's text for display: control characters become blanks. */
 static void add_member(struct json object, const char *name, struct buf *out) {
     struct json member = json_find(object, str_from(name));
     struct arena *arena = arena_new(TEXT_MAX_BYTES);

@@ -19,7 +19,7 @@ struct asking {
 
 /* --- where it listens --------------------------------------------------------------------- */
 
-/* An address that means every one of this machine is reached over loopback. */
+/* A listener on every address of this machine is reached over loopback. */
 static struct str host_of(struct str host) {
     if (host.len == 0 || str_equal(host, STR("0.0.0.0"))) return STR("127.0.0.1");
     return str_equal(host, STR("[::]")) ? STR("[::1]") : host;

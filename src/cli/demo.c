@@ -19,7 +19,7 @@
 #define DEMO_USER STR("demo")
 #define DEMO_WORKSPACE STR("demo")
 
-/* The demo's tokens are shown on a screen, so what signs in production never signs them. */
+/* The demo's tokens are shown on screen, so the production key never signs them. */
 #define OTHER_KEY_NOTE                                                                         \
     "           CRAWBL_MCP_SIGNING_KEY is not used here: the demo has a key of its own\n"
 
@@ -130,7 +130,7 @@ static void print_token(const struct demo *demo) {
     token_keys_free(keys);
 }
 
-/* What answers: one line for each model that some agent asks. */
+/* Print what answers: one line for each model that an agent uses. */
 static void print_models(const struct config *config) {
     if (team_is_demo(config)) log_print("  model    demo (built in: a script, not an AI)\n");
     for (size_t i = 0; i < config->agent_count; i++) {

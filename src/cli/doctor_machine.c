@@ -15,7 +15,7 @@
 
 /* --- ports -------------------------------------------------------------------------------- */
 
-/* 0, or why the address cannot be had. A unix socket is only looked at. */
+/* 0, or why the address cannot be bound. A unix socket is only checked. */
 static int try_address(const struct address *address) {
     int on = 1;
     int fd = socket(address->as.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);

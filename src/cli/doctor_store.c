@@ -42,7 +42,7 @@ long doctor_store_owner(const struct config *config) {
         if (sscanf(line, "%*s FLOCK %*s %*s %ld %x:%x:%lu", &pid, &major_number, &minor_number,
                    &inode) != 4)
             continue;
-        /* File systems of several devices number them otherwise than stat() does. */
+        /* File systems on several devices number them differently from stat(). */
         if (inode == info.st_ino) owner = pid;
     }
     if (locks) fclose(locks);
@@ -51,7 +51,7 @@ long doctor_store_owner(const struct config *config) {
 
 /* --- what is in it ------------------------------------------------------------------------ */
 
-/* As if the file never changed: nothing is written beside it, and no lock is taken. */
+/* Open the file as immutable: nothing is written beside it, and no lock is taken. */
 static void look_at(struct doctor *doctor, const char *path) {
     char uri[PATH_MAX + 64], fix[PATH_MAX + 64];
     sqlite3 *db = NULL;
@@ -113,7 +113,7 @@ void doctor_store(struct doctor *doctor) {
 
 /* --- the disk ----------------------------------------------------------------------------- */
 
-/* The folder, or what is there of the way to it. */
+/* The folder, or its nearest existing parent. */
 static bool nearest_folder(const struct config *config, char ret[static PATH_MAX]) {
     struct stat info;
     path_of(config, "", ret);

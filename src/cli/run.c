@@ -202,7 +202,7 @@ static void stop_loop(void *ctx) {
     loop_stop(ctx);
 }
 
-/* Let a run that was left in the middle end, so that everything can be freed. */
+/* Let an abandoned run end, so that everything can be freed. */
 static void finish(struct once *once) {
     stream_free(once->stream);
     if (once->run) {

@@ -72,7 +72,7 @@ static bool write_path(const struct sessions_arguments *arguments, struct str id
 
 /* --- list --------------------------------------------------------------------------------- */
 
-/* A member's text, for a person: what a terminal could obey becomes a blank. */
+/* A member's text for display: control characters become blanks. */
 static void show_member(struct json object, const char *name) {
     struct json member = json_find(object, str_from(name));
     struct arena *arena = arena_new(ANSWER_MAX_BYTES);

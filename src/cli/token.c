@@ -45,7 +45,7 @@ static bool take_flags(int arg_count, const char *const *args, struct token_argu
     return true;
 }
 
-/* What is not there yet is made for a new token; a check writes nothing. */
+/* A missing key is made for a new token; a check writes nothing. */
 static bool find_demo_key(const struct config *config, bool make, struct buf *out,
                           struct err *e) {
     if (make) return demo_key_get(config->data, out, e);

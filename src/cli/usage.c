@@ -67,7 +67,7 @@ static bool take_flags(int arg_count, const char *const *args, struct usage_argu
 
 /* --- as a table --------------------------------------------------------------------------- */
 
-/* A member's text, for a person: what a terminal could obey becomes a blank. */
+/* A member's text for display: control characters become blanks. */
 static struct str member(struct json object, struct str name, struct arena *arena) {
     struct json value = json_find(object, name);
     struct str text = value.raw;

@@ -165,7 +165,7 @@ static bool refuse_delegate(const struct config *config, const struct yaml *name
                     nearest_hint(&nearest, hint));
 }
 
-/* A delegate may stand below the agent that names it, so this comes last. */
+/* This comes last, because a delegate may follow the agent that names it. */
 static bool check_delegates(const struct reading *reading, const struct yaml *list,
                             struct err *e) {
     struct config *config = reading->config;
@@ -188,7 +188,7 @@ static bool check_window(const struct config_agent *agent, struct err *e) {
                     (unsigned long long)agent->max_tokens, (unsigned long long)agent->window);
 }
 
-/* One with a mistake still counts as a name that others may know. */
+/* An agent with a mistake still counts as a name that others may refer to. */
 static bool keep_agent(const struct reading *reading, const struct yaml *node, struct err *e) {
     struct config *config = reading->config;
     struct config_agent *agents = (struct config_agent *)config->agents; /* ours until now */

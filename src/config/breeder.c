@@ -1,8 +1,8 @@
 /* AgentBreeder's agent.yaml: one agent, described for that platform.
  *
- * Its schema is closed, so what it does not know is refused here as well. What only means
- * something where the platform deploys it (cloud, scaling, access) is taken and passed over,
- * with one warning that names it.
+ * Its schema is closed, so unknown keys are refused here as well. Keys that matter only when
+ * the platform deploys the agent (cloud, scaling, access) are accepted and ignored, with one
+ * warning that names them.
  *
  * Source   contracts/agentbreeder.md 6.2 */
 #include "config/rows.h"
@@ -183,8 +183,8 @@ static struct str last_part(struct str ref) {
     return str_skip(ref, start);
 }
 
-/* A tool of the platform's registry; of ours when it is called the same. Registry names like
- * '-', ours '_'. */
+/* A tool of the platform's registry, or ours of the same name. Registry names use '-', ours use
+ * '_'. */
 static bool read_tool(struct config *config, const struct yaml *node,
                       struct config_agent_tool *ret, struct err *e) {
     const struct yaml *name = yaml_find(node, STR("name"));

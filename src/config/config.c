@@ -63,7 +63,7 @@ bool config_apply_secret(struct config *config, const struct setting *setting, s
     if (trimmed.len == 0)
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "it holds nothing but white space; put the secret there, or remove it");
-    /* Editors end a file with a line end; that is no surprise. */
+    /* Editors end a file with a newline, so that is not worth a warning. */
     struct str expected =
         from_file ? str_head(text, text.len - str_ends(text, STR("\n"))) : text;
     if (trimmed.len != expected.len)
@@ -95,7 +95,7 @@ struct str config_env(const struct config_input *input, const char *name) {
 
 /* --- flags ---------------------------------------------------------------------------- */
 
-/* What the command line says, read before the file because it may name it. */
+/* The command line, read before the file because it may name the file. */
 struct flags {
     struct given {
         const struct setting *setting;
@@ -350,7 +350,7 @@ static uint64_t allowed_cpus(const struct config_input *input) {
     return (uint64_t)CPU_COUNT(&cpus);
 }
 
-/* XDG's folder of a user's data; that of a service where there is no home. */
+/* XDG's data folder of the user, or that of a service if there is no home. */
 static bool work_out_data(struct config *config, const struct config_input *input,
                           struct err *e) {
     struct str data_home = config_env(input, "XDG_DATA_HOME");
@@ -393,7 +393,7 @@ static bool is_loopback(struct str address) {
     return address.len == 0;
 }
 
-/* What may be meant so, and is dangerous if it is not (K6). */
+/* Warn of settings that may be intended but are dangerous otherwise (K6). */
 static void warn_of_open_doors(struct config *config) {
     if (!is_loopback(config->listen.http) && config->tokens.auth.len == 0)
         config_warn(config,
@@ -504,7 +504,7 @@ static bool check(const struct config *config, struct err *e) {
 
 /* --- loading -------------------------------------------------------------------------- */
 
-/* The file that is named; else one that stands where the command was typed. */
+/* The named file, else one in the current folder. */
 static struct str find_file(struct config *config, const struct config_input *input,
                             const struct flags *flags) {
     struct str named = flags->file;

@@ -4,8 +4,8 @@
 #include "base/nearest.h"
 #include "provider/media_local.h"
 
-/* No provider, but what provider/media_local.h does. A provider of that name in the file beats
- * it. */
+/* Not a provider but the media interface of provider/media_local.h. A provider of that name in
+ * the file takes precedence. */
 #define BUILTIN "builtin"
 
 static bool read_models(const struct reading *reading, const struct yaml *node, struct err *e) {
@@ -90,7 +90,7 @@ static bool find_provider(struct config *config, const struct config_input *inpu
     return true;
 }
 
-/* It is asked by the names of its models, unless the file says otherwise. */
+/* Callers name its models without naming it, unless the file says otherwise. */
 static bool be_builtin(struct config_connector *connector, struct err *e) {
     static const struct str models[] = {STR_INIT(LOCAL_SPEECH_MODEL),
                                         STR_INIT(LOCAL_EMBEDDING_MODEL)};

@@ -91,7 +91,7 @@ static void offer_keys(const struct config *config, struct nearest *nearest,
         nearest_offer(nearest, str_from(config_lists[i]->key));
 }
 
-/* As other programs call the section of their MCP servers. */
+/* Other programs' names for the section of their MCP servers. */
 #define MCP_HINT "; the tools of an MCP server come by converse.mcp_endpoint (docs/tools.md)"
 
 static bool means_mcp(struct str key) {

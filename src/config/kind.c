@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <sys/un.h>
 
-/* Counts beyond this are slips, and some of them become an unsigned int. */
+/* Larger counts are mistakes, and some counts become an unsigned int. */
 #define COUNT_MAX UINT64_C(1000000000)
 
 #define NANO_DIGITS 9
@@ -241,7 +241,7 @@ static bool set_id(const struct value *value, void *ret, struct err *e) {
     return set_text(value, ret, e);
 }
 
-/* A password has no business here: the value is shown and logged. */
+/* A password must not be part of the URL, because the value is shown and logged. */
 static bool set_url(const struct value *value, void *ret, struct err *e) {
     struct str text = value->text;
     bool web = str_starts(text, STR("http://")) || str_starts(text, STR("https://"));
@@ -332,7 +332,7 @@ static bool check_word(struct str word, struct err *e) {
 
 typedef bool check_entry_fn(struct str entry, struct err *e);
 
-/* What stands between the ';' of a text, each entry checked. */
+/* The entries of a text, separated by ';', each checked. */
 static bool set_list(const struct value *value, check_entry_fn *check, const struct str **ret,
                      size_t *ret_count, struct err *e) {
     struct config *config = value->config;

@@ -73,8 +73,8 @@ static bool has_control(struct str text) {
     return false;
 }
 
-/* `own`: the provider that the agent names; the model is then its own word for one, whatever
- * slashes stand in it. *ret's provider stays NULL when nobody can be told. */
+/* `own`: the provider that the agent names. The model is then that provider's name for it,
+ * including any slashes. *ret's provider stays NULL when it is unknown. */
 static bool resolve(struct config *config, const struct config_input *input, struct str text,
                     struct config_provider *own, const struct place *place,
                     struct config_model *ret, struct err *e) {
@@ -100,7 +100,8 @@ static bool resolve(struct config *config, const struct config_input *input, str
 
 /* --- an agent ----------------------------------------------------------------------------- */
 
-/* The model of a provider that stands alone: its own, else the default one if that is its. */
+/* The model of a provider named without one: its own, else the default model if that is from
+ * this provider. */
 static bool model_of(const struct config *config, const struct config_provider *provider,
                      const struct place *place, struct config_model *ret, struct err *e) {
     ret->provider = provider;
@@ -280,7 +281,7 @@ static bool resolve_default(struct config *config, const struct config_input *in
     return done;
 }
 
-/* A model, and no word about agents: one that just answers. */
+/* A model is set but no agents: make one that just answers. */
 static bool make_agent(struct config *config, struct err *e) {
     struct config_agent *agent = ARENA_NEW(config->arena, struct config_agent);
     if (!agent) return err_set(e, ERR_TOO_LARGE, "the settings are too large");

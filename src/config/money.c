@@ -4,7 +4,7 @@
 
 #include "base/nearest.h"
 
-/* A price is at most so much for a million tokens: what a call costs stays a number. */
+/* The highest price of a million tokens, so that the cost of a call cannot overflow. */
 #define PRICE_MAX_NANO (INT64_C(1000000) * 1000000000)
 
 /* --- prices ------------------------------------------------------------------------------- */

@@ -67,7 +67,8 @@ void config_pod_warn(struct config *config, const struct config_input *input) {
 
 /* --- where data goes ---------------------------------------------------------------------- */
 
-/* Whether the folder can be written, or made: then its nearest parent that is there can be. */
+/* Whether the folder can be written, or be made because its nearest existing parent can be
+ * written. */
 static bool can_be_written(const char *folder) {
     char path[4096];
     snprintf(path, sizeof(path), "%s", folder);
@@ -78,7 +79,7 @@ static bool can_be_written(const char *folder) {
     return access("/", W_OK) == 0;
 }
 
-/* Nobody else has put something there for us to find. */
+/* Another user must not have put something there for us to find. */
 static bool is_free_or_ours(const char *folder) {
     struct stat found;
     if (lstat(folder, &found) != 0) return true;

@@ -92,7 +92,8 @@ static struct str host_of(struct str url) {
     return str_head(rest, str_find_byte(rest, '/'));
 }
 
-/* Kept without the slash at its end. The text is not repeated: it may hold what it must not. */
+/* Kept without the slash at its end. Errors do not repeat the text, because it may contain a
+ * secret. */
 static bool keep_url(struct config *config, struct str url, struct str *ret, struct err *e) {
     while (str_ends(url, STR("/"))) url.len--;
     if (!str_starts(url, STR("http://")) && !str_starts(url, STR("https://")))
@@ -344,7 +345,7 @@ static bool needs_kind(const struct yaml *node, struct str provider, struct err 
     return false;
 }
 
-/* Its own word, else that of the known one of this name. */
+/* Its own value, else that of the known provider of this name. */
 static bool read_kind(const struct yaml *node, const struct provider_entry *nodes,
                       struct str *ret, struct err *e) {
     const char *kinds[DIALECT_COUNT + 2] = {SCRIPTED};
@@ -466,7 +467,7 @@ static bool keep_provider(const struct reading *reading, const struct yaml *node
     return kept->broken || read_provider_key(config, reading->input, node, entry, kept, e);
 }
 
-/* Others that are only known by name join them later. */
+/* Providers that are only known by name are added later. */
 const struct config_list config_provider_list = {
     .key = "providers",
     .what = "a list of providers",
