@@ -54,6 +54,62 @@ static void a_call_that_is_allowed_is_made_then(void **state) {
     }
 }
 
+/* The arguments of a call, in `ret`: {"KEY":"éé..."}, two bytes for each é. */
+static void write_long_args(struct buf *ret, const char *key, size_t characters) {
+    buf_init(ret, 16 * KIB);
+    buf_printf(ret, "{\"%s\":\"", key);
+    while (characters-- > 0) buf_append(ret, STR("\xC3\xA9"));
+    buf_append(ret, STR("\"}"));
+}
+
+/* What the human reads has at most 2,000 bytes of the arguments and no half character; the call
+ * itself keeps them all. The third row's arguments are as long as may be, and not cut. */
+static void a_long_question_is_cut_at_a_character_and_says_so(void **state) {
+    (void)state;
+    static const struct {
+        const char *key;
+        size_t characters, shown;
+        bool cut;
+    } rows[] = {
+        {"k", 1500, 2000, true},  /* the border stands between two characters */
+        {"kk", 1500, 1999, true}, /* and here inside one */
+        {"k", 996, 2000, false},
+        {"kk", 996, 2000, true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct fixture f;
+        struct turn turn, later;
+        struct buf args, seen;
+        write_long_args(&args, rows[i].key, rows[i].characters);
+        buf_append_byte(&args, '\0');
+        open_house(&f, true);
+        say(&turn, &f, "save it");
+        fake_tool_call(asked(&f), "c1", "write", args.at);
+        fake_done(asked(&f), "m-1");
+        turns(&f);
+        struct str whole = str_from(args.at);
+        buf_init(&seen, 64 * KIB);
+        buf_printf(&seen,
+                   "started(save it) usage(0 -1) call(c1 write " STR_FMT
+                   ") approval(approve-c1 May 'manager' use the tool 'write' with " STR_FMT
+                   "%s? (yes or no))",
+                   STR_ARG(whole), STR_ARG(str_head(whole, rows[i].shown)),
+                   rows[i].cut ? " ..." : "");
+        buf_append_byte(&seen, '\0');
+        assert_seen(&turn, seen.at);
+        answer_as_human(&later, &f, "yes");
+        assert_str(fake_tool_args(f.write, 0), args.at);
+        fake_tool_answer(f.write, 0, "{}");
+        turns(&f);
+        reply(&f, "ok");
+        end(&turn);
+        end(&later);
+        fixture_done(&f);
+        buf_done(&seen);
+        buf_done(&args);
+    }
+}
+
 static void a_call_that_is_refused_is_never_made_and_the_model_reads_why(void **state) {
     (void)state;
     struct fixture f;
@@ -358,6 +414,7 @@ static void a_hidden_tool_is_not_there(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_that_is_allowed_is_made_then),
+        cmocka_unit_test(a_long_question_is_cut_at_a_character_and_says_so),
         cmocka_unit_test(a_call_that_is_refused_is_never_made_and_the_model_reads_why),
         cmocka_unit_test(a_call_may_be_changed_before_it_is_made),
         cmocka_unit_test(calls_beside_it_are_made_before_anybody_is_asked),
