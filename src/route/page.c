@@ -26,6 +26,15 @@ static bool is_loopback_v4(const struct in_addr *address) {
     return ntohl(address->s_addr) >> 24 == 127;
 }
 
+/* For inet_pton(), which wants a NUL behind it and must not find one inside: it would read a
+ * shorter address than stands there. */
+static bool copy_address(struct str text, char ret[INET6_ADDRSTRLEN]) {
+    if (text.len >= INET6_ADDRSTRLEN || str_find_byte(text, '\0') < text.len) return false;
+    memcpy(ret, text.at, text.len);
+    ret[text.len] = '\0';
+    return true;
+}
+
 /* Addresses as browsers write them: four numbers, or a v6 address in brackets. Other spellings,
  * including zones, count as unknown names. */
 static bool is_loopback_literal(struct str host) {
@@ -34,9 +43,7 @@ static bool is_loopback_literal(struct str host) {
     struct in_addr v4;
     bool brackets = str_starts(host, STR("[")) && str_ends(host, STR("]"));
     struct str bare = brackets ? str_skip(str_head(host, host.len - 1), 1) : host;
-    if (bare.len >= sizeof(text)) return false;
-    memcpy(text, bare.at, bare.len);
-    text[bare.len] = '\0';
+    if (!copy_address(bare, text)) return false;
     if (!brackets) return inet_pton(AF_INET, text, &v4) == 1 && is_loopback_v4(&v4);
     if (inet_pton(AF_INET6, text, &v6) != 1) return false;
     if (!IN6_IS_ADDR_V4MAPPED(&v6)) return IN6_IS_ADDR_LOOPBACK(&v6);
@@ -152,10 +159,9 @@ bool page_host_ok(struct str host) {
     char text[INET6_ADDRSTRLEN];
     struct in6_addr v6;
     if (!str_starts(host, STR("["))) return is_plain(host);
-    if (!str_ends(host, STR("]")) || host.len - 2 >= sizeof(text)) return false;
-    memcpy(text, host.at + 1, host.len - 2);
-    text[host.len - 2] = '\0';
-    return inet_pton(AF_INET6, text, &v6) == 1;
+    if (!str_ends(host, STR("]"))) return false;
+    struct str bare = str_skip(str_head(host, host.len - 1), 1);
+    return copy_address(bare, text) && inet_pton(AF_INET6, text, &v6) == 1;
 }
 
 bool page_origin_ok(struct str origin) {

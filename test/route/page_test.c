@@ -83,6 +83,23 @@ static void every_other_name_is_foreign(void **state) {
         if (of_host(&none, foreign[i]) != PAGE_FOREIGN_HOST) fail_msg("'%s'", foreign[i]);
 }
 
+/* What stands before a NUL is not the name that was sent. */
+static void an_address_with_a_nul_in_it_is_none(void **state) {
+    (void)state;
+    static const struct str hosts[] = {STR_INIT("127.0.0.1\0.evil.example"),
+                                       STR_INIT("127.0.0.1\0"), STR_INIT("[::1\0]"),
+                                       STR_INIT("[::1\0evil.example]:80")};
+    for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
+        const struct page_question asked = {.reach = REACH_LOOPBACK,
+                                            .authority = hosts[i],
+                                            .host = hosts[i],
+                                            .origin = NOT_SENT,
+                                            .site = NOT_SENT};
+        assert_int_equal(page_judge(&none, &asked), PAGE_FOREIGN_HOST);
+        assert_false(page_host_ok(hosts[i]));
+    }
+}
+
 static void names_of_the_settings_are_ours_too(void **state) {
     (void)state;
     static const char *const own[] = {"agent.example", "AGENT.example:443", "agent.example.",
@@ -225,6 +242,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_loopback_listener_knows_its_own_names_in_every_spelling),
         cmocka_unit_test(every_other_name_is_foreign),
+        cmocka_unit_test(an_address_with_a_nul_in_it_is_none),
         cmocka_unit_test(names_of_the_settings_are_ours_too),
         cmocka_unit_test(the_host_rule_is_for_loopback_listeners_without_a_sidecar),
         cmocka_unit_test(both_names_of_an_absolute_target_must_be_ours),
