@@ -54,12 +54,17 @@ static void serve(struct exchange *exchange, void *ctx) {
     route_serve(ctx, exchange);
 }
 
-/* name, value  one more header; NULL: none. The caller closes it with over(). */
-static struct exchange *ask_with(const char *path, const char *body, const char *name,
-                                 const char *value) {
+/* What a request may say beside its body; NULL: nothing. */
+struct head {
+    const char *key, *leaving;
+};
+
+/* The caller closes it with over(). */
+static struct exchange *ask_with(const char *path, const char *body, struct head head) {
     struct exchange *x = fake_new(f.loop, "POST", path);
     fake_field(x, "content-type", "application/json");
-    if (name) fake_field(x, name, value);
+    if (head.key) fake_field(x, "x-idempotency-key", head.key);
+    if (head.leaving) fake_field(x, "x-weir-on-disconnect", head.leaving);
     fake_start(x, serve, site);
     fake_body(x, str_from(body));
     fake_body_end(x);
@@ -68,7 +73,7 @@ static struct exchange *ask_with(const char *path, const char *body, const char 
 }
 
 static struct exchange *ask(const char *path, const char *body) {
-    return ask_with(path, body, NULL, NULL);
+    return ask_with(path, body, (struct head){NULL, NULL});
 }
 
 static void over(struct exchange *x) {
@@ -245,19 +250,19 @@ static void a_reader_that_stalls_is_cut_off_without_an_ending(void **state) {
 static void who_leaves_ends_the_run_unless_he_said_that_it_goes_on(void **state) {
     (void)state;
     static const struct {
-        const char *name, *value;
+        struct head head;
         bool goes_on;
     } rows[] = {
-        {NULL, NULL, false},
-        {"x-weir-on-disconnect", "cancel", false},
-        {"x-weir-on-disconnect", "detach", true},
-        {"x-idempotency-key", "k", true},
+        {{NULL, NULL}, false},
+        {{.leaving = "cancel"}, false},
+        {{.leaving = "detach"}, true},
+        {{.key = "k"}, true},
+        {{.key = "l", .leaving = "cancel"}, false}, /* his word counts */
     };
     static const char *const paths[] = {"/invoke", "/stream"};
     for (size_t i = 0; i < ARRAY_LEN(rows) * ARRAY_LEN(paths); i++) {
         size_t row = i / ARRAY_LEN(paths);
-        struct exchange *x =
-            ask_with(paths[i % ARRAY_LEN(paths)], HI, rows[row].name, rows[row].value);
+        struct exchange *x = ask_with(paths[i % ARRAY_LEN(paths)], HI, rows[row].head);
         assert_int_equal(fake_calls(f.model), 1);
         fake_leave(x);
         turns(&f);
@@ -277,7 +282,7 @@ static void the_settings_say_what_leaving_means_for_who_says_nothing(void **stat
     assert_int_equal(fake_calls(f.model), 1);
     reply(&f, "to nobody");
     over(x);
-    x = ask_with("/stream", HI, "x-weir-on-disconnect", "cancel");
+    x = ask_with("/stream", HI, (struct head){.leaving = "cancel"});
     fake_leave(x);
     turns(&f);
     assert_int_equal(fake_calls(f.model), 0);
@@ -288,7 +293,7 @@ static void a_wish_for_leaving_that_cannot_be_read_is_400_before_a_run(void **st
     (void)state;
     static const char *const paths[] = {"/invoke", "/stream", "/resume"};
     for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
-        struct exchange *x = ask_with(paths[i], HI, "x-weir-on-disconnect", "perhaps");
+        struct exchange *x = ask_with(paths[i], HI, (struct head){.leaving = "perhaps"});
         assert_says(x, "\"INVALID_INPUT\"");
         assert_refused(x, 400, "X-Weir-On-Disconnect");
     }
@@ -299,9 +304,9 @@ static void a_wish_for_leaving_that_cannot_be_read_is_400_before_a_run(void **st
 
 static void the_same_key_asks_once_and_is_answered_each_time(void **state) {
     (void)state;
-    struct exchange *first = ask_with("/invoke", HI, "x-idempotency-key", "k");
-    struct exchange *second = ask_with("/invoke", HI, "x-idempotency-key", "k");
-    struct exchange *third = ask_with("/stream", HI, "x-idempotency-key", "k");
+    struct exchange *first = ask_with("/invoke", HI, (struct head){.key = "k"});
+    struct exchange *second = ask_with("/invoke", HI, (struct head){.key = "k"});
+    struct exchange *third = ask_with("/stream", HI, (struct head){.key = "k"});
     assert_int_equal(fake_calls_ever(f.model), 1);
     reply(&f, "hello");
     assert_says(first, "\"output\":\"hello\"");
@@ -314,9 +319,9 @@ static void the_same_key_asks_once_and_is_answered_each_time(void **state) {
 
 static void the_same_key_for_other_words_is_refused(void **state) {
     (void)state;
-    struct exchange *x = ask_with("/invoke", HI, "x-idempotency-key", "k");
+    struct exchange *x = ask_with("/invoke", HI, (struct head){.key = "k"});
     assert_refused(ask_with("/invoke", "{\"input\":\"ho\",\"session_id\":\"s\"}",
-                            "x-idempotency-key", "k"),
+                            (struct head){.key = "k"}),
                    409, "\"IDEMPOTENCY_KEY_REUSED\"");
     reply(&f, "hello");
     over(x);
@@ -326,8 +331,8 @@ static void the_same_key_for_other_words_is_refused(void **state) {
 static void one_of_two_with_the_same_key_may_leave(void **state) {
     (void)state;
     settings.keyed_outlives = false;
-    struct exchange *first = ask_with("/invoke", HI, "x-idempotency-key", "k");
-    struct exchange *second = ask_with("/invoke", HI, "x-idempotency-key", "k");
+    struct exchange *first = ask_with("/invoke", HI, (struct head){.key = "k"});
+    struct exchange *second = ask_with("/invoke", HI, (struct head){.key = "k"});
     fake_leave(first);
     turns(&f);
     assert_int_equal(fake_calls(f.model), 1);

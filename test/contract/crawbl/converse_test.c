@@ -270,6 +270,8 @@ static const struct {
      ERROR "session_id is required)"},
     {{.session_id = STR_INIT("s"), .workspace_id = STR_INIT("w"), .user_id = STR_INIT("u")},
      ERROR "message is required)"},
+    {{.session_id = STR_INIT("a\nb"), .workspace_id = STR_INIT("w"), .user_id = STR_INIT("u")},
+     ERROR "session_id must be 1 to 256 bytes of UTF-8 without control characters)"},
     /* Now the stream has its identity, also by a request that was refused. */
     {{.session_id = STR_INIT("s"), .message = STR_INIT("m"), .user_id = STR_INIT("eve")},
      "done(ERROR: PERMISSION_DENIED: converse: the request names another user than the "
@@ -404,6 +406,7 @@ static void a_question_ends_the_turn_and_the_next_message_answers_it(void **stat
     assert_int_equal(fake_tool_calls(f.write), 1);
     fake_tool_answer(f.write, 0, "{}");
     turns(&f);
+    assert_asked(&f, "user=save it call/write={} result={} user=what would it write?");
     reply(&f, "saved");
     assert_heard_since(x, before,
                        "result({\"decision\":\"approve\",\"tool\":\"write\",\"args\":{}}) "
@@ -465,6 +468,11 @@ static void who_asks_and_never_reads_is_made_to_wait(void **state) {
     fake_read_all(x);
     turns(&f);
     assert_int_equal(fake_calls(f.model), 1);
+    fake_stop_reading(x); /* it is counted from the beginning */
+    say_on(x, "hi");
+    reply(&f, "ok");
+    assert_int_equal(fake_calls(f.model), 1);
+    fake_read_all(x);
     reply(&f, "ok");
     hang_up(x);
 }
