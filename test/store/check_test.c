@@ -6,20 +6,6 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-static int setup(void **state) {
-    struct fixture *f = MEM_NEW(struct fixture);
-    fixture_init(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state) {
-    struct fixture *f = *state;
-    fixture_done(f);
-    free(f);
-    return 0;
-}
-
 /* --- files -------------------------------------------------------------------------------- */
 
 static const char *const names[] = {"weir.db", "weir.db-wal", "weir.mark"};
@@ -342,7 +328,7 @@ static void an_older_copy_is_served_once_the_mark_is_removed(void **state) {
     copy_free(&now);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

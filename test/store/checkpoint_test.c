@@ -1,20 +1,6 @@
 /* The write-ahead log stays short while writing goes on, and is gone after a good end. */
 #include "fixture.h"
 
-static int setup(void **state) {
-    struct fixture *f = MEM_NEW(struct fixture);
-    fixture_init(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state) {
-    struct fixture *f = *state;
-    fixture_done(f);
-    free(f);
-    return 0;
-}
-
 static off_t wal_bytes(const struct fixture *f) {
     char path[96];
     struct stat info;
@@ -72,7 +58,7 @@ static void a_reader_elsewhere_delays_the_folding_and_stops_no_write(void **stat
     assert_sql(f, "SELECT count(*) FROM log", "81 ");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -9,20 +9,6 @@
 
 #define CHILD_WRITES 12
 
-static int setup(void **state) {
-    struct fixture *f = MEM_NEW(struct fixture);
-    fixture_init(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state) {
-    struct fixture *f = *state;
-    fixture_done(f);
-    free(f);
-    return 0;
-}
-
 /* Where the child dies: the nth time this step is reached. */
 static const char *fatal_step;
 static atomic_int lives;
@@ -220,7 +206,7 @@ static void a_migration_resumes_where_it_died(void **state) {
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

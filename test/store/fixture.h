@@ -98,6 +98,27 @@ __attribute__((unused)) static void fixture_done(struct fixture *f) {
     fixture_empty(f->folder);
 }
 
+/* --- one for each test: cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)  */
+
+/* Its store is not open yet. */
+__attribute__((unused)) static int fixture_setup(void **state) {
+    *state = MEM_NEW(struct fixture);
+    fixture_init(*state);
+    return 0;
+}
+
+__attribute__((unused)) static int fixture_setup_open(void **state) {
+    fixture_setup(state);
+    fixture_open(*state);
+    return 0;
+}
+
+__attribute__((unused)) static int fixture_teardown(void **state) {
+    fixture_done(*state);
+    free(*state);
+    return 0;
+}
+
 /* --- rows --------------------------------------------------------------------------------- */
 
 struct row_text {

@@ -8,20 +8,6 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 
-static int setup(void **state) {
-    struct fixture *f = MEM_NEW(struct fixture);
-    fixture_init(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state) {
-    struct fixture *f = *state;
-    fixture_done(f);
-    free(f);
-    return 0;
-}
-
 /* Two rows of two runs in one write. */
 static bool try_pair(struct fixture *f, uint64_t first) {
     char says[4000];
@@ -192,7 +178,7 @@ static void memory_refused_while_opening_refuses_the_store_cleanly(void **state)
     assert_runs(f, 2);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void) {
     take_over_memory();

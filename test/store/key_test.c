@@ -6,20 +6,6 @@
 
 #include <semaphore.h>
 
-static int setup(void **state) {
-    struct fixture *f = MEM_NEW(struct fixture);
-    fixture_init(f);
-    fixture_open(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state) {
-    fixture_done(*state);
-    free(*state);
-    return 0;
-}
-
 /* A run of this user that begins with a key. */
 static void begin(struct fixture *f, uint64_t run, const char *user, const char *key,
                   int64_t unix_ms, const char *print) {
@@ -385,7 +371,7 @@ static void an_open_store_forgets_keys_that_are_no_longer_valid(void **state) {
     fixture_open(f);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup_open, fixture_teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -5,18 +5,10 @@
 #include <stdint.h>
 
 static int setup(void **state) {
-    struct fixture *f = MEM_NEW(struct fixture);
-    fixture_init(f);
+    fixture_setup(state);
+    struct fixture *f = *state;
     f->durability = STORE_NORMAL;
     fixture_open(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state) {
-    struct fixture *f = *state;
-    fixture_done(f);
-    free(f);
     return 0;
 }
 
@@ -447,7 +439,7 @@ static void workspaces_never_see_each_other_in_random_operations(void **state) {
     free(model);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, fixture_teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

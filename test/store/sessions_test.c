@@ -10,20 +10,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-static int setup(void **state) {
-    struct fixture *f = MEM_NEW(struct fixture);
-    fixture_init(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state) {
-    struct fixture *f = *state;
-    fixture_done(f);
-    free(f);
-    return 0;
-}
-
 /* --- asking in turn ----------------------------------------------------------------------- */
 
 #define ROOM 64
@@ -422,7 +408,7 @@ static void what_a_crash_left_in_the_log_is_purged_by_the_next_start(void **stat
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
         TEST(sessions_are_listed_the_newest_first_page_by_page),
         TEST(an_erased_session_is_gone_and_its_neighbours_stay),

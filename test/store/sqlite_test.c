@@ -4,20 +4,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-static int setup(void **state) {
-    struct fixture *f = MEM_NEW(struct fixture);
-    fixture_init(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state) {
-    struct fixture *f = *state;
-    fixture_done(f);
-    free(f);
-    return 0;
-}
-
 /* --- writing and reading back ------------------------------------------------------------- */
 
 static void what_is_acknowledged_is_found_at_once(void **state) {
@@ -678,7 +664,7 @@ static void a_store_may_be_closed_before_it_has_opened(void **state) {
     assert_int_equal(store_epoch(f->store), 2);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

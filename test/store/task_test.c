@@ -5,20 +5,6 @@
 #include <fcntl.h>
 #include <sys/mount.h>
 
-static int setup(void **state) {
-    struct fixture *f = MEM_NEW(struct fixture);
-    fixture_init(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state) {
-    struct fixture *f = *state;
-    fixture_done(f);
-    free(f);
-    return 0;
-}
-
 struct job {
     struct store_task task;
     const char *sql;
@@ -249,7 +235,7 @@ static void a_task_that_the_disk_lost_is_noticed(void **state) {
     assert_int_equal(f->failed.code, ERR_DATA_LOSS);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {

@@ -7,22 +7,6 @@
 #define DAY_MS INT64_C(86400000)
 #define DAY INT64_C(20000)
 
-static int setup(void **state) {
-    struct fixture *f = MEM_NEW(struct fixture);
-    fixture_init(f);
-    *state = f;
-    return 0;
-}
-
-static int teardown(void **state) {
-    struct fixture *f = *state;
-    if (f->store) fixture_close(f);
-    loop_free(f->loop);
-    fixture_empty(f->folder);
-    free(f);
-    return 0;
-}
-
 /* One call, of so many tokens in and out, at so many nano-dollars. */
 struct call {
     const char *workspace, *agent, *model;
@@ -219,7 +203,7 @@ static void a_store_of_an_earlier_version_is_summed_from_its_log(void **state) {
     arena_free(unfinished.arena);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
