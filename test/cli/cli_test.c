@@ -1,0 +1,261 @@
+/* Command lines that need no daemon: which command is meant, what is refused before anything is
+ * done, and what the commands that only read print. Data goes to stdout, talk to stderr. */
+#include "cli/command.h"
+
+static struct said said;
+
+/* --- which command ------------------------------------------------------------------------ */
+
+static void help_is_data_and_names_every_command(void **state) {
+    (void)state;
+    static const char *const asks[] = {"--help", "-h", "help"};
+    static const char *const names[] = {"serve",     "run",    "init",     "provider",
+                                        "tool",      "usage",  "sessions", "token",
+                                        "approvals", "config", "doctor",   "version"};
+    for (size_t i = 0; i < ARRAY_LEN(asks); i++) {
+        weir(&said, NULL, asks[i]);
+        assert_int_equal(said.code, EXIT_DONE);
+        assert_string_equal(said.err, "");
+        for (size_t j = 0; j < ARRAY_LEN(names); j++) {
+            char line[32];
+            snprintf(line, sizeof(line), "\n  weir %s ", names[j]);
+            assert_has(said.out, line);
+        }
+    }
+}
+
+static void every_command_explains_itself(void **state) {
+    (void)state;
+    static const char *const names[] = {"serve",     "run",    "init",     "provider",
+                                        "tool",      "usage",  "sessions", "token",
+                                        "approvals", "config", "doctor"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        char first[32];
+        weir(&said, NULL, names[i], "--help");
+        assert_int_equal(said.code, EXIT_DONE);
+        assert_string_equal(said.err, "");
+        snprintf(first, sizeof(first), "weir %s", names[i]);
+        assert_memory_equal(said.out, first, strlen(first));
+    }
+}
+
+static void a_version_is_one_line(void **state) {
+    (void)state;
+    char line[64];
+    weir(&said, NULL, "version");
+    assert_int_equal(said.code, EXIT_DONE);
+    assert_memory_equal(said.out, "weir ", 5);
+    assert_true(strchr(said.out, '\n') == said.out + strlen(said.out) - 1);
+    snprintf(line, sizeof(line), "%s", said.out);
+    weir(&said, NULL, "--version");
+    assert_string_equal(said.out, line);
+    weir(&said, NULL, "version", "--json");
+    assert_int_equal(said.code, EXIT_DONE);
+    assert_has(said.out, "{\"name\":\"weir\",\"version\":\"");
+}
+
+/* --- what is refused ---------------------------------------------------------------------- */
+
+/* A line of up to six words, and what stderr says. */
+static const struct {
+    const char *words[6];
+    const char *says;
+} wrong[] = {
+    {{"sesions"}, "no command 'sesions'; did you mean 'sessions'?"},
+    {{"frobnicate"}, "no command 'frobnicate'\nweir --help lists them."},
+    {{"version", "now"}, "weir version takes only --json"},
+    {{"version", "--json", "now"}, "weir version takes only --json"},
+    {{"serve", "surplus"}, "takes no argument 'surplus'; name the file with -c"},
+    {{"serve", "--htpp", "off"}, "did you mean --http?"},
+    {{"run"}, "weir run \""},
+    {{"token"}, "weir token new"},
+    {{"token", "chek", "x"}, "did you mean 'weir token check'?"},
+    {{"token", "check"}, "weir token new"},
+    {{"token", "check", "x", "y"}, "weir token new"},
+    {{"token", "new", "surplus"}, "weir token new"},
+    {{"token", "new", "--user"}, "weir token new"},
+    {{"token", "new", "--usr", "x"}, "did you mean --user?"},
+    {{"tool"}, "weir tool list"},
+    {{"tool", "lst"}, "weir tool list"},
+    {{"provider", "test"}, "weir provider list"},
+    {{"provider", "test", "nope"}, "no provider is called 'nope'"},
+    {{"config"}, "weir config check"},
+    {{"config", "check", "/nonexistent"}, "there is no such file; check the name"},
+    {{"doctor", "surplus"}, "weir doctor"},
+    {{"init", "--frob"}, "weir init"},
+    {{"usage", "surplus"}, "weir usage"},
+    {{"usage", "--by"}, "weir usage"},
+    {{"usage", "--bi", "day"}, "did you mean --by?"},
+    {{"sessions", "export"}, "weir sessions export ID"},
+    {{"sessions", "delete"}, "weir sessions delete ID"},
+    {{"sessions", "delet", "x"}, "weir sessions delete ID"},
+    {{"sessions", "list", "--user"}, "weir sessions [list]"},
+    {{"sessions", "list", "--workspac", "w"}, "did you mean --workspace?"},
+    {{"approvals", "approve"}, "weir approvals approve ID"},
+    {{"approvals", "perhaps", "1-1"}, "weir approvals approve ID"},
+    {{"approvals", "list", "1-1"}, "weir approvals [list]"},
+    {{"approvals", "approve", "1-1", "--args"}, "weir approvals approve ID"},
+    {{"approvals", "approve", "1-1", "--args", "5"}, "must be a JSON object, not a number"},
+    {{"approvals", "approve", "1-1", "--args", "{"}, "--args is no JSON"},
+    {{"approvals", "approve", "1-1", "--reason", "r"}, "weir approvals approve ID"},
+    {{"approvals", "refuse", "1-1", "--args", "{}"}, "weir approvals refuse ID"},
+};
+
+static void wrong_usage_is_exit_code_2_with_a_word_on_stderr_and_no_data(void **state) {
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+        const char *const *words = wrong[i].words;
+        weir(&said, NULL, words[0], words[1], words[2], words[3], words[4], words[5]);
+        if (said.code != EXIT_USAGE) fail_msg("row %zu: exit code %d", i, said.code);
+        assert_string_equal(said.out, "");
+        assert_has(said.err, wrong[i].says);
+    }
+}
+
+/* --- whoever asks a daemon that cannot be asked ------------------------------------------- */
+
+static const char *const askers[] = {"approvals", "sessions", "usage"};
+
+static const struct {
+    const char *http, *says;
+} nowhere[] = {
+    {"off", "these settings have no HTTP listener (listen.http is off)"},
+    {"127.0.0.1:0", "name the one it took with --http HOST:PORT"},
+    {"unix:/tmp/socket", "give it an address with --http"},
+    {"127.0.0.1:1", "ask the daemon (is it running with these settings?)"},
+};
+
+static void a_daemon_that_cannot_be_asked_is_a_failure_that_says_why(void **state) {
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(askers) * ARRAY_LEN(nowhere); i++) {
+        weir(&said, NULL, askers[i % ARRAY_LEN(askers)], "--http",
+             nowhere[i / ARRAY_LEN(askers)].http);
+        assert_int_equal(said.code, EXIT_FAILED);
+        assert_string_equal(said.out, "");
+        assert_memory_equal(said.err, "weir: error: ", 13);
+        assert_has(said.err, nowhere[i / ARRAY_LEN(askers)].says);
+    }
+}
+
+/* --- tokens ------------------------------------------------------------------------------- */
+
+static const char *const key[] = {"CRAWBL_MCP_SIGNING_KEY", "a key for these tests", NULL};
+static const char *const other_key[] = {"CRAWBL_MCP_SIGNING_KEY", "another key for them", NULL};
+
+static void a_token_says_whose_it_is_to_who_has_its_key(void **state) {
+    (void)state;
+    char token[1024];
+    weir(&said, key, "token", "new", "--user", "ann", "--workspace", "acme");
+    assert_int_equal(said.code, EXIT_DONE);
+    assert_string_equal(said.err, "");
+    said.out[strcspn(said.out, "\n")] = '\0';
+    snprintf(token, sizeof(token), "%.1000s", said.out);
+    weir(&said, key, "token", "check", token);
+    assert_int_equal(said.code, EXIT_DONE);
+    assert_string_equal(said.out, "valid: user ann, workspace acme\n");
+    weir(&said, key, "token", "check", token, "--json");
+    assert_has(said.out, "{\"user\":\"ann\",\"workspace\":\"acme\",\"unix_s\":");
+    weir(&said, other_key, "token", "check", token);
+    assert_int_equal(said.code, EXIT_FAILED);
+    assert_string_equal(said.out, "");
+    assert_has(said.err, "weir: error: the token is ");
+}
+
+/* A check makes nothing; a new token makes the demo's key, once. */
+static void without_a_key_the_demo_makes_its_own(void **state) {
+    (void)state;
+    char token[1024];
+    weir(&said, NULL, "token", "check", "x");
+    assert_int_equal(said.code, EXIT_FAILED);
+    assert_has(said.err,
+               "set CRAWBL_MCP_SIGNING_KEY, or have `weir token new` make the demo's");
+    weir(&said, NULL, "token", "new");
+    assert_int_equal(said.code, EXIT_DONE);
+    said.out[strcspn(said.out, "\n")] = '\0';
+    snprintf(token, sizeof(token), "%.1000s", said.out);
+    weir(&said, NULL, "token", "check", token);
+    assert_int_equal(said.code, EXIT_DONE);
+    assert_string_equal(said.out, "valid: user demo, workspace demo\n");
+}
+
+/* --- what is there ------------------------------------------------------------------------ */
+
+static void tools_and_providers_are_listed(void **state) {
+    (void)state;
+    weir(&said, NULL, "tool", "list");
+    assert_int_equal(said.code, EXIT_DONE);
+    assert_has(said.out, "\nfile_read ");
+    weir(&said, NULL, "tool", "list", "--json");
+    assert_has(said.out, "{\"tools\":[{\"name\":\"");
+    weir(&said, NULL, "provider", "list");
+    assert_int_equal(said.code, EXIT_DONE);
+    assert_has(said.out, "key missing (OPENAI_API_KEY)");
+}
+
+/* The key is there, and is not shown. */
+static void a_key_is_shown_only_as_being_there(void **state) {
+    (void)state;
+    static const char *const keys[] = {"OPENAI_API_KEY", "sk-very-secret", NULL};
+    weir(&said, keys, "provider", "list");
+    assert_int_equal(said.code, EXIT_DONE);
+    assert_has(said.out, "OPENAI_API_KEY");
+    assert_null(strstr(said.out, "key missing (OPENAI_API_KEY)"));
+    assert_null(strstr(said.out, "sk-very"));
+    assert_null(strstr(said.err, "sk-very"));
+}
+
+static void settings_are_printed_with_where_they_come_from(void **state) {
+    (void)state;
+    static const char *const variables[] = {"CRAWBL_GRPC_LISTEN", "off", "AGENT_AUTH_TOKEN",
+                                            "s3cret", NULL};
+    weir(&said, variables, "config", "print", "--http", "127.0.0.1:9999");
+    assert_int_equal(said.code, EXIT_DONE);
+    assert_has(said.out, "listen.http = 127.0.0.1:9999 (--http)\n");
+    assert_has(said.out, "listen.grpc = off (CRAWBL_GRPC_LISTEN)\n");
+    assert_has(said.out, "listen.admin = off (default)\n");
+    assert_null(strstr(said.out, "s3cret"));
+}
+
+static void a_file_of_settings_is_checked_with_the_place_of_each_mistake(void **state) {
+    (void)state;
+    char path[96];
+    snprintf(path, sizeof(path), "%s/weir.yaml", home);
+    weir(&said, NULL, "init", home);
+    assert_int_equal(said.code, EXIT_DONE);
+    weir(&said, NULL, "init", home); /* what is there is left alone */
+    assert_int_equal(said.code, EXIT_FAILED);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("listen:\n  htttp: off\n", file);
+    fclose(file);
+    weir(&said, NULL, "config", "check", path);
+    assert_int_equal(said.code, EXIT_USAGE);
+    assert_string_equal(said.out, "");
+    assert_has(said.err, "weir.yaml:2:3");
+    assert_has(said.err, "did you mean");
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("listen: {http: off}\n", file);
+    fclose(file);
+    weir(&said, NULL, "config", "check", path);
+    assert_int_equal(said.code, EXIT_DONE);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, home_setup, home_teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(help_is_data_and_names_every_command),
+        TEST(every_command_explains_itself),
+        TEST(a_version_is_one_line),
+        TEST(wrong_usage_is_exit_code_2_with_a_word_on_stderr_and_no_data),
+        TEST(a_daemon_that_cannot_be_asked_is_a_failure_that_says_why),
+        TEST(a_token_says_whose_it_is_to_who_has_its_key),
+        TEST(without_a_key_the_demo_makes_its_own),
+        TEST(tools_and_providers_are_listed),
+        TEST(a_key_is_shown_only_as_being_there),
+        TEST(settings_are_printed_with_where_they_come_from),
+        TEST(a_file_of_settings_is_checked_with_the_place_of_each_mistake),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
