@@ -31,9 +31,11 @@ static bool write_url(const struct config *config, struct str path, struct buf *
     size_t colon = address.len;
     while (colon > 0 && address.at[colon - 1] != ':') colon--;
     if (address.len == 0)
-        return err_set(e, ERR_FAILED_PRECONDITION,
-                       "these settings have no HTTP listener (listen.http is off), so the "
-                       "daemon cannot be asked");
+        return err_set(
+            e, ERR_FAILED_PRECONDITION,
+            "these settings have no HTTP listener (listen.http is off), so the "
+            "daemon cannot be asked; give it one, or name the one it has with --http "
+            "HOST:PORT");
     if (str_starts(address, STR("unix:")))
         return err_set(e, ERR_FAILED_PRECONDITION,
                        "listen.http is a Unix socket, which this command cannot ask; give it "

@@ -215,7 +215,9 @@ static const struct config_provider *find_provider(const struct config *config,
         if (str_equal(config->providers[i].name, name)) return &config->providers[i];
         nearest_offer(&nearest, config->providers[i].name);
     }
-    fprintf(stderr, "weir: error: no provider is called '" STR_FMT "'%s\n",
+    fprintf(stderr,
+            "weir: error: no provider is called '" STR_FMT "'%s\n"
+            "weir provider list shows those that can be asked.\n",
             STR_ARG(str_head(name, 40)), nearest_hint(&nearest, hint));
     return NULL;
 }

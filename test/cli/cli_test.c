@@ -78,7 +78,7 @@ static const struct {
     {{"tool"}, "weir tool list"},
     {{"tool", "lst"}, "weir tool list"},
     {{"provider", "test"}, "weir provider list"},
-    {{"provider", "test", "nope"}, "no provider is called 'nope'"},
+    {{"provider", "test", "nope"}, "no provider is called 'nope'\nweir provider list "},
     {{"config"}, "weir config check"},
     {{"config", "check", "/nonexistent"}, "there is no such file; check the name"},
     {{"doctor", "surplus"}, "weir doctor"},
@@ -119,7 +119,8 @@ static const char *const askers[] = {"approvals", "sessions", "usage"};
 static const struct {
     const char *http, *says;
 } nowhere[] = {
-    {"off", "these settings have no HTTP listener (listen.http is off)"},
+    {"off",
+     "(listen.http is off), so the daemon cannot be asked; give it one, or name the one "},
     {"127.0.0.1:0", "name the one it took with --http HOST:PORT"},
     {"unix:/tmp/socket", "give it an address with --http"},
     {"127.0.0.1:1", "ask the daemon (is it running with these settings?)"},
