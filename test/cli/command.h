@@ -67,7 +67,7 @@ _Noreturn static void be_weir(const char *const *variables, const char *const *a
 
 /* variables: name, value, ... NULL; or NULL. args: the whole line, ends with NULL. */
 FRESH void weir_runs(struct said *ret, const char *const *variables, const char *const *args) {
-    int status, arg_count = 0;
+    int status = 0, arg_count = 0;
     int out = memfd_create("out", 0), err = memfd_create("err", 0);
     while (args[arg_count]) arg_count++;
     fflush(NULL);
