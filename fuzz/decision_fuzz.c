@@ -36,10 +36,10 @@ static bool repeats(struct str answer, enum decision_kind kind) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct str answer = str_of(data, size);
     enum decision_kind kind = read(answer);
-    const struct parked_question call = {.guards = STR("c1"), .tool = STR("t")};
+    const struct pending_question call = {.guards = STR("c1"), .tool = STR("t")};
     struct err e;
-    enum parking_found found = decision_fits(&call, answer, &e);
-    assert((found == PARKING_TAKEN) == (kind != DECISION_NONE));
+    enum pending_found found = decision_fits(&call, answer, &e);
+    assert((found == PENDING_TAKEN) == (kind != DECISION_NONE));
     assert(kind == DECISION_NONE || (utf8_valid(answer) && str_trim(answer).len));
     if (kind == DECISION_APPROVE)
         assert(repeats(answer, kind) && !repeats(answer, DECISION_REFUSE));

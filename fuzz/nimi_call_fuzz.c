@@ -28,7 +28,7 @@ struct house {
     struct nimi_runtime *runtime;
     struct nimi_connector connector;
     struct nimi_settings settings;
-    struct nimi_desk desk;
+    struct nimi_instance instance;
     struct rpc_service services[NIMI_SERVICES];
     struct rpc_site *site;
 };
@@ -60,16 +60,16 @@ static void open_house(struct house *house) {
                                              .text = {60000, 30000, 120000},
                                              .speech = {60000, 30000, 45000},
                                              .embedding = {60000, 30000, 20000}};
-    nimi_desk_init(&house->desk, &house->settings, &house->host, house->runtime);
-    nimi_services(&house->desk, house->services);
+    nimi_instance_init(&house->instance, &house->settings, &house->host, house->runtime);
+    nimi_services(&house->instance, house->services);
     house->site = rpc_site_new(house->loop, house->services, NIMI_SERVICES);
-    nimi_site(&house->desk, house->site);
+    nimi_site(&house->instance, house->site);
 }
 
 static void close_house(struct house *house) {
     fake_settle(house->loop);
     rpc_site_free(house->site);
-    nimi_desk_done(&house->desk);
+    nimi_instance_done(&house->instance);
     nimi_runtime_free(house->runtime);
     run_host_done(&house->host);
     assert(house->engine.refs == 1);

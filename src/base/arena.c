@@ -47,7 +47,7 @@ static struct block *add_block(struct arena *arena, size_t at_least) {
     return block;
 }
 
-static void *take(struct arena *arena, size_t size) {
+static void *arena_take(struct arena *arena, size_t size) {
     if (size > arena->max_bytes - arena->used_bytes) return NULL;
     size_t need = (size + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
     struct block *block = arena->newest;
@@ -59,12 +59,12 @@ static void *take(struct arena *arena, size_t size) {
 }
 
 void *arena_alloc(struct arena *arena, size_t size) {
-    void *at = take(arena, size);
+    void *at = arena_take(arena, size);
     return at ? memset(at, 0, size) : NULL;
 }
 
 bool arena_str(struct arena *arena, struct str s, struct str *ret) {
-    char *copy = take(arena, s.len + 1);
+    char *copy = arena_take(arena, s.len + 1);
     if (!copy) return false;
     if (s.len) memcpy(copy, s.at, s.len);
     copy[s.len] = '\0';

@@ -40,7 +40,7 @@ void buf_release(struct buf *buf) {
     buf_init(buf, buf->max_bytes);
 }
 
-static bool refuse(struct buf *buf) {
+static bool buf_refuse(struct buf *buf) {
     buf->full = true;
     return false;
 }
@@ -61,7 +61,7 @@ static void grow(struct buf *buf, size_t need) {
 
 char *buf_more_room(struct buf *buf, size_t len) {
     if (buf->full || len > buf->max_bytes - buf->len) {
-        refuse(buf);
+        buf_refuse(buf);
         return NULL;
     }
     if (buf->len + len > buf->room) grow(buf, buf->len + len);

@@ -8,7 +8,7 @@
 #define READ_BYTES (64 * KIB)
 
 /* What the system calls it, for a person who has to mend it. */
-static bool refuse(struct str path, int error, struct err *e) {
+static bool base_file_refuse(struct str path, int error, struct err *e) {
     static const struct {
         int error;
         enum err_code code;
@@ -39,7 +39,7 @@ static bool read_all(int fd, struct str path, struct buf *out, struct err *e) {
         char *at = room ? buf_room(out, room) : &past;
         ssize_t got = read(fd, at, room ? room : 1);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return refuse(path, errno, e);
+        if (got < 0) return base_file_refuse(path, errno, e);
         if (got == 0) return true;
         if (!room)
             return err_set(e, ERR_TOO_LARGE, "read '" STR_FMT "': it is larger than %zu bytes",
@@ -52,7 +52,7 @@ bool file_read(struct str path, struct buf *out, struct err *e) {
     char *name = str_dup(path);
     int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     free(name);
-    if (fd < 0) return refuse(path, errno, e);
+    if (fd < 0) return base_file_refuse(path, errno, e);
 
     bool done = read_all(fd, path, out, e);
     close(fd);

@@ -55,7 +55,7 @@ static size_t limit = SIZE_MAX;
 static mem_shed_fn *shed;
 static void *shed_ctx;
 
-static void add(ptrdiff_t bytes) {
+static void mem_add(ptrdiff_t bytes) {
     late += bytes;
     if (late < LATE_BYTES && late > -LATE_BYTES) return;
     atomic_fetch_add_explicit(&counted, late, memory_order_relaxed);
@@ -63,11 +63,11 @@ static void add(ptrdiff_t bytes) {
 }
 
 void mem_count(size_t bytes) {
-    add((ptrdiff_t)bytes);
+    mem_add((ptrdiff_t)bytes);
 }
 
 void mem_uncount(size_t bytes) {
-    add(-(ptrdiff_t)bytes);
+    mem_add(-(ptrdiff_t)bytes);
 }
 
 size_t mem_counted(void) {
@@ -89,7 +89,7 @@ void mem_shed_with(mem_shed_fn *fn, void *ctx) {
 }
 
 /* What is over if `bytes` are taken. */
-static size_t over(size_t bytes) {
+static size_t mem_over(size_t bytes) {
     size_t allowed = bytes > SMALL_BYTES ? limit - limit / SPARED_PART : limit;
     size_t held = mem_counted();
     if (held > allowed) return held - allowed + bytes;
@@ -97,10 +97,10 @@ static size_t over(size_t bytes) {
 }
 
 bool mem_allows(size_t bytes) {
-    size_t too_much = over(bytes);
+    size_t too_much = mem_over(bytes);
     if (too_much == 0) return true;
     if (shed) shed(too_much, shed_ctx);
-    return over(bytes) == 0;
+    return mem_over(bytes) == 0;
 }
 
 bool mem_check(size_t bytes, struct err *e) {

@@ -124,8 +124,8 @@ static bool write_decision(const struct approvals_arguments *arguments, bool app
     return buf_ok(out) || err_set(e, ERR_INVALID_ARGUMENT, "that is too long");
 }
 
-static bool send(const struct config *config, struct str id, struct str decision,
-                 struct buf *body, struct err *e) {
+static bool cli_approvals_send(const struct config *config, struct str id, struct str decision,
+                               struct buf *body, struct err *e) {
     struct buf path;
     buf_init(&path, 16 * KIB);
     buf_append(&path, STR("/weir/v1/approvals/"));
@@ -146,7 +146,8 @@ static int decide(const struct config *config, const struct approvals_arguments 
     int code = EXIT_DONE;
     if (!write_decision(arguments, approves, &decision, &e)) {
         code = cli_fail(EXIT_USAGE, &e);
-    } else if (!send(config, config->operands[0], buf_str(&decision), &body, &e)) {
+    } else if (!cli_approvals_send(config, config->operands[0], buf_str(&decision), &body,
+                                   &e)) {
         code = cli_fail(EXIT_FAILED, &e);
     } else if (arguments->json) {
         printf(STR_FMT "\n", STR_ARG(buf_str(&body)));
@@ -162,7 +163,7 @@ static int decide(const struct config *config, const struct approvals_arguments 
 
 enum act { ACT_LIST, ACT_APPROVE, ACT_REFUSE, ACT_COUNT };
 
-static int run(enum act act, const struct approvals_arguments *arguments) {
+static int cli_approvals_run(enum act act, const struct approvals_arguments *arguments) {
     static const char *const own_flags[] = {"json", "args", "reason", NULL};
     struct config *config;
     int code;
@@ -194,7 +195,7 @@ int command_approvals(int arg_count, const char *const *args) {
     bool well = act < ACT_COUNT && take_flags(arg_count - named, args + named, &arguments);
     int code = EXIT_USAGE;
     if (well) {
-        code = run(act, &arguments);
+        code = cli_approvals_run(act, &arguments);
     } else {
         fprintf(stderr, "%s", usage);
     }

@@ -76,7 +76,7 @@ static enum err_code code_of(unsigned status) {
 }
 
 /* {"error":{"message":"..."}}, in the daemon's words. */
-static bool refuse(const struct asking *asking) {
+static bool ask_daemon_refuse(const struct asking *asking) {
     struct json body;
     struct err none;
     struct arena *arena = arena_new(REFUSAL_MAX_BYTES);
@@ -102,7 +102,7 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
         *asking->e = *failed;
         err_add(asking->e, "ask the daemon (is it running with these settings?)");
     } else {
-        asking->ok = asking->status < 300 || refuse(asking);
+        asking->ok = asking->status < 300 || ask_daemon_refuse(asking);
     }
     loop_stop(asking->loop);
 }
@@ -111,8 +111,9 @@ static const struct http_sink sink = {on_head, on_body, on_end};
 
 /* --- asking ------------------------------------------------------------------------------- */
 
-static bool start(struct asking *asking, struct http_pool *pool, const struct config *config,
-                  struct str url, struct str authorization) {
+static bool ask_daemon_start(struct asking *asking, struct http_pool *pool,
+                             const struct config *config, struct str url,
+                             struct str authorization) {
     struct http_header headers[2];
     size_t count = 0;
     struct str body = asking->question->body;
@@ -153,7 +154,7 @@ bool ask_daemon(const struct config *config, const struct daemon_question *quest
         struct http_pool *pool = http_pool_new();
         asking.loop = loop_new();
         http_pool_add(pool, asking.loop);
-        ok = start(&asking, pool, config, buf_str(&url), buf_str(&authorization));
+        ok = ask_daemon_start(&asking, pool, config, buf_str(&url), buf_str(&authorization));
         http_pool_leave(pool, asking.loop);
         loop_free(asking.loop);
         http_pool_free(pool);
@@ -164,13 +165,13 @@ bool ask_daemon(const struct config *config, const struct daemon_question *quest
     return ok;
 }
 
-static void keep(struct str bytes, void *ctx) {
+static void ask_daemon_keep(struct str bytes, void *ctx) {
     buf_append(ctx, bytes);
 }
 
 bool ask_daemon_whole(const struct config *config, struct str method, struct str path,
                       struct str body, struct buf *out, struct err *e) {
-    struct daemon_question question = {method, path, body, keep, out};
+    struct daemon_question question = {method, path, body, ask_daemon_keep, out};
     if (!ask_daemon(config, &question, e)) return false;
     return buf_ok(out) || err_set(e, ERR_TOO_LARGE, "the daemon's answer is too long");
 }

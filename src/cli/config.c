@@ -32,7 +32,7 @@ struct verdict {
 static void check_team(struct config *config, struct verdict *ret) {
     struct team team;
     struct err e;
-    if (!team_assemble(config, &(struct team_means){.noting = config}, &team, &e)) {
+    if (!team_assemble(config, &(struct team_resources){.noting = config}, &team, &e)) {
         config_problem(config, &e);
         return;
     }
@@ -74,7 +74,7 @@ static void say_verdict_json(const struct config *config, const struct verdict *
     buf_done(&out);
 }
 
-static int check(struct config *config, bool as_json) {
+static int cli_config_check(struct config *config, bool as_json) {
     struct verdict verdict = {.good = false};
     check_team(config, &verdict);
     (as_json ? say_verdict_json : say_verdict)(config, &verdict);
@@ -106,7 +106,7 @@ static int act(struct config_input *input, bool checks, bool as_json) {
         fprintf(stderr, "%s", usage);
         code = EXIT_USAGE;
     } else {
-        code = (checks ? check : print)(config, as_json);
+        code = (checks ? cli_config_check : print)(config, as_json);
     }
     config_free(config);
     return code;

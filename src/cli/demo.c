@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/contracts.h"
-#include "cli/found.h"
+#include "cli/model_discovery.h"
 #include "contract/crawbl/token.h"
 #include "daemon/daemon.h"
 #include "daemon/team.h"
@@ -33,7 +33,7 @@ static const char usage[] = "weir [--model PROVIDER/MODEL]\n\n"
 struct demo {
     const struct config *config;
     const struct config_input *input;
-    struct found_watch *watch; /* NULL: nobody looks for models */
+    struct model_discovery_watch *watch; /* NULL: nobody looks for models */
     struct buf key;
     uint64_t started_us;
 };
@@ -167,7 +167,7 @@ static void on_ready(const struct daemon *daemon, void *ctx) {
               (double)(clock_mono_us() - demo->started_us) / 1000, resident_mb(),
               STR_ARG(config->data));
     print_models(config);
-    if (team_is_demo(config)) found_keys(demo->input, print_found, NULL);
+    if (team_is_demo(config)) model_discovery_keys(demo->input, print_found, NULL);
     log_print("  agents   " STR_FMT "\n", STR_ARG(buf_str(&agents)));
     if (http)
         log_print("  http     %s://127.0.0.1:%d   /health /invoke /stream\n",
@@ -185,7 +185,7 @@ static void on_ready(const struct daemon *daemon, void *ctx) {
     }
     log_print("  stop     Ctrl-C\n");
     buf_done(&agents);
-    if (team_is_demo(config)) demo->watch = found_watch_start(print_found, NULL);
+    if (team_is_demo(config)) demo->watch = model_discovery_watch_start(print_found, NULL);
 }
 
 /* The webhook of Crawbl starts its pods without a command. */
@@ -223,7 +223,7 @@ int command_demo(int arg_count, const char *const *args) {
                                          .on_ready = on_ready,
                                          .ctx = &demo};
         code = keyed && daemon_run(&options, &e) ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
-        found_watch_stop(demo.watch);
+        model_discovery_watch_stop(demo.watch);
     }
     buf_done(&demo.key);
     config_free(config);

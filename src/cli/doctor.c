@@ -68,7 +68,7 @@ static void check_script(struct doctor *doctor) {
     struct team team;
     struct err e;
     const struct config *config = doctor->config;
-    if (!team_assemble(config, &(struct team_means){0}, &team, &e)) {
+    if (!team_assemble(config, &(struct team_resources){0}, &team, &e)) {
         char fix[512];
         snprintf(fix, sizeof(fix), "weir config check " STR_FMT, STR_ARG(config->file));
         doctor_say(doctor, FINDING_BAD, "agents", fix, "%s", e.text);

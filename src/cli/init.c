@@ -1,5 +1,5 @@
 #include "cli/cli.h"
-#include "cli/found.h"
+#include "cli/model_discovery.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -94,8 +94,8 @@ static int init(const char *folder) {
         err_set(&e, ERR_UNAVAILABLE, "cannot make the folder '%s': %m", folder);
         return cli_fail(EXIT_FAILED, &e);
     }
-    found_keys(&input, keep_first, model);
-    if (!*model) found_servers(keep_first, model);
+    model_discovery_keys(&input, keep_first, model);
+    if (!*model) model_discovery_servers(keep_first, model);
     bool found = *model;
     if (!found) keep_first(STR_EMPTY, STR(MODEL_USUAL), model);
     snprintf(path, sizeof(path), "%s/weir.yaml", folder);

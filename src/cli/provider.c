@@ -170,7 +170,7 @@ static void on_reply(const struct reply_event *event, void *ctx) {
     reply_event_handle(handlers, event, ctx);
 }
 
-static int ask(struct test *test, struct http_pool *pool) {
+static int provider_ask(struct test *test, struct http_pool *pool) {
     struct provider *provider;
     struct err e;
     if (!http_pool_need(pool, &e) || !team_provider_new(test->from, pool, &provider, &e))
@@ -238,7 +238,7 @@ static int test_provider(const struct config *config, struct str name, bool json
     struct http_pool *pool = http_pool_new();
     test.loop = loop_new();
     http_pool_add(pool, test.loop);
-    int code = ask(&test, pool);
+    int code = provider_ask(&test, pool);
     http_pool_leave(pool, test.loop);
     loop_free(test.loop);
     http_pool_free(pool);

@@ -2,7 +2,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/contracts.h"
-#include "daemon/edition.h"
+#include "daemon/config_snapshot.h"
 #include "stream/stream.h"
 #include "wire/event_json.h"
 
@@ -134,11 +134,11 @@ static bool follow(struct once *once, uint64_t after_seq, struct err *e) {
  * ------------------------------------------------------ */
 
 /* False when there is no one to answer. */
-static bool answer(struct once *once, const struct session_name *name, struct err *e) {
-    enum parking_found found = PARKING_REFUSED;
+static bool cli_run_answer(struct once *once, const struct session_name *name, struct err *e) {
+    enum pending_found found = PENDING_REFUSED;
     struct journal *journal;
     uint64_t seq;
-    while (found == PARKING_REFUSED) {
+    while (found == PENDING_REFUSED) {
         char line[4096];
         struct err why = {.code = ERR_NONE};
         fprintf(stderr, "> ");
@@ -148,11 +148,11 @@ static bool answer(struct once *once, const struct session_name *name, struct er
                 "the turn waits for an answer and there is none on stdin; try: echo yes | "
                 "weir run ...");
         }
-        found = session_answer_parked(once->sessions, name, str_trim(str_from(line)), &journal,
-                                      &seq, &why);
-        if (found == PARKING_REFUSED) fprintf(stderr, "%s\n", why.text);
+        found = session_answer_pending(once->sessions, name, str_trim(str_from(line)), &journal,
+                                       &seq, &why);
+        if (found == PENDING_REFUSED) fprintf(stderr, "%s\n", why.text);
     }
-    if (found == PARKING_NOBODY)
+    if (found == PENDING_NOBODY)
         return err_set(e, ERR_INTERNAL, "the turn does not wait any more");
     journal_unref(journal);
     return follow(once, seq, e);
@@ -165,7 +165,7 @@ static bool play(struct once *once, const struct run_request *request, struct er
         once->asked_seq = 0;
         loop_run(once->loop);
         if (!once->asked_seq) return true;
-        going = answer(once, &request->name, e);
+        going = cli_run_answer(once, &request->name, e);
     }
     return false;
 }
@@ -203,7 +203,7 @@ static void stop_loop(void *ctx) {
 }
 
 /* Let an abandoned run end, so that everything can be freed. */
-static void finish(struct once *once) {
+static void cli_run_finish(struct once *once) {
     stream_free(once->stream);
     if (once->run) {
         run_cancel(once->run, STR("nobody listens any more"));
@@ -221,7 +221,7 @@ static int take_turn(struct once *once, struct engine *engine,
     run_host_init(&once->host, engine, once->loop, NULL);
     once->host.quiet = true;
     if (!play(once, request, &e)) once->code = cli_fail(EXIT_FAILED, &e);
-    finish(once);
+    cli_run_finish(once);
     run_host_done(&once->host);
     return once->code;
 }
@@ -229,21 +229,21 @@ static int take_turn(struct once *once, struct engine *engine,
 static int run_once(const struct config *config, const struct run_arguments *arguments) {
     struct once once = {.loop = loop_new(), .json = arguments->json};
     struct http_pool *pool = http_pool_new();
-    struct edition *edition;
+    struct config_snapshot *snapshot;
     struct err e;
     http_pool_add(pool, once.loop);
     once.sessions = session_table_new(NULL);
-    struct edition_options options = {.config = config,
-                                      .contracts = &contracts,
-                                      .sessions = once.sessions,
-                                      .means = {.pool = pool}};
-    if (edition_new(&options, &edition, &e)) {
-        take_turn(&once, &edition->engine,
+    struct config_snapshot_options options = {.config = config,
+                                              .contracts = &contracts,
+                                              .sessions = once.sessions,
+                                              .resources = {.pool = pool}};
+    if (config_snapshot_new(&options, &snapshot, &e)) {
+        take_turn(&once, &snapshot->engine,
                   &(struct run_request){.name = {STR("local"), STR("local"), STR("run")},
                                         .agent = arguments->agent,
                                         .text = config->operands[0],
                                         .contract = STR("cli")});
-        edition_unref(edition);
+        config_snapshot_unref(snapshot);
     } else {
         once.code = cli_fail(EXIT_USAGE, &e);
     }

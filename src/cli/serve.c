@@ -1,7 +1,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "cli/contracts.h"
-#include "cli/found.h"
+#include "cli/model_discovery.h"
 #include "daemon/daemon.h"
 #include "daemon/team.h"
 
@@ -35,7 +35,7 @@ static void log_listeners(const struct daemon *daemon, const struct config *conf
 struct serving {
     const struct config *config;
     const struct config_input *input;
-    struct found_watch *watch; /* NULL: nobody looks for models */
+    struct model_discovery_watch *watch; /* NULL: nobody looks for models */
 };
 
 static void log_found(struct str what, struct str model, void *ctx) {
@@ -48,8 +48,8 @@ static void log_found(struct str what, struct str model, void *ctx) {
 static void offer_models(struct serving *serving) {
     if (!team_is_demo(serving->config)) return;
     log_info("the built-in demo plays: a script, not an AI");
-    found_keys(serving->input, log_found, NULL);
-    serving->watch = found_watch_start(log_found, NULL);
+    model_discovery_keys(serving->input, log_found, NULL);
+    serving->watch = model_discovery_watch_start(log_found, NULL);
 }
 
 static void on_ready(const struct daemon *daemon, void *ctx) {
@@ -107,7 +107,7 @@ int command_serve(int arg_count, const char *const *args) {
                                          .on_ready = on_ready,
                                          .ctx = &serving};
         code = daemon_run(&options, &e) ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
-        found_watch_stop(serving.watch);
+        model_discovery_watch_stop(serving.watch);
         if (config->data_in_memory) remove_data(config->data);
     }
     config_free(config);

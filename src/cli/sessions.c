@@ -150,7 +150,7 @@ static void show(struct str bytes, void *ctx) {
     fwrite(bytes.at, 1, bytes.len, stdout);
 }
 
-static void drop(struct str bytes, void *ctx) {
+static void cli_sessions_drop(struct str bytes, void *ctx) {
     (void)bytes;
     (void)ctx;
 }
@@ -166,7 +166,7 @@ static int act_on(const struct config *config, const struct sessions_arguments *
                    &(struct daemon_question){.method = erases ? STR("DELETE") : STR("GET"),
                                              .path = buf_str(&path),
                                              .body = STR_EMPTY,
-                                             .on_body = erases ? drop : show},
+                                             .on_body = erases ? cli_sessions_drop : show},
                    &e);
     buf_done(&path);
     if (ok && erases) printf("deleted\n");
@@ -177,7 +177,7 @@ static int act_on(const struct config *config, const struct sessions_arguments *
 
 enum act { ACT_LIST, ACT_EXPORT, ACT_DELETE, ACT_COUNT };
 
-static int run(enum act act, const struct sessions_arguments *arguments) {
+static int cli_sessions_run(enum act act, const struct sessions_arguments *arguments) {
     static const char *const own_flags[] = {"json", "workspace", "user", NULL};
     struct config *config;
     int code;
@@ -208,7 +208,7 @@ int command_sessions(int arg_count, const char *const *args) {
     bool well = act < ACT_COUNT && take_flags(arg_count - named, args + named, &arguments);
     int code = EXIT_USAGE;
     if (well) {
-        code = run(act, &arguments);
+        code = cli_sessions_run(act, &arguments);
     } else {
         fprintf(stderr, "%s", usage);
     }

@@ -108,7 +108,7 @@ static void print_claims(const struct token *token, bool json) {
     buf_done(&out);
 }
 
-static int check(const struct token_keys *keys, struct str text, bool json) {
+static int cli_token_check(const struct token_keys *keys, struct str text, bool json) {
     char room[TOKEN_PAYLOAD_BYTES];
     struct token token;
     enum token_verdict verdict = token_verify(keys, text, clock_unix_ms() / 1000, room, &token);
@@ -142,7 +142,8 @@ static int act(const struct config *config, const struct token_arguments *argume
     struct err e;
     if (!load_keys(config, arguments->demo, is_new, &keys, &e))
         return cli_fail(EXIT_FAILED, &e);
-    int code = is_new ? mint(keys, arguments) : check(keys, operands[1], arguments->json);
+    int code =
+        is_new ? mint(keys, arguments) : cli_token_check(keys, operands[1], arguments->json);
     token_keys_free(keys);
     return code;
 }

@@ -117,7 +117,7 @@ static bool show(struct str body, struct buf *out, struct err *e) {
 
 /* --- the command -------------------------------------------------------------------------- */
 
-static int ask(const struct config *config, const struct usage_arguments *arguments) {
+static int cli_usage_ask(const struct config *config, const struct usage_arguments *arguments) {
     struct buf body, out;
     struct err e;
     buf_init(&body, ANSWER_MAX_BYTES);
@@ -143,7 +143,7 @@ int command_usage(int arg_count, const char *const *args) {
                           &code)) {
         code = EXIT_USAGE;
         if (config->operand_count == 0) {
-            code = ask(config, &arguments);
+            code = cli_usage_ask(config, &arguments);
         } else {
             fprintf(stderr, "%s", usage);
         }

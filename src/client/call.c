@@ -79,7 +79,7 @@ static enum http_stage stage_of(const struct http_call *call) {
     return is_connected(call) ? HTTP_WAITING : HTTP_CONNECTING;
 }
 
-static void fail(struct http_call *call, const struct err *why) {
+static void client_call_fail(struct http_call *call, const struct err *why) {
     enum http_stage stage = stage_of(call);
     enter(call);
     close_call(call);
@@ -126,7 +126,7 @@ static bool is_whole(const struct http_call *call) {
     return !call->gunzip || call->body_bytes == 0 || gunzip_whole(call->gunzip);
 }
 
-static void end(struct http_call *call) {
+static void client_call_end(struct http_call *call) {
     struct err why;
     CURLcode result = call->result;
     if (result == CURLE_OK && call->failed.code == ERR_NONE) {
@@ -137,7 +137,7 @@ static void end(struct http_call *call) {
         result = CURLE_PARTIAL_FILE;
     }
     explain(call, result, &why);
-    fail(call, &why);
+    client_call_fail(call, &why);
 }
 
 static void on_done(struct transfer *transfer, CURLcode result) {
@@ -147,7 +147,7 @@ static void on_done(struct transfer *transfer, CURLcode result) {
     call->result = result;
     assert(!call->over);                           /* what left is not told */
     if (result == CURLE_OK && waits(call)) return; /* what came first is told first */
-    end(call);
+    client_call_end(call);
 }
 
 /* --- time --------------------------------------------------------------------------------- */
@@ -159,7 +159,7 @@ static void fail_late(struct http_call *call, uint64_t limit_ms, const char *wha
     units_append_duration(&limit, limit_ms * 1000);
     err_set(&why, ERR_DEADLINE_EXCEEDED, "%s within " STR_FMT, what, STR_ARG(buf_str(&limit)));
     buf_done(&limit);
-    fail(call, &why);
+    client_call_fail(call, &why);
 }
 
 static void on_first_byte_late(void *ctx) {
@@ -208,7 +208,7 @@ static bool tell_head(struct http_call *call) {
     return !call->over;
 }
 
-static bool give(struct str bytes, void *ctx);
+static bool client_call_give(struct str bytes, void *ctx);
 
 /* Whether the head that just came did; a redirect before it may have led there. */
 static bool came_by_https(const struct http_call *call) {
@@ -227,7 +227,7 @@ static bool end_head(struct http_call *call) {
     if (call->head.coding == CODING_UNKNOWN)
         return err_set(&call->failed, ERR_UNAVAILABLE,
                        "the answer is compressed in a way that was not asked for");
-    if (call->head.coding == CODING_GZIP) call->gunzip = gunzip_new(give, call);
+    if (call->head.coding == CODING_GZIP) call->gunzip = gunzip_new(client_call_give, call);
     return tell_head(call);
 }
 
@@ -258,7 +258,7 @@ static void lend(struct http_call *call, struct str bytes) {
 }
 
 /* What fits is told also where the rest is too much. False: no more, for whatever reason. */
-static bool give(struct str bytes, void *ctx) {
+static bool client_call_give(struct str bytes, void *ctx) {
     struct http_call *call = ctx;
     struct str fits = bytes;
     if (call->body_max_bytes) fits = str_head(bytes, call->body_max_bytes - call->body_bytes);
@@ -272,7 +272,7 @@ static bool give(struct str bytes, void *ctx) {
 
 static bool take_bytes(struct http_call *call, struct str bytes) {
     if (!call->gunzip) {
-        (void)give(bytes, call);
+        (void)client_call_give(bytes, call);
     } else if (!gunzip_feed(call->gunzip, bytes, &call->failed)) {
         return false;
     }
@@ -294,10 +294,10 @@ size_t http_call_on_body(char *bytes, size_t size, size_t count, void *ctx) {
 
 /* --- its turns ---------------------------------------------------------------------------- */
 
-static void begin(struct http_call *call) {
+static void client_call_begin(struct http_call *call) {
     call->begun = true;
     if (call->refused.code != ERR_NONE) {
-        fail(call, &call->refused);
+        client_call_fail(call, &call->refused);
         return;
     }
     call->on_lane = true;
@@ -313,7 +313,7 @@ static bool go_on_inflating(struct http_call *call) {
     if (call->over) return false;
     if (!good || call->failed.code != ERR_NONE) {
         struct err why = call->failed;
-        fail(call, &why);
+        client_call_fail(call, &why);
         return false;
     }
     return !call->paused;
@@ -322,7 +322,7 @@ static bool go_on_inflating(struct http_call *call) {
 static void go_on(struct http_call *call) {
     if (call->paused || !go_on_inflating(call)) return;
     if (call->done) {
-        end(call);
+        client_call_end(call);
         return;
     }
     if (!call->held) return;
@@ -330,7 +330,7 @@ static void go_on(struct http_call *call) {
     CURLcode result = lane_unpause(call->lane, &call->transfer);
     if (result == CURLE_OK || call->over || call->done) return;
     call->result = result; /* told here; the transfer itself may not have noticed */
-    end(call);
+    client_call_end(call);
 }
 
 static void on_turn(void *ctx) {
@@ -339,7 +339,7 @@ static void on_turn(void *ctx) {
     if (call->begun) {
         go_on(call);
     } else {
-        begin(call);
+        client_call_begin(call);
     }
     leave(call); /* NOLINT(clang-analyzer-unix.Malloc): `inside` kept it */
 }

@@ -26,7 +26,7 @@ static bool open_library(void **ret) {
 
 /* dlsym() answers with an object pointer for what is a function; POSIX promises that copying
  * the bits is right. */
-static bool find(void *library, const char *name, void *ret) {
+static bool curl_find(void *library, const char *name, void *ret) {
     void *found = dlsym(library, name);
     if (!found)
         return err_set(&failed, ERR_UNAVAILABLE,
@@ -37,7 +37,7 @@ static bool find(void *library, const char *name, void *ret) {
 
 static bool find_all(void *library) {
 #define FIND(name)                                                                             \
-    if (!find(library, #name, &table.name)) return false;
+    if (!curl_find(library, #name, &table.name)) return false;
     CURL_FUNCTIONS(FIND)
 #undef FIND
     return true;

@@ -49,7 +49,7 @@ bool gunzip_whole(const struct gunzip *gunzip) {
 }
 
 /* Give what the last step made. */
-static void give(struct gunzip *gunzip) {
+static void gunzip_give(struct gunzip *gunzip) {
     size_t len = PIECE_BYTES - gunzip->z.avail_out;
     if (len == 0) return;
     if (!gunzip->on_bytes(str_of(gunzip->piece, len), gunzip->ctx)) gunzip->waits = true;
@@ -77,7 +77,7 @@ static bool step(struct gunzip *gunzip, struct err *e) {
                        "the answer says that it is gzip and is not: the server, or something "
                        "on the way, is broken");
     if (result == Z_STREAM_END) end_member(gunzip);
-    give(gunzip);
+    gunzip_give(gunzip);
     return true;
 }
 
@@ -86,7 +86,7 @@ static bool has_more(const struct gunzip *gunzip) {
     return !gunzip->after && (gunzip->z.avail_in > 0 || gunzip->z.avail_out == 0);
 }
 
-static bool take(struct gunzip *gunzip, struct str bytes, struct err *e) {
+static bool gunzip_take(struct gunzip *gunzip, struct str bytes, struct err *e) {
     gunzip->z.next_in = (unsigned char *)(uintptr_t)bytes.at;
     gunzip->z.avail_in = (unsigned)bytes.len;
     do {
@@ -103,7 +103,7 @@ static bool take(struct gunzip *gunzip, struct str bytes, struct err *e) {
 bool gunzip_feed(struct gunzip *gunzip, struct str bytes, struct err *e) {
     assert(!gunzip->waits && gunzip->waiting.len == 0);
     if (bytes.len == 0 || gunzip->after) return true;
-    if (!take(gunzip, bytes, e)) return false;
+    if (!gunzip_take(gunzip, bytes, e)) return false;
     struct str rest = str_of(gunzip->z.next_in, gunzip->z.avail_in);
     if (gunzip->waits && !buf_append(&gunzip->waiting, rest))
         return err_set(e, ERR_TOO_LARGE, "too many compressed bytes came at once");
@@ -113,7 +113,7 @@ bool gunzip_feed(struct gunzip *gunzip, struct str bytes, struct err *e) {
 bool gunzip_go(struct gunzip *gunzip, struct err *e) {
     if (!gunzip->waits) return true;
     gunzip->waits = false;
-    if (!take(gunzip, buf_str(&gunzip->waiting), e)) return false;
+    if (!gunzip_take(gunzip, buf_str(&gunzip->waiting), e)) return false;
     buf_drop(&gunzip->waiting, gunzip->waiting.len - gunzip->z.avail_in);
     return true;
 }

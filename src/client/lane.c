@@ -35,7 +35,7 @@ static void let_go(struct lane *lane) {
 }
 
 /* What leaves goes first: it hears nothing any more, also not that it is done. */
-static void settle(struct lane *lane) {
+static void lane_settle(struct lane *lane) {
     int left;
     CURLMsg *message;
     assert(lane->inside == 0);
@@ -55,7 +55,7 @@ static void act(struct lane *lane, curl_socket_t fd, int events) {
     lane->inside++;
     lane->curl->curl_multi_socket_action(lane->multi, fd, events, &running);
     lane->inside--;
-    settle(lane);
+    lane_settle(lane);
 }
 
 /* --- its time ----------------------------------------------------------------------------- */
@@ -172,7 +172,7 @@ CURLcode lane_unpause(struct lane *lane, struct transfer *transfer) {
     lane->inside++;
     CURLcode result = lane->curl->curl_easy_pause(transfer->easy, CURLPAUSE_CONT);
     lane->inside--;
-    settle(lane);
+    lane_settle(lane);
     return result;
 }
 

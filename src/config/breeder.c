@@ -282,7 +282,8 @@ static void warn_of_unused(struct config *config, const struct yaml *root) {
     buf_done(&keys);
 }
 
-static bool tell(struct config *config, const char *key, struct str value, struct err *e) {
+static bool breeder_tell(struct config *config, const char *key, struct str value,
+                         struct err *e) {
     return config_apply(config, setting_by_key(config, str_from(key)), value, FROM_FILE, NULL,
                         e);
 }
@@ -302,9 +303,9 @@ bool config_read_breeder(struct config *config, const struct config_input *input
     agent->at = node;
     config->agents = agent;
     config->agent_count = 1;
-    if (!tell(config, "agent.name", breeder.name, e) ||
-        !tell(config, "agent.version", breeder.version, e) ||
-        !tell(config, "agent.framework", breeder.framework, e))
+    if (!breeder_tell(config, "agent.name", breeder.name, e) ||
+        !breeder_tell(config, "agent.version", breeder.version, e) ||
+        !breeder_tell(config, "agent.framework", breeder.framework, e))
         return false;
     warn_of_unused(config, node);
     return true;

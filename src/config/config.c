@@ -486,7 +486,7 @@ static bool check_bounds(const struct config *config, const struct setting *sett
     return false;
 }
 
-static bool check(const struct config *config, struct err *e) {
+static bool config_config_check(const struct config *config, struct err *e) {
     for (size_t i = 0; i < config->setting_count; i++) {
         const struct setting *setting = &config->settings[i];
         if (setting->least && !check_bounds(config, setting, e)) return false;
@@ -531,7 +531,7 @@ static bool load(struct config *config, const struct config_input *input, struct
     if (!work_out(config, input, e) || !config_resolve_connectors(config, input, e) ||
         !config_resolve_models(config, input, e))
         return false;
-    if (!check(config, e) && !config_goes_on(config, e)) return false;
+    if (!config_config_check(config, e) && !config_goes_on(config, e)) return false;
     warn_of_open_doors(config);
     warn_of_closed_doors(config);
     warn_of_weak_keys(config, input);
@@ -627,7 +627,7 @@ void config_log(const struct config *config) {
 }
 
 /* Secrets must not remain in freed memory. */
-static void forget(struct str secret) {
+static void config_config_forget(struct str secret) {
     if (secret.len) explicit_bzero((char *)secret.at, secret.len);
 }
 
@@ -635,10 +635,12 @@ void config_free(struct config *config) {
     if (!config) return;
     for (size_t i = 0; i < config->setting_count; i++) {
         if (config->settings[i].kind == SETTING_SECRET)
-            forget(*(const struct str *)(const void *)((const char *)config +
-                                                       config->settings[i].offset));
+            config_config_forget(
+                *(const struct str *)(const void *)((const char *)config +
+                                                    config->settings[i].offset));
     }
-    forget(config->tools.web_search.key);
-    for (size_t i = 0; i < config->provider_count; i++) forget(config->providers[i].key);
+    config_config_forget(config->tools.web_search.key);
+    for (size_t i = 0; i < config->provider_count; i++)
+        config_config_forget(config->providers[i].key);
     arena_free(config->arena); /* the config itself lives in it */
 }

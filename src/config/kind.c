@@ -51,7 +51,7 @@ uint64_t setting_number(const struct setting *row, const void *entry) {
 }
 
 /* With its place, where it has one. */
-static bool refuse(const struct value *value, const char *why, struct err *e) {
+static bool kind_refuse(const struct value *value, const char *why, struct err *e) {
     return value->node ? yaml_err(e, value->node, "%s", why)
                        : err_set(e, ERR_INVALID_ARGUMENT, "%s", why);
 }
@@ -69,7 +69,7 @@ static bool check_bounds(const struct value *value, uint64_t number, uint64_t sc
     struct str shown = at < words.len ? str_head(value->text, 40) : STR_EMPTY;
     snprintf(why, sizeof(why), STR_FMT STR_FMT STR_FMT, STR_ARG(str_head(words, at)),
              STR_ARG(shown), STR_ARG(str_skip(words, at + 2)));
-    return refuse(value, why, e);
+    return kind_refuse(value, why, e);
 }
 
 static bool all_digits(struct str text) {
@@ -158,7 +158,7 @@ static bool take_decimal(const struct value *value, void *ret, struct err *e) {
     struct err why;
     for (unsigned i = 0; i < value->row->digits; i++) scale *= 10;
     if (!read_decimal(value->text, value->row->digits, &scaled, &why))
-        return refuse(value, why.text, e);
+        return kind_refuse(value, why.text, e);
     if (!check_bounds(value, scaled, scale, e)) return false;
     *(double *)ret = (double)scaled / (double)scale;
     return true;
@@ -196,7 +196,7 @@ static bool read_dollars(const struct value *value, void *ret, struct err *e) {
 
 /* --- text -------------------------------------------------------------------------------- */
 
-static bool keep(struct str text, struct config *config, void *ret, struct err *e) {
+static bool kind_keep(struct str text, struct config *config, void *ret, struct err *e) {
     if (arena_str(config->arena, text, ret)) return true;
     return err_set(e, ERR_TOO_LARGE, "there is too much of it");
 }
@@ -213,7 +213,7 @@ static bool keep_text(struct str text, struct config *config, void *ret, struct 
     if (text.len == 0) return err_set(e, ERR_INVALID_ARGUMENT, "it is empty; give it a value");
     if (has_control(text))
         return err_set(e, ERR_INVALID_ARGUMENT, "it holds a control character; remove it");
-    return keep(text, config, ret, e);
+    return kind_keep(text, config, ret, e);
 }
 
 static bool set_text(const struct value *value, void *ret, struct err *e) {
@@ -223,12 +223,12 @@ static bool set_text(const struct value *value, void *ret, struct err *e) {
 static bool set_prose(const struct value *value, void *ret, struct err *e) {
     if (str_trim(value->text).len == 0)
         return err_set(e, ERR_INVALID_ARGUMENT, "it is empty; give it a value");
-    return keep(value->text, value->config, ret, e);
+    return kind_keep(value->text, value->config, ret, e);
 }
 
 /* Whoever reads it has looked at it. */
 static bool set_secret(const struct value *value, void *ret, struct err *e) {
-    return keep(value->text, value->config, ret, e);
+    return kind_keep(value->text, value->config, ret, e);
 }
 
 static bool set_id(const struct value *value, void *ret, struct err *e) {
@@ -302,7 +302,7 @@ static bool set_unix(const struct value *value, void *ret, struct err *e) {
 
 static bool set_address(const struct value *value, void *ret, struct err *e) {
     struct str text = value->text;
-    if (str_equal(text, STR("off"))) return keep(STR_EMPTY, value->config, ret, e);
+    if (str_equal(text, STR("off"))) return kind_keep(STR_EMPTY, value->config, ret, e);
     if (str_starts(text, STR("unix:"))) return set_unix(value, ret, e);
 
     size_t colon = text.len;
@@ -313,7 +313,7 @@ static bool set_address(const struct value *value, void *ret, struct err *e) {
     if (port.len > 5 || !str_to_u64(port, &number) || number > 65535)
         return refuse_address(text, "has no port from 0 to 65535", e);
     if (!is_host(host)) return refuse_address(text, "names no host", e);
-    return keep(text, value->config, ret, e);
+    return kind_keep(text, value->config, ret, e);
 }
 
 /* --- lists in one text -------------------------------------------------------------------- */
@@ -338,7 +338,7 @@ static bool set_list(const struct value *value, check_entry_fn *check, const str
     struct config *config = value->config;
     struct str kept, words[SETTING_WORDS_MAX];
     size_t count = 0;
-    if (!keep(value->text, config, &kept, e)) return false;
+    if (!kind_keep(value->text, config, &kept, e)) return false;
     while (kept.len) {
         struct str word = str_trim(str_split(kept, ';', &kept));
         if (!check(word, e)) return false;

@@ -15,7 +15,7 @@ struct place {
     const char *what; /* "--model" */
 };
 
-static bool refuse(const struct place *place, const char *why, struct err *e) {
+static bool models_refuse(const struct place *place, const char *why, struct err *e) {
     return place->at ? yaml_err(e, place->at, "%s", why)
                      : err_set(e, ERR_INVALID_ARGUMENT, "%s: %s", place->what, why);
 }
@@ -32,14 +32,15 @@ static bool refuse_provider(const struct config *config, const struct place *pla
     err_set(&why, ERR_INVALID_ARGUMENT, "no provider is called '" STR_FMT "'%s",
             STR_ARG(str_head(name, 40)),
             nearest.found.len ? nearest_hint(&nearest, hint) : "; list it under 'providers'");
-    return refuse(place, why.text, e);
+    return models_refuse(place, why.text, e);
 }
 
 static bool get_provider(struct config *config, const struct config_input *input,
                          struct str name, const struct place *place,
                          struct config_provider **ret, struct err *e) {
     struct err why;
-    if (!config_provider_get(config, input, name, ret, &why)) return refuse(place, why.text, e);
+    if (!config_provider_get(config, input, name, ret, &why))
+        return models_refuse(place, why.text, e);
     return *ret || refuse_provider(config, place, name, e);
 }
 
@@ -82,8 +83,8 @@ static bool resolve(struct config *config, const struct config_input *input, str
     struct str head = str_split(text, '/', &rest);
     struct config_provider *provider = own;
     if (!text.len || has_control(text) || (rest.at && !rest.len))
-        return refuse(place, "this is no model; write provider/model, such as openai/gpt-4o",
-                      e);
+        return models_refuse(
+            place, "this is no model; write provider/model, such as openai/gpt-4o", e);
     ret->name = text;
     if (own) {
         if (rest.at && str_equal(head, own->name)) ret->name = rest;
@@ -114,7 +115,7 @@ static bool model_of(const struct config *config, const struct config_provider *
     err_set(&why, ERR_INVALID_ARGUMENT,
             "which model of '" STR_FMT "'? Give the agent or the provider a model",
             STR_ARG(provider->name));
-    return refuse(place, why.text, e);
+    return models_refuse(place, why.text, e);
 }
 
 /* No model or provider is named. Use the default model, else the first listed provider, else
@@ -273,10 +274,10 @@ static bool resolve_default(struct config *config, const struct config_input *in
     const struct place place = {NULL, what.at};
     bool done = resolve(config, input, config->model, NULL, &place, &config->model_default, e);
     if (done && !config->model_default.provider)
-        done = refuse(&place,
-                      "whose model is this? Write provider/model, such as openai/gpt-4o "
-                      "or ollama/gemma3",
-                      e);
+        done = models_refuse(&place,
+                             "whose model is this? Write provider/model, such as openai/gpt-4o "
+                             "or ollama/gemma3",
+                             e);
     buf_done(&what);
     return done;
 }

@@ -125,8 +125,7 @@ static const struct setting tool_rows[] = {
      .beyond = "a call needs some time; give it 1ms or more"},
 };
 
-static const struct entry_schema tool_schema = {.what = "a tool",
-                                                ROWS(tool_rows)};
+static const struct entry_schema tool_schema = {.what = "a tool", ROWS(tool_rows)};
 
 static bool is_tool_key(struct str key) {
     for (size_t i = 0; i < ARRAY_LEN(tool_rows); i++) {

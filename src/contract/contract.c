@@ -63,9 +63,9 @@ bool contract_table_ok(const struct contract_table *table) {
     size_t job_takers = 0;
     for (size_t i = 0; i < table->count; i++) {
         const struct contract *row = table->rows[i];
-        if (contract_find(table, row->name) != i || !row->desk.init) return false;
+        if (contract_find(table, row->name) != i || !row->instance.init) return false;
         if (!listeners_ok(table, row) || !served_ok(table, row)) return false;
-        job_takers += row->desk.take_job != NULL;
+        job_takers += row->instance.take_job != NULL;
     }
     return job_takers <= 1;
 }

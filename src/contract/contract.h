@@ -3,21 +3,21 @@
  * How a contract decodes requests and projects events is private to its folder. This header
  * holds what the daemon must know to serve it: its listeners, the services and routes on them
  * with their guards, and the functions to call as the daemon starts, reloads and stops. The
- * daemon, its workers and its editions loop over a table of contracts and know none by name.
+ * daemon, its workers and its snapshots loop over a table of contracts and know none by name.
  * The table of this program is in cli/contracts.c.
  *
- *     settings  one an edition   read ─▶ drop
+ *     settings  one a snapshot   read ─▶ drop
  *     process   one a process    open ─▶ ready ─▶ use* ─▶ stopping ─▶ stopped ─▶ close
- *     desk      one a loop       init ─▶ serving ─▶ use* ─▶ stopping ─▶ cut ─▶ finish ─▶ leave
+ *     instance  one a loop       init ─▶ serving ─▶ use* ─▶ stopping ─▶ cut ─▶ finish ─▶ leave
  *                                                                                    ─▶ done
  *
  * A daemon that stops before it has served skips the steps in between. `cut` is called only
- * when the shutdown deadline is near. Every function except desk.init may be NULL.
+ * when the shutdown deadline is near. Every function except instance.init may be NULL.
  *
  * Memory   a table and its rows are constant. Each `void *` belongs to the contract, from the
  *          function that returned it to the one that ends it.
  * Threads  settings: any thread, read-only once made. Process: the daemon's own loop, except
- *          healthy(), which any loop may call. Desk: its loop, except init and done.
+ *          healthy(), which any loop may call. Instance: its loop, except init and done.
  */
 #ifndef WEIR_CONTRACT_CONTRACT_H
 #define WEIR_CONTRACT_CONTRACT_H
@@ -56,7 +56,7 @@ struct contract_listener {
     /* gRPC only. The listener also serves grpc.health.v1 and, if reflects() is true,
      * reflection. */
     bool (*reflects)(const struct config *config);
-    void (*prepare)(const void *desk, struct rpc_site *site);
+    void (*prepare)(const void *instance, struct rpc_site *site);
     bool handlers_admit; /* handlers decide what is let in while the daemon starts or stops */
 };
 
@@ -66,7 +66,7 @@ struct contract_listener {
 struct contract_service {
     const char *listener;
     const struct str *descriptor; /* the FileDescriptorSet that defines it, for reflection */
-    void (*fill)(void *desk, struct rpc_service *ret);
+    void (*fill)(void *instance, struct rpc_service *ret);
 };
 
 /* A table of routes, in the same way. Each route says who may use it (enum route_door), and
@@ -74,7 +74,7 @@ struct contract_service {
  * in those of the listener's own contract; the last table answers 404. */
 struct contract_routes {
     const char *listener;
-    void (*fill)(void *desk, struct route_table *ret);
+    void (*fill)(void *instance, struct route_table *ret);
 };
 
 /* --- what it is given --------------------------------------------------------------------- */
@@ -115,10 +115,10 @@ struct contract_callers {
     void *ctx;
 };
 
-/* What a desk works with; it outlives the desk. */
+/* What an instance works with; it outlives the instance. */
 struct contract_loop {
     struct loop *loop;
-    struct run_host *host; /* its engine is the newest edition's */
+    struct run_host *host; /* its engine is the newest snapshot's */
     struct http_pool *pool;
     struct store *store;
     struct contract_callers callers;
@@ -142,7 +142,7 @@ struct contract {
     size_t routes_count;
 
     /* Whether this configuration uses the contract at all. If not, it gets no process state, no
-     * desks and no listeners. NULL: always. */
+     * instances and no listeners. NULL: always. */
     bool (*wanted)(const struct config *config);
 
     /* Its own settings, in addition to the daemon's. NULL: it has none. */
@@ -172,24 +172,24 @@ struct contract {
     struct {
         /* `state` is what open() returned, or NULL. Never returns NULL. */
         void *(*init)(const struct contract_loop *loop, const void *settings, void *state);
-        void (*use)(void *desk, const void *settings); /* new turns use these settings */
-        void (*serving)(void *desk);
-        void (*stopping)(void *desk); /* called before its listeners tell their calls */
-        void (*cut)(void *desk);      /* likewise */
-        void (*finish)(void *desk);   /* no connection is left; detached work ends */
-        void (*leave)(void *desk);    /* last call on the loop: start no more requests */
-        void (*done)(void *desk);     /* the loop has stopped */
+        void (*use)(void *instance, const void *settings); /* new turns use these settings */
+        void (*serving)(void *instance);
+        void (*stopping)(void *instance); /* called before its listeners tell their calls */
+        void (*cut)(void *instance);      /* likewise */
+        void (*finish)(void *instance);   /* no connection is left; detached work ends */
+        void (*leave)(void *instance);    /* last call on the loop: start no more requests */
+        void (*done)(void *instance);     /* the loop has stopped */
 
         /* Find the agents of a conversation of this contract, as in struct recover_agents.
          * NULL: the configured agents. */
-        struct engine *(*find_agents)(void *desk, const struct session_name *name,
+        struct engine *(*find_agents)(void *instance, const struct session_name *name,
                                       recover_engine_fn *answer, void *answer_ctx,
                                       struct contract_ask **ret_ask);
 
         /* Resume a job, as in struct recover_jobs. At most one contract of a table has this. */
         void (*take_job)(uint64_t run, const struct store_section *sections, size_t count,
-                         void *desk);
-    } desk;
+                         void *instance);
+    } instance;
 };
 
 struct contract_table {

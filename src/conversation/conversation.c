@@ -41,18 +41,18 @@ static void insert(struct conversation *c, size_t place, const struct message *m
     c->count += count;
 }
 
-static void add(struct conversation *c, struct message message) {
+static void conversation_add(struct conversation *c, struct message message) {
     insert(c, c->count, &message, 1);
 }
 
 /* Whoever is asked speaks after it: the next reply begins here. */
 static void add_for_model(struct conversation *c, struct message message) {
-    add(c, message);
+    conversation_add(c, message);
     c->reply_from = c->count;
 }
 
-static bool keep(struct conversation *c, struct str text, enum conversation_texts texts,
-                 struct str *ret) {
+static bool conversation_keep(struct conversation *c, struct str text,
+                              enum conversation_texts texts, struct str *ret) {
     if (texts == TEXTS_LENT && text.len) return arena_str(c->arena, text, ret);
     *ret = text;
     return true;
@@ -70,10 +70,10 @@ static bool end_reply(struct conversation *c, struct str agent, struct str said,
     struct message message = {.role = MESSAGE_AGENT};
     bool streamed = said.len == 0 || said.at == c->reply.at;
     struct str text = streamed ? buf_str(&c->reply) : said;
-    bool kept =
-        is_blank(text) || (keep(c, text, streamed ? TEXTS_LENT : texts, &message.text) &&
-                           keep(c, agent, texts, &message.agent));
-    if (kept && message.text.len) add(c, message);
+    bool kept = is_blank(text) ||
+                (conversation_keep(c, text, streamed ? TEXTS_LENT : texts, &message.text) &&
+                 conversation_keep(c, agent, texts, &message.agent));
+    if (kept && message.text.len) conversation_add(c, message);
     buf_clear(&c->reply);
     return kept;
 }
@@ -87,7 +87,7 @@ struct str conversation_reply(const struct conversation *c) {
 static bool take_started(struct conversation *c, const struct event *event,
                          enum conversation_texts texts) {
     struct message message = {.role = MESSAGE_USER};
-    if (!keep(c, event->started.text, texts, &message.text)) return false;
+    if (!conversation_keep(c, event->started.text, texts, &message.text)) return false;
     c->brought_at = c->turn_start = c->count;
     add_for_model(c, message);
     c->answer_from = c->count;
@@ -146,9 +146,9 @@ static bool take_opaque(struct conversation *c, const struct event *event,
                         enum conversation_texts texts) {
     struct message message = {.role = MESSAGE_OPAQUE};
     struct str dialect = str_skip(event->item.type, STR(OPAQUE_ITEM).len);
-    if (!keep(c, event->agent, texts, &message.agent) ||
-        !keep(c, dialect, texts, &message.tool) ||
-        !keep(c, event->item.bytes, texts, &message.text))
+    if (!conversation_keep(c, event->agent, texts, &message.agent) ||
+        !conversation_keep(c, dialect, texts, &message.tool) ||
+        !conversation_keep(c, event->item.bytes, texts, &message.text))
         return false;
     insert(c, c->reply_from, &message, 1);
     return true;
@@ -163,7 +163,7 @@ static void add_asides(struct conversation *c) {
 static bool take_aside(struct conversation *c, const struct event *event,
                        enum conversation_texts texts) {
     struct str words;
-    if (!keep(c, event->item.bytes, texts, &words)) return false;
+    if (!conversation_keep(c, event->item.bytes, texts, &words)) return false;
     c->asides = mem_resize(c->asides, (c->aside_count + 1) * sizeof(struct str));
     c->asides[c->aside_count++] = words;
     add_asides(c);
@@ -180,10 +180,11 @@ static bool take_repair(struct conversation *c, const struct event *event,
     struct event_turn said, told;
     struct message answer = {.role = MESSAGE_AGENT}, complaint = {.role = MESSAGE_USER};
     if (!event_turn_next(&rest, &said) || !event_turn_next(&rest, &told)) return true;
-    if (!keep(c, said.agent, texts, &answer.agent) ||
-        !keep(c, said.text, texts, &answer.text) || !keep(c, told.text, texts, &complaint.text))
+    if (!conversation_keep(c, said.agent, texts, &answer.agent) ||
+        !conversation_keep(c, said.text, texts, &answer.text) ||
+        !conversation_keep(c, told.text, texts, &complaint.text))
         return false;
-    if (!is_blank(answer.text)) add(c, answer);
+    if (!is_blank(answer.text)) conversation_add(c, answer);
     add_for_model(c, complaint);
     return true;
 }
@@ -191,7 +192,7 @@ static bool take_repair(struct conversation *c, const struct event *event,
 static bool take_summary(struct conversation *c, const struct event *event,
                          enum conversation_texts texts) {
     struct str summary;
-    if (!keep(c, event->item.bytes, texts, &summary)) return false;
+    if (!conversation_keep(c, event->item.bytes, texts, &summary)) return false;
     conversation_summarize(c, summary, SUMMARY_OF_SESSION);
     return true;
 }
@@ -212,11 +213,12 @@ static bool take_item(struct conversation *c, const struct event *event,
 static bool add_call(struct conversation *c, const struct event *event, struct str call_id,
                      struct str tool, struct str args, enum conversation_texts texts) {
     struct message message = {.role = MESSAGE_TOOL_CALL};
-    if (!keep(c, event->agent, texts, &message.agent) ||
-        !keep(c, call_id, texts, &message.call_id) || !keep(c, tool, texts, &message.tool) ||
-        !keep(c, args, texts, &message.text))
+    if (!conversation_keep(c, event->agent, texts, &message.agent) ||
+        !conversation_keep(c, call_id, texts, &message.call_id) ||
+        !conversation_keep(c, tool, texts, &message.tool) ||
+        !conversation_keep(c, args, texts, &message.text))
         return false;
-    add(c, message);
+    conversation_add(c, message);
     c->open_calls++;
     return true;
 }
@@ -299,8 +301,8 @@ static bool take_result(struct conversation *c, const struct event *event,
                               .error = event->tool_result.error,
                               .call_id = call->call_id,
                               .tool = call->tool};
-    if (!keep(c, event->agent, texts, &message.agent) ||
-        !keep(c, event->tool_result.result, texts, &message.text))
+    if (!conversation_keep(c, event->agent, texts, &message.agent) ||
+        !conversation_keep(c, event->tool_result.result, texts, &message.text))
         return false;
     add_for_model(c, message);
     if (c->open_calls) c->open_calls--;
@@ -362,9 +364,10 @@ static void end_turn(struct conversation *c, const struct event *event, struct s
                      enum conversation_texts texts) {
     struct message message = {.role = MESSAGE_AGENT, .text = buf_str(&c->reply)};
     bool more = said.len > message.text.len; /* read back without the rows of streamed text */
-    if (more && !keep(c, said, texts, &message.text)) message.text = buf_str(&c->reply);
-    if (!keep(c, event->agent, texts, &message.agent)) message.agent = STR_EMPTY;
-    if (!is_blank(message.text)) add(c, message);
+    if (more && !conversation_keep(c, said, texts, &message.text))
+        message.text = buf_str(&c->reply);
+    if (!conversation_keep(c, event->agent, texts, &message.agent)) message.agent = STR_EMPTY;
+    if (!is_blank(message.text)) conversation_add(c, message);
     close_calls(c);
     c->ended = event->kind;
     bool well = event->kind == EVENT_DONE || c->turn_start >= c->count;

@@ -76,7 +76,7 @@ static bool is_absent(struct json value) {
 }
 
 /* The text of a string, in the arena whether or not the list holds it as it is. */
-static bool keep(struct json string, struct arena *arena, struct str *ret) {
+static bool import_keep(struct json string, struct arena *arena, struct str *ret) {
     struct str text;
     return json_str(string, arena, &text) && arena_str(arena, text, ret);
 }
@@ -261,7 +261,8 @@ static bool take_content(struct reading *reading, struct json value, struct str 
 static bool take_args(struct reading *reading, struct json args, struct str *ret) {
     *ret = STR("{}");
     if (is_absent(args)) return true;
-    if (args.kind == JSON_STRING) return keep(args, reading->arena, ret) || too_large(reading);
+    if (args.kind == JSON_STRING)
+        return import_keep(args, reading->arena, ret) || too_large(reading);
     if (args.kind == JSON_OBJECT)
         return json_compact_copy(args, reading->arena, ret) || too_large(reading);
     return refuse(reading, "arguments must be an object or a string, not %s",
@@ -272,7 +273,7 @@ static bool take_name(struct reading *reading, struct json value, const char *wh
                       struct str *ret) {
     if (value.kind != JSON_STRING || json_is(value, STR("")))
         return refuse(reading, "%s is missing", what);
-    return keep(value, reading->arena, ret) || too_large(reading);
+    return import_keep(value, reading->arena, ret) || too_large(reading);
 }
 
 static bool read_call(struct reading *reading, struct json id, struct json name,

@@ -125,7 +125,7 @@ bool import_forks(const struct message *history, size_t history_count,
 #define BETWEEN STR("\n\n")
 
 /* Take `part` off the front of `text`. */
-static bool take(struct str *text, struct str part) {
+static bool import_known_take(struct str *text, struct str part) {
     if (!str_starts(*text, part)) return false;
     *text = str_skip(*text, part.len);
     return true;
@@ -143,12 +143,14 @@ static void take_bubble(struct str *text) {
 /* One turn and what divides it from the next. `text` is not changed where it is another. */
 static bool take_turn(struct str *text, const struct seen *turn) {
     struct str rest = *text;
-    if (turn->asked->parts.len || !take(&rest, USER) ||
-        !take(&rest, str_trim(turn->asked->text)) || !take(&rest, BETWEEN))
+    if (turn->asked->parts.len || !import_known_take(&rest, USER) ||
+        !import_known_take(&rest, str_trim(turn->asked->text)) ||
+        !import_known_take(&rest, BETWEEN))
         return false;
     bool told = turn->reply && !turn->asked->error;
     if (told) {
-        if (!take(&rest, ASSISTANT) || !take(&rest, turn->reply->text) || !take(&rest, BETWEEN))
+        if (!import_known_take(&rest, ASSISTANT) ||
+            !import_known_take(&rest, turn->reply->text) || !import_known_take(&rest, BETWEEN))
             return false;
     } else {
         take_bubble(&rest);
@@ -166,7 +168,7 @@ static struct str unpack(const struct seen *turns, size_t count, struct str text
         if (!taken && !turns[i].asked->error) return text;
         any = any || taken;
     }
-    return any && take(&rest, USER) ? rest : text;
+    return any && import_known_take(&rest, USER) ? rest : text;
 }
 
 struct str import_unpack(const struct message *history, size_t history_count, struct str text) {

@@ -1,21 +1,21 @@
 #include "daemon/caller.h"
 
 static bool secured(void *ctx) {
-    const struct edition *edition = ((struct worker *)ctx)->edition;
-    for (size_t i = 0; i < edition->contracts.count; i++) {
-        const struct contract *contract = edition->contracts.rows[i];
-        if (contract->settings.secured && contract->settings.secured(edition->settings[i]))
+    const struct config_snapshot *snapshot = ((struct worker *)ctx)->snapshot;
+    for (size_t i = 0; i < snapshot->contracts.count; i++) {
+        const struct contract *contract = snapshot->contracts.rows[i];
+        if (contract->settings.secured && contract->settings.secured(snapshot->settings[i]))
             return true;
     }
     return false;
 }
 
 static bool identify(struct str bearer, struct contract_identity *ret, void *ctx) {
-    const struct edition *edition = ((struct worker *)ctx)->edition;
-    for (size_t i = 0; i < edition->contracts.count; i++) {
-        const struct contract *contract = edition->contracts.rows[i];
+    const struct config_snapshot *snapshot = ((struct worker *)ctx)->snapshot;
+    for (size_t i = 0; i < snapshot->contracts.count; i++) {
+        const struct contract *contract = snapshot->contracts.rows[i];
         if (contract->settings.identify &&
-            contract->settings.identify(edition->settings[i], bearer, ret))
+            contract->settings.identify(snapshot->settings[i], bearer, ret))
             return true;
     }
     return false;

@@ -3,14 +3,14 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/mem.h"
-#include "daemon/edition.h"
+#include "daemon/config_snapshot.h"
 #include "daemon/notify.h"
 #include "daemon/ports.h"
 #include "daemon/reload.h"
-#include "daemon/revival.h"
+#include "daemon/restored_agents.h"
 #include "daemon/worker.h"
 #include "run/directory.h"
-#include "run/dormant.h"
+#include "run/dormant_runs.h"
 #include "server/server.h"
 #include "store/task.h"
 
@@ -32,13 +32,13 @@ struct daemon {
     const struct daemon_options *options;
     const struct config *config;
     enum phase phase;
-    struct edition *edition; /* the newest; a reference */
-    struct http_pool *pool;  /* for the requests of models and tools */
+    struct config_snapshot *snapshot; /* the newest; a reference */
+    struct http_pool *pool;           /* for the requests of models and tools */
     struct session_table *sessions;
     struct ledger *ledger;
     struct store *store;
-    struct presences presences;    /* of the contracts */
-    struct contract_process means; /* of the contracts */
+    struct presences presences;        /* of the contracts */
+    struct contract_process resources; /* of the contracts */
     struct listening *listenings;
     size_t listening_count;
     struct recovery *recovery; /* before it serves */
@@ -58,19 +58,19 @@ struct daemon {
 };
 
 /* The orders that a worker receives. */
-typedef void order_fn(struct worker *worker, struct edition *edition);
+typedef void order_fn(struct worker *worker, struct config_snapshot *snapshot);
 
 struct order {
     struct mail mail;
     struct worker *worker;
     order_fn *fn;
-    struct edition *edition; /* the newest when it was given; a reference */
+    struct config_snapshot *snapshot; /* the newest when it was given; a reference */
 };
 
 static void obey(void *ctx) {
     struct order *order = ctx;
-    order->fn(order->worker, order->edition);
-    edition_unref(order->edition);
+    order->fn(order->worker, order->snapshot);
+    config_snapshot_unref(order->snapshot);
     free(order);
 }
 
@@ -93,38 +93,38 @@ static void tell_workers(struct daemon *daemon, order_fn *fn) {
     for (size_t i = 0; i < daemon->worker_count; i++) {
         struct worker *worker = &daemon->workers[i];
         struct order *order = MEM_NEW(struct order);
-        *order =
-            (struct order){.worker = worker, .fn = fn, .edition = edition_ref(daemon->edition)};
+        *order = (struct order){
+            .worker = worker, .fn = fn, .snapshot = config_snapshot_ref(daemon->snapshot)};
         loop_post(worker->loop, &order->mail, obey, order);
     }
 }
 
-static void order_use(struct worker *worker, struct edition *edition) {
-    worker_use(worker, edition);
+static void order_use(struct worker *worker, struct config_snapshot *snapshot) {
+    worker_use(worker, snapshot);
 }
 
-static void order_serving(struct worker *worker, struct edition *edition) {
-    (void)edition;
+static void order_serving(struct worker *worker, struct config_snapshot *snapshot) {
+    (void)snapshot;
     worker_serving(worker);
 }
 
-static void order_health(struct worker *worker, struct edition *edition) {
-    (void)edition;
+static void order_health(struct worker *worker, struct config_snapshot *snapshot) {
+    (void)snapshot;
     worker_health(worker);
 }
 
-static void order_stopping(struct worker *worker, struct edition *edition) {
-    (void)edition;
+static void order_stopping(struct worker *worker, struct config_snapshot *snapshot) {
+    (void)snapshot;
     worker_stopping(worker);
 }
 
-static void order_cut(struct worker *worker, struct edition *edition) {
-    (void)edition;
+static void order_cut(struct worker *worker, struct config_snapshot *snapshot) {
+    (void)snapshot;
     worker_cut(worker);
 }
 
-static void order_exit(struct worker *worker, struct edition *edition) {
-    (void)edition;
+static void order_exit(struct worker *worker, struct config_snapshot *snapshot) {
+    (void)snapshot;
     worker_leave(worker, worker->daemon->pool);
     loop_stop(worker->loop);
 }
@@ -133,35 +133,35 @@ static void order_exit(struct worker *worker, struct edition *edition) {
 
 static void reload(struct daemon *daemon);
 
-static void take_edition(struct daemon *daemon, struct edition *edition) {
+static void take_config_snapshot(struct daemon *daemon, struct config_snapshot *snapshot) {
     struct buf fixed;
     buf_init(&fixed, 64 * KIB);
-    edition_needs_restart(daemon->config, edition->config, &fixed);
+    config_snapshot_needs_restart(daemon->config, snapshot->config, &fixed);
     if (fixed.len)
         log_warning("these settings differ and wait for a restart: " STR_FMT,
                     STR_ARG(buf_str(&fixed)));
     buf_done(&fixed);
-    edition_unref(daemon->edition);
-    daemon->edition = edition;
-    config_log(edition->config);
-    store_keep_keys(daemon->store, edition->config->limits.idempotency_ms);
+    config_snapshot_unref(daemon->snapshot);
+    daemon->snapshot = snapshot;
+    config_log(snapshot->config);
+    store_keep_keys(daemon->store, snapshot->config->limits.idempotency_ms);
     tell_workers(daemon, order_use);
-    presences_use(&daemon->presences, daemon->edition);
+    presences_use(&daemon->presences, daemon->snapshot);
     log_info("the configuration was read again; new turns follow it");
 }
 
-static void on_reloaded(struct edition *edition, const struct err *failed, void *ctx) {
+static void on_reloaded(struct config_snapshot *snapshot, const struct err *failed, void *ctx) {
     struct daemon *daemon = ctx;
     if (daemon->phase == PHASE_STOPPING) {
-        edition_unref(edition);
+        config_snapshot_unref(snapshot);
         return;
     }
     if (failed) {
         log_error("the configuration was not taken: %s; the one before stays", failed->text);
     } else {
-        take_edition(daemon, edition);
+        take_config_snapshot(daemon, snapshot);
     }
-    notify_ready(daemon->edition->engine.agent_count);
+    notify_ready(daemon->snapshot->engine.agent_count);
     if (!daemon->reload_again) return;
     daemon->reload_again = false;
     reload(daemon);
@@ -174,17 +174,18 @@ static void reload(struct daemon *daemon) {
         return;
     }
     notify_reloading();
-    struct reload_options options = {.input = daemon->options->input,
-                                     .first = daemon->config,
-                                     .demo_key = daemon->options->demo_key,
-                                     .contracts = daemon->options->contracts,
-                                     .sessions = daemon->sessions,
-                                     .ledger = daemon->ledger,
-                                     .means = {.pool = daemon->pool, .store = daemon->store},
-                                     .server = daemon->server,
-                                     .loop = home(daemon),
-                                     .on_done = on_reloaded,
-                                     .ctx = daemon};
+    struct reload_options options = {
+        .input = daemon->options->input,
+        .first = daemon->config,
+        .demo_key = daemon->options->demo_key,
+        .contracts = daemon->options->contracts,
+        .sessions = daemon->sessions,
+        .ledger = daemon->ledger,
+        .resources = {.pool = daemon->pool, .store = daemon->store},
+        .server = daemon->server,
+        .loop = home(daemon),
+        .on_done = on_reloaded,
+        .ctx = daemon};
     if (!reload_start(&daemon->reload, &options, &e)) on_reloaded(NULL, &e, daemon);
 }
 
@@ -215,8 +216,8 @@ static void on_kept(void *ctx) {
     loop_post(home(worker->daemon), &worker->report, on_report, worker);
 }
 
-static void order_finish(struct worker *worker, struct edition *edition) {
-    (void)edition;
+static void order_finish(struct worker *worker, struct config_snapshot *snapshot) {
+    (void)snapshot;
     worker_finish(worker);
     keeper_flush(worker->keeper, on_kept, worker);
 }
@@ -240,7 +241,7 @@ static void on_cut(void *ctx) {
 
 /* The listeners answer until the last existing connection is gone (server_stop). A daemon that
  * never served has no turns to cut. */
-static void stop(struct daemon *daemon, uint64_t within_ms) {
+static void daemon_stop(struct daemon *daemon, uint64_t within_ms) {
     bool served = daemon->phase == PHASE_SERVING;
     daemon->phase = PHASE_STOPPING;
     recover_stop(daemon->recovery);
@@ -267,10 +268,10 @@ static void on_signal(uv_signal_t *handle, int number) {
         log_last(LOG_WARNING, "a second signal: stopping at once");
         _exit(1);
     }
-    uint64_t shutdown_ms = daemon->edition->config->limits.shutdown_ms;
+    uint64_t shutdown_ms = daemon->snapshot->config->limits.shutdown_ms;
     daemon->stopped_ms = now_ms;
     log_info("stopping; turns have %llu s to end", (unsigned long long)shutdown_ms / 1000);
-    stop(daemon, shutdown_ms);
+    daemon_stop(daemon, shutdown_ms);
 }
 
 /* main() has blocked the signals. One that came since is delivered in the loop's first turn. */
@@ -290,9 +291,9 @@ static void watch_signals(struct daemon *daemon) {
 
 /* --- starting ----------------------------------------------------------------------------- */
 
-static void fail(struct daemon *daemon, const struct err *why) {
+static void daemon_fail(struct daemon *daemon, const struct err *why) {
     daemon->failed = *why;
-    if (daemon->phase != PHASE_STOPPING) stop(daemon, 0);
+    if (daemon->phase != PHASE_STOPPING) daemon_stop(daemon, 0);
 }
 
 static void on_health(void *ctx) {
@@ -303,7 +304,7 @@ static void on_health(void *ctx) {
 static const char *listener_of_jobs(const struct contract_table *contracts) {
     for (size_t i = 0; i < contracts->count; i++) {
         const struct contract *row = contracts->rows[i];
-        if (row->desk.take_job && row->listener_count) return row->listeners[0].name;
+        if (row->instance.take_job && row->listener_count) return row->listeners[0].name;
     }
     return "http";
 }
@@ -313,7 +314,7 @@ static void on_recovered(const struct recovered *found, const struct err *failed
     struct err e;
     daemon->recovery = NULL;
     if (failed) {
-        fail(daemon, failed);
+        daemon_fail(daemon, failed);
         return;
     }
     if (daemon->phase == PHASE_STOPPING) return;
@@ -334,14 +335,14 @@ static void on_recovered(const struct recovered *found, const struct err *failed
     }
     if (!ports_write(daemon->config->ports_file, daemon->server, daemon->listenings,
                      daemon->listening_count, &e)) {
-        fail(daemon, &e);
+        daemon_fail(daemon, &e);
         return;
     }
     daemon->phase = PHASE_SERVING;
-    presences_ready(&daemon->presences, daemon->edition);
+    presences_ready(&daemon->presences, daemon->snapshot);
     tell_workers(daemon, order_serving);
     if (daemon->options->on_ready) daemon->options->on_ready(daemon, daemon->options->ctx);
-    notify_ready(daemon->edition->engine.agent_count);
+    notify_ready(daemon->snapshot->engine.agent_count);
     if (daemon->reload_again) {
         daemon->reload_again = false;
         reload(daemon);
@@ -352,11 +353,11 @@ static void on_open(const struct err *failed, void *ctx) {
     struct daemon *daemon = ctx;
     if (daemon->phase == PHASE_STOPPING) return; /* it may be closed already */
     if (failed) {
-        fail(daemon, failed);
+        daemon_fail(daemon, failed);
     } else {
         struct worker *first = &daemon->workers[0];
         const struct recover_helpers helpers = {.jobs = worker_jobs(first),
-                                                .agents = revival_agents(first)};
+                                                .agents = restored_agents(first)};
         daemon->recovery =
             recover_start(daemon->store, &first->host, &helpers, on_recovered, daemon);
     }
@@ -364,7 +365,7 @@ static void on_open(const struct err *failed, void *ctx) {
 
 static bool listen_on_all(struct daemon *daemon, struct err *e) {
     daemon->listenings =
-        listenings_new(&daemon->presences, daemon->edition, &daemon->listening_count);
+        listenings_new(&daemon->presences, daemon->snapshot, &daemon->listening_count);
     return listenings_start(daemon->listenings, daemon->listening_count, daemon->config,
                             daemon->server, on_request, e);
 }
@@ -398,7 +399,7 @@ static void shed(size_t bytes, void *ctx) {
 static void on_tidy(void *ctx) {
     struct daemon *daemon = ctx;
     const struct directory *directory = session_table_directory(daemon->sessions);
-    size_t dormant = dormant_count(directory_dormant(directory));
+    size_t dormant = dormant_runs_count(directory_dormant(directory));
     bool fell_asleep = dormant > daemon->dormant;
     daemon->dormant = dormant;
     if (session_table_tidy(daemon->sessions, SESSION_UNUSED_MS) || fell_asleep)
@@ -426,19 +427,19 @@ static void open_store(struct daemon *daemon) {
 }
 
 static void open_contracts(struct daemon *daemon) {
-    daemon->means = (struct contract_process){.config = daemon->config,
-                                              .loop = home(daemon),
-                                              .pool = daemon->pool,
-                                              .server = daemon->server,
-                                              .health_changed = on_health,
-                                              .ctx = daemon};
-    presences_open(&daemon->presences, &daemon->means);
+    daemon->resources = (struct contract_process){.config = daemon->config,
+                                                  .loop = home(daemon),
+                                                  .pool = daemon->pool,
+                                                  .server = daemon->server,
+                                                  .health_changed = on_health,
+                                                  .ctx = daemon};
+    presences_open(&daemon->presences, &daemon->resources);
 }
 
-static void furnish_workers(struct daemon *daemon) {
+static void prepare_workers(struct daemon *daemon) {
     for (size_t i = 0; i < daemon->worker_count; i++) {
-        worker_furnish(&daemon->workers[i],
-                       &(struct worker_options){.edition = daemon->edition,
+        worker_prepare(&daemon->workers[i],
+                       &(struct worker_options){.snapshot = daemon->snapshot,
                                                 .store = daemon->store,
                                                 .pool = daemon->pool,
                                                 .presences = daemon->presences.all,
@@ -457,7 +458,7 @@ static bool start_threads(struct daemon *daemon, struct err *e) {
 static void free_daemon(struct daemon *daemon) {
     for (size_t i = 0; i < daemon->worker_count; i++) worker_done(&daemon->workers[i]);
     presences_done(&daemon->presences);
-    edition_unref(daemon->edition);
+    config_snapshot_unref(daemon->snapshot);
     mem_shed_with(NULL, NULL);
     session_table_free(daemon->sessions);
     ledger_free(daemon->ledger);
@@ -500,20 +501,21 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
     timer_init(&daemon->cut, home(daemon), on_cut, daemon);
     timer_init(&daemon->tidy, home(daemon), on_tidy, daemon);
     open_store(daemon);
-    struct edition_options first = {.config = options->config,
-                                    .demo_key = options->demo_key,
-                                    .contracts = options->contracts,
-                                    .sessions = daemon->sessions,
-                                    .ledger = daemon->ledger,
-                                    .means = {.pool = daemon->pool, .store = daemon->store}};
-    if (!edition_new(&first, &daemon->edition, e) || !listen_on_all(daemon, e)) {
+    struct config_snapshot_options first = {
+        .config = options->config,
+        .demo_key = options->demo_key,
+        .contracts = options->contracts,
+        .sessions = daemon->sessions,
+        .ledger = daemon->ledger,
+        .resources = {.pool = daemon->pool, .store = daemon->store}};
+    if (!config_snapshot_new(&first, &daemon->snapshot, e) || !listen_on_all(daemon, e)) {
         give_up(daemon);
         return false;
     }
     watch_signals(daemon);
     open_contracts(daemon);
-    furnish_workers(daemon);
-    if (!start_threads(daemon, &daemon->failed)) fail(daemon, &daemon->failed);
+    prepare_workers(daemon);
+    if (!start_threads(daemon, &daemon->failed)) daemon_fail(daemon, &daemon->failed);
     loop_run(home(daemon));
     bool served = daemon->failed.code == ERR_NONE;
     if (!served) *e = daemon->failed;
@@ -528,7 +530,7 @@ int daemon_port(const struct daemon *daemon, const char *listener) {
 }
 
 void daemon_agents_text(const struct daemon *daemon, struct buf *out) {
-    const struct engine *engine = &daemon->edition->engine;
+    const struct engine *engine = &daemon->snapshot->engine;
     for (size_t i = 0; i < engine->agent_count; i++) {
         if (i) buf_append(out, i == 1 ? STR(" → ") : STR(", "));
         buf_append(out, engine->agents[i].slug);

@@ -6,8 +6,8 @@
  * the store is open, turns wait or are refused. SIGTERM and SIGINT stop the daemon: new calls
  * are refused, idle streams end, and turns may finish until the shutdown deadline. Turns that
  * are still running then are cut, everything is written, and the process ends. A second signal
- * ends it at once. SIGHUP makes it read its configuration again (edition.h); during the start
- * that is postponed, and during the stop it is ignored.
+ * ends it at once. SIGHUP makes it read its configuration again (config_snapshot.h); during the
+ * start that is postponed, and during the stop it is ignored.
  *
  * Memory   borrows the configuration.
  * Threads  daemon_run() blocks its thread until the daemon has stopped.

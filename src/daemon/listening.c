@@ -9,19 +9,19 @@ static struct server_limits limits_of(const struct config *config, bool needs_to
 }
 
 static struct listening listening_of(const struct presence *owner, size_t number,
-                                     const struct edition *edition) {
+                                     const struct config_snapshot *snapshot) {
     const struct contract_listener *listener = &owner->contract->listeners[number];
     bool strangers =
-        listener->strangers && listener->strangers(edition->settings[owner->index]);
+        listener->strangers && listener->strangers(snapshot->settings[owner->index]);
     return (struct listening){.owner = owner,
                               .listener = listener,
-                              .address = owner->wanted ? listener->address(edition->config)
+                              .address = owner->wanted ? listener->address(snapshot->config)
                                                        : STR_EMPTY,
-                              .limits = limits_of(edition->config, strangers)};
+                              .limits = limits_of(snapshot->config, strangers)};
 }
 
 struct listening *listenings_new(const struct presences *presences,
-                                 const struct edition *edition, size_t *ret_count) {
+                                 const struct config_snapshot *snapshot, size_t *ret_count) {
     size_t most = 0, found = 0;
     for (size_t i = 0; i < presences->count; i++)
         most += presences->all[i].contract->listener_count;
@@ -29,7 +29,7 @@ struct listening *listenings_new(const struct presences *presences,
     for (size_t i = 0; i < presences->count; i++) {
         const struct presence *owner = &presences->all[i];
         for (size_t n = 0; n < owner->contract->listener_count; n++, found++) {
-            list[found] = listening_of(owner, n, edition);
+            list[found] = listening_of(owner, n, snapshot);
             list[found].index = found;
         }
     }

@@ -17,9 +17,9 @@ struct listening {
 };
 
 /* List the listeners in the order of the table. The caller frees the array.
- * edition  the first one */
+ * snapshot  the first one */
 struct listening *listenings_new(const struct presences *presences,
-                                 const struct edition *edition, size_t *ret_count);
+                                 const struct config_snapshot *snapshot, size_t *ret_count);
 
 /* Open every listener that is not off. on_request gets its struct listening as context.
  * errors  those of server_listen() */

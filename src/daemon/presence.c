@@ -25,16 +25,16 @@ void presences_open(struct presences *presences, const struct contract_process *
             it->state = it->contract->process.open(process);
 }
 
-void presences_ready(struct presences *presences, const struct edition *edition) {
+void presences_ready(struct presences *presences, const struct config_snapshot *snapshot) {
     for (struct presence *it = presences->all; it < END(presences); it++)
         if (it->state && it->contract->process.ready)
-            it->contract->process.ready(it->state, edition->settings[it->index]);
+            it->contract->process.ready(it->state, snapshot->settings[it->index]);
 }
 
-void presences_use(struct presences *presences, const struct edition *edition) {
+void presences_use(struct presences *presences, const struct config_snapshot *snapshot) {
     for (struct presence *it = presences->all; it < END(presences); it++)
         if (it->state && it->contract->process.use)
-            it->contract->process.use(it->state, edition->settings[it->index]);
+            it->contract->process.use(it->state, snapshot->settings[it->index]);
 }
 
 void presences_stopping(struct presences *presences) {

@@ -6,13 +6,13 @@
 #ifndef WEIR_DAEMON_PRESENCE_H
 #define WEIR_DAEMON_PRESENCE_H
 
-#include "daemon/edition.h"
+#include "daemon/config_snapshot.h"
 
 /* One per contract, in the order of the table. */
 struct presence {
     const struct contract *contract;
     size_t index;
-    bool wanted; /* false: the contract is off; it has neither desks nor listeners */
+    bool wanted; /* false: the contract is off; it has neither instances nor listeners */
     void *state; /* what its open() returned; NULL before that, or without open() */
 };
 
@@ -26,8 +26,8 @@ void presences_init(struct presences *presences, const struct contract_table *ta
 void presences_done(struct presences *presences); /* also closes them */
 
 void presences_open(struct presences *presences, const struct contract_process *process);
-void presences_ready(struct presences *presences, const struct edition *edition);
-void presences_use(struct presences *presences, const struct edition *edition);
+void presences_ready(struct presences *presences, const struct config_snapshot *snapshot);
+void presences_use(struct presences *presences, const struct config_snapshot *snapshot);
 void presences_stopping(struct presences *presences);
 void presences_stopped(struct presences *presences, bool forced);
 

@@ -3,35 +3,36 @@
 #include <signal.h>
 #include <string.h>
 
-static bool read_all(const struct reload_options *options, struct edition **ret,
+static bool read_all(const struct reload_options *options, struct config_snapshot **ret,
                      struct err *e) {
     struct config *config;
     if (!config_load(options->input, &config, e)) return false;
-    struct edition_options wanted = {.config = config,
-                                     .owns_config = true,
-                                     .first = options->first,
-                                     .demo_key = options->demo_key,
-                                     .contracts = options->contracts,
-                                     .sessions = options->sessions,
-                                     .ledger = options->ledger,
-                                     .means = options->means};
-    if (!edition_new(&wanted, ret, e)) return false;
+    struct config_snapshot_options wanted = {.config = config,
+                                             .owns_config = true,
+                                             .first = options->first,
+                                             .demo_key = options->demo_key,
+                                             .contracts = options->contracts,
+                                             .sessions = options->sessions,
+                                             .ledger = options->ledger,
+                                             .resources = options->resources};
+    if (!config_snapshot_new(&wanted, ret, e)) return false;
     if (server_reload_tls(options->server, e)) return true;
-    edition_unref(*ret);
+    config_snapshot_unref(*ret);
     return false;
 }
 
 static void on_done(void *ctx) {
     struct reload *reload = ctx;
-    struct edition *edition = reload->edition;
+    struct config_snapshot *snapshot = reload->snapshot;
     reload_wait(reload);
     reload->busy = false;
-    reload->options.on_done(edition, edition ? NULL : &reload->failed, reload->options.ctx);
+    reload->options.on_done(snapshot, snapshot ? NULL : &reload->failed, reload->options.ctx);
 }
 
 static void *run_thread(void *ctx) {
     struct reload *reload = ctx;
-    if (!read_all(&reload->options, &reload->edition, &reload->failed)) reload->edition = NULL;
+    if (!read_all(&reload->options, &reload->snapshot, &reload->failed))
+        reload->snapshot = NULL;
     loop_post(reload->options.loop, &reload->mail, on_done, reload);
     return NULL;
 }
@@ -39,7 +40,7 @@ static void *run_thread(void *ctx) {
 bool reload_start(struct reload *reload, const struct reload_options *options, struct err *e) {
     sigset_t all, before;
     reload->options = *options;
-    reload->edition = NULL;
+    reload->snapshot = NULL;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
     int failed = pthread_create(&reload->thread, NULL, run_thread, reload);

@@ -1,7 +1,7 @@
-/* reload: build a new edition while the daemon serves.
+/* reload: build a new snapshot while the daemon serves.
  *
  * Files are read and parsed on a separate thread, so that no turn waits for a disk. Only a
- * complete edition comes back; after any error nothing has changed.
+ * complete snapshot comes back; after any error nothing has changed.
  *
  * Memory   part of its owner.
  * Threads  the owner's loop; on_done runs there.
@@ -9,23 +9,24 @@
 #ifndef WEIR_DAEMON_RELOAD_H
 #define WEIR_DAEMON_RELOAD_H
 
-#include "daemon/edition.h"
+#include "daemon/config_snapshot.h"
 #include "loop/loop.h"
 #include "server/server.h"
 
 #include <pthread.h>
 
-/* The receiver owns one reference to `edition`. NULL on failure. */
-typedef void reload_done_fn(struct edition *edition, const struct err *failed, void *ctx);
+/* The receiver owns one reference to `snapshot`. NULL on failure. */
+typedef void reload_done_fn(struct config_snapshot *snapshot, const struct err *failed,
+                            void *ctx);
 
 struct reload_options {
     const struct config_input *input; /* borrowed until it is done */
-    const struct config *first;       /* as in struct edition_options */
+    const struct config *first;       /* as in struct config_snapshot_options */
     struct str demo_key;
     const struct contract_table *contracts;
     struct session_table *sessions;
     struct ledger *ledger;
-    struct team_means means;
+    struct team_resources resources;
     struct server *server; /* its certificates are read again as well */
     struct loop *loop;
     reload_done_fn *on_done; /* once, never before reload_start() has returned */
@@ -37,7 +38,7 @@ struct reload {
     struct reload_options options;
     pthread_t thread;
     bool has_thread; /* started and not joined yet */
-    struct edition *edition;
+    struct config_snapshot *snapshot;
     struct err failed;
     struct mail mail;
 };

@@ -10,7 +10,7 @@
 
 struct site {
     struct contract_table contracts;
-    void *const *desks;
+    void *const *instances;
     size_t owner;
     const struct contract_listener *listener;
     /* of gRPC */
@@ -39,7 +39,7 @@ static size_t each_service(struct site *site, service_fn *fn) {
     size_t count = 0;
     for (size_t i = 0; i < site->contracts.count; i++) {
         const struct contract *contract = site->contracts.rows[i];
-        for (size_t n = 0; site->desks[i] && n < contract->service_count; n++) {
+        for (size_t n = 0; site->instances[i] && n < contract->service_count; n++) {
             if (!is_here(site, contract->services[n].listener)) continue;
             if (fn) fn(site, i, &contract->services[n], count);
             count++;
@@ -50,7 +50,7 @@ static size_t each_service(struct site *site, service_fn *fn) {
 
 static void fill_service(struct site *site, size_t contract,
                          const struct contract_service *service, size_t index) {
-    service->fill(site->desks[contract], &site->services[index]);
+    service->fill(site->instances[contract], &site->services[index]);
 }
 
 static void say_not_yet(struct site *site, size_t contract,
@@ -87,7 +87,7 @@ static void make_grpc(struct site *site, const struct site_options *options) {
     if (listener->reflects && listener->reflects(options->config))
         count += add_reflection(site, count);
     site->grpc = rpc_site_new(options->loop, site->services, count);
-    if (listener->prepare) listener->prepare(site->desks[site->owner], site->grpc);
+    if (listener->prepare) listener->prepare(site->instances[site->owner], site->grpc);
     rpc_site_stall_limit(site->grpc, options->stall_ms);
     if (!listener->handlers_admit)
         rpc_site_admit(site->grpc, RPC_PROBES, STR("the server is starting; try again"));
@@ -99,11 +99,11 @@ static void make_grpc(struct site *site, const struct site_options *options) {
 static size_t fill_tables_of(struct site *site, size_t contract, size_t index) {
     const struct contract *row = site->contracts.rows[contract];
     size_t count = 0;
-    for (size_t n = 0; site->desks[contract] && n < row->routes_count; n++) {
+    for (size_t n = 0; site->instances[contract] && n < row->routes_count; n++) {
         if (!is_here(site, row->routes[n].listener)) continue;
         if (site->tables) {
             struct route_table *table = &site->tables[index + count];
-            row->routes[n].fill(site->desks[contract], table);
+            row->routes[n].fill(site->instances[contract], table);
             if (contract != site->owner && site->listener->sign) site->listener->sign(table);
         }
         count++;
@@ -139,7 +139,7 @@ static void make_http(struct site *site, const struct site_options *options) {
 struct site *site_new(const struct site_options *options) {
     struct site *site = MEM_NEW(struct site);
     site->contracts = *options->contracts;
-    site->desks = options->desks;
+    site->instances = options->instances;
     site->owner = options->owner;
     site->listener = options->listener;
     if (site->listener->wire == CONTRACT_GRPC) {

@@ -18,8 +18,8 @@ struct site;
 struct site_options {
     struct loop *loop;
     const struct contract_table *contracts;
-    void *const *desks; /* one per contract; NULL: the contract is off */
-    size_t owner;       /* index of the contract that owns the listener */
+    void *const *instances; /* one per contract; NULL: the contract is off */
+    size_t owner;           /* index of the contract that owns the listener */
     const struct contract_listener *listener;
     const struct config *config;
     uint64_t stall_ms;    /* a peer that reads nothing for this long is cut */
@@ -31,7 +31,7 @@ void site_free(struct site *site); /* NULL is fine; no call may be open */
 
 void site_serve(struct site *site, struct exchange *exchange);
 
-/* The desks have new settings. */
+/* The instances have new settings. */
 void site_use(struct site *site, const void *owner_settings);
 
 /* From now on turns are admitted. */

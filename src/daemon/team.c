@@ -255,22 +255,23 @@ static bool make_config_agents(struct team *team, const struct config *config,
 
 /* --- the whole ---------------------------------------------------------------------------- */
 
-bool team_assemble(const struct config *config, const struct team_means *given,
+bool team_assemble(const struct config *config, const struct team_resources *given,
                    struct team *ret, struct err *e) {
     struct team team = {0};
-    struct team_means means = *given;
+    struct team_resources resources = *given;
     /* A replay sends no requests. */
-    if (!means.pool || config->tape.play.len) means.pool = team.own_pool = http_pool_new();
+    if (!resources.pool || config->tape.play.len)
+        resources.pool = team.own_pool = http_pool_new();
     bool done = team_open_tape(&team, config, e) && load_script(config, &team.script, e) &&
-                make_providers(&team, config, means.pool, e) &&
-                team_make_tools(&team, config, &means, e) &&
-                (config->agent_count ? make_config_agents(&team, config, means.noting, e)
+                make_providers(&team, config, resources.pool, e) &&
+                team_make_tools(&team, config, &resources, e) &&
+                (config->agent_count ? make_config_agents(&team, config, resources.noting, e)
                                      : make_script_agents(&team, config));
     if (!done) {
         team_done(&team);
         return false;
     }
-    if (given->pool) team_make_media(&team, config, means.pool);
+    if (given->pool) team_make_media(&team, config, resources.pool);
     team_tape(&team);
     *ret = team;
     return true;

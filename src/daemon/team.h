@@ -4,7 +4,7 @@
  * requests, and libcurl is never loaded.
  *
  * Memory   owns what it assembles; borrows the configuration and the pool.
- * Threads  assembled before the loops run, or on another thread for the next edition. Assembly
+ * Threads  assembled before the loops run, or on another thread for the next snapshot. Assembly
  *          blocks: it reads files and may load a library. Read-only afterwards.
  */
 #ifndef WEIR_DAEMON_TEAM_H
@@ -40,7 +40,7 @@ struct team {
 };
 
 /* What a team is built with. */
-struct team_means {
+struct team_resources {
     struct http_pool *pool; /* for the requests of models and tools; NULL: the team is only
                                checked and sends none */
     struct store *store;    /* keeps memories; NULL: there are none */
@@ -51,8 +51,9 @@ struct team_means {
 /* means: borrowed; its members must outlive the team.
  * errors  those of reading and parsing the script, a tool that does not exist or lacks its
  *         settings, an invalid schema, a missing library */
-MUST_CHECK bool team_assemble(const struct config *config, const struct team_means *means,
-                              struct team *ret, struct err *e);
+MUST_CHECK bool team_assemble(const struct config *config,
+                              const struct team_resources *resources, struct team *ret,
+                              struct err *e);
 void team_done(struct team *team);
 
 /* Make one provider of the settings, by itself. The caller ends it with provider_free().

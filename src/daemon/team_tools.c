@@ -48,18 +48,18 @@ static const enum tool_policy policies[] = {[CONFIG_TOOL_ALLOW] = TOOL_ALLOW,
                                             [CONFIG_TOOL_HIDDEN] = TOOL_HIDDEN};
 
 /* A mistake either fails assembly or is noted. */
-static bool goes_on(const struct team_means *means, const struct err *why) {
-    return means->noting && config_goes_on(means->noting, why);
+static bool goes_on(const struct team_resources *resources, const struct err *why) {
+    return resources->noting && config_goes_on(resources->noting, why);
 }
 
 static bool take_policies(struct team *team, const struct config *config,
-                          const struct team_means *means, struct err *e) {
+                          const struct team_resources *resources, struct err *e) {
     size_t count = config->tools.policy_count;
     team->policies = mem_zero(count, sizeof(struct agent_tool));
     team->timeouts = mem_zero(count, sizeof(struct tool_timeout));
     for (size_t i = 0; i < count; i++) {
         const struct config_agent_tool *from = &config->tools.policies[i];
-        if (!check_name(team, config, from, e) && !goes_on(means, e)) return false;
+        if (!check_name(team, config, from, e) && !goes_on(resources, e)) return false;
         team->policies[team->policy_count++] =
             (struct agent_tool){from->name, policies[from->policy]};
         if (from->timeout_ms)
@@ -134,13 +134,13 @@ static size_t count_named(const struct config *config) {
 }
 
 bool team_make_tools(struct team *team, const struct config *config,
-                     const struct team_means *means, struct err *e) {
+                     const struct team_resources *resources, struct err *e) {
     size_t script_count = team->script ? team->script->tool_count : 0;
     const struct catalogue_options options = {
-        .pool = means->pool,
-        .store = means->store,
+        .pool = resources->pool,
+        .store = resources->store,
         .only_looked_at = team->own_pool != NULL,
-        .search = {.pool = means->pool,
+        .search = {.pool = resources->pool,
                    .backend = config->tools.web_search.backend,
                    .base_url = config->tools.web_search.url,
                    .key = config->tools.web_search.key},
@@ -148,8 +148,8 @@ bool team_make_tools(struct team *team, const struct config *config,
     team->tools = mem_zero(script_count + count_named(config) + 1, sizeof(struct tool *));
     make_script_tools(team);
     /* After another mistake a setting may be missing because of it. */
-    bool names_only = means->noting && means->noting->problem_count > 0;
-    if (!take_policies(team, config, means, e)) return false;
+    bool names_only = resources->noting && resources->noting->problem_count > 0;
+    if (!take_policies(team, config, resources, e)) return false;
     for (size_t i = 0; i < config->agent_count; i++) {
         const struct config_agent *agent = &config->agents[i];
         for (size_t t = 0; t < agent->tool_count; t++) {
@@ -157,7 +157,7 @@ bool team_make_tools(struct team *team, const struct config *config,
             if (is_hidden(team, wanted->name) || (names_only && wanted->optional)) continue;
             bool there = names_only ? check_name(team, config, wanted, e)
                                     : make_named(team, config, &options, wanted, e);
-            if (!there && !goes_on(means, e)) return false;
+            if (!there && !goes_on(resources, e)) return false;
         }
     }
     return make_web(team, config, &options, e);

@@ -14,7 +14,7 @@
 /* Make the tools of the script, the tools of the catalogue that any agent names, and the
  * policies. */
 MUST_CHECK bool team_make_tools(struct team *team, const struct config *config,
-                                const struct team_means *means, struct err *e);
+                                const struct team_resources *resources, struct err *e);
 
 /* Give `ret` its tools. It borrows the returned list, which the caller owns and ends with
  * free(). */

@@ -12,29 +12,29 @@ void worker_init(struct worker *worker, struct daemon *daemon) {
     loop_set_owner(worker->loop, worker);
 }
 
-/* --- desks and sites ---------------------------------------------------------------------- */
+/* --- instances and sites ------------------------------------------------------------------ */
 
 static const void *settings_of(const struct worker *worker, size_t contract) {
-    return worker->edition->settings[contract];
+    return worker->snapshot->settings[contract];
 }
 
-static void make_desks(struct worker *worker) {
-    worker->desks = mem_zero(worker->contracts.count, sizeof(void *));
+static void make_instances(struct worker *worker) {
+    worker->instances = mem_zero(worker->contracts.count, sizeof(void *));
     for (size_t i = 0; i < worker->contracts.count; i++) {
         const struct presence *presence = &worker->presences[i];
         if (!presence->wanted) continue;
-        worker->desks[i] = worker->contracts.rows[i]->desk.init(
-            &worker->means, settings_of(worker, i), presence->state);
+        worker->instances[i] = worker->contracts.rows[i]->instance.init(
+            &worker->resources, settings_of(worker, i), presence->state);
     }
 }
 
 static struct site *make_site(struct worker *worker, const struct listening *listening) {
     if (!listening->address.len) return NULL;
-    const struct config *config = worker->edition->config;
+    const struct config *config = worker->snapshot->config;
     return site_new(
         &(struct site_options){.loop = worker->loop,
                                .contracts = &worker->contracts,
-                               .desks = worker->desks,
+                               .instances = worker->instances,
                                .owner = listening->owner->index,
                                .listener = listening->listener,
                                .config = config,
@@ -42,19 +42,19 @@ static struct site *make_site(struct worker *worker, const struct listening *lis
                                .settings = settings_of(worker, listening->owner->index)});
 }
 
-void worker_furnish(struct worker *worker, const struct worker_options *options) {
+void worker_prepare(struct worker *worker, const struct worker_options *options) {
     worker->keeper = keeper_new(worker->loop, options->store);
-    worker->edition = edition_ref(options->edition);
-    worker->contracts = options->edition->contracts;
+    worker->snapshot = config_snapshot_ref(options->snapshot);
+    worker->contracts = options->snapshot->contracts;
     worker->presences = options->presences;
     worker->listenings = options->listenings;
-    run_host_init(&worker->host, &options->edition->engine, worker->loop, worker->keeper);
-    worker->means = (struct contract_loop){.loop = worker->loop,
-                                           .host = &worker->host,
-                                           .pool = options->pool,
-                                           .store = options->store,
-                                           .callers = caller_find(worker)};
-    make_desks(worker);
+    run_host_init(&worker->host, &options->snapshot->engine, worker->loop, worker->keeper);
+    worker->resources = (struct contract_loop){.loop = worker->loop,
+                                               .host = &worker->host,
+                                               .pool = options->pool,
+                                               .store = options->store,
+                                               .callers = caller_find(worker)};
+    make_instances(worker);
     worker->site_count = options->listening_count;
     worker->sites = mem_zero(worker->site_count, sizeof(struct site *));
     for (size_t i = 0; i < worker->site_count; i++)
@@ -62,12 +62,12 @@ void worker_furnish(struct worker *worker, const struct worker_options *options)
 }
 
 /* A contract may leave any of these callbacks NULL. */
-#define TELL_DESKS(worker_, moment_)                                                           \
+#define TELL_INSTANCES(worker_, moment_)                                                       \
     do {                                                                                       \
         for (size_t i_ = 0; i_ < (worker_)->contracts.count; i_++) {                           \
             const struct contract *row_ = (worker_)->contracts.rows[i_];                       \
-            if ((worker_)->desks[i_] && row_->desk.moment_)                                    \
-                row_->desk.moment_((worker_)->desks[i_]);                                      \
+            if ((worker_)->instances[i_] && row_->instance.moment_)                            \
+                row_->instance.moment_((worker_)->instances[i_]);                              \
         }                                                                                      \
     } while (0)
 
@@ -102,42 +102,42 @@ bool worker_start(struct worker *worker, struct err *e) {
 }
 
 void worker_leave(struct worker *worker, struct http_pool *pool) {
-    TELL_DESKS(worker, leave);
+    TELL_INSTANCES(worker, leave);
     http_pool_leave(pool, worker->loop);
 }
 
 void worker_done(struct worker *worker) {
     if (worker->has_thread) pthread_join(worker->thread, NULL);
     each_site(worker, site_free);
-    TELL_DESKS(worker, done);
+    TELL_INSTANCES(worker, done);
     free(worker->sites);
-    free(worker->desks);
+    free(worker->instances);
     run_host_done(&worker->host);
-    edition_unref(worker->edition);
+    config_snapshot_unref(worker->snapshot);
     keeper_free(worker->keeper);
     loop_free(worker->loop);
 }
 
 /* --- what the daemon tells it ------------------------------------------------------------- */
 
-void worker_use(struct worker *worker, struct edition *edition) {
-    struct edition *before = worker->edition;
-    worker->edition = edition_ref(edition);
-    run_host_use(&worker->host, &edition->engine);
+void worker_use(struct worker *worker, struct config_snapshot *snapshot) {
+    struct config_snapshot *before = worker->snapshot;
+    worker->snapshot = config_snapshot_ref(snapshot);
+    run_host_use(&worker->host, &snapshot->engine);
     for (size_t i = 0; i < worker->contracts.count; i++) {
         const struct contract *contract = worker->contracts.rows[i];
-        if (worker->desks[i] && contract->desk.use)
-            contract->desk.use(worker->desks[i], settings_of(worker, i));
+        if (worker->instances[i] && contract->instance.use)
+            contract->instance.use(worker->instances[i], settings_of(worker, i));
     }
     for (size_t i = 0; i < worker->site_count; i++) {
         if (worker->sites[i])
             site_use(worker->sites[i], settings_of(worker, worker->listenings[i].owner->index));
     }
-    edition_unref(before);
+    config_snapshot_unref(before);
 }
 
 void worker_serving(struct worker *worker) {
-    TELL_DESKS(worker, serving);
+    TELL_INSTANCES(worker, serving);
     each_site(worker, site_serving);
     worker_health(worker);
 }
@@ -150,26 +150,26 @@ void worker_health(struct worker *worker) {
 }
 
 void worker_stopping(struct worker *worker) {
-    TELL_DESKS(worker, stopping);
+    TELL_INSTANCES(worker, stopping);
     each_site(worker, site_stopping);
 }
 
 void worker_cut(struct worker *worker) {
-    TELL_DESKS(worker, cut);
+    TELL_INSTANCES(worker, cut);
     each_site(worker, site_cut);
     run_host_cancel(&worker->host, STR("the server stopped"));
 }
 
 void worker_finish(struct worker *worker) {
     run_host_cancel(&worker->host, STR("the server stopped"));
-    TELL_DESKS(worker, finish);
+    TELL_INSTANCES(worker, finish);
 }
 
 struct recover_jobs worker_jobs(struct worker *worker) {
     for (size_t i = 0; i < worker->contracts.count; i++) {
         const struct contract *contract = worker->contracts.rows[i];
-        if (worker->desks[i] && contract->desk.take_job)
-            return (struct recover_jobs){contract->desk.take_job, worker->desks[i]};
+        if (worker->instances[i] && contract->instance.take_job)
+            return (struct recover_jobs){contract->instance.take_job, worker->instances[i]};
     }
     return (struct recover_jobs){.take = NULL};
 }

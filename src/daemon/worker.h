@@ -1,5 +1,5 @@
-/* worker: one loop and everything that lives on it: a desk of each contract and a site of each
- * listener.
+/* worker: one loop and everything that lives on it: an instance of each contract and a site of
+ * each listener.
  *
  * Memory   the daemon owns its workers.
  * Threads  the daemon's thread starts, stops and frees workers; the rest runs on the worker's
@@ -18,12 +18,12 @@ struct daemon;
 struct worker {
     struct loop *loop;
     struct keeper *keeper;
-    struct edition *edition; /* for new turns; a reference */
+    struct config_snapshot *snapshot; /* for new turns; a reference */
     struct run_host host;
     struct contract_table contracts;
     const struct presence *presences; /* one per contract */
-    struct contract_loop means;       /* given to the desks */
-    void **desks;                     /* one per contract; NULL: the contract is off */
+    struct contract_loop resources;   /* given to the instances */
+    void **instances;                 /* one per contract; NULL: the contract is off */
     const struct listening *listenings;
     struct site **sites; /* one per listener; NULL: it is off */
     size_t site_count;
@@ -34,7 +34,7 @@ struct worker {
 };
 
 struct worker_options {
-    struct edition *edition;
+    struct config_snapshot *snapshot;
     struct store *store;
     struct http_pool *pool;
     const struct presence *presences; /* borrowed, like listenings */
@@ -44,7 +44,7 @@ struct worker_options {
 
 /* Two steps, because the store needs a loop and the worker needs the store. */
 void worker_init(struct worker *worker, struct daemon *daemon);
-void worker_furnish(struct worker *worker, const struct worker_options *options);
+void worker_prepare(struct worker *worker, const struct worker_options *options);
 
 /* Give it a thread of its own. */
 MUST_CHECK bool worker_start(struct worker *worker, struct err *e);
@@ -57,8 +57,8 @@ void worker_done(struct worker *worker);
 
 /* --- on the worker's own loop ------------------------------------------------------------- */
 
-/* Use this edition for new turns from now on. */
-void worker_use(struct worker *worker, struct edition *edition);
+/* Use this snapshot for new turns from now on. */
+void worker_use(struct worker *worker, struct config_snapshot *snapshot);
 
 void worker_serving(struct worker *worker); /* probes report SERVING */
 void worker_health(struct worker *worker);  /* a contract's health has changed */

@@ -27,7 +27,7 @@ bool feed_is_empty(const struct feed *feed) {
     return !waits(feed);
 }
 
-static void drop(struct feed *feed) {
+static void feed_drop(struct feed *feed) {
     task_cancel(&feed->go_on);
     buf_release(&feed->bytes);
     feed->fed_bytes = 0;
@@ -51,7 +51,7 @@ static void go_on(void *ctx) {
     if (waits(feed)) {
         loop_defer(feed->options.loop, &feed->go_on);
     } else {
-        drop(feed);
+        feed_drop(feed);
         if (feed->options.on_empty) feed->options.on_empty(feed->options.ctx);
     }
 }
@@ -80,7 +80,7 @@ struct feed *feed_new(const struct feed_options *options) {
 
 void feed_free(struct feed *feed) {
     if (!feed) return;
-    drop(feed);
+    feed_drop(feed);
     buf_done(&feed->type);
     buf_done(&feed->bytes);
     journal_leave(feed->journal);
@@ -107,6 +107,6 @@ bool feed_put(struct feed *feed, struct str type, struct str bytes, struct err *
 }
 
 void feed_append(struct feed *feed, const struct event *event) {
-    if (event_is_terminal(event->kind)) drop(feed);
+    if (event_is_terminal(event->kind)) feed_drop(feed);
     append(feed, event);
 }

@@ -8,7 +8,7 @@
 #include <pthread.h>
 
 /* A place between two events. */
-struct place {
+struct journal_position {
     struct chunk *chunk;
     size_t offset;
     uint64_t seq; /* of the event before it */
@@ -31,9 +31,9 @@ struct journal {
     uint64_t last_gate;  /* the last such event */
     uint64_t asked_gate; /* the last one gated by journal_gate() */
     uint64_t last_own;   /* the last event that must not be in a shared row */
-    struct place kept;   /* after what is on disk */
-    bool writing;        /* a write is on its way */
-    struct list link;    /* in the keeper's list of urgent or of dirty journals */
+    struct journal_position kept; /* after what is on disk */
+    bool writing;                 /* a write is on its way */
+    struct list link;             /* in the keeper's list of urgent or of dirty journals */
 
     /* Readers on other loops join and leave under the lock; it guards `oldest` too. */
     pthread_mutex_t lock;
@@ -49,7 +49,7 @@ struct journal {
 /* --- journal.c, for the keeper ------------------------------------------------------------ */
 
 /* Everything up to `place` is on disk. */
-void journal_kept(struct journal *journal, struct place place);
+void journal_kept(struct journal *journal, struct journal_position position);
 
 /* A write failed. */
 void journal_lost(struct journal *journal, const struct err *why);

@@ -46,7 +46,8 @@ struct journal *journal_new(const struct journal_options *options) {
     atomic_init(&journal->visible, options->after_seq);
     atomic_init(&journal->durable, options->after_seq);
     journal->window_bytes = journal->tail->room;
-    journal->kept = (struct place){.chunk = journal->tail, .seq = options->after_seq};
+    journal->kept =
+        (struct journal_position){.chunk = journal->tail, .seq = options->after_seq};
     list_init(&journal->link);
     list_init(&journal->wakers);
     pthread_mutex_init(&journal->lock, NULL);
@@ -168,7 +169,7 @@ static void trim_window(struct journal *journal) {
         if (journal->kept.chunk == oldest) {
             bool written = journal->in_memory || journal->kept.offset == oldest->used;
             if (!written) break;
-            journal->kept = (struct place){next, 0, oldest->last_seq};
+            journal->kept = (struct journal_position){next, 0, oldest->last_seq};
         }
         journal->window_bytes -= oldest->room;
         journal->oldest = chunk_ref(next);
@@ -194,7 +195,7 @@ static void ring_all(struct journal *journal) {
 /* How far the source is ahead of its own reader; or of the disk, while there is no reader yet
  * because the first event waits for the disk. */
 static uint64_t lag_of(const struct journal *journal) {
-    const struct place *kept = &journal->kept;
+    const struct journal_position *kept = &journal->kept;
     if (journal->pacer) return journal->appended_bytes - journal->pacer->read_bytes;
     if (!journal->gate) return 0;
     return journal->appended_bytes - (kept->chunk->first_byte + kept->offset);
@@ -225,22 +226,22 @@ static void publish(void *ctx) {
 /* --- the disk ----------------------------------------------------------------------------- */
 
 /* Move `place` past the event `seq`, which is in the journal. */
-static void walk_to(struct place *place, uint64_t seq) {
-    while (place->seq < seq) {
-        struct chunk *next = atomic_load_explicit(&place->chunk->next, memory_order_relaxed);
-        if (place->offset == place->chunk->used && next) {
-            *place = (struct place){next, 0, place->seq};
+static void walk_to(struct journal_position *position, uint64_t seq) {
+    while (position->seq < seq) {
+        struct chunk *next = atomic_load_explicit(&position->chunk->next, memory_order_relaxed);
+        if (position->offset == position->chunk->used && next) {
+            *position = (struct journal_position){next, 0, position->seq};
             continue;
         }
-        struct str rest =
-            str_of(place->chunk->bytes + place->offset, place->chunk->used - place->offset);
+        struct str rest = str_of(position->chunk->bytes + position->offset,
+                                 position->chunk->used - position->offset);
         struct event event = {0};
         struct err e;
         bool whole = event_decode(&rest, &event, &e);
         assert(whole);
         (void)whole;
-        place->offset = place->chunk->used - rest.len;
-        place->seq++;
+        position->offset = position->chunk->used - rest.len;
+        position->seq++;
     }
 }
 
@@ -249,25 +250,27 @@ static uint64_t next_gate(const struct journal *journal) {
     if (journal->last_gate <= journal->kept.seq) return 0;
     if (journal->asked_gate > journal->kept.seq)
         return journal->kept.seq + 1; /* no kind tells */
-    struct place place = journal->kept;
+    struct journal_position position = journal->kept;
     for (;;) {
-        while (place.offset == place.chunk->used) {
-            place = (struct place){
-                atomic_load_explicit(&place.chunk->next, memory_order_relaxed), 0, place.seq};
+        while (position.offset == position.chunk->used) {
+            position = (struct journal_position){
+                atomic_load_explicit(&position.chunk->next, memory_order_relaxed), 0,
+                position.seq};
         }
-        enum event_kind kind = (enum event_kind)(unsigned char)place.chunk->bytes[place.offset];
-        walk_to(&place, place.seq + 1);
-        if (event_needs_disk(kind)) return place.seq;
+        enum event_kind kind =
+            (enum event_kind)(unsigned char)position.chunk->bytes[position.offset];
+        walk_to(&position, position.seq + 1);
+        if (event_needs_disk(kind)) return position.seq;
     }
 }
 
-void journal_kept(struct journal *journal, struct place place) {
-    journal->kept = place;
+void journal_kept(struct journal *journal, struct journal_position position) {
+    journal->kept = position;
     journal->gate = next_gate(journal);
-    atomic_store_explicit(&journal->durable, place.seq, memory_order_release);
+    atomic_store_explicit(&journal->durable, position.seq, memory_order_release);
     publish_soon(journal);
     if (journal->options.on_durable) {
-        journal->options.on_durable(place.seq, journal->options.ctx);
+        journal->options.on_durable(position.seq, journal->options.ctx);
     }
 }
 
@@ -284,7 +287,7 @@ uint64_t journal_retract(struct journal *journal) {
     uint64_t visible = journal_visible(journal);
     uint64_t stays = journal->gate ? journal->gate - 1 : journal->appended;
     if (stays < visible) stays = visible;
-    struct place end = journal->kept;
+    struct journal_position end = journal->kept;
     walk_to(&end, stays);
     pthread_mutex_lock(&journal->lock);
     /* A reader may have taken `next` already, to see that it need not go there yet. */

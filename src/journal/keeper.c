@@ -29,8 +29,8 @@ struct keeper {
 
 /* One journal's part of a write. */
 struct stretch {
-    struct journal *journal; /* holds a reference */
-    struct place end;        /* up to here, once it is written */
+    struct journal *journal;     /* holds a reference */
+    struct journal_position end; /* up to here, once it is written */
 };
 
 struct batch {
@@ -114,21 +114,23 @@ static void on_tick(void *ctx) {
 /* --- sending ------------------------------------------------------------------------------ */
 
 /* Append everything of `journal` that is not on disk; returns where that ends. */
-static struct place pack(struct journal *journal, struct buf *row) {
-    struct place place = journal->kept;
+static struct journal_position pack(struct journal *journal, struct buf *row) {
+    struct journal_position position = journal->kept;
     for (;;) {
-        struct chunk *chunk = place.chunk;
-        if (chunk->used > place.offset) {
-            struct str events = str_of(chunk->bytes + place.offset, chunk->used - place.offset);
-            bool fits = store_section_append(row, journal->options.run, place.seq + 1, events);
+        struct chunk *chunk = position.chunk;
+        if (chunk->used > position.offset) {
+            struct str events =
+                str_of(chunk->bytes + position.offset, chunk->used - position.offset);
+            bool fits =
+                store_section_append(row, journal->options.run, position.seq + 1, events);
             assert(fits);
             (void)fits;
-            place.seq = chunk->last_seq;
-            place.offset = chunk->used;
+            position.seq = chunk->last_seq;
+            position.offset = chunk->used;
         }
         struct chunk *next = atomic_load_explicit(&chunk->next, memory_order_relaxed);
-        if (!next) return place;
-        place = (struct place){next, 0, place.seq};
+        if (!next) return position;
+        position = (struct journal_position){next, 0, position.seq};
     }
 }
 
@@ -146,7 +148,7 @@ static bool needs_own_row(const struct journal *journal) {
 }
 
 /* Take the journals of `list` that have no write on its way; plain text shares rows. */
-static void take(struct batch *batch, struct list *list, struct store_row **shared) {
+static void keeper_take(struct batch *batch, struct list *list, struct store_row **shared) {
     LIST_EACH(list, link) {
         struct journal *journal = CONTAINER_OF(link, struct journal, link);
         if (journal->writing) continue;
@@ -186,7 +188,7 @@ static void on_rest(void *ctx) {
     mem_give_back();
 }
 
-static void settle(struct keeper *keeper) {
+static void keeper_settle(struct keeper *keeper) {
     if (!at_rest(keeper)) return;
     if (keeper->written_bytes >= REST_BYTES) timer_start(&keeper->rest, REST_MS);
     task_fn *on_kept = keeper->on_kept;
@@ -218,7 +220,7 @@ static void on_written(struct store_write *write, const struct err *failed, void
         journal_unref(journal);
     }
     free_batch(batch);
-    settle(keeper);
+    keeper_settle(keeper);
 }
 
 static void send(void *ctx) {
@@ -233,9 +235,9 @@ static void send(void *ctx) {
                                         .on_written = on_written,
                                         .ctx = batch};
     struct store_row *shared = NULL;
-    take(batch, &keeper->urgent, &shared);
+    keeper_take(batch, &keeper->urgent, &shared);
     if (keeper->send_all) {
-        take(batch, &keeper->dirty, &shared);
+        keeper_take(batch, &keeper->dirty, &shared);
         keeper->send_all = false;
         keeper->dirty_bytes = 0;
         timer_stop(&keeper->tick);
@@ -243,7 +245,7 @@ static void send(void *ctx) {
     }
     if (batch->stretch_count == 0) {
         free_batch(batch);
-        settle(keeper);
+        keeper_settle(keeper);
         return;
     }
     for (size_t i = 0; i < batch->write.row_count; i++) {

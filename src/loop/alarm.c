@@ -22,7 +22,7 @@ static void on_closed(uv_handle_t *handle) {
     free(alarm);
 }
 
-static void end(struct alarm *alarm) {
+static void alarm_end(struct alarm *alarm) {
     timer_stop(&alarm->timer);
     if (alarm->fd < 0) {
         free(alarm);
@@ -35,7 +35,7 @@ static void end(struct alarm *alarm) {
 static void fire(struct alarm *alarm) {
     task_fn *fn = alarm->fn;
     void *ctx = alarm->ctx;
-    end(alarm);
+    alarm_end(alarm);
     fn(ctx);
 }
 
@@ -78,5 +78,5 @@ struct alarm *alarm_start(struct loop *loop, uint64_t at_us, task_fn *fn, void *
 }
 
 void alarm_stop(struct alarm *alarm) {
-    if (alarm) end(alarm);
+    if (alarm) alarm_end(alarm);
 }

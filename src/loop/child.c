@@ -71,7 +71,7 @@ static void tell_end(struct child *child) {
 }
 
 /* The memory stays until libuv has let go of both handles, which is after this turn. */
-static void settle(struct child *child) {
+static void child_settle(struct child *child) {
     bool over = !is_watched(child, WATCH_OUTPUT) && child->reaped;
     if (over && !child->killed) tell_end(child);
 }
@@ -93,7 +93,7 @@ static void on_ended(uv_poll_t *poll, int status, int events) {
     (void)status, (void)events;
     reap(child);
     unwatch(child, WATCH_END);
-    settle(child);
+    child_settle(child);
 }
 
 /* --- what it writes ----------------------------------------------------------------------- */
@@ -112,7 +112,7 @@ static void on_readable(uv_poll_t *poll, int status, int events) {
     }
     if (len < 0 && errno == EAGAIN) return;
     unwatch(child, WATCH_OUTPUT);
-    settle(child);
+    child_settle(child);
 }
 
 /* --- its start ---------------------------------------------------------------------------- */

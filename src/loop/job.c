@@ -17,7 +17,7 @@ struct job_request {
     void *ctx;
 };
 
-static void finish(struct job_request *request) {
+static void job_finish(struct job_request *request) {
     task_fn *done = request->done;
     void *ctx = request->ctx;
     request->job->request = NULL;
@@ -39,7 +39,7 @@ static void on_loop(uv_work_t *uv, int status) {
         free(request);
         return;
     }
-    finish(request);
+    job_finish(request);
 }
 
 static void queue(struct job_request *request, struct loop *loop) {
@@ -60,10 +60,10 @@ static bool take_back(struct job_request *request) {
 static void on_turn(void *ctx) {
     struct job_request *request = ctx;
     request->work(request->ctx);
-    finish(request);
+    job_finish(request);
 }
 
-static void forget(struct job_request *request) {
+static void job_forget(struct job_request *request) {
     task_cancel(&request->turn);
     free(request);
 }
@@ -90,7 +90,7 @@ bool job_cancel(struct job *job) {
     if (request->fake) {
         /* Its work cannot ask to be cancelled: that would be another thread's call. */
         assert(list_linked(&request->turn.link));
-        forget(request);
+        job_forget(request);
     } else if (!take_back(request)) {
         return false;
     }

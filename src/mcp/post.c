@@ -22,7 +22,7 @@ static enum err_code meaning_of(int64_t code) {
     return ERR_UNKNOWN;
 }
 
-static void refuse(struct post *post, const struct jsonrpc *message) {
+static void post_refuse(struct post *post, const struct jsonrpc *message) {
     struct buf text;
     buf_init(&text, POST_ANSWER_MAX_BYTES);
     json_text(message->message, &text);
@@ -42,7 +42,7 @@ static void take_message(struct post *post, struct json value) {
         post->sink->asked(&message, post->ctx);
     } else if (about_nothing || jsonrpc_answers(&message, post->id)) {
         if (message.kind == JSONRPC_ERROR) {
-            refuse(post, &message);
+            post_refuse(post, &message);
         } else {
             post->answered = true;
             post->result = message.result;
@@ -74,15 +74,15 @@ static void on_event(const struct sse_event *event, void *ctx) {
 
 /* --- the end ------------------------------------------------------------------------------ */
 
-static void finish(struct post *post, enum post_outcome outcome) {
+static void post_finish(struct post *post, enum post_outcome outcome) {
     if (post->call) http_cancel(post->call);
     post->call = NULL;
     post->sink->done(post, outcome, post->ctx);
 }
 
-static void fail(struct post *post, enum err_code code, const char *what) {
+static void post_fail(struct post *post, enum err_code code, const char *what) {
     err_set(&post->why, code, "the MCP server %s", what);
-    finish(post, POST_FAILED);
+    post_finish(post, POST_FAILED);
 }
 
 /* A few readable bytes of what a refusal says. */
@@ -108,20 +108,20 @@ static void fail_status(struct post *post) {
     post->unsure = post->status >= 500 && post->status != 503; /* that one took nothing in */
     err_set(&post->why, code_of(post->status), "the MCP server answered %u%s" STR_FMT,
             post->status, text.len ? ": " : "", STR_ARG(text));
-    finish(post, POST_FAILED);
+    post_finish(post, POST_FAILED);
 }
 
 static void conclude(struct post *post) {
     if (post->answered) {
-        finish(post, POST_ANSWERED);
+        post_finish(post, POST_ANSWERED);
     } else if (post->broken) {
-        finish(post, POST_FAILED);
+        post_finish(post, POST_FAILED);
     } else {
         post->cut = post->sse != NULL;
         post->unsure = true;
-        fail(post, ERR_UNAVAILABLE,
-             post->cut ? "ended its stream before the answer came"
-                       : "answered with something that is no answer");
+        post_fail(post, ERR_UNAVAILABLE,
+                  post->cut ? "ended its stream before the answer came"
+                            : "answered with something that is no answer");
     }
 }
 
@@ -129,14 +129,14 @@ static void conclude(struct post *post) {
 static void fail_call(struct post *post, const struct err *failed, enum http_stage stage) {
     post->unsure = stage != HTTP_CONNECTING;
     if (failed->code == ERR_TOO_LARGE) {
-        fail(post, ERR_TOO_LARGE, "answered with more than 4 MiB");
+        post_fail(post, ERR_TOO_LARGE, "answered with more than 4 MiB");
     } else if (failed->code == ERR_DEADLINE_EXCEEDED) {
-        fail(post, ERR_DEADLINE_EXCEEDED, "did not answer in time");
+        post_fail(post, ERR_DEADLINE_EXCEEDED, "did not answer in time");
     } else {
         post->cut = failed->code == ERR_UNAVAILABLE;
         post->unsent = post->cut && stage == HTTP_CONNECTING;
-        fail(post, ERR_UNAVAILABLE,
-             post->unsent ? "cannot be reached" : "closed the connection");
+        post_fail(post, ERR_UNAVAILABLE,
+                  post->unsent ? "cannot be reached" : "closed the connection");
     }
 }
 
@@ -152,9 +152,9 @@ static void on_head(const struct http_head *head, void *ctx) {
     post->status = head->status;
     buf_append(&post->session, head->session);
     if (head->status == 404 && post->had_session) {
-        finish(post, POST_LOST);
+        post_finish(post, POST_LOST);
     } else if (head->status < 300 && !post->id) {
-        finish(post, POST_ACCEPTED);
+        post_finish(post, POST_ACCEPTED);
     } else if (head->status < 300 && is_type(head->content_type, STR("text/event-stream"))) {
         post->sse = sse_new(POST_ANSWER_MAX_BYTES, on_event, post);
     } else {
@@ -170,7 +170,7 @@ static void on_body(struct lent lent, void *ctx) {
         buf_append(&post->got, bytes);
     } else if (!sse_feed(post->sse, bytes, &e)) {
         post->unsure = true;
-        fail(post, ERR_TOO_LARGE, "answered with more than 4 MiB");
+        post_fail(post, ERR_TOO_LARGE, "answered with more than 4 MiB");
     } else if (post->answered || post->broken) {
         conclude(post);
     }

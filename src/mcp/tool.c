@@ -90,9 +90,9 @@ static void write_params(const struct mcp_tool *tool, struct str args, struct bu
     json_close(&w);
 }
 
-static struct tool_call *start(struct tool *base, struct loop *loop,
-                               const struct tool_request *request, tool_done_fn *done,
-                               void *ctx) {
+static struct tool_call *mcp_tool_start(struct tool *base, struct loop *loop,
+                                        const struct tool_request *request, tool_done_fn *done,
+                                        void *ctx) {
     struct mcp_tool *tool = CONTAINER_OF(base, struct mcp_tool, base);
     struct tool_call *call = MEM_NEW(struct tool_call);
     struct buf params;
@@ -129,7 +129,7 @@ static void free_tool(struct tool *base) {
 }
 
 static const struct tool_kind kind = {
-    .name = "mcp", .start = start, .cancel = cancel, .free = free_tool};
+    .name = "mcp", .start = mcp_tool_start, .cancel = cancel, .free = free_tool};
 
 struct tool *mcp_tool_new(struct mcp_client *client, const struct mcp_tool_info *info) {
     struct mcp_tool *tool = MEM_NEW(struct mcp_tool);

@@ -114,7 +114,7 @@ static bool in_limits(const struct anthropic_reply *reply) {
            buf_ok(&reply->stop_why);
 }
 
-static void set(struct buf *buf, struct json string) {
+static void anthropic_reply_set(struct buf *buf, struct json string) {
     buf_clear(buf);
     json_text(string, buf);
 }
@@ -170,7 +170,8 @@ static void keep_call(struct anthropic_reply *reply, bool object) {
 /* --- what is told ------------------------------------------------------------------------- */
 
 /* Gather the text and tell what is new of it. */
-static void tell(struct anthropic_reply *reply, enum reply_kind kind, struct json text) {
+static void anthropic_reply_tell(struct anthropic_reply *reply, enum reply_kind kind,
+                                 struct json text) {
     size_t before = reply->text.len;
     if (!json_text(text, &reply->text)) return;
     struct str news = str_skip(buf_str(&reply->text), before);
@@ -212,13 +213,13 @@ static void end_block(struct anthropic_reply *reply) {
 
 static void begin_text(struct anthropic_reply *reply, struct json block) {
     buf_clear(&reply->text);
-    tell(reply, REPLY_TEXT, json_find(block, STR("text")));
+    anthropic_reply_tell(reply, REPLY_TEXT, json_find(block, STR("text")));
 }
 
 static void begin_thinking(struct anthropic_reply *reply, struct json block) {
     buf_clear(&reply->text);
-    set(&reply->signature, json_find(block, STR("signature")));
-    tell(reply, REPLY_THINKING, json_find(block, STR("thinking")));
+    anthropic_reply_set(&reply->signature, json_find(block, STR("signature")));
+    anthropic_reply_tell(reply, REPLY_THINKING, json_find(block, STR("thinking")));
 }
 
 static void begin_redacted(struct anthropic_reply *reply, struct json block) {
@@ -230,8 +231,8 @@ static void begin_redacted(struct anthropic_reply *reply, struct json block) {
 }
 
 static void begin_call(struct anthropic_reply *reply, struct json block) {
-    set(&reply->id, json_find(block, STR("id")));
-    set(&reply->name, json_find(block, STR("name")));
+    anthropic_reply_set(&reply->id, json_find(block, STR("id")));
+    anthropic_reply_set(&reply->name, json_find(block, STR("name")));
     buf_clear(&reply->args);
     struct json input = json_find(block, STR("input"));
     if (json_count(input)) json_compact(input.raw, &reply->args);
@@ -272,11 +273,11 @@ static bool on_block_stop(struct anthropic_reply *reply, struct json event) {
 }
 
 static void add_text(struct anthropic_reply *reply, struct json delta) {
-    tell(reply, REPLY_TEXT, json_find(delta, STR("text")));
+    anthropic_reply_tell(reply, REPLY_TEXT, json_find(delta, STR("text")));
 }
 
 static void add_thinking(struct anthropic_reply *reply, struct json delta) {
-    tell(reply, REPLY_THINKING, json_find(delta, STR("thinking")));
+    anthropic_reply_tell(reply, REPLY_THINKING, json_find(delta, STR("thinking")));
 }
 
 static void add_signature(struct anthropic_reply *reply, struct json delta) {
@@ -328,7 +329,7 @@ static void take_prompt_tokens(struct anthropic_reply *reply, struct json usage)
 
 /* Its output_tokens are those of the first moment and say nothing. */
 static void take_head(struct anthropic_reply *reply, struct json message) {
-    set(&reply->model, json_find(message, STR("model")));
+    anthropic_reply_set(&reply->model, json_find(message, STR("model")));
     take_prompt_tokens(reply, json_find(message, STR("usage")));
 }
 
@@ -350,9 +351,9 @@ static void take_stop(struct anthropic_reply *reply, struct json object) {
     if (reason.kind != JSON_STRING) return;
     reply->stopping = reply->base.finished = true;
     reply->stop = NULL;
-    set(&reply->stop_name, reason);
-    set(&reply->stop_why,
-        json_find(json_find(object, STR("stop_details")), STR("explanation")));
+    anthropic_reply_set(&reply->stop_name, reason);
+    anthropic_reply_set(&reply->stop_why,
+                        json_find(json_find(object, STR("stop_details")), STR("explanation")));
     for (size_t i = 0; i < ARRAY_LEN(stop_reasons); i++) {
         if (json_is(reason, stop_reasons[i].name)) reply->stop = &stop_reasons[i];
     }

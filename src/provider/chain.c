@@ -36,7 +36,7 @@ static struct provider *provider_of(const struct provider_call *call) {
 
 /* --- asking ------------------------------------------------------------------------------- */
 
-static void ask(struct provider_call *call) {
+static void chain_ask(struct provider_call *call) {
     struct str model = call->chain->links[call->at].model;
     call->request.model = model.len ? model : call->model;
     call->inner =
@@ -100,7 +100,7 @@ static void chain_failed(struct provider_call *call, const struct reply_event *e
     tell_hand_on(call, event->text);
     if (call->over) return;
     call->at++;
-    ask(call);
+    chain_ask(call);
 }
 
 /* Everything but a note counts as an answer, usage as well: a reply that was counted is paid
@@ -129,7 +129,7 @@ static struct provider_call *chain_start(struct provider *provider, struct loop 
     call->model = request->model;
     call->on_reply = on_reply;
     call->ctx = ctx;
-    ask(call);
+    chain_ask(call);
     return call;
 }
 

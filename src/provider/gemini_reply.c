@@ -97,7 +97,7 @@ static bool in_limits(const struct gemini_reply *reply) {
 }
 
 /* Replace what `buf` holds, when there is something to replace it with. */
-static void set(struct buf *buf, struct json string) {
+static void gemini_reply_set(struct buf *buf, struct json string) {
     if (string.kind != JSON_STRING) return;
     buf_clear(buf);
     json_text(string, buf);
@@ -108,7 +108,7 @@ static void set(struct buf *buf, struct json string) {
 static void take_text(struct gemini_reply *reply, struct json part) {
     bool thought = json_find(part, STR("thought")).kind == JSON_TRUE;
     buf_clear(&reply->text);
-    set(&reply->text, json_find(part, STR("text")));
+    gemini_reply_set(&reply->text, json_find(part, STR("text")));
     if (reply->text.len == 0) return;
     reply_tell(&reply->base, &(struct reply_event){thought ? REPLY_THINKING : REPLY_TEXT,
                                                    .text = buf_str(&reply->text)});
@@ -123,8 +123,8 @@ static void take_call(struct gemini_reply *reply, struct json part) {
     buf_clear(&reply->call_id);
     buf_clear(&reply->name);
     buf_clear(&reply->args);
-    set(&reply->call_id, json_find(call, STR("id")));
-    set(&reply->name, json_find(call, STR("name")));
+    gemini_reply_set(&reply->call_id, json_find(call, STR("id")));
+    gemini_reply_set(&reply->name, json_find(call, STR("name")));
     json_compact(any ? args.raw : STR("{}"), &reply->args);
     reply->called = true;
     if (reply->name.len == 0) reply->unfit = true;
@@ -153,8 +153,8 @@ static void take_candidate(struct gemini_reply *reply, struct json candidate) {
         take_text(reply, part);
         take_call(reply, part);
     }
-    set(&reply->finish_name, finish);
-    set(&reply->finish_why, json_find(candidate, STR("finishMessage")));
+    gemini_reply_set(&reply->finish_name, finish);
+    gemini_reply_set(&reply->finish_why, json_find(candidate, STR("finishMessage")));
     if (reply->finish_name.len) reply->base.finished = true;
 }
 
@@ -181,10 +181,10 @@ static bool take_response(struct gemini_reply *reply, struct json response) {
         reply_failure_of("Gemini", 0, response, &reply->base.failure);
         return false;
     }
-    set(&reply->model, json_find(response, STR("modelVersion")));
+    gemini_reply_set(&reply->model, json_find(response, STR("modelVersion")));
     take_usage(&reply->usage, json_find(response, STR("usageMetadata")));
     struct json feedback = json_find(response, STR("promptFeedback"));
-    set(&reply->blocked, json_find(feedback, STR("blockReason")));
+    gemini_reply_set(&reply->blocked, json_find(feedback, STR("blockReason")));
     take_candidate(reply, json_at(json_find(response, STR("candidates")), 0));
     return in_limits(reply) ||
            reply_fail(&reply->base, ERR_UNAVAILABLE, PROVIDER_BROKEN,

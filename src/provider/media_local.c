@@ -110,8 +110,8 @@ static bool check_inputs(const struct media_request *request, struct err *e) {
     return true;
 }
 
-static bool check(struct local *local, const struct media_request *request,
-                  struct speaker_order *ret, struct err *e) {
+static bool media_local_check(struct local *local, const struct media_request *request,
+                              struct speaker_order *ret, struct err *e) {
     struct str model;
     if (!find_model(request, &model, e)) return false;
     return request->task == MEDIA_SPEECH ? check_speech(local, request, ret, e)
@@ -121,7 +121,7 @@ static bool check(struct local *local, const struct media_request *request,
 static bool local_check(struct media *media, const struct media_request *request,
                         struct err *e) {
     struct speaker_order order;
-    return check(CONTAINER_OF(media, struct local, base), request, &order, e);
+    return media_local_check(CONTAINER_OF(media, struct local, base), request, &order, e);
 }
 
 /* --- speaking ----------------------------------------------------------------------------- */
@@ -280,9 +280,9 @@ static const char *reason_of(enum err_code code) {
     }
 }
 
-static bool begin(struct local *local, struct media_call *call, struct err *e) {
+static bool media_local_begin(struct local *local, struct media_call *call, struct err *e) {
     struct speaker_order order;
-    if (!check(local, &call->request, &order, e) ||
+    if (!media_local_check(local, &call->request, &order, e) ||
         !find_model(&call->request, &call->made.model, e))
         return false;
     if (call->request.task == MEDIA_SPEECH) return speak(local, call, &order, e);
@@ -299,7 +299,7 @@ static struct media_call *local_start(struct media *media, struct loop *loop,
     buf_init(&own->sound, WAVE_HEAD_BYTES + MEDIA_ARTIFACT_MAX_BYTES);
     if (!media_work_init(&own->base, &work, media, loop, request, on_reply, ctx)) {
         media_work_fail_later(&own->base);
-    } else if (!begin(local, &own->base, &e)) {
+    } else if (!media_local_begin(local, &own->base, &e)) {
         own->base.failure = (struct reply_failure){e, reason_of(e.code)};
         media_work_fail_later(&own->base);
     }

@@ -43,7 +43,7 @@ static const struct remote_options *options_of(const struct openai_call *call) {
 /* Artifacts are made for callers, and no run is known here. */
 static const struct failure_reader reader = {.run = 0, .by_operator = false};
 
-static void fail(struct openai_call *call) {
+static void media_openai_fail(struct openai_call *call) {
     failure_word(call->remote, reader, &call->base.failure);
     media_work_fail(&call->base);
 }
@@ -60,7 +60,7 @@ static void openai_late(struct media_call *base) {
 
 static const struct http_sink http_sink;
 
-static void ask(struct openai_call *call) {
+static void media_openai_ask(struct openai_call *call) {
     struct http_request request = attempts_next(&call->attempts);
     request.url = buf_str(&call->url);
     request.headers = call->headers;
@@ -76,7 +76,7 @@ static void ask(struct openai_call *call) {
 static void on_again(void *ctx) {
     struct openai_call *call = ctx;
     media_work_move(&call->base, MEDIA_ASKING);
-    ask(call);
+    media_openai_ask(call);
 }
 
 /* False: it is not worth waiting. */
@@ -92,14 +92,14 @@ static void unanswered(struct openai_call *call, const struct err *failed,
                        enum http_stage stage) {
     bool again = attempts_unanswered(&call->attempts, failed, stage, &call->base.failure);
     if (again && ask_later(call)) return;
-    fail(call);
+    media_openai_fail(call);
 }
 
 static void refused(struct openai_call *call) {
     failure_refused(options_of(call)->dialect, call->attempts.status,
                     buf_str(&call->answer_type), buf_str(&call->answer), &call->base.failure);
     if (attempts_refused(&call->attempts, &call->base.failure) && ask_later(call)) return;
-    fail(call);
+    media_openai_fail(call);
 }
 
 /* Its head was good, and then the rest did not come. */
@@ -112,7 +112,7 @@ static void cut_off(struct openai_call *call, const struct err *failed, enum htt
         call->base.failure.why.code =
             failed->code == ERR_TOO_LARGE ? ERR_TOO_LARGE : ERR_UNAVAILABLE;
     }
-    fail(call);
+    media_openai_fail(call);
 }
 
 static void on_head(const struct http_head *head, void *ctx) {
@@ -233,7 +233,7 @@ static struct media_call *openai_start(struct media *media, struct loop *loop,
         call->base.failure = (struct reply_failure){e, PROVIDER_REJECTED};
         media_work_fail_later(&call->base);
     } else {
-        ask(call);
+        media_openai_ask(call);
     }
     return &call->base;
 }

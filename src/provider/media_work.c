@@ -51,7 +51,7 @@ void media_work_leave(struct media_call *call) {
     if (call->state == MEDIA_OVER && !call->inside && !call->working) call_free(call);
 }
 
-static void finish(struct media_call *call) {
+static void media_work_finish(struct media_call *call) {
     task_cancel(&call->task);
     media_work_move(call, MEDIA_OVER);
     call->kind->stop(call);
@@ -59,7 +59,7 @@ static void finish(struct media_call *call) {
 
 void media_work_cancel(struct media_call *call) {
     media_work_enter(call);
-    finish(call);
+    media_work_finish(call);
     if (call->working && job_cancel(&call->job)) call->working = false;
     media_work_leave(call);
 }
@@ -88,7 +88,7 @@ void media_work_set_late(struct media_call *call, const char *who) {
 
 void media_work_fail(struct media_call *call) {
     media_work_enter(call);
-    finish(call);
+    media_work_finish(call);
     struct reply_event ending =
         reply_event_failed(&call->failure.why, str_from(call->failure.reason));
     call->on_reply(&ending, call->ctx);
@@ -111,7 +111,7 @@ static void on_deadline(void *ctx) {
 
 /* --- a copy of the request ---------------------------------------------------------------- */
 
-static bool keep(struct media_call *call, struct str *text) {
+static bool media_work_keep(struct media_call *call, struct str *text) {
     return text->len == 0 || arena_str(call->arena, *text, text);
 }
 
@@ -122,7 +122,7 @@ static bool keep_inputs(struct media_call *call) {
     if (!inputs) return false;
     for (size_t i = 0; i < request->input_count; i++) {
         inputs[i] = request->inputs[i];
-        if (!keep(call, &inputs[i])) return false;
+        if (!media_work_keep(call, &inputs[i])) return false;
     }
     request->inputs = inputs;
     return true;
@@ -135,7 +135,7 @@ static bool keep_request(struct media_call *call) {
                            &request->size,    &request->quality, &request->style,
                            &request->negative};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
-        if (!keep(call, texts[i])) return false;
+        if (!media_work_keep(call, texts[i])) return false;
     }
     return keep_inputs(call);
 }
@@ -172,20 +172,23 @@ static bool is_over(const struct media_call *call) {
     return call->state == MEDIA_OVER;
 }
 
-static void tell(struct media_call *call, struct reply_event event) {
+static void media_work_tell(struct media_call *call, struct reply_event event) {
     if (!is_over(call)) call->on_reply(&event, call->ctx);
 }
 
 static void tell_made(struct media_call *call) {
     const struct media_made *made = &call->made;
     for (size_t i = 0; i < made->artifact_count; i++)
-        tell(call, (struct reply_event){REPLY_ARTIFACT, .artifact = &made->artifacts[i]});
-    if (made->text.at) tell(call, (struct reply_event){REPLY_TEXT, .text = made->text});
+        media_work_tell(call,
+                        (struct reply_event){REPLY_ARTIFACT, .artifact = &made->artifacts[i]});
+    if (made->text.at)
+        media_work_tell(call, (struct reply_event){REPLY_TEXT, .text = made->text});
     for (size_t i = 0; i < made->vector_count; i++) {
         struct reply_vector vector = {i, made->vectors[i].values, made->vectors[i].count};
-        tell(call, (struct reply_event){REPLY_VECTOR, .vector = &vector});
+        media_work_tell(call, (struct reply_event){REPLY_VECTOR, .vector = &vector});
     }
-    if (made->has_usage) tell(call, (struct reply_event){REPLY_USAGE, .usage = &made->usage});
+    if (made->has_usage)
+        media_work_tell(call, (struct reply_event){REPLY_USAGE, .usage = &made->usage});
 }
 
 static void on_shaped(void *ctx) {
@@ -199,7 +202,7 @@ static void on_shaped(void *ctx) {
     }
     if (!is_over(call)) {
         struct str model = call->made.model.len ? call->made.model : call->request.model;
-        finish(call);
+        media_work_finish(call);
         call->on_reply(&(struct reply_event){REPLY_DONE, .model = model}, call->ctx);
     }
     media_work_leave(call);

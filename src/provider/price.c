@@ -126,7 +126,8 @@ static const struct price *find_among(const struct price *prices, size_t count,
     return found;
 }
 
-static const struct price *find(const struct price_book *book, struct str model, int64_t day) {
+static const struct price *provider_price_find(const struct price_book *book, struct str model,
+                                               int64_t day) {
     const struct price *own = find_among(book->prices, book->own, model, day);
     return own ? own
                : find_among(book->prices + book->own, book->count - book->own, model, day);
@@ -135,10 +136,10 @@ static const struct price *find(const struct price_book *book, struct str model,
 const struct price *price_find(const struct price_book *book, struct str model,
                                int64_t unix_ms) {
     int64_t day = unix_ms / (24 * 60 * 60 * 1000);
-    const struct price *found = find(book, model, day);
+    const struct price *found = provider_price_find(book, model, day);
     while (!found && str_find_byte(model, '/') < model.len) {
         model = str_skip(model, str_find_byte(model, '/') + 1);
-        found = find(book, model, day);
+        found = provider_price_find(book, model, day);
     }
     return found;
 }

@@ -98,7 +98,8 @@ static void add_reply(struct prompt *prompt, struct walk *walk) {
 /* --- what others did ---------------------------------------------------------------------- */
 
 /* Append the line that tells of `message`; nothing for what is not worth one. */
-static void tell(const struct walk *walk, const struct message *message, struct buf *out) {
+static void provider_prompt_tell(const struct walk *walk, const struct message *message,
+                                 struct buf *out) {
     const struct provider_request *request = walk->request;
     const struct message *call = message;
     switch (message->role) {
@@ -154,7 +155,7 @@ static bool add_context(struct prompt *prompt, struct walk *walk, struct err *e)
     buf_append(&told, STR("For context:"));
     size_t heading = told.len;
     for (; more(walk) && !is_callers(walk) && !begins_reply(walk); walk->at++)
-        tell(walk, &walk->request->messages[walk->at], &told);
+        provider_prompt_tell(walk, &walk->request->messages[walk->at], &told);
 
     bool any = told.len > heading;
     bool fits = buf_ok(&told) && (!any || arena_str(prompt->arena, buf_str(&told), &turn.text));

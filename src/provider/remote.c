@@ -31,7 +31,7 @@ static void remote_free(struct provider *provider) {
 
 /* --- a copy of the settings --------------------------------------------------------------- */
 
-static struct str keep(struct remote *remote, struct str text) {
+static struct str remote_keep(struct remote *remote, struct str text) {
     struct str kept = STR_EMPTY;
     bool fits = arena_str(remote->arena, text, &kept);
     assert(fits);
@@ -41,13 +41,14 @@ static struct str keep(struct remote *remote, struct str text) {
 static void keep_settings(struct remote *remote, const struct remote_options *options) {
     remote->arena = arena_new(OPTIONS_MAX_BYTES);
     remote->options = *options;
-    remote->options.name = remote->base.name = keep(remote, options->name);
+    remote->options.name = remote->base.name = remote_keep(remote, options->name);
     remote->options.settings = (struct dialect_settings){
-        .base_url = keep(remote, options->settings.base_url),
-        .model = keep(remote, options->settings.model),
-        .query = keep(remote, options->settings.query),
-        .key = keep(remote, str_trim(options->settings.key)), /* files end with a line break */
-        .key_header = keep(remote, options->settings.key_header),
+        .base_url = remote_keep(remote, options->settings.base_url),
+        .model = remote_keep(remote, options->settings.model),
+        .query = remote_keep(remote, options->settings.query),
+        .key = remote_keep(remote,
+                           str_trim(options->settings.key)), /* files end with a line break */
+        .key_header = remote_keep(remote, options->settings.key_header),
     };
     remote->options.headers = NULL; /* they are among remote->headers */
     remote->options.header_count = 0;
@@ -63,7 +64,8 @@ static void set_header(struct remote *remote, struct str name, struct str value,
     size_t at = 0;
     while (at < remote->header_count && !str_equal_nocase(remote->headers[at].name, name)) at++;
     if (at == remote->header_count) remote->header_count++;
-    remote->headers[at] = (struct http_header){keep(remote, name), keep(remote, value)};
+    remote->headers[at] =
+        (struct http_header){remote_keep(remote, name), remote_keep(remote, value)};
     remote->secret[at] = shown == SECRET;
 }
 

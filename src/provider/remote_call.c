@@ -80,7 +80,7 @@ struct str remote_state_name(enum remote_state state) {
 }
 
 /* The only function that writes call->state after the start. */
-static void move(struct provider_call *call, enum remote_state next) {
+static void remote_call_move(struct provider_call *call, enum remote_state next) {
     assert(remote_may_become(call->state, next));
     call->state = next;
 }
@@ -135,7 +135,7 @@ static struct reply_event failed_event(const struct provider_call *call) {
 static void remote_end(struct provider_call *call, const struct reply_event *ending) {
     call->ended = true;
     gate_take(ending, &call->gate);
-    if (call->gate.over) move(call, REMOTE_OVER);
+    if (call->gate.over) remote_call_move(call, REMOTE_OVER);
 }
 
 static void settle_failed(struct provider_call *call) {
@@ -154,7 +154,7 @@ static void settle_done(struct provider_call *call, enum reply_outcome outcome,
 
 static const struct http_sink http_sink;
 
-static void ask(struct provider_call *call) {
+static void remote_call_ask(struct provider_call *call) {
     const struct remote_options *options = options_of(call);
     struct http_request request = attempts_next(&call->attempts);
     request.url = buf_str(&call->url);
@@ -182,14 +182,14 @@ static void ask_again(struct provider_call *call) {
         settle_late(call, HTTP_WAITING);
         return;
     }
-    move(call, REMOTE_ASKING);
-    ask(call);
+    remote_call_move(call, REMOTE_ASKING);
+    remote_call_ask(call);
 }
 
 /* False: it is not worth waiting. */
 static bool wait_and_ask_again(struct provider_call *call) {
     if (!attempts_wait(&call->attempts, call->failure.reason, &call->timer)) return false;
-    move(call, REMOTE_WAITING);
+    remote_call_move(call, REMOTE_WAITING);
     return true;
 }
 
@@ -249,7 +249,7 @@ static bool ask_for_whole(struct provider_call *call) {
     if (!write_request(call)) return false;
     log_often(LOG_INFO, "provider '" STR_FMT "' refuses to stream, asking it without",
               STR_ARG(options_of(call)->name));
-    ask(call);
+    remote_call_ask(call);
     if (call->gate.closed) http_pause(call->http);
     return true;
 }
@@ -292,7 +292,7 @@ static size_t reply_max_bytes(const struct provider_call *call) {
 }
 
 static void begin_reply(struct provider_call *call) {
-    move(call, REMOTE_STREAMING);
+    remote_call_move(call, REMOTE_STREAMING);
     call->reply = options_of(call)->dialect->reader->begin(gate_take, &call->gate);
 }
 
@@ -471,7 +471,7 @@ static void go_on(void *ctx) {
     struct provider_call *call = ctx;
     enter(call);
     gate_release(&call->gate);
-    if (call->gate.over) move(call, REMOTE_OVER);
+    if (call->gate.over) remote_call_move(call, REMOTE_OVER);
     if (call->state != REMOTE_OVER && !call->gate.closed) {
         if (call->due) {
             ask_again(call);
@@ -511,7 +511,7 @@ struct provider_call *remote_call_start(struct provider *provider, struct loop *
     buf_init(&call->refusal, REFUSAL_MAX_BYTES);
     buf_init(&call->answer, reply_max_bytes(call));
     if (write_request(call)) {
-        ask(call);
+        remote_call_ask(call);
     } else {
         fail_later(call);
     }
@@ -533,7 +533,7 @@ void remote_call_resume(struct provider_call *call) {
 }
 
 void remote_call_cancel(struct provider_call *call) {
-    move(call, REMOTE_OVER);
+    remote_call_move(call, REMOTE_OVER);
     call->gate.shut = true;
     if (call->reply) call->reply->stopped = true;
     if (call->sse) sse_stop(call->sse);

@@ -36,8 +36,8 @@ void failure_timeout(const struct remote_options *options, enum http_stage stage
 }
 
 /* "`what`: `why`", with the other side's words made safe. */
-static void set(struct reply_failure *ret, const char *reason, const char *what,
-                const struct err *why) {
+static void remote_failure_set(struct reply_failure *ret, const char *reason, const char *what,
+                               const struct err *why) {
     struct buf text;
     buf_init(&text, ERR_TEXT_BYTES);
     reply_append_safe(&text, err_text(why), QUOTED_MAX_BYTES);
@@ -47,11 +47,11 @@ static void set(struct reply_failure *ret, const char *reason, const char *what,
 }
 
 void failure_unreachable(const struct err *why, struct reply_failure *ret) {
-    set(ret, PROVIDER_UNREACHABLE, "it cannot be reached", why);
+    remote_failure_set(ret, PROVIDER_UNREACHABLE, "it cannot be reached", why);
 }
 
 void failure_broken(const struct err *why, struct reply_failure *ret) {
-    set(ret, PROVIDER_BROKEN, "its answer was cut off", why);
+    remote_failure_set(ret, PROVIDER_BROKEN, "its answer was cut off", why);
 }
 
 /* --- an answer that is no stream ---------------------------------------------------------- */

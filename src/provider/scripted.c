@@ -242,7 +242,8 @@ static struct str cut_chunk(struct str text, const struct script_pace *pace) {
     return str_head(text, utf8_head(text, pace->chunk));
 }
 
-static void give(struct provider_call *call, const struct script_step *step, struct str chunk) {
+static void provider_scripted_give(struct provider_call *call, const struct script_step *step,
+                                   struct str chunk) {
     call->turn_bytes += chunk.len + CHUNK_OVERHEAD_BYTES;
     enum reply_kind kind = step->kind == STEP_THINKING ? REPLY_THINKING : REPLY_TEXT;
     call->on_reply(&(struct reply_event){kind, .text = chunk}, call->ctx);
@@ -266,7 +267,7 @@ static bool play_text(struct provider_call *call, const struct script_step *step
     struct str chunk = cut_chunk(call->text, &step->pace);
     call->text = str_skip(call->text, chunk.len);
     if (call->text.len == 0) next_step(call);
-    give(call, step, chunk);
+    provider_scripted_give(call, step, chunk);
     return true;
 }
 
@@ -279,7 +280,7 @@ static bool play_repeat(struct provider_call *call, const struct script_step *st
     if (call->left == 0) return next_step(call);
     if (!has_turn(call) || !is_due(call, step->pace.every_us)) return false;
     call->left--;
-    give(call, step, call->text);
+    provider_scripted_give(call, step, call->text);
     return true;
 }
 
@@ -337,7 +338,7 @@ static bool play_eof(struct provider_call *call, const struct script_step *step)
 
 static bool play_bad_utf8(struct provider_call *call, const struct script_step *step) {
     next_step(call);
-    give(call, step, STR("\xC3\x28"));
+    provider_scripted_give(call, step, STR("\xC3\x28"));
     return true;
 }
 

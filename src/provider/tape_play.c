@@ -91,7 +91,7 @@ static void play(void *ctx) {
 
 /* --- which recording ---------------------------------------------------------------------- */
 
-static void look(void *ctx) {
+static void tape_play_look(void *ctx) {
     struct provider_call *call = ctx;
     if (!tape_find(call->tape, TAPE_MODEL, buf_str(&call->request), &call->found, &call->why))
         call->found = NULL;
@@ -112,9 +112,9 @@ static void on_looked(void *ctx) {
 
 /* --- the provider ------------------------------------------------------------------------- */
 
-static struct provider_call *start(struct provider *provider, struct loop *loop,
-                                   const struct provider_request *request,
-                                   reply_event_fn *on_reply, void *ctx) {
+static struct provider_call *tape_play_start(struct provider *provider, struct loop *loop,
+                                             const struct provider_request *request,
+                                             reply_event_fn *on_reply, void *ctx) {
     struct provider_call *call = MEM_NEW(struct provider_call);
     call->tape = tape_ref(CONTAINER_OF(provider, struct player, base)->tape);
     call->loop = loop;
@@ -126,7 +126,7 @@ static struct provider_call *start(struct provider *provider, struct loop *loop,
     timer_init(&call->timer, loop, play, call);
     buf_init(&call->request, TAPE_FILE_MAX_BYTES);
     tape_put_request(request, &call->request);
-    job_start(&call->job, loop, look, on_looked, call);
+    job_start(&call->job, loop, tape_play_look, on_looked, call);
     return call;
 }
 
@@ -155,7 +155,7 @@ static void free_player(struct provider *provider) {
 
 static const struct provider_kind playing_kind = {
     .name = "playing",
-    .start = start,
+    .start = tape_play_start,
     .pause = pause,
     .resume = resume,
     .cancel = cancel,

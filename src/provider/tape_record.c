@@ -87,9 +87,9 @@ static void on_heard(const struct reply_event *event, void *ctx) {
 
 /* --- the provider ------------------------------------------------------------------------- */
 
-static struct provider_call *start(struct provider *provider, struct loop *loop,
-                                   const struct provider_request *request,
-                                   reply_event_fn *on_reply, void *ctx) {
+static struct provider_call *tape_record_start(struct provider *provider, struct loop *loop,
+                                               const struct provider_request *request,
+                                               reply_event_fn *on_reply, void *ctx) {
     struct provider_call *call = MEM_NEW(struct provider_call);
     call->recorder = CONTAINER_OF(provider, struct recorder, base);
     call->loop = loop;
@@ -131,7 +131,7 @@ static void free_recorder(struct provider *provider) {
 
 static const struct provider_kind recording_kind = {
     .name = "recording",
-    .start = start,
+    .start = tape_record_start,
     .pause = pause,
     .resume = resume,
     .cancel = cancel,

@@ -43,7 +43,7 @@ struct str answer_state_name(enum answer_state state) {
     return states[state].name;
 }
 
-static void move(struct route_call *call, enum answer_state next) {
+static void route_answer_move(struct route_call *call, enum answer_state next) {
     assert(answer_may_become(call->state, next));
     if (call->state == ANSWER_COLLECTING) timer_stop(&call->slow);
     call->state = (uint8_t)next;
@@ -118,7 +118,7 @@ static void on_body_end(struct exchange *exchange, void *ctx) {
     assert(call->magic == ANSWER_MAGIC);
     heard_out(call);
     if (call->state != ANSWER_COLLECTING) return;
-    move(call, ANSWER_HANDLING);
+    route_answer_move(call, ANSWER_HANDLING);
     call->row->handle(call, call->table->ctx);
     buf_done(&call->body);
     exchange_forget_request(exchange);
@@ -137,7 +137,7 @@ static void on_drained(struct exchange *exchange, void *ctx) {
 }
 
 static void tell_left(struct route_call *call) {
-    move(call, ANSWER_GONE);
+    route_answer_move(call, ANSWER_GONE);
     if (call->watch && call->watch->left) call->watch->left(call->watch_ctx);
 }
 
@@ -151,7 +151,7 @@ static void on_closed(struct exchange *exchange, enum exchange_close how, void *
     } else if (call->state != ANSWER_GONE) {
         tell_left(call);
     }
-    move(call, ANSWER_CLOSED);
+    route_answer_move(call, ANSWER_CLOSED);
     timer_stop(&call->slow);
     list_remove(&call->link);
     buf_done(&call->body);
@@ -203,7 +203,7 @@ struct extra {
     struct field fields[EXTRA_MAX];
 };
 
-static struct str copy(struct route_call *call, struct str text) {
+static struct str route_answer_copy(struct route_call *call, struct str text) {
     struct str ret = STR_EMPTY;
     bool fits = arena_str(call->arena, text, &ret);
     assert(fits);
@@ -217,12 +217,12 @@ void route_field(struct route_call *call, struct str name, struct str value) {
     if (!call->extra) call->extra = ARENA_NEW(call->arena, struct extra);
     assert(call->extra->count < EXTRA_MAX);
     call->extra->fields[call->extra->count++] =
-        (struct field){copy(call, name), copy(call, value)};
+        (struct field){route_answer_copy(call, name), route_answer_copy(call, value)};
 }
 
 struct str route_keep(struct route_call *call, struct str text) {
     if (!call->arena) call->arena = arena_new(EXTRA_MAX_BYTES);
-    return copy(call, text);
+    return route_answer_copy(call, text);
 }
 
 struct section {
@@ -235,7 +235,7 @@ static void add_all(struct section *section, const struct field *fields, size_t 
     for (size_t i = 0; i < count; i++) section->fields[section->count++] = fields[i];
 }
 
-static void add(struct section *section, struct str name, struct str value) {
+static void route_answer_add(struct section *section, struct str name, struct str value) {
     add_all(section, &(struct field){name, value}, 1);
 }
 
@@ -254,7 +254,7 @@ static bool may_have_body(int status) {
 static void send_reply(struct route_call *call, int status, struct str content_type,
                        struct str body) {
     bool early = call->state == ANSWER_COLLECTING && !call->cuts_short;
-    move(call, ANSWER_ANSWERED);
+    route_answer_move(call, ANSWER_ANSWERED);
     if (call->aborted) return;
 
     char digits[20];
@@ -263,8 +263,8 @@ static void send_reply(struct route_call *call, int status, struct str content_t
 
     struct section head = {.count = 0};
     add_given(&head, call);
-    if (content_type.len) add(&head, STR("content-type"), content_type);
-    if (may_have_body(status)) add(&head, STR("content-length"), buf_str(&len));
+    if (content_type.len) route_answer_add(&head, STR("content-type"), content_type);
+    if (may_have_body(status)) route_answer_add(&head, STR("content-length"), buf_str(&len));
     exchange_head(call->exchange, status, head.fields, head.count);
     if (may_have_body(status) && !call->no_body && body.len)
         exchange_send(call->exchange, body);
@@ -343,14 +343,14 @@ void route_pieces_begin(struct route_call *call, struct str content_type) {
         {STR("x-accel-buffering"), STR("no")},
     };
     assert(!call->no_body);
-    move(call, ANSWER_STREAMING);
+    route_answer_move(call, ANSWER_STREAMING);
     if (call->aborted) return;
     struct section head = {.count = 0};
     add_given(&head, call);
     add_all(&head, fields, ARRAY_LEN(fields));
     /* HTTP/2 forbids it, and to HTTP/1.0 the end of the body is the end of the connection. */
     if (exchange_http(call->exchange) == EXCHANGE_HTTP_1_1)
-        add(&head, STR("connection"), STR("keep-alive"));
+        route_answer_add(&head, STR("connection"), STR("keep-alive"));
     exchange_head(call->exchange, 200, head.fields, head.count);
     arena_free(call->arena); /* the head is sent, and a stream may last long */
     call->arena = NULL;
@@ -364,11 +364,11 @@ bool route_sized_begin(struct route_call *call, int status, struct str content_t
     struct section head = {.count = 0};
     bool more = !call->no_body;
     buf_append_u64(&text, len);
-    move(call, more ? ANSWER_STREAMING : ANSWER_ANSWERED);
+    route_answer_move(call, more ? ANSWER_STREAMING : ANSWER_ANSWERED);
     if (call->aborted) return more;
     add_given(&head, call);
-    add(&head, STR("content-type"), content_type);
-    add(&head, STR("content-length"), buf_str(&text));
+    route_answer_add(&head, STR("content-type"), content_type);
+    route_answer_add(&head, STR("content-length"), buf_str(&text));
     exchange_head(call->exchange, status, head.fields, head.count);
     if (!more) exchange_end(call->exchange, NULL, 0);
     return more;
@@ -414,7 +414,7 @@ void route_sse_comment(struct route_call *call, struct str text) {
 
 void route_sse_end(struct route_call *call) {
     assert(call->state == ANSWER_STREAMING);
-    move(call, ANSWER_ANSWERED);
+    route_answer_move(call, ANSWER_ANSWERED);
     if (!call->aborted) exchange_end(call->exchange, NULL, 0);
 }
 

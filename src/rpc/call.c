@@ -38,7 +38,7 @@ struct str call_state_name(enum call_state state) {
     return states[state].name;
 }
 
-static void move(struct rpc_call *call, enum call_state next) {
+static void rpc_call_move(struct rpc_call *call, enum call_state next) {
     assert(call_may_become(call->state, next));
     call->state = (uint8_t)next;
 }
@@ -80,14 +80,14 @@ static void send_end(struct rpc_call *call, enum err_code code, struct str messa
 void rpc_end(struct rpc_call *call, enum err_code code, struct str message) {
     /* In CALL_CUT the status has already been sent, and cancelled() will not be called. */
     bool cut = call->state == CALL_CUT;
-    move(call, CALL_ENDED);
+    rpc_call_move(call, CALL_ENDED);
     if (cut) return;
     send_end(call, code, message);
     intake_drop(call);
 }
 
 static void become_cut(struct rpc_call *call, enum rpc_cancel why) {
-    move(call, CALL_CUT);
+    rpc_call_move(call, CALL_CUT);
     call->why = (uint8_t)why;
     timer_stop(&call->deadline);
 }
@@ -97,9 +97,9 @@ static void cut(struct rpc_call *call, enum rpc_cancel why) {
     intake_drop(call);
 }
 
-static void tell(struct rpc_call *call) {
+static void rpc_call_tell(struct rpc_call *call) {
     const struct rpc_handler *handler = call->method->handler;
-    move(call, CALL_TOLD);
+    rpc_call_move(call, CALL_TOLD);
     if (handler->cancelled) handler->cancelled(call, call->why, call->ctx);
 }
 
@@ -108,7 +108,7 @@ static void cancel(struct rpc_call *call, enum rpc_cancel why, enum err_code cod
                    struct str message) {
     send_end(call, code, message);
     cut(call, why);
-    tell(call);
+    rpc_call_tell(call);
 }
 
 void call_break(struct rpc_call *call, enum err_code code, struct str message) {
@@ -157,7 +157,7 @@ uint64_t call_check_stall(struct rpc_call *call, uint64_t limit_ms) {
     exchange_abort(call->exchange, ABORT_ENHANCE_CALM);
     if (call_is_live(call)) {
         cut(call, RPC_STALLED);
-        tell(call);
+        rpc_call_tell(call);
     }
     return limit_ms;
 }
@@ -194,10 +194,10 @@ static void on_closed(struct exchange *exchange, enum exchange_close how, void *
     assert(call->magic == CALL_MAGIC && !call->intake.running);
     /* Nothing needs to be consumed any more; the server has done that itself. */
     if (call_is_live(call)) become_cut(call, RPC_PEER_LEFT);
-    if (call->state == CALL_CUT) tell(call);
+    if (call->state == CALL_CUT) rpc_call_tell(call);
 
     bool opened = call->state != CALL_REFUSED;
-    move(call, CALL_CLOSED);
+    rpc_call_move(call, CALL_CLOSED);
     if (opened && call->method->handler->closed) call->method->handler->closed(call->ctx);
 
     list_remove(&call->link);
@@ -215,7 +215,7 @@ static void on_later(void *ctx) {
     struct rpc_call *call = ctx;
     assert(call->magic == CALL_MAGIC);
     if (call->state == CALL_CUT) {
-        tell(call);
+        rpc_call_tell(call);
     } else {
         intake_resume(call);
     }
@@ -238,18 +238,18 @@ struct rpc_call *call_new(struct rpc_site *site, struct exchange *exchange) {
 }
 
 void call_refuse(struct rpc_call *call, enum err_code code, struct str message) {
-    move(call, CALL_REFUSED);
+    rpc_call_move(call, CALL_REFUSED);
     send_end(call, code, message);
 }
 
 void call_refuse_http(struct rpc_call *call, int status) {
-    move(call, CALL_REFUSED);
+    rpc_call_move(call, CALL_REFUSED);
     status_http(call->exchange, status);
     hear_out(call);
 }
 
 void call_refuse_stream(struct rpc_call *call) {
-    move(call, CALL_REFUSED);
+    rpc_call_move(call, CALL_REFUSED);
     exchange_abort(call->exchange, ABORT_PROTOCOL);
 }
 
@@ -267,11 +267,11 @@ void call_open(struct rpc_call *call, const struct call_wishes *wishes,
         timeout_ms = method->deadline_ms;
     if (timeout_ms != NEVER) timer_start(&call->deadline, timeout_ms);
 
-    move(call, CALL_OPENING);
+    rpc_call_move(call, CALL_OPENING);
     call->ctx = method->handler->open(call, service->ctx);
     exchange_forget_request(call->exchange);
     if (call->state != CALL_OPENING) return;
-    move(call, CALL_OPEN);
+    rpc_call_move(call, CALL_OPEN);
     if (method->established == RPC_AT_ACCEPT) rpc_establish(call);
 }
 

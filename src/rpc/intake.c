@@ -20,7 +20,7 @@ bool intake_may_become(enum intake_state state, enum intake_state next) {
     return moves[state] & TO(next);
 }
 
-static void move(struct intake *intake, enum intake_state next) {
+static void intake_move(struct intake *intake, enum intake_state next) {
     assert(intake_may_become(intake->state, next));
     intake->state = (uint8_t)next;
 }
@@ -77,7 +77,7 @@ static void broken(struct rpc_call *call, const struct err *e) {
 }
 
 static void hand_over(struct rpc_call *call, struct str message) {
-    move(&call->intake, INTAKE_HANDED);
+    intake_move(&call->intake, INTAKE_HANDED);
     if (!call->method->handler->message) return;
     struct text block;
     struct lent lent = lent_begin(message, &block);
@@ -133,7 +133,7 @@ static void accept(struct rpc_call *call, struct grpc_message message) {
 }
 
 /* Read from the front of *bytes while the handler is ready, and leave the rest. */
-static void take(struct rpc_call *call, struct str *bytes) {
+static void intake_take(struct rpc_call *call, struct str *bytes) {
     struct intake *intake = &call->intake;
     while (call_is_live(call) && intake->state == INTAKE_WAITING) {
         struct grpc_message message;
@@ -149,12 +149,12 @@ static void take(struct rpc_call *call, struct str *bytes) {
 }
 
 static void say_half_closed(struct rpc_call *call) {
-    move(&call->intake, INTAKE_OVER);
+    intake_move(&call->intake, INTAKE_OVER);
     if (call->method->handler->half_closed) call->method->handler->half_closed(call, call->ctx);
 }
 
 /* The peer has half-closed and everything before that was read. */
-static void finish(struct rpc_call *call) {
+static void intake_finish(struct rpc_call *call) {
     struct intake *intake = &call->intake;
     struct err e;
     if (!grpc_end(&intake->reader, &e)) {
@@ -195,14 +195,14 @@ static void pump(struct rpc_call *call, struct str fresh) {
     if (!intake->one_request && intake->held.len) {
         struct str rest = held(intake);
         size_t before = rest.len;
-        take(call, &rest);
+        intake_take(call, &rest);
         intake->taken += before - rest.len;
         consumed += before - rest.len;
         held_tidy(intake);
     }
     if (intake->one_request || !intake->held.len) {
         size_t before = fresh.len;
-        take(call, &fresh);
+        intake_take(call, &fresh);
         consumed += before - fresh.len;
     }
     if (call_is_live(call) && fresh.len) {
@@ -214,7 +214,7 @@ static void pump(struct rpc_call *call, struct str fresh) {
     }
     bool all_read = intake->one_request || !intake->held.len;
     if (call_is_live(call) && intake->ended && all_read && intake->state == INTAKE_WAITING)
-        finish(call);
+        intake_finish(call);
 
     intake->running = false;
     if (!call_is_live(call)) {
@@ -251,7 +251,7 @@ bool rpc_client_is_done(const struct rpc_call *call) {
 void rpc_next(struct rpc_call *call) {
     struct intake *intake = &call->intake;
     if (!call_is_live(call) || intake->state != INTAKE_HANDED || intake->one_request) return;
-    move(intake, INTAKE_WAITING);
+    intake_move(intake, INTAKE_WAITING);
     /* Something to hand over, or only memory to give back. Never before this returns: a
      * handler must not be called from inside its own call. */
     bool due = intake->held.len || intake->ended || intake->reader.lent;

@@ -260,7 +260,7 @@ static void say_services(struct asked *asked) {
     asked->response.list_services_response = said;
 }
 
-static void answer(struct asked *asked) {
+static void reflection_answer(struct asked *asked) {
     const struct grpc_server_reflection_request *request = asked->request;
     switch (request->which_message_request) {
     case GRPC_SERVER_REFLECTION_REQUEST_FILE_BY_FILENAME:
@@ -306,7 +306,7 @@ static void on_message(struct rpc_call *call, struct lent message, void *ctx) {
                               .files = all_files(ctx, arena)};
         asked.response.valid_host = request.host;
         asked.response.original_request = &request;
-        answer(&asked);
+        reflection_answer(&asked);
         pb_encode(&grpc_server_reflection_response_table, &asked.response,
                   rpc_message_begin(call));
         rpc_message_end(call);

@@ -210,7 +210,7 @@ static bool bin_ok(struct str value) {
     return ok;
 }
 
-static bool refuse(struct rpc_call *call, const struct err *e) {
+static bool rpc_refuse(struct rpc_call *call, const struct err *e) {
     call_refuse(call, e->code, err_text(e));
     return false;
 }
@@ -224,7 +224,7 @@ static bool check_bins(struct rpc_call *call) {
         if (!str_ends(fields[i].name, STR("-bin")) || bin_ok(fields[i].value)) continue;
         err_set(&e, ERR_INTERNAL, "the metadata " STR_FMT " is not base64",
                 STR_ARG(fields[i].name));
-        return refuse(call, &e);
+        return rpc_refuse(call, &e);
     }
     return true;
 }
@@ -241,7 +241,7 @@ static bool refuse_path(struct rpc_call *call, struct str path) {
     } else {
         err_set(&e, ERR_UNIMPLEMENTED, "unknown service " STR_FMT, STR_ARG(service));
     }
-    return refuse(call, &e);
+    return rpc_refuse(call, &e);
 }
 
 /* A method has no query. A '?' and what follows it make the name an unknown one. */
@@ -252,7 +252,7 @@ static const struct site_row *find_row(struct rpc_call *call) {
         struct err e;
         err_set(&e, ERR_UNIMPLEMENTED, "malformed method name '" STR_FMT "?" STR_FMT "'",
                 STR_ARG(path), STR_ARG(query));
-        refuse(call, &e);
+        rpc_refuse(call, &e);
         return NULL;
     }
     const struct site_row *row = map_find(call->site->methods, path);
@@ -265,10 +265,10 @@ static bool check_timeout(struct rpc_call *call, uint64_t *ret_ms) {
     struct err e;
     uint64_t timeout_ns;
     if (!field) return true;
-    if (!grpc_timeout_parse(field->value, &timeout_ns, &e)) return refuse(call, &e);
+    if (!grpc_timeout_parse(field->value, &timeout_ns, &e)) return rpc_refuse(call, &e);
     if (timeout_ns == 0) {
         err_set(&e, ERR_DEADLINE_EXCEEDED, "the deadline had passed before the call began");
-        return refuse(call, &e);
+        return rpc_refuse(call, &e);
     }
     *ret_ms = timeout_ns / NS_PER_MS + (timeout_ns % NS_PER_MS != 0);
     return true;
@@ -281,7 +281,7 @@ static bool check_encoding(struct rpc_call *call, enum grpc_encoding *ret) {
     if (*ret != GRPC_ENCODING_UNKNOWN) return true;
     err_set(&e, ERR_UNIMPLEMENTED, "messages encoded as '" STR_FMT "' are not understood",
             STR_ARG(name));
-    return refuse(call, &e);
+    return rpc_refuse(call, &e);
 }
 
 static bool takes_gzip(const struct rpc_call *call) {
@@ -303,7 +303,7 @@ static bool check_caller(struct rpc_call *call, const struct rpc_service *servic
     if (call->method->auth == RPC_OPEN) return true;
     if (!service->authenticate(call, service->ctx, &call->identity, &e)) {
         assert(e.code != ERR_NONE);
-        return refuse(call, &e);
+        return rpc_refuse(call, &e);
     }
     exchange_authenticated(call->exchange);
     return true;

@@ -19,23 +19,23 @@ struct section {
     size_t count;
 };
 
-static void add(struct section *section, struct field field) {
+static void status_add(struct section *section, struct field field) {
     section->fields[section->count++] = field;
 }
 
 static void add_head(struct section *section) {
-    for (size_t i = 0; i < ARRAY_LEN(head); i++) add(section, head[i]);
+    for (size_t i = 0; i < ARRAY_LEN(head); i++) status_add(section, head[i]);
 }
 
 static void add_extra(struct section *section, const struct status_extra *extra) {
-    for (size_t i = 0; extra && i < extra->count; i++) add(section, extra->fields[i]);
+    for (size_t i = 0; extra && i < extra->count; i++) status_add(section, extra->fields[i]);
 }
 
 void status_head(struct exchange *exchange, bool gzip, const struct status_extra *always,
                  const struct status_extra *extra) {
     struct section section = {.count = 0};
     add_head(&section);
-    if (gzip) add(&section, gzip_encoding);
+    if (gzip) status_add(&section, gzip_encoding);
     add_extra(&section, always);
     add_extra(&section, extra);
     exchange_head(exchange, 200, section.fields, section.count);
@@ -64,12 +64,12 @@ void status_end(struct exchange *exchange, enum err_code code, struct str messag
     char digits[4];
     struct buf number = {.at = digits, .room = sizeof(digits), .max_bytes = sizeof(digits)};
     buf_append_u64(&number, (uint64_t)err_kinds[code].grpc_status);
-    add(&section, (struct field){STR("grpc-status"), buf_str(&number)});
+    status_add(&section, (struct field){STR("grpc-status"), buf_str(&number)});
 
     struct buf text;
     buf_init(&text, GRPC_STATUS_MESSAGE_MAX_BYTES);
     if (code != ERR_NONE && message.len && grpc_message_encode(&text, message))
-        add(&section, (struct field){STR("grpc-message"), buf_str(&text)});
+        status_add(&section, (struct field){STR("grpc-message"), buf_str(&text)});
 
     add_extra(&section, extra);
     send_section(exchange, &section, only);

@@ -8,21 +8,22 @@
 
 #define DAY_S (INT64_C(24) * 60 * 60)
 
-struct seat {
-    struct seat *next;
+struct agent_totals {
+    struct agent_totals *next;
     struct text agent;
-    struct tab tab;
+    struct spend_totals totals;
 };
 
 /* --- amounts ------------------------------------------------------------------------------ */
 
-static int64_t add(int64_t a, int64_t b) {
+static int64_t account_add(int64_t a, int64_t b) {
     int64_t sum;
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
 struct amount amount_add(struct amount a, struct amount b) {
-    return (struct amount){add(a.cost_nano, b.cost_nano), add(a.tokens, b.tokens)};
+    return (struct amount){account_add(a.cost_nano, b.cost_nano),
+                           account_add(a.tokens, b.tokens)};
 }
 
 static int64_t larger(int64_t a, int64_t b) {
@@ -43,11 +44,12 @@ struct account *account_new(struct str workspace, int64_t day) {
 
 void account_free(struct account *account) {
     if (!account) return;
-    struct seat *next;
-    for (struct seat *seat = account->agents; seat; seat = next) {
-        next = seat->next;
-        text_done(&seat->agent);
-        free(seat);
+    struct agent_totals *next;
+    for (struct agent_totals *agent_totals = account->agents; agent_totals;
+         agent_totals = next) {
+        next = agent_totals->next;
+        text_done(&agent_totals->agent);
+        free(agent_totals);
     }
     text_done(&account->workspace);
     free(account);
@@ -67,9 +69,9 @@ static int64_t beginning(enum budget_period period, int64_t day) {
     return period == BUDGET_DAY ? day : first_of_month(day);
 }
 
-static void turn_pages(struct tab *tab, int64_t day) {
+static void turn_pages(struct spend_totals *totals, int64_t day) {
     for (int period = BUDGET_DAY; period <= BUDGET_MONTH; period++) {
-        struct tally *tally = &tab->periods[period];
+        struct tally *tally = &totals->periods[period];
         int64_t begins = beginning((enum budget_period)period, day);
         if (begins != tally->begins_day) *tally = (struct tally){.begins_day = begins};
     }
@@ -79,8 +81,9 @@ void account_turn(struct account *account, int64_t day) {
     if (day <= account->day) return;
     account->day = day;
     turn_pages(&account->all, day);
-    for (struct seat *seat = account->agents; seat; seat = seat->next) {
-        turn_pages(&seat->tab, day);
+    for (struct agent_totals *agent_totals = account->agents; agent_totals;
+         agent_totals = agent_totals->next) {
+        turn_pages(&agent_totals->totals, day);
     }
 }
 
@@ -88,26 +91,28 @@ int64_t account_first_day(const struct account *account) {
     return first_of_month(account->day);
 }
 
-struct tab *account_agent(struct account *account, struct str agent) {
-    for (struct seat *seat = account->agents; seat; seat = seat->next) {
-        if (str_equal(text_str(seat->agent), agent)) return &seat->tab;
+struct spend_totals *account_agent(struct account *account, struct str agent) {
+    for (struct agent_totals *agent_totals = account->agents; agent_totals;
+         agent_totals = agent_totals->next) {
+        if (str_equal(text_str(agent_totals->agent), agent)) return &agent_totals->totals;
     }
-    struct seat *seat = MEM_NEW(struct seat);
-    seat->agent = text_copy(agent);
-    seat->next = account->agents;
-    account->agents = seat;
-    turn_pages(&seat->tab, account->day);
-    return &seat->tab;
+    struct agent_totals *agent_totals = MEM_NEW(struct agent_totals);
+    agent_totals->agent = text_copy(agent);
+    agent_totals->next = account->agents;
+    account->agents = agent_totals;
+    turn_pages(&agent_totals->totals, account->day);
+    return &agent_totals->totals;
 }
 
-void account_book(struct tab *tab, int64_t day, struct amount held, struct amount spent) {
-    assert(tab->calls_out > 0);
-    assert(tab->held.cost_nano >= held.cost_nano && tab->held.tokens >= held.tokens);
-    tab->held.cost_nano -= held.cost_nano;
-    tab->held.tokens -= held.tokens;
-    tab->calls_out--;
+void account_book(struct spend_totals *totals, int64_t day, struct amount held,
+                  struct amount spent) {
+    assert(totals->calls_out > 0);
+    assert(totals->held.cost_nano >= held.cost_nano && totals->held.tokens >= held.tokens);
+    totals->held.cost_nano -= held.cost_nano;
+    totals->held.tokens -= held.tokens;
+    totals->calls_out--;
     for (int period = BUDGET_DAY; period <= BUDGET_MONTH; period++) {
-        struct tally *tally = &tab->periods[period];
+        struct tally *tally = &totals->periods[period];
         if (beginning((enum budget_period)period, day) == tally->begins_day)
             tally->spent = amount_add(tally->spent, spent);
     }
@@ -115,9 +120,9 @@ void account_book(struct tab *tab, int64_t day, struct amount held, struct amoun
 
 /* --- what the store knows ----------------------------------------------------------------- */
 
-static void ask_tab(struct tab *tab) {
+static void ask_totals(struct spend_totals *totals) {
     for (int period = BUDGET_DAY; period <= BUDGET_MONTH; period++) {
-        struct tally *tally = &tab->periods[period];
+        struct tally *tally = &totals->periods[period];
         tally->known = tally->spent;
         tally->read = (struct amount){0};
     }
@@ -126,13 +131,15 @@ static void ask_tab(struct tab *tab) {
 void account_ask(struct account *account) {
     assert(account->past == PAST_UNREAD);
     account->past = PAST_ASKED;
-    ask_tab(&account->all);
-    for (struct seat *seat = account->agents; seat; seat = seat->next) ask_tab(&seat->tab);
+    ask_totals(&account->all);
+    for (struct agent_totals *agent_totals = account->agents; agent_totals;
+         agent_totals = agent_totals->next)
+        ask_totals(&agent_totals->totals);
 }
 
-static void read_usage(struct tab *tab, const struct store_usage *usage) {
+static void read_usage(struct spend_totals *totals, const struct store_usage *usage) {
     for (int period = BUDGET_DAY; period <= BUDGET_MONTH; period++) {
-        struct tally *tally = &tab->periods[period];
+        struct tally *tally = &totals->periods[period];
         if (usage->day < tally->begins_day) continue;
         tally->read =
             amount_add(tally->read, (struct amount){usage->sums.cost_nano, usage->sums.total});
@@ -142,9 +149,9 @@ static void read_usage(struct tab *tab, const struct store_usage *usage) {
 }
 
 /* What was spent before the question is in the answer, but for what was still on its way. */
-static void take_tab(struct tab *tab) {
+static void take_totals(struct spend_totals *totals) {
     for (int period = BUDGET_DAY; period <= BUDGET_MONTH; period++) {
-        struct tally *tally = &tab->periods[period];
+        struct tally *tally = &totals->periods[period];
         struct amount since = {tally->spent.cost_nano - tally->known.cost_nano,
                                tally->spent.tokens - tally->known.tokens};
         struct amount before = {larger(tally->read.cost_nano, tally->known.cost_nano),
@@ -160,8 +167,10 @@ void account_take(struct account *account, const struct store_usage *usages, siz
         read_usage(&account->all, &usages[i]);
         read_usage(account_agent(account, usages[i].agent), &usages[i]);
     }
-    take_tab(&account->all);
-    for (struct seat *seat = account->agents; seat; seat = seat->next) take_tab(&seat->tab);
+    take_totals(&account->all);
+    for (struct agent_totals *agent_totals = account->agents; agent_totals;
+         agent_totals = agent_totals->next)
+        take_totals(&agent_totals->totals);
 }
 
 void account_ask_failed(struct account *account) {

@@ -29,7 +29,7 @@ struct tally {
     struct amount read;  /* what the store counted */
 };
 
-struct tab {
+struct spend_totals {
     struct tally periods[2]; /* by enum budget_period */
     struct amount held;      /* reserved by calls in flight */
     size_t calls_out;
@@ -41,13 +41,13 @@ enum account_past {
     PAST_READ,
 };
 
-struct seat;
+struct agent_totals;
 
 struct account {
     struct text workspace;
     int64_t day; /* the latest day of any reservation */
-    struct tab all;
-    struct seat *agents;
+    struct spend_totals all;
+    struct agent_totals *agents;
     enum account_past past;
     size_t calls_out;
     struct list waiting; /* calls waiting for room, oldest first */
@@ -59,13 +59,14 @@ struct account *account_new(struct str workspace, int64_t day);
 void account_free(struct account *account); /* NULL is fine */
 
 /* The tab of an agent; created if there is none. */
-struct tab *account_agent(struct account *account, struct str agent);
+struct spend_totals *account_agent(struct account *account, struct str agent);
 
 /* Advance the account to `day`. An earlier day changes nothing. */
 void account_turn(struct account *account, int64_t day);
 
 /* A call that began on `day` is over: release what it held and count what it spent. */
-void account_book(struct tab *tab, int64_t day, struct amount held, struct amount spent);
+void account_book(struct spend_totals *totals, int64_t day, struct amount held,
+                  struct amount spent);
 
 /* The first day the store must be asked for, to cover all periods. */
 int64_t account_first_day(const struct account *account);

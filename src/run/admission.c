@@ -102,17 +102,17 @@ static bool start_in_session(struct run *run, enum session_policy policy, struct
 
 /* --- a place in its workspace ------------------------------------------------------------- */
 
-void run_leave_place(struct run *run) {
+void run_leave_slot(struct run *run) {
     slots_leave(&run->admission.place); /* nothing where it needed none */
 }
 
 /* There is one: the session is asked for now. */
-static void on_place(void *ctx) {
+static void on_slot(void *ctx) {
     struct run *run = ctx;
     struct err e;
     timer_stop(&run->limit);
     if (run->ending_begun) { /* it ended while the answer was on its way */
-        run_leave_place(run);
+        run_leave_slot(run);
     } else if (!start_in_session(run, run->admission.policy, &e)) {
         run_fail(run, e.code, err_name(e.code), err_text(&e));
     }
@@ -121,21 +121,21 @@ static void on_place(void *ctx) {
 
 /* A turn in a session that has other turns runs inside one of them, or after it. It needs no
  * place of its own, and must not wait for a place that they hold. */
-static bool take_place(struct run *run) {
+static bool take_slot(struct run *run) {
     const struct session_name *name = &run->request.name;
-    unsigned places_max = run->record.engine->limits.workspace_turns_max;
+    unsigned slots_max = run->record.engine->limits.workspace_turns_max;
     struct session_runs others;
-    if (places_max == 0) return true;
+    if (slots_max == 0) return true;
     directory_of_session(session_table_directory(run->record.engine->sessions), name->workspace,
                          name->user, name->session, &others);
     if (others.count) return true;
     run->admission.place =
-        (struct slot){.loop = run->record.host->loop, .granted = on_place, .ctx = run};
+        (struct slot){.loop = run->record.host->loop, .granted = on_slot, .ctx = run};
     return slots_enter(session_table_slots(run->record.engine->sessions), name->workspace,
-                       places_max, &run->admission.place) == SLOTS_TAKEN;
+                       slots_max, &run->admission.place) == SLOTS_TAKEN;
 }
 
-static void wait_for_place(struct run *run, enum session_policy policy) {
+static void wait_for_slot(struct run *run, enum session_policy policy) {
     run_enter_directory(run);
     run_ref(run); /* for the answer that will come */
     run->admission.policy = policy;
@@ -143,8 +143,8 @@ static void wait_for_place(struct run *run, enum session_policy policy) {
 }
 
 bool run_admit(struct run *run, enum session_policy policy, struct err *e) {
-    if (take_place(run)) return start_in_session(run, policy, e);
-    wait_for_place(run, policy);
+    if (take_slot(run)) return start_in_session(run, policy, e);
+    wait_for_slot(run, policy);
     return true;
 }
 

@@ -51,7 +51,7 @@ MUST_CHECK bool run_readmit(struct run *run, struct err *e);
 void run_stop_waiting(struct run *run);
 
 /* The turn is over or waits for a human: give its place to another turn of the workspace. */
-void run_leave_place(struct run *run);
+void run_leave_slot(struct run *run);
 
 /* Release the session, which remembers `record` (taken; NULL: nothing). */
 void run_leave_session(struct run *run, struct turn_record *record);

@@ -2,12 +2,12 @@
  *
  * Words that decide nothing are kept for the model, as an item of the journal after the
  * question. A request's idempotency key is kept for repeats of the request: as a claim while
- * the run is alive, and as an item that the store finds later (store/key.h). */
+ * the run is alive, and as an item that the store finds later (store/idempotency_key.h). */
 #include "run/turn.h"
 
 #include "base/log.h"
 #include "base/utf8.h"
-#include "store/key.h"
+#include "store/idempotency_key.h"
 
 /* The limit between a question and the end of what it guards. */
 #define ASIDES_MAX_BYTES (64 * KIB)
@@ -46,7 +46,7 @@ static void append_key(struct run *run, const struct claim *claim) {
 void run_take_key(struct claim *claim, void *ctx) {
     struct run *run = ctx;
     if (run->ending_begun) { /* it was cancelled meanwhile: nothing was decided */
-        claims_remove(session_table_claims(run->record.engine->sessions), claim);
+        idempotency_claims_remove(session_table_claims(run->record.engine->sessions), claim);
         claim_free(claim);
         return;
     }
@@ -59,7 +59,7 @@ void run_drop_keys(struct run *run) {
     while (run->approval.keys) {
         struct claim *claim = run->approval.keys;
         run->approval.keys = claim->next;
-        claims_remove(session_table_claims(run->record.engine->sessions), claim);
+        idempotency_claims_remove(session_table_claims(run->record.engine->sessions), claim);
         claim_free(claim);
     }
 }

@@ -2,8 +2,8 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "run/dormant_wake.h"
 #include "run/turn.h"
-#include "run/wake.h"
 #include "wire/json.h"
 
 #define QUESTION_ARGS_BYTES 2000
@@ -104,7 +104,7 @@ static void on_answer(struct str text, void *ctx) {
 }
 
 /* The question, for callers that list what waits. */
-static struct parked_question question_of(const struct run *run) {
+static struct pending_question question_of(const struct run *run) {
     const struct turn_call *call =
         run->approval.guarded ? run->approval.guarded : &run->calls.list[0];
     struct tool *tool =
@@ -112,7 +112,7 @@ static struct parked_question question_of(const struct run *run) {
     uint64_t max_ms = run->record.engine->limits.approval_max_ms;
     uint64_t waited_ms = loop_now_ms(run->record.host->loop) - run->approval.asked_ms;
     int64_t asked_ms = clock_unix_ms() - (int64_t)waited_ms;
-    return (struct parked_question){
+    return (struct pending_question){
         .agent = run->agent->slug,
         .question = run->approval.question,
         .tool = call->tool,
@@ -128,18 +128,19 @@ static struct parked_question question_of(const struct run *run) {
 void run_wait_for_human(struct run *run) {
     uint64_t max_ms = run->record.engine->limits.approval_max_ms;
     uint64_t waited_ms = loop_now_ms(run->record.host->loop) - run->approval.asked_ms;
-    run->approval.parked = (struct parked){.name = run->request.name,
-                                           .run = record_id(&run->record),
-                                           .asked = question_of(run),
-                                           .loop = run->record.host->loop,
-                                           .journal = run->record.journal,
-                                           .seq = run->calls.seq,
-                                           .after_seq = journal_appended(run->record.journal),
-                                           .answer = on_answer,
-                                           .keyed = run_take_key,
-                                           .ctx = run_ref(run)};
+    run->approval.parked =
+        (struct pending_approval){.name = run->request.name,
+                                  .run = record_id(&run->record),
+                                  .asked = question_of(run),
+                                  .loop = run->record.host->loop,
+                                  .journal = run->record.journal,
+                                  .seq = run->calls.seq,
+                                  .after_seq = journal_appended(run->record.journal),
+                                  .answer = on_answer,
+                                  .lookup = run_take_key,
+                                  .ctx = run_ref(run)};
     session_park(run->record.engine->sessions, &run->approval.parked);
-    wake_watch(run);
+    dormant_wake_watch(run);
     if (max_ms) timer_start(&run->limit, waited_ms < max_ms ? max_ms - waited_ms : 0);
 }
 
@@ -157,6 +158,6 @@ void run_park(struct run *run) {
     timer_stop(&run->limit);
     run->approval.asked_ms = loop_now_ms(run->record.host->loop);
     run_wait_for_human(run);
-    run_leave_place(run);
+    run_leave_slot(run);
     run_leave_session(run, NULL);
 }

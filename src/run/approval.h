@@ -9,15 +9,15 @@
  * Memory   a plain value inside its run; the texts are in the run's arena. A parked entry holds
  *          a reference to the run.
  * Threads  the loop of its run.
- * Source   docs/internals/turn.md; parking.h; decision.h.
+ * Source   docs/internals/turn.md; pending_approvals.h; decision.h.
  */
 #ifndef WEIR_RUN_APPROVAL_H
 #define WEIR_RUN_APPROVAL_H
 
 #include "run/calls.h"
-#include "run/claims.h"
 #include "run/decision.h"
-#include "run/parking.h"
+#include "run/idempotency_claims.h"
+#include "run/pending_approvals.h"
 
 struct approval {
     struct str question;
@@ -27,7 +27,7 @@ struct approval {
     size_t index;              /* of its call */
     uint64_t asked_ms;         /* when it was asked, by the loop's clock */
     uint64_t stays_until_ms;   /* from then on it may leave memory */
-    struct parked parked;
+    struct pending_approval parked;
     struct str answer;  /* the human's words, once the run has its session again */
     struct claim *keys; /* claims of the keys that answers came with */
     size_t aside_bytes; /* of words that decided nothing */

@@ -53,27 +53,27 @@ bool decision_read(struct str answer, const struct yes_no_words *more, struct ar
 
 /* --- what fits ---------------------------------------------------------------------------- */
 
-bool decision_args_fit(const struct parked_question *asked, struct json args, struct err *e) {
+bool decision_args_fit(const struct pending_question *asked, struct json args, struct err *e) {
     return !asked->schema || schema_check(asked->schema, args, e) ||
            err_add(e, "args do not fit the tool '" STR_FMT "'", STR_ARG(asked->tool));
 }
 
 /* An edit that cannot be made is reported as such, and not as undecided. */
-static enum parking_found check_edit(const struct parked_question *asked, struct str answer,
+static enum pending_found check_edit(const struct pending_question *asked, struct str answer,
                                      struct err *e) {
     struct json json;
     struct err none;
-    if (!json_read(str_trim(answer), &json, &none)) return PARKING_TAKEN;
+    if (!json_read(str_trim(answer), &json, &none)) return PENDING_TAKEN;
     struct json args = json_find(json, STR("args"));
     enum decision_kind kind = kind_of(answer, NULL);
     if (kind == DECISION_EDIT && args.kind != JSON_OBJECT) {
         err_set(e, ERR_INVALID_ARGUMENT,
                 "an edit needs args, the object to call the tool with");
-        return PARKING_REFUSED;
+        return PENDING_REFUSED;
     }
     if (kind == DECISION_REFUSE || kind == DECISION_NONE || args.kind != JSON_OBJECT)
-        return PARKING_TAKEN;
-    return decision_args_fit(asked, args, e) ? PARKING_TAKEN : PARKING_REFUSED;
+        return PENDING_TAKEN;
+    return decision_args_fit(asked, args, e) ? PENDING_TAKEN : PENDING_REFUSED;
 }
 
 /* Only its kind is wanted. */
@@ -86,26 +86,26 @@ static enum decision_kind read_kind(struct str answer, const struct yes_no_words
     return read ? decision.kind : DECISION_NONE;
 }
 
-static enum parking_found undecided(struct err *e) {
+static enum pending_found undecided(struct err *e) {
     err_set(e, ERR_FAILED_PRECONDITION,
             "this decides nothing; answer yes (or ok, approve, allow, go ahead, ...), no (or "
             "refuse, deny, stop, ...), or JSON such as {\"decision\":\"approve\"}");
-    return PARKING_UNDECIDED;
+    return PENDING_UNDECIDED;
 }
 
-enum parking_found decision_fits(const struct parked_question *asked, struct str answer,
+enum pending_found decision_fits(const struct pending_question *asked, struct str answer,
                                  struct err *e) {
-    return asked->guards.len ? decision_settles(asked, answer, e) : PARKING_TAKEN;
+    return asked->guards.len ? decision_settles(asked, answer, e) : PENDING_TAKEN;
 }
 
-enum parking_found decision_settles(const struct parked_question *asked, struct str answer,
+enum pending_found decision_settles(const struct pending_question *asked, struct str answer,
                                     struct err *e) {
     if (asked->guards.len) {
-        enum parking_found found = check_edit(asked, answer, e);
-        if (found != PARKING_TAKEN) return found;
+        enum pending_found found = check_edit(asked, answer, e);
+        if (found != PENDING_TAKEN) return found;
     }
     enum decision_kind kind = read_kind(answer, asked->words);
-    return kind == DECISION_NONE ? undecided(e) : PARKING_TAKEN;
+    return kind == DECISION_NONE ? undecided(e) : PENDING_TAKEN;
 }
 
 /* --- once more ---------------------------------------------------------------------------- */
@@ -149,9 +149,9 @@ bool decision_repeats(struct str recorded, struct str answer, const struct yes_n
     return same;
 }
 
-bool decision_ask_again(const struct parked_view *view, struct arena *arena,
+bool decision_ask_again(const struct pending_view *view, struct arena *arena,
                         struct event *ret) {
-    const struct parked_question *asked = &view->asked;
+    const struct pending_question *asked = &view->asked;
     struct buf id;
     buf_init(&id, asked->guards.len + 16);
     if (asked->guards.len) buf_append(&id, STR(APPROVAL_ID));

@@ -18,7 +18,7 @@
 
 #include "base/arena.h"
 #include "conversation/conversation.h" /* ASIDE_ITEM, APPROVAL_ID */
-#include "run/parking.h"
+#include "run/pending_approvals.h"
 #include "wire/event.h"
 #include "wire/yes_no.h"
 
@@ -39,25 +39,25 @@ struct json;
 
 /* Whether the call in question may be made with `args` instead.
  * errors  ERR_INVALID_ARGUMENT with the place that does not fit the tool's schema */
-MUST_CHECK bool decision_args_fit(const struct parked_question *asked, struct json args,
+MUST_CHECK bool decision_args_fit(const struct pending_question *asked, struct json args,
                                   struct err *e);
 
-/* Whether these words answer the question: PARKING_TAKEN, PARKING_REFUSED (an edited call does
- * not fit its tool) or PARKING_UNDECIDED (they decide nothing; `e` says which words would). A
+/* Whether these words answer the question: PENDING_TAKEN, PENDING_REFUSED (an edited call does
+ * not fit its tool) or PENDING_UNDECIDED (they decide nothing; `e` says which words would). A
  * plain question takes any answer. */
-MUST_CHECK enum parking_found decision_fits(const struct parked_question *asked,
+MUST_CHECK enum pending_found decision_fits(const struct pending_question *asked,
                                             struct str answer, struct err *e);
 
 /* The same where the words may also begin a new turn: only a yes or a no then answers a plain
  * question. */
-MUST_CHECK enum parking_found decision_settles(const struct parked_question *asked,
+MUST_CHECK enum pending_found decision_settles(const struct pending_question *asked,
                                                struct str answer, struct err *e);
 
 /* Whether `answer` repeats the decision in `recorded`, the result that the run has. */
 bool decision_repeats(struct str recorded, struct str answer, const struct yes_no_words *more);
 
 /* Make the event that asks about the call again; its id lives in the arena. */
-MUST_CHECK bool decision_ask_again(const struct parked_view *view, struct arena *arena,
+MUST_CHECK bool decision_ask_again(const struct pending_view *view, struct arena *arena,
                                    struct event *ret);
 
 /* "approve", "refuse", "edit" */

@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "base/striped.h"
-#include "run/dormant.h"
+#include "run/dormant_runs.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@ struct run_stripe {
 
 struct directory {
     struct striped *stripes; /* by the run's id */
-    struct dormant *dormant;
+    struct dormant_runs *dormant;
 };
 
 /* A message on its way to the run's loop. */
@@ -33,7 +33,7 @@ struct order {
 
 struct directory *directory_new(void) {
     struct directory *directory = MEM_NEW(struct directory);
-    directory->dormant = dormant_new();
+    directory->dormant = dormant_runs_new();
     directory->stripes = STRIPED_NEW(STRIPE_COUNT, struct run_stripe);
     struct run_stripe *stripe;
     for (size_t i = 0; (stripe = striped_at(directory->stripes, i)); i++)
@@ -47,11 +47,11 @@ void directory_free(struct directory *directory) {
     for (size_t i = 0; (stripe = striped_at(directory->stripes, i)); i++)
         assert(list_empty(&stripe->runs));
     striped_free(directory->stripes);
-    dormant_free(directory->dormant);
+    dormant_runs_free(directory->dormant);
     free(directory);
 }
 
-struct dormant *directory_dormant(const struct directory *directory) {
+struct dormant_runs *directory_dormant(const struct directory *directory) {
     return directory->dormant;
 }
 
@@ -71,7 +71,7 @@ void directory_remove(struct directory *directory, struct live *live) {
     pthread_mutex_unlock(&stripe->lock);
 }
 
-static struct live *find(struct run_stripe *stripe, uint64_t run) {
+static struct live *run_directory_find(struct run_stripe *stripe, uint64_t run) {
     LIST_EACH(&stripe->runs, link) {
         struct live *live = CONTAINER_OF(link, struct live, link);
         if (live->run == run) return live;
@@ -79,7 +79,7 @@ static struct live *find(struct run_stripe *stripe, uint64_t run) {
     return NULL;
 }
 
-static struct str keep(struct buf *names, struct str name) {
+static struct str directory_keep(struct buf *names, struct str name) {
     size_t at = names->len;
     buf_append(names, name);
     return str_of(names->at + at, name.len);
@@ -87,7 +87,7 @@ static struct str keep(struct buf *names, struct str name) {
 
 bool directory_find(struct directory *directory, uint64_t run, struct live_view *ret) {
     struct run_stripe *stripe = lock_stripe(directory, run);
-    const struct live *live = find(stripe, run);
+    const struct live *live = run_directory_find(stripe, run);
     if (live) {
         size_t len = live->workspace.len + live->user.len + live->session.len + 1;
         *ret = (struct live_view){.journal = journal_ref(live->journal),
@@ -96,9 +96,9 @@ bool directory_find(struct directory *directory, uint64_t run, struct live_view 
         char *room = buf_room(&ret->names, len); /* so that the views do not move */
         assert(room);
         (void)room;
-        ret->workspace = keep(&ret->names, live->workspace);
-        ret->user = keep(&ret->names, live->user);
-        ret->session = keep(&ret->names, live->session);
+        ret->workspace = directory_keep(&ret->names, live->workspace);
+        ret->user = directory_keep(&ret->names, live->user);
+        ret->session = directory_keep(&ret->names, live->session);
     }
     pthread_mutex_unlock(&stripe->lock);
     return live != NULL;
@@ -150,7 +150,7 @@ static void say(const struct live *live, const struct order *order) {
 static void obey(void *ctx) {
     struct order *order = ctx;
     struct run_stripe *stripe = lock_stripe(order->directory, order->run);
-    const struct live *live = find(stripe, order->run);
+    const struct live *live = run_directory_find(stripe, order->run);
     pthread_mutex_unlock(&stripe->lock);
     if (live) order->obey(live, order);
     free(order);
@@ -159,7 +159,7 @@ static void obey(void *ctx) {
 /* A copy of `what`, with `text`. False: there is no such run. */
 static bool post(const struct order *what, struct str text) {
     struct run_stripe *stripe = lock_stripe(what->directory, what->run);
-    const struct live *live = find(stripe, what->run);
+    const struct live *live = run_directory_find(stripe, what->run);
     if (live) {
         struct order *order = mem_zero(1, sizeof(struct order) + text.len);
         *order = *what;

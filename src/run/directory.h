@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 
 struct directory;
-struct dormant;
+struct dormant_runs;
 
 struct live {
     struct list link;
@@ -39,7 +39,7 @@ void directory_add(struct directory *directory, struct live *live);
 void directory_remove(struct directory *directory, struct live *live);
 
 /* Runs that are only in the store until a request brings them back. */
-struct dormant *directory_dormant(const struct directory *directory);
+struct dormant_runs *directory_dormant(const struct directory *directory);
 
 /* What a search returns, for the caller to keep. */
 struct live_view {

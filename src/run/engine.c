@@ -1,6 +1,6 @@
 #include "run/engine.h"
 
-#include "run/wake.h"
+#include "run/dormant_wake.h"
 
 const struct run_limits run_limits_default = {
     .model_calls_max = 25,
@@ -92,11 +92,11 @@ void run_host_init(struct run_host *host, struct engine *engine, struct loop *lo
     *host = (struct run_host){.engine = engine_ref(engine), .loop = loop, .keeper = keeper};
     list_init(&host->runs);
     list_init(&host->bringings);
-    timer_init(&host->doze, loop, wake_look, host);
+    timer_init(&host->doze, loop, dormant_wake_look, host);
 }
 
 void run_host_done(struct run_host *host) {
-    wake_forget(host);
+    dormant_wake_forget(host);
     engine_unref(host->engine);
     host->engine = NULL; /* also when there never was one */
 }

@@ -149,7 +149,7 @@ struct run_host {
     struct keeper *keeper; /* NULL: journals stay in memory */
     struct list runs;
     size_t run_count;
-    struct timer doze; /* looks at the runs that wait: wake.h */
+    struct timer doze; /* looks at the runs that wait: dormant_wake.h */
     uint64_t doze_at_ms;
     struct list bringings; /* runs being brought back from the store */
     bool quiet;            /* do not log the ends of turns: the user of this host sees them */

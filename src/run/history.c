@@ -11,7 +11,7 @@ static size_t message_bytes(const struct message *message) {
            message->parts.len;
 }
 
-static struct str copy(char **at, struct str text) {
+static struct str history_copy(char **at, struct str text) {
     if (text.len) memcpy(*at, text.at, text.len);
     struct str kept = str_of(*at, text.len);
     *at += text.len;
@@ -37,13 +37,14 @@ struct turn_record *turn_record_new(uint64_t run, const struct message *messages
     mem_count(turn_record_bytes(record));
     char *at = (char *)(record->messages + count);
     for (size_t i = 0; i < count; i++) {
-        record->messages[i] = (struct message){.role = messages[i].role,
-                                               .error = messages[i].error,
-                                               .agent = copy(&at, messages[i].agent),
-                                               .text = copy(&at, messages[i].text),
-                                               .call_id = copy(&at, messages[i].call_id),
-                                               .tool = copy(&at, messages[i].tool),
-                                               .parts = copy(&at, messages[i].parts)};
+        record->messages[i] =
+            (struct message){.role = messages[i].role,
+                             .error = messages[i].error,
+                             .agent = history_copy(&at, messages[i].agent),
+                             .text = history_copy(&at, messages[i].text),
+                             .call_id = history_copy(&at, messages[i].call_id),
+                             .tool = history_copy(&at, messages[i].tool),
+                             .parts = history_copy(&at, messages[i].parts)};
     }
     return record;
 }
@@ -128,8 +129,8 @@ static size_t first_to_stay(const struct history *history, size_t new_bytes) {
 }
 
 /* A shelf with what stays and the new record, and some room for those to come. */
-static struct shelf *move(const struct history *history, size_t first,
-                          struct turn_record *record) {
+static struct shelf *history_move(const struct history *history, size_t first,
+                                  struct turn_record *record) {
     size_t count = history->record_count - first;
     struct shelf *shelf = shelf_new(count + 1 + (count + 3) / 4);
     for (size_t i = 0; i < count; i++) {
@@ -159,7 +160,7 @@ struct history *history_with(const struct history *history, struct turn_record *
         atomic_fetch_add_explicit(&longer->shelf->refs, 1, memory_order_relaxed);
         longer->records = history->records + first;
     } else {
-        longer->shelf = move(history, first, record);
+        longer->shelf = history_move(history, first, record);
         longer->records = longer->shelf->records;
     }
     return longer;

@@ -4,7 +4,7 @@
 
 #define FOR "detach-for="
 
-static bool refuse(struct str text, const char *why, struct err *e) {
+static bool leaving_refuse(struct str text, const char *why, struct err *e) {
     return err_set(e, ERR_INVALID_ARGUMENT,
                    "'" STR_FMT "' %s; say cancel, detach, or " FOR "30s with any time",
                    STR_ARG(str_head(text, 40)), why);
@@ -18,13 +18,14 @@ bool leaving_parse(struct str text, struct leaving *ret, struct err *e) {
     } else if (str_starts(text, STR(FOR))) {
         struct err why;
         struct str time = str_skip(text, STR(FOR).len);
-        if (!units_duration(time, &us, &why)) return refuse(text, "has no time such as 30s", e);
+        if (!units_duration(time, &us, &why))
+            return leaving_refuse(text, "has no time such as 30s", e);
         if (us == 0 || us % 1000) {
-            return refuse(text, "is not a whole number of milliseconds above 0", e);
+            return leaving_refuse(text, "is not a whole number of milliseconds above 0", e);
         }
         leaving.for_ms = us / 1000;
     } else if (!str_equal(text, STR("detach"))) {
-        return refuse(text, "is no way to leave a run", e);
+        return leaving_refuse(text, "is no way to leave a run", e);
     }
     *ret = leaving;
     return true;

@@ -99,7 +99,7 @@ size_t ledger_accounts(struct ledger *ledger) {
 
 static void serve(struct account *account);
 
-static void on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
+static void ledger_on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
     struct ask *ask = ctx;
     if (ask->stripe) {
         pthread_mutex_lock(&ask->stripe->lock);
@@ -134,7 +134,7 @@ static void ask_store(struct ledger *ledger, struct account_stripe *stripe,
                                     .to_day = INT64_MAX,
                                     .max_bytes = ANSWER_MAX_BYTES,
                                     .home = ledger->loop,
-                                    .on_loaded = on_loaded,
+                                    .on_loaded = ledger_on_loaded,
                                     .ctx = ask};
     list_append(&stripe->asks, &ask->link);
     account_ask(account);
@@ -191,14 +191,15 @@ static bool concerns(const struct budget *budget, struct str workspace, struct s
            (budget->agent.len == 0 || str_equal(budget->agent, agent));
 }
 
-static bool fits(const struct budget *budget, const struct tab *tab, struct amount held,
-                 struct amount more) {
-    struct amount all = amount_add(amount_add(tab->periods[budget->period].spent, held), more);
+static bool fits(const struct budget *budget, const struct spend_totals *totals,
+                 struct amount held, struct amount more) {
+    struct amount all =
+        amount_add(amount_add(totals->periods[budget->period].spent, held), more);
     return (budget->cost_nano_max == 0 || all.cost_nano <= budget->cost_nano_max) &&
            (budget->tokens_max == 0 || all.tokens <= budget->tokens_max);
 }
 
-static bool refuse(const struct budget *budget, struct err *e) {
+static bool ledger_refuse(const struct budget *budget, struct err *e) {
     const char *period = budget->period == BUDGET_DAY ? "day" : "month";
     struct buf limit;
     buf_init(&limit, 64);
@@ -222,8 +223,9 @@ static int64_t at_most(int64_t wanted, int64_t held) {
     return wanted < room ? wanted : room;
 }
 
-static struct tab *tab_of(const struct budget *budget, struct tab *const tabs[static 2]) {
-    return tabs[budget->agent.len ? 1 : 0];
+static struct spend_totals *totals_of(const struct budget *budget,
+                                      struct spend_totals *const both_totals[static 2]) {
+    return both_totals[budget->agent.len ? 1 : 0];
 }
 
 /* Locked. There is room for `more` on all tabs. */
@@ -231,8 +233,8 @@ static bool has_room(const struct reservation *reservation, struct amount more, 
     for (size_t i = 0; i < reservation->budget_count; i++) {
         const struct budget *budget = &reservation->budgets[i];
         if (!concerns(budget, reservation->workspace, reservation->agent)) continue;
-        const struct tab *tab = tab_of(budget, reservation->tabs);
-        if (!fits(budget, tab, tab->held, more)) return refuse(budget, e);
+        const struct spend_totals *totals = totals_of(budget, reservation->both_totals);
+        if (!fits(budget, totals, totals->held, more)) return ledger_refuse(budget, e);
     }
     return true;
 }
@@ -240,20 +242,21 @@ static bool has_room(const struct reservation *reservation, struct amount more, 
 /* Locked. Hold `more` besides what is held. What a workspace holds is never less than what an
  * agent in it does, so the numbers have room on both. */
 static void hold(struct reservation *reservation, struct amount more) {
-    const struct amount held = reservation->tabs[0]->held;
+    const struct amount held = reservation->both_totals[0]->held;
     more.cost_nano = at_most(more.cost_nano, held.cost_nano);
     more.tokens = at_most(more.tokens, held.tokens);
-    for (size_t i = 0; i < ARRAY_LEN(reservation->tabs); i++) {
-        reservation->tabs[i]->held = amount_add(reservation->tabs[i]->held, more);
+    for (size_t i = 0; i < ARRAY_LEN(reservation->both_totals); i++) {
+        reservation->both_totals[i]->held = amount_add(reservation->both_totals[i]->held, more);
     }
     reservation->held = amount_add(reservation->held, more);
 }
 
 /* Locked. One more call is in flight. */
-static void begin(struct reservation *reservation, struct amount held) {
+static void ledger_begin(struct reservation *reservation, struct amount held) {
     hold(reservation, held);
     reservation->account->calls_out++;
-    for (size_t i = 0; i < ARRAY_LEN(reservation->tabs); i++) reservation->tabs[i]->calls_out++;
+    for (size_t i = 0; i < ARRAY_LEN(reservation->both_totals); i++)
+        reservation->both_totals[i]->calls_out++;
 }
 
 /* --- a call ------------------------------------------------------------------------------- */
@@ -279,8 +282,8 @@ static void find_account(struct reservation *reservation, struct account_stripe 
     touch(stripe, account);
     reservation->account = account;
     reservation->day = account->day;
-    reservation->tabs[0] = &account->all;
-    reservation->tabs[1] = account_agent(account, reservation->agent);
+    reservation->both_totals[0] = &account->all;
+    reservation->both_totals[1] = account_agent(account, reservation->agent);
 }
 
 bool ledger_reserve(struct ledger *ledger, const struct budget *budgets, size_t budget_count,
@@ -297,7 +300,7 @@ bool ledger_reserve(struct ledger *ledger, const struct budget *budgets, size_t 
     struct account_stripe *stripe = striped_lock(ledger->stripes, workspace);
     find_account(&reservation, stripe, unix_ms);
     bool held = has_room(&reservation, wanted, e);
-    if (held) begin(&reservation, wanted);
+    if (held) ledger_begin(&reservation, wanted);
     pthread_mutex_unlock(&stripe->lock);
     if (held) *ret = reservation;
     return held;
@@ -322,8 +325,8 @@ void ledger_settle(struct reservation *reservation, struct amount spent) {
     assert(spent.cost_nano >= 0 && spent.tokens >= 0);
     struct account_stripe *stripe =
         striped_lock(reservation->ledger->stripes, reservation->workspace);
-    for (size_t i = 0; i < ARRAY_LEN(reservation->tabs); i++) {
-        account_book(reservation->tabs[i], reservation->day, reservation->held, spent);
+    for (size_t i = 0; i < ARRAY_LEN(reservation->both_totals); i++) {
+        account_book(reservation->both_totals[i], reservation->day, reservation->held, spent);
     }
     reservation->account->calls_out--;
     touch(stripe, reservation->account);
@@ -385,20 +388,20 @@ static enum ledger_answer judge(const struct reservation *reservation,
     for (size_t i = 0; i < call->budget_count; i++) {
         const struct budget *budget = &call->budgets[i];
         if (!concerns(budget, call->workspace, call->agent)) continue;
-        const struct tab *tab = tab_of(budget, reservation->tabs);
-        if (!fits(budget, tab, (struct amount){0}, wish.alone)) {
-            refuse(budget, e);
+        const struct spend_totals *totals = totals_of(budget, reservation->both_totals);
+        if (!fits(budget, totals, (struct amount){0}, wish.alone)) {
+            ledger_refuse(budget, e);
             return LEDGER_REFUSED;
         }
-        bool fits_beside = fits(budget, tab, tab->held, wish.beside);
-        if (tab->calls_out == 0 && !fits_beside) *ret_held = wish.alone;
-        if (tab->calls_out == 0) continue;
+        bool fits_beside = fits(budget, totals, totals->held, wish.beside);
+        if (totals->calls_out == 0 && !fits_beside) *ret_held = wish.alone;
+        if (totals->calls_out == 0) continue;
         waits = waits || !fits_beside || (wish.only_alone && measures(budget, call));
     }
     return waits ? LEDGER_WAITS : LEDGER_GRANTED;
 }
 
-static void tell(void *ctx) {
+static void ledger_tell(void *ctx) {
     struct ledger_wait *wait = ctx;
     wait->state = LEDGER_WAIT_NONE;
     wait->told(wait->refused.code ? &wait->refused : NULL, wait->ctx);
@@ -424,11 +427,11 @@ static void serve(struct account *account) {
         if (one_before(account, wait)) continue;
         enum ledger_answer answer = judge(&wait->reserved, &wait->call, &held, &wait->refused);
         if (answer == LEDGER_WAITS) continue;
-        if (answer == LEDGER_GRANTED) begin(&wait->reserved, held);
+        if (answer == LEDGER_GRANTED) ledger_begin(&wait->reserved, held);
         if (answer == LEDGER_REFUSED) wait->reserved = (struct reservation){0};
         list_remove(link);
         wait->state = LEDGER_WAIT_TOLD;
-        loop_post(wait->loop, &wait->mail, tell, wait);
+        loop_post(wait->loop, &wait->mail, ledger_tell, wait);
     }
 }
 
@@ -475,7 +478,7 @@ enum ledger_answer ledger_ask(struct ledger *ledger, struct ledger_wait *wait, s
     enum ledger_answer answer = judge(&wait->reserved, call, &held, e);
     if (answer == LEDGER_GRANTED && one_before(wait->reserved.account, wait))
         answer = LEDGER_WAITS;
-    if (answer == LEDGER_GRANTED) begin(&wait->reserved, held);
+    if (answer == LEDGER_GRANTED) ledger_begin(&wait->reserved, held);
     if (answer == LEDGER_WAITS) answer = stand_in_line(wait, e);
     pthread_mutex_unlock(&stripe->lock);
     if (answer == LEDGER_REFUSED) wait->reserved = (struct reservation){0};

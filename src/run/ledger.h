@@ -66,8 +66,8 @@ struct reservation {
     /* The ledger's. */
     struct str workspace, agent; /* borrowed until the settlement */
     struct account *account;
-    struct tab *tabs[2]; /* of the workspace, and of the agent in it */
-    int64_t day;         /* a call counts for the day it began on */
+    struct spend_totals *both_totals[2]; /* of the workspace, and of the agent in it */
+    int64_t day;                         /* a call counts for the day it began on */
     const struct budget *budgets;
     size_t budget_count;
 };

@@ -15,14 +15,14 @@ void lost_calls_init(struct lost_calls *calls) {
     buf_init(&calls->speaker, KIB);
 }
 
-static void drop(struct lost_call *call) {
+static void lost_calls_drop(struct lost_call *call) {
     text_done(&call->call_id);
     text_done(&call->tool);
     text_done(&call->agent);
 }
 
 void lost_calls_done(struct lost_calls *calls) {
-    for (size_t i = 0; i < calls->count; i++) drop(&calls->calls[i]);
+    for (size_t i = 0; i < calls->count; i++) lost_calls_drop(&calls->calls[i]);
     free(calls->calls);
     buf_done(&calls->reply);
     buf_done(&calls->speaker);
@@ -35,7 +35,7 @@ static bool is_harmless(const struct event *event) {
     return event->tool_call.idempotent || str_equal(event->tool_call.tool, STR(TRANSFER_TOOL));
 }
 
-static void add(struct lost_calls *calls, const struct event *event) {
+static void lost_calls_add(struct lost_calls *calls, const struct event *event) {
     if (calls->count == calls->room) {
         calls->room = calls->room ? calls->room * 2 : 8;
         calls->calls = mem_resize(calls->calls, calls->room * sizeof(struct lost_call));
@@ -49,7 +49,7 @@ static void add(struct lost_calls *calls, const struct event *event) {
 }
 
 /* The oldest without an answer: results answer in the order of the calls. */
-static struct lost_call *find(struct lost_calls *calls, struct str call_id) {
+static struct lost_call *lost_calls_find(struct lost_calls *calls, struct str call_id) {
     for (size_t i = 0; i < calls->count; i++) {
         struct lost_call *call = &calls->calls[i];
         if (!call->answered && str_equal(text_str(call->call_id), call_id)) return call;
@@ -60,7 +60,7 @@ static struct lost_call *find(struct lost_calls *calls, struct str call_id) {
 /* A human's word: a call that he allowed is made from then on. */
 static void decide(struct lost_calls *calls, const struct event *event) {
     struct str id = str_skip(event->tool_result.call_id, strlen(APPROVAL_ID));
-    struct lost_call *call = find(calls, id);
+    struct lost_call *call = lost_calls_find(calls, id);
     struct json answer;
     struct err e;
     if (!call || !json_read(event->tool_result.result, &answer, &e)) return;
@@ -68,7 +68,7 @@ static void decide(struct lost_calls *calls, const struct event *event) {
 }
 
 static void close_call(struct lost_calls *calls, const struct event *event) {
-    struct lost_call *call = find(calls, event->tool_result.call_id);
+    struct lost_call *call = lost_calls_find(calls, event->tool_result.call_id);
     if (call) {
         call->answered = true;
     } else if (str_starts(event->tool_result.call_id, STR(APPROVAL_ID))) {
@@ -82,12 +82,12 @@ static void hear(struct lost_calls *calls, const struct event *event) {
     buf_append(&calls->reply, event->text.text);
 }
 
-static void take(struct lost_calls *calls, const struct event *event) {
+static void lost_calls_take(struct lost_calls *calls, const struct event *event) {
     switch (event->kind) {
     case EVENT_TEXT: hear(calls, event); break;
     case EVENT_TOOL_CALL:
         buf_clear(&calls->reply);
-        add(calls, event);
+        lost_calls_add(calls, event);
         break;
     case EVENT_APPROVAL: buf_clear(&calls->reply); break;
     case EVENT_TOOL_RESULT: close_call(calls, event); break;
@@ -100,7 +100,7 @@ bool lost_calls_read(struct lost_calls *calls, struct str events) {
     struct err e;
     while (events.len) {
         if (!event_decode(&events, &event, &e)) return false;
-        take(calls, &event);
+        lost_calls_take(calls, &event);
     }
     return true;
 }

@@ -103,8 +103,8 @@ static void end_with(struct model_call *call, struct event *event) {
     append(call, event);
 }
 
-static void fail(struct model_call *call, enum err_code code, struct str reason,
-                 struct str message) {
+static void model_call_fail(struct model_call *call, enum err_code code, struct str reason,
+                            struct str message) {
     struct event event = {.kind = EVENT_FAILED,
                           .failed = {.code = code, .reason = reason, .message = message}};
     end_with(call, &event);
@@ -121,7 +121,7 @@ static void call_leave(struct leaving leaving, struct str why, void *ctx) {
 }
 
 static void on_expired(const char *why, void *ctx) {
-    fail(ctx, ERR_DEADLINE_EXCEEDED, STR(CLOCKS_REASON), str_from(why));
+    model_call_fail(ctx, ERR_DEADLINE_EXCEEDED, STR(CLOCKS_REASON), str_from(why));
 }
 
 /* --- the reply ---------------------------------------------------------------------------- */
@@ -142,8 +142,8 @@ static void show(struct model_call *call, enum event_kind kind, struct str text)
     }
 }
 
-static void take(struct model_call *call, struct utf8_tail *tail, enum event_kind kind,
-                 struct str bytes) {
+static void model_call_take(struct model_call *call, struct utf8_tail *tail,
+                            enum event_kind kind, struct str bytes) {
     struct buf room;
     if (bytes.len == 0) return;
     clocks_heard(&call->clocks);
@@ -160,12 +160,12 @@ static void flush_tails(struct model_call *call) {
 
 static void on_text(const struct reply_event *event, void *ctx) {
     struct model_call *call = ctx;
-    take(call, &call->text_tail, EVENT_TEXT, event->text);
+    model_call_take(call, &call->text_tail, EVENT_TEXT, event->text);
 }
 
 static void on_thinking(const struct reply_event *event, void *ctx) {
     struct model_call *call = ctx;
-    take(call, &call->thinking_tail, EVENT_THINKING, event->text);
+    model_call_take(call, &call->thinking_tail, EVENT_THINKING, event->text);
 }
 
 /* Nobody makes the call here: the caller hears that it was wanted. */
@@ -219,7 +219,7 @@ static void on_failed(const struct reply_event *event, void *ctx) {
     if (call->spoke && str_equal(event->reason, STR(MODEL_REFUSED))) {
         end_reply(call, STR_EMPTY, STR("content_filter"));
     } else {
-        fail(call, event->code, event->reason, event->text);
+        model_call_fail(call, event->code, event->reason, event->text);
     }
 }
 
@@ -332,8 +332,8 @@ static void open_record(struct model_call *call, const struct model_call_options
                                          .ctx = call});
 }
 
-static void begin(struct model_call *call, const struct model_call_options *options,
-                  const struct session_name *name) {
+static void model_call_begin(struct model_call *call, const struct model_call_options *options,
+                             const struct session_name *name) {
     record_enter(&call->record, name, RUN_ASKING);
     struct event started = record_started(&call->record, options->text, options->contract);
     append(call, &started);
@@ -375,7 +375,7 @@ bool model_call_start(const struct model_call_options *options, struct model_cal
     clocks_init(&call->clocks, options->host->loop, &options->clocks, options->asked_ms,
                 on_expired, call);
     open_record(call, options);
-    begin(call, options, &name);
+    model_call_begin(call, options, &name);
     *ret = call;
     return true;
 }

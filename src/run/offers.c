@@ -23,7 +23,7 @@ struct writing {
     struct buf text;
 };
 
-static struct str keep(struct writing *writing) {
+static struct str offers_keep(struct writing *writing) {
     struct str kept = STR_EMPTY;
     bool fits =
         buf_ok(&writing->text) && arena_str(writing->arena, buf_str(&writing->text), &kept);
@@ -92,12 +92,12 @@ static void write_briefing(struct writing *writing) {
 
 static void write_instructions(struct writing *writing, struct offer *offer) {
     write_briefing(writing);
-    offer->briefing = keep(writing);
+    offer->briefing = offers_keep(writing);
     buf_append(&writing->text, writing->agent->system);
     if (writing->agent->system.len && offer->briefing.len)
         buf_append(&writing->text, STR("\n\n"));
     buf_append(&writing->text, offer->briefing);
-    offer->system = keep(writing);
+    offer->system = offers_keep(writing);
 }
 
 /* --- tools -------------------------------------------------------------------------------- */
@@ -135,7 +135,7 @@ static void write_tools(struct writing *writing, struct offer *offer) {
         tools[offer->tool_count++] =
             (struct tool_offer){.name = STR(TRANSFER_TOOL),
                                 .description = STR("Hand the turn over to another agent."),
-                                .parameters = keep(writing)};
+                                .parameters = offers_keep(writing)};
     }
     size_t before = offer->tool_count;
     for (size_t i = 0; i < engine->tool_count; i++) {

@@ -66,7 +66,8 @@ static void record_leave_tables(struct record *record) {
     journal_leave(record->journal);
     if (list_linked(&record->live.link))
         directory_remove(session_table_directory(sessions), &record->live);
-    if (record->claim.run) claims_remove(session_table_claims(sessions), &record->claim);
+    if (record->claim.run)
+        idempotency_claims_remove(session_table_claims(sessions), &record->claim);
     record->claim.run = 0;
 }
 
@@ -200,8 +201,8 @@ void record_show(struct record *record, enum run_state state) {
 
 bool record_claim(struct record *record, uint64_t key_mark, struct err *e) {
     const struct claim_name *name = &record->claim.name;
-    struct claims *claims = session_table_claims(record->engine->sessions);
-    if (!name->key.len || claims_begin(claims, name, key_mark)) return true;
+    struct idempotency_claims *claims = session_table_claims(record->engine->sessions);
+    if (!name->key.len || idempotency_claims_begin(claims, name, key_mark)) return true;
     return err_set(e, ERR_ALREADY_EXISTS, "another request with this key came first");
 }
 
@@ -209,13 +210,14 @@ void record_claimed(struct record *record, bool started) {
     struct claim *claim = &record->claim;
     if (!claim->name.key.len) return;
     if (started) claim->run = record_id(record);
-    claims_end(session_table_claims(record->engine->sessions), &claim->name,
-               started ? claim : NULL);
+    idempotency_claims_end(session_table_claims(record->engine->sessions), &claim->name,
+                           started ? claim : NULL);
 }
 
 void record_give_back_key(struct record *record) {
     if (!record->claim.run) return;
-    claims_give_back(session_table_claims(record->engine->sessions), &record->claim);
+    idempotency_claims_give_back(session_table_claims(record->engine->sessions),
+                                 &record->claim);
 }
 
 /* --- its events --------------------------------------------------------------------------- */

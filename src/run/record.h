@@ -23,14 +23,14 @@
  * Memory   lives inside its owner, which calls record_done() last. It keeps a reference to the
  *          engine. The names in `live` and `claim` are borrowed while it is alive.
  * Threads  the loop of its host. The journal may be read from any.
- * Source   design.md "The journal"; directory.h; claims.h.
+ * Source   design.md "The journal"; directory.h; idempotency_claims.h.
  */
 #ifndef WEIR_RUN_RECORD_H
 #define WEIR_RUN_RECORD_H
 
-#include "run/claims.h"
 #include "run/directory.h"
 #include "run/engine.h"
+#include "run/idempotency_claims.h"
 #include "run/run.h"
 
 enum record_state {
@@ -138,7 +138,7 @@ void record_show(struct record *record, enum run_state state);
 MUST_CHECK bool record_claim(struct record *record, uint64_t key_mark, struct err *e);
 void record_claimed(struct record *record, bool started);
 
-/* Let another run take the key while this one ends: see claims_give_back(). */
+/* Let another run take the key while this one ends: see idempotency_claims_give_back(). */
 void record_give_back_key(struct record *record);
 
 /* --- its events --------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "run/lost_calls.h"
-#include "run/revive.h"
+#include "run/restore_run.h"
 #include "run/run_job.h"
 
 #include <assert.h>
@@ -76,7 +76,7 @@ void recover_stop(struct recovery *recovery) {
     if (!recovery->store_busy) recovery_free(recovery);
 }
 
-static void finish(struct recovery *recovery, const struct err *failed) {
+static void recover_finish(struct recovery *recovery, const struct err *failed) {
     struct err why;
     if (failed) why = *failed;
     struct recovered found = recovery->found;
@@ -91,7 +91,7 @@ static void finish(struct recovery *recovery, const struct err *failed) {
 static void on_written(struct store_write *write, const struct err *failed, void *ctx) {
     (void)write;
     if (is_stopped(ctx)) return;
-    finish(ctx, failed);
+    recover_finish(ctx, failed);
 }
 
 /* What was said and done until then is for the next turn to know. */
@@ -139,7 +139,7 @@ static void add_interrupted(struct recovery *recovery, const struct store_load *
 static void write_interrupted(struct recovery *recovery) {
     struct store_write *write = &recovery->write;
     if (write->row_count == 0) {
-        finish(recovery, NULL);
+        recover_finish(recovery, NULL);
         return;
     }
     write->home = recovery->host->loop;
@@ -166,8 +166,8 @@ static void take_job(struct recovery *recovery, uint64_t run, const struct store
 static void revive(struct candidate *candidate, struct engine *engine) {
     struct recovery *recovery = candidate->recovery;
     const struct store_load *load = &candidate->load;
-    if (run_revive(recovery->host, engine, candidate->run, load->sections,
-                   load->section_count)) {
+    if (run_restore(recovery->host, engine, candidate->run, load->sections,
+                    load->section_count)) {
         recovery->found.waiting++;
     } else {
         add_interrupted(recovery, load, candidate->run, candidate->last_seq + 1);
@@ -230,7 +230,7 @@ static void on_run(struct store_load *load, const struct err *failed, void *ctx)
     bool whole = !failed && !load->more;
     if (whole && run_job_is(load->sections, load->section_count)) {
         take_job(recovery, left->run, load);
-    } else if (whole && revive_waits(load->sections, load->section_count)) {
+    } else if (whole && restore_run_waits(load->sections, load->section_count)) {
         consider(recovery, left, load);
         arena = NULL;
     } else {
@@ -259,7 +259,7 @@ static void on_unfinished(struct store_load *load, const struct err *failed, voi
     struct recovery *recovery = ctx;
     if (is_stopped(recovery)) return;
     if (failed) {
-        finish(recovery, failed);
+        recover_finish(recovery, failed);
         return;
     }
     recovery->write.rows = mem_zero(load->section_count + 1, sizeof(struct store_row));

@@ -3,9 +3,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/nearest.h"
+#include "run/dormant_wake.h"
 #include "run/turn.h"
 #include "run/unkept.h"
-#include "run/wake.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -66,8 +66,8 @@ void run_unref(struct run *run) {
     history_unref(run->seen);
     conversation_done(&run->conversation);
     calls_done(&run->calls);
-    asking_done(&run->asking);
-    compacting_done(&run->compacting);
+    model_round_done(&run->model_round);
+    compaction_done(&run->compaction);
     request_done(run);
     buf_done(&run->turns);
     record_done(&run->record);
@@ -133,14 +133,14 @@ static struct turn_record *make_record(const struct run *run) {
 }
 
 static void log_end(const struct run *run) {
-    const struct asking *asking = &run->asking;
+    const struct model_round *model_round = &run->model_round;
     const struct turn_end end = {.run = record_id(&run->record),
                                  .workspace = run->request.name.workspace,
                                  .user = run->request.name.user,
                                  .session = run->request.name.session,
                                  .agent = run->agent->slug,
-                                 .model =
-                                     asking->model.len ? asking->model : asking->request.model,
+                                 .model = model_round->model.len ? model_round->model
+                                                                 : model_round->request.model,
                                  .took_ms = record_took_ms(&run->record),
                                  .state = run_state_name(run->state),
                                  .reason = run->end_reason};
@@ -151,7 +151,7 @@ static void run_over(void *ctx) {
     struct run *run = ctx;
     run_move(run, run->record.ending);
     if (!run->record.host->quiet) log_end(run);
-    run_leave_place(run);
+    run_leave_slot(run);
     run_drop_keys(run);
     struct turn_record *record = make_record(run);
     run_leave_session(run, record);
@@ -160,10 +160,10 @@ static void run_over(void *ctx) {
 
 static void end_with(struct run *run, struct event *event) {
     run_stop_waiting(run);
-    run_stop_asking(run);
+    run_stop_model_round(run);
     /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): run_over() still has a reference */
     run->ending_begun = true;
-    run_stop_working(run);
+    run_stop_tool_round(run);
     timer_stop(&run->limit);
     detached_stop(&run->detached);
     /* A turn that never began is not remembered. */
@@ -179,7 +179,7 @@ static void give_back_key(struct run *run) {
 void run_done(struct run *run) {
     if (run->ending_begun) return;
     struct event event = {.kind = EVENT_DONE,
-                          .done = {run->asking.model, buf_str(&run->turns)}};
+                          .done = {run->model_round.model, buf_str(&run->turns)}};
     end_with(run, &event);
 }
 
@@ -300,9 +300,9 @@ struct run *run_new(struct run_host *host, struct engine *engine, const struct a
                                                        .events = &record_events,
                                                        .ctx = run});
     admission_init(run);
-    asking_init(run);
+    model_round_init(run);
     spending_init(run);
-    compacting_init(&run->compacting);
+    compaction_init(&run->compaction);
     detached_init(run);
     list_append(&host->runs, &run->link);
     host->run_count++;
@@ -317,7 +317,7 @@ void run_enter_directory(struct run *run) {
  * takes up. */
 void run_discard(struct run *run) {
     run->ending_begun = true;
-    run_leave_place(run);
+    run_leave_slot(run);
     record_leave(&run->record);
     run_unref(run);
 }
@@ -403,7 +403,7 @@ static bool leave_waiting(struct run *run) {
 }
 
 void run_host_cancel(struct run_host *host, struct str why) {
-    wake_forget(host);
+    dormant_wake_forget(host);
     LIST_EACH(&host->runs, link) {
         struct run *run = CONTAINER_OF(link, struct run, link);
         if (!leave_waiting(run)) run_cancel_left(run, why); /* no caller asked for it */

@@ -61,7 +61,7 @@ struct run_request {
     bool sticky;       /* the session's last speaker takes the turn, if it still exists */
     struct str key;    /* the caller's idempotency key, at most CLAIM_KEY_MAX_BYTES; or empty */
     struct str print;  /* with it: the request's fingerprint, at most CLAIM_PRINT_BYTES */
-    uint64_t key_mark; /* with it: from claims_look(), before the store was asked */
+    uint64_t key_mark; /* with it: from idempotency_claims_look(), before the store was asked */
 };
 
 /* Start a turn. The result has one reference for the caller. Its journal can be read at once;

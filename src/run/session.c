@@ -7,11 +7,11 @@
 #include "base/text.h"
 #include "journal/journal.h"
 #include "loop/slots.h"
-#include "run/claims.h"
 #include "run/decision.h"
 #include "run/directory.h"
-#include "run/dormant.h"
-#include "run/recall.h"
+#include "run/dormant_runs.h"
+#include "run/history_read.h"
+#include "run/idempotency_claims.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -48,9 +48,9 @@ struct session_stripe {
 struct session_table {
     struct store *store;
     struct directory *directory;
-    struct claims *claims;
+    struct idempotency_claims *claims;
     struct slots *turns; /* of each workspace, at once */
-    struct parking *parking;
+    struct pending_approvals *approvals;
     _Atomic uint64_t last_run;
     struct history *empty;
     struct striped *stripes;
@@ -101,9 +101,9 @@ struct session_table *session_table_new(struct store *store) {
     table->store = store;
     table->empty = history_new();
     table->directory = directory_new();
-    table->claims = claims_new();
+    table->claims = idempotency_claims_new();
     table->turns = slots_new(&(struct slots_limits){SLOTS_NO_LIMIT, SIZE_MAX});
-    table->parking = parking_new();
+    table->approvals = pending_approvals_new();
     table->stripes = STRIPED_NEW(STRIPE_COUNT, struct session_stripe);
     struct session_stripe *stripe;
     for (size_t i = 0; (stripe = striped_at(table->stripes, i)); i++) {
@@ -137,9 +137,9 @@ void session_table_free(struct session_table *table) {
     striped_free(table->stripes);
     history_unref(table->empty);
     directory_free(table->directory);
-    claims_free(table->claims);
+    idempotency_claims_free(table->claims);
     slots_free(table->turns);
-    parking_free(table->parking);
+    pending_approvals_free(table->approvals);
     free(table);
 }
 
@@ -151,7 +151,7 @@ struct directory *session_table_directory(struct session_table *table) {
     return table->directory;
 }
 
-struct claims *session_table_claims(struct session_table *table) {
+struct idempotency_claims *session_table_claims(struct session_table *table) {
     return table->claims;
 }
 
@@ -188,7 +188,7 @@ static struct session *oldest_of(struct session_stripe *stripe) {
 }
 
 /* Returns the bytes of text that it remembered. */
-static size_t forget(struct session *session) {
+static size_t run_session_forget(struct session *session) {
     struct session_stripe *stripe = session->stripe;
     size_t bytes = session->history->text_bytes;
     stripe->idle_count--;
@@ -206,7 +206,7 @@ static void rest(struct session *session) {
     list_append(&stripe->idle, &session->idle);
     stripe->idle_count++;
     struct session *oldest = oldest_of(stripe);
-    if (oldest && stripe->idle_count > STRIPE_RESIDENT_MAX) forget(oldest);
+    if (oldest && stripe->idle_count > STRIPE_RESIDENT_MAX) run_session_forget(oldest);
 }
 
 static struct session *find_or_add(struct session_stripe *stripe, struct str key) {
@@ -248,7 +248,7 @@ static bool is_too_deep(struct session *session) {
            top->depth >= SESSION_DEPTH_MAX;
 }
 
-static void give(struct session *session, struct lease *lease, struct lease *lender) {
+static void session_give(struct session *session, struct lease *lease, struct lease *lender) {
     lease_move(lease, LEASE_HELD);
     lease->children = 0;
     lease->lender = lender;
@@ -293,7 +293,7 @@ static void post_children_done(struct lease *lender) {
     loop_post(lender->loop, &note->mail, tell_children_done, note);
 }
 
-static void refuse(struct lease *lease, const struct err *why) {
+static void session_refuse(struct lease *lease, const struct err *why) {
     list_remove(&lease->link);
     lease_move(lease, LEASE_IDLE);
     lease->refusal = *why;
@@ -316,7 +316,7 @@ static void serve_waiters(struct session *session) {
         struct lease *lender;
         if (!is_free(session, &lender)) return;
         list_remove(&lease->link);
-        give(session, lease, lender);
+        session_give(session, lease, lender);
         loop_post(lease->loop, &lease->mail, tell_granted, lease);
     }
 }
@@ -335,7 +335,7 @@ size_t session_table_shed(struct session_table *table, size_t bytes) {
         for (size_t i = 0; shed < bytes && (stripe = striped_at(table->stripes, i)); i++) {
             pthread_mutex_lock(&stripe->lock);
             struct session *oldest = oldest_of(stripe);
-            if (oldest) shed += forget(oldest);
+            if (oldest) shed += run_session_forget(oldest);
             any = any || oldest;
             pthread_mutex_unlock(&stripe->lock);
         }
@@ -351,7 +351,7 @@ size_t session_table_tidy(struct session_table *table, uint64_t unused_ms) {
         pthread_mutex_lock(&stripe->lock);
         struct session *oldest = oldest_of(stripe);
         while (oldest && now_ms - oldest->idle_since_ms >= unused_ms) {
-            bytes += forget(oldest);
+            bytes += run_session_forget(oldest);
             oldest = oldest_of(stripe);
         }
         pthread_mutex_unlock(&stripe->lock);
@@ -361,12 +361,12 @@ size_t session_table_tidy(struct session_table *table, uint64_t unused_ms) {
 
 /* --- loading ------------------------------------------------------------------------------ */
 
-static void on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
+static void session_on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
     struct loading *loading = ctx;
     struct session *session = loading->session;
     struct history *history = NULL;
     struct err e;
-    bool whole = !failed && recall_history(load->sections, load->section_count, &history, &e);
+    bool whole = !failed && history_read(load->sections, load->section_count, &history, &e);
     if (failed) e = *failed;
     struct session_stripe *stripe = session->stripe;
     pthread_mutex_lock(&stripe->lock);
@@ -378,7 +378,7 @@ static void on_loaded(struct store_load *load, const struct err *failed, void *c
         serve_waiters(session);
     }
     while (!whole && !list_empty(&session->waiters)) {
-        refuse(CONTAINER_OF(session->waiters.next, struct lease, link), &e);
+        session_refuse(CONTAINER_OF(session->waiters.next, struct lease, link), &e);
     }
     if (!whole) {
         map_remove(stripe->sessions, text_str(session->key)); /* the next turn tries again */
@@ -437,19 +437,19 @@ static void load(struct session_table *table, struct session *session,
                             .runs_max = HISTORY_TURNS_MAX,
                             .max_bytes = LOAD_MAX_BYTES,
                             .home = home,
-                            .on_loaded = on_loaded,
+                            .on_loaded = session_on_loaded,
                             .ctx = loading};
     store_load(table->store, &loading->load);
 }
 
 /* --- leases ------------------------------------------------------------------------------- */
 
-static enum session_answer ask(struct session *session, enum session_policy policy,
-                               struct lease *lease, struct err *e) {
+static enum session_answer session_ask(struct session *session, enum session_policy policy,
+                                       struct lease *lease, struct err *e) {
     struct lease *lender;
     lease->session = session;
     if (list_empty(&session->waiters) && is_free(session, &lender)) {
-        give(session, lease, lender);
+        session_give(session, lease, lender);
         return SESSION_GRANTED;
     }
     if (session->loaded && is_too_deep(session)) {
@@ -485,7 +485,7 @@ enum session_answer session_acquire(struct session_table *table,
     pthread_mutex_lock(&stripe->lock);
     bool is_new = map_find(stripe->sessions, buf_str(&key)) == NULL;
     struct session *session = find_or_add(stripe, buf_str(&key));
-    enum session_answer answer = ask(session, policy, lease, e);
+    enum session_answer answer = session_ask(session, policy, lease, e);
     if (answer == SESSION_REFUSED) rest(session);
     bool must_load = is_new && !session->loaded;
     pthread_mutex_unlock(&stripe->lock);
@@ -648,30 +648,30 @@ void session_forget(struct lease *lease) {
     pthread_mutex_unlock(&session->stripe->lock);
 }
 
-/* --- parking ------------------------------------------------------------------------------ */
+/* --- pending approvals -------------------------------------------------------------------- */
 
 /* What travels to the parked run. */
 struct answer {
     struct mail mail;
-    struct parked *parked;
+    struct pending_approval *parked;
     struct text text;
     struct claim *claim; /* of the key that it came with, or NULL */
 };
 
 static void deliver_answer(void *ctx) {
     struct answer *answer = ctx;
-    if (answer->claim) answer->parked->keyed(answer->claim, answer->parked->ctx);
+    if (answer->claim) answer->parked->lookup(answer->claim, answer->parked->ctx);
     answer->parked->answer(text_str(answer->text), answer->parked->ctx);
     text_done(&answer->text);
     free(answer);
 }
 
-void session_park(struct session_table *table, struct parked *parked) {
-    parking_add(table->parking, parked);
+void session_park(struct session_table *table, struct pending_approval *parked) {
+    pending_approvals_add(table->approvals, parked);
 }
 
 /* Answer a run that was taken out. It may be freed from now on. */
-static void send_answer(struct parked *parked, struct str text, struct claim *claim) {
+static void send_answer(struct pending_approval *parked, struct str text, struct claim *claim) {
     struct answer *answer = MEM_NEW(struct answer);
     answer->parked = parked;
     answer->text = text_copy(text);
@@ -684,24 +684,24 @@ struct words {
     struct err *e;
 };
 
-static enum parking_found check_words(const struct parked_question *asked, void *ctx) {
+static enum pending_found check_words(const struct pending_question *asked, void *ctx) {
     const struct words *words = ctx;
     return decision_fits(asked, words->text, words->e);
 }
 
 /* What was said beside the question need not be read, and may have left the journal's window. */
-static uint64_t read_on_after(const struct parked *parked) {
+static uint64_t read_on_after(const struct pending_approval *parked) {
     uint64_t visible = journal_visible(parked->journal);
     return visible > parked->after_seq ? visible : parked->after_seq;
 }
 
-static enum parking_found give_answer(struct session_table *table,
-                                      const struct parked_answer *answer, struct claim *claim,
-                                      struct parked_answered *ret, struct err *e) {
-    struct parked *parked;
+static enum pending_found give_answer(struct session_table *table,
+                                      const struct pending_answer *answer, struct claim *claim,
+                                      struct pending_answered *ret, struct err *e) {
+    struct pending_approval *parked;
     struct words words = {answer->text, e};
-    struct parked_view view = {.run = 0};
-    const struct parking_wish wish = {
+    struct pending_view view = {.run = 0};
+    const struct pending_approvals_wish wish = {
         .name = &answer->name,
         .rule = answer->rule,
         .run = answer->run,
@@ -711,27 +711,28 @@ static enum parking_found give_answer(struct session_table *table,
         .arena = answer->arena,
         .view = answer->arena ? &view : NULL,
     };
-    enum parking_found found = parking_take(table->parking, &wish, &parked);
+    enum pending_found found = pending_approvals_take(table->approvals, &wish, &parked);
     ret->stays = view;
-    if (found != PARKING_TAKEN) return found;
+    if (found != PENDING_TAKEN) return found;
     ret->journal = journal_ref(parked->journal);
     ret->seq = read_on_after(parked);
     if (claim) claim_mean(claim, parked->run, parked->seq);
     send_answer(parked, answer->text, claim);
-    return PARKING_TAKEN;
+    return PENDING_TAKEN;
 }
 
 /* The key's lock is held meanwhile: other requests with the same key find this answer, or
  * none. */
-static enum parking_found give_keyed_answer(struct session_table *table,
-                                            const struct parked_answer *answer,
-                                            struct parked_answered *ret, struct err *e) {
+static enum pending_found give_keyed_answer(struct session_table *table,
+                                            const struct pending_answer *answer,
+                                            struct pending_answered *ret, struct err *e) {
     const struct claim_name name = {answer->name.workspace, answer->key_user, answer->key};
-    if (!claims_begin(table->claims, &name, answer->key_mark)) return PARKING_CLAIMED;
+    if (!idempotency_claims_begin(table->claims, &name, answer->key_mark))
+        return PENDING_CLAIMED;
     struct claim *claim = claim_new(&name, answer->print);
-    enum parking_found found = give_answer(table, answer, claim, ret, e);
-    claims_end(table->claims, &name, found == PARKING_TAKEN ? claim : NULL);
-    if (found != PARKING_TAKEN) claim_free(claim);
+    enum pending_found found = give_answer(table, answer, claim, ret, e);
+    idempotency_claims_end(table->claims, &name, found == PENDING_TAKEN ? claim : NULL);
+    if (found != PENDING_TAKEN) claim_free(claim);
     return found;
 }
 
@@ -743,56 +744,57 @@ static struct dormant_filter sleepers_of(const struct session_name *name) {
                                    .session = name->session.at ? name->session : STR_EMPTY};
 }
 
-struct dormant_filter session_sleepers(const struct parked_answer *answer) {
+struct dormant_filter session_sleepers(const struct pending_answer *answer) {
     if (answer->run) return (struct dormant_filter){.run = answer->run};
     return sleepers_of(&answer->name);
 }
 
 /* To tell which run an answer means, all that it may mean must be in memory. Check that before
  * the search and again after it, because a run may have left meanwhile. */
-enum parking_found session_settle(struct session_table *table,
-                                  const struct parked_answer *answer,
-                                  struct parked_answered *ret, struct err *e) {
-    struct dormant *dormant = directory_dormant(table->directory);
+enum pending_found session_settle(struct session_table *table,
+                                  const struct pending_answer *answer,
+                                  struct pending_answered *ret, struct err *e) {
+    struct dormant_runs *dormant = directory_dormant(table->directory);
     const struct dormant_filter filter = session_sleepers(answer);
-    *ret = (struct parked_answered){.journal = NULL};
-    if (dormant_has(dormant, &filter)) return PARKING_ASLEEP;
-    enum parking_found found = answer->key.len ? give_keyed_answer(table, answer, ret, e)
+    *ret = (struct pending_answered){.journal = NULL};
+    if (dormant_runs_has(dormant, &filter)) return PENDING_ASLEEP;
+    enum pending_found found = answer->key.len ? give_keyed_answer(table, answer, ret, e)
                                                : give_answer(table, answer, NULL, ret, e);
-    if (found == PARKING_NOBODY && dormant_has(dormant, &filter)) return PARKING_ASLEEP;
-    if (found == PARKING_UNDECIDED && answer->asks_again && ret->stays.run)
+    if (found == PENDING_NOBODY && dormant_runs_has(dormant, &filter)) return PENDING_ASLEEP;
+    if (found == PENDING_UNDECIDED && answer->asks_again && ret->stays.run)
         directory_say(table->directory, ret->stays.run, answer->text);
     return found;
 }
 
-enum parking_found session_answer_parked(struct session_table *table,
-                                         const struct session_name *name, struct str text,
-                                         struct journal **ret_journal, uint64_t *ret_seq,
-                                         struct err *e) {
-    struct parked_answered answered;
+enum pending_found session_answer_pending(struct session_table *table,
+                                          const struct session_name *name, struct str text,
+                                          struct journal **ret_journal, uint64_t *ret_seq,
+                                          struct err *e) {
+    struct pending_answered answered;
     struct arena *arena = arena_new(QUESTION_MAX_BYTES);
-    const struct parked_answer answer = {
+    const struct pending_answer answer = {
         .name = *name, .text = text, .asks_again = true, .arena = arena};
-    enum parking_found found = session_settle(table, &answer, &answered, e);
+    enum pending_found found = session_settle(table, &answer, &answered, e);
     arena_free(arena);
-    if (found == PARKING_UNDECIDED) return PARKING_REFUSED;
-    if (found != PARKING_TAKEN) return found;
+    if (found == PENDING_UNDECIDED) return PENDING_REFUSED;
+    if (found != PENDING_TAKEN) return found;
     *ret_journal = answered.journal;
     *ret_seq = answered.seq;
-    return PARKING_TAKEN;
+    return PENDING_TAKEN;
 }
 
-struct parking *session_table_parking(struct session_table *table) {
-    return table->parking;
+struct pending_approvals *session_table_approvals(struct session_table *table) {
+    return table->approvals;
 }
 
-bool session_is_parked(struct session_table *table, const struct session_name *name) {
-    struct dormant *dormant = directory_dormant(table->directory);
+bool session_has_pending(struct session_table *table, const struct session_name *name) {
+    struct dormant_runs *dormant = directory_dormant(table->directory);
     const struct dormant_filter filter = sleepers_of(name);
-    return parking_has(table->parking, name) || dormant_has(dormant, &filter) ||
-           parking_has(table->parking, name); /* it may have come back in between */
+    return pending_approvals_has(table->approvals, name) ||
+           dormant_runs_has(dormant, &filter) ||
+           pending_approvals_has(table->approvals, name); /* it may have come back in between */
 }
 
-bool session_unpark(struct session_table *table, struct parked *parked) {
-    return parking_remove(table->parking, parked);
+bool session_unpark(struct session_table *table, struct pending_approval *parked) {
+    return pending_approvals_remove(table->approvals, parked);
 }

@@ -9,7 +9,7 @@
  *                          ▲      └─ children: held, lent, ... the last one on top
  *
  * A run that waits for a human parks: it releases the lease and leaves its journal here, so
- * that the session's next message finds it. Later it may be only in the store (wake.h).
+ * that the session's next message finds it. Later it may be only in the store (dormant_wake.h).
  *
  * A session's history is read from the store when it is first needed, and dropped from memory
  * when it has been unused for long. The store keeps it.
@@ -22,7 +22,7 @@
 #define WEIR_RUN_SESSION_H
 
 #include "run/history.h"
-#include "run/parking.h"
+#include "run/pending_approvals.h"
 #include "store/store.h"
 
 struct session_table;
@@ -32,7 +32,7 @@ struct note;
 struct lease;
 struct journal;
 struct directory;
-struct claims;
+struct idempotency_claims;
 struct slots;
 
 #define SESSION_DEPTH_MAX 3
@@ -97,7 +97,7 @@ size_t session_table_tidy(struct session_table *table, uint64_t unused_ms);
 struct directory *session_table_directory(struct session_table *table);
 
 /* The keys of live runs; and the store, which may be NULL. */
-struct claims *session_table_claims(struct session_table *table);
+struct idempotency_claims *session_table_claims(struct session_table *table);
 struct store *session_table_store(struct session_table *table);
 /* Counts and limits the running turns of each workspace. */
 struct slots *session_table_slots(struct session_table *table);
@@ -146,15 +146,15 @@ void session_forget(struct lease *lease);
 
 /* Leave `parked` (borrowed until it is taken or withdrawn) for the session's next message. The
  * holder of the session releases it afterwards. */
-void session_park(struct session_table *table, struct parked *parked);
+void session_park(struct session_table *table, struct pending_approval *parked);
 
 /* A human's answer. */
-struct parked_answer {
+struct pending_answer {
     struct session_name name; /* user ANY_USER: every session of that id in its workspace */
-    enum parking_rule rule;
+    enum pending_approvals_rule rule;
     uint64_t run, seq; /* 0: the one that the rule finds */
     struct str text;
-    parking_check_fn *check; /* NULL: decision_fits() */
+    pending_approvals_check_fn *check; /* NULL: decision_fits() */
     void *check_ctx;
     bool asks_again; /* words that decide nothing are kept for the model */
     /* The caller's idempotency key, or empty, and the rest as struct run_request has it. It
@@ -165,37 +165,38 @@ struct parked_answer {
 };
 
 /* The result of an answer. */
-struct parked_answered {
-    struct journal *journal;  /* TAKEN: a reference; journal_run() is the run to cancel */
-    uint64_t seq;             /* TAKEN: where to read on */
-    struct parked_view stays; /* REFUSED, UNDECIDED: what is still asked, in the arena */
+struct pending_answered {
+    struct journal *journal;   /* TAKEN: a reference; journal_run() is the run to cancel */
+    uint64_t seq;              /* TAKEN: where to read on */
+    struct pending_view stays; /* REFUSED, UNDECIDED: what is still asked, in the arena */
 };
 
-/* Send a human's answer to the run that waits for it. PARKING_REFUSED and PARKING_UNDECIDED:
- * `e` says why the answer is not accepted, and the run keeps waiting. PARKING_CLAIMED: look the
+/* Send a human's answer to the run that waits for it. PENDING_REFUSED and PENDING_UNDECIDED:
+ * `e` says why the answer is not accepted, and the run keeps waiting. PENDING_CLAIMED: look the
  * key up again. */
-MUST_CHECK enum parking_found session_settle(struct session_table *table,
-                                             const struct parked_answer *answer,
-                                             struct parked_answered *ret, struct err *e);
+MUST_CHECK enum pending_found session_settle(struct session_table *table,
+                                             const struct pending_answer *answer,
+                                             struct pending_answered *ret, struct err *e);
 
-/* The dormant runs that the answer may mean, for wake_start(). Borrows the answer's texts. */
-struct dormant_filter session_sleepers(const struct parked_answer *answer);
+/* The dormant runs that the answer may mean, for dormant_wake_start(). Borrows the answer's
+ * texts. */
+struct dormant_filter session_sleepers(const struct pending_answer *answer);
 
 /* A shorter session_settle() for the run that has waited longest. Words that decide nothing are
  * REFUSED, and kept for the model. */
-MUST_CHECK enum parking_found session_answer_parked(struct session_table *table,
-                                                    const struct session_name *name,
-                                                    struct str text,
-                                                    struct journal **ret_journal,
-                                                    uint64_t *ret_seq, struct err *e);
+MUST_CHECK enum pending_found session_answer_pending(struct session_table *table,
+                                                     const struct session_name *name,
+                                                     struct str text,
+                                                     struct journal **ret_journal,
+                                                     uint64_t *ret_seq, struct err *e);
 
-/* The parked runs, for parking_list(). */
-struct parking *session_table_parking(struct session_table *table);
+/* The parked runs, for pending_approvals_list(). */
+struct pending_approvals *session_table_approvals(struct session_table *table);
 
 /* Whether a run of this session waits for a human. */
-bool session_is_parked(struct session_table *table, const struct session_name *name);
+bool session_has_pending(struct session_table *table, const struct session_name *name);
 
 /* Withdraw a parked run. False: it was taken, and its answer is on the way. */
-bool session_unpark(struct session_table *table, struct parked *parked);
+bool session_unpark(struct session_table *table, struct pending_approval *parked);
 
 #endif

@@ -46,7 +46,7 @@ static struct amount amount_of(const struct run *run, int64_t output_tokens, str
 
 static struct amount used_so_far(const struct run *run) {
     int64_t output = run->spending.output_bytes ? tokens_of(run->spending.output_bytes) : 0;
-    return amount_of(run, output, run->asking.request.model);
+    return amount_of(run, output, run->model_round.request.model);
 }
 
 /* --- limits of an agent ------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ static void on_answer(const struct err *refused, void *ctx) {
 
 static struct ledger_call call_of(const struct run *run) {
     const struct engine *engine = run->record.engine;
-    const struct provider_request *asked = &run->asking.request;
+    const struct provider_request *asked = &run->model_round.request;
     int64_t longest = asked->options ? asked->options->output_tokens_max : 0;
     struct amount most = {0};
     if (longest) most = amount_of(run, longest, asked->model);
@@ -121,7 +121,7 @@ static void wait_for_budget(struct run *run) {
 bool run_reserve(struct run *run) {
     struct ledger *ledger = run->record.engine->ledger;
     struct err e;
-    run->spending.prompt_bytes = prompt_bytes(&run->asking.request);
+    run->spending.prompt_bytes = prompt_bytes(&run->model_round.request);
     run->spending.output_bytes = run->spending.output_told = 0;
     run->spending.reserved = (struct reservation){0};
     if (!check_limits(run, (struct amount){0})) return false;
@@ -205,7 +205,8 @@ static struct amount amount_used(const struct run *run, const struct event_usage
     const struct event_usage all = completed(run, usage);
     int64_t tokens = counted(usage), cost_nano = usage->cost_nano;
     if (cost_nano < 0) cost_nano = price_of(price_now(run, usage->model), &all);
-    if (cost_nano < 0) cost_nano = price_of(price_now(run, run->asking.request.model), &all);
+    if (cost_nano < 0)
+        cost_nano = price_of(price_now(run, run->model_round.request.model), &all);
     return (struct amount){cost_nano > 0 ? cost_nano : 0,
                            tokens >= 0 ? tokens : sum(all.prompt, all.completion)};
 }
@@ -217,9 +218,9 @@ enum call_end { CALL_ENDED_WELL, CALL_WAS_CUT, CALL_CAME_TO_NOTHING };
 static void append_usage(struct run *run, const struct event_usage *usage, enum call_end end) {
     if (!run->spending.usage_due) return;
     struct event event = {.kind = EVENT_USAGE, .usage = *usage};
-    event.usage.call_sequence = run->asking.model_calls - 1;
+    event.usage.call_sequence = run->model_round.model_calls - 1;
     /* If the provider names no model, take the requested one. */
-    if (event.usage.model.len == 0) event.usage.model = run->asking.request.model;
+    if (event.usage.model.len == 0) event.usage.model = run->model_round.request.model;
     event.usage.cost_nano = price_of(price_now(run, event.usage.model), usage);
     struct amount used = {0};
     if (end != CALL_CAME_TO_NOTHING) {
@@ -230,7 +231,7 @@ static void append_usage(struct run *run, const struct event_usage *usage, enum 
     run->spending.spent = amount_add(run->spending.spent, used);
     if (run->spending.reserved.ledger && end == CALL_ENDED_WELL && !event.usage.estimated)
         ledger_learn(run->record.engine->ledger, run->spending.reserved.agent,
-                     run->asking.request.model, used);
+                     run->model_round.request.model, used);
     ledger_settle(&run->spending.reserved, used);
     turn_sums_add(&run->spending.sums, &event.usage);
     run_append(run, &event);
@@ -255,18 +256,19 @@ static void end_usage(struct run *run, struct str model, enum call_end end) {
 }
 
 bool run_end_usage(struct run *run, struct str model) {
-    if (!run_keep(run, model.len ? model : run->asking.request.model, &run->asking.model))
+    if (!run_keep(run, model.len ? model : run->model_round.request.model,
+                  &run->model_round.model))
         return false;
-    end_usage(run, run->asking.model, CALL_ENDED_WELL);
+    end_usage(run, run->model_round.model, CALL_ENDED_WELL);
     return !run->ending_begun;
 }
 
 void run_settle_cut(struct run *run) {
-    end_usage(run, run->asking.request.model, CALL_WAS_CUT);
+    end_usage(run, run->model_round.request.model, CALL_WAS_CUT);
 }
 
 void run_settle_failed(struct run *run) {
-    end_usage(run, run->asking.request.model,
+    end_usage(run, run->model_round.request.model,
               run->spending.output_bytes ? CALL_WAS_CUT : CALL_CAME_TO_NOTHING);
 }
 

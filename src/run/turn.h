@@ -14,15 +14,15 @@
 #include "conversation/conversation.h"
 #include "run/admission.h"
 #include "run/approval.h"
-#include "run/asking.h"
 #include "run/calls.h"
-#include "run/compacting.h"
+#include "run/compaction.h"
 #include "run/detached.h"
+#include "run/model_round.h"
 #include "run/record.h"
 #include "run/request.h"
-#include "run/shaping.h"
 #include "run/spending.h"
-#include "run/working.h"
+#include "run/structured_output.h"
+#include "run/tool_round.h"
 
 struct run {
     unsigned refs;
@@ -45,9 +45,9 @@ struct run {
     /* Its parts. */
     struct turn_request request;
     struct admission admission;
-    struct asking asking;
+    struct model_round model_round;
     struct spending spending;
-    struct compacting compacting;
+    struct compaction compaction;
     struct calls calls;
     struct approval approval;
     struct detached detached;

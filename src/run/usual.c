@@ -96,7 +96,7 @@ static void pair_add(struct pair *pair, struct amount spent) {
 
 /* --- in the store: "cost tokens;" of each call, the oldest first -------------------------- */
 
-static void keep(struct usuals *usuals, const struct pair *pair) {
+static void usual_keep(struct usuals *usuals, const struct pair *pair) {
     struct buf bytes;
     size_t known = pair->usual.known;
     if (pair->calls > USUAL_ENOUGH && pair->calls % KEEP_EVERY) return;
@@ -160,7 +160,7 @@ void usuals_add(struct usuals *usuals, struct str agent, struct str model,
     pthread_mutex_lock(&usuals->lock);
     struct pair *pair = pair_of(usuals, key, agent.len, model.len);
     if (pair) pair_add(pair, spent);
-    if (pair && usuals->store) keep(usuals, pair);
+    if (pair && usuals->store) usual_keep(usuals, pair);
     pthread_mutex_unlock(&usuals->lock);
 }
 

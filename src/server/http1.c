@@ -84,7 +84,7 @@ static void write_refusal(struct http1 *http1, int status) {
 }
 
 /* Answer with `status` and close: after such a request nobody knows where the next begins. */
-static void refuse(struct http1 *http1, int status) {
+static void http1_refuse(struct http1 *http1, int status) {
     struct conn *conn = http1->conn;
     http1->step = OVER;
     if (http1->answering) {
@@ -172,7 +172,7 @@ static bool is_foreign(struct str section) {
     return spaces == 2 && str_find_byte(line, '/') == line.len;
 }
 
-static void begin(struct http1 *http1, struct str section) {
+static void http1_begin(struct http1 *http1, struct str section) {
     struct conn *conn = http1->conn;
     struct exchange *exchange = exchange_new(conn, EXCHANGE_HTTP_1_1);
     struct http1_head head = {.request = exchange->request};
@@ -182,7 +182,7 @@ static void begin(struct http1 *http1, struct str section) {
         if (is_foreign(section))
             conn_cut(conn, EXCHANGE_ABORTED);
         else
-            refuse(http1, status);
+            http1_refuse(http1, status);
         return;
     }
     take_head(http1, exchange, &head);
@@ -196,7 +196,7 @@ static size_t read_head(struct http1 *http1, struct str bytes) {
     enum guard_verdict verdict = guard_scan(&http1->guard, bytes, &used);
     struct str section = str_head(bytes, used);
     if (verdict != GUARD_MORE && verdict != GUARD_END) {
-        refuse(http1, status_of[verdict]);
+        http1_refuse(http1, status_of[verdict]);
         return used;
     }
     bool in_pieces = http1->partial.len > 0 || verdict == GUARD_MORE;
@@ -207,7 +207,7 @@ static size_t read_head(struct http1 *http1, struct str bytes) {
     }
     if (verdict == GUARD_MORE) return used;
     http1->head_ms = CONN_NEVER;
-    begin(http1, section);
+    http1_begin(http1, section);
     buf_release(&http1->partial);
     return used;
 }
@@ -236,7 +236,7 @@ static size_t read_chunked(struct http1 *http1, struct str bytes) {
     if (fits && llhttp_execute(&http1->parser, bytes.at, used) != HPE_OK) fits = false;
     if (fits && http1->body_over != (verdict == GUARD_END)) fits = false;
     if (!fits)
-        refuse(http1, verdict == GUARD_FIELDS_TOO_LARGE ? 431 : 400);
+        http1_refuse(http1, verdict == GUARD_FIELDS_TOO_LARGE ? 431 : 400);
     else if (verdict == GUARD_END)
         end_body(http1);
     return used;
@@ -528,7 +528,7 @@ static uint64_t http1_due_ms(const struct conn *conn) {
 }
 
 static void http1_overdue(struct conn *conn) {
-    refuse(conn->protocol_state, 408);
+    http1_refuse(conn->protocol_state, 408);
 }
 
 const struct protocol protocol_http1 = {

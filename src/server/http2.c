@@ -108,7 +108,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     return nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, exchange);
 }
 
-static struct exchange *find(struct http2 *http2, int32_t stream_id) {
+static struct exchange *http2_find(struct http2 *http2, int32_t stream_id) {
     return nghttp2_session_get_stream_user_data(http2->session, stream_id);
 }
 
@@ -123,7 +123,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
                      limits->fields_max_bytes + limits->target_max_bytes))
         end_session(http2, NGHTTP2_ENHANCE_YOUR_CALM, STR("header_list_too_large"));
 
-    struct exchange *exchange = find(http2, frame->hd.stream_id);
+    struct exchange *exchange = http2_find(http2, frame->hd.stream_id);
     if (!exchange) return 0;
     if (frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return single_may_trail(str_of(name, name_len)) ? 0
@@ -151,7 +151,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id,
                    const uint8_t *bytes, size_t len, void *ctx) {
     (void)flags;
     struct http2 *http2 = ctx;
-    struct exchange *exchange = find(http2, stream_id);
+    struct exchange *exchange = http2_find(http2, stream_id);
     abuse_heard(&http2->abuse);
     if (!exchange || exchange->reset) {
         nghttp2_session_consume(session, stream_id, len);
@@ -233,7 +233,7 @@ static void on_ping_answer(struct http2 *http2) {
 /* --- frames ------------------------------------------------------------------------------- */
 
 static void on_stream_frame(struct http2 *http2, const nghttp2_frame *frame) {
-    struct exchange *exchange = find(http2, frame->hd.stream_id);
+    struct exchange *exchange = http2_find(http2, frame->hd.stream_id);
     bool ends = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
     bool is_data = frame->hd.type == NGHTTP2_DATA;
     if (is_data && !ends && frame->hd.length == 0) count_chore(http2);
@@ -263,7 +263,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
             on_ping(http2);
         break;
     case NGHTTP2_RST_STREAM: {
-        struct exchange *exchange = find(http2, frame->hd.stream_id);
+        struct exchange *exchange = http2_find(http2, frame->hd.stream_id);
         if (exchange) exchange->peer_reset = true;
         break;
     }
@@ -282,7 +282,7 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
                            void *ctx) {
     (void)code;
     struct http2 *http2 = ctx;
-    struct exchange *exchange = find(http2, stream_id);
+    struct exchange *exchange = http2_find(http2, stream_id);
     if (!exchange) return 0;
     /* The connection's window gets back what the owner never dealt with. */
     if (exchange->unconsumed) nghttp2_session_consume_connection(session, exchange->unconsumed);
@@ -297,7 +297,8 @@ static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame
     (void)session;
     (void)why;
     struct http2 *http2 = ctx;
-    struct exchange *exchange = frame->hd.stream_id ? find(http2, frame->hd.stream_id) : NULL;
+    struct exchange *exchange =
+        frame->hd.stream_id ? http2_find(http2, frame->hd.stream_id) : NULL;
     if (!exchange || exchange->reset) return 0;
     exchange->reset = true;
     count_fault(http2);
@@ -309,7 +310,7 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
     struct http2 *http2 = ctx;
     uint8_t type = frame->hd.type;
     if (type != NGHTTP2_HEADERS && type != NGHTTP2_DATA && type != NGHTTP2_RST_STREAM) return 0;
-    struct exchange *exchange = find(http2, frame->hd.stream_id);
+    struct exchange *exchange = http2_find(http2, frame->hd.stream_id);
     if (type == NGHTTP2_RST_STREAM) {
         abuse_reset(&http2->abuse, frame->hd.stream_id);
         /* Not asked for by us: nghttp2 found a fault with the stream. */
@@ -343,7 +344,7 @@ static ssize_t on_read(nghttp2_session *session, int32_t stream_id, uint8_t *at,
     (void)source;
     (void)at;
     struct http2 *http2 = ctx;
-    struct exchange *exchange = find(http2, stream_id);
+    struct exchange *exchange = http2_find(http2, stream_id);
     if (!exchange) return NGHTTP2_ERR_DEFERRED;
     size_t queued = exchange_queued(exchange);
     if (exchange->aborted || (queued == 0 && !exchange->ended)) {
@@ -366,7 +367,7 @@ static int put_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_
     (void)session;
     (void)source;
     struct http2 *http2 = ctx;
-    struct exchange *exchange = find(http2, frame->hd.stream_id);
+    struct exchange *exchange = http2_find(http2, frame->hd.stream_id);
     if (!exchange) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* cut, and reset with it */
     if (gather_full(http2->gather)) return NGHTTP2_ERR_WOULDBLOCK;
     gather_append(http2->gather, str_of(head, 9));

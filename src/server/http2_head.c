@@ -71,7 +71,7 @@ static void read_wishes(struct exchange *exchange) {
 }
 
 /* 0, or the status that refuses the request. */
-static int check(const struct exchange *exchange, struct str target) {
+static int http2_head_check(const struct exchange *exchange, struct str target) {
     if (exchange->too_large) return 431;
     if (target.len > exchange->conn->limits->target_max_bytes) return 414;
     if (str_equal(exchange->request->method, STR("CONNECT"))) return 501;
@@ -82,7 +82,7 @@ static int check(const struct exchange *exchange, struct str target) {
 int http2_head_end(struct exchange *exchange, bool ends) {
     struct str target = exchange->request->path;
     exchange->request_ended = ends;
-    int status = check(exchange, target);
+    int status = http2_head_check(exchange, target);
     if (status) return status;
     if (!read_authority(exchange->request)) return HTTP2_HEAD_MALFORMED;
     request_set_target(exchange->request, target);
@@ -103,7 +103,7 @@ static bool is_of_http1(struct str name) {
     return false;
 }
 
-static void add(struct http2_section *out, struct str name, struct str value) {
+static void http2_head_add(struct http2_section *out, struct str name, struct str value) {
     out->nv[out->count++] =
         (nghttp2_nv){(uint8_t *)(uintptr_t)name.at, (uint8_t *)(uintptr_t)value.at, name.len,
                      value.len, NGHTTP2_NV_FLAG_NONE};
@@ -114,10 +114,10 @@ void http2_head_write(const struct section *section, struct http2_section *ret) 
     if (section->status) {
         for (int i = 2, rest = section->status; i >= 0; i--, rest /= 10)
             ret->status[i] = (char)('0' + rest % 10);
-        add(ret, STR(":status"), str_of(ret->status, sizeof(ret->status)));
+        http2_head_add(ret, STR(":status"), str_of(ret->status, sizeof(ret->status)));
     }
     for (size_t i = 0; i < section->count; i++) {
         const struct field *field = &section->fields[i];
-        if (!is_of_http1(field->name)) add(ret, field->name, field->value);
+        if (!is_of_http1(field->name)) http2_head_add(ret, field->name, field->value);
     }
 }

@@ -111,21 +111,22 @@ static void stop_back_off(void *ctx) {
     watch(ctx);
 }
 
-static struct str keep(struct text *own, struct str text) {
+static struct str listener_keep(struct text *own, struct str text) {
     *own = text_copy(text);
     return text_str(*own);
 }
 
 static void copy_options(struct listener *listener, const struct listener_options *options) {
     listener->options = *options;
-    listener->options.name = keep(&listener->name, options->name);
-    listener->options.address = keep(&listener->address, options->address);
+    listener->options.name = listener_keep(&listener->name, options->name);
+    listener->options.address = listener_keep(&listener->address, options->address);
     listener->limits = options->limits ? *options->limits : server_limits_default;
     listener->options.limits = &listener->limits;
     if (!options->tls) return;
-    listener->tls_files = (struct tls_options){keep(&listener->cert, options->tls->cert),
-                                               keep(&listener->key, options->tls->key),
-                                               keep(&listener->ca, options->tls->ca)};
+    listener->tls_files =
+        (struct tls_options){listener_keep(&listener->cert, options->tls->cert),
+                             listener_keep(&listener->key, options->tls->key),
+                             listener_keep(&listener->ca, options->tls->ca)};
     listener->options.tls = &listener->tls_files;
 }
 

@@ -25,7 +25,7 @@ static bool open_library(const char *name, void **ret) {
 
 /* dlsym() answers with an object pointer for what is a function; POSIX promises that copying
  * the bits is right. */
-static bool find(void *library, const char *name, void *ret) {
+static bool openssl_find(void *library, const char *name, void *ret) {
     void *found = dlsym(library, name);
     if (!found)
         return err_set(&failed, ERR_UNAVAILABLE,
@@ -38,9 +38,9 @@ static bool find(void *library, const char *name, void *ret) {
 
 static bool find_all(void *ssl, void *crypto) {
 #define FIND_SSL(name)                                                                         \
-    if (!find(ssl, #name, &table.name)) return false;
+    if (!openssl_find(ssl, #name, &table.name)) return false;
 #define FIND_CRYPTO(name)                                                                      \
-    if (!find(crypto, #name, &table.name)) return false;
+    if (!openssl_find(crypto, #name, &table.name)) return false;
     OPENSSL_SSL_FUNCTIONS(FIND_SSL)
     OPENSSL_CRYPTO_FUNCTIONS(FIND_CRYPTO)
 #undef FIND_SSL

@@ -62,7 +62,8 @@ static int no_password(char *text, int size, int writing, void *ctx) {
     return 0;
 }
 
-static bool refuse(const struct tls *tls, struct str path, const char *what, struct err *e) {
+static bool tls_refuse(const struct tls *tls, struct str path, const char *what,
+                       struct err *e) {
     const char *reason = tls->ssl->ERR_reason_error_string(tls->ssl->ERR_peek_error());
     return err_set(e, ERR_INVALID_ARGUMENT, "'" STR_FMT "' %s%s%s%s", STR_ARG(path), what,
                    reason ? " (" : "", reason ? reason : "", reason ? ")" : "");
@@ -70,23 +71,23 @@ static bool refuse(const struct tls *tls, struct str path, const char *what, str
 
 static bool use_certificate(struct tls *tls, const char *path, struct err *e) {
     return tls->ssl->SSL_CTX_use_certificate_chain_file(tls->context, path) == 1 ||
-           refuse(tls, str_from(path), "holds no certificate chain in PEM form", e);
+           tls_refuse(tls, str_from(path), "holds no certificate chain in PEM form", e);
 }
 
 static bool use_key(struct tls *tls, const char *path, struct err *e) {
     if (tls->ssl->SSL_CTX_use_PrivateKey_file(tls->context, path, SSL_FILETYPE_PEM) == 1)
         return tls->ssl->SSL_CTX_check_private_key(tls->context) == 1 ||
-               refuse(tls, str_from(path), "is the key of another certificate", e);
-    return refuse(tls, str_from(path),
-                  "holds no private key in PEM form that fits the certificate and has no "
-                  "password",
-                  e);
+               tls_refuse(tls, str_from(path), "is the key of another certificate", e);
+    return tls_refuse(tls, str_from(path),
+                      "holds no private key in PEM form that fits the certificate and has no "
+                      "password",
+                      e);
 }
 
 /* From now on a peer must show a certificate that one of these has signed. */
 static bool use_authorities(struct tls *tls, const char *path, struct err *e) {
     if (tls->ssl->SSL_CTX_load_verify_file(tls->context, path) != 1)
-        return refuse(tls, str_from(path), "holds no certificates in PEM form", e);
+        return tls_refuse(tls, str_from(path), "holds no certificates in PEM form", e);
     tls->ssl->SSL_CTX_set_client_CA_list(tls->context, tls->ssl->SSL_load_client_CA_file(path));
     tls->ssl->SSL_CTX_set_verify(tls->context,
                                  SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);

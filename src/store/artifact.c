@@ -40,7 +40,7 @@ static struct artifact_ask *ask_new(struct loop *loop, artifact_done_fn *done, v
 }
 
 /* The next part of a buffer created with room for all parts, so that no part moves. */
-static struct str keep(struct buf *into, struct str text) {
+static struct str artifact_keep(struct buf *into, struct str text) {
     size_t at = into->len;
     bool fits = buf_append(into, text);
     assert(fits);
@@ -105,14 +105,15 @@ bool artifact_put_start(struct store *store, struct loop *loop, struct str works
                        (size_t)ARTIFACT_MAX_BYTES);
     struct artifact_ask *ask = ask_new(loop, done, ctx, run_put);
     make_room(&ask->asked, names + artifact->bytes.len);
-    ask->workspace = keep(&ask->asked, workspace);
-    ask->artifact = (struct artifact){.run = artifact->run,
-                                      .name = keep(&ask->asked, artifact->name),
-                                      .content_type = keep(&ask->asked, artifact->content_type),
-                                      .created_ms = clock_unix_ms(),
-                                      .bytes = keep(&ask->asked, artifact->bytes),
-                                      .size = artifact->bytes.len,
-                                      .token = keep(&ask->asked, artifact->token)};
+    ask->workspace = artifact_keep(&ask->asked, workspace);
+    ask->artifact =
+        (struct artifact){.run = artifact->run,
+                          .name = artifact_keep(&ask->asked, artifact->name),
+                          .content_type = artifact_keep(&ask->asked, artifact->content_type),
+                          .created_ms = clock_unix_ms(),
+                          .bytes = artifact_keep(&ask->asked, artifact->bytes),
+                          .size = artifact->bytes.len,
+                          .token = artifact_keep(&ask->asked, artifact->token)};
     store_run(store, &ask->task);
     *ret = ask;
     return true;
@@ -149,11 +150,11 @@ static void take_row(struct artifact_ask *ask, sqlite3_stmt *row) {
     make_room(&ask->told, name.len + type.len + token.len + ask->limit);
     artifact->id = sqlite3_column_int64(row, 0);
     artifact->run = (uint64_t)sqlite3_column_int64(row, 1);
-    artifact->name = keep(&ask->told, name);
-    artifact->content_type = keep(&ask->told, type);
+    artifact->name = artifact_keep(&ask->told, name);
+    artifact->content_type = artifact_keep(&ask->told, type);
     artifact->created_ms = sqlite3_column_int64(row, 4);
     artifact->size = (size_t)sqlite3_column_int64(row, 5);
-    artifact->token = keep(&ask->told, token);
+    artifact->token = artifact_keep(&ask->told, token);
 }
 
 /* SQLite gives the length without reading the bytes. */
@@ -198,7 +199,7 @@ struct artifact_ask *artifact_get_start(struct store *store, struct loop *loop,
     struct artifact_ask *ask = get_new(loop, offset, limit, done, ctx);
     assert(workspace.len);
     make_room(&ask->asked, workspace.len);
-    ask->workspace = keep(&ask->asked, workspace);
+    ask->workspace = artifact_keep(&ask->asked, workspace);
     ask->artifact.id = id;
     store_run(store, &ask->task);
     return ask;
@@ -210,7 +211,7 @@ struct artifact_ask *artifact_find_start(struct store *store, struct loop *loop,
     struct artifact_ask *ask = get_new(loop, offset, limit, done, ctx);
     assert(token.len == ARTIFACT_TOKEN_BYTES);
     make_room(&ask->asked, token.len);
-    ask->token = keep(&ask->asked, token);
+    ask->token = artifact_keep(&ask->asked, token);
     store_run(store, &ask->task);
     return ask;
 }

@@ -40,7 +40,7 @@ struct checkpoint *checkpoint_new(struct database *db) {
 
 /* --- the thread --------------------------------------------------------------------------- */
 
-static void move(struct checkpoint *checkpoint, enum checkpoint_state next) {
+static void checkpoint_move(struct checkpoint *checkpoint, enum checkpoint_state next) {
     checkpoint->shared.state = next;
     pthread_cond_broadcast(&checkpoint->shared.changed);
 }
@@ -84,7 +84,7 @@ static void *fold(void *ctx) {
         pthread_mutex_unlock(&checkpoint->shared.lock);
         if (!checkpoint_sync_failed(checkpoint)) fold_once(checkpoint);
         pthread_mutex_lock(&checkpoint->shared.lock);
-        move(checkpoint, LEFTOVERS);
+        checkpoint_move(checkpoint, LEFTOVERS);
     }
     pthread_mutex_unlock(&checkpoint->shared.lock);
     return NULL;
@@ -102,15 +102,15 @@ static enum checkpoint_state state_of(struct checkpoint *checkpoint, bool wait) 
     return state;
 }
 
-static void start(struct checkpoint *checkpoint) {
+static void checkpoint_start(struct checkpoint *checkpoint) {
     if (!checkpoint->started)
         checkpoint->started = pthread_create(&checkpoint->thread, NULL, fold, checkpoint) == 0;
     pthread_mutex_lock(&checkpoint->shared.lock);
-    move(checkpoint, checkpoint->started ? FOLDING : LEFTOVERS);
+    checkpoint_move(checkpoint, checkpoint->started ? FOLDING : LEFTOVERS);
     pthread_mutex_unlock(&checkpoint->shared.lock);
 }
 
-static void finish(struct checkpoint *checkpoint, int pages) {
+static void checkpoint_finish(struct checkpoint *checkpoint, int pages) {
     struct err e;
     int result = sqlite3_wal_checkpoint_v2(checkpoint->db->handle, NULL,
                                            SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
@@ -122,7 +122,7 @@ static void finish(struct checkpoint *checkpoint, int pages) {
     /* While a reader uses an old page the log cannot start over; try again later. */
     checkpoint->fold_at_pages = pages + CHECKPOINT_PAGES;
     pthread_mutex_lock(&checkpoint->shared.lock);
-    move(checkpoint, RESTING);
+    checkpoint_move(checkpoint, RESTING);
     pthread_mutex_unlock(&checkpoint->shared.lock);
     database_reached(checkpoint->db, "checkpointed");
 }
@@ -133,7 +133,7 @@ bool checkpoint_sync_failed(const struct checkpoint *checkpoint) {
 
 void checkpoint_begin(struct checkpoint *checkpoint, int pages) {
     checkpoint->last_pages = pages;
-    if (pages >= CHECKPOINT_PAGES) finish(checkpoint, pages);
+    if (pages >= CHECKPOINT_PAGES) checkpoint_finish(checkpoint, pages);
 }
 
 void checkpoint_look(struct checkpoint *checkpoint, int pages) {
@@ -141,10 +141,10 @@ void checkpoint_look(struct checkpoint *checkpoint, int pages) {
     checkpoint->last_pages = pages;
     if (pages < checkpoint->fold_at_pages || checkpoint->db->sync_failed) return;
     switch (state_of(checkpoint, pages >= CHECKPOINT_HARD_PAGES)) {
-    case RESTING: start(checkpoint); break;
+    case RESTING: checkpoint_start(checkpoint); break;
     case FOLDING: break;
     case LEFTOVERS:
-        if (!checkpoint_sync_failed(checkpoint)) finish(checkpoint, pages);
+        if (!checkpoint_sync_failed(checkpoint)) checkpoint_finish(checkpoint, pages);
         break;
     }
 }
@@ -160,7 +160,7 @@ bool checkpoint_cut(struct checkpoint *checkpoint, struct err *e) {
     checkpoint->fold_at_pages = CHECKPOINT_PAGES;
     checkpoint->last_pages = 0;
     pthread_mutex_lock(&checkpoint->shared.lock);
-    move(checkpoint, RESTING);
+    checkpoint_move(checkpoint, RESTING);
     pthread_mutex_unlock(&checkpoint->shared.lock);
     return true;
 }

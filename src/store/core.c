@@ -109,7 +109,7 @@ static int saw_commit(void *ctx, sqlite3 *handle, const char *name, int wal_page
 
 /* Two megabytes of cache; dirty pages stay in memory until the commit, so a full disk fails
  * there and not in the middle of something that only reads. */
-static bool settle(struct core *core, struct err *e) {
+static bool core_settle(struct core *core, struct err *e) {
     bool ok = database_run(
         &core->db,
         "PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -2048;"
@@ -170,7 +170,7 @@ static bool open_mark(struct core *core, const char *folder, struct err *e) {
 static bool open_database(struct core *core, const char *path, int64_t *ret_version,
                           struct err *e) {
     return (core->durability == STORE_OFF || resync_log(path, e)) &&
-           database_open(&core->db, path, e) && settle(core, e) &&
+           database_open(&core->db, path, e) && core_settle(core, e) &&
            inspect(core, ret_version, e);
 }
 
@@ -218,8 +218,8 @@ static bool copy_folder(const struct store_options *options, char folder[static 
     return true;
 }
 
-bool core_open(struct core *core, const struct store_options *options, struct known *known,
-               struct err *e) {
+bool core_open(struct core *core, const struct store_options *options,
+               struct session_filter *known, struct err *e) {
     *core = (struct core){
         .durability = options->durability,
         .db = {.at_step = options->at_step, .ctx = options->ctx},
@@ -303,8 +303,8 @@ static void learn_from(struct core *core, const struct store_row *row) {
     struct event event = {0};
     struct err e;
     if (event_decode(&section.events, &event, &e))
-        known_add(core->known, event.started.workspace, event.started.user,
-                  event.started.session);
+        session_filter_add(core->known, event.started.workspace, event.started.user,
+                           event.started.session);
 }
 
 /* Show the row to those who would else have to read it back. */
@@ -325,7 +325,7 @@ static bool append(struct core *core, const struct store_write *write, int64_t *
     return true;
 }
 
-static bool begin(struct core *core, struct err *e) {
+static bool core_begin(struct core *core, struct err *e) {
     core->doubted = INT64_MAX; /* it cannot be there before it was committed */
     if (!database_do(&core->db, core->begin, e)) return false;
     project_watch(&core->project);
@@ -333,7 +333,7 @@ static bool begin(struct core *core, struct err *e) {
 }
 
 /* What was appended up to row `newest` is on disk when this returns. */
-static bool finish(struct core *core, int64_t newest, struct err *e) {
+static bool core_finish(struct core *core, int64_t newest, struct err *e) {
     core->doubted = newest;
     if (!database_do(&core->db, core->commit, e)) return false;
     database_reached(&core->db, "committed");
@@ -354,12 +354,12 @@ bool core_commit(struct core *core, const struct store_write *first,
                  const struct store_write *end, struct err *e) {
     int64_t newest = core->rows.newest;
     database_reached(&core->db, "commit");
-    if (!begin(core, e)) return false;
+    if (!core_begin(core, e)) return false;
     for (const struct store_write *write = first; write != end; write = write->next) {
         if (!append(core, write, &newest, e)) return undo(core);
     }
     database_reached(&core->db, "rows appended");
-    return finish(core, newest, e) || undo(core);
+    return core_finish(core, newest, e) || undo(core);
 }
 
 /* --- tasks -------------------------------------------------------------------------------- */
@@ -376,7 +376,7 @@ static bool run_together(struct core *core, struct store_task *first,
                          const struct store_task *end, struct err *e) {
     int64_t newest = core->rows.newest;
     bool purges = false;
-    if (!begin(core, e)) return false;
+    if (!core_begin(core, e)) return false;
     for (struct store_task *task = first; task != end; task = task->next) {
         if (!task->fn(&core->db, task->ctx, e)) return undo(core);
         purges = purges || task->purges;
@@ -385,7 +385,7 @@ static bool run_together(struct core *core, struct store_task *first,
     if (purges && !database_run(&core->db, "INSERT OR REPLACE INTO meta VALUES('purge', 1)", e))
         return undo(core);
     database_reached(&core->db, "tasks done");
-    if (!finish(core, newest, e)) return undo(core);
+    if (!core_finish(core, newest, e)) return undo(core);
     core->purging = core->purging || purges;
     return true;
 }
@@ -472,7 +472,7 @@ static void sync_commits(struct core *core, bool sync) {
         log_warning("%s", e.text);
 }
 
-static bool keep(struct core *core, struct err *e) {
+static bool core_keep(struct core *core, struct err *e) {
     database_reached(&core->db, "tables filled");
     if (!database_do(&core->db, core->commit, e)) return false;
     project_keep(&core->project);
@@ -480,7 +480,7 @@ static bool keep(struct core *core, struct err *e) {
     return true;
 }
 
-static void drop(struct core *core) {
+static void core_drop(struct core *core) {
     database_rollback(&core->db);
     project_drop(&core->project);
 }
@@ -489,8 +489,8 @@ bool core_project(struct core *core, struct err *e) {
     if (core_pending(core) == 0) return true;
     sync_commits(core, false);
     bool ok = database_do(&core->db, core->begin, e) &&
-              project_batch(&core->project, PROJECT_ROWS, e) && keep(core, e);
-    if (!ok) drop(core);
+              project_batch(&core->project, PROJECT_ROWS, e) && core_keep(core, e);
+    if (!ok) core_drop(core);
     sync_commits(core, true);
     return ok;
 }
@@ -510,9 +510,9 @@ static bool answer_within(struct core *core, struct store_load *loads, struct er
     }
     answer_each(core, loads);
     struct err unkept;
-    if (!keep(core, &unkept)) {
+    if (!core_keep(core, &unkept)) {
         log_debug("the tables stay behind: %s", unkept.text);
-        drop(core);
+        core_drop(core);
     }
     return true;
 }
@@ -527,7 +527,7 @@ void core_answer(struct core *core, struct store_load *loads) {
     }
     sync_commits(core, false);
     if (!answer_within(core, loads, &e)) {
-        drop(core);
+        core_drop(core);
         for (struct store_load *load = loads; load; load = load->next) load->failed = e;
     }
     sync_commits(core, true);
@@ -557,8 +557,8 @@ bool core_learn(struct core *core, bool *ret_all, struct err *e) {
     sqlite3_bind_int64(learn, 2, LEARN_SESSIONS);
     while ((ok = database_row(&core->db, learn, &row, e)) && row) {
         core->learned = sqlite3_column_int64(learn, 0);
-        known_add(core->known, database_bytes(learn, 1), database_bytes(learn, 2),
-                  database_bytes(learn, 3));
+        session_filter_add(core->known, database_bytes(learn, 1), database_bytes(learn, 2),
+                           database_bytes(learn, 3));
         seen++;
     }
     sqlite3_reset(learn);

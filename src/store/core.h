@@ -17,7 +17,7 @@ struct core {
     struct mark mark;
     int lock;
     int64_t epoch;
-    struct known *known; /* borrowed from the caller of core_open() */
+    struct session_filter *known; /* borrowed from the caller of core_open() */
     struct rows rows;
     struct runs runs;
     struct project project;
@@ -33,7 +33,7 @@ struct core {
 };
 
 MUST_CHECK bool core_open(struct core *core, const struct store_options *options,
-                          struct known *known, struct err *e);
+                          struct session_filter *known, struct err *e);
 void core_close(struct core *core);
 
 /* Whether a sync has failed. Until core_reopen() nothing may be written, read or acknowledged:

@@ -62,7 +62,7 @@ struct costs_ask {
 };
 
 /* False: there is no room for more. */
-static bool take(struct costs_ask *ask, sqlite3_stmt *row) {
+static bool costs_take(struct costs_ask *ask, sqlite3_stmt *row) {
     struct costs_entry *entry = &ask->entries[ask->count];
     if (ask->count == COSTS_ENTRIES_MAX ||
         !arena_str(ask->arena, database_bytes(row, 0), &entry->agent) ||
@@ -79,7 +79,8 @@ static bool run_read(struct database *db, void *ctx, struct err *e) {
     bool row = false;
     ask->count = 0;
     bool ok = database_prepare(db, "SELECT agent, model, samples FROM usual", &rows, e);
-    while (ok && (ok = database_row(db, rows, &row, e)) && row && take(ask, rows)) continue;
+    while (ok && (ok = database_row(db, rows, &row, e)) && row && costs_take(ask, rows))
+        continue;
     sqlite3_finalize(rows);
     return ok;
 }

@@ -9,7 +9,7 @@
 
 #define PID_TEXT_BYTES 16
 
-static bool refuse(int lock, const char *folder, struct err *e) {
+static bool lock_refuse(int lock, const char *folder, struct err *e) {
     char pid[PID_TEXT_BYTES];
     ssize_t len = pread(lock, pid, sizeof(pid), 0);
     uint64_t number;
@@ -35,7 +35,7 @@ bool lock_take(const char *folder, int *ret_lock, struct err *e) {
                        strerrordesc_np(errno));
     if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
         bool taken = errno == EWOULDBLOCK;
-        if (taken) refuse(lock, folder, e);
+        if (taken) lock_refuse(lock, folder, e);
         if (!taken)
             err_set(e, ERR_UNAVAILABLE,
                     "store %s: cannot be locked: %s; keep the data on a file system with "

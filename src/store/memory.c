@@ -77,7 +77,7 @@ void memory_forget(struct memory_ask *ask) {
 }
 
 /* Copies of text that passed the checks always fit. */
-static struct str keep(struct memory_ask *ask, struct str text) {
+static struct str store_memory_keep(struct memory_ask *ask, struct str text) {
     struct str kept = STR_EMPTY;
     bool fits = arena_str(ask->asked, text, &kept);
     assert(fits);
@@ -206,9 +206,9 @@ struct memory_ask *memory_list_start(struct store *store, struct loop *loop,
     assert(query->workspace.len && query->limit && query->limit <= MEMORY_LIST_MAX);
     ask->task.reads_only = true;
     ask->query = *query;
-    ask->query.workspace = keep(ask, query->workspace);
-    ask->query.category = keep(ask, query->category);
-    ask->query.words = keep(ask, query->words);
+    ask->query.workspace = store_memory_keep(ask, query->workspace);
+    ask->query.category = store_memory_keep(ask, query->category);
+    ask->query.words = store_memory_keep(ask, query->words);
     store_run(store, &ask->task);
     return ask;
 }
@@ -293,10 +293,10 @@ struct memory_ask *memory_put_start(struct store *store, struct loop *loop,
                                     memory_done_fn *done, void *ctx) {
     struct memory_ask *ask = ask_new(loop, done, ctx, run_put);
     assert(workspace.len && entry->key.len);
-    ask->query.workspace = keep(ask, workspace);
-    ask->entry = (struct memory_entry){.category = keep(ask, entry->category),
-                                       .key = keep(ask, entry->key),
-                                       .content = keep(ask, entry->content),
+    ask->query.workspace = store_memory_keep(ask, workspace);
+    ask->entry = (struct memory_entry){.category = store_memory_keep(ask, entry->category),
+                                       .key = store_memory_keep(ask, entry->key),
+                                       .content = store_memory_keep(ask, entry->content),
                                        .updated_us = clock_unix_us()};
     store_run(store, &ask->task);
     return ask;
@@ -318,8 +318,8 @@ struct memory_ask *memory_remove_start(struct store *store, struct loop *loop,
                                        memory_done_fn *done, void *ctx) {
     struct memory_ask *ask = ask_new(loop, done, ctx, run_remove);
     assert(workspace.len && key.len);
-    ask->query.workspace = keep(ask, workspace);
-    ask->entry.key = keep(ask, key);
+    ask->query.workspace = store_memory_keep(ask, workspace);
+    ask->entry.key = store_memory_keep(ask, key);
     store_run(store, &ask->task);
     return ask;
 }

@@ -48,7 +48,7 @@ static void close_tables(struct project *project) {
 }
 
 bool project_open(struct project *project, struct database *db, struct rows *rows,
-                  struct runs *runs, struct known *known, struct err *e) {
+                  struct runs *runs, struct session_filter *known, struct err *e) {
     *project = (struct project){.db = db, .rows = rows, .runs = runs, .known = known};
     bool ok = open_tables(project, e) &&
               database_prepare(db, "UPDATE meta SET value = ? WHERE name = 'projected'",

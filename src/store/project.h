@@ -19,17 +19,17 @@
 #ifndef WEIR_STORE_PROJECT_H
 #define WEIR_STORE_PROJECT_H
 
-#include "store/key.h"
-#include "store/known.h"
+#include "store/idempotency_key.h"
 #include "store/row.h"
 #include "store/run.h"
+#include "store/session_filter.h"
 #include "store/usage.h"
 
 struct project {
     struct database *db;
     struct rows *rows;
     struct runs *runs;
-    struct known *known;
+    struct session_filter *known;
     sqlite3_stmt *note;
     void **tables;      /* of each projection; see projection.h */
     struct batch *seen; /* gathered from every row after `done`, or NULL */
@@ -38,7 +38,7 @@ struct project {
 };
 
 MUST_CHECK bool project_open(struct project *project, struct database *db, struct rows *rows,
-                             struct runs *runs, struct known *known, struct err *e);
+                             struct runs *runs, struct session_filter *known, struct err *e);
 void project_close(struct project *project);
 
 static inline int64_t project_pending(const struct project *project) {

@@ -112,7 +112,7 @@ static struct session_change *session_of(struct batch *batch,
     session->user = event->started.user;
     session->name = event->started.session;
     if (!load_session(batch, gathered, session, e)) return NULL;
-    known_add(batch->project->known, session->workspace, session->user, session->name);
+    session_filter_add(batch->project->known, session->workspace, session->user, session->name);
     *gathered->end = session;
     gathered->end = &session->next;
     map_put(gathered->map, buf_str(&batch->key), session);

@@ -54,7 +54,8 @@ static bool damaged(struct rows *rows, int64_t id, struct err *e) {
                    rows->db->path, id);
 }
 
-static bool take(struct rows *rows, sqlite3_stmt *statement, struct row *ret, struct err *e) {
+static bool store_row_take(struct rows *rows, sqlite3_stmt *statement, struct row *ret,
+                           struct err *e) {
     ret->id = sqlite3_column_int64(statement, 0);
     ret->run = (uint64_t)sqlite3_column_int64(statement, 1);
     ret->bytes = database_bytes(statement, 3);
@@ -75,7 +76,7 @@ bool row_read(struct rows *rows, int64_t id, struct row *ret, struct err *e) {
     sqlite3_bind_int64(rows->read, 1, id);
     bool found;
     if (!database_row(rows->db, rows->read, &found, e)) return false;
-    if (found) return take(rows, rows->read, ret, e);
+    if (found) return store_row_take(rows, rows->read, ret, e);
     return err_set(e, ERR_DATA_LOSS,
                    "store %s: row %" PRId64 " of the log is missing; restore the file from a "
                    "backup, or move its folder away to begin anew",
@@ -91,7 +92,7 @@ static bool walk(struct rows *rows, sqlite3_stmt *statement, row_fn *each, void 
     bool found, ok = true;
     while ((ok = database_row(rows->db, statement, &found, e)) && found) {
         struct row row;
-        if (!(ok = take(rows, statement, &row, e))) break;
+        if (!(ok = store_row_take(rows, statement, &row, e))) break;
         if (!(ok = each(&row, ctx, e))) break;
     }
     sqlite3_reset(statement);

@@ -39,7 +39,7 @@ void sessions_forget(struct sessions_ask *ask) {
     if (ask) ask->done = NULL;
 }
 
-static struct str keep(struct buf *into, struct str text) {
+static struct str store_sessions_keep(struct buf *into, struct str text) {
     size_t at = into->len;
     if (!text.at) return text; /* whichever */
     buf_append(into, text);
@@ -54,9 +54,9 @@ static struct sessions_ask *ask_new(struct loop *loop, struct str workspace, str
     char *room = buf_room(&ask->asked, len); /* so that no part moves */
     assert(room);
     (void)room;
-    ask->workspace = keep(&ask->asked, workspace);
-    ask->user = keep(&ask->asked, user);
-    ask->session = keep(&ask->asked, session);
+    ask->workspace = store_sessions_keep(&ask->asked, workspace);
+    ask->user = store_sessions_keep(&ask->asked, user);
+    ask->session = store_sessions_keep(&ask->asked, session);
     ask->task =
         (struct store_task){.needs_tables = true, .home = loop, .on_done = on_done, .ctx = ask};
     ask->done = done;

@@ -40,7 +40,7 @@ struct store {
     char *folder;
     struct opening *opening; /* the opener's; NULL once called */
     pthread_t thread;
-    struct known *known;
+    struct session_filter *known;
     _Atomic bool knows_all;        /* a session that is not in `known` is not in the store */
     _Atomic uint64_t keys_kept_ms; /* 0: for ever */
     struct core core;              /* the thread's */
@@ -84,7 +84,7 @@ static void tell_loaded(void *ctx) {
 static bool surely_empty(const struct store *store, const struct store_load *load) {
     return (load->question == STORE_SESSION || load->question == STORE_SESSION_RUNS) &&
            atomic_load_explicit(&store->knows_all, memory_order_acquire) &&
-           !known_perhaps(store->known, load->workspace, load->user, load->session);
+           !session_filter_perhaps(store->known, load->workspace, load->user, load->session);
 }
 
 void store_load(struct store *store, struct store_load *load) {
@@ -243,7 +243,7 @@ static void sleep_until_asked(struct store *store, int64_t pause_ms) {
 
 /* Take all that was asked; sleep when that is nothing. False when the store is closing and
  * everything is done. */
-static bool take(struct store *store, struct work *work) {
+static bool sqlite_take(struct store *store, struct work *work) {
     pthread_mutex_lock(&store->shared.lock);
     bool idle =
         !work->writes && !store->shared.writes && !store->shared.loads && !store->shared.tasks;
@@ -476,7 +476,7 @@ static void serve(struct store *store) {
     struct work work = {.pause_ms = NO_SLEEP};
     work.last_write = &work.writes;
     bool learned = false;
-    while (take(store, &work)) {
+    while (sqlite_take(store, &work)) {
         bool idle = !work.writes && !work.loads && !work.tasks;
         bool open = is_open(store, &work);
         if (open) do_work(store, &work);
@@ -494,10 +494,10 @@ static void serve(struct store *store) {
         continue;
 }
 
-static void refuse(struct store *store, const struct err *why) {
+static void sqlite_refuse(struct store *store, const struct err *why) {
     struct work work = {.pause_ms = FOR_EVER};
     work.last_write = &work.writes;
-    while (take(store, &work)) refuse_all(&work, why);
+    while (sqlite_take(store, &work)) refuse_all(&work, why);
 }
 
 /* --- opening and closing ------------------------------------------------------------------ */
@@ -525,7 +525,7 @@ static void *work(void *ctx) {
     store->epoch = (uint64_t)store->core.epoch;
     loop_post(store->options.loop, &opening->mail, tell_opened, opening);
     if (!ok) {
-        refuse(store, &e);
+        sqlite_refuse(store, &e);
         return NULL;
     }
     serve(store);
@@ -539,7 +539,7 @@ struct store *store_open(const struct store_options *options) {
     store->options = *options;
     store->folder = str_dup(options->folder);
     store->options.folder = str_from(store->folder);
-    store->known = known_new();
+    store->known = session_filter_new();
     store->opening = MEM_NEW(struct opening);
     store->opening->store = store;
     store->shared.last_write = &store->shared.writes;
@@ -568,7 +568,7 @@ void store_close(struct store *store) {
     if (store->opening) store->opening->store = NULL;
     pthread_cond_destroy(&store->shared.changed);
     pthread_mutex_destroy(&store->shared.lock);
-    known_free(store->known);
+    session_filter_free(store->known);
     free(store->folder);
     store->magic = 0;
     free(store);

@@ -54,7 +54,7 @@ static struct upload_ask *ask_new(struct loop *loop, int64_t now_ms,
 }
 
 /* The next part of a buffer created with room for all parts, so that no part moves. */
-static struct str keep(struct buf *into, struct str text) {
+static struct str upload_keep(struct buf *into, struct str text) {
     size_t at = into->len;
     bool fits = buf_append(into, text);
     assert(fits);
@@ -72,7 +72,7 @@ static void make_room(struct buf *buf, size_t bytes) {
 /* --- put ---------------------------------------------------------------------------------- */
 
 /* Of this start: uploads left unfinished by an earlier one will not be finished. */
-static bool begin(struct database *db, const struct upload_ask *ask, struct err *e) {
+static bool upload_begin(struct database *db, const struct upload_ask *ask, struct err *e) {
     const struct upload *upload = &ask->upload;
     sqlite3_stmt *put = NULL;
     bool ok = database_prepare(
@@ -161,7 +161,7 @@ static bool keep_the_newest(struct database *db, struct err *e) {
 static bool run_put(struct database *db, void *ctx, struct err *e) {
     struct upload_ask *ask = ctx;
     int64_t row = 0;
-    if (ask->place == 0 && !begin(db, ask, e)) return false;
+    if (ask->place == 0 && !upload_begin(db, ask, e)) return false;
     if (!find_coming(db, ask->upload.id, &row, e) || !put_piece(db, row, ask, e)) return false;
     if (ask->piece == UPLOAD_GOES_ON) return true;
     ask->upload.created_ms = ask->now_ms;
@@ -176,14 +176,15 @@ static size_t bytes_of(const struct upload *upload) {
 static void keep_upload(struct upload_ask *ask, const struct upload *upload) {
     assert(bytes_of(upload) - upload->bytes.len <= UPLOAD_NAMES_MAX_BYTES);
     make_room(&ask->asked, bytes_of(upload));
-    ask->upload = (struct upload){.id = keep(&ask->asked, upload->id),
-                                  .app = keep(&ask->asked, upload->app),
-                                  .subject = keep(&ask->asked, upload->subject),
-                                  .content_type = keep(&ask->asked, upload->content_type),
-                                  .name = keep(&ask->asked, upload->name),
-                                  .sum = keep(&ask->asked, upload->sum),
-                                  .size = upload->size,
-                                  .bytes = keep(&ask->asked, upload->bytes)};
+    ask->upload =
+        (struct upload){.id = upload_keep(&ask->asked, upload->id),
+                        .app = upload_keep(&ask->asked, upload->app),
+                        .subject = upload_keep(&ask->asked, upload->subject),
+                        .content_type = upload_keep(&ask->asked, upload->content_type),
+                        .name = upload_keep(&ask->asked, upload->name),
+                        .sum = upload_keep(&ask->asked, upload->sum),
+                        .size = upload->size,
+                        .bytes = upload_keep(&ask->asked, upload->bytes)};
 }
 
 struct upload_ask *upload_put_start(struct store *store, struct loop *loop,
@@ -259,22 +260,22 @@ static void take_row(struct upload_ask *ask, sqlite3_stmt *row) {
     upload->created_ms = sqlite3_column_int64(row, 5);
     buf_done(&ask->told);
     make_room(&ask->told, type.len + name.len + sum.len + wanted(ask, upload->size));
-    upload->content_type = keep(&ask->told, type);
-    upload->name = keep(&ask->told, name);
-    upload->sum = keep(&ask->told, sum);
+    upload->content_type = upload_keep(&ask->told, type);
+    upload->name = upload_keep(&ask->told, name);
+    upload->sum = upload_keep(&ask->told, sum);
 }
 
 /* Of the piece at `place`: what lies in the window that was asked for. */
 static void take_piece(struct upload_ask *ask, size_t place, struct str bytes, size_t *left) {
     if (place < ask->place) bytes = str_skip(bytes, ask->place - place);
     bytes = str_head(bytes, *left);
-    keep(&ask->told, bytes);
+    upload_keep(&ask->told, bytes);
     *left -= bytes.len;
 }
 
 static bool take_pieces(struct database *db, struct upload_ask *ask, int64_t row,
                         struct err *e) {
-    size_t left = wanted(ask, ask->upload.size), begin = ask->told.len;
+    size_t left = wanted(ask, ask->upload.size), upload_begin = ask->told.len;
     sqlite3_stmt *list = NULL;
     bool more = false;
     if (left == 0) return true;
@@ -290,7 +291,7 @@ static bool take_pieces(struct database *db, struct upload_ask *ask, int64_t row
     while (ok && (ok = database_row(db, list, &more, e)) && more)
         take_piece(ask, (size_t)sqlite3_column_int64(list, 0), database_bytes(list, 1), &left);
     sqlite3_finalize(list);
-    ask->upload.bytes = str_of(ask->told.at + begin, ask->told.len - begin);
+    ask->upload.bytes = str_of(ask->told.at + upload_begin, ask->told.len - upload_begin);
     if (!ok || left == 0) return ok;
     return err_set(e, ERR_DATA_LOSS, "a piece of the upload is missing; send it again");
 }
@@ -343,7 +344,7 @@ static bool run_with(struct database *db, const char *sql, int64_t number, struc
     return ok;
 }
 
-static bool look(struct database *db, struct upload_ask *ask, struct err *e) {
+static bool upload_look(struct database *db, struct upload_ask *ask, struct err *e) {
     sqlite3_stmt *sum = NULL;
     bool row = false, ok = database_prepare(db,
                                             "SELECT max(" IS_DUE "), min(CASE WHEN " IS_DUE
@@ -361,7 +362,7 @@ static bool look(struct database *db, struct upload_ask *ask, struct err *e) {
 }
 
 static bool run_look(struct database *db, void *ctx, struct err *e) {
-    return look(db, ctx, e);
+    return upload_look(db, ctx, e);
 }
 
 static bool run_prune(struct database *db, void *ctx, struct err *e) {
@@ -377,7 +378,7 @@ static bool run_prune(struct database *db, void *ctx, struct err *e) {
                         "DELETE FROM upload WHERE state = 2 AND NOT EXISTS"
                         " (SELECT 1 FROM upload_piece AS p WHERE p.upload = upload.id)",
                         e) &&
-           look(db, ask, e);
+           upload_look(db, ask, e);
 }
 
 /* Told of the look, and then of what it found to do. */

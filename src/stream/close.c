@@ -52,7 +52,7 @@ bool close_may_become(enum close_state state, enum close_state next) {
 }
 
 /* The only function that writes close->state. */
-static void move(struct close *close, enum close_state next) {
+static void close_move(struct close *close, enum close_state next) {
     assert(close_may_become(close->state, next));
     close->state = next;
 }
@@ -62,7 +62,7 @@ void close_init(struct close *close, enum close_mode mode) {
 }
 
 void close_establish(struct close *close) {
-    move(close, CLOSE_ESTABLISHED);
+    close_move(close, CLOSE_ESTABLISHED);
 }
 
 void close_frame(struct close *close, enum close_frame frame) {
@@ -96,13 +96,13 @@ struct close_ending close_decide(struct close *close, enum close_cause cause,
     }
     assert(cause != CAUSE_FINISHED || close->state == CLOSE_ESTABLISHED);
     close->ending = ending_of(close, cause, code);
-    move(close, CLOSE_CLOSING);
+    close_move(close, CLOSE_CLOSING);
     return close->ending;
 }
 
 void close_end(struct close *close) {
     assert(close->ending.last == FRAME_NONE);
-    move(close, CLOSE_CLOSED);
+    close_move(close, CLOSE_CLOSED);
 }
 
 bool close_is_by_peer(enum close_cause cause) {

@@ -9,17 +9,17 @@
 
 struct follow {
     struct follow_options options;
-    uint64_t seq;           /* of the last event that the wire has seen */
-    struct stream *stream;  /* on a live journal or on a piece */
-    struct journal *piece;  /* what the store gave, while it is read */
-    struct task go_on;      /* look for what comes next */
-    struct store_load load; /* while `loading` */
-    struct wake *wake;      /* it waits for a human, and is not in memory */
+    uint64_t seq;              /* of the last event that the wire has seen */
+    struct stream *stream;     /* on a live journal or on a piece */
+    struct journal *piece;     /* what the store gave, while it is read */
+    struct task go_on;         /* look for what comes next */
+    struct store_load load;    /* while `loading` */
+    struct dormant_wake *wake; /* it waits for a human, and is not in memory */
     bool begun, loading, freed;
     bool over; /* the last call of all has been made */
 };
 
-static void look(void *ctx);
+static void follow_look(void *ctx);
 
 /* --- the wire in between ------------------------------------------------------------------ */
 
@@ -78,7 +78,7 @@ static const struct stream_wire between = {
 
 /* --- streams ------------------------------------------------------------------------------ */
 
-static void begin(struct follow *follow) {
+static void follow_begin(struct follow *follow) {
     if (follow->begun) return;
     follow->begun = true;
     follow->options.begun(follow->options.ctx);
@@ -105,7 +105,7 @@ static bool read_live(struct follow *follow) {
     if (!directory_find(follow->options.directory, follow->options.run, &view)) return false;
     bool opened = read_on(follow, view.journal, &e);
     live_view_done(&view);
-    if (opened) begin(follow);
+    if (opened) follow_begin(follow);
     return opened;
 }
 
@@ -141,7 +141,7 @@ static void tell_missing(struct follow *follow, const struct err *failed) {
     }
 }
 
-static void on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
+static void follow_on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
     struct follow *follow = ctx;
     struct err e;
     follow->loading = false;
@@ -155,7 +155,7 @@ static void on_loaded(struct store_load *load, const struct err *failed, void *c
     bool more = piece && journal_appended(piece) > follow->seq;
     if (more && read_on(follow, piece, &e)) {
         follow->piece = piece;
-        begin(follow);
+        follow_begin(follow);
         return;
     }
     journal_unref(piece);
@@ -173,7 +173,7 @@ static void read_store(struct follow *follow) {
                                        .after_seq = follow->seq,
                                        .max_bytes = PIECE_MAX_BYTES,
                                        .home = follow->options.loop,
-                                       .on_loaded = on_loaded,
+                                       .on_loaded = follow_on_loaded,
                                        .ctx = follow};
     store_load(follow->options.store, &follow->load);
 }
@@ -185,7 +185,7 @@ static void drop_stream(struct follow *follow) {
     follow->piece = NULL;
 }
 
-static void look(void *ctx);
+static void follow_look(void *ctx);
 
 static void on_awake(const struct err *failed, void *ctx) {
     struct follow *follow = ctx;
@@ -193,20 +193,20 @@ static void on_awake(const struct err *failed, void *ctx) {
     if (failed) {
         tell_missing(follow, failed);
     } else {
-        look(follow);
+        follow_look(follow);
     }
 }
 
 /* The run waits for a human and has left memory: only a live one says how it goes on. */
 static bool wake(struct follow *follow) {
     const struct dormant_filter filter = {.run = follow->options.run};
-    follow->wake = wake_start(follow->options.directory, &filter, 1, follow->options.loop,
-                              on_awake, follow);
+    follow->wake = dormant_wake_start(follow->options.directory, &filter, 1,
+                                      follow->options.loop, on_awake, follow);
     return follow->wake != NULL;
 }
 
 /* Twice, because it may have come back in between. */
-static void look(void *ctx) {
+static void follow_look(void *ctx) {
     struct follow *follow = ctx;
     drop_stream(follow);
     if (read_live(follow) || wake(follow) || read_live(follow)) return;
@@ -219,7 +219,7 @@ struct follow *follow_new(const struct follow_options *options) {
     struct follow *follow = MEM_NEW(struct follow);
     follow->options = *options;
     follow->seq = options->after_seq;
-    task_init(&follow->go_on, look, follow);
+    task_init(&follow->go_on, follow_look, follow);
     loop_defer(options->loop, &follow->go_on);
     return follow;
 }
@@ -227,7 +227,7 @@ struct follow *follow_new(const struct follow_options *options) {
 void follow_free(struct follow *follow) {
     if (!follow) return;
     task_cancel(&follow->go_on);
-    wake_cancel(follow->wake);
+    dormant_wake_cancel(follow->wake);
     drop_stream(follow);
     follow->freed = true;
     if (!follow->loading) free(follow);
@@ -244,7 +244,7 @@ void follow_end(struct follow *follow, enum close_cause cause) {
                            : cause == CAUSE_STALLED ? ERR_RESOURCE_EXHAUSTED
                                                     : ERR_CANCELLED;
     task_cancel(&follow->go_on);
-    wake_cancel(follow->wake);
+    dormant_wake_cancel(follow->wake);
     follow->wake = NULL;
     follow->options.wire->ended((struct close_ending){FRAME_NONE, status}, cause, NULL,
                                 follow->options.ctx);

@@ -17,7 +17,7 @@
 #define WEIR_STREAM_FOLLOW_H
 
 #include "run/directory.h"
-#include "run/wake.h"
+#include "run/dormant_wake.h"
 #include "store/store.h"
 #include "stream/stream.h"
 

@@ -60,8 +60,8 @@ uint64_t stream_seq(const struct stream *stream) {
 
 /* `event` is the one that ends it, or NULL when the cause lies outside the journal. `ended`
  * may free the stream, so nothing of it is touched afterwards. */
-static void finish(struct stream *stream, enum close_cause cause, enum err_code code,
-                   const struct event *event) {
+static void stream_finish(struct stream *stream, enum close_cause cause, enum err_code code,
+                          const struct event *event) {
     struct close_ending ending = close_decide(&stream->close, cause, code);
     if (ending.last != FRAME_NONE) {
         /* Only an event can end a stream with a frame, so there is one to project. */
@@ -83,7 +83,7 @@ static enum err_code failure_code(const struct event *event) {
 
 void stream_end(struct stream *stream, enum close_cause cause) {
     assert(cause != CAUSE_FINISHED && cause != CAUSE_FAILED);
-    if (stream->close.state != CLOSE_CLOSED) finish(stream, cause, ERR_NONE, NULL);
+    if (stream->close.state != CLOSE_CLOSED) stream_finish(stream, cause, ERR_NONE, NULL);
 }
 
 /* --- reading ------------------------------------------------------------------------------ */
@@ -104,7 +104,7 @@ static bool pass_on(struct stream *stream, const struct event *event) {
         wire->judge ? wire->judge(event, stream->options.ctx) : stream_judge(event);
     if (verdict != STREAM_GOES_ON) {
         bool well = verdict == STREAM_FINISHES;
-        finish(stream, well ? CAUSE_FINISHED : CAUSE_FAILED, failure_code(event), event);
+        stream_finish(stream, well ? CAUSE_FINISHED : CAUSE_FAILED, failure_code(event), event);
         return false;
     }
     assert(!event_is_terminal(event->kind));

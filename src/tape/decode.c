@@ -13,7 +13,7 @@ struct reading {
     struct err *e;
 };
 
-static bool refuse(struct reading *reading, const char *what) {
+static bool decode_refuse(struct reading *reading, const char *what) {
     return err_set(reading->e, ERR_MALFORMED, "this is no recording: %s", what);
 }
 
@@ -26,7 +26,8 @@ static bool too_large(struct reading *reading) {
 
 static bool take_text(struct reading *reading, struct json value, struct str *ret) {
     struct buf text;
-    if (value.kind != JSON_STRING) return refuse(reading, "a text is missing in 'heard'");
+    if (value.kind != JSON_STRING)
+        return decode_refuse(reading, "a text is missing in 'heard'");
     buf_init(&text, value.raw.len);
     json_text(value, &text);
     bool kept = arena_str(reading->arena, buf_str(&text), ret);
@@ -72,7 +73,7 @@ static bool take_usage(struct reading *reading, struct json object, struct reply
         struct json number = json_find(object, str_from(field->name));
         bool told = number.kind != JSON_NULL && number.kind != JSON_NONE;
         if (told && !json_i64(number, usage_at(usage, field)))
-            return refuse(reading, "a count of 'usage' is no whole number");
+            return decode_refuse(reading, "a count of 'usage' is no whole number");
     }
     event->usage = usage;
     return take_text(reading, json_find(object, STR("model")), &usage->model);
@@ -100,7 +101,7 @@ static bool make_room(struct reading *reading) {
     return true;
 }
 
-static bool add(struct reading *reading, const struct tape_event *event) {
+static bool decode_add(struct reading *reading, const struct tape_event *event) {
     if (!make_room(reading)) return false;
     reading->events[reading->count++] = *event;
     return true;
@@ -115,7 +116,7 @@ static bool take_coded(struct reading *reading, struct json object, struct str *
     if (!room) return too_large(reading);
     size_t len = 0;
     if (!base64_decode(text, BASE64_STANDARD, BASE64_EITHER, room, &len))
-        return refuse(reading, "its 'base64' is none");
+        return decode_refuse(reading, "its 'base64' is none");
     *ret = str_of(room, len);
     return true;
 }
@@ -123,7 +124,7 @@ static bool take_coded(struct reading *reading, struct json object, struct str *
 static bool take_u64(struct reading *reading, struct json number, uint64_t *ret) {
     int64_t value;
     if (!json_i64(number, &value) || value < 0)
-        return refuse(reading, "a moment or a length is no number from 0 on");
+        return decode_refuse(reading, "a moment or a length is no number from 0 on");
     *ret = (uint64_t)value;
     return true;
 }
@@ -135,7 +136,7 @@ static bool take_pieces(struct reading *reading, struct json object, struct tape
     struct json pieces = json_find(object, STR("pieces")), piece;
     if (pieces.kind == JSON_NONE) { /* handwritten files may leave it out */
         event->reply.text = text;
-        return add(reading, event);
+        return decode_add(reading, event);
     }
     struct json_reader reader = json_enter(pieces);
     while (json_next_item(&reader, &piece)) {
@@ -143,12 +144,13 @@ static bool take_pieces(struct reading *reading, struct json object, struct tape
         if (!take_u64(reading, json_at(piece, 0), &event->at_ms) ||
             !take_u64(reading, json_at(piece, 1), &len))
             return false;
-        if (len > text.len) return refuse(reading, "the pieces are longer than their text");
+        if (len > text.len)
+            return decode_refuse(reading, "the pieces are longer than their text");
         event->reply.text = str_head(text, (size_t)len);
         text = str_skip(text, (size_t)len);
-        if (!add(reading, event)) return false;
+        if (!decode_add(reading, event)) return false;
     }
-    return text.len == 0 || refuse(reading, "the pieces are shorter than their text");
+    return text.len == 0 || decode_refuse(reading, "the pieces are shorter than their text");
 }
 
 static bool find_row(struct reading *reading, struct json object, struct reply_event *event) {
@@ -160,7 +162,7 @@ static bool find_row(struct reading *reading, struct json object, struct reply_e
         event->kind = (enum reply_kind)i;
         return true;
     }
-    return refuse(reading, "'heard' has an event whose 'kind' nobody knows");
+    return decode_refuse(reading, "'heard' has an event whose 'kind' nobody knows");
 }
 
 static bool take_event(struct reading *reading, struct json object) {
@@ -168,7 +170,8 @@ static bool take_event(struct reading *reading, struct json object) {
         .reply = {
             .call_id = STR_EMPTY, .name = STR_EMPTY, .text = STR_EMPTY, .args = STR_EMPTY}};
     struct reply_event *reply = &event.reply;
-    if (object.kind != JSON_OBJECT) return refuse(reading, "'heard' holds what is no object");
+    if (object.kind != JSON_OBJECT)
+        return decode_refuse(reading, "'heard' holds what is no object");
     if (!find_row(reading, object, reply) ||
         !take_u64(reading, json_find(object, STR("at_ms")), &event.at_ms))
         return false;
@@ -176,7 +179,7 @@ static bool take_event(struct reading *reading, struct json object) {
         return take_pieces(reading, object, &event);
     if (reply->kind == REPLY_USAGE && !take_usage(reading, object, reply)) return false;
     if (reply->kind == REPLY_FAILED && !take_code(reading, object, reply)) return false;
-    return take_members(reading, object, reply) && add(reading, &event);
+    return take_members(reading, object, reply) && decode_add(reading, &event);
 }
 
 /* --- the whole ---------------------------------------------------------------------------- */
@@ -184,7 +187,7 @@ static bool take_event(struct reading *reading, struct json object) {
 static bool check_version(struct reading *reading, struct json document) {
     int64_t version;
     if (!json_i64(json_find(document, STR("weir_tape")), &version) || version < 1)
-        return refuse(reading, "it has no 'weir_tape'");
+        return decode_refuse(reading, "it has no 'weir_tape'");
     if (version == TAPE_VERSION) return true;
     return err_set(reading->e, ERR_FAILED_PRECONDITION,
                    "this recording has format %lld and this weir reads format %d; record it "
@@ -198,10 +201,10 @@ static bool take_head(struct reading *reading, struct json document) {
     struct json who = json_find(document, STR("who"));
     reading->call.kind = json_is(kind, tape_kind_name(TAPE_TOOL)) ? TAPE_TOOL : TAPE_MODEL;
     if (!json_is(kind, tape_kind_name(reading->call.kind)))
-        return refuse(reading, "its 'kind' is neither \"model\" nor \"tool\"");
+        return decode_refuse(reading, "its 'kind' is neither \"model\" nor \"tool\"");
     if (!json_i64(json_find(document, STR("started_us")), &reading->call.started_us))
-        return refuse(reading, "it has no 'started_us'");
-    if (request.kind != JSON_OBJECT) return refuse(reading, "it has no 'request'");
+        return decode_refuse(reading, "it has no 'started_us'");
+    if (request.kind != JSON_OBJECT) return decode_refuse(reading, "it has no 'request'");
     reading->call.who = STR_EMPTY;
     return take_compact(reading, request.raw, &reading->call.request) &&
            (who.kind != JSON_OBJECT || take_compact(reading, who.raw, &reading->call.who));
@@ -210,16 +213,17 @@ static bool take_head(struct reading *reading, struct json document) {
 static bool take_heard(struct reading *reading, struct json document) {
     struct json heard = json_find(document, STR("heard")), item;
     struct json_reader reader = json_enter(heard);
-    if (heard.kind != JSON_ARRAY) return refuse(reading, "it has no 'heard'");
+    if (heard.kind != JSON_ARRAY) return decode_refuse(reading, "it has no 'heard'");
     while (json_next_item(&reader, &item)) {
         if (!take_event(reading, item)) return false;
     }
     for (size_t i = 0; i < reading->count; i++) {
         bool ends = tape_rows[reading->events[i].reply.kind].ends[reading->call.kind];
         if (ends != (i + 1 == reading->count))
-            return refuse(reading, "'heard' must have one ending, as its last");
+            return decode_refuse(reading, "'heard' must have one ending, as its last");
     }
-    return reading->count > 0 || refuse(reading, "'heard' must have one ending, as its last");
+    return reading->count > 0 ||
+           decode_refuse(reading, "'heard' must have one ending, as its last");
 }
 
 bool tape_call_decode(struct str text, struct arena *arena, struct tape_call *ret,
@@ -227,7 +231,7 @@ bool tape_call_decode(struct str text, struct arena *arena, struct tape_call *re
     struct reading reading = {.arena = arena, .e = e};
     struct json document;
     if (!json_read(text, &document, e)) return false;
-    if (document.kind != JSON_OBJECT) return refuse(&reading, "it is no JSON object");
+    if (document.kind != JSON_OBJECT) return decode_refuse(&reading, "it is no JSON object");
     if (!check_version(&reading, document) || !take_head(&reading, document) ||
         !take_heard(&reading, document))
         return false;

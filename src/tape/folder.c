@@ -23,7 +23,7 @@ static const char *reason(int error) {
     return known ? known : "the system gives no reason";
 }
 
-static bool refuse(struct err *e, const char *what, struct str path, int error) {
+static bool folder_refuse(struct err *e, const char *what, struct str path, int error) {
     enum err_code code = error == ENOSPC || error == EDQUOT ? ERR_RESOURCE_EXHAUSTED
                          : error == ENOENT                  ? ERR_NOT_FOUND
                          : error == EACCES                  ? ERR_PERMISSION_DENIED
@@ -48,7 +48,7 @@ bool folder_make(struct str folder, struct err *e) {
     }
     free(path);
     if (made) return true;
-    refuse(e, "record into the folder", folder, error);
+    folder_refuse(e, "record into the folder", folder, error);
     return false;
 }
 
@@ -120,7 +120,7 @@ bool folder_write(const char *folder, const struct folder_name *name, struct str
     int error = errno;
     if (dir >= 0) close(dir);
     if (done) return true;
-    return refuse(e, "write a recording into", str_from(folder), error);
+    return folder_refuse(e, "write a recording into", str_from(folder), error);
 }
 
 /* --- reading ------------------------------------------------------------------------------ */
@@ -147,7 +147,7 @@ bool folder_read(const char *folder, size_t file_max_bytes, folder_file_fn *on_f
                  struct err *e) {
     struct dirent **entries;
     int count = scandir(folder, &entries, is_recording, alphasort);
-    if (count < 0) return refuse(e, "replay the folder", str_from(folder), errno);
+    if (count < 0) return folder_refuse(e, "replay the folder", str_from(folder), errno);
     bool done = true;
     for (int i = 0; i < count; i++) {
         if (done) done = read_one(folder, entries[i]->d_name, file_max_bytes, on_file, ctx, e);

@@ -24,7 +24,7 @@ void take_done(struct take *take) {
     *take = (struct take){0};
 }
 
-static bool keep(struct take *take, struct str *text) {
+static bool take_keep(struct take *take, struct str *text) {
     if (text->len == 0) *text = STR_EMPTY;
     return text->len == 0 || arena_str(take->arena, *text, text);
 }
@@ -35,14 +35,15 @@ static bool keep_usage(struct take *take, struct reply_event *event) {
     if (!usage) return false;
     *usage = *event->usage;
     event->usage = usage;
-    return keep(take, &usage->model);
+    return take_keep(take, &usage->model);
 }
 
 void take_hear(struct take *take, const struct loop *loop, const struct reply_event *reply) {
     struct tape_event event = {loop_now_ms(loop) - take->began_ms, *reply};
     struct reply_event *kept = &event.reply;
-    if (!keep(take, &kept->call_id) || !keep(take, &kept->name) || !keep(take, &kept->text) ||
-        !keep(take, &kept->args) || !keep_usage(take, kept)) {
+    if (!take_keep(take, &kept->call_id) || !take_keep(take, &kept->name) ||
+        !take_keep(take, &kept->text) || !take_keep(take, &kept->args) ||
+        !keep_usage(take, kept)) {
         take->overflowed = true;
         return;
     }

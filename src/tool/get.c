@@ -6,7 +6,7 @@
 #define SLACK_BYTES (64 * KIB)
 
 /* It ends here, whatever its server would still say. */
-static void stop(struct get *get) {
+static void get_stop(struct get *get) {
     struct http_call *call = get->call;
     get->call = NULL;
     http_cancel(call);
@@ -18,7 +18,7 @@ static void on_head(const struct http_head *head, void *ctx) {
     get->status = head->status;
     buf_append(&get->type, str_head(head->content_type, TYPE_MAX_BYTES));
     buf_append(&get->url, str_head(head->url, URL_MAX_BYTES));
-    if (get->on_head && !get->on_head(get, get->ctx)) stop(get);
+    if (get->on_head && !get->on_head(get, get->ctx)) get_stop(get);
 }
 
 static void on_body(struct lent lent, void *ctx) {
@@ -28,7 +28,7 @@ static void on_body(struct lent lent, void *ctx) {
     buf_append(&get->body, str_head(bytes, room));
     if (bytes.len <= room) return;
     get->truncated = true;
-    stop(get);
+    get_stop(get);
 }
 
 static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {

@@ -47,7 +47,8 @@ static void call_free(struct tool_call *call) {
 }
 
 /* The answer ends the call, so what it tells must not lie in it. */
-static void tell(struct tool_call *call, const struct buf *result, const struct err *failed) {
+static void tool_memory_tell(struct tool_call *call, const struct buf *result,
+                             const struct err *failed) {
     tool_done_fn *done = call->done;
     void *ctx = call->ctx;
     call->ask = NULL;
@@ -58,7 +59,7 @@ static void tell(struct tool_call *call, const struct buf *result, const struct 
 static void tell_refused(void *ctx) {
     struct tool_call *call = ctx;
     struct err why = call->why;
-    tell(call, NULL, &why);
+    tool_memory_tell(call, NULL, &why);
 }
 
 /* The store's own words name files: they are for the operator, not for a model. */
@@ -66,13 +67,13 @@ static void tell_failed(struct tool_call *call, const struct err *failed) {
     struct err why;
     log_often(LOG_WARNING, "memory: %s", failed->text);
     err_set(&why, failed->code, "memories cannot be reached now; try again later");
-    tell(call, NULL, &why);
+    tool_memory_tell(call, NULL, &why);
 }
 
 static void tell_json(struct tool_call *call, const struct buf *result) {
     struct err e;
     bool whole = local_result(result, &e);
-    tell(call, result, whole ? NULL : &e);
+    tool_memory_tell(call, result, whole ? NULL : &e);
 }
 
 static void write_entry(struct json_writer *json, const struct memory_entry *entry,
@@ -219,7 +220,7 @@ static void on_deleted(const struct memory_answer *answer, const struct err *fai
     }
     if (answer->count == 0) {
         err_set(&why, ERR_NOT_FOUND, "there is no memory with this key; memory_list shows all");
-        tell(call, NULL, &why);
+        tool_memory_tell(call, NULL, &why);
         return;
     }
     struct buf result;

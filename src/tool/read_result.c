@@ -77,9 +77,9 @@ static void on_read(const struct artifact *artifact, const struct err *failed, v
     buf_done(&result);
 }
 
-static struct tool_call *start(struct tool *tool, struct loop *loop,
-                               const struct tool_request *request, tool_done_fn *done,
-                               void *ctx) {
+static struct tool_call *read_result_start(struct tool *tool, struct loop *loop,
+                                           const struct tool_request *request,
+                                           tool_done_fn *done, void *ctx) {
     struct reader *reader = CONTAINER_OF(tool, struct reader, base);
     struct tool_call *call = MEM_NEW(struct tool_call);
     struct json args;
@@ -101,8 +101,10 @@ static void free_tool(struct tool *tool) {
 }
 
 struct tool *read_result_tool_new(struct store *store) {
-    static const struct tool_kind kind = {
-        .name = "read_result", .start = start, .cancel = call_free, .free = free_tool};
+    static const struct tool_kind kind = {.name = "read_result",
+                                          .start = read_result_start,
+                                          .cancel = call_free,
+                                          .free = free_tool};
     struct reader *reader = MEM_NEW(struct reader);
     reader->store = store;
     reader->base = (struct tool){

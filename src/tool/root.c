@@ -28,7 +28,7 @@ struct root {
 
 /* ---- Errors ---- */
 
-static bool refuse(int error, struct err *e) {
+static bool root_refuse(int error, struct err *e) {
     static const struct {
         int error;
         enum err_code code;
@@ -79,7 +79,7 @@ static bool kernel_can(int folder, struct err *e) {
         close(fd);
         return true;
     }
-    if (errno != ENOSYS && errno != EPERM && errno != EINVAL) return refuse(errno, e);
+    if (errno != ENOSYS && errno != EPERM && errno != EINVAL) return root_refuse(errno, e);
     return err_set(e, ERR_UNIMPLEMENTED,
                    "the kernel cannot open files beneath a folder only (openat2, Linux 5.6 and "
                    "newer, and not forbidden by a seccomp filter); file tools need it");
@@ -94,7 +94,7 @@ bool root_open(struct str folder, struct root **ret, struct err *e) {
         if (error == ENOENT)
             err_set(e, ERR_NOT_FOUND, "there is no such folder; make it or name another");
         else
-            refuse(error, e);
+            root_refuse(error, e);
         return err_add(e, "the folder of files '" STR_FMT "'", STR_ARG(folder));
     }
     if (!kernel_can(fd, e)) {
@@ -188,9 +188,9 @@ bool root_path(struct str workspace, struct str key, struct buf *out, struct err
 
 static bool check_regular(int fd, uint64_t *ret_size, struct err *e) {
     struct stat about;
-    if (fstat(fd, &about) != 0) return refuse(errno, e);
-    if (S_ISDIR(about.st_mode)) return refuse(EISDIR, e);
-    if (!S_ISREG(about.st_mode)) return refuse(ENXIO, e);
+    if (fstat(fd, &about) != 0) return root_refuse(errno, e);
+    if (S_ISDIR(about.st_mode)) return root_refuse(EISDIR, e);
+    if (!S_ISREG(about.st_mode)) return root_refuse(ENXIO, e);
     if ((uint64_t)about.st_size > ROOT_FILE_MAX_BYTES)
         return err_set(e, ERR_TOO_LARGE, "it is larger than %zu bytes",
                        (size_t)ROOT_FILE_MAX_BYTES);
@@ -204,7 +204,7 @@ static bool read_beginning(int fd, uint64_t size, struct buf *out, struct err *e
         if (room > size) room = (size_t)size;
         ssize_t got = read(fd, buf_room(out, room), room);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return refuse(errno, e);
+        if (got < 0) return root_refuse(errno, e);
         if (got == 0) break; /* somebody made it shorter */
         buf_grew(out, (size_t)got);
         size -= (uint64_t)got;
@@ -218,7 +218,7 @@ bool root_read(const struct root *root, struct str path, struct buf *out, uint64
     int fd = open_beneath(root->fd, name, O_RDONLY, 0);
     int error = errno;
     free(name);
-    if (fd < 0) return refuse(error, e);
+    if (fd < 0) return root_refuse(error, e);
     uint64_t size = 0;
     bool read = check_regular(fd, &size, e) && read_beginning(fd, size, out, e);
     close(fd);
@@ -251,9 +251,12 @@ static int open_parent(const struct root *root, char *path, const char **ret_nam
 static bool check_place(int folder, const char *name, struct err *e) {
     struct stat about;
     if (fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) != 0)
-        return errno == ENOENT || refuse(errno, e);
+        return errno == ENOENT || root_refuse(errno, e);
     if (S_ISREG(about.st_mode)) return true;
-    return refuse(S_ISLNK(about.st_mode) ? ELOOP : S_ISDIR(about.st_mode) ? EISDIR : ENXIO, e);
+    return root_refuse(S_ISLNK(about.st_mode)   ? ELOOP
+                       : S_ISDIR(about.st_mode) ? EISDIR
+                                                : ENXIO,
+                       e);
 }
 
 static bool stopped(const atomic_bool *stop, struct err *e) {
@@ -267,10 +270,10 @@ static bool write_all(int fd, struct str bytes, const atomic_bool *stop, struct 
         if (stopped(stop, e)) return false;
         ssize_t put = write(fd, bytes.at, bytes.len < WRITE_BYTES ? bytes.len : WRITE_BYTES);
         if (put < 0 && errno == EINTR) continue;
-        if (put < 0) return refuse(errno, e);
+        if (put < 0) return root_refuse(errno, e);
         bytes = str_skip(bytes, (size_t)put);
     }
-    return fdatasync(fd) == 0 || refuse(errno, e);
+    return fdatasync(fd) == 0 || root_refuse(errno, e);
 }
 
 /* A name beside the file's own that nobody else uses. */
@@ -289,11 +292,11 @@ static bool replace(struct root *root, int folder, const char *name, struct str 
     if (!check_place(folder, name, e)) return false;
     char part[32];
     int fd = open_beside(root, folder, part);
-    if (fd < 0) return refuse(errno, e);
+    if (fd < 0) return root_refuse(errno, e);
     bool written = write_all(fd, bytes, stop, e);
     close(fd);
     if (written) written = !stopped(stop, e);
-    if (written && renameat(folder, part, folder, name) != 0) written = refuse(errno, e);
+    if (written && renameat(folder, part, folder, name) != 0) written = root_refuse(errno, e);
     if (!written) unlinkat(folder, part, 0);
     return written;
 }
@@ -306,7 +309,8 @@ bool root_write(struct root *root, struct str path, struct str bytes, const atom
     char *names = str_dup(path);
     const char *name;
     int folder = open_parent(root, names, &name);
-    bool written = folder >= 0 ? replace(root, folder, name, bytes, stop, e) : refuse(errno, e);
+    bool written =
+        folder >= 0 ? replace(root, folder, name, bytes, stop, e) : root_refuse(errno, e);
     if (folder >= 0) close(folder);
     free(names);
     return written;

@@ -131,13 +131,13 @@ static void playing_free(struct playing *call) {
     free(call);
 }
 
-static void look(void *ctx) {
+static void tool_tape_look(void *ctx) {
     struct playing *call = ctx;
     if (!tape_find(call->tape, TAPE_TOOL, buf_str(&call->request), &call->found, &call->why))
         call->found = NULL;
 }
 
-static void answer(void *ctx) {
+static void tool_tape_answer(void *ctx) {
     struct playing *call = ctx;
     const struct reply_event *event = call->found ? &call->found->events[0].reply : NULL;
     if (event && event->kind == REPLY_RESULT) {
@@ -165,7 +165,7 @@ static void on_looked(void *ctx) {
     if (waits) {
         timer_start(&call->timer, call->found->events[0].at_ms - passed);
     } else {
-        answer(call);
+        tool_tape_answer(call);
     }
 }
 
@@ -178,10 +178,10 @@ static struct tool_call *play_start(struct tool *tool, struct loop *loop,
     call->began_ms = loop_now_ms(loop);
     call->done = done;
     call->ctx = ctx;
-    timer_init(&call->timer, loop, answer, call);
+    timer_init(&call->timer, loop, tool_tape_answer, call);
     buf_init(&call->request, TAPE_FILE_MAX_BYTES);
     put_request(tool, request, &call->request);
-    job_start(&call->job, loop, look, on_looked, call);
+    job_start(&call->job, loop, tool_tape_look, on_looked, call);
     return (struct tool_call *)call;
 }
 

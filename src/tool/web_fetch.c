@@ -50,7 +50,7 @@ static void call_free(struct tool_call *call) {
     free(call);
 }
 
-static void tell(struct tool_call *call, bool succeeded) {
+static void web_fetch_tell(struct tool_call *call, bool succeeded) {
     tool_done_fn *done = call->done;
     done(buf_str(&call->result), succeeded ? NULL : &call->why, call->ctx);
     call_free(call);
@@ -169,7 +169,7 @@ static void worked(void *ctx) {
     if (atomic_load_explicit(&call->abandoned, memory_order_relaxed)) {
         call_free(call);
     } else {
-        tell(call, call->succeeded);
+        web_fetch_tell(call, call->succeeded);
     }
 }
 
@@ -215,7 +215,7 @@ static bool judge(struct tool_call *call, const struct err *failed) {
 static void fetched(const struct err *failed, void *ctx) {
     struct tool_call *call = ctx;
     if (!judge(call, failed)) {
-        tell(call, false);
+        web_fetch_tell(call, false);
         return;
     }
     call->reading = true;
@@ -223,7 +223,7 @@ static void fetched(const struct err *failed, void *ctx) {
 }
 
 static void on_refused(void *ctx) {
-    tell(ctx, false);
+    web_fetch_tell(ctx, false);
 }
 
 /* An address that a request can be made of, and that keeps no secret. */
@@ -248,7 +248,7 @@ static bool check_address(struct str url, struct err *e) {
     return true;
 }
 
-static void ask(struct tool_call *call, struct json args, struct str url) {
+static void web_fetch_ask(struct tool_call *call, struct json args, struct str url) {
     static const struct http_header headers[] = {
         {STR_INIT("user-agent"), STR_INIT("weir (web_fetch; on behalf of a user)")},
         {STR_INIT("accept"),
@@ -270,7 +270,7 @@ static void ask(struct tool_call *call, struct json args, struct str url) {
 }
 
 /* False: call->why says what is wrong with the arguments. */
-static bool begin(struct tool_call *call, struct str text) {
+static bool web_fetch_begin(struct tool_call *call, struct str text) {
     struct json args;
     struct str url;
     struct arena *arena = arena_new(2 * text.len + 4 * KIB);
@@ -278,7 +278,7 @@ static bool begin(struct tool_call *call, struct str text) {
                  (json_str(json_find(args, STR("url")), arena, &url) ||
                   err_set(&call->why, ERR_INVALID_ARGUMENT, "'url' must be a string"));
     if (begun) begun = check_address(str_trim(url), &call->why);
-    if (begun) ask(call, args, str_trim(url));
+    if (begun) web_fetch_ask(call, args, str_trim(url));
     arena_free(arena);
     return begun;
 }
@@ -294,7 +294,7 @@ static struct tool_call *fetch_start(struct tool *tool, struct loop *loop,
     atomic_init(&call->abandoned, false);
     buf_init(&call->result, LOCAL_RESULT_MAX_BYTES);
     timer_init(&call->refused, loop, on_refused, call);
-    if (!begin(call, request->args)) timer_start(&call->refused, 0);
+    if (!web_fetch_begin(call, request->args)) timer_start(&call->refused, 0);
     return call;
 }
 

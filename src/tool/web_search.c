@@ -206,7 +206,7 @@ static void call_free(struct tool_call *call) {
     free(call);
 }
 
-static void tell(struct tool_call *call, bool succeeded) {
+static void web_search_tell(struct tool_call *call, bool succeeded) {
     call->done(buf_str(&call->result), succeeded ? NULL : &call->why, call->ctx);
     call_free(call);
 }
@@ -221,7 +221,7 @@ static void worked(void *ctx) {
     if (call->abandoned) {
         call_free(call);
     } else {
-        tell(call, call->succeeded);
+        web_search_tell(call, call->succeeded);
     }
 }
 
@@ -246,7 +246,7 @@ static bool judge(struct tool_call *call, const struct err *failed) {
 static void answered(const struct err *failed, void *ctx) {
     struct tool_call *call = ctx;
     if (!judge(call, failed)) {
-        tell(call, false);
+        web_search_tell(call, false);
         return;
     }
     call->reading = true;
@@ -254,7 +254,7 @@ static void answered(const struct err *failed, void *ctx) {
 }
 
 static void on_refused(void *ctx) {
-    tell(ctx, false);
+    web_search_tell(ctx, false);
 }
 
 static void put_escaped(struct buf *out, struct str text) {
@@ -283,7 +283,7 @@ static void put_url(const struct web_search *search, const struct tool_call *cal
     put_escaped(out, call->query);
 }
 
-static void ask(const struct web_search *search, struct tool_call *call) {
+static void web_search_ask(const struct web_search *search, struct tool_call *call) {
     struct http_header headers[] = {
         {STR("user-agent"), STR("weir (web_search)")},
         {STR("accept"), STR("application/json")},
@@ -330,7 +330,7 @@ static struct tool_call *search_start(struct tool *tool, struct loop *loop,
     struct str args;
     if (!arena_str(call->arena, request->args, &args)) abort(); /* it was sized for them */
     if (take_args(call, args)) {
-        ask(search, call);
+        web_search_ask(search, call);
     } else {
         timer_start(&call->refused, 0);
     }

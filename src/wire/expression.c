@@ -69,12 +69,13 @@ static size_t column(const struct parser *parser, size_t at) {
     return count;
 }
 
-static bool refuse(struct parser *parser, size_t at, const char *why) {
+static bool expression_refuse(struct parser *parser, size_t at, const char *why) {
     return err_set(parser->e, ERR_INVALID_ARGUMENT, "column %zu: %s", column(parser, at), why);
 }
 
 /* Every step ends here: a value that is no finite number goes no further. */
-static bool keep(struct parser *parser, size_t at, struct decimal value, struct decimal *ret) {
+static bool expression_keep(struct parser *parser, size_t at, struct decimal value,
+                            struct decimal *ret) {
     if (!isfinite(value.real))
         return err_set(parser->e, ERR_OUT_OF_RANGE,
                        "column %zu: the value here is no finite number", column(parser, at));
@@ -158,8 +159,8 @@ static bool parse_number(struct parser *parser, struct decimal *ret) {
     size_t at = parser->at;
     struct decimal value = {0};
     if (!decimal_read(take_number(parser), &value))
-        return refuse(parser, at, "this is no number that can be read");
-    return keep(parser, at, value, ret);
+        return expression_refuse(parser, at, "this is no number that can be read");
+    return expression_keep(parser, at, value, ret);
 }
 
 static bool close_parenthesis(struct parser *parser, size_t opened) {
@@ -181,7 +182,7 @@ static bool apply(struct parser *parser, size_t at, const struct function *funct
                   struct decimal value, struct decimal *ret) {
     if (function->of_decimal) value = function->of_decimal(value);
     if (function->of_double) value = decimal_of(function->of_double(value.real));
-    return keep(parser, at, value, ret);
+    return expression_keep(parser, at, value, ret);
 }
 
 static bool parse_call(struct parser *parser, size_t at, const struct function *function,
@@ -208,7 +209,7 @@ static bool parse_name(struct parser *parser, struct decimal *ret) {
     struct str name = take_name(parser);
     for (size_t i = 0; i < ARRAY_LEN(constants); i++) {
         if (str_equal_nocase(name, constants[i].name))
-            return keep(parser, at, decimal_of(constants[i].value), ret);
+            return expression_keep(parser, at, decimal_of(constants[i].value), ret);
     }
     for (size_t i = 0; i < ARRAY_LEN(functions); i++) {
         if (str_equal_nocase(name, functions[i].name))
@@ -225,7 +226,7 @@ static bool parse_atom(struct parser *parser, struct decimal *ret) {
     if (next == '(') return parse_parentheses(parser, ret);
     if (is_letter(next)) return parse_name(parser, ret);
     if (is_digit(next) || next == '.') return parse_number(parser, ret);
-    return refuse(parser, parser->at, "expected a number, a name or '('");
+    return expression_refuse(parser, parser->at, "expected a number, a name or '('");
 }
 
 static bool parse_power(struct parser *parser, struct decimal *ret) {
@@ -239,7 +240,7 @@ static bool parse_power(struct parser *parser, struct decimal *ret) {
     }
     if (!go_deeper(parser) || !parse_signed(parser, &exponent)) return false;
     parser->depth--;
-    return keep(parser, at, decimal_power(base, exponent), ret);
+    return expression_keep(parser, at, decimal_power(base, exponent), ret);
 }
 
 static bool parse_signed(struct parser *parser, struct decimal *ret) {
@@ -267,7 +268,7 @@ static bool parse_product(struct parser *parser, struct decimal *ret) {
         if (sign == '*') value = decimal_multiply(value, next);
         if (sign == '/') value = decimal_divide(value, next);
         if (sign == '%') value = decimal_remainder(value, next);
-        if (!keep(parser, at, value, &value)) return false;
+        if (!expression_keep(parser, at, value, &value)) return false;
     }
     *ret = value;
     return true;
@@ -283,7 +284,7 @@ static bool parse_sum(struct parser *parser, struct decimal *ret) {
         parser->at++;
         if (!parse_product(parser, &next)) return false;
         value = sign == '+' ? decimal_add(value, next) : decimal_subtract(value, next);
-        if (!keep(parser, at, value, &value)) return false;
+        if (!expression_keep(parser, at, value, &value)) return false;
     }
     *ret = value;
     return true;
@@ -298,7 +299,7 @@ bool expression_evaluate(struct str text, struct buf *out, struct err *e) {
     if (!parse_sum(&parser, &value)) return false;
     skip_space(&parser);
     if (parser.at < text.len)
-        return refuse(&parser, parser.at, "expected + - * / % ^ or the end");
+        return expression_refuse(&parser, parser.at, "expected + - * / % ^ or the end");
     return decimal_put(out, value) ||
            err_set(e, ERR_TOO_LARGE, "there is no room for the value");
 }

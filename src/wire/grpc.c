@@ -14,7 +14,7 @@ void grpc_reader_done(struct grpc_reader *reader) {
     buf_done(&reader->partial);
 }
 
-static struct str take(struct str *bytes, size_t len) {
+static struct str grpc_take(struct str *bytes, size_t len) {
     struct str head = str_head(*bytes, len);
     *bytes = str_skip(*bytes, head.len);
     return head;
@@ -22,7 +22,7 @@ static struct str take(struct str *bytes, size_t len) {
 
 /* Whether the prefix is whole. */
 static bool take_prefix(struct grpc_reader *reader, struct str *bytes) {
-    struct str part = take(bytes, GRPC_PREFIX_BYTES - reader->prefix_len);
+    struct str part = grpc_take(bytes, GRPC_PREFIX_BYTES - reader->prefix_len);
     if (part.len) memcpy(reader->prefix + reader->prefix_len, part.at, part.len);
     reader->prefix_len += part.len;
     return reader->prefix_len == GRPC_PREFIX_BYTES;
@@ -51,10 +51,10 @@ static bool check_prefix(const struct grpc_reader *reader, struct err *e) {
 static bool take_message(struct grpc_reader *reader, struct str *bytes, struct str *ret) {
     size_t len = promised_len(reader);
     if (reader->partial.len == 0 && bytes->len >= len) {
-        *ret = take(bytes, len);
+        *ret = grpc_take(bytes, len);
         return true;
     }
-    buf_append(&reader->partial, take(bytes, len - reader->partial.len));
+    buf_append(&reader->partial, grpc_take(bytes, len - reader->partial.len));
     if (reader->partial.len < len) return false;
     reader->lent = true;
     *ret = buf_str(&reader->partial);

@@ -290,8 +290,8 @@ static void render(struct page *page, const GumboNode *root) {
 /* ---- The page ---- */
 
 /* The first element with a tag; how many there are, to the first two. */
-static const GumboNode *find(struct page *page, const GumboNode *root, GumboTag tag,
-                             size_t *ret_count) {
+static const GumboNode *html_find(struct page *page, const GumboNode *root, GumboTag tag,
+                                  size_t *ret_count) {
     struct html_step step;
     const GumboNode *found = NULL;
     *ret_count = 0;
@@ -323,7 +323,7 @@ static const struct {
 static void render_best(struct page *page, const GumboNode *root, struct buf *text) {
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         size_t count;
-        const GumboNode *part = find(page, root, parts[i].root, &count);
+        const GumboNode *part = html_find(page, root, parts[i].root, &count);
         if (!part || (parts[i].only_one && count > 1)) continue;
         buf_clear(text);
         page->flow = flow_of(text);
@@ -336,7 +336,7 @@ static void render_best(struct page *page, const GumboNode *root, struct buf *te
 static void render_title(struct page *page, const GumboNode *root, struct buf *title) {
     size_t count;
     struct html_step step;
-    const GumboNode *node = find(page, root, GUMBO_TAG_TITLE, &count);
+    const GumboNode *node = html_find(page, root, GUMBO_TAG_TITLE, &count);
     if (!node) return;
     struct flow flow = flow_of(title);
     html_walk_init(&page->walk, node);

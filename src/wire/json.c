@@ -87,7 +87,7 @@ static void locate(const struct check *check, const char *at, size_t *line, size
     }
 }
 
-static bool refuse(const struct check *check, const char *at, const char *expected) {
+static bool json_refuse(const struct check *check, const char *at, const char *expected) {
     size_t line, column;
     locate(check, at, &line, &column);
     err_set(check->e, ERR_MALFORMED, "expected %s but ", expected);
@@ -116,7 +116,7 @@ static bool check_hex(const struct check *check, const char *at, uint32_t *ret_u
     *ret_unit = 0;
     for (int i = 0; i < 4; i++, at++) {
         int digit = at < check->end ? hex_digit(*at) : -1;
-        if (digit < 0) return refuse(check, at, "four hexadecimal digits behind \\u");
+        if (digit < 0) return json_refuse(check, at, "four hexadecimal digits behind \\u");
         *ret_unit = *ret_unit << 4 | (uint32_t)digit;
     }
     return true;
@@ -134,22 +134,22 @@ static bool is_low_surrogate(uint32_t unit) {
 static bool check_escape(struct check *check) {
     const char *at = check->at + 1;
     if (at == check->end || !strchr("\"\\/bfnrtu", *at) || *at == '\0')
-        return refuse(check, at, "one of \" \\ / b f n r t u behind a backslash");
+        return json_refuse(check, at, "one of \" \\ / b f n r t u behind a backslash");
     check->at += 2;
     if (*at != 'u') return true;
 
     uint32_t unit, low;
     if (!check_hex(check, check->at, &unit)) return false;
     if (is_low_surrogate(unit))
-        return refuse(check, check->at, "no low surrogate without a high one before it");
+        return json_refuse(check, check->at, "no low surrogate without a high one before it");
     check->at += 4;
     if (!is_high_surrogate(unit)) return true;
 
     if (!str_starts(str_of(check->at, (size_t)(check->end - check->at)), STR("\\u")))
-        return refuse(check, check->at, "\\u and a low surrogate behind a high one");
+        return json_refuse(check, check->at, "\\u and a low surrogate behind a high one");
     if (!check_hex(check, check->at + 2, &low)) return false;
     if (!is_low_surrogate(low))
-        return refuse(check, check->at + 2, "a low surrogate behind a high one");
+        return json_refuse(check, check->at + 2, "a low surrogate behind a high one");
     check->at += 6;
     return true;
 }
@@ -161,14 +161,14 @@ static bool check_string(struct check *check) {
     for (;;) {
         check->at = skip_ordinary(check->at, check->end, &seen);
         if (check->at == check->end || (unsigned char)*check->at < 0x20)
-            return refuse(check, check->at, "'\"' or a character that needs no escape");
+            return json_refuse(check, check->at, "'\"' or a character that needs no escape");
         if (*check->at == '"') break;
         if (!check_escape(check)) return false;
     }
     if (seen & HIGH_BITS) {
         struct str text = str_of(inner, (size_t)(check->at - inner));
         size_t valid = utf8_valid_prefix(text);
-        if (valid < text.len) return refuse(check, inner + valid, "valid UTF-8");
+        if (valid < text.len) return json_refuse(check, inner + valid, "valid UTF-8");
     }
     check->at++;
     return true;
@@ -177,7 +177,7 @@ static bool check_string(struct check *check) {
 static bool check_digits(struct check *check) {
     const char *first = check->at;
     while (check->at < check->end && *check->at >= '0' && *check->at <= '9') check->at++;
-    return check->at > first || refuse(check, check->at, "a digit");
+    return check->at > first || json_refuse(check, check->at, "a digit");
 }
 
 static bool at_byte(const struct check *check, char a, char b) {
@@ -210,7 +210,7 @@ static bool check_number(struct check *check) {
 static bool check_word(struct check *check, struct str word) {
     for (size_t i = 0; i < word.len; i++) {
         if (check->at == check->end || *check->at != word.at[i])
-            return refuse(check, check->at, word.at);
+            return json_refuse(check, check->at, word.at);
         check->at++;
     }
     return true;
@@ -221,7 +221,7 @@ static bool open_level(struct check *check) {
         char expected[64];
         snprintf(expected, sizeof(expected), "at most %u levels of arrays and objects",
                  check->depth_max);
-        return refuse(check, check->at, expected);
+        return json_refuse(check, check->at, expected);
     }
     uint64_t bit = UINT64_C(1) << check->depth++;
     bool object = *check->at++ == '{';
@@ -244,7 +244,7 @@ static bool close_level(struct check *check) {
 static bool check_value(struct check *check) {
     if (check->want == WANT_VALUE_OR_END && at_byte(check, ']', ']')) return close_level(check);
     const char *expected = check->want == WANT_VALUE_OR_END ? "a value or ']'" : "a value";
-    if (check->at == check->end) return refuse(check, check->at, expected);
+    if (check->at == check->end) return json_refuse(check, check->at, expected);
     check->want = WANT_NEXT;
     switch (*check->at) {
     case '{':
@@ -256,18 +256,19 @@ static bool check_value(struct check *check) {
     default: break;
     }
     if (starts_number(*check->at)) return check_number(check);
-    return refuse(check, check->at, expected);
+    return json_refuse(check, check->at, expected);
 }
 
 /* A key and the colon behind it. */
 static bool check_key(struct check *check) {
     if (check->want == WANT_KEY_OR_END && at_byte(check, '}', '}')) return close_level(check);
     if (!at_byte(check, '"', '"'))
-        return refuse(check, check->at,
-                      check->want == WANT_KEY ? "a key in quotes" : "a key in quotes or '}'");
+        return json_refuse(check, check->at,
+                           check->want == WANT_KEY ? "a key in quotes"
+                                                   : "a key in quotes or '}'");
     if (!check_string(check)) return false;
     check->at = skip_space(check->at, check->end);
-    if (!at_byte(check, ':', ':')) return refuse(check, check->at, "':'");
+    if (!at_byte(check, ':', ':')) return json_refuse(check, check->at, "':'");
     check->at++;
     check->want = WANT_VALUE;
     return true;
@@ -281,7 +282,7 @@ static bool check_next(struct check *check) {
         return true;
     }
     if (at_byte(check, object ? '}' : ']', object ? '}' : ']')) return close_level(check);
-    return refuse(check, check->at, object ? "',' or '}'" : "',' or ']'");
+    return json_refuse(check, check->at, object ? "',' or '}'" : "',' or ']'");
 }
 
 bool json_read_depth(struct str text, unsigned depth_max, struct json *ret, struct err *e) {
@@ -302,7 +303,7 @@ bool json_read_depth(struct str text, unsigned depth_max, struct json *ret, stru
         if (!fine) return false;
     } while (check.depth > 0 || check.want != WANT_NEXT);
     check.at = skip_space(check.at, check.end);
-    if (check.at < check.end) return refuse(&check, check.at, "the end of the text");
+    if (check.at < check.end) return json_refuse(&check, check.at, "the end of the text");
     *ret = json_of(text);
     return true;
 }

@@ -73,7 +73,7 @@ bool jsonrpc_answers(const struct jsonrpc *message, uint64_t id) {
 
 /* --- writing ------------------------------------------------------------------------------ */
 
-static struct json_writer begin(struct buf *out) {
+static struct json_writer jsonrpc_begin(struct buf *out) {
     struct json_writer w = json_writer(out);
     json_open_object(&w);
     json_member_str(&w, "jsonrpc", STR("2.0"));
@@ -88,25 +88,25 @@ static void end_call(struct json_writer *w, const char *method, struct str param
 
 void jsonrpc_write_request(struct buf *out, uint64_t id, const char *method,
                            struct str params) {
-    struct json_writer w = begin(out);
+    struct json_writer w = jsonrpc_begin(out);
     json_member_u64(&w, "id", id);
     end_call(&w, method, params);
 }
 
 void jsonrpc_write_notification(struct buf *out, const char *method, struct str params) {
-    struct json_writer w = begin(out);
+    struct json_writer w = jsonrpc_begin(out);
     end_call(&w, method, params);
 }
 
 void jsonrpc_write_result(struct buf *out, struct str id, struct str result) {
-    struct json_writer w = begin(out);
+    struct json_writer w = jsonrpc_begin(out);
     json_member_raw(&w, "id", id);
     json_member_raw(&w, "result", result);
     json_close(&w);
 }
 
 void jsonrpc_write_error(struct buf *out, struct str id, int64_t code, struct str message) {
-    struct json_writer w = begin(out);
+    struct json_writer w = jsonrpc_begin(out);
     json_member_raw(&w, "id", id);
     json_member_object(&w, "error");
     json_member_i64(&w, "code", code);

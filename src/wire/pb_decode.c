@@ -71,7 +71,7 @@ bool pb_decode(const struct pb_message *type, struct lent bytes, struct arena *a
 
 /* --- refusals --------------------------------------------------------------------------- */
 
-static bool refuse(const struct reader *r, const char *why) {
+static bool pb_decode_refuse(const struct reader *r, const char *why) {
     err_set(r->e, ERR_MALFORMED, "not a %s: %s at byte %zu", r->type->name, why,
             (size_t)(r->at - r->start));
     return false; /* spelled out, so that the compiler sees it too */
@@ -104,7 +104,7 @@ static bool read_long_varint(struct reader *r, size_t max_bytes, uint64_t *ret) 
         *ret = value;
         return true;
     }
-    return refuse(r, limit < max_bytes ? "cut short" : "a number of too many bytes");
+    return pb_decode_refuse(r, limit < max_bytes ? "cut short" : "a number of too many bytes");
 }
 
 static inline bool read_varint(struct reader *r, size_t max_bytes, uint64_t *ret) {
@@ -116,9 +116,9 @@ static inline bool read_varint(struct reader *r, size_t max_bytes, uint64_t *ret
 static inline bool read_tag(struct reader *r, uint32_t *ret_number, enum pb_wire *ret_wire) {
     uint64_t tag;
     if (!read_varint(r, TAG_BYTES_MAX, &tag)) return false;
-    if (tag > UINT32_MAX) return refuse(r, "a field number too large");
-    if (tag >> 3 == 0) return refuse(r, "field number 0");
-    if ((tag & 7) > PB_WIRE_32) return refuse(r, "an unknown wire type");
+    if (tag > UINT32_MAX) return pb_decode_refuse(r, "a field number too large");
+    if (tag >> 3 == 0) return pb_decode_refuse(r, "field number 0");
+    if ((tag & 7) > PB_WIRE_32) return pb_decode_refuse(r, "an unknown wire type");
     *ret_number = (uint32_t)tag >> 3;
     *ret_wire = (enum pb_wire)(tag & 7);
     return true;
@@ -128,14 +128,14 @@ static inline bool read_tag(struct reader *r, uint32_t *ret_number, enum pb_wire
 static inline bool read_bytes(struct reader *r, struct str *ret) {
     uint64_t len;
     if (!read_varint(r, TAG_BYTES_MAX, &len)) return false;
-    if (len > left(r)) return refuse(r, "cut short");
+    if (len > left(r)) return pb_decode_refuse(r, "cut short");
     *ret = str_of(r->at, (size_t)len);
     r->at += len;
     return true;
 }
 
 static bool read_fixed(struct reader *r, size_t size, uint64_t *ret) {
-    if (size > left(r)) return refuse(r, "cut short");
+    if (size > left(r)) return pb_decode_refuse(r, "cut short");
     uint64_t value = 0;
     for (size_t i = 0; i < size; i++) value |= (uint64_t)(uint8_t)r->at[i] << (8 * i);
     r->at += size;
@@ -146,7 +146,7 @@ static bool read_fixed(struct reader *r, size_t size, uint64_t *ret) {
 static bool skip(struct reader *r, uint32_t number, enum pb_wire wire);
 
 static bool skip_group(struct reader *r, uint32_t number) {
-    if (r->depth == PB_DEPTH_MAX) return refuse(r, "nested too deeply");
+    if (r->depth == PB_DEPTH_MAX) return pb_decode_refuse(r, "nested too deeply");
     r->depth++;
     for (;;) {
         uint32_t inner;
@@ -167,7 +167,7 @@ static bool skip(struct reader *r, uint32_t number, enum pb_wire wire) {
     case PB_WIRE_64: return read_fixed(r, 8, &value);
     case PB_WIRE_BYTES: return read_bytes(r, &bytes);
     case PB_WIRE_GROUP: return skip_group(r, number);
-    case PB_WIRE_GROUP_END: return refuse(r, "the end of a group that never began");
+    case PB_WIRE_GROUP_END: return pb_decode_refuse(r, "the end of a group that never began");
     case PB_WIRE_32: return read_fixed(r, 4, &value);
     }
     assert(false); /* read_tag() lets no other wire type pass */
@@ -301,7 +301,7 @@ static void drop_entry(const struct pb_field *field, char *message, char *entry)
 
 static bool read_sub_message(struct reader *r, const struct pb_field *field, struct str bytes,
                              char *place) {
-    if (r->depth == PB_DEPTH_MAX) return refuse(r, "nested too deeply");
+    if (r->depth == PB_DEPTH_MAX) return pb_decode_refuse(r, "nested too deeply");
     char *message = sub_message(r, field, place);
     if (!message) return refuse_size(r);
     const char *end = r->end;
@@ -368,7 +368,7 @@ static bool read_packed(struct reader *r, const struct pb_field *field, char *me
         if (!read_number(&inner, kind, &value)) return false;
         store_number(kind, value, place);
     }
-    return inner.at == inner.end || refuse(&inner, "cut short");
+    return inner.at == inner.end || pb_decode_refuse(&inner, "cut short");
 }
 
 static bool is_repeated_number(const struct pb_field *field) {

@@ -102,13 +102,13 @@ static void empty(struct buf *buf) {
     }
 }
 
-static void set(struct buf *buf, struct str value) {
+static void sse_set(struct buf *buf, struct str value) {
     buf_clear(buf);
     utf8_append_repaired(buf, value);
 }
 
 static void take_type(struct sse *sse, struct str value) {
-    set(&sse->type, value);
+    sse_set(&sse->type, value);
 }
 
 static void take_data(struct sse *sse, struct str value) {
@@ -118,7 +118,7 @@ static void take_data(struct sse *sse, struct str value) {
 }
 
 static void take_id(struct sse *sse, struct str value) {
-    if (str_find_byte(value, '\0') == value.len) set(&sse->id, value);
+    if (str_find_byte(value, '\0') == value.len) sse_set(&sse->id, value);
 }
 
 static void take_retry(struct sse *sse, struct str value) {
@@ -149,7 +149,7 @@ static void take_field(struct sse *sse, struct str line) {
 /* A blank line: the event is complete, and is one if it had any data line. */
 static void dispatch(struct sse *sse) {
     if (!str_equal(buf_str(&sse->id), buf_str(&sse->last_id)))
-        set(&sse->last_id, buf_str(&sse->id));
+        sse_set(&sse->last_id, buf_str(&sse->id));
     if (sse->has_data && !sse->stopped) {
         struct sse_event event = {
             .type = sse->type.len ? buf_str(&sse->type) : STR("message"),
@@ -177,7 +177,7 @@ static void take_line(struct sse *sse, struct str line) {
 
 /* Keep the beginning of a line until the rest comes. Nothing of a comment is kept, so that
  * one of any length costs nothing. */
-static void keep(struct sse *sse, struct str part) {
+static void sse_keep(struct sse *sse, struct str part) {
     if (sse->line.len == 0 && str_starts(part, STR(":"))) sse->in_comment = true;
     if (!sse->in_comment) buf_append(&sse->line, part);
 }
@@ -190,7 +190,7 @@ static void end_line(struct sse *sse, struct str part) {
         take_line(sse, part);
         return;
     }
-    keep(sse, part);
+    sse_keep(sse, part);
     if (sse->in_comment) {
         sse->in_comment = false;
         return;
@@ -215,7 +215,7 @@ static void take_lines(struct sse *sse, struct str bytes) {
         size_t end = find_line_end(bytes);
         sse->after_cr = end < bytes.len && bytes.at[end] == '\r';
         if (end == bytes.len) {
-            keep(sse, bytes);
+            sse_keep(sse, bytes);
             return;
         }
         end_line(sse, str_head(bytes, end));

@@ -66,7 +66,7 @@ static int32_t kind_offset(const struct tzif *zone, size_t kind) {
     return (int32_t)(uint32_t)big_endian(zone->kinds, kind * KIND_BYTES, 4);
 }
 
-static bool check(const struct tzif *zone, const struct header *header, struct err *e) {
+static bool tzif_check(const struct tzif *zone, const struct header *header, struct err *e) {
     if (header->leap_seconds)
         return err_set(e, ERR_UNIMPLEMENTED, "this time zone file counts leap seconds");
     if (zone->kind_count == 0) return malformed(e, "it knows no offset");
@@ -104,7 +104,7 @@ bool tzif_read(struct str bytes, struct tzif *ret, struct err *e) {
             return false;
         if (!read_footer(rest, &zone, e)) return false;
     }
-    if (!check(&zone, &header, e)) return false;
+    if (!tzif_check(&zone, &header, e)) return false;
     *ret = zone;
     return true;
 }

@@ -14,7 +14,7 @@ static bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-static bool take(struct str *rest, char byte) {
+static bool tzrule_take(struct str *rest, char byte) {
     if (!rest->len || rest->at[0] != byte) return false;
     *rest = str_skip(*rest, 1);
     return true;
@@ -33,7 +33,7 @@ static bool take_number(struct str *rest, unsigned low, unsigned high, unsigned 
 
 /* Three letters or more, or whatever stands between angle brackets. */
 static bool skip_name(struct str *rest) {
-    if (take(rest, '<')) {
+    if (tzrule_take(rest, '<')) {
         size_t end = str_find_byte(*rest, '>');
         if (end == 0 || end == rest->len) return false;
         *rest = str_skip(*rest, end + 1);
@@ -50,12 +50,12 @@ static bool skip_name(struct str *rest) {
 /* "-1", "5:30", "10:00:00": seconds. */
 static bool take_time(struct str *rest, unsigned hours_max, int32_t *ret) {
     unsigned hours, minutes = 0, seconds = 0;
-    bool negative = take(rest, '-');
-    if (!negative) (void)take(rest, '+');
+    bool negative = tzrule_take(rest, '-');
+    if (!negative) (void)tzrule_take(rest, '+');
     if (!take_number(rest, 0, hours_max, &hours)) return false;
-    if (take(rest, ':')) {
+    if (tzrule_take(rest, ':')) {
         if (!take_number(rest, 0, 59, &minutes)) return false;
-        if (take(rest, ':') && !take_number(rest, 0, 59, &seconds)) return false;
+        if (tzrule_take(rest, ':') && !take_number(rest, 0, 59, &seconds)) return false;
     }
     int32_t time_s = (int32_t)(hours * HOUR_S + minutes * 60 + seconds);
     *ret = negative ? -time_s : time_s;
@@ -70,13 +70,13 @@ static bool take_offset(struct str *rest, int32_t *ret) {
 }
 
 static bool take_date(struct str *rest, struct tzrule_day *ret) {
-    if (take(rest, 'M')) {
+    if (tzrule_take(rest, 'M')) {
         ret->kind = 'M';
-        return take_number(rest, 1, 12, &ret->month) && take(rest, '.') &&
-               take_number(rest, 1, LAST_WEEK, &ret->week) && take(rest, '.') &&
+        return take_number(rest, 1, 12, &ret->month) && tzrule_take(rest, '.') &&
+               take_number(rest, 1, LAST_WEEK, &ret->week) && tzrule_take(rest, '.') &&
                take_number(rest, 0, 6, &ret->day);
     }
-    if (take(rest, 'J')) {
+    if (tzrule_take(rest, 'J')) {
         ret->kind = 'J';
         return take_number(rest, 1, 365, &ret->day);
     }
@@ -86,8 +86,8 @@ static bool take_date(struct str *rest, struct tzrule_day *ret) {
 
 static bool take_day(struct str *rest, struct tzrule_day *ret) {
     *ret = (struct tzrule_day){.time_s = RULE_TIME_S};
-    if (!take(rest, ',') || !take_date(rest, ret)) return false;
-    return !take(rest, '/') || take_time(rest, RULE_HOURS_MAX, &ret->time_s);
+    if (!tzrule_take(rest, ',') || !take_date(rest, ret)) return false;
+    return !tzrule_take(rest, '/') || take_time(rest, RULE_HOURS_MAX, &ret->time_s);
 }
 
 static bool take_rule(struct str *rest, struct tzrule *rule) {

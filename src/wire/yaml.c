@@ -52,8 +52,8 @@ bool yaml_err_key(struct err *e, const struct yaml *at, const char *format, ...)
 }
 
 PRINTF_LIKE(4, 5)
-static bool refuse(struct reader *reader, const yaml_mark_t *mark, struct err *e,
-                   const char *format, ...) {
+static bool yaml_refuse(struct reader *reader, const yaml_mark_t *mark, struct err *e,
+                        const char *format, ...) {
     va_list values;
     va_start(values, format);
     err_at(e, reader->document->file, (unsigned)mark->line + 1, (unsigned)mark->column + 1,
@@ -110,12 +110,12 @@ static bool refuse_syntax(struct reader *reader, struct err *e) {
     yaml_mark_t mark = parser->problem_mark;
     if (parser->error == YAML_READER_ERROR)
         mark = mark_of(reader->text, parser->problem_offset);
-    return refuse(reader, &mark, e, "%s; %s", problem, fix_for(problem));
+    return yaml_refuse(reader, &mark, e, "%s; %s", problem, fix_for(problem));
 }
 
 /* --- building the tree ---------------------------------------------------------------- */
 
-static const struct yaml *find(const struct yaml *map, struct str key) {
+static const struct yaml *wire_yaml_find(const struct yaml *map, struct str key) {
     for (const struct yaml *value = map->first; value; value = value->next) {
         if (str_equal(value->key, key)) return value;
     }
@@ -167,13 +167,14 @@ static bool take_key(struct reader *reader, const yaml_event_t *event, struct st
                      struct err *e) {
     const struct yaml *map = reader->open[reader->depth - 1].node;
     const yaml_mark_t *mark = &event->start_mark;
-    const struct yaml *before = find(map, text);
+    const struct yaml *before = wire_yaml_find(map, text);
     if (before)
-        return refuse(reader, mark, e,
-                      "the key '" STR_FMT "' stands twice, first on line %u; remove one",
-                      STR_ARG(str_head(text, 80)), before->key_line);
+        return yaml_refuse(reader, mark, e,
+                           "the key '" STR_FMT "' stands twice, first on line %u; remove one",
+                           STR_ARG(str_head(text, 80)), before->key_line);
     if (map->count == YAML_KEYS_MAX)
-        return refuse(reader, mark, e, "more than %d keys in one map; split it", YAML_KEYS_MAX);
+        return yaml_refuse(reader, mark, e, "more than %d keys in one map; split it",
+                           YAML_KEYS_MAX);
     if (!arena_str(reader->document->arena, text, &reader->key)) return too_large(reader, e);
     reader->keyed = true;
     reader->key_line = (unsigned)mark->line + 1;
@@ -187,7 +188,7 @@ static bool take_scalar(struct reader *reader, const yaml_event_t *event, struct
 
     struct yaml *node = add_node(reader, YAML_SCALAR, &event->start_mark, e);
     if (!node) return false;
-    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): refuse() is always false */
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): yaml_refuse() is always false */
     node->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     if (!arena_str(reader->document->arena, text, &node->text)) return too_large(reader, e);
     return true;
@@ -197,9 +198,10 @@ static bool take_start(struct reader *reader, enum yaml_kind kind, const yaml_ev
                        struct err *e) {
     const yaml_mark_t *mark = &event->start_mark;
     if (wants_key(reader))
-        return refuse(reader, mark, e, "a key must be plain text; put it in quotes");
+        return yaml_refuse(reader, mark, e, "a key must be plain text; put it in quotes");
     if (reader->depth == YAML_DEPTH_MAX)
-        return refuse(reader, mark, e, "more than %d levels deep; flatten it", YAML_DEPTH_MAX);
+        return yaml_refuse(reader, mark, e, "more than %d levels deep; flatten it",
+                           YAML_DEPTH_MAX);
     struct yaml *node = add_node(reader, kind, mark, e);
     if (!node) return false;
     reader->open[reader->depth++] = (struct open){.node = node};
@@ -223,22 +225,23 @@ static bool check_plain(struct reader *reader, const yaml_event_t *event, struct
     default: break;
     }
     if (anchor)
-        return refuse(reader, &event->start_mark, e,
-                      "anchors and aliases (& and *) are not taken; write it out, or put the "
-                      "text in quotes");
+        return yaml_refuse(
+            reader, &event->start_mark, e,
+            "anchors and aliases (& and *) are not taken; write it out, or put the "
+            "text in quotes");
     if (tag)
-        return refuse(reader, &event->start_mark, e,
-                      "tags (!) are not taken; remove it, or put the text in quotes");
+        return yaml_refuse(reader, &event->start_mark, e,
+                           "tags (!) are not taken; remove it, or put the text in quotes");
     return true;
 }
 
-static bool take(struct reader *reader, const yaml_event_t *event, struct err *e) {
+static bool yaml_take(struct reader *reader, const yaml_event_t *event, struct err *e) {
     if (!check_plain(reader, event, e)) return false;
     switch (event->type) {
     case YAML_DOCUMENT_START_EVENT:
         if (!reader->root) return true;
-        return refuse(reader, &event->start_mark, e,
-                      "a second document begins here; keep one to a file");
+        return yaml_refuse(reader, &event->start_mark, e,
+                           "a second document begins here; keep one to a file");
     case YAML_SCALAR_EVENT: return take_scalar(reader, event, e);
     case YAML_SEQUENCE_START_EVENT: return take_start(reader, YAML_LIST, event, e);
     case YAML_MAPPING_START_EVENT: return take_start(reader, YAML_MAP, event, e);
@@ -253,7 +256,7 @@ static bool read_events(struct reader *reader, struct err *e) {
         yaml_event_t event;
         if (!yaml_parser_parse(&reader->parser, &event)) return refuse_syntax(reader, e);
         end = event.type == YAML_STREAM_END_EVENT;
-        bool taken = take(reader, &event, e);
+        bool taken = yaml_take(reader, &event, e);
         yaml_event_delete(&event);
         if (!taken) return false;
     }
@@ -264,7 +267,7 @@ static bool check_utf8(struct reader *reader, struct err *e) {
     size_t good = utf8_valid_prefix(reader->text);
     if (good == reader->text.len) return true;
     yaml_mark_t mark = mark_of(reader->text, good);
-    return refuse(reader, &mark, e, "this is not UTF-8; save the file as UTF-8");
+    return yaml_refuse(reader, &mark, e, "this is not UTF-8; save the file as UTF-8");
 }
 
 bool yaml_parse(struct arena *arena, struct str file, struct str text,
@@ -293,7 +296,7 @@ bool yaml_parse(struct arena *arena, struct str file, struct str text,
 /* --- looking -------------------------------------------------------------------------- */
 
 const struct yaml *yaml_find(const struct yaml *map, struct str key) {
-    return map && map->kind == YAML_MAP ? find(map, key) : NULL;
+    return map && map->kind == YAML_MAP ? wire_yaml_find(map, key) : NULL;
 }
 
 bool yaml_is_null(const struct yaml *node) {

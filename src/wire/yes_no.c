@@ -69,7 +69,7 @@ static uint32_t lower(uint32_t c) {
 }
 
 /* The character at the front of valid UTF-8. */
-static uint32_t take(struct str *text) {
+static uint32_t yes_no_take(struct str *text) {
     const unsigned char *at = (const unsigned char *)text->at;
     size_t len = at[0] < 0x80 ? 1 : at[0] < 0xE0 ? 2 : at[0] < 0xF0 ? 3 : 4;
     uint32_t c = len == 1 ? at[0] : at[0] & (0xFFu >> (len + 1));
@@ -85,7 +85,7 @@ static bool make_plain(struct str words, struct plain *ret) {
         .at = ret->room, .room = sizeof(ret->room), .max_bytes = sizeof(ret->room)};
     if (words.len > YES_NO_MAX_BYTES || !utf8_valid(words)) return false;
     while (words.len) {
-        uint32_t c = take(&words);
+        uint32_t c = yes_no_take(&words);
         bool opens = c == 0xA1 && ret->text.len == 0; /* Spanish: before what it stresses */
         if (is_shade(c) || opens) continue;
         if (is_space(c) || is_comma(c)) {

@@ -139,12 +139,12 @@ static void a_row_that_is_not_whole_makes_no_table(void **state) {
     struct contract guest = {.name = STR("guest"),
                              .routes = dummy_contract.routes,
                              .routes_count = 1,
-                             .desk = {.init = dummy_init}};
+                             .instance = {.init = dummy_init}};
     struct contract row = guest;
     assert_true(is_ok(&row));
     row.name = STR("dummy");
     assert_false(is_ok(&row));
-    row = guest, row.desk.init = NULL;
+    row = guest, row.instance.init = NULL;
     assert_false(is_ok(&row));
     row = guest, row.listeners = twice, row.listener_count = 1;
     assert_false(is_ok(&row));

@@ -14,7 +14,7 @@
 
 #define DUMMY_TOKEN "Bearer open sesame"
 
-struct dummy_desk {
+struct dummy_instance {
     struct str greeting;
     bool serving;
 };
@@ -31,15 +31,15 @@ static enum route_entry dummy_guard(struct route_call *call, const struct route 
 }
 
 static void dummy_greet(struct route_call *call, void *ctx) {
-    const struct dummy_desk *desk = ctx;
-    route_reply(call, desk->serving ? 200 : 503, STR("text/plain"), desk->greeting);
+    const struct dummy_instance *instance = ctx;
+    route_reply(call, instance->serving ? 200 : 503, STR("text/plain"), instance->greeting);
 }
 
-static void dummy_routes(void *desk, struct route_table *ret) {
+static void dummy_routes(void *instance, struct route_table *ret) {
     static const struct route rows[] = {
         {STR_INIT("GET"), STR_INIT("/greet"), dummy_greet, ROUTE_GUARDED, ROUTE_PLAIN}};
     *ret = (struct route_table){
-        .rows = rows, .row_count = ARRAY_LEN(rows), .guard = dummy_guard, .ctx = desk};
+        .rows = rows, .row_count = ARRAY_LEN(rows), .guard = dummy_guard, .ctx = instance};
 }
 
 /* --- the method --------------------------------------------------------------------------- */
@@ -52,18 +52,18 @@ static bool dummy_authenticate(struct rpc_call *call, void *ctx, struct rpc_iden
            err_set(e, ERR_UNAUTHENTICATED, "say the word");
 }
 
-static void *dummy_open(struct rpc_call *call, void *desk) {
+static void *dummy_open(struct rpc_call *call, void *instance) {
     (void)call;
-    return desk;
+    return instance;
 }
 
 static void dummy_asked(struct rpc_call *call, void *ctx) {
-    const struct dummy_desk *desk = ctx;
-    rpc_send(call, desk->greeting);
+    const struct dummy_instance *instance = ctx;
+    rpc_send(call, instance->greeting);
     rpc_end(call, ERR_NONE, STR_EMPTY);
 }
 
-static void dummy_service(void *desk, struct rpc_service *ret) {
+static void dummy_service(void *instance, struct rpc_service *ret) {
     static const struct rpc_handler handler = {.open = dummy_open, .half_closed = dummy_asked};
     static const struct rpc_method methods[] = {{.path = STR_INIT("/dummy.v1.Dummy/Greet"),
                                                  .kind = RPC_UNARY,
@@ -75,7 +75,7 @@ static void dummy_service(void *desk, struct rpc_service *ret) {
                                 .methods = methods,
                                 .method_count = ARRAY_LEN(methods),
                                 .authenticate = dummy_authenticate,
-                                .ctx = desk};
+                                .ctx = instance};
 }
 
 /* --- its settings --- */
@@ -113,19 +113,19 @@ static bool dummy_read(const struct contract_source *from, void **ret, struct er
 }
 
 static void dummy_use(void *ctx, const void *settings) {
-    struct dummy_desk *desk = ctx;
-    desk->greeting = *(const struct str *)settings;
+    struct dummy_instance *instance = ctx;
+    instance->greeting = *(const struct str *)settings;
 }
 
 static void *dummy_init(const struct contract_loop *loop, const void *settings, void *state) {
     (void)loop, (void)state;
-    struct dummy_desk *desk = MEM_NEW(struct dummy_desk);
-    dummy_use(desk, settings);
-    return desk;
+    struct dummy_instance *instance = MEM_NEW(struct dummy_instance);
+    dummy_use(instance, settings);
+    return instance;
 }
 
 static void dummy_serving(void *ctx) {
-    ((struct dummy_desk *)ctx)->serving = true;
+    ((struct dummy_instance *)ctx)->serving = true;
 }
 
 static struct str dummy_http(const struct config *config) {
@@ -151,7 +151,7 @@ static const struct contract dummy_contract = {
     .routes = (const struct contract_routes[]){{"dummy_http", dummy_routes}},
     .routes_count = 1,
     .settings = {.read = dummy_read, .drop = free},
-    .desk = {.init = dummy_init, .use = dummy_use, .serving = dummy_serving, .done = free},
+    .instance = {.init = dummy_init, .use = dummy_use, .serving = dummy_serving, .done = free},
 };
 
 #endif

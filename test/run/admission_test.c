@@ -1,5 +1,5 @@
 /* How a turn comes to its session: the moves. What happens in them is in run_test.c (waiting,
- * cancelled on the way, places of a workspace) and working_test.c (waiting for a human). */
+ * cancelled on the way, places of a workspace) and tool_round_test.c (waiting for a human). */
 #include "run/admission.h"
 
 #include "helper/moves.h"

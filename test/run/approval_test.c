@@ -5,7 +5,7 @@
 #include "fake/provider_fake.h" /* named here: the build links them */
 #include "fake/store_fake.h"
 #include "fixture.h"
-#include "run/claims.h"
+#include "run/idempotency_claims.h"
 
 static const struct agent_tool writing_asks[] = {{STR_INIT("write"), TOOL_ASK}};
 
@@ -221,9 +221,9 @@ static void silence_is_a_no_at_the_deadline_or_a_yes_where_configured(void **sta
     }
 }
 
-static enum parking_found fits(const struct parked_question *asked, void *ctx) {
+static enum pending_found fits(const struct pending_question *asked, void *ctx) {
     (void)ctx;
-    return str_equal(asked->args, STR("{\"k\":1}")) ? PARKING_TAKEN : PARKING_REFUSED;
+    return str_equal(asked->args, STR("{\"k\":1}")) ? PENDING_TAKEN : PENDING_REFUSED;
 }
 
 static void what_waits_can_be_looked_at_and_answered_by_its_run(void **state) {
@@ -235,11 +235,12 @@ static void what_waits_can_be_looked_at_and_answered_by_its_run(void **state) {
     ask_to_write(&turn, &f);
     struct session_name name = request_of("").name;
     struct arena *arena = arena_new(MIB);
-    struct parked_view view;
+    struct pending_view view;
     bool more;
-    size_t count = parking_list(session_table_parking(f.engine.sessions),
-                                &(struct parking_filter){.workspace = name.workspace}, 1, arena,
-                                &view, &more);
+    size_t count =
+        pending_approvals_list(session_table_approvals(f.engine.sessions),
+                               &(struct pending_approvals_filter){.workspace = name.workspace},
+                               1, arena, &view, &more);
     assert_int_equal(count, 1);
     assert_int_equal(view.run, run_id(turn.run));
     assert_str(view.asked.tool, "write");
@@ -247,17 +248,17 @@ static void what_waits_can_be_looked_at_and_answered_by_its_run(void **state) {
     assert_str(view.asked.agent, "manager");
     assert_str(view.asked.guards, "c1");
     assert_int_equal(view.asked.deadline_unix_ms - view.asked.asked_unix_ms, 5000);
-    struct parked_answered answered;
+    struct pending_answered answered;
     struct err e;
-    struct parked_answer answer = {.name = name,
-                                   .run = view.run,
-                                   .seq = view.seq,
-                                   .text = STR("{\"decision\":\"approve\"}"),
-                                   .check = fits};
-    assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e), PARKING_TAKEN);
+    struct pending_answer answer = {.name = name,
+                                    .run = view.run,
+                                    .seq = view.seq,
+                                    .text = STR("{\"decision\":\"approve\"}"),
+                                    .check = fits};
+    assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e), PENDING_TAKEN);
     journal_unref(answered.journal);
     answer.text = STR("no");
-    assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e), PARKING_NOBODY);
+    assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e), PENDING_NOBODY);
     arena_free(arena);
     turns(&f);
     fake_tool_answer(f.write, 0, "{}");
@@ -277,14 +278,14 @@ static void words_that_decide_nothing_are_kept_beside_the_question(void **state)
     ask_to_write(&turn, &f);
     struct session_name name = request_of("").name;
     struct arena *arena = arena_new(MIB);
-    struct parked_answered answered;
+    struct pending_answered answered;
     struct err e;
-    const struct parked_answer answer = {.name = name,
-                                         .text = STR("What happens if I say yes?"),
-                                         .asks_again = true,
-                                         .arena = arena};
+    const struct pending_answer answer = {.name = name,
+                                          .text = STR("What happens if I say yes?"),
+                                          .asks_again = true,
+                                          .arena = arena};
     assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e),
-                     PARKING_UNDECIDED);
+                     PENDING_UNDECIDED);
     assert_str(answered.stays.asked.tool, "write");
     turns(&f);
     assert_int_equal(run_state(turn.run), RUN_WAITING);
@@ -321,14 +322,14 @@ static void who_answers_reads_on_after_all_that_was_said_beside_the_question(voi
     memset(words, 'w', sizeof(words));
     for (size_t i = 0; i < 9; i++) {
         struct arena *arena = arena_new(MIB);
-        struct parked_answered answered;
+        struct pending_answered answered;
         struct err e;
-        const struct parked_answer answer = {.name = name,
-                                             .text = str_of(words, sizeof(words)),
-                                             .asks_again = true,
-                                             .arena = arena};
+        const struct pending_answer answer = {.name = name,
+                                              .text = str_of(words, sizeof(words)),
+                                              .asks_again = true,
+                                              .arena = arena};
         assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e),
-                         PARKING_UNDECIDED);
+                         PENDING_UNDECIDED);
         arena_free(arena);
         loop_advance(f.loop, 300);
         turns(&f);
@@ -350,24 +351,24 @@ static void an_answer_may_have_a_key_which_stands_for_it_until_the_run_is_over(v
     open_house(&f, true);
     ask_to_write(&turn, &f);
     struct session_name name = request_of("").name;
-    struct claims *claims = session_table_claims(f.engine.sessions);
+    struct idempotency_claims *claims = session_table_claims(f.engine.sessions);
     const struct claim_name key = {name.workspace, STR("someone"), STR("k")};
     struct claim_view view;
-    struct parked_answered answered;
+    struct pending_answered answered;
     struct err e;
-    claims_look(claims, &key, &view);
-    struct parked_answer answer = {.name = name,
-                                   .text = STR("yes"),
-                                   .key = key.key,
-                                   .key_user = key.user,
-                                   .print = STR("p"),
-                                   .key_mark = view.mark};
-    assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e), PARKING_TAKEN);
+    idempotency_claims_look(claims, &key, &view);
+    struct pending_answer answer = {.name = name,
+                                    .text = STR("yes"),
+                                    .key = key.key,
+                                    .key_user = key.user,
+                                    .print = STR("p"),
+                                    .key_mark = view.mark};
+    assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e), PENDING_TAKEN);
     uint64_t asked_seq = answered.seq;
     journal_unref(answered.journal);
     assert_int_equal(session_settle(f.engine.sessions, &answer, &answered, &e),
-                     PARKING_CLAIMED);
-    claims_look(claims, &key, &view);
+                     PENDING_CLAIMED);
+    idempotency_claims_look(claims, &key, &view);
     assert_int_equal(view.run, run_id(turn.run));
     assert_int_equal(view.seq, asked_seq);
     turns(&f);
@@ -375,7 +376,7 @@ static void an_answer_may_have_a_key_which_stands_for_it_until_the_run_is_over(v
     turns(&f);
     reply(&f, "ok");
     assert_int_equal(run_state(turn.run), RUN_DONE);
-    claims_look(claims, &key, &view);
+    idempotency_claims_look(claims, &key, &view);
     assert_int_equal(view.run, 0); /* the store says it now */
     end(&turn);
     fixture_done(&f);

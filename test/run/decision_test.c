@@ -2,7 +2,7 @@
 #include "run/decision.h"
 
 #include "helper/assert_str.h"
-#include "run/parking.h"
+#include "run/pending_approvals.h"
 #include "wire/json.h"
 #include "wire/schema.h"
 
@@ -54,16 +54,16 @@ static void words_and_json_say_the_same_three_things(void **state) {
 }
 
 /* Why these words are not taken, or ""; "?" for words that decide nothing. */
-static void assert_fits(const struct parked_question *asked, const char *answer,
+static void assert_fits(const struct pending_question *asked, const char *answer,
                         const char *why) {
     struct err e;
-    enum parking_found found = decision_fits(asked, str_from(answer), &e);
+    enum pending_found found = decision_fits(asked, str_from(answer), &e);
     bool undecided = *why == '?';
-    assert_int_equal(found, undecided ? PARKING_UNDECIDED
-                            : *why    ? PARKING_REFUSED
-                                      : PARKING_TAKEN);
+    assert_int_equal(found, undecided ? PENDING_UNDECIDED
+                            : *why    ? PENDING_REFUSED
+                                      : PENDING_TAKEN);
     if (undecided) assert_int_equal(e.code, ERR_FAILED_PRECONDITION);
-    if (found != PARKING_REFUSED) return;
+    if (found != PENDING_REFUSED) return;
     assert_str(err_text(&e), why);
     assert_int_equal(e.code, ERR_INVALID_ARGUMENT);
 }
@@ -75,7 +75,7 @@ static void an_edit_must_fit_the_tool_and_other_words_need_not(void **state) {
     assert_true(schema_read(STR("{\"type\":\"object\",\"required\":[\"eur\"],"
                                 "\"properties\":{\"eur\":{\"type\":\"integer\"}}}"),
                             &schema, &e));
-    struct parked_question call = {.tool = STR("pay"), .guards = STR("c1"), .schema = schema};
+    struct pending_question call = {.tool = STR("pay"), .guards = STR("c1"), .schema = schema};
     assert_fits(&call, "yes", "");
     assert_fits(&call, "no, {", "?");
     assert_fits(&call, "is it expensive?", "?");
@@ -92,10 +92,10 @@ static void an_edit_must_fit_the_tool_and_other_words_need_not(void **state) {
                 "an edit needs args, the object to call the tool with");
     assert_fits(&call, "{\"decision\":\"edit\",\"args\":[5]}",
                 "an edit needs args, the object to call the tool with");
-    struct parked_question question = {.tool = STR("pay"), .schema = schema};
+    struct pending_question question = {.tool = STR("pay"), .schema = schema};
     assert_fits(&question, "{\"decision\":\"edit\",\"args\":{\"eur\":\"x\"}}", "");
     assert_fits(&question, "is it expensive?", "");
-    struct parked_question free_call = {.tool = STR("pay"), .guards = STR("c1")};
+    struct pending_question free_call = {.tool = STR("pay"), .guards = STR("c1")};
     assert_fits(&free_call, "{\"decision\":\"edit\",\"args\":{\"eur\":\"x\"}}", "");
     schema_free(schema);
 }
@@ -105,13 +105,13 @@ static void a_plain_question_is_settled_by_a_yes_or_a_no_alone(void **state) {
     (void)state;
     static const struct str ja = STR_INIT("ja, gerne");
     const struct yes_no_words words = {.yes = {&ja, 1}};
-    struct parked_question question = {.question = STR("Shall I?"), .words = &words};
+    struct pending_question question = {.question = STR("Shall I?"), .words = &words};
     struct err e;
-    assert_int_equal(decision_settles(&question, STR("Yes!"), &e), PARKING_TAKEN);
-    assert_int_equal(decision_settles(&question, STR("no"), &e), PARKING_TAKEN);
-    assert_int_equal(decision_settles(&question, STR("Ja gerne"), &e), PARKING_TAKEN);
-    assert_int_equal(decision_settles(&question, STR("the blue one"), &e), PARKING_UNDECIDED);
-    assert_int_equal(decision_settles(&question, STR(""), &e), PARKING_UNDECIDED);
+    assert_int_equal(decision_settles(&question, STR("Yes!"), &e), PENDING_TAKEN);
+    assert_int_equal(decision_settles(&question, STR("no"), &e), PENDING_TAKEN);
+    assert_int_equal(decision_settles(&question, STR("Ja gerne"), &e), PENDING_TAKEN);
+    assert_int_equal(decision_settles(&question, STR("the blue one"), &e), PENDING_UNDECIDED);
+    assert_int_equal(decision_settles(&question, STR(""), &e), PENDING_UNDECIDED);
 }
 
 static void the_same_decision_is_known_again(void **state) {
@@ -150,13 +150,13 @@ static void a_question_is_asked_again_as_it_was(void **state) {
     (void)state;
     struct arena *arena = arena_new(KIB);
     struct event event;
-    const struct parked_view view = {.run = 7,
-                                     .seq = 5,
-                                     .asked = {.agent = STR("a"),
-                                               .question = STR("May I?"),
-                                               .tool = STR("pay"),
-                                               .args = STR("{}"),
-                                               .guards = STR("c1")}};
+    const struct pending_view view = {.run = 7,
+                                      .seq = 5,
+                                      .asked = {.agent = STR("a"),
+                                                .question = STR("May I?"),
+                                                .tool = STR("pay"),
+                                                .args = STR("{}"),
+                                                .guards = STR("c1")}};
     assert_true(decision_ask_again(&view, arena, &event));
     assert_int_equal(event.kind, EVENT_APPROVAL);
     assert_int_equal(event.seq, 5);

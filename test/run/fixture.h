@@ -241,11 +241,11 @@ FRESH void answer_as_human(struct turn *turn, struct fixture *f, const char *tex
     struct journal *journal;
     uint64_t seq;
     *turn = (struct turn){.f = f};
-    assert_true(session_is_parked(f->engine.sessions, &name));
+    assert_true(session_has_pending(f->engine.sessions, &name));
     struct err e;
     assert_int_equal(
-        session_answer_parked(f->engine.sessions, &name, str_from(text), &journal, &seq, &e),
-        PARKING_TAKEN);
+        session_answer_pending(f->engine.sessions, &name, str_from(text), &journal, &seq, &e),
+        PENDING_TAKEN);
     follow(turn, journal, seq);
     journal_unref(journal);
     turns(f);

@@ -301,7 +301,7 @@ static void a_later_life_goes_on_counting(void **state) {
 static struct claim_view look(struct owner *owner) {
     struct claim_view view;
     const struct claim_name key = {STR("app"), STR("anna"), STR("k")};
-    claims_look(session_table_claims(owner->f.engine.sessions), &key, &view);
+    idempotency_claims_look(session_table_claims(owner->f.engine.sessions), &key, &view);
     return view;
 }
 

@@ -6,8 +6,8 @@
 #include "fake/store_fake.h"
 #include "fixture.h"
 #include "helper/moves.h"
-#include "run/claims.h"
 #include "run/directory.h"
+#include "run/idempotency_claims.h"
 #include "run/recover.h"
 
 MACHINE(run_job)
@@ -227,7 +227,7 @@ static void of_two_with_one_key_only_one_begins(void **state) {
     fixture_init(&owner.f, true);
     buf_init(&owner.told, KIB);
     const struct claim_name name = {STR("app"), STR("anna"), STR("k")};
-    claims_look(session_table_claims(owner.f.engine.sessions), &name, &view);
+    idempotency_claims_look(session_table_claims(owner.f.engine.sessions), &name, &view);
     struct run_job_options options = options_of(&owner);
     options.key = STR("k");
     options.print = STR("print");

@@ -229,7 +229,7 @@ static void names_that_are_too_long_are_refused(void **state) {
     assert_int_equal(session_acquire(f.table, &name, SESSION_QUEUE, &f.t[0].lease, &e),
                      SESSION_REFUSED);
     assert_int_equal(e.code, ERR_INVALID_ARGUMENT);
-    assert_false(session_is_parked(f.table, &name));
+    assert_false(session_has_pending(f.table, &name));
     free(text);
     fixture_done(&f);
 }
@@ -612,10 +612,10 @@ static void a_session_that_was_forgotten_begins_anew(void **state) {
     fixture_done(&f);
 }
 
-/* --- parking ------------------------------------------------------------------------------ */
+/* --- pending approvals -------------------------------------------------------------------- */
 
 struct waiting {
-    struct parked parked;
+    struct pending_approval parked;
     char text[16];
 };
 
@@ -629,13 +629,13 @@ static void take_answer(struct str text, void *ctx) {
 static void park(struct fixture *f, size_t i, struct waiting *waiting,
                  struct journal *journal) {
     assert_int_equal(ask(&f->t[i]), SESSION_GRANTED);
-    waiting->parked = (struct parked){.name = name_of(f->t[i].session),
-                                      .loop = f->loop,
-                                      .journal = journal,
-                                      .seq = i + 1,
-                                      .after_seq = i + 10,
-                                      .answer = take_answer,
-                                      .ctx = waiting};
+    waiting->parked = (struct pending_approval){.name = name_of(f->t[i].session),
+                                                .loop = f->loop,
+                                                .journal = journal,
+                                                .seq = i + 1,
+                                                .after_seq = i + 10,
+                                                .answer = take_answer,
+                                                .ctx = waiting};
     session_park(f->table, &waiting->parked);
     release(&f->t[i], NULL);
 }
@@ -647,15 +647,15 @@ static void parked_runs_are_answered_the_oldest_first(void **state) {
     struct session_name name = name_of("s");
     struct journal *journal = journal_new(&(struct journal_options){.loop = f.loop});
     struct waiting waiting[3] = {0};
-    assert_false(session_is_parked(f.table, &name));
+    assert_false(session_has_pending(f.table, &name));
     for (size_t i = 0; i < 3; i++) park(&f, i, &waiting[i], journal);
-    assert_true(session_is_parked(f.table, &name));
+    assert_true(session_has_pending(f.table, &name));
     assert_true(session_unpark(f.table, &waiting[1].parked));
     struct journal *found;
     uint64_t seq;
     struct err e;
-    assert_int_equal(session_answer_parked(f.table, &name, STR("yes"), &found, &seq, &e),
-                     PARKING_TAKEN);
+    assert_int_equal(session_answer_pending(f.table, &name, STR("yes"), &found, &seq, &e),
+                     PENDING_TAKEN);
     assert_int_equal(seq, 10);
     assert_ptr_equal(found, journal);
     journal_unref(found);
@@ -663,15 +663,15 @@ static void parked_runs_are_answered_the_oldest_first(void **state) {
     assert_string_equal(waiting[0].text, "");
     loop_turn(f.loop);
     assert_string_equal(waiting[0].text, "yes");
-    assert_int_equal(session_answer_parked(f.table, &name, STR("no"), &found, &seq, &e),
-                     PARKING_TAKEN);
+    assert_int_equal(session_answer_pending(f.table, &name, STR("no"), &found, &seq, &e),
+                     PENDING_TAKEN);
     assert_int_equal(seq, 12);
     journal_unref(found);
     loop_turn(f.loop);
     assert_string_equal(waiting[2].text, "no");
-    assert_int_equal(session_answer_parked(f.table, &name, STR("no"), &found, &seq, &e),
-                     PARKING_NOBODY);
-    assert_false(session_is_parked(f.table, &name));
+    assert_int_equal(session_answer_pending(f.table, &name, STR("no"), &found, &seq, &e),
+                     PENDING_NOBODY);
+    assert_false(session_has_pending(f.table, &name));
     journal_unref(journal);
     fixture_done(&f);
 }
@@ -689,16 +689,16 @@ static void who_knows_only_the_session_answers_whoever_waits_in_it(void **state)
     struct journal *found;
     uint64_t seq;
     struct err e;
-    assert_int_equal(session_answer_parked(f.table, &elsewhere, STR("no"), &found, &seq, &e),
-                     PARKING_NOBODY);
-    assert_int_equal(session_answer_parked(f.table, &stranger, STR("no"), &found, &seq, &e),
-                     PARKING_NOBODY);
-    assert_int_equal(session_answer_parked(f.table, &someone, STR("yes"), &found, &seq, &e),
-                     PARKING_TAKEN);
+    assert_int_equal(session_answer_pending(f.table, &elsewhere, STR("no"), &found, &seq, &e),
+                     PENDING_NOBODY);
+    assert_int_equal(session_answer_pending(f.table, &stranger, STR("no"), &found, &seq, &e),
+                     PENDING_NOBODY);
+    assert_int_equal(session_answer_pending(f.table, &someone, STR("yes"), &found, &seq, &e),
+                     PENDING_TAKEN);
     assert_int_equal(journal_run(found), 77);
     journal_unref(found);
-    assert_int_equal(session_answer_parked(f.table, &someone, STR("no"), &found, &seq, &e),
-                     PARKING_NOBODY); /* one wins */
+    assert_int_equal(session_answer_pending(f.table, &someone, STR("no"), &found, &seq, &e),
+                     PENDING_NOBODY); /* one wins */
     loop_turn(f.loop);
     assert_string_equal(waiting.text, "yes");
     journal_unref(journal);

@@ -59,33 +59,33 @@ static bool agentbreeder_identify(const void *ctx, struct str bearer,
     return true;
 }
 
-/* --- a desk ------------------------------------------------------------------------------- */
+/* --- an instance -------------------------------------------------------------------------- */
 
 static void *agentbreeder_init(const struct contract_loop *loop, const void *ctx, void *state) {
     const struct agentbreeder_settings *settings = ctx;
-    struct runtime_desk *desk = MEM_NEW(struct runtime_desk);
+    struct runtime_instance *instance = MEM_NEW(struct runtime_instance);
     (void)state;
-    runtime_desk_init(desk, &settings->runtime, loop->host);
-    return desk;
+    runtime_instance_init(instance, &settings->runtime, loop->host);
+    return instance;
 }
 
 static void agentbreeder_use(void *ctx, const void *settings) {
-    struct runtime_desk *desk = ctx;
-    desk->settings = &((const struct agentbreeder_settings *)settings)->runtime;
+    struct runtime_instance *instance = ctx;
+    instance->settings = &((const struct agentbreeder_settings *)settings)->runtime;
 }
 
 static void agentbreeder_serving(void *ctx) {
-    struct runtime_desk *desk = ctx;
-    desk->loaded = true;
+    struct runtime_instance *instance = ctx;
+    instance->loaded = true;
 }
 
 static void agentbreeder_stopping(void *ctx) {
-    struct runtime_desk *desk = ctx;
-    desk->loaded = false;
+    struct runtime_instance *instance = ctx;
+    instance->loaded = false;
 }
 
-static void agentbreeder_cut(void *desk) {
-    runtime_desk_cut(desk);
+static void agentbreeder_cut(void *instance) {
+    runtime_instance_cut(instance);
 }
 
 /* --- what it serves ----------------------------------------------------------------------- */
@@ -99,8 +99,8 @@ static const struct page_rules *http_pages(const void *ctx) {
     return &settings->pages;
 }
 
-static void agentbreeder_routes(void *desk, struct route_table *ret) {
-    runtime_table(desk, ret);
+static void agentbreeder_routes(void *instance, struct route_table *ret) {
+    runtime_table(instance, ret);
 }
 
 static const struct contract_listener listeners[] = {
@@ -124,10 +124,10 @@ const struct contract agentbreeder_contract = {
                  .drop = free,
                  .secured = agentbreeder_secured,
                  .identify = agentbreeder_identify},
-    .desk = {.init = agentbreeder_init,
-             .use = agentbreeder_use,
-             .serving = agentbreeder_serving,
-             .stopping = agentbreeder_stopping,
-             .cut = agentbreeder_cut,
-             .done = free},
+    .instance = {.init = agentbreeder_init,
+                 .use = agentbreeder_use,
+                 .serving = agentbreeder_serving,
+                 .stopping = agentbreeder_stopping,
+                 .cut = agentbreeder_cut,
+                 .done = free},
 };

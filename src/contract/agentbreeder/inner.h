@@ -9,8 +9,8 @@
 #include "contract/agentbreeder/runtime.h"
 #include "conversation/seam.h"
 #include "run/asked.h"
-#include "run/keyed.h"
-#include "run/wake.h"
+#include "run/dormant_wake.h"
+#include "run/idempotency_lookup.h"
 #include "stream/follow.h"
 
 /* An earlier decision, while it is compared with this caller's. */
@@ -24,9 +24,9 @@ struct repeat {
 
 /* One request, from the passed checks to the last byte of the answer. */
 struct turn {
-    struct list link; /* in desk->calls */
+    struct list link; /* in instance->calls */
     struct route_call *call;
-    struct runtime_desk *desk;
+    struct runtime_instance *instance;
     struct stream *stream;
     enum close_mode mode;
     const struct stream_wire *wire;
@@ -43,9 +43,9 @@ struct turn {
     bool names_user;              /* a /resume that names the thread's user */
     uint64_t approval_run, approval_seq; /* the question a /resume names, or 0 */
     /* Pending lookups. */
-    struct keyed *keyed;
+    struct idempotency_lookup *lookup;
     struct asked *asked;
-    struct wake *wake;
+    struct dormant_wake *wake;
     struct follow *follow; /* reads a run that an earlier request started or answered */
     struct repeat repeat;
     struct seam seam; /* of the text on /stream */
@@ -84,7 +84,7 @@ void turn_attach(struct turn *turn, uint64_t run, uint64_t after_seq);
 void turn_tell_run(struct turn *turn, uint64_t run);
 
 /* Bring back those whom `answer` may mean, then look again from the beginning. */
-void turn_wake(struct turn *turn, const struct parked_answer *answer);
+void turn_wake(struct turn *turn, const struct pending_answer *answer);
 
 /* Look up the run of its idempotency key. */
 void turn_look_up(struct turn *turn);
@@ -92,7 +92,7 @@ void turn_look_up(struct turn *turn);
 /* Watch for the peer leaving during a lookup. */
 void turn_watch(struct turn *turn);
 
-/* --- deciding.c: a request that is a human's decision ------------------------------------- */
+/* --- decisions.c: a request that is a human's decision ------------------------------------ */
 
 /* Read the body of a /resume. */
 MUST_CHECK bool decide_read(struct turn *turn, struct err *e);

@@ -13,7 +13,8 @@
 
 /* --- who may come in ---------------------------------------------------------------------- */
 
-static bool refuse(struct route_failure *ret, int status, struct str code, struct str message) {
+static bool runtime_refuse(struct route_failure *ret, int status, struct str code,
+                           struct str message) {
     *ret = (struct route_failure){status, code, message, STR_EMPTY};
     return false;
 }
@@ -33,11 +34,11 @@ static bool may_enter(struct route_call *call, const struct runtime_settings *se
     if (!header.at || !str_equal_nocase(scheme, STR("bearer")) || given.len == 0) {
         note_refusal(call, "missing");
         route_field(call, STR("www-authenticate"), STR("Bearer realm=\"weir\""));
-        return refuse(ret, 401, STR("UNAUTHORIZED"), STR("Missing bearer token"));
+        return runtime_refuse(ret, 401, STR("UNAUTHORIZED"), STR("Missing bearer token"));
     }
     if (!same_secret(given, settings->token)) {
         note_refusal(call, "not ours");
-        return refuse(ret, 403, STR("FORBIDDEN"), STR("Invalid bearer token"));
+        return runtime_refuse(ret, 403, STR("FORBIDDEN"), STR("Invalid bearer token"));
     }
     log_debug("the token of the Runtime Contract, used by " STR_FMT,
               STR_ARG(exchange_peer(route_exchange(call))));
@@ -63,9 +64,9 @@ static struct str version_details(struct route_call *call, struct str asked) {
 static bool speaks_version(struct route_call *call, struct route_failure *ret) {
     struct str asked = lent_read(route_header(call, (struct str)VERSION_HEADER));
     if (!asked.at || str_equal(asked, STR(VERSION))) return true;
-    refuse(ret, 400, STR("UNSUPPORTED_CONTRACT_VERSION"),
-           STR("this agent speaks Runtime Contract version " VERSION
-               "; leave the header out or send " VERSION));
+    runtime_refuse(ret, 400, STR("UNSUPPORTED_CONTRACT_VERSION"),
+                   STR("this agent speaks Runtime Contract version " VERSION
+                       "; leave the header out or send " VERSION));
     ret->details = version_details(call, asked);
     return false;
 }
@@ -74,14 +75,14 @@ static bool speaks_version(struct route_call *call, struct route_failure *ret) {
  * table is implemented: there is no 501. */
 static enum route_entry guard(struct route_call *call, const struct route *row, void *ctx,
                               struct route_failure *ret) {
-    const struct runtime_desk *desk = ctx;
-    bool asks = desk->settings->token.len > 0;
+    const struct runtime_instance *instance = ctx;
+    bool asks = instance->settings->token.len > 0;
     (void)row;
-    if (asks && !may_enter(call, desk->settings, ret)) return ENTRY_REFUSED;
+    if (asks && !may_enter(call, instance->settings, ret)) return ENTRY_REFUSED;
     if (!speaks_version(call, ret)) return ENTRY_REFUSED;
-    if (desk->loaded) return asks ? ENTRY_PROVED : ENTRY_TRUSTED;
+    if (instance->loaded) return asks ? ENTRY_PROVED : ENTRY_TRUSTED;
     route_field(call, STR("retry-after"), RETRY_AFTER_S);
-    refuse(ret, 503, STR("AGENT_NOT_LOADED"), STR("Agent not loaded yet"));
+    runtime_refuse(ret, 503, STR("AGENT_NOT_LOADED"), STR("Agent not loaded yet"));
     return ENTRY_REFUSED;
 }
 
@@ -110,13 +111,13 @@ static void reply(struct route_call *call, const struct buf *body) {
 
 /* A probe never fails: not for its version, not for its token. */
 static void health(struct route_call *call, void *ctx) {
-    const struct runtime_desk *desk = ctx;
-    const struct runtime_settings *settings = desk->settings;
+    const struct runtime_instance *instance = ctx;
+    const struct runtime_settings *settings = instance->settings;
     struct buf body;
     buf_init(&body, 8 * KIB);
     struct json_writer json = json_writer(&body);
     json_open_object(&json);
-    json_member_str(&json, "status", desk->loaded ? STR("healthy") : STR("loading"));
+    json_member_str(&json, "status", instance->loaded ? STR("healthy") : STR("loading"));
     json_member_str(&json, "agent_name", settings->agent_name);
     json_member_str(&json, "version", settings->agent_version);
     if (settings->framework.len) json_member_str(&json, "framework", settings->framework);
@@ -126,7 +127,7 @@ static void health(struct route_call *call, void *ctx) {
 }
 
 static void document(struct route_call *call, void *ctx) {
-    const struct runtime_desk *desk = ctx;
+    const struct runtime_instance *instance = ctx;
     struct route_failure failure;
     if (!speaks_version(call, &failure)) {
         route_fail(call, &failure);
@@ -134,13 +135,13 @@ static void document(struct route_call *call, void *ctx) {
     }
     struct buf body;
     buf_init(&body, DESCRIPTION_MAX_BYTES);
-    describe_openapi(desk->table, &body);
+    describe_openapi(instance->table, &body);
     reply(call, &body);
     buf_done(&body);
 }
 
 static void card(struct route_call *call, void *ctx) {
-    const struct runtime_desk *desk = ctx;
+    const struct runtime_instance *instance = ctx;
     struct route_failure failure;
     if (!speaks_version(call, &failure)) {
         route_fail(call, &failure);
@@ -148,7 +149,7 @@ static void card(struct route_call *call, void *ctx) {
     }
     struct buf body;
     buf_init(&body, DESCRIPTION_MAX_BYTES);
-    describe_card(desk->table, desk->settings, &body);
+    describe_card(instance->table, instance->settings, &body);
     reply(call, &body);
     buf_done(&body);
 }
@@ -189,10 +190,10 @@ const struct refusal_form runtime_refusal = {.content_type = STR_INIT("applicati
                                              .always = always,
                                              .always_count = ARRAY_LEN(always)};
 
-void runtime_desk_init(struct runtime_desk *desk, const struct runtime_settings *settings,
-                       struct run_host *host) {
-    *desk = (struct runtime_desk){.settings = settings, .host = host};
-    list_init(&desk->calls);
+void runtime_instance_init(struct runtime_instance *instance,
+                           const struct runtime_settings *settings, struct run_host *host) {
+    *instance = (struct runtime_instance){.settings = settings, .host = host};
+    list_init(&instance->calls);
 }
 
 void runtime_sign(struct route_table *table) {
@@ -200,20 +201,20 @@ void runtime_sign(struct route_table *table) {
     table->always_count = ARRAY_LEN(always);
 }
 
-void runtime_table(struct runtime_desk *desk, struct route_table *ret) {
+void runtime_table(struct runtime_instance *instance, struct route_table *ret) {
     *ret = (struct route_table){.rows = rows,
                                 .row_count = ARRAY_LEN(rows),
                                 .always = always,
                                 .always_count = ARRAY_LEN(always),
-                                .body_max_bytes = desk->settings->body_max_bytes,
-                                .body_stretch_ms = desk->settings->body_stretch_ms,
-                                .body_stretch_bytes = desk->settings->body_stretch_bytes,
+                                .body_max_bytes = instance->settings->body_max_bytes,
+                                .body_stretch_ms = instance->settings->body_stretch_ms,
+                                .body_stretch_bytes = instance->settings->body_stretch_bytes,
                                 .guard = guard,
                                 .failure_body = failure_body,
-                                .ctx = desk};
-    desk->table = ret;
+                                .ctx = instance};
+    instance->table = ret;
 }
 
-void runtime_desk_cut(struct runtime_desk *desk) {
-    turn_cut_all(desk);
+void runtime_instance_cut(struct runtime_instance *instance) {
+    turn_cut_all(instance);
 }

@@ -8,7 +8,7 @@
  * key. /health, /openapi.json and the agent card need no token.
  *
  * Memory   settings and hosts are borrowed for the life of the table.
- * Threads  a desk and its calls belong to one loop.
+ * Threads  an instance and its calls belong to one loop.
  * Source   contracts/agentbreeder.md 1 and 2; checks.md K28, K29.
  */
 #ifndef WEIR_CONTRACT_AGENTBREEDER_RUNTIME_H
@@ -35,7 +35,7 @@ struct runtime_settings {
 };
 
 /* One loop's share. */
-struct runtime_desk {
+struct runtime_instance {
     const struct runtime_settings *settings;
     struct run_host *host;
     bool loaded;                     /* false: /health says loading, turns are refused 503 */
@@ -43,12 +43,12 @@ struct runtime_desk {
     const struct route_table *table; /* the table in use; /openapi.json describes it */
 };
 
-void runtime_desk_init(struct runtime_desk *desk, const struct runtime_settings *settings,
-                       struct run_host *host);
+void runtime_instance_init(struct runtime_instance *instance,
+                           const struct runtime_settings *settings, struct run_host *host);
 
-/* Fill the table of this contract. It borrows `desk`, and the desk keeps a pointer to it. Call
- * this again when the desk has new settings. */
-void runtime_table(struct runtime_desk *desk, struct route_table *ret);
+/* Fill the table of this contract. It borrows `instance`, and the instance keeps a pointer to
+ * it. Call this again when the instance has new settings. */
+void runtime_table(struct runtime_instance *instance, struct route_table *ret);
 
 /* Make another table of the same listener send this contract's version headers too. */
 void runtime_sign(struct route_table *table);
@@ -58,6 +58,6 @@ extern const struct refusal_form runtime_refusal;
 
 /* The shutdown deadline has passed. End every open turn as CANCELLED and say so where the
  * protocol can: an error event and [DONE] on /stream, 503 on /invoke. */
-void runtime_desk_cut(struct runtime_desk *desk);
+void runtime_instance_cut(struct runtime_instance *instance);
 
 #endif

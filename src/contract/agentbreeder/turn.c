@@ -2,8 +2,8 @@
 
 #include "base/mem.h"
 #include "contract/agentbreeder/frames.h"
+#include "contract/agentbreeder/idempotency_key.h"
 #include "contract/agentbreeder/inner.h"
-#include "contract/agentbreeder/key.h"
 #include "contract/agentbreeder/request.h"
 #include "provider/dialect.h"
 #include "run/directory.h"
@@ -53,7 +53,7 @@ static void refuse_run(struct route_call *call, enum err_code code, struct str r
 }
 
 /* Answer a failure that came before the turn was established. */
-static void refuse(struct route_call *call, const struct err *why) {
+static void turn_refuse(struct route_call *call, const struct err *why) {
     static const struct {
         enum err_code code;
         int status;
@@ -76,20 +76,20 @@ static void refuse(struct route_call *call, const struct err *why) {
 
 /* --- life --------------------------------------------------------------------------------- */
 
-static struct turn *turn_new(struct route_call *call, struct runtime_desk *desk) {
+static struct turn *turn_new(struct route_call *call, struct runtime_instance *instance) {
     struct turn *turn = MEM_NEW(struct turn);
     list_init(&turn->link);
     turn->call = call;
-    turn->desk = desk;
+    turn->instance = instance;
     outcome_init(&turn->outcome);
     return turn;
 }
 
 static void turn_free(struct turn *turn) {
     list_remove(&turn->link);
-    keyed_cancel(turn->keyed);
+    idempotency_lookup_cancel(turn->lookup);
     asked_cancel(turn->asked);
-    wake_cancel(turn->wake);
+    dormant_wake_cancel(turn->wake);
     follow_free(turn->follow);
     stream_free(turn->stream);
     arena_free(turn->arena);
@@ -101,7 +101,7 @@ static void turn_free(struct turn *turn) {
 }
 
 struct session_table *turn_sessions(const struct turn *turn) {
-    return turn->desk->host->engine->sessions;
+    return turn->instance->host->engine->sessions;
 }
 
 static enum stream_verdict judge(const struct event *event, void *ctx) {
@@ -132,7 +132,7 @@ static bool is_read_by_others(struct turn *turn) {
 /* A request with a key, and a human's decision, outlive their connection (K28), so that a
  * repeated request gets the answer. The request itself can say otherwise. */
 static bool outlives(const struct turn *turn) {
-    return turn->desk->settings->keyed_outlives && !turn->says_leaving &&
+    return turn->instance->settings->keyed_outlives && !turn->says_leaving &&
            (turn->key.len || turn->resumed);
 }
 
@@ -318,7 +318,7 @@ static const struct stream_wire stream_wire = {
 /* What the caller says about his own leaving. */
 static bool take_leaving(struct turn *turn, struct err *e) {
     struct str asked = lent_read(route_header(turn->call, STR("x-weir-on-disconnect")));
-    turn->leaving = turn->desk->settings->on_disconnect;
+    turn->leaving = turn->instance->settings->on_disconnect;
     turn->says_leaving = asked.at != NULL;
     if (!asked.at || leaving_parse(asked, &turn->leaving, e)) return true;
     e->code = ERR_MALFORMED; /* a header: 400 */
@@ -342,8 +342,8 @@ bool turn_follow(struct turn *turn, struct journal *journal, uint64_t after_seq,
                                      .after_seq = after_seq,
                                      .mode = turn->mode,
                                      .paces = turn->run != NULL,
-                                     .stall_ms = turn->desk->settings->stall_ms,
-                                     .heartbeat_ms = turn->desk->settings->heartbeat_ms,
+                                     .stall_ms = turn->instance->settings->stall_ms,
+                                     .heartbeat_ms = turn->instance->settings->heartbeat_ms,
                                      .wire = turn->wire,
                                      .ctx = turn};
     if (stream_open(&options, &turn->stream, e)) return true;
@@ -352,7 +352,7 @@ bool turn_follow(struct turn *turn, struct journal *journal, uint64_t after_seq,
 }
 
 void turn_established(struct turn *turn) {
-    list_append(&turn->desk->calls, &turn->link);
+    list_append(&turn->instance->calls, &turn->link);
     if (turn->mode == CLOSE_DONE) route_sse_begin(turn->call);
     arena_free(turn->arena);
     turn->arena = NULL;
@@ -361,7 +361,7 @@ void turn_established(struct turn *turn) {
 
 void turn_give_up(struct turn *turn, const struct err *why) {
     route_watch(turn->call, NULL, NULL);
-    refuse(turn->call, why);
+    turn_refuse(turn->call, why);
     turn_free(turn);
 }
 
@@ -378,18 +378,18 @@ void turn_reply(struct turn *turn, struct str body) {
     turn_free(turn);
 }
 
-static bool start(struct turn *turn, uint64_t key_mark, struct err *e) {
+static bool agentbreeder_turn_start(struct turn *turn, uint64_t key_mark, struct err *e) {
     const struct runtime_request *request = &turn->request;
-    struct run_host *host = turn->desk->host;
+    struct run_host *host = turn->instance->host;
     struct run_request asked = {
-        .name = {turn->desk->settings->workspace, request->user, request->session},
+        .name = {turn->instance->settings->workspace, request->user, request->session},
         .text = request->text,
         .messages = request->messages,
         .message_count = request->message_count,
-        .brought = turn->desk->settings->brought,
+        .brought = turn->instance->settings->brought,
         .schema = request->schema,
         .contract = STR("agentbreeder"),
-        .policy = turn->desk->settings->busy,
+        .policy = turn->instance->settings->busy,
         .key = turn->key,
         .print = request->print,
         .key_mark = key_mark,
@@ -422,8 +422,8 @@ void turn_attach(struct turn *turn, uint64_t run, uint64_t after_seq) {
                                      .run = run,
                                      .after_seq = after_seq,
                                      .mode = turn->mode,
-                                     .stall_ms = turn->desk->settings->stall_ms,
-                                     .heartbeat_ms = turn->desk->settings->heartbeat_ms,
+                                     .stall_ms = turn->instance->settings->stall_ms,
+                                     .heartbeat_ms = turn->instance->settings->heartbeat_ms,
                                      .wire = turn->wire,
                                      .begun = on_begun,
                                      .missing = on_missing,
@@ -459,7 +459,7 @@ static void begin_turn(struct turn *turn, uint64_t mark) {
     case SETTLES_FAILED: turn_give_up(turn, &e); return;
     case SETTLES_NOTHING: break;
     }
-    if (start(turn, mark, &e)) {
+    if (agentbreeder_turn_start(turn, mark, &e)) {
         turn_established(turn);
     } else if (e.code == ERR_ALREADY_EXISTS) {
         turn_look_up(turn);
@@ -468,7 +468,7 @@ static void begin_turn(struct turn *turn, uint64_t mark) {
     }
 }
 
-static void begin(struct turn *turn, uint64_t mark) {
+static void agentbreeder_turn_begin(struct turn *turn, uint64_t mark) {
     if (turn->resumes) {
         decide_by_resume(turn, mark);
     } else {
@@ -476,29 +476,29 @@ static void begin(struct turn *turn, uint64_t mark) {
     }
 }
 
-static void on_key_known(const struct keyed_result *result, const struct err *failed,
-                         void *ctx) {
+static void on_key_known(const struct idempotency_lookup_result *result,
+                         const struct err *failed, void *ctx) {
     struct turn *turn = ctx;
-    turn->keyed = NULL;
+    turn->lookup = NULL;
     switch (result->answer) {
-    case KEYED_FREE: begin(turn, result->mark); break;
-    case KEYED_RUN: join(turn, result->run, result->seq); break;
-    case KEYED_OTHER: refuse_other(turn); break;
-    case KEYED_FAILED: turn_give_up(turn, failed); break;
+    case IDEMPOTENCY_FREE: agentbreeder_turn_begin(turn, result->mark); break;
+    case IDEMPOTENCY_RUN: join(turn, result->run, result->seq); break;
+    case IDEMPOTENCY_OTHER: refuse_other(turn); break;
+    case IDEMPOTENCY_FAILED: turn_give_up(turn, failed); break;
     }
 }
 
 void turn_look_up(struct turn *turn) {
-    const struct runtime_settings *settings = turn->desk->settings;
-    turn->keyed = keyed_look(
-        &(struct keyed_options){.loop = route_loop(turn->call),
-                                .sessions = turn_sessions(turn),
-                                .name = {settings->workspace, turn->request.user, turn->key},
-                                .print = turn->request.print,
-                                .kept_ms = settings->keys_kept_ms,
-                                .failures_free = settings->keyed_outlives,
-                                .on_answer = on_key_known,
-                                .ctx = turn});
+    const struct runtime_settings *settings = turn->instance->settings;
+    turn->lookup = idempotency_lookup_start(&(struct idempotency_lookup_options){
+        .loop = route_loop(turn->call),
+        .sessions = turn_sessions(turn),
+        .name = {settings->workspace, turn->request.user, turn->key},
+        .print = turn->request.print,
+        .kept_ms = settings->keys_kept_ms,
+        .failures_free = settings->keyed_outlives,
+        .on_answer = on_key_known,
+        .ctx = turn});
 }
 
 /* --- the calls ---------------------------------------------------------------------------- */
@@ -523,7 +523,7 @@ static bool read_request(struct turn *turn, struct err *e) {
 /* With a key it is looked up first. */
 static void enter(struct turn *turn) {
     if (!turn->key.len) {
-        begin(turn, 0);
+        agentbreeder_turn_begin(turn, 0);
         return;
     }
     turn_watch(turn);
@@ -540,17 +540,17 @@ static void on_awake(const struct err *failed, void *ctx) {
     }
 }
 
-void turn_wake(struct turn *turn, const struct parked_answer *answer) {
+void turn_wake(struct turn *turn, const struct pending_answer *answer) {
     const struct dormant_filter filter = session_sleepers(answer);
     turn_watch(turn);
-    turn->wake = wake_start(session_table_directory(turn_sessions(turn)), &filter, WAKE_MAX,
-                            route_loop(turn->call), on_awake, turn);
+    turn->wake = dormant_wake_start(session_table_directory(turn_sessions(turn)), &filter,
+                                    DORMANT_WAKE_MAX, route_loop(turn->call), on_awake, turn);
     if (!turn->wake) enter(turn); /* they came back meanwhile */
 }
 
-static void begin_call(struct route_call *call, struct runtime_desk *desk, enum close_mode mode,
-                       const struct stream_wire *wire) {
-    struct turn *turn = turn_new(call, desk);
+static void begin_call(struct route_call *call, struct runtime_instance *instance,
+                       enum close_mode mode, const struct stream_wire *wire) {
+    struct turn *turn = turn_new(call, instance);
     struct err e;
     turn->mode = mode;
     turn->wire = wire;
@@ -588,8 +588,8 @@ void turn_resume(struct route_call *call, void *ctx) {
     }
 }
 
-void turn_cut_all(struct runtime_desk *desk) {
-    LIST_EACH(&desk->calls, link) {
+void turn_cut_all(struct runtime_instance *instance) {
+    LIST_EACH(&instance->calls, link) {
         struct turn *turn = CONTAINER_OF(link, struct turn, link);
         if (turn->stream) stream_end(turn->stream, CAUSE_STOPPING);
         if (turn->follow) follow_end(turn->follow, CAUSE_STOPPING);

@@ -5,7 +5,7 @@
  * and this one resumed.
  *
  * Memory   a turn lives from its request until its answer is out or its caller is gone.
- * Threads  the desk's loop.
+ * Threads  the instance's loop.
  */
 #ifndef WEIR_CONTRACT_AGENTBREEDER_TURN_H
 #define WEIR_CONTRACT_AGENTBREEDER_TURN_H
@@ -14,7 +14,7 @@
 
 route_fn turn_invoke, turn_stream, turn_resume;
 
-/* End every open turn of the desk as CANCELLED. */
-void turn_cut_all(struct runtime_desk *desk);
+/* End every open turn of the instance as CANCELLED. */
+void turn_cut_all(struct runtime_instance *instance);
 
 #endif

@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "config/config.h"
 #include "contract/crawbl/memory.h"
-#include "contract/crawbl/revival.h"
+#include "contract/crawbl/restored_turn.h"
 #include "proto/memory.pb.h"
 #include "proto/runtime.pb.h"
 
@@ -34,26 +34,28 @@ static bool add_keys(struct crawbl_settings *settings, const struct contract_sou
 
 /* Agents and tools of the orchestrator are in no recording, so a replay must not ask for them.
  */
-static void leave_house(struct house_settings *house, const struct config *config) {
-    if (!house->endpoint.len) return;
+static void leave_workspace_agents(struct workspace_agents_settings *workspace_agents,
+                                   const struct config *config) {
+    if (!workspace_agents->endpoint.len) return;
     if (config->tape.record.len)
         log_warning("calls to tools of the MCP endpoint are not recorded; a replay has the "
                     "agents and tools of the settings alone");
     if (!config->tape.play.len) return;
     log_warning("replaying: the MCP endpoint is not asked, agents and tools are those of the "
                 "settings");
-    house->endpoint = STR_EMPTY;
+    workspace_agents->endpoint = STR_EMPTY;
 }
 
 /* The house signs its requests, so without keys it sends none and needs no library. */
-static bool fill_house(struct crawbl_settings *settings, const struct contract_source *from,
-                       struct err *e) {
+static bool fill_workspace_agents(struct crawbl_settings *settings,
+                                  const struct contract_source *from, struct err *e) {
     const struct config *config = from->config;
-    settings->house = (struct house_settings){.endpoint = config->converse.mcp_endpoint,
-                                              .blueprint = config->converse.blueprint,
-                                              .keys = settings->keys};
-    leave_house(&settings->house, config);
-    if (!settings->house.endpoint.len || !from->pool) return true;
+    settings->workspace_agents =
+        (struct workspace_agents_settings){.endpoint = config->converse.mcp_endpoint,
+                                           .blueprint = config->converse.blueprint,
+                                           .keys = settings->keys};
+    leave_workspace_agents(&settings->workspace_agents, config);
+    if (!settings->workspace_agents.endpoint.len || !from->pool) return true;
     return !settings->keys || http_pool_need(from->pool, e);
 }
 
@@ -80,7 +82,7 @@ static void crawbl_drop(void *ctx) {
 
 static bool crawbl_read(const struct contract_source *from, void **ret, struct err *e) {
     struct crawbl_settings *settings = MEM_NEW(struct crawbl_settings);
-    if (!add_keys(settings, from, e) || !fill_house(settings, from, e)) {
+    if (!add_keys(settings, from, e) || !fill_workspace_agents(settings, from, e)) {
         crawbl_drop(settings);
         return false;
     }
@@ -105,44 +107,46 @@ static bool crawbl_identify(const void *ctx, struct str bearer, struct contract_
     return true;
 }
 
-/* --- a desk ------------------------------------------------------------------------------- */
+/* --- an instance -------------------------------------------------------------------------- */
 
-struct crawbl_desk {
-    struct house *house;
-    struct converse_desk converse;
-    struct memory_desk memory;
+struct crawbl_instance {
+    struct workspace_agents *workspace_agents;
+    struct converse_instance converse;
+    struct memory_instance memory;
     struct run_host *host;
 };
 
 static void crawbl_use(void *ctx, const void *settings) {
     const struct crawbl_settings *wanted = settings;
-    struct crawbl_desk *desk = ctx;
-    desk->converse.settings = desk->memory.settings = &wanted->converse;
-    house_use(desk->house, desk->host->engine, &wanted->house);
+    struct crawbl_instance *instance = ctx;
+    instance->converse.settings = instance->memory.settings = &wanted->converse;
+    workspace_agents_use(instance->workspace_agents, instance->host->engine,
+                         &wanted->workspace_agents);
 }
 
 static void *crawbl_init(const struct contract_loop *loop, const void *settings, void *state) {
-    struct crawbl_desk *desk = MEM_NEW(struct crawbl_desk);
+    struct crawbl_instance *instance = MEM_NEW(struct crawbl_instance);
     (void)state;
-    desk->host = loop->host;
-    desk->house = house_new(loop->loop, loop->pool);
-    desk->converse = (struct converse_desk){.host = loop->host, .house = desk->house};
-    desk->memory = (struct memory_desk){.store = loop->store};
-    crawbl_use(desk, settings);
-    return desk;
+    instance->host = loop->host;
+    instance->workspace_agents = workspace_agents_new(loop->loop, loop->pool);
+    instance->converse = (struct converse_instance){
+        .host = loop->host, .workspace_agents = instance->workspace_agents};
+    instance->memory = (struct memory_instance){.store = loop->store};
+    crawbl_use(instance, settings);
+    return instance;
 }
 
 static void crawbl_leave(void *ctx) {
-    struct crawbl_desk *desk = ctx;
-    house_free(desk->house);
-    desk->house = NULL;
+    struct crawbl_instance *instance = ctx;
+    workspace_agents_free(instance->workspace_agents);
+    instance->workspace_agents = NULL;
 }
 
 static struct engine *crawbl_find_agents(void *ctx, const struct session_name *name,
                                          recover_engine_fn *answer, void *answer_ctx,
                                          struct contract_ask **ret_ask) {
-    struct crawbl_desk *desk = ctx;
-    return revival_find(desk->house, name, answer, answer_ctx, ret_ask);
+    struct crawbl_instance *instance = ctx;
+    return restored_turn_find(instance->workspace_agents, name, answer, answer_ctx, ret_ask);
 }
 
 /* --- what it serves ----------------------------------------------------------------------- */
@@ -160,11 +164,11 @@ static bool grpc_reflects(const struct config *config) {
 }
 
 static void crawbl_converse(void *ctx, struct rpc_service *ret) {
-    converse_service(&((struct crawbl_desk *)ctx)->converse, ret);
+    converse_service(&((struct crawbl_instance *)ctx)->converse, ret);
 }
 
 static void crawbl_memory(void *ctx, struct rpc_service *ret) {
-    memory_service(&((struct crawbl_desk *)ctx)->memory, ret);
+    memory_service(&((struct crawbl_instance *)ctx)->memory, ret);
 }
 
 static const struct contract_listener listeners[] = {
@@ -190,9 +194,9 @@ const struct contract crawbl_contract = {
                  .drop = crawbl_drop,
                  .secured = crawbl_secured,
                  .identify = crawbl_identify},
-    .desk = {.init = crawbl_init,
-             .use = crawbl_use,
-             .leave = crawbl_leave,
-             .done = free,
-             .find_agents = crawbl_find_agents},
+    .instance = {.init = crawbl_init,
+                 .use = crawbl_use,
+                 .leave = crawbl_leave,
+                 .done = free,
+                 .find_agents = crawbl_find_agents},
 };

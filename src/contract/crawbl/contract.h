@@ -13,7 +13,7 @@ struct crawbl_settings {
     struct token_keys *keys; /* NULL: callers need no token */
     bool secured;            /* a key was configured; the demo's key does not count */
     struct converse_settings converse;
-    struct house_settings house;
+    struct workspace_agents_settings workspace_agents;
 };
 
 extern const struct contract crawbl_contract;

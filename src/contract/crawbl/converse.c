@@ -6,7 +6,7 @@
 #include "proto/runtime.pb.h"
 #include "run/decision.h"
 #include "run/directory.h"
-#include "run/wake.h"
+#include "run/dormant_wake.h"
 #include "stream/stream.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@
 /* One open call. */
 struct converse {
     struct rpc_call *call;
-    struct converse_desk *desk;
+    struct converse_instance *instance;
     struct stream *stream;      /* of the turn that runs, or NULL: idle */
     struct run *run;            /* that this call started, or NULL */
     uint64_t answered;          /* the id of the one that waited for this call's words, or 0 */
@@ -32,8 +32,8 @@ struct converse {
     struct engine *engine;      /* of the turn, a reference; NULL: idle */
     struct arena *arena;        /* of a request whose turn has not begun, or NULL */
     struct crawbl_converse_request request; /* in the arena */
-    struct house_ask ask;
-    struct wake *wake;           /* who may wait for these words, and is not in memory */
+    struct workspace_agents_ask ask;
+    struct dormant_wake *wake;   /* who may wait for these words, and is not in memory */
     struct converse_shown shown; /* of the answer that is being sent */
 };
 
@@ -83,12 +83,12 @@ static void go_on_when_read(struct converse *converse) {
 
 /* The caller of a run may also be the one who answered its question. */
 static void leave_run(struct converse *converse, enum close_cause cause) {
-    struct session_table *sessions = converse->desk->host->engine->sessions;
+    struct session_table *sessions = converse->instance->host->engine->sessions;
     bool by_caller = close_is_by_peer(cause);
     struct leaving leaving = {.how = LEAVING_NOBODY};
     struct str why =
         cause == CAUSE_LEFT ? STR("the caller left") : STR("the call was cut short");
-    if (by_caller) leaving = converse->desk->settings->on_disconnect;
+    if (by_caller) leaving = converse->instance->settings->on_disconnect;
     if (converse->run) run_leave(converse->run, leaving, why);
     if (converse->answered)
         directory_leave(session_table_directory(sessions), converse->answered, leaving, why);
@@ -117,7 +117,7 @@ static enum stream_verdict judge(const struct event *event, void *ctx) {
 }
 
 static struct engine *engine_of(const struct converse *converse) {
-    return converse->engine ? converse->engine : converse->desk->host->engine;
+    return converse->engine ? converse->engine : converse->instance->host->engine;
 }
 
 static struct converse_view view_for(const struct converse *converse,
@@ -125,7 +125,7 @@ static struct converse_view view_for(const struct converse *converse,
     const struct agent *agent = event ? engine_agent(engine_of(converse), event->agent) : NULL;
     return (struct converse_view){
         .shows_thinking = agent && agent->shows_thinking,
-        .errors_as_text = converse->desk->settings->errors_as_text,
+        .errors_as_text = converse->instance->settings->errors_as_text,
     };
 }
 
@@ -167,8 +167,8 @@ static struct str or_else(struct str text, const char *other) {
 /* Who asks, and whether the body agrees (K8, K15). */
 static bool identify(struct converse *converse, const struct crawbl_converse_request *request,
                      struct err *e) {
-    const struct guard *pins = &converse->desk->settings->guard;
-    bool lenient = converse->desk->settings->lenient;
+    const struct guard *pins = &converse->instance->settings->guard;
+    bool lenient = converse->instance->settings->lenient;
     const struct rpc_identity *token = rpc_identity(converse->call);
     bool first = !converse->greeted;
     if (first && !lenient && (!request->workspace_id.len || !request->user_id.len)) {
@@ -217,13 +217,13 @@ static bool check_ids(const struct crawbl_converse_request *request, struct err 
     return true;
 }
 
-static bool check(struct converse *converse, const struct crawbl_converse_request *request,
-                  struct err *e) {
+static bool converse_check(struct converse *converse,
+                           const struct crawbl_converse_request *request, struct err *e) {
     if (!check_ids(request, e) || !identify(converse, request, e)) return false;
     if (request->message.len == 0) {
         return err_set(e, ERR_INVALID_ARGUMENT, "converse: message is required");
     }
-    if (request->session_id.len == 0 && !converse->desk->settings->lenient) {
+    if (request->session_id.len == 0 && !converse->instance->settings->lenient) {
         return err_set(e, ERR_INVALID_ARGUMENT, "converse: session_id is required");
     }
     return true;
@@ -231,7 +231,7 @@ static bool check(struct converse *converse, const struct crawbl_converse_reques
 
 static struct str agent_for(const struct converse *converse, struct str slug) {
     bool known = engine_agent(engine_of(converse), slug) != NULL;
-    return converse->desk->settings->lenient && !known ? STR_EMPTY : slug;
+    return converse->instance->settings->lenient && !known ? STR_EMPTY : slug;
 }
 
 /* Addressed by name, or by naming no agent. */
@@ -247,7 +247,7 @@ static bool follow(struct converse *converse, struct journal *journal, uint64_t 
                                      .after_seq = after_seq,
                                      .mode = rpc_method(converse->call)->ends,
                                      .paces = paces,
-                                     .stall_ms = converse->desk->settings->stall_ms,
+                                     .stall_ms = converse->instance->settings->stall_ms,
                                      .wire = &wire,
                                      .ctx = converse};
     converse->shown = (struct converse_shown){0};
@@ -255,7 +255,7 @@ static bool follow(struct converse *converse, struct journal *journal, uint64_t 
 }
 
 /* The message decides nothing: its turn is the same question once more (K29). */
-static bool ask_again(struct converse *converse, const struct parked_view *stays,
+static bool ask_again(struct converse *converse, const struct pending_view *stays,
                       struct arena *arena, struct err *e) {
     struct event event;
     bool asked = decision_ask_again(stays, arena, &event);
@@ -268,32 +268,33 @@ static bool ask_again(struct converse *converse, const struct parked_view *stays
 static void on_awake(const struct err *failed, void *ctx);
 
 /* True: they are being brought back, and the request is looked at once more. */
-static bool wake(struct converse *converse, const struct parked_answer *answer) {
+static bool wake(struct converse *converse, const struct pending_answer *answer) {
     const struct dormant_filter filter = session_sleepers(answer);
-    struct session_table *sessions = converse->desk->host->engine->sessions;
-    converse->wake = wake_start(session_table_directory(sessions), &filter, WAKE_MAX,
-                                rpc_loop(converse->call), on_awake, converse);
+    struct session_table *sessions = converse->instance->host->engine->sessions;
+    converse->wake =
+        dormant_wake_start(session_table_directory(sessions), &filter, DORMANT_WAKE_MAX,
+                           rpc_loop(converse->call), on_awake, converse);
     return converse->wake != NULL;
 }
 
 /* A run of this session that waits for a human takes the message as the answer. */
-static bool answer_parked(struct converse *converse, const struct session_name *name,
-                          struct str text, bool *ret_followed, struct err *e) {
-    struct parked_answered answered;
-    struct session_table *sessions = converse->desk->host->engine->sessions;
+static bool answer_pending(struct converse *converse, const struct session_name *name,
+                           struct str text, bool *ret_followed, struct err *e) {
+    struct pending_answered answered;
+    struct session_table *sessions = converse->instance->host->engine->sessions;
     struct arena *arena = arena_new(QUESTION_MAX_BYTES);
-    const struct parked_answer answer = {
+    const struct pending_answer answer = {
         .name = *name, .text = text, .asks_again = true, .arena = arena};
-    enum parking_found found = session_settle(sessions, &answer, &answered, e);
-    while (found == PARKING_ASLEEP && !wake(converse, &answer))
+    enum pending_found found = session_settle(sessions, &answer, &answered, e);
+    while (found == PENDING_ASLEEP && !wake(converse, &answer))
         found = session_settle(sessions, &answer, &answered, e);
-    if (found == PARKING_ASLEEP) *ret_followed = true;
-    if (found == PARKING_UNDECIDED)
+    if (found == PENDING_ASLEEP) *ret_followed = true;
+    if (found == PENDING_UNDECIDED)
         *ret_followed = ask_again(converse, &answered.stays, arena, e);
     arena_free(arena);
-    if (found == PARKING_UNDECIDED || found == PARKING_ASLEEP) return true;
-    if (found == PARKING_REFUSED) *ret_followed = err_add(e, "the question stays open");
-    if (found != PARKING_TAKEN) return found == PARKING_REFUSED;
+    if (found == PENDING_UNDECIDED || found == PENDING_ASLEEP) return true;
+    if (found == PENDING_REFUSED) *ret_followed = err_add(e, "the question stays open");
+    if (found != PENDING_TAKEN) return found == PENDING_REFUSED;
     converse->answered = journal_run(answered.journal);
     *ret_followed = follow(converse, answered.journal, answered.seq, false, e);
     journal_unref(answered.journal);
@@ -313,27 +314,28 @@ static bool start_turn(struct converse *converse, const struct crawbl_converse_r
         .text = request->message,
         .system = request->system_prompt,
         .contract = STR("crawbl"),
-        .policy = converse->desk->settings->busy,
-        .sticky = converse->desk->settings->sticky && asks_manager(converse, request->agent_id),
+        .policy = converse->instance->settings->busy,
+        .sticky =
+            converse->instance->settings->sticky && asks_manager(converse, request->agent_id),
     };
     bool followed;
-    if (answer_parked(converse, &turn.name, turn.text, &followed, e)) return followed;
-    if (!run_start(converse->desk->host, &turn, &converse->run, e)) return false;
+    if (answer_pending(converse, &turn.name, turn.text, &followed, e)) return followed;
+    if (!run_start(converse->instance->host, &turn, &converse->run, e)) return false;
     if (follow(converse, run_journal(converse->run), 0, true, e)) return true;
     run_cancel(converse->run, STR("the turn could not be followed"));
     drop_turn(converse);
     return false;
 }
 
-static void refuse(struct converse *converse, const struct err *why) {
+static void crawbl_converse_refuse(struct converse *converse, const struct err *why) {
     struct converse_view view = view_for(converse, NULL);
     converse_refuse(converse->call, why, &view);
     go_on(converse);
 }
 
 static void drop_request(struct converse *converse) {
-    house_leave(&converse->ask);
-    wake_cancel(converse->wake);
+    workspace_agents_leave(&converse->ask);
+    dormant_wake_cancel(converse->wake);
     converse->wake = NULL;
     arena_free(converse->arena);
     converse->arena = NULL;
@@ -341,7 +343,7 @@ static void drop_request(struct converse *converse) {
 }
 
 /* The engine is known, and whoever waits is in memory, as far as is known. */
-static void start(struct converse *converse) {
+static void converse_start(struct converse *converse) {
     struct err e;
     bool started = start_turn(converse, &converse->request, &e);
     if (converse->wake) return; /* on_awake() goes on */
@@ -351,7 +353,7 @@ static void start(struct converse *converse) {
     if (started) {
         go_on(converse); /* its answer has been sent */
     } else {
-        refuse(converse, &e);
+        crawbl_converse_refuse(converse, &e);
     }
 }
 
@@ -359,26 +361,26 @@ static void on_awake(const struct err *failed, void *ctx) {
     struct converse *converse = ctx;
     converse->wake = NULL;
     if (!failed) {
-        start(converse);
+        converse_start(converse);
         return;
     }
     drop_request(converse);
     drop_turn(converse);
-    refuse(converse, failed);
+    crawbl_converse_refuse(converse, failed);
 }
 
 static void on_engine(struct engine *engine, void *ctx) {
     struct converse *converse = ctx;
     converse->engine = engine_ref(engine);
-    start(converse);
+    converse_start(converse);
 }
 
 /* The workspace may have agents and tools of its own. */
 static void find_engine(struct converse *converse) {
     struct mcp_caller caller = {converse->user, converse->workspace,
                                 converse->request.session_id};
-    struct engine *engine =
-        house_find(converse->desk->house, &caller, &converse->ask, on_engine, converse);
+    struct engine *engine = workspace_agents_find(converse->instance->workspace_agents, &caller,
+                                                  &converse->ask, on_engine, converse);
     if (engine) on_engine(engine, converse);
 }
 
@@ -393,12 +395,12 @@ static void on_message(struct rpc_call *call, struct lent message, void *ctx) {
         return;
     }
     converse->arena = arena;
-    if (check(converse, &converse->request, &e)) {
+    if (converse_check(converse, &converse->request, &e)) {
         find_engine(converse);
         return;
     }
     drop_request(converse);
-    refuse(converse, &e);
+    crawbl_converse_refuse(converse, &e);
 }
 
 /* --- the call ----------------------------------------------------------------------------- */
@@ -406,7 +408,7 @@ static void on_message(struct rpc_call *call, struct lent message, void *ctx) {
 static void *on_open(struct rpc_call *call, void *service_ctx) {
     struct converse *converse = MEM_NEW(struct converse);
     converse->call = call;
-    converse->desk = service_ctx;
+    converse->instance = service_ctx;
     return converse;
 }
 
@@ -478,15 +480,15 @@ static const struct rpc_method methods[] = {
 
 static bool authenticate(struct rpc_call *call, void *ctx, struct rpc_identity *ret,
                          struct err *e) {
-    const struct converse_desk *desk = ctx;
-    return guard_authenticate(&desk->settings->guard, call, ret, e);
+    const struct converse_instance *instance = ctx;
+    return guard_authenticate(&instance->settings->guard, call, ret, e);
 }
 
-void converse_service(struct converse_desk *desk, struct rpc_service *ret) {
+void converse_service(struct converse_instance *instance, struct rpc_service *ret) {
     *ret = (struct rpc_service){.name = STR(SERVICE),
                                 .methods = methods,
                                 .method_count = ARRAY_LEN(methods),
-                                .request_max_bytes = desk->settings->message_max_bytes,
+                                .request_max_bytes = instance->settings->message_max_bytes,
                                 .authenticate = authenticate,
-                                .ctx = desk};
+                                .ctx = instance};
 }

@@ -13,7 +13,7 @@
 #define WEIR_CONTRACT_CRAWBL_CONVERSE_H
 
 #include "contract/crawbl/guard.h"
-#include "contract/crawbl/house.h"
+#include "contract/crawbl/workspace_agents.h"
 #include "run/run.h"
 
 struct converse_settings {
@@ -28,14 +28,14 @@ struct converse_settings {
 };
 
 /* One loop's share of the service. */
-struct converse_desk {
+struct converse_instance {
     const struct converse_settings *settings;
     struct run_host *host;
-    struct house *house; /* chooses the engine of a turn */
+    struct workspace_agents *workspace_agents; /* chooses the engine of a turn */
 };
 
-/* Fill a service. Its methods and names are constant; `desk` is borrowed. Call this again when
- * the desk has new settings. */
-void converse_service(struct converse_desk *desk, struct rpc_service *ret);
+/* Fill a service. Its methods and names are constant; `instance` is borrowed. Call this again
+ * when the instance has new settings. */
+void converse_service(struct converse_instance *instance, struct rpc_service *ret);
 
 #endif

@@ -16,13 +16,13 @@
 /* One open call. */
 struct memory_call {
     struct rpc_call *call;
-    struct memory_desk *desk;
+    struct memory_instance *instance;
     struct memory_ask *ask; /* on its way to the store, or NULL */
 };
 
 /* --- endings ------------------------------------------------------------------------------ */
 
-static void refuse(struct memory_call *memory, const struct err *why) {
+static void crawbl_memory_refuse(struct memory_call *memory, const struct err *why) {
     rpc_end(memory->call, why->code, err_text(why));
 }
 
@@ -64,13 +64,13 @@ static struct crawbl_memory_entry entry_of(const struct memory_entry *entry,
 /* The workspace that a request is about: the token's, and the request may not differ (K8). */
 static bool workspace_for(const struct memory_call *memory, struct str asked, struct str *ret,
                           struct err *e) {
-    const struct guard *guard = &memory->desk->settings->guard;
+    const struct guard *guard = &memory->instance->settings->guard;
     const struct rpc_identity *token = rpc_identity(memory->call);
     struct str own = token->known ? token->workspace : guard->workspace;
     if (asked.len && own.len && !str_equal(asked, own))
         return err_set(e, ERR_PERMISSION_DENIED,
                        "memory: workspace_id names another workspace than the caller's");
-    if (asked.len == 0 && !memory->desk->settings->lenient) own = STR_EMPTY; /* K36 */
+    if (asked.len == 0 && !memory->instance->settings->lenient) own = STR_EMPTY; /* K36 */
     *ret = asked.len ? asked : own;
     return memory_check_workspace(*ret, e) && id_check("memory: workspace_id", *ret, e);
 }
@@ -107,7 +107,7 @@ static bool start_list(struct memory_call *memory, const void *message, struct e
         !memory_page(&query, request->limit, request->offset, e) ||
         !memory_check_query(&query, e))
         return false;
-    memory->ask = memory_list_start(memory->desk->store, rpc_loop(memory->call), &query,
+    memory->ask = memory_list_start(memory->instance->store, rpc_loop(memory->call), &query,
                                     on_listed, memory);
     return true;
 }
@@ -135,7 +135,7 @@ static bool start_create(struct memory_call *memory, const void *message, struct
     if (!workspace_for(memory, request->workspace_id, &workspace, e) ||
         !memory_check_entry(&entry, e))
         return false;
-    memory->ask = memory_put_start(memory->desk->store, rpc_loop(memory->call), workspace,
+    memory->ask = memory_put_start(memory->instance->store, rpc_loop(memory->call), workspace,
                                    &entry, on_put, memory);
     return true;
 }
@@ -164,8 +164,8 @@ static bool start_delete(struct memory_call *memory, const void *message, struct
     if (!workspace_for(memory, request->workspace_id, &workspace, e) ||
         !memory_check_key(request->key, e))
         return false;
-    memory->ask = memory_remove_start(memory->desk->store, rpc_loop(memory->call), workspace,
-                                      request->key, on_removed, memory);
+    memory->ask = memory_remove_start(memory->instance->store, rpc_loop(memory->call),
+                                      workspace, request->key, on_removed, memory);
     return true;
 }
 
@@ -174,7 +174,7 @@ static bool start_delete(struct memory_call *memory, const void *message, struct
 static void *on_open(struct rpc_call *call, void *service_ctx) {
     struct memory_call *memory = MEM_NEW(struct memory_call);
     memory->call = call;
-    memory->desk = service_ctx;
+    memory->instance = service_ctx;
     return memory;
 }
 
@@ -188,7 +188,7 @@ static void take_request(struct memory_call *memory, struct lent bytes,
     if (!pb_decode(type, bytes, arena, message, &e)) {
         rpc_end(memory->call, ERR_INTERNAL, err_text(&e));
     } else if (!start(memory, message, &e)) {
-        refuse(memory, &e);
+        crawbl_memory_refuse(memory, &e);
     }
     arena_free(arena);
 }
@@ -208,7 +208,7 @@ static void on_delete(struct rpc_call *call, struct lent message, void *ctx) {
     take_request(ctx, message, &crawbl_delete_memory_request_table, start_delete);
 }
 
-static void forget(struct memory_call *memory) {
+static void crawbl_memory_forget(struct memory_call *memory) {
     memory_forget(memory->ask);
     memory->ask = NULL;
 }
@@ -216,11 +216,11 @@ static void forget(struct memory_call *memory) {
 /* What was asked of the store happens all the same. */
 static void on_cancelled(struct rpc_call *call, enum rpc_cancel why, void *ctx) {
     (void)call, (void)why;
-    forget(ctx);
+    crawbl_memory_forget(ctx);
 }
 
 static void on_closed(void *ctx) {
-    forget(ctx);
+    crawbl_memory_forget(ctx);
     free(ctx);
 }
 
@@ -244,15 +244,15 @@ static const struct rpc_method methods[] = {
 
 static bool authenticate(struct rpc_call *call, void *ctx, struct rpc_identity *ret,
                          struct err *e) {
-    const struct memory_desk *desk = ctx;
-    return guard_authenticate(&desk->settings->guard, call, ret, e);
+    const struct memory_instance *instance = ctx;
+    return guard_authenticate(&instance->settings->guard, call, ret, e);
 }
 
-void memory_service(struct memory_desk *desk, struct rpc_service *ret) {
+void memory_service(struct memory_instance *instance, struct rpc_service *ret) {
     *ret = (struct rpc_service){.name = STR(SERVICE),
                                 .methods = methods,
                                 .method_count = ARRAY_LEN(methods),
-                                .request_max_bytes = desk->settings->message_max_bytes,
+                                .request_max_bytes = instance->settings->message_max_bytes,
                                 .authenticate = authenticate,
-                                .ctx = desk};
+                                .ctx = instance};
 }

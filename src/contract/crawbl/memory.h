@@ -15,13 +15,13 @@
 #include "store/store.h"
 
 /* One loop's share of the service. */
-struct memory_desk {
+struct memory_instance {
     const struct converse_settings *settings; /* same callers and limits as Converse */
     struct store *store;
 };
 
-/* Fill a service. Its methods and names are constant; `desk` is borrowed. Call this again when
- * the desk has new settings. */
-void memory_service(struct memory_desk *desk, struct rpc_service *ret);
+/* Fill a service. Its methods and names are constant; `instance` is borrowed. Call this again
+ * when the instance has new settings. */
+void memory_service(struct memory_instance *instance, struct rpc_service *ret);
 
 #endif

@@ -13,7 +13,7 @@ struct attach {
     struct task none; /* there is no store to ask */
 };
 
-static void end(struct attach *attach, const struct fault *fault) {
+static void attach_end(struct attach *attach, const struct fault *fault) {
     attach_done_fn *done = attach->options.done;
     void *ctx = attach->options.ctx;
     attach_cancel(attach);
@@ -25,7 +25,7 @@ static void end_unreadable(struct attach *attach, enum err_code code, struct str
     bool missing = code == ERR_NOT_FOUND;
     fault_set_code(&fault, missing ? NIMI_AI_INPUT_INVALID : NIMI_AI_PROVIDER_UNAVAILABLE,
                    missing ? ERR_INVALID_ARGUMENT : code, STR_FMT, STR_ARG(why));
-    end(attach, &fault);
+    attach_end(attach, &fault);
 }
 
 static void on_read(const struct upload *upload, const struct err *failed, void *ctx);
@@ -59,7 +59,7 @@ static void on_read(const struct upload *upload, const struct err *failed, void 
     }
     if (!prompt_attach(&prompt->artifacts[attach->next], upload->content_type, upload->bytes,
                        attach->options.arena, &fault)) {
-        end(attach, &fault);
+        attach_end(attach, &fault);
         return;
     }
     attach->of_anybody = false;
@@ -67,7 +67,7 @@ static void on_read(const struct upload *upload, const struct err *failed, void 
         read_next(attach);
     } else {
         prompt->artifact_count = 0;
-        end(attach, NULL);
+        attach_end(attach, NULL);
     }
 }
 

@@ -22,7 +22,7 @@ static bool add_version(struct nimi_call *call, struct fault *fault) {
 
 /* Without a reason code, as the protocol has it. */
 static bool check_lifecycle(struct nimi_call *call, struct fault *fault) {
-    enum lifecycle state = nimi_runtime_state(call->desk->runtime);
+    enum lifecycle state = nimi_runtime_state(call->instance->runtime);
     if (lifecycle_admits(state, call->row->facts & NIMI_READS)) return true;
     fault->reason = 0;
     return err_set(&fault->why, ERR_UNAVAILABLE,
@@ -32,8 +32,8 @@ static bool check_lifecycle(struct nimi_call *call, struct fault *fault) {
 
 static bool note_activity(struct nimi_call *call, struct fault *fault) {
     (void)fault;
-    list_append(&call->desk->calls, &call->link);
-    call->desk->call_count++;
+    list_append(&call->instance->calls, &call->link);
+    call->instance->call_count++;
     return true;
 }
 
@@ -93,7 +93,7 @@ static void write_record(const struct nimi_call *call) {
     log_debug("nimi " STR_FMT " app=" STR_FMT " trace=%s status=%s reason=%s ms=%llu",
               STR_ARG(call->row->path), STR_ARG(str_head(call->envelope.app_id, 80)),
               call->trace, err_kinds[call->code].name, reason_get(call->reason)->name,
-              (unsigned long long)(loop_now_ms(call->desk->host->loop) - call->opened_ms));
+              (unsigned long long)(loop_now_ms(call->instance->host->loop) - call->opened_ms));
 }
 
 /* --- ending ------------------------------------------------------------------------------- */
@@ -127,7 +127,7 @@ void nimi_reply(struct nimi_call *call, const struct pb_message *type, const voi
         nimi_refuse(call, &fault);
     } else {
         if (call->once_key.len)
-            replies_keep(nimi_runtime_replies(call->desk->runtime), call->once_key,
+            replies_keep(nimi_runtime_replies(call->instance->runtime), call->once_key,
                          call->once_digest, clock_mono_ms(), buf_str(&reply));
         nimi_reply_again(call, buf_str(&reply));
     }
@@ -181,7 +181,7 @@ enum reply_found nimi_once(struct nimi_call *call, const uint8_t *print, struct 
     if (call->envelope.idempotency_key.len == 0) return REPLY_NEW;
     call->once_key = once_key(call);
     memcpy(call->once_digest, print, REPLIES_DIGEST_BYTES);
-    return replies_find(nimi_runtime_replies(call->desk->runtime), call->once_key, print,
+    return replies_find(nimi_runtime_replies(call->instance->runtime), call->once_key, print,
                         clock_mono_ms(), stored);
 }
 
@@ -243,7 +243,7 @@ static void on_too_large(struct rpc_call *rpc, const struct err *why, void *ctx)
 
 /* If the HTTP listener has no host of its own, URLs use this one. */
 static void note_host(struct nimi_call *call) {
-    const struct nimi_files *files = nimi_runtime_files(call->desk->runtime);
+    const struct nimi_files *files = nimi_runtime_files(call->instance->runtime);
     call->host = STR_EMPTY;
     if (!files->port || files->host[0]) return;
     struct str host = fetch_host(exchange_authority(rpc_exchange(call->rpc)));
@@ -255,8 +255,8 @@ static void *on_open(struct rpc_call *rpc, void *service_ctx) {
     struct fault fault = {.reason = 0};
     call->rpc = rpc;
     call->loop = rpc_loop(rpc);
-    call->desk = service_ctx;
-    call->row = nimi_row_of(call->desk, rpc_method(rpc));
+    call->instance = service_ctx;
+    call->row = nimi_row_of(call->instance, rpc_method(rpc));
     list_init(&call->link);
     ulid_new(call->trace);
     note_host(call);
@@ -311,7 +311,7 @@ static void on_closed(void *ctx) {
     write_record(call);
     if (list_linked(&call->link)) {
         list_remove(&call->link);
-        call->desk->call_count--;
+        call->instance->call_count--;
     }
     free(call);
 }

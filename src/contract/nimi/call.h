@@ -59,9 +59,9 @@ struct nimi_call {
     struct rpc_call *rpc; /* NULL: a shared call, made for all calls that wait for it */
     struct once *once;    /* of a shared call */
     struct loop *loop;
-    struct nimi_desk *desk;
+    struct nimi_instance *instance;
     const struct nimi_row *row;
-    struct list link; /* in desk->calls */
+    struct list link; /* in instance->calls */
     struct envelope envelope;
     struct str host; /* the host the caller used; empty: not needed */
     bool brief;      /* deltas need no `frame` (x-nimi-stream-frame: terminal) */
@@ -117,8 +117,8 @@ void nimi_work(struct nimi_call *call, const struct nimi_work *work, void *ctx);
 /* The handler of every row. */
 extern const struct rpc_handler nimi_handler;
 
-/* The row of a method of this desk. */
-const struct nimi_row *nimi_row_of(const struct nimi_desk *desk,
+/* The row of a method of this instance. */
+const struct nimi_row *nimi_row_of(const struct nimi_instance *instance,
                                    const struct rpc_method *method);
 
 /* The names of the interceptors in order; NULL after the last. */

@@ -119,35 +119,35 @@ static bool nimi_healthy(void *ctx) {
     return nimi_runtime_state(process->runtime) == LIFE_READY;
 }
 
-/* --- a desk ------------------------------------------------------------------------------- */
+/* --- an instance -------------------------------------------------------------------------- */
 
 static void *nimi_init(const struct contract_loop *loop, const void *settings, void *state) {
     const struct nimi_process *process = state;
-    struct nimi_desk *desk = MEM_NEW(struct nimi_desk);
-    nimi_desk_init(desk, settings, loop->host, process->runtime);
-    return desk;
+    struct nimi_instance *instance = MEM_NEW(struct nimi_instance);
+    nimi_instance_init(instance, settings, loop->host, process->runtime);
+    return instance;
 }
 
 static void nimi_use(void *ctx, const void *settings) {
-    struct nimi_desk *desk = ctx;
-    desk->settings = settings;
+    struct nimi_instance *instance = ctx;
+    instance->settings = settings;
 }
 
-static void nimi_serving(void *desk) {
-    nimi_desk_serving(desk);
+static void nimi_serving(void *instance) {
+    nimi_instance_serving(instance);
 }
 
-static void nimi_stopping(void *desk) {
-    nimi_desk_stopping(desk);
+static void nimi_stopping(void *instance) {
+    nimi_instance_stopping(instance);
 }
 
-static void nimi_finish(void *desk) {
-    nimi_desk_leave(desk);
+static void nimi_finish(void *instance) {
+    nimi_instance_leave(instance);
 }
 
-static void nimi_done(void *desk) {
-    nimi_desk_done(desk);
-    free(desk);
+static void nimi_done(void *instance) {
+    nimi_instance_done(instance);
+    free(instance);
 }
 
 /* --- what it serves ----------------------------------------------------------------------- */
@@ -164,20 +164,20 @@ static bool grpc_reflects(const struct config *config) {
     return config->converse.reflection;
 }
 
-static void grpc_prepare(const void *desk, struct rpc_site *site) {
-    nimi_site(desk, site);
+static void grpc_prepare(const void *instance, struct rpc_site *site) {
+    nimi_site(instance, site);
 }
 
-static void nimi_ai(void *desk, struct rpc_service *ret) {
-    nimi_service(desk, NIMI_AI, ret);
+static void nimi_ai(void *instance, struct rpc_service *ret) {
+    nimi_service(instance, NIMI_AI, ret);
 }
 
-static void nimi_audit(void *desk, struct rpc_service *ret) {
-    nimi_service(desk, NIMI_AUDIT, ret);
+static void nimi_audit(void *instance, struct rpc_service *ret) {
+    nimi_service(instance, NIMI_AUDIT, ret);
 }
 
-static void nimi_routes(void *desk, struct route_table *ret) {
-    nimi_health_table(desk, ret);
+static void nimi_routes(void *instance, struct route_table *ret) {
+    nimi_health_table(instance, ret);
 }
 
 /* The lifecycle interceptor lets calls in, also those that only read while it stops. */
@@ -216,11 +216,11 @@ const struct contract nimi_contract = {
                 .stopped = nimi_stopped,
                 .close = nimi_close,
                 .healthy = nimi_healthy},
-    .desk = {.init = nimi_init,
-             .use = nimi_use,
-             .serving = nimi_serving,
-             .stopping = nimi_stopping,
-             .finish = nimi_finish,
-             .done = nimi_done,
-             .take_job = job_work_take},
+    .instance = {.init = nimi_init,
+                 .use = nimi_use,
+                 .serving = nimi_serving,
+                 .stopping = nimi_stopping,
+                 .finish = nimi_finish,
+                 .done = nimi_done,
+                 .take_job = job_work_take},
 };

@@ -13,8 +13,8 @@
 #define ERROR_INFO_TYPE STR("type.googleapis.com/google.rpc.ErrorInfo")
 #define DOMAIN STR("nimi.runtime.v1")
 
-static bool set(struct fault *fault, int reason, enum err_code code, const char *format,
-                va_list values) {
+static bool nimi_fault_set(struct fault *fault, int reason, enum err_code code,
+                           const char *format, va_list values) {
     char text[ERR_TEXT_BYTES];
     vsnprintf(text, sizeof(text), format, values);
     *fault = (struct fault){.reason = reason};
@@ -24,7 +24,7 @@ static bool set(struct fault *fault, int reason, enum err_code code, const char 
 bool fault_set(struct fault *fault, int reason, const char *format, ...) {
     va_list values;
     va_start(values, format);
-    set(fault, reason, reason_get(reason)->code, format, values);
+    nimi_fault_set(fault, reason, reason_get(reason)->code, format, values);
     va_end(values);
     return false;
 }
@@ -33,7 +33,7 @@ bool fault_set_code(struct fault *fault, int reason, enum err_code code, const c
                     ...) {
     va_list values;
     va_start(values, format);
-    set(fault, reason, code, format, values);
+    nimi_fault_set(fault, reason, code, format, values);
     va_end(values);
     return false;
 }

@@ -47,7 +47,7 @@ static void put_hex(struct buf *out, struct str bytes) {
 }
 
 bool fetch_uri(const struct nimi_call *call, struct str token, struct buf *out) {
-    const struct nimi_files *files = nimi_runtime_files(call->desk->runtime);
+    const struct nimi_files *files = nimi_runtime_files(call->instance->runtime);
     struct str host = files->host[0] ? str_from(files->host) : call->host;
     if (!files->port || !token.len || !host.len) return false;
     buf_printf(out, "%s://" STR_FMT ":%d" FETCH_PATH, files->tls ? "https" : "http",
@@ -151,12 +151,13 @@ static void on_piece(const struct artifact *artifact, const struct err *failed, 
     }
 }
 
-static void fail(struct route_call *call, int status, struct str code, struct str message) {
+static void fetch_fail(struct route_call *call, int status, struct str code,
+                       struct str message) {
     route_fail(call, &(struct route_failure){status, code, message, STR_EMPTY});
 }
 
 static void refuse_absent(struct route_call *call) {
-    fail(call, 404, STR("NOT_FOUND"), STR("there is no such artifact, or it is gone"));
+    fetch_fail(call, 404, STR("NOT_FOUND"), STR("there is no such artifact, or it is gone"));
 }
 
 /* A browser must neither treat it as a page of ours nor pass its address on. */
@@ -192,12 +193,12 @@ static void refuse_range(struct route_call *call, size_t size) {
     char text[48];
     snprintf(text, sizeof(text), "bytes */%zu", size);
     route_field(call, STR("content-range"), str_from(text));
-    fail(call, 416, STR("RANGE_NOT_SATISFIABLE"),
-         STR("the artifact has fewer bytes; its size stands in Content-Range"));
+    fetch_fail(call, 416, STR("RANGE_NOT_SATISFIABLE"),
+               STR("the artifact has fewer bytes; its size stands in Content-Range"));
 }
 
 /* The head, and then the first piece. */
-static void begin(struct reader *reader, const struct artifact *artifact) {
+static void fetch_begin(struct reader *reader, const struct artifact *artifact) {
     struct route_call *call = reader->call;
     uint64_t first = 0, last = artifact->size - 1;
     char text[96];
@@ -224,12 +225,12 @@ static void on_found(const struct artifact *artifact, const struct err *failed, 
     struct reader *reader = ctx;
     reader->ask = NULL;
     if (!failed && artifact->size) {
-        begin(reader, artifact);
+        fetch_begin(reader, artifact);
     } else if (!failed || failed->code == ERR_NOT_FOUND) {
         refuse_absent(reader->call);
     } else {
-        fail(reader->call, 503, STR("UNAVAILABLE"),
-             STR("artifacts cannot be read now; ask again later"));
+        fetch_fail(reader->call, 503, STR("UNAVAILABLE"),
+                   STR("artifacts cannot be read now; ask again later"));
     }
 }
 
@@ -243,11 +244,12 @@ static struct str keep_header(struct route_call *call, struct str name) {
 }
 
 void fetch_artifact(struct route_call *call, void *ctx) {
-    struct nimi_desk *desk = ctx;
+    struct nimi_instance *instance = ctx;
     char token[ARTIFACT_TOKEN_BYTES];
-    struct store *store = session_table_store(desk->host->engine->sessions);
-    if (nimi_runtime_state(desk->runtime) == LIFE_STARTING) {
-        fail(call, 503, STR("UNAVAILABLE"), STR("the runtime is starting; ask again later"));
+    struct store *store = session_table_store(instance->host->engine->sessions);
+    if (nimi_runtime_state(instance->runtime) == LIFE_STARTING) {
+        fetch_fail(call, 503, STR("UNAVAILABLE"),
+                   STR("the runtime is starting; ask again later"));
         return;
     }
     if (!store || !read_token(lent_read(route_parameter(call, STR("token"))), token)) {

@@ -8,7 +8,7 @@
  * of the HTTP listener; if that listens on every address, it is the host the caller used.
  *
  * Memory   a reader holds one piece; the next is read when most of it has been sent.
- * Threads  a desk's loop.
+ * Threads  an instance's loop.
  * Source   contracts/nimi.md 1.5, 6.2; RFC 9110 14 (ranges), 13.1.5 (If-Range).
  */
 #ifndef WEIR_CONTRACT_NIMI_FETCH_H
@@ -41,7 +41,7 @@ enum fetch_range {
 enum fetch_range fetch_range(struct str header, uint64_t size, uint64_t *ret_first,
                              uint64_t *ret_last);
 
-/* The route's handler; `desk` is a struct nimi_desk. */
-void fetch_artifact(struct route_call *call, void *desk);
+/* The route's handler; `instance` is a struct nimi_instance. */
+void fetch_artifact(struct route_call *call, void *instance);
 
 #endif

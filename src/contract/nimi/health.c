@@ -40,15 +40,15 @@ static int64_t memory_bytes(void) {
     return (int64_t)pages * sysconf(_SC_PAGESIZE);
 }
 
-static struct sample take_sample(const struct nimi_desk *desk) {
+static struct sample take_sample(const struct nimi_instance *instance) {
     struct occupancy slots =
-        scheduler_occupancy(nimi_runtime_scheduler(desk->runtime), STR_EMPTY);
+        scheduler_occupancy(nimi_runtime_scheduler(instance->runtime), STR_EMPTY);
     struct sample now = {.queue_depth = slots.waiting,
                          .inference_jobs = slots.global_used,
                          .cpu_milli = cpu_milli(),
                          .memory_bytes = memory_bytes(),
                          .unix_ms = clock_unix_ms()};
-    now.state = nimi_runtime_why(desk->runtime, now.why);
+    now.state = nimi_runtime_why(instance->runtime, now.why);
     return now;
 }
 
@@ -58,7 +58,7 @@ static struct google_timestamp timestamp_of(int64_t unix_ms) {
 }
 
 void health_get(struct nimi_call *call, const void *request, struct arena *arena) {
-    struct sample now = take_sample(call->desk);
+    struct sample now = take_sample(call->instance);
     const struct google_timestamp at = timestamp_of(now.unix_ms);
     (void)request, (void)arena;
     nimi_reply(call, &nimi_get_runtime_health_response_table,
@@ -76,7 +76,7 @@ void health_list_providers(struct nimi_call *call, const void *request, struct a
     struct nimi_probed probed[NIMI_PROBED_MAX];
     struct google_timestamp changed[NIMI_PROBED_MAX], checked[NIMI_PROBED_MAX];
     struct nimi_ai_provider_health_snapshot snapshots[NIMI_PROBED_MAX];
-    size_t count = nimi_runtime_providers(call->desk->runtime, probed);
+    size_t count = nimi_runtime_providers(call->instance->runtime, probed);
     (void)request, (void)arena;
     for (size_t i = 0; i < count; i++) {
         changed[i] = timestamp_of(probed[i].changed_ms);
@@ -167,7 +167,7 @@ static void runtime_health(struct route_call *call, void *ctx) {
     json_member_i64(&json, "memory_bytes", now.memory_bytes);
     json_member_u64(&json, "vram_bytes", 0);
     member_time(&json, "sampled_at", now.unix_ms);
-    write_providers(&json, ((struct nimi_desk *)ctx)->runtime);
+    write_providers(&json, ((struct nimi_instance *)ctx)->runtime);
     json_close(&json);
     reply(call, status_of(&now), &body);
     buf_done(&body);
@@ -187,11 +187,11 @@ static const struct field always[] = {
     {STR_INIT("x-content-type-options"), STR_INIT("nosniff")},
 };
 
-void nimi_health_table(struct nimi_desk *desk, struct route_table *ret) {
+void nimi_health_table(struct nimi_instance *instance, struct route_table *ret) {
     *ret = (struct route_table){.rows = rows,
                                 .row_count = ARRAY_LEN(rows),
                                 .always = always,
                                 .always_count = ARRAY_LEN(always),
                                 .body_max_bytes = 4 * KIB,
-                                .ctx = desk};
+                                .ctx = instance};
 }

@@ -4,7 +4,7 @@
  *     /readyz, /healthz          200 only when READY
  *     /v1/runtime/health         the same, with all details
  *
- * Memory   borrows the desk.
+ * Memory   borrows the instance.
  * Threads  the call's loop.
  * Source   contracts/nimi.md 1.8, 3.2 K-DAEMON-010.
  */

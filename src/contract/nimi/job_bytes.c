@@ -79,7 +79,7 @@ static void on_piece(const struct artifact *artifact, const struct err *failed, 
 
 static void read_piece(struct job_bytes *job, int64_t id) {
     const struct nimi_call *call = job->options.call;
-    job->ask = artifact_get_start(session_table_store(call->desk->host->engine->sessions),
+    job->ask = artifact_get_start(session_table_store(call->instance->host->engine->sessions),
                                   call->loop, job->options.app, id, job->bytes.len,
                                   job->inlined ? ARTIFACT_PIECE_MAX_BYTES : 0, on_piece, job);
 }

@@ -18,7 +18,7 @@ struct job_find {
     bool loading, freed;
 };
 
-static void end(struct job_find *find) {
+static void job_find_end(struct job_find *find) {
     job_fold_done(&find->fold);
     free(find);
 }
@@ -27,7 +27,7 @@ void job_find_free(struct job_find *find) {
     if (!find) return;
     task_cancel(&find->look);
     find->freed = true;
-    if (!find->loading) end(find);
+    if (!find->loading) job_find_end(find);
 }
 
 static bool is_the_one(const struct job_find *find) {
@@ -36,13 +36,13 @@ static bool is_the_one(const struct job_find *find) {
            (!find->id[0] || str_equal(fold->job.job_id, str_from(find->id)));
 }
 
-static void tell(struct job_find *find, const struct err *failed) {
+static void job_find_tell(struct job_find *find, const struct err *failed) {
     job_found_fn *on_found = find->options.on_found;
     void *ctx = find->options.ctx;
     /* The callback may end the call that owns this, and so this. */
     find->loading = true;
     on_found(!failed && is_the_one(find) ? &find->fold : NULL, failed, ctx);
-    end(find);
+    job_find_end(find);
 }
 
 /* Fold what a live one shows now. False: it is none, or does not reach back that far. */
@@ -63,13 +63,13 @@ static bool read_live(struct job_find *find) {
 
 static void look(void *ctx);
 
-static void on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
+static void job_find_on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
     struct job_find *find = ctx;
     struct job_fold *fold = &find->fold;
     find->loading = false;
     if (find->freed) {
         arena_free(load->arena);
-        end(find);
+        job_find_end(find);
         return;
     }
     uint64_t before = fold->seq;
@@ -80,7 +80,7 @@ static void on_loaded(struct store_load *load, const struct err *failed, void *c
     if (more) {
         look(find);
     } else {
-        tell(find, failed);
+        job_find_tell(find, failed);
     }
 }
 
@@ -91,7 +91,7 @@ static void read_store(struct job_find *find, struct store *store) {
                                      .after_seq = find->fold.seq,
                                      .max_bytes = PIECE_MAX_BYTES,
                                      .home = find->options.loop,
-                                     .on_loaded = on_loaded,
+                                     .on_loaded = job_find_on_loaded,
                                      .ctx = find};
     store_load(store, &find->load);
 }
@@ -100,7 +100,7 @@ static void look(void *ctx) {
     struct job_find *find = ctx;
     struct store *store = session_table_store(find->options.sessions);
     if (!find->run || read_live(find) || !store) {
-        tell(find, NULL);
+        job_find_tell(find, NULL);
     } else {
         read_store(find, store);
     }

@@ -7,7 +7,7 @@
 #include "contract/nimi/job_fold.h"
 #include "contract/nimi/job_spec.h"
 #include "contract/nimi/job_work.h"
-#include "run/making.h"
+#include "run/media_run.h"
 #include "run/model_call.h"
 
 #define JOB_OUTPUT_MAX_BYTES (4 * MIB - 64 * KIB) /* it is sent in one message */
@@ -23,8 +23,8 @@ struct job_asked {
 extern const struct job_asked job_asks_model, job_asks_media;
 
 struct job_work {
-    struct nimi_desk *desk;
-    struct list link;      /* in desk->jobs */
+    struct nimi_instance *instance;
+    struct list link;      /* in instance->jobs */
     struct engine *engine; /* a reference; keeps the connector alive */
     struct run_job *job;
     struct arena *arena; /* holds the request and what was read from it */
@@ -50,8 +50,8 @@ struct job_work {
     struct cursor *cursor; /* reads its answer */
 
     /* A media interface's attempt. */
-    struct making *making; /* NULL: not started, or finished */
-    struct arena *made;    /* holds the vectors and the model's name */
+    struct media_run *media_run; /* NULL: not started, or finished */
+    struct arena *made;          /* holds the vectors and the model's name */
     struct nimi_embedding_vector *vectors;
     size_t made_count;
     struct str made_by;

@@ -2,8 +2,8 @@
  *
  * The caller's key is valid within its app, subject, model and scenario type. The job's first
  * event holds a digest of these and the fingerprint of the request, so the key survives
- * restarts; see run/keyed.h. With the same key, the same request gets the same job, and a
- * different request is a conflict.
+ * restarts; see run/idempotency_lookup.h. With the same key, the same request gets the same
+ * job, and a different request is a conflict.
  *
  * Memory   a plain value.
  * Threads  any.
@@ -13,7 +13,7 @@
 #define WEIR_CONTRACT_NIMI_JOB_KEY_H
 
 #include "contract/nimi/envelope.h"
-#include "run/claims.h"
+#include "run/idempotency_claims.h"
 
 #define JOB_KEY_HEAD "nimi-job:" /* keeps its keys apart from other contracts' */
 #define JOB_KEY_MAX_CHARS 256

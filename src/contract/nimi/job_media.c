@@ -33,7 +33,7 @@ static void put_free(struct put *put) {
 }
 
 static void give_up(struct job_work *work, const struct err *why) {
-    job_fail(work, why->code, STR(MAKING_UNUSABLE), err_text(why));
+    job_fail(work, why->code, STR(MEDIA_RUN_UNUSABLE), err_text(why));
 }
 
 /* --- the end ------------------------------------------------------------------------------ */
@@ -69,7 +69,7 @@ static size_t pieces_of(const struct media_request *request) {
     return request->task == MEDIA_IMAGE && request->count > 1 ? (size_t)request->count : 1;
 }
 
-static void tell(void *ctx) {
+static void job_media_tell(void *ctx) {
     struct job_work *work = ctx;
     size_t pieces = pieces_of(&work->spec.media);
     size_t made = work->made_count < pieces ? work->made_count : pieces;
@@ -80,7 +80,7 @@ static void tell(void *ctx) {
 /* One more piece is there. */
 static void count_piece(struct job_work *work) {
     work->made_count++;
-    if (pieces_of(&work->spec.media) > 1) loop_defer(work->desk->host->loop, &work->tell);
+    if (pieces_of(&work->spec.media) > 1) loop_defer(work->instance->host->loop, &work->tell);
 }
 
 /* --- artifacts ---------------------------------------------------------------------------- */
@@ -169,7 +169,7 @@ static bool keep_bytes(struct put *put, const struct media_artifact *from, struc
     if (!store)
         return err_set(e, ERR_UNAVAILABLE,
                        "nothing is stored here, so no artifact can be kept");
-    return artifact_put_start(store, work->desk->host->loop, work->request.head->app_id,
+    return artifact_put_start(store, work->instance->host->loop, work->request.head->app_id,
                               &artifact, on_put, put, &put->ask, e);
 }
 
@@ -225,7 +225,7 @@ static bool keep_transcript(struct job_work *work) {
 
 static void on_done(const struct reply_event *event, void *ctx) {
     struct job_work *work = ctx;
-    work->making = NULL;
+    work->media_run = NULL;
     if (!arena_str(work->made, event->model, &work->made_by)) work->made_by = STR_EMPTY;
     if (work->spec.media.task == MEDIA_TRANSCRIPT && !keep_transcript(work)) return;
     work->made_all = true;
@@ -234,7 +234,7 @@ static void on_done(const struct reply_event *event, void *ctx) {
 
 static void on_failed(const struct reply_event *event, void *ctx) {
     struct job_work *work = ctx;
-    work->making = NULL;
+    work->media_run = NULL;
     job_fail(work, event->code, event->reason, event->text);
 }
 
@@ -249,34 +249,35 @@ static void on_reply(const struct reply_event *event, void *ctx) {
 /* --- asking ------------------------------------------------------------------------------- */
 
 static bool ask(struct job_work *work, struct err *e) {
-    struct run_host *host = work->desk->host;
+    struct run_host *host = work->instance->host;
     size_t inputs = work->spec.media.input_count;
     work->made = arena_new(MADE_MAX_BYTES);
     work->made_count = 0;
     work->made_all = false;
-    task_init(&work->tell, tell, work);
+    task_init(&work->tell, job_media_tell, work);
     work->vectors = arena_alloc(work->made, (inputs + 1) * sizeof(*work->vectors));
     if (!work->vectors)
         return err_set(e, ERR_RESOURCE_EXHAUSTED, "there are more inputs than a job may have");
-    return making_start(&(struct making_options){.host = host,
-                                                 .engine = work->engine,
-                                                 .media = work->admission.connector->media,
-                                                 .request = &work->spec.media,
-                                                 .record = MAKING_UNRECORDED,
-                                                 .workspace = work->request.head->app_id,
-                                                 .user = run_job_user(work->job),
-                                                 .text = work->spec.asked,
-                                                 .contract = STR("nimi"),
-                                                 .asked_ms = loop_now_ms(host->loop),
-                                                 .clocks = {.total_ms = work->spec.total_ms},
-                                                 .on_reply = on_reply,
-                                                 .ctx = work},
-                        &work->making, e);
+    return media_run_start(
+        &(struct media_run_options){.host = host,
+                                    .engine = work->engine,
+                                    .media = work->admission.connector->media,
+                                    .request = &work->spec.media,
+                                    .record = MEDIA_RUN_UNRECORDED,
+                                    .workspace = work->request.head->app_id,
+                                    .user = run_job_user(work->job),
+                                    .text = work->spec.asked,
+                                    .contract = STR("nimi"),
+                                    .asked_ms = loop_now_ms(host->loop),
+                                    .clocks = {.total_ms = work->spec.total_ms},
+                                    .on_reply = on_reply,
+                                    .ctx = work},
+        &work->media_run, e);
 }
 
-static void stop(struct job_work *work, struct str why) {
-    if (work->making) making_cancel(work->making, why);
-    work->making = NULL;
+static void job_media_stop(struct job_work *work, struct str why) {
+    if (work->media_run) media_run_cancel(work->media_run, why);
+    work->media_run = NULL;
     if (work->made) task_cancel(&work->tell);
     LIST_EACH(&work->puts, link) {
         put_free(CONTAINER_OF(link, struct put, link));
@@ -285,4 +286,4 @@ static void stop(struct job_work *work, struct str why) {
     work->made = NULL;
 }
 
-const struct job_asked job_asks_media = {ask, stop};
+const struct job_asked job_asks_media = {ask, job_media_stop};

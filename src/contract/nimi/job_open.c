@@ -36,7 +36,7 @@ static void on_found(struct job_fold *fold, const struct err *failed, void *ctx)
 }
 
 void job_open_start(struct job_open *open, struct str job_id, enum job_fold_depth depth) {
-    const struct nimi_desk *desk = open->call->desk;
+    const struct nimi_instance *instance = open->call->instance;
     struct fault fault;
     if (str_trim(job_id).len == 0) {
         fault_set(&fault, NIMI_PROTOCOL_ENVELOPE_INVALID, "the request needs a job_id");
@@ -49,7 +49,7 @@ void job_open_start(struct job_open *open, struct str job_id, enum job_fold_dept
     }
     open->find =
         job_find_new(&(struct job_find_options){.loop = open->call->loop,
-                                                .sessions = desk->host->engine->sessions,
+                                                .sessions = instance->host->engine->sessions,
                                                 .job_id = job_id,
                                                 .depth = depth,
                                                 .on_found = on_found,

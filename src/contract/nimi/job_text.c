@@ -10,7 +10,7 @@ static void complete_text(struct job_work *work, struct str model) {
 }
 
 /* False: it is over. */
-static bool take(struct job_work *work, const struct event *event) {
+static bool job_text_take(struct job_work *work, const struct event *event) {
     switch (event->kind) {
     case EVENT_TEXT: buf_append(&work->text, event->text.text); return true;
     case EVENT_USAGE: work->usage = job_usage(&event->usage); return true;
@@ -28,12 +28,12 @@ static bool take(struct job_work *work, const struct event *event) {
 static void on_words(void *ctx) {
     struct job_work *work = ctx;
     struct event event = {0};
-    while (cursor_next(work->cursor, &event) && take(work, &event)) continue;
+    while (cursor_next(work->cursor, &event) && job_text_take(work, &event)) continue;
 }
 
 /* The request is made as the first agent, because scripts and budgets know no other name. */
 static bool ask_model(struct job_work *work, struct err *e) {
-    struct run_host *host = work->desk->host;
+    struct run_host *host = work->instance->host;
     work->spec.prompt.request.agent = work->engine->agents[0].slug;
     struct model_call_options options = {.host = host,
                                          .engine = work->engine,
@@ -63,9 +63,9 @@ static void on_attached(const struct fault *fault, void *ctx) {
 }
 
 /* Pictures that were uploaded are read when it begins, after a restart again. */
-static bool ask(struct job_work *work, struct err *e) {
+static bool job_text_ask(struct job_work *work, struct err *e) {
     struct prompt *prompt = &work->spec.prompt;
-    const struct attach_options options = {.loop = work->desk->host->loop,
+    const struct attach_options options = {.loop = work->instance->host->loop,
                                            .store = work->engine->store,
                                            .app = work->request.head->app_id,
                                            .subject = work->request.head->subject_user_id,
@@ -78,7 +78,7 @@ static bool ask(struct job_work *work, struct err *e) {
     return true;
 }
 
-static void stop(struct job_work *work, struct str why) {
+static void job_text_stop(struct job_work *work, struct str why) {
     attach_cancel(work->attach);
     work->attach = NULL;
     if (work->model) model_call_cancel(work->model, why);
@@ -88,4 +88,4 @@ static void stop(struct job_work *work, struct str why) {
     work->model = NULL;
 }
 
-const struct job_asked job_asks_model = {ask, stop};
+const struct job_asked job_asks_model = {job_text_ask, job_text_stop};

@@ -14,7 +14,7 @@
 /* --- ending ------------------------------------------------------------------------------- */
 
 /* Let go of everything that would still do something. */
-static void stop(struct job_work *work, struct str why) {
+static void job_work_stop(struct job_work *work, struct str why) {
     const struct job_asked *asked = work->asked;
     work->asked = NULL;
     timer_stop(&work->again);
@@ -25,10 +25,10 @@ static void stop(struct job_work *work, struct str why) {
 }
 
 static void work_free(struct job_work *work) {
-    stop(work, STR("the job was left"));
+    job_work_stop(work, STR("the job was left"));
     if (list_linked(&work->link)) {
         list_remove(&work->link);
-        work->desk->job_count--;
+        work->instance->job_count--;
     }
     run_job_free(work->job);
     buf_done(&work->text);
@@ -40,7 +40,7 @@ static void work_free(struct job_work *work) {
 void job_fail(struct job_work *work, enum err_code code, struct str reason,
               struct str message) {
     run_job_fail(work->job, code, reason, message);
-    stop(work, message);
+    job_work_stop(work, message);
 }
 
 static void fail_with(struct job_work *work, const struct fault *fault) {
@@ -76,7 +76,7 @@ void job_complete(struct job_work *work, const struct nimi_scenario_output *outp
         return;
     }
     run_job_done(work->job, model);
-    stop(work, STR_EMPTY);
+    job_work_stop(work, STR_EMPTY);
 }
 
 /* --- an attempt --------------------------------------------------------------------------- */
@@ -93,9 +93,9 @@ static void on_granted(void *ctx) {
 }
 
 static enum ticket_state take_ticket(struct job_work *work) {
-    enum ticket_state state =
-        scheduler_take(nimi_runtime_scheduler(work->desk->runtime), work->request.head->app_id,
-                       work->desk->host->loop, on_granted, work, &work->ticket);
+    enum ticket_state state = scheduler_take(
+        nimi_runtime_scheduler(work->instance->runtime), work->request.head->app_id,
+        work->instance->host->loop, on_granted, work, &work->ticket);
     work->granted = state == TICKET_GRANTED;
     return state;
 }
@@ -135,7 +135,7 @@ static void on_job_running(void *ctx) {
 static void on_job_cancel(struct str why, void *ctx) {
     struct job_work *work = ctx;
     run_job_cancel(work->job, why);
-    stop(work, STR("the job was cancelled"));
+    job_work_stop(work, STR("the job was cancelled"));
     tell_kept(work, 0);
 }
 
@@ -152,16 +152,16 @@ void job_work_forget(struct job_work *work) {
 
 /* --- beginning ---------------------------------------------------------------------------- */
 
-static struct job_work *work_new(struct nimi_desk *desk, size_t request_bytes) {
+static struct job_work *work_new(struct nimi_instance *instance, size_t request_bytes) {
     struct job_work *work = MEM_NEW(struct job_work);
-    work->desk = desk;
-    work->engine = engine_ref(desk->host->engine);
+    work->instance = instance;
+    work->engine = engine_ref(instance->host->engine);
     work->arena = arena_new(16 * request_bytes + ARENA_EXTRA_BYTES);
-    timer_init(&work->again, desk->host->loop, wait_for_slot, work);
+    timer_init(&work->again, instance->host->loop, wait_for_slot, work);
     buf_init(&work->text, JOB_OUTPUT_MAX_BYTES);
     list_init(&work->puts);
-    list_append(&desk->jobs, &work->link);
-    desk->job_count++;
+    list_append(&instance->jobs, &work->link);
+    instance->job_count++;
     return work;
 }
 
@@ -181,7 +181,7 @@ static bool admit(struct job_work *work, const struct envelope *envelope, struct
     const struct nimi_submit_scenario_job_request *from = &work->request;
     const struct scenario asked = {from->head, from->scenario_type, from->execution_mode,
                                    from->spec, from->extensions,    from->extensions_count};
-    return admit_scenario(work->desk->settings, envelope, &asked, ADMIT_SUBMIT,
+    return admit_scenario(work->instance->settings, envelope, &asked, ADMIT_SUBMIT,
                           &work->admission, fault) &&
            job_spec_read(from, &work->admission, work->arena, &work->spec, fault);
 }
@@ -205,7 +205,7 @@ static void note_known(struct job_work *work, struct str trace) {
 }
 
 static struct run_job_options options_of(struct job_work *work) {
-    return (struct run_job_options){.host = work->desk->host,
+    return (struct run_job_options){.host = work->instance->host,
                                     .engine = work->engine,
                                     .workspace = work->request.head->app_id,
                                     .user = user_of(work),
@@ -242,7 +242,7 @@ static enum job_begun begin_run(struct job_work *work, const struct job_ask *ask
 
 enum job_begun job_work_begin(const struct job_ask *ask, struct job_work **ret,
                               struct fault *fault) {
-    struct job_work *work = work_new(ask->desk, ask->request.len);
+    struct job_work *work = work_new(ask->instance, ask->request.len);
     struct str request;
     enum job_begun begun = JOB_REFUSED;
     if (keep_request(work, ask->request, &request, fault) && admit(work, ask->envelope, fault))
@@ -285,7 +285,7 @@ static void resume(struct job_work *work, const struct job_fold *fold, uint64_t 
 
 void job_work_take(uint64_t run, const struct store_section *sections, size_t count,
                    void *ctx) {
-    struct nimi_desk *desk = ctx;
+    struct nimi_instance *instance = ctx;
     struct job_fold fold;
     struct fault fault;
     struct str request;
@@ -293,7 +293,7 @@ void job_work_take(uint64_t run, const struct store_section *sections, size_t co
     if (!job_fold_sections(&fold, sections, count) || !fold.request.len) {
         log_error("job %llu cannot be read, and is left as it is", (unsigned long long)run);
     } else {
-        struct job_work *work = work_new(desk, fold.request.len);
+        struct job_work *work = work_new(instance, fold.request.len);
         bool kept = keep_request(work, fold.request, &request, &fault) && work->request.head;
         assert(kept); /* it was decoded before */
         (void)kept;
@@ -302,8 +302,8 @@ void job_work_take(uint64_t run, const struct store_section *sections, size_t co
     job_fold_done(&fold);
 }
 
-void job_work_leave_all(struct nimi_desk *desk) {
-    LIST_EACH(&desk->jobs, link) {
+void job_work_leave_all(struct nimi_instance *instance) {
+    LIST_EACH(&instance->jobs, link) {
         work_free(CONTAINER_OF(link, struct job_work, link));
     }
 }

@@ -1,4 +1,4 @@
-/* job_work: a running job, and the running jobs of a desk.
+/* job_work: a running job, and the running jobs of an instance.
  *
  *     begun ─▶ on disk ─▶ waits for a slot ─▶ runs ─▶ its result is noted ─▶ over
  *                            ▲                 │
@@ -8,8 +8,8 @@
  * A job needs no listener. It continues after its caller has gone, until it is over or
  * cancelled. Its visible state is in its journal alone (job_fold.h).
  *
- * Memory   a job belongs to its desk, from its beginning until it is over.
- * Threads  the desk's loop.
+ * Memory   a job belongs to its instance, from its beginning until it is over.
+ * Threads  the instance's loop.
  * Source   contracts/nimi.md 3.4, 6.2; checks.md R-5.
  */
 #ifndef WEIR_CONTRACT_NIMI_JOB_WORK_H
@@ -27,7 +27,7 @@ struct job_work;
 typedef void job_kept_fn(uint64_t run, void *ctx);
 
 struct job_ask {
-    struct nimi_desk *desk;
+    struct nimi_instance *instance;
     const struct envelope *envelope;
     struct str request; /* a SubmitScenarioJobRequest, encoded; copied */
     struct str trace;
@@ -49,11 +49,12 @@ enum job_begun job_work_begin(const struct job_ask *ask, struct job_work **ret,
 /* The caller that began it no longer waits: on_kept is not called. */
 void job_work_forget(struct job_work *work);
 
-/* Resume a job that an earlier process left: see recover.h. `desk` is a struct nimi_desk. */
+/* Resume a job that an earlier process left: see recover.h. `instance` is a struct
+ * nimi_instance. */
 void job_work_take(uint64_t run, const struct store_section *sections, size_t count,
-                   void *desk);
+                   void *instance);
 
 /* The process ends. Leave all jobs to the next process. */
-void job_work_leave_all(struct nimi_desk *desk);
+void job_work_leave_all(struct nimi_instance *instance);
 
 #endif

@@ -52,15 +52,15 @@ static void on_missing(const struct err *failed, void *ctx) {
 /* From its first event to its last. */
 static void follow_job(struct watch *watch, const struct stream_wire *wire,
                        void (*begun)(void *ctx)) {
-    const struct nimi_desk *desk = watch->open.call->desk;
-    struct session_table *sessions = desk->host->engine->sessions;
+    const struct nimi_instance *instance = watch->open.call->instance;
+    struct session_table *sessions = instance->host->engine->sessions;
     watch->follow =
         follow_new(&(struct follow_options){.loop = watch->open.call->loop,
                                             .directory = session_table_directory(sessions),
                                             .store = session_table_store(sessions),
                                             .run = watch->open.run,
                                             .mode = CLOSE_TERMINAL,
-                                            .stall_ms = desk->settings->stall_ms,
+                                            .stall_ms = instance->settings->stall_ms,
                                             .wire = wire,
                                             .begun = begun,
                                             .missing = on_missing,
@@ -186,7 +186,7 @@ static void on_begun(void *ctx) {
 /* One that comes while the runtime stops is let in, because it only reads: it hears what is
  * over, and is cut like the others otherwise. */
 static void subscribe(struct job_open *open, struct job_fold *fold) {
-    bool stopping = nimi_runtime_state(open->call->desk->runtime) == LIFE_STOPPING;
+    bool stopping = nimi_runtime_state(open->call->instance->runtime) == LIFE_STOPPING;
     if (stopping && !job_fold_is_over(fold)) {
         end_cut(open->call, ERR_CANCELLED);
     } else {
@@ -261,7 +261,7 @@ static void on_cancel_begun(void *ctx) {
 /* The reply waits for the end, which is on disk a moment later: what it shows stays true. */
 static void cancel(struct job_open *open, struct job_fold *fold) {
     struct watch *watch = watch_of(open);
-    struct session_table *sessions = open->call->desk->host->engine->sessions;
+    struct session_table *sessions = open->call->instance->host->engine->sessions;
     if (job_fold_is_over(fold)) {
         refuse_cancel(open->call);
         return;

@@ -5,7 +5,7 @@
 #include "contract/nimi/job_find.h"
 #include "contract/nimi/job_key.h"
 #include "contract/nimi/job_work.h"
-#include "run/keyed.h"
+#include "run/idempotency_lookup.h"
 
 #include <stdlib.h>
 
@@ -20,15 +20,16 @@ struct submit {
     struct buf request; /* encoded */
     struct str app, user;
     struct job_key key;
-    struct keyed *keyed; /* while it is asked what the key stands for */
-    struct timer again;  /* until it is asked once more */
+    struct idempotency_lookup *lookup; /* while it is asked what the key stands for */
+    struct timer again;                /* until it is asked once more */
     unsigned agains;
     struct job_work *work;   /* begun, and not yet on disk */
     struct job_find *find;   /* the reply shows what it is by then */
     struct job_shown *shown; /* a key's job that is completed, with what it made */
 };
 
-static void refuse(struct submit *submit, int reason, enum err_code code, const char *why) {
+static void jobs_submit_refuse(struct submit *submit, int reason, enum err_code code,
+                               const char *why) {
     struct fault fault;
     fault_set_code(&fault, reason, code, "%s", why);
     nimi_refuse(submit->call, &fault);
@@ -41,8 +42,8 @@ static void reply_shown(const struct nimi_scenario_job *job, const struct err *f
     struct submit *submit = ctx;
     if (submit->call->over) return;
     if (failed) {
-        refuse(submit, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_UNAVAILABLE,
-               "the job was made before, but cannot be read now; ask again later");
+        jobs_submit_refuse(submit, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_UNAVAILABLE,
+                           "the job was made before, but cannot be read now; ask again later");
     } else {
         nimi_reply(submit->call, &nimi_submit_scenario_job_response_table,
                    &(struct nimi_submit_scenario_job_response){.job = job});
@@ -57,8 +58,8 @@ static void on_found(struct job_fold *fold, const struct err *failed, void *ctx)
         submit->shown = job_shown_start(submit->call, fold, reply_shown, submit);
         if (!submit->shown) reply_shown(&fold->job, NULL, submit);
     } else if (failed || submit->key.key.len == 0 || ++submit->agains > AGAIN_MAX) {
-        refuse(submit, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_UNAVAILABLE,
-               "the job was taken, but cannot be read now; ask again later");
+        jobs_submit_refuse(submit, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_UNAVAILABLE,
+                           "the job was taken, but cannot be read now; ask again later");
     } else {
         timer_start(&submit->again, AGAIN_MS);
     }
@@ -67,7 +68,7 @@ static void on_found(struct job_fold *fold, const struct err *failed, void *ctx)
 static void show(struct submit *submit, uint64_t run) {
     submit->find = job_find_new(
         &(struct job_find_options){.loop = rpc_loop(submit->call->rpc),
-                                   .sessions = submit->call->desk->host->engine->sessions,
+                                   .sessions = submit->call->instance->host->engine->sessions,
                                    .run = run,
                                    .on_found = on_found,
                                    .ctx = submit});
@@ -80,18 +81,18 @@ static void on_kept(uint64_t run, void *ctx) {
     if (run) {
         show(submit, run);
     } else {
-        refuse(submit, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_UNAVAILABLE,
-               "the job could not be stored, and was not begun; ask again later");
+        jobs_submit_refuse(submit, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_UNAVAILABLE,
+                           "the job could not be stored, and was not begun; ask again later");
     }
 }
 
 /* --- beginning ---------------------------------------------------------------------------- */
 
-static void look(void *ctx);
+static void jobs_submit_look(void *ctx);
 
-static void begin(struct submit *submit, uint64_t key_mark) {
+static void jobs_submit_begin(struct submit *submit, uint64_t key_mark) {
     struct nimi_call *call = submit->call;
-    const struct job_ask ask = {.desk = call->desk,
+    const struct job_ask ask = {.instance = call->instance,
                                 .envelope = &call->envelope,
                                 .request = buf_str(&submit->request),
                                 .trace = nimi_trace(call),
@@ -103,42 +104,43 @@ static void begin(struct submit *submit, uint64_t key_mark) {
     struct fault fault;
     switch (job_work_begin(&ask, &submit->work, &fault)) {
     case JOB_BEGUN: break;
-    case JOB_KEY_TAKEN: look(submit); break;
+    case JOB_KEY_TAKEN: jobs_submit_look(submit); break;
     case JOB_REFUSED: nimi_refuse(call, &fault); break;
     }
 }
 
-static void on_known(const struct keyed_result *result, const struct err *failed, void *ctx) {
+static void on_known(const struct idempotency_lookup_result *result, const struct err *failed,
+                     void *ctx) {
     struct submit *submit = ctx;
     (void)failed;
-    submit->keyed = NULL;
+    submit->lookup = NULL;
     if (submit->call->over) return;
     switch (result->answer) {
-    case KEYED_FREE: begin(submit, result->mark); break;
-    case KEYED_RUN: show(submit, result->run); break;
-    case KEYED_OTHER:
-        refuse(submit, NIMI_AI_MEDIA_IDEMPOTENCY_CONFLICT, ERR_ALREADY_EXISTS,
-               "the idempotency key was used for another request; send a new key");
+    case IDEMPOTENCY_FREE: jobs_submit_begin(submit, result->mark); break;
+    case IDEMPOTENCY_RUN: show(submit, result->run); break;
+    case IDEMPOTENCY_OTHER:
+        jobs_submit_refuse(submit, NIMI_AI_MEDIA_IDEMPOTENCY_CONFLICT, ERR_ALREADY_EXISTS,
+                           "the idempotency key was used for another request; send a new key");
         break;
-    case KEYED_FAILED:
-        refuse(submit, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_UNAVAILABLE,
-               "nobody can say now whether this was asked before; ask again later");
+    case IDEMPOTENCY_FAILED:
+        jobs_submit_refuse(submit, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_UNAVAILABLE,
+                           "nobody can say now whether this was asked before; ask again later");
         break;
     }
 }
 
-static void look(void *ctx) {
+static void jobs_submit_look(void *ctx) {
     struct submit *submit = ctx;
-    const struct nimi_desk *desk = submit->call->desk;
+    const struct nimi_instance *instance = submit->call->instance;
     if (submit->call->over) return;
-    submit->keyed =
-        keyed_look(&(struct keyed_options){.loop = rpc_loop(submit->call->rpc),
-                                           .sessions = desk->host->engine->sessions,
-                                           .name = {submit->app, submit->user, submit->key.key},
-                                           .print = submit->key.print,
-                                           .kept_ms = desk->settings->keys_kept_ms,
-                                           .on_answer = on_known,
-                                           .ctx = submit});
+    submit->lookup = idempotency_lookup_start(&(struct idempotency_lookup_options){
+        .loop = rpc_loop(submit->call->rpc),
+        .sessions = instance->host->engine->sessions,
+        .name = {submit->app, submit->user, submit->key.key},
+        .print = submit->key.print,
+        .kept_ms = instance->settings->keys_kept_ms,
+        .on_answer = on_known,
+        .ctx = submit});
 }
 
 /* --- the call ----------------------------------------------------------------------------- */
@@ -146,7 +148,7 @@ static void look(void *ctx) {
 static void on_closed(void *ctx) {
     struct submit *submit = ctx;
     if (submit->work) job_work_forget(submit->work);
-    keyed_cancel(submit->keyed);
+    idempotency_lookup_cancel(submit->lookup);
     timer_stop(&submit->again);
     job_find_free(submit->find);
     job_shown_free(submit->shown);
@@ -194,13 +196,13 @@ void jobs_submit(struct nimi_call *call, const void *request, struct arena *aren
     (void)arena;
     submit->call = call;
     buf_init(&submit->request, REQUEST_MAX_BYTES);
-    timer_init(&submit->again, rpc_loop(call->rpc), look, submit);
+    timer_init(&submit->again, rpc_loop(call->rpc), jobs_submit_look, submit);
     nimi_work(call, &events, submit);
     if (!read_request(submit, request, &fault)) {
         nimi_refuse(call, &fault);
     } else if (submit->key.key.len) {
-        look(submit);
+        jobs_submit_look(submit);
     } else {
-        begin(submit, 0);
+        jobs_submit_begin(submit, 0);
     }
 }

@@ -169,7 +169,7 @@ static void list_profiles(struct nimi_call *call, const void *request, struct ar
     (void)arena;
     for (size_t i = 0; i < ARRAY_LEN(profiles); i++) {
         int type = profiles[i].type;
-        if (!admit_serves(call->desk->settings, type, str_trim(from->model_id))) continue;
+        if (!admit_serves(call->instance->settings, type, str_trim(from->model_id))) continue;
         served[count] = (struct nimi_scenario_profile){
             .scenario_type = type,
             .supported_execution_modes = modes[count],
@@ -199,7 +199,7 @@ static void peek_scheduling(struct nimi_call *call, const void *request, struct 
         return;
     }
     struct occupancy now =
-        scheduler_occupancy(nimi_runtime_scheduler(call->desk->runtime), from->app_id);
+        scheduler_occupancy(nimi_runtime_scheduler(call->instance->runtime), from->app_id);
     const struct nimi_scheduling_occupancy_snapshot occupancy = {
         .global_used = (int32_t)now.global_used,
         .global_cap = (int32_t)now.global_cap,
@@ -270,9 +270,9 @@ struct nimi_methods {
     const struct nimi_row *rows[ROWS_MAX];
 };
 
-const struct nimi_row *nimi_row_of(const struct nimi_desk *desk,
+const struct nimi_row *nimi_row_of(const struct nimi_instance *instance,
                                    const struct rpc_method *method) {
-    return desk->methods->rows[method - desk->methods->methods];
+    return instance->methods->rows[method - instance->methods->methods];
 }
 
 /* A message of a client stream is a chunk. */
@@ -297,55 +297,57 @@ static size_t first_row(size_t service) {
     return first;
 }
 
-void nimi_service(struct nimi_desk *desk, size_t service, struct rpc_service *ret) {
+void nimi_service(struct nimi_instance *instance, size_t service, struct rpc_service *ret) {
     size_t first = first_row(service);
     *ret = (struct rpc_service){.name = services[service].name,
-                                .methods = &desk->methods->methods[first],
+                                .methods = &instance->methods->methods[first],
                                 .method_count = services[service].row_count,
-                                .ctx = desk};
+                                .ctx = instance};
     for (size_t r = 0; r < services[service].row_count; r++) {
         const struct nimi_row *row = &services[service].rows[r];
-        desk->methods->rows[first + r] = row;
-        desk->methods->methods[first + r] = method_of(row, desk->settings->message_max_bytes);
+        instance->methods->rows[first + r] = row;
+        instance->methods->methods[first + r] =
+            method_of(row, instance->settings->message_max_bytes);
     }
 }
 
-void nimi_services(struct nimi_desk *desk, struct rpc_service *ret) {
-    for (size_t i = 0; i < NIMI_SERVICES; i++) nimi_service(desk, i, &ret[i]);
+void nimi_services(struct nimi_instance *instance, struct rpc_service *ret) {
+    for (size_t i = 0; i < NIMI_SERVICES; i++) nimi_service(instance, i, &ret[i]);
 }
 
-void nimi_site(const struct nimi_desk *desk, struct rpc_site *site) {
-    rpc_site_always(site, STR("x-nimi-runtime-version"), desk->settings->version);
+void nimi_site(const struct nimi_instance *instance, struct rpc_site *site) {
+    rpc_site_always(site, STR("x-nimi-runtime-version"), instance->settings->version);
 }
 
-void nimi_desk_init(struct nimi_desk *desk, const struct nimi_settings *settings,
-                    struct run_host *host, struct nimi_runtime *runtime) {
-    *desk = (struct nimi_desk){.settings = settings,
-                               .host = host,
-                               .runtime = runtime,
-                               .methods = MEM_NEW(struct nimi_methods)};
-    list_init(&desk->calls);
-    list_init(&desk->shared);
-    list_init(&desk->jobs);
-    pruner_init(&desk->pruner, host->loop);
+void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settings *settings,
+                        struct run_host *host, struct nimi_runtime *runtime) {
+    *instance = (struct nimi_instance){.settings = settings,
+                                       .host = host,
+                                       .runtime = runtime,
+                                       .methods = MEM_NEW(struct nimi_methods)};
+    list_init(&instance->calls);
+    list_init(&instance->shared);
+    list_init(&instance->jobs);
+    pruner_init(&instance->pruner, host->loop);
 }
 
-void nimi_desk_serving(struct nimi_desk *desk) {
-    pruner_start(&desk->pruner, desk->host->engine->store);
+void nimi_instance_serving(struct nimi_instance *instance) {
+    pruner_start(&instance->pruner, instance->host->engine->store);
 }
 
-void nimi_desk_stopping(struct nimi_desk *desk) {
-    once_stop_all(desk);
-    pruner_stop(&desk->pruner);
+void nimi_instance_stopping(struct nimi_instance *instance) {
+    once_stop_all(instance);
+    pruner_stop(&instance->pruner);
 }
 
-void nimi_desk_leave(struct nimi_desk *desk) {
-    job_work_leave_all(desk);
+void nimi_instance_leave(struct nimi_instance *instance) {
+    job_work_leave_all(instance);
 }
 
-void nimi_desk_done(struct nimi_desk *desk) {
-    if (!desk->methods) return;
-    assert(list_empty(&desk->calls) && list_empty(&desk->jobs) && list_empty(&desk->shared));
-    pruner_stop(&desk->pruner);
-    free(desk->methods);
+void nimi_instance_done(struct nimi_instance *instance) {
+    if (!instance->methods) return;
+    assert(list_empty(&instance->calls) && list_empty(&instance->jobs) &&
+           list_empty(&instance->shared));
+    pruner_stop(&instance->pruner);
+    free(instance->methods);
 }

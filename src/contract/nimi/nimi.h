@@ -1,13 +1,13 @@
 /* nimi: the services of nimi.runtime.v1 that are implemented.
  *
  * A process has one runtime: its state, the slots of its scheduler and the replies it keeps. A
- * loop has one desk, which fills the services of that loop's listeners and lists their open
+ * loop has one instance, which fills the services of that loop's listeners and lists their open
  * calls.
  *
  *     open ─▶ eight interceptors (call.c) ─▶ decode ─▶ the row's handler ─▶ reply | stream
  *
- * Memory   settings, host and runtime are borrowed; they outlive the desk.
- * Threads  the runtime: any. A desk: its loop.
+ * Memory   settings, host and runtime are borrowed; they outlive the instance.
+ * Threads  the runtime: any. An instance: its loop.
  * Source   contracts/nimi.md 1.1, 3.2, 6; checks.md K2 to K4, K16, K20, K23 to K25.
  */
 #ifndef WEIR_CONTRACT_NIMI_NIMI_H
@@ -111,7 +111,7 @@ enum { NIMI_AI, NIMI_AUDIT, NIMI_SERVICES };
 
 struct nimi_methods;
 
-struct nimi_desk {
+struct nimi_instance {
     const struct nimi_settings *settings;
     struct run_host *host;
     struct nimi_runtime *runtime;
@@ -124,27 +124,29 @@ struct nimi_desk {
     struct pruner pruner; /* deletes expired uploads */
 };
 
-void nimi_desk_init(struct nimi_desk *desk, const struct nimi_settings *settings,
-                    struct run_host *host, struct nimi_runtime *runtime);
-void nimi_desk_done(struct nimi_desk *desk);
+void nimi_instance_init(struct nimi_instance *instance, const struct nimi_settings *settings,
+                        struct run_host *host, struct nimi_runtime *runtime);
+void nimi_instance_done(struct nimi_instance *instance);
 
 /* After serving() the store is open. After stopping() the store is used only for what is needed
  * to end. */
-void nimi_desk_serving(struct nimi_desk *desk);
-void nimi_desk_stopping(struct nimi_desk *desk);
+void nimi_instance_serving(struct nimi_instance *instance);
+void nimi_instance_stopping(struct nimi_instance *instance);
 
-/* The process ends, and all runs end with it. The desk's jobs are left to the next process. */
-void nimi_desk_leave(struct nimi_desk *desk);
+/* The process ends, and all runs end with it. The instance's jobs are left to the next process.
+ */
+void nimi_instance_leave(struct nimi_instance *instance);
 
-/* Fill one service, or all NIMI_SERVICES; `desk` is borrowed. Call this again when the desk has
- * new settings. */
-void nimi_service(struct nimi_desk *desk, size_t service, struct rpc_service *ret);
-void nimi_services(struct nimi_desk *desk, struct rpc_service *ret);
+/* Fill one service, or all NIMI_SERVICES; `instance` is borrowed. Call this again when the
+ * instance has new settings. */
+void nimi_service(struct nimi_instance *instance, size_t service, struct rpc_service *ret);
+void nimi_services(struct nimi_instance *instance, struct rpc_service *ret);
 
 /* Add the header that every answer of this listener carries: x-nimi-runtime-version. */
-void nimi_site(const struct nimi_desk *desk, struct rpc_site *site);
+void nimi_site(const struct nimi_instance *instance, struct rpc_site *site);
 
-/* Fill the table of the health endpoints, and of artifacts (fetch.h); `desk` is borrowed. */
-void nimi_health_table(struct nimi_desk *desk, struct route_table *ret);
+/* Fill the table of the health endpoints, and of artifacts (fetch.h); `instance` is borrowed.
+ */
+void nimi_health_table(struct nimi_instance *instance, struct route_table *ret);
 
 #endif

@@ -12,7 +12,7 @@
 /* A shared call. */
 struct once {
     struct nimi_call call;
-    struct list link; /* in desk->shared */
+    struct list link; /* in instance->shared */
     struct arena *arena;
     struct reply_making *making; /* NULL: it has ended */
     bool granted;
@@ -32,22 +32,22 @@ static void on_over(void *ctx) {
     free(once);
 }
 
-static void end(struct once *once, const struct write_outcome *outcome) {
+static void once_end(struct once *once, const struct write_outcome *outcome) {
     replies_made(once->making, outcome, clock_mono_ms());
     once->making = NULL;
     loop_defer(once->call.loop, &once->over);
 }
 
 void once_made(struct once *once, struct str reply) {
-    end(once, &(struct write_outcome){
-                  .reply = reply, .granted = once->granted, .waited_ms = once->waited_ms});
+    once_end(once, &(struct write_outcome){
+                       .reply = reply, .granted = once->granted, .waited_ms = once->waited_ms});
 }
 
 void once_failed(struct once *once, const struct fault *fault) {
-    end(once, &(struct write_outcome){.fault = fault,
-                                      .reply = STR_EMPTY,
-                                      .granted = once->granted,
-                                      .waited_ms = once->waited_ms});
+    once_end(once, &(struct write_outcome){.fault = fault,
+                                           .reply = STR_EMPTY,
+                                           .granted = once->granted,
+                                           .waited_ms = once->waited_ms});
 }
 
 /* No call waits any more. The work is cancelled as if its caller had left. */
@@ -62,8 +62,8 @@ static void on_left(void *ctx) {
     once_failed(once, &fault);
 }
 
-void once_stop_all(struct nimi_desk *desk) {
-    LIST_EACH(&desk->shared, link) {
+void once_stop_all(struct nimi_instance *instance) {
+    LIST_EACH(&instance->shared, link) {
         struct nimi_call *call = &CONTAINER_OF(link, struct once, link)->call;
         if (!call->over && call->work && call->work->stopping)
             call->work->stopping(call->work_ctx);
@@ -107,7 +107,7 @@ static struct nimi_call *share(struct nimi_call *first) {
     task_init(&once->over, on_over, once);
     *call = (struct nimi_call){.once = once,
                                .loop = first->loop,
-                               .desk = first->desk,
+                               .instance = first->instance,
                                .row = first->row,
                                .brief = first->brief,
                                .opened_ms = first->opened_ms};
@@ -115,7 +115,7 @@ static struct nimi_call *share(struct nimi_call *first) {
     list_init(&call->link);
     copy_envelope(once, &first->envelope);
     once->making = reply_making_of(first->ask, on_left, once);
-    list_append(&first->desk->shared, &once->link);
+    list_append(&first->instance->shared, &once->link);
     return call;
 }
 
@@ -168,7 +168,7 @@ struct str once_key(struct nimi_call *call) {
 void once_begin(struct nimi_call *call, const void *request, struct arena *arena) {
     uint8_t print[REPLIES_DIGEST_BYTES];
     struct buf stored;
-    struct replies *replies = nimi_runtime_replies(call->desk->runtime);
+    struct replies *replies = nimi_runtime_replies(call->instance->runtime);
     buf_init(&stored, REPLIES_MAX_BYTES);
     digest(call, request, print);
     struct reply_question question = {.key = once_key(call),

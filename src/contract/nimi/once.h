@@ -33,7 +33,7 @@ void once_failed(struct once *once, const struct fault *fault);
 struct str once_keep(struct once *once, struct str text);
 void once_waited(struct once *once, uint64_t waited_ms); /* for a slot */
 
-/* The daemon stops. End all shared calls of the desk as CANCELLED. */
-void once_stop_all(struct nimi_desk *desk);
+/* The daemon stops. End all shared calls of the instance as CANCELLED. */
+void once_stop_all(struct nimi_instance *instance);
 
 #endif

@@ -71,10 +71,10 @@ struct prober {
     struct timer timer;
 };
 
-static void ask(struct target *target);
-static void look(struct prober *prober);
+static void probe_ask(struct target *target);
+static void probe_look(struct prober *prober);
 
-static void settle(struct target *target, bool healthy, const char *reason) {
+static void probe_settle(struct target *target, bool healthy, const char *reason) {
     if (probed_note(&target->found, healthy, reason, clock_unix_ms())) {
         if (healthy) {
             log_info("provider %s can be reached", target->found.name);
@@ -82,7 +82,7 @@ static void settle(struct target *target, bool healthy, const char *reason) {
             log_warning("provider %s cannot be reached: %s", target->found.name, reason);
         }
     }
-    look(target->prober);
+    probe_look(target->prober);
 }
 
 static void on_head(const struct http_head *head, void *ctx) {
@@ -99,22 +99,22 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     (void)stage;
     target->call = NULL;
     if (!target->status) {
-        settle(target, false, failed ? failed->text : "it did not answer");
+        probe_settle(target, false, failed ? failed->text : "it did not answer");
         return;
     }
     switch (probe_judge(target->status)) {
-    case PROBE_REACHED: settle(target, true, ""); return;
+    case PROBE_REACHED: probe_settle(target, true, ""); return;
     case PROBE_NEXT:
         target->path++;
-        ask(target);
+        probe_ask(target);
         return;
     case PROBE_MISSED: break;
     }
     snprintf(reason, sizeof(reason), "it answers %u", target->status);
-    settle(target, false, reason);
+    probe_settle(target, false, reason);
 }
 
-static void ask(struct target *target) {
+static void probe_ask(struct target *target) {
     static const struct http_sink sink = {on_head, on_body, on_end};
     const struct prober_options *options = &target->prober->options;
     struct buf url;
@@ -127,7 +127,7 @@ static void ask(struct target *target) {
                                              .body_max_bytes = BODY_MAX_BYTES};
         target->call = http_start(options->pool, options->loop, &request, &sink, target);
     } else {
-        settle(target, false, "it answers 404");
+        probe_settle(target, false, "it answers 404");
     }
     buf_done(&url);
 }
@@ -135,7 +135,7 @@ static void ask(struct target *target) {
 /* --- all of them -------------------------------------------------------------------------- */
 
 /* Publish what is known, and what follows from it for the runtime. */
-static void look(struct prober *prober) {
+static void probe_look(struct prober *prober) {
     struct nimi_probed found[NIMI_PROBED_MAX];
     size_t down = 0;
     for (size_t i = 0; i < prober->count; i++) {
@@ -153,7 +153,7 @@ static void on_time(void *ctx) {
     for (size_t i = 0; i < prober->count; i++) {
         if (prober->targets[i].call) continue; /* the one before is still out */
         prober->targets[i].path = 0;
-        ask(&prober->targets[i]);
+        probe_ask(&prober->targets[i]);
     }
 }
 
@@ -161,7 +161,7 @@ static struct str name_of(const struct nimi_connector *connector) {
     return connector->provider ? connector->provider->name : connector->media->name;
 }
 
-static struct target *find(struct prober *prober, struct str name) {
+static struct target *probe_find(struct prober *prober, struct str name) {
     for (size_t i = 0; i < prober->count; i++) {
         if (str_equal(str_from(prober->targets[i].found.name), name))
             return &prober->targets[i];
@@ -169,7 +169,7 @@ static struct target *find(struct prober *prober, struct str name) {
     return NULL;
 }
 
-static void drop(struct target *target) {
+static void probe_drop(struct target *target) {
     if (target->call) http_cancel(target->call);
     target->call = NULL;
     free(target->base_url);
@@ -199,13 +199,13 @@ static void fill(struct prober *prober) {
         struct str url = connector->probe_url;
         if (!url.len || !connector->enabled || prober->count == NIMI_PROBED_MAX) continue;
         struct str name = str_head(name_of(connector), NIMI_PROBED_NAME_BYTES - 1);
-        if (find(prober, name)) continue;
+        if (probe_find(prober, name)) continue;
         struct target *target = &prober->targets[prober->count++];
         *target = (struct target){.prober = prober,
                                   .base_url = str_dup(url),
                                   .found = known(before, before_count, name, url)};
     }
-    for (size_t i = 0; i < before_count; i++) drop(&before[i]);
+    for (size_t i = 0; i < before_count; i++) probe_drop(&before[i]);
 }
 
 void prober_use(struct prober *prober, const struct nimi_settings *settings) {
@@ -216,7 +216,7 @@ void prober_use(struct prober *prober, const struct nimi_settings *settings) {
         prober->targets[i].call = NULL;
     }
     fill(prober);
-    look(prober);
+    probe_look(prober);
     if (prober->count && settings->probe_ms) on_time(prober);
 }
 
@@ -231,6 +231,6 @@ struct prober *prober_start(const struct prober_options *options) {
 void prober_free(struct prober *prober) {
     if (!prober) return;
     timer_stop(&prober->timer);
-    for (size_t i = 0; i < prober->count; i++) drop(&prober->targets[i]);
+    for (size_t i = 0; i < prober->count; i++) probe_drop(&prober->targets[i]);
     free(prober);
 }

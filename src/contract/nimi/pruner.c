@@ -6,7 +6,7 @@
 #define TROUBLE_MS 60000 /* the store failed: try again then */
 #define SOON_MS 1000     /* never more often than this, whatever the clock says */
 
-static void ask(struct pruner *pruner);
+static void pruner_ask(struct pruner *pruner);
 
 static uint64_t wait_ms(const struct pruner *pruner, int64_t next_ms) {
     int64_t in_ms = next_ms - pruner->unix_ms();
@@ -21,13 +21,13 @@ static void on_pruned(bool more, int64_t next_ms, const struct err *failed, void
         log_often(LOG_WARNING, "uploads whose time is over are still there: %s", failed->text);
         timer_start(&pruner->due, TROUBLE_MS);
     } else if (more || pruner->again) {
-        ask(pruner);
+        pruner_ask(pruner);
     } else if (next_ms) {
         timer_start(&pruner->due, wait_ms(pruner, next_ms));
     }
 }
 
-static void ask(struct pruner *pruner) {
+static void pruner_ask(struct pruner *pruner) {
     pruner->again = false;
     timer_stop(&pruner->due);
     pruner->ask =
@@ -35,7 +35,7 @@ static void ask(struct pruner *pruner) {
 }
 
 static void on_due(void *ctx) {
-    ask(ctx);
+    pruner_ask(ctx);
 }
 
 void pruner_init(struct pruner *pruner, struct loop *loop) {
@@ -46,7 +46,7 @@ void pruner_init(struct pruner *pruner, struct loop *loop) {
 void pruner_start(struct pruner *pruner, struct store *store) {
     if (pruner->store || !store) return;
     pruner->store = store;
-    ask(pruner);
+    pruner_ask(pruner);
 }
 
 void pruner_stop(struct pruner *pruner) {
@@ -60,6 +60,6 @@ void pruner_wake(struct pruner *pruner) {
     if (pruner->ask) {
         pruner->again = true;
     } else if (pruner->store) {
-        ask(pruner);
+        pruner_ask(pruner);
     }
 }

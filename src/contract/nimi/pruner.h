@@ -5,8 +5,8 @@
  *
  * Each loop has one. It is harmless if two of them ask for the same.
  *
- * Memory   part of its desk.
- * Threads  the desk's loop.
+ * Memory   part of its instance.
+ * Threads  the instance's loop.
  * Source   contracts/nimi.md 6.2, last paragraph.
  */
 #ifndef WEIR_CONTRACT_NIMI_PRUNER_H

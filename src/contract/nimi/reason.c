@@ -1,7 +1,7 @@
 #include "contract/nimi/reason.h"
 
 #include "provider/dialect.h"
-#include "run/making.h"
+#include "run/media_run.h"
 
 #include <stdlib.h>
 
@@ -191,7 +191,7 @@ static const struct {
     {STR_INIT(MODEL_CONTEXT), NIMI_AI_INPUT_INVALID},
     {STR_INIT(MODEL_CANNOT_CARRY), NIMI_AI_MODALITY_NOT_SUPPORTED},
     {STR_INIT(MODEL_REFUSED), NIMI_AI_CONTENT_FILTER_BLOCKED},
-    {STR_INIT(MAKING_UNUSABLE), NIMI_AI_OUTPUT_INVALID},
+    {STR_INIT(MEDIA_RUN_UNUSABLE), NIMI_AI_OUTPUT_INVALID},
     {STR_INIT("BUDGET"), NIMI_AI_PROVIDER_RATE_LIMITED},
 };
 

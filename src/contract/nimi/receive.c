@@ -44,7 +44,7 @@ struct receipt {
     struct buf again;           /* the reply of an earlier upload with the same key */
 };
 
-static void move(struct receipt *receipt, enum receive_state next) {
+static void receive_move(struct receipt *receipt, enum receive_state next) {
     assert(receive_may_become(receipt->state, next));
     receipt->state = next;
 }
@@ -52,14 +52,14 @@ static void move(struct receipt *receipt, enum receive_state next) {
 /* --- ending ------------------------------------------------------------------------------- */
 
 static int64_t now_ms(const struct receipt *receipt) {
-    return receipt->call->desk->pruner.unix_ms();
+    return receipt->call->instance->pruner.unix_ms();
 }
 
 /* Let go of everything; what the store has of one that did not become whole is over. */
 static void let_go(struct receipt *receipt, bool whole) {
-    struct pruner *pruner = &receipt->call->desk->pruner;
+    struct pruner *pruner = &receipt->call->instance->pruner;
     if (receipt->state == RECEIVE_OVER) return;
-    move(receipt, RECEIVE_OVER);
+    receive_move(receipt, RECEIVE_OVER);
     timer_stop(&receipt->idle);
     upload_forget(receipt->ask);
     receipt->ask = NULL;
@@ -70,7 +70,7 @@ static void let_go(struct receipt *receipt, bool whole) {
     if (whole || receipt->kept) pruner_wake(pruner);
 }
 
-static void refuse(struct receipt *receipt, const struct fault *fault) {
+static void receive_refuse(struct receipt *receipt, const struct fault *fault) {
     let_go(receipt, false);
     nimi_refuse(receipt->call, fault);
 }
@@ -79,14 +79,14 @@ static void refuse(struct receipt *receipt, const struct fault *fault) {
 static void refuse_as(struct receipt *receipt, int reason, const char *sentence) {
     struct fault fault;
     fault_set(&fault, reason, "%s", sentence);
-    refuse(receipt, &fault);
+    receive_refuse(receipt, &fault);
 }
 
 static void refuse_by_store(struct receipt *receipt, const struct err *why) {
     struct fault fault;
     fault_set_code(&fault, reason_of_failure(STR_EMPTY, why->code), why->code,
                    "the artifact could not be kept: %s", why->text);
-    refuse(receipt, &fault);
+    receive_refuse(receipt, &fault);
 }
 
 static void put_hex(struct str bytes, struct buf *out) {
@@ -133,7 +133,7 @@ static void on_whole(const struct upload *upload, const struct err *failed, void
 
 static void put_last(struct receipt *receipt) {
     size_t place = receipt->kept;
-    move(receipt, RECEIVE_ENDING);
+    receive_move(receipt, RECEIVE_ENDING);
     receipt->upload.bytes = not_taken(receipt);
     receipt->kept = receipt->upload.size;
     receipt->ask =
@@ -168,7 +168,7 @@ static struct str id_of_reply(const struct receipt *receipt, struct arena *arena
 
 static void look_for_earlier(struct receipt *receipt) {
     struct arena *arena = arena_new(64 * KIB);
-    move(receipt, RECEIVE_CHECKING);
+    receive_move(receipt, RECEIVE_CHECKING);
     receipt->ask =
         upload_get_start(receipt->store, rpc_loop(receipt->call->rpc), receipt->upload.app,
                          receipt->upload.subject, id_of_reply(receipt, arena), 0, 0,
@@ -191,7 +191,7 @@ static void digest(const struct receipt *receipt, uint8_t *ret) {
     sha256_digest(&hash, REPLIES_DIGEST_BYTES, ret);
 }
 
-static void finish(struct receipt *receipt) {
+static void receive_finish(struct receipt *receipt) {
     uint8_t print[REPLIES_DIGEST_BYTES];
     struct str rest = not_taken(receipt);
     timer_stop(&receipt->idle);
@@ -214,7 +214,7 @@ static void finish(struct receipt *receipt) {
 static void on_half_closed(void *ctx) {
     struct receipt *receipt = ctx;
     if (receipt->kept + receipt->gathered.len > 0) {
-        finish(receipt);
+        receive_finish(receipt);
     } else {
         refuse_as(receipt, NIMI_AI_ARTIFACT_UPLOAD_INVALID,
                   "the upload has metadata and no chunk; send at least one with bytes");
@@ -227,7 +227,7 @@ static void read_on(struct receipt *receipt) {
     buf_drop(&receipt->gathered, receipt->taken);
     receipt->taken = 0;
     if (receipt->gathered.len == 0) buf_release(&receipt->gathered);
-    if (receipt->state != RECEIVE_READING) move(receipt, RECEIVE_READING);
+    if (receipt->state != RECEIVE_READING) receive_move(receipt, RECEIVE_READING);
     timer_start(&receipt->idle, RECEIVE_IDLE_MS);
     rpc_next(receipt->call->rpc);
 }
@@ -238,7 +238,7 @@ static void on_kept(const struct upload *upload, const struct err *failed, void 
 static void write_piece(struct receipt *receipt) {
     struct str piece = str_head(not_taken(receipt), UPLOAD_PIECE_BYTES);
     size_t place = receipt->kept;
-    if (receipt->state != RECEIVE_WRITING) move(receipt, RECEIVE_WRITING);
+    if (receipt->state != RECEIVE_WRITING) receive_move(receipt, RECEIVE_WRITING);
     timer_stop(&receipt->idle);
     sha256_update(&receipt->hash, piece.len, (const uint8_t *)piece.at);
     receipt->taken += piece.len;
@@ -308,7 +308,7 @@ static void on_chunk(const void *message, struct arena *arena, void *ctx) {
     struct fault fault;
     (void)arena;
     if (!chunk_fits(receipt, request, &fault)) {
-        refuse(receipt, &fault);
+        receive_refuse(receipt, &fault);
         return;
     }
     receipt->sequence++;
@@ -323,7 +323,7 @@ static void on_idle(void *ctx) {
     struct fault fault;
     fault_set_code(&fault, NIMI_AI_ARTIFACT_UPLOAD_INVALID, ERR_DEADLINE_EXCEEDED,
                    "no chunk came for %d s; send the upload again", RECEIVE_IDLE_MS / 1000);
-    refuse(receipt, &fault);
+    receive_refuse(receipt, &fault);
 }
 
 /* --- what becomes of the call ------------------------------------------------------------- */
@@ -427,7 +427,7 @@ static struct receipt *receipt_new(struct nimi_call *call,
                                    const struct nimi_upload_artifact_metadata *metadata) {
     struct receipt *receipt = MEM_NEW(struct receipt);
     receipt->call = call;
-    receipt->store = call->desk->host->engine->store;
+    receipt->store = call->instance->host->engine->store;
     memcpy(receipt->id, ID_PREFIX.at, ID_PREFIX.len);
     ulid_new(receipt->id + ID_PREFIX.len);
     receipt->upload = (struct upload){
@@ -451,7 +451,7 @@ static void on_granted(void *ctx) {
 
 static void wait_for_slot(struct receipt *receipt) {
     struct fault fault;
-    switch (scheduler_take(nimi_runtime_slots(receipt->call->desk->runtime),
+    switch (scheduler_take(nimi_runtime_slots(receipt->call->instance->runtime),
                            receipt->upload.app, rpc_loop(receipt->call->rpc), on_granted,
                            receipt, &receipt->ticket)) {
     case TICKET_GRANTED: read_on(receipt); break;
@@ -459,7 +459,7 @@ static void wait_for_slot(struct receipt *receipt) {
     case TICKET_REFUSED:
         fault_set_code(&fault, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_RESOURCE_EXHAUSTED,
                        "too many uploads wait for their turn; send it again later");
-        refuse(receipt, &fault);
+        receive_refuse(receipt, &fault);
         break;
     }
 }
@@ -472,7 +472,7 @@ void receive_begin(struct nimi_call *call, const void *message, struct arena *ar
         nimi_refuse(call, &fault);
         return;
     }
-    if (!call->desk->host->engine->store) {
+    if (!call->instance->host->engine->store) {
         fault_set_code(&fault, NIMI_AI_ARTIFACT_UPLOAD_INVALID, ERR_FAILED_PRECONDITION,
                        "this runtime has no store to keep an artifact in");
         nimi_refuse(call, &fault);

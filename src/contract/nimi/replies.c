@@ -35,7 +35,7 @@ struct replies *replies_new(size_t count_max, size_t bytes_max) {
     return replies;
 }
 
-static void drop(struct replies *replies, struct entry *entry) {
+static void replies_drop(struct replies *replies, struct entry *entry) {
     map_remove(replies->entries, entry->key);
     list_remove(&entry->link);
     replies->bytes -= entry->key.len + entry->reply.len;
@@ -43,7 +43,7 @@ static void drop(struct replies *replies, struct entry *entry) {
 }
 
 static struct entry *oldest(struct replies *replies) {
-    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): drop() unlinks what it frees */
+    /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): replies_drop() unlinks what it frees */
     return list_empty(&replies->used) ? NULL
                                       : CONTAINER_OF(replies->used.next, struct entry, link);
 }
@@ -65,7 +65,7 @@ void replies_free(struct replies *replies) {
 static struct entry *living(struct replies *replies, struct str key, uint64_t now_ms) {
     struct entry *entry = map_find(replies->entries, key);
     if (!entry || now_ms < entry->until_ms) return entry;
-    drop(replies, entry);
+    replies_drop(replies, entry);
     return NULL;
 }
 
@@ -113,12 +113,12 @@ void replies_keep(struct replies *replies, struct str key, const uint8_t *digest
 
     pthread_mutex_lock(&replies->lock);
     struct entry *before = map_find(replies->entries, key);
-    if (before) drop(replies, before);
+    if (before) replies_drop(replies, before);
     while (map_count(replies->entries) >= replies->count_max ||
            replies->bytes + bytes > replies->bytes_max) {
         struct entry *old = oldest(replies);
         if (!old) break;
-        drop(replies, old);
+        replies_drop(replies, old);
     }
     map_put(replies->entries, key, entry);
     list_append(&replies->used, &entry->link);

@@ -132,14 +132,14 @@ static bool follow(struct work *work, struct journal *journal, struct err *e) {
                                      .journal = journal,
                                      .mode = call->row->ends,
                                      .paces = true,
-                                     .stall_ms = call->desk->settings->stall_ms,
+                                     .stall_ms = call->instance->settings->stall_ms,
                                      .wire = is_unary(work) ? &unary_wire : &wire,
                                      .ctx = work};
     return stream_open(&options, &work->stream, e);
 }
 
 /* A slot is ours: from here on the stream is established. */
-static void start(struct work *work) {
+static void scenario_start(struct work *work) {
     struct err e;
     struct fault fault;
     struct journal *journal;
@@ -156,7 +156,7 @@ static void start(struct work *work) {
 }
 
 static void on_granted(void *ctx) {
-    start(ctx);
+    scenario_start(ctx);
 }
 
 /* K25: nothing was sent, so it is a status. */
@@ -171,10 +171,10 @@ static void on_waited(void *ctx) {
 
 static void wait_for_slot(struct work *work) {
     struct fault fault;
-    const struct nimi_desk *desk = work->call->desk;
-    switch (scheduler_take(nimi_runtime_scheduler(desk->runtime), work->app, work->call->loop,
-                           on_granted, work, &work->ticket)) {
-    case TICKET_GRANTED: start(work); break;
+    const struct nimi_instance *instance = work->call->instance;
+    switch (scheduler_take(nimi_runtime_scheduler(instance->runtime), work->app,
+                           work->call->loop, on_granted, work, &work->ticket)) {
+    case TICKET_GRANTED: scenario_start(work); break;
     case TICKET_WAITS: timer_start(&work->wait, work->clocks.first_ms); break;
     case TICKET_REFUSED:
         fault_set_code(&fault, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_RESOURCE_EXHAUSTED,
@@ -241,7 +241,7 @@ static void on_cancelled(enum close_cause why, void *ctx) {
 static void on_closed(void *ctx) {
     struct work *work = ctx;
     assert(!work->ticket && !timer_waits(&work->wait));
-    assert(!work->making);
+    assert(!work->media_run);
     stream_free(work->stream);
     model_call_unref(work->model);
     feed_free(work->feed);
@@ -264,7 +264,7 @@ static uint64_t at_most(uint64_t limit_ms, uint64_t total_ms) {
 }
 
 static void set_clocks(struct work *work, const struct nimi_scenario_request_head *head) {
-    const char *settings = (const char *)work->call->desk->settings;
+    const char *settings = (const char *)work->call->instance->settings;
     struct model_call_clocks *clocks = &work->clocks;
     memcpy(clocks, settings + work->kind->clocks_at, sizeof(*clocks));
     if (head->timeout_ms > 0)
@@ -289,18 +289,20 @@ static bool prepare(struct work *work, const struct scenario *asked, struct faul
     return work->kind->prepare(work, asked, fault);
 }
 
-static void begin(struct nimi_call *call, const struct scenario *asked, enum admit_by by) {
-    const struct nimi_desk *desk = call->desk;
+static void scenario_begin(struct nimi_call *call, const struct scenario *asked,
+                           enum admit_by by) {
+    const struct nimi_instance *instance = call->instance;
     struct work *work = MEM_NEW(struct work);
     struct fault fault;
     work->call = call;
-    work->engine = engine_ref(desk->host->engine);
+    work->engine = engine_ref(instance->host->engine);
     work->arena = arena_new(work->engine->limits.memory_max_bytes);
     timer_init(&work->wait, call->loop, on_waited, work);
     projection_init(&work->projection, call);
     buf_init(&work->reply, work->engine->limits.reply_max_bytes);
     nimi_work(call, &events, work);
-    if (admit_scenario(desk->settings, &call->envelope, asked, by, &work->admission, &fault) &&
+    if (admit_scenario(instance->settings, &call->envelope, asked, by, &work->admission,
+                       &fault) &&
         prepare(work, asked, &fault)) {
         gather(work);
     } else {
@@ -311,17 +313,17 @@ static void begin(struct nimi_call *call, const struct scenario *asked, enum adm
 void scenario_stream(struct nimi_call *call, const void *request, struct arena *arena) {
     const struct nimi_stream_scenario_request *from = request;
     (void)arena;
-    begin(call,
-          &(struct scenario){from->head, from->scenario_type, from->execution_mode, from->spec,
-                             from->extensions, from->extensions_count},
-          ADMIT_STREAM);
+    scenario_begin(call,
+                   &(struct scenario){from->head, from->scenario_type, from->execution_mode,
+                                      from->spec, from->extensions, from->extensions_count},
+                   ADMIT_STREAM);
 }
 
 void scenario_execute(struct nimi_call *call, const void *request, struct arena *arena) {
     const struct nimi_execute_scenario_request *from = request;
     (void)arena;
-    begin(call,
-          &(struct scenario){from->head, from->scenario_type, from->execution_mode, from->spec,
-                             from->extensions, from->extensions_count},
-          ADMIT_EXECUTE);
+    scenario_begin(call,
+                   &(struct scenario){from->head, from->scenario_type, from->execution_mode,
+                                      from->spec, from->extensions, from->extensions_count},
+                   ADMIT_EXECUTE);
 }

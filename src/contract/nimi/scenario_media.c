@@ -1,5 +1,5 @@
 /* Speech and embeddings: a media interface answers as a whole. Its result is fed into a journal
- * of this call, and the stream reads it there like a model's text. The making (run/making.h)
+ * of this call, and the stream reads it there like a model's text. The making (run/media_run.h)
  * records the request and its cost. */
 #include "contract/nimi/media_spec.h"
 #include "contract/nimi/work.h"
@@ -10,7 +10,7 @@
 
 static void on_failed(const struct reply_event *event, void *ctx) {
     struct work *work = ctx;
-    work->making = NULL;
+    work->media_run = NULL;
     work_release_slot(work);
     feed_append(work->feed, &(struct event){.kind = EVENT_FAILED,
                                             .failed = {.code = event->code,
@@ -20,8 +20,8 @@ static void on_failed(const struct reply_event *event, void *ctx) {
 
 /* What came cannot be kept or sent: nobody is asked on. */
 static void give_up(struct work *work, const struct err *why) {
-    struct reply_event failed = reply_event_failed(why, STR(MAKING_UNUSABLE));
-    making_cancel(work->making, failed.text);
+    struct reply_event failed = reply_event_failed(why, STR(MEDIA_RUN_UNUSABLE));
+    media_run_cancel(work->media_run, failed.text);
     on_failed(&failed, work);
 }
 
@@ -71,7 +71,7 @@ static void on_usage(const struct reply_event *event, void *ctx) {
 
 static void on_done(const struct reply_event *event, void *ctx) {
     struct work *work = ctx;
-    work->making = NULL;
+    work->media_run = NULL;
     work->made = true;
     work->made_by = nimi_keep(work->call, event->model);
     work_release_slot(work);
@@ -90,20 +90,20 @@ static void on_reply(const struct reply_event *event, void *ctx) {
 
 static bool ask_for(struct work *work, struct str text, struct journal **ret_journal,
                     struct err *e) {
-    struct run_host *host = work->call->desk->host;
-    struct making_options options = {.host = host,
-                                     .engine = work->engine,
-                                     .media = work->admission.connector->media,
-                                     .request = &work->request,
-                                     .record = MAKING_RECORDED,
-                                     .workspace = work->app,
-                                     .user = work->subject,
-                                     .text = text,
-                                     .contract = STR("nimi"),
-                                     .asked_ms = work->call->opened_ms,
-                                     .clocks = work->clocks,
-                                     .on_reply = on_reply,
-                                     .ctx = work};
+    struct run_host *host = work->call->instance->host;
+    struct media_run_options options = {.host = host,
+                                        .engine = work->engine,
+                                        .media = work->admission.connector->media,
+                                        .request = &work->request,
+                                        .record = MEDIA_RUN_RECORDED,
+                                        .workspace = work->app,
+                                        .user = work->subject,
+                                        .text = text,
+                                        .contract = STR("nimi"),
+                                        .asked_ms = work->call->opened_ms,
+                                        .clocks = work->clocks,
+                                        .on_reply = on_reply,
+                                        .ctx = work};
     work->feed =
         feed_new(&(struct feed_options){.loop = host->loop,
                                         .pace_max_bytes = work->engine->limits.pace_max_bytes,
@@ -112,12 +112,12 @@ static bool ask_for(struct work *work, struct str text, struct journal **ret_jou
                                         .ctx = work});
     *ret_journal = feed_journal(work->feed);
     feed_append(work->feed, &(struct event){.kind = EVENT_STARTED});
-    return making_start(&options, &work->making, e);
+    return media_run_start(&options, &work->media_run, e);
 }
 
-static void stop(struct work *work, struct str why) {
-    if (work->making) making_cancel(work->making, why);
-    work->making = NULL;
+static void scenario_media_stop(struct work *work, struct str why) {
+    if (work->media_run) media_run_cancel(work->media_run, why);
+    work->media_run = NULL;
 }
 
 /* --- speech ------------------------------------------------------------------------------- */
@@ -135,7 +135,8 @@ static bool ask_speech(struct work *work, struct journal **ret_journal, struct e
 }
 
 const struct scenario_kind scenario_speech = {offsetof(struct nimi_settings, speech),
-                                              prepare_speech, ask_speech, stop, NULL};
+                                              prepare_speech, ask_speech, scenario_media_stop,
+                                              NULL};
 
 /* --- vectors ------------------------------------------------------------------------------ */
 
@@ -164,5 +165,5 @@ static void reply_embedding(struct work *work, struct str model) {
 }
 
 const struct scenario_kind scenario_embedding = {offsetof(struct nimi_settings, embedding),
-                                                 prepare_embedding, ask_embedding, stop,
-                                                 reply_embedding};
+                                                 prepare_embedding, ask_embedding,
+                                                 scenario_media_stop, reply_embedding};

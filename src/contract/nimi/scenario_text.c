@@ -13,9 +13,9 @@ static bool prepare(struct work *work, const struct scenario *asked, struct faul
 
 /* The request is made as the first agent, because a script's scenes and budgets know no other
  * name. */
-static bool ask(struct work *work, struct journal **ret_journal, struct err *e) {
+static bool scenario_text_ask(struct work *work, struct journal **ret_journal, struct err *e) {
     work->prompt.request.agent = work->engine->agents[0].slug;
-    struct model_call_options options = {.host = work->call->desk->host,
+    struct model_call_options options = {.host = work->call->instance->host,
                                          .engine = work->engine,
                                          .provider = work->admission.connector->provider,
                                          .request = &work->prompt.request,
@@ -32,7 +32,7 @@ static bool ask(struct work *work, struct journal **ret_journal, struct err *e) 
     return true;
 }
 
-static void stop(struct work *work, struct str why) {
+static void scenario_text_stop(struct work *work, struct str why) {
     if (work->model) model_call_cancel(work->model, why);
 }
 
@@ -44,5 +44,5 @@ static void reply(struct work *work, struct str model) {
                model);
 }
 
-const struct scenario_kind scenario_text = {offsetof(struct nimi_settings, text), prepare, ask,
-                                            stop, reply};
+const struct scenario_kind scenario_text = {offsetof(struct nimi_settings, text), prepare,
+                                            scenario_text_ask, scenario_text_stop, reply};

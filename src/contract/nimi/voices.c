@@ -15,7 +15,7 @@ static bool find_model(const struct nimi_call *call,
         .model_id = from->target_model_id.len ? from->target_model_id : from->model_id,
         .connector_id = from->connector_id,
         .route_policy = remote ? NIMI_ROUTE_POLICY_CLOUD : NIMI_ROUTE_POLICY_LOCAL};
-    return admit_model(call->desk->settings, &call->envelope, &head,
+    return admit_model(call->instance->settings, &call->envelope, &head,
                        NIMI_SCENARIO_TYPE_SPEECH_SYNTHESIZE, ret, fault);
 }
 

@@ -19,7 +19,7 @@
 #include "contract/nimi/project.h"
 #include "contract/nimi/prompt.h"
 #include "journal/feed.h"
-#include "run/making.h"
+#include "run/media_run.h"
 #include "stream/stream.h"
 
 struct work;
@@ -61,7 +61,7 @@ struct work {
 
     /* Media only. */
     struct media_request request;
-    struct making *making; /* NULL: not started, or finished */
+    struct media_run *media_run; /* NULL: not started, or finished */
     struct feed *feed;
     struct event_usage usage;
     struct str made_by;

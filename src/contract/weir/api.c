@@ -11,10 +11,10 @@ static bool only_reads(struct route_call *call) {
 }
 
 /* Whether all callers are refused now. */
-static bool is_shut(struct route_call *call, const struct api_desk *desk,
+static bool is_shut(struct route_call *call, const struct api_instance *instance,
                     struct route_failure *ret) {
-    bool stopping = desk->loaded && desk->stopping && !only_reads(call);
-    if (desk->loaded && !stopping) return false;
+    bool stopping = instance->loaded && instance->stopping && !only_reads(call);
+    if (instance->loaded && !stopping) return false;
     route_field(call, STR("retry-after"), STR("1"));
     *ret = stopping
                ? (struct route_failure){503, STR("STOPPING"),
@@ -27,22 +27,23 @@ static bool is_shut(struct route_call *call, const struct api_desk *desk,
 /* Runs before the body is read. An unidentified caller gets no further. */
 static enum route_entry guard(struct route_call *call, const struct route *row, void *ctx,
                               struct route_failure *ret) {
-    struct api_desk *desk = ctx;
+    struct api_instance *instance = ctx;
     struct api_caller caller;
     (void)row;
-    if (is_shut(call, desk, ret)) return ENTRY_REFUSED;
-    if (!api_caller_find(call, &desk->callers, &caller, ret)) return ENTRY_REFUSED;
+    if (is_shut(call, instance, ret)) return ENTRY_REFUSED;
+    if (!api_caller_find(call, &instance->callers, &caller, ret)) return ENTRY_REFUSED;
     return caller.proved ? ENTRY_PROVED : ENTRY_TRUSTED;
 }
 
 /* Again when the body is here: keys may have been exchanged, or the stop begun, meanwhile. */
-bool api_identify(struct route_call *call, struct api_desk *desk, struct api_caller *ret) {
+bool api_identify(struct route_call *call, struct api_instance *instance,
+                  struct api_caller *ret) {
     struct route_failure failure;
-    if (is_shut(call, desk, &failure)) {
+    if (is_shut(call, instance, &failure)) {
         route_fail(call, &failure);
         return false;
     }
-    if (api_caller_find(call, &desk->callers, ret, &failure)) return true;
+    if (api_caller_find(call, &instance->callers, ret, &failure)) return true;
     route_fail(call, &failure);
     return false;
 }
@@ -112,12 +113,12 @@ static const struct route rows[] = {
     /* clang-format on */
 };
 
-void api_table(struct api_desk *desk, struct route_table *ret) {
+void api_table(struct api_instance *instance, struct route_table *ret) {
     *ret = (struct route_table){.rows = rows,
                                 .row_count = ARRAY_LEN(rows),
                                 .body_max_bytes = BODY_MAX_BYTES,
-                                .body_stretch_ms = desk->settings->body_stretch_ms,
-                                .body_stretch_bytes = desk->settings->body_stretch_bytes,
+                                .body_stretch_ms = instance->settings->body_stretch_ms,
+                                .body_stretch_bytes = instance->settings->body_stretch_bytes,
                                 .guard = guard,
-                                .ctx = desk};
+                                .ctx = instance};
 }

@@ -37,7 +37,7 @@
  * reset` with the position from which the events continue.
  *
  * Memory   settings are borrowed for the life of the table.
- * Threads  a desk and its calls belong to one loop.
+ * Threads  an instance and its calls belong to one loop.
  * Source   design.md "The journal"; checks.md K23.
  */
 #ifndef WEIR_CONTRACT_WEIR_API_H
@@ -45,8 +45,8 @@
 
 #include "contract/contract.h"
 #include "run/directory.h"
+#include "run/dormant_wake.h"
 #include "run/session.h"
-#include "run/wake.h"
 #include "store/store.h"
 
 #define API_NAMES_BYTES 1024
@@ -70,7 +70,7 @@ struct api_settings {
     struct yes_no_words decision_words; /* in addition to the built-in ones */
 };
 
-struct api_desk {
+struct api_instance {
     const struct api_settings *settings;
     struct loop *loop;
     struct session_table *sessions;
@@ -81,8 +81,8 @@ struct api_desk {
     bool stopping; /* true: answer 503 to requests that do more than read */
 };
 
-/* Fill the table of these routes; it borrows `desk`. Call this again when the desk has new
- * settings. */
-void api_table(struct api_desk *desk, struct route_table *ret);
+/* Fill the table of these routes; it borrows `instance`. Call this again when the instance has
+ * new settings. */
+void api_table(struct api_instance *instance, struct route_table *ret);
 
 #endif

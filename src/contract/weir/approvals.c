@@ -1,7 +1,8 @@
 /* approvals: what waits for a human, and his answer.
  *
  * An approval's id is its run's id and the number of its event there, "<run>-<seq>": the same
- * after a restart. What waits is read from the parking table; what was answered, from the run.
+ * after a restart. What waits is read from the table of pending approvals; what was answered,
+ * from the run.
  */
 #include "base/mem.h"
 #include "contract/weir/inner.h"
@@ -29,9 +30,9 @@ static void write_approval_id(struct json_writer *json, const char *key, uint64_
     json_member_str(json, key, buf_str(&id));
 }
 
-static void write_view(struct json_writer *json, const struct parked_view *view,
+static void write_view(struct json_writer *json, const struct pending_view *view,
                        const char *state, struct str answer) {
-    const struct parked_question *asked = &view->asked;
+    const struct pending_question *asked = &view->asked;
     json_open_object(json);
     write_approval_id(json, "id", view->run, view->seq);
     api_write_id(json, "run_id", view->run);
@@ -66,15 +67,15 @@ static void refuse_unknown(struct route_call *call) {
  * in the request. */
 struct listing {
     struct api_request request;
-    struct api_desk *desk;
-    struct parking_filter filter;
+    struct api_instance *instance;
+    struct pending_approvals_filter filter;
     size_t limit;
-    struct wake *wake;
+    struct dormant_wake *wake;
 };
 
 static void listing_over(void *ctx) {
     struct listing *listing = ctx;
-    wake_cancel(listing->wake);
+    dormant_wake_cancel(listing->wake);
     arena_free(listing->request.arena);
     free(listing);
 }
@@ -83,12 +84,12 @@ static const struct route_watch listing_watch = {.left = listing_over, .closed =
 
 static void list_approvals(struct listing *listing) {
     size_t limit = listing->limit;
-    struct parked_view *views = mem_zero(limit, sizeof(*views));
+    struct pending_view *views = mem_zero(limit, sizeof(*views));
     struct arena *arena = arena_new(LIST_MAX_BYTES);
     struct buf body;
     bool more;
-    size_t count = parking_list(session_table_parking(listing->desk->sessions),
-                                &listing->filter, limit, arena, views, &more);
+    size_t count = pending_approvals_list(session_table_approvals(listing->instance->sessions),
+                                          &listing->filter, limit, arena, views, &more);
     buf_init(&body, BODY_MAX_BYTES);
     struct json_writer json = json_writer(&body);
     json_open_object(&json);
@@ -114,7 +115,7 @@ static void on_listing_awake(const struct err *failed, void *ctx) {
 }
 
 static bool read_listing(struct listing *listing) {
-    struct parking_filter *filter = &listing->filter;
+    struct pending_approvals_filter *filter = &listing->filter;
     struct api_request *request = &listing->request;
     bool read = api_request_whose(request, &filter->workspace, &filter->user) &&
                 api_request_value(request, STR("session_id"), &filter->session) &&
@@ -125,18 +126,18 @@ static bool read_listing(struct listing *listing) {
 
 /* One more than is listed, so that it is known whether there is more. */
 static void wake_listed(struct listing *listing) {
-    const struct parking_filter *filter = &listing->filter;
+    const struct pending_approvals_filter *filter = &listing->filter;
     const struct dormant_filter sleepers = {filter->workspace, filter->user, filter->session,
                                             filter->run};
-    struct api_desk *desk = listing->desk;
-    listing->wake = wake_start(desk->directory, &sleepers, listing->limit + 1, desk->loop,
-                               on_listing_awake, listing);
+    struct api_instance *instance = listing->instance;
+    listing->wake = dormant_wake_start(instance->directory, &sleepers, listing->limit + 1,
+                                       instance->loop, on_listing_awake, listing);
 }
 
 void api_list_approvals(struct route_call *call, void *ctx) {
     static const char *const names[] = {"workspace", "user", "session_id", "limit", NULL};
     struct listing *listing = MEM_NEW(struct listing);
-    listing->desk = ctx;
+    listing->instance = ctx;
     if (!api_request_begin(&listing->request, call, ctx, names)) {
         free(listing);
         return;
@@ -162,18 +163,18 @@ struct look {
     struct route_call *call;
     struct api_caller caller;
     struct arena *arena;
-    struct parked_view view;
+    struct pending_view view;
     bool seen; /* the run has such an approval */
     struct str call_id, answer;
     bool answers;     /* it was to be answered */
     struct said said; /* then: with this */
-    struct api_desk *desk;
+    struct api_instance *instance;
     struct timer again;  /* a decision is on its way to the run */
     unsigned looks_left; /* until it must have come */
     struct run_summary summary;
     struct run_scan *scan;
-    struct wake *wake;    /* the run waits, and is not in memory */
-    struct api_late late; /* says that there is no such approval */
+    struct dormant_wake *wake; /* the run waits, and is not in memory */
+    struct api_late late;      /* says that there is no such approval */
 };
 
 static void look_over(void *ctx) {
@@ -181,7 +182,7 @@ static void look_over(void *ctx) {
     api_late_stop(&look->late);
     timer_stop(&look->again);
     run_scan_cancel(look->scan);
-    wake_cancel(look->wake);
+    dormant_wake_cancel(look->wake);
     run_summary_done(&look->summary);
     arena_free(look->arena);
     free(look);
@@ -190,7 +191,7 @@ static void look_over(void *ctx) {
 static const struct route_watch look_watch = {.left = look_over, .closed = look_over};
 
 /* A text that does not fit is left out: the arena holds more than a run may. */
-static struct str keep(struct look *look, struct str text) {
+static struct str weir_approvals_keep(struct look *look, struct str text) {
     struct str kept;
     return arena_str(look->arena, text, &kept) ? kept : STR_EMPTY;
 }
@@ -199,22 +200,22 @@ static void look_at(const struct event *event, uint64_t seq, void *ctx) {
     struct look *look = ctx;
     if (event->kind == EVENT_APPROVAL && seq == look->view.seq) {
         look->seen = true;
-        look->call_id = keep(look, event->approval.call_id);
-        look->view.asked = (struct parked_question){
-            .agent = keep(look, event->agent),
-            .question = keep(look, event->approval.question),
-            .tool = keep(look, event->approval.tool),
-            .args = keep(look, event->approval.args),
-            .guards = keep(look, event->approval.guards),
+        look->call_id = weir_approvals_keep(look, event->approval.call_id);
+        look->view.asked = (struct pending_question){
+            .agent = weir_approvals_keep(look, event->agent),
+            .question = weir_approvals_keep(look, event->approval.question),
+            .tool = weir_approvals_keep(look, event->approval.tool),
+            .args = weir_approvals_keep(look, event->approval.args),
+            .guards = weir_approvals_keep(look, event->approval.guards),
             .asked_unix_ms = look->summary.started_ms + event->at_ms,
         };
     }
     if (event->kind == EVENT_TOOL_RESULT && look->seen && look->answer.len == 0 &&
         str_equal(event->tool_result.call_id, look->call_id))
-        look->answer = keep(look, event->tool_result.result);
+        look->answer = weir_approvals_keep(look, event->tool_result.result);
 }
 
-static void tell(struct look *look) {
+static void weir_approvals_tell(struct look *look) {
     const struct run_summary *summary = &look->summary;
     struct buf body;
     bool ended = summary->ended_ms && look->answer.len == 0;
@@ -243,7 +244,7 @@ static void tell_taken(struct route_call *call, uint64_t run, uint64_t seq, stru
 /* It was answered before: the same decision gets the same answer again. */
 static void tell_answered(struct look *look) {
     const struct run_summary *summary = &look->summary;
-    const struct yes_no_words *more = &look->desk->settings->decision_words;
+    const struct yes_no_words *more = &look->instance->settings->decision_words;
     struct str said = look->view.asked.guards.len ? look->said.decision : look->said.words;
     if (look->answer.len && decision_repeats(look->answer, said, more)) {
         tell_taken(look->call, look->view.run, look->view.seq, run_summary_state(summary));
@@ -273,13 +274,13 @@ static void looked(const struct err *failed, void *ctx) {
         api_refuse(look->call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
     } else if (!summary->known || !look->seen ||
                !api_may_see(&look->caller, summary->workspace, summary->user)) {
-        api_late_refuse(&look->late, look->desk->loop, look->call, refuse_unknown);
+        api_late_refuse(&look->late, look->instance->loop, look->call, refuse_unknown);
     } else if (look_again(look)) {
         return;
     } else if (look->answers) {
         tell_answered(look);
     } else {
-        tell(look);
+        weir_approvals_tell(look);
     }
 }
 
@@ -292,18 +293,18 @@ static void look_once(void *ctx) {
     look->summary.each = look_at;
     look->summary.each_ctx = look;
     look->seen = false;
-    if (directory_find(look->desk->directory, look->view.run, &view)) {
-        whole = run_summary_add_live(&look->summary, &view, look->desk->loop);
+    if (directory_find(look->instance->directory, look->view.run, &view)) {
+        whole = run_summary_add_live(&look->summary, &view, look->instance->loop);
         live_view_done(&view);
     }
     if (whole) {
         looked(NULL, look);
     } else {
-        look->scan = run_scan_start(look->desk, &look->summary, looked, look);
+        look->scan = run_scan_start(look->instance, &look->summary, looked, look);
     }
 }
 
-static bool tell_waiting(struct route_call *call, struct api_desk *desk,
+static bool tell_waiting(struct route_call *call, struct api_instance *instance,
                          const struct api_caller *caller, uint64_t run, uint64_t seq);
 
 static void on_look_awake(const struct err *failed, void *ctx) {
@@ -311,33 +312,34 @@ static void on_look_awake(const struct err *failed, void *ctx) {
     look->wake = NULL;
     if (failed) {
         looked(failed, look);
-    } else if (!tell_waiting(look->call, look->desk, &look->caller, look->view.run,
+    } else if (!tell_waiting(look->call, look->instance, &look->caller, look->view.run,
                              look->view.seq)) {
         look_once(look);
     }
 }
 
 /* `said`: what it was to be answered with; NULL: it is only looked at. */
-static void look_up(struct route_call *call, struct api_desk *desk,
+static void look_up(struct route_call *call, struct api_instance *instance,
                     const struct api_caller *caller, const struct api_late *late, uint64_t run,
                     uint64_t seq, const struct said *said) {
     struct look *look = MEM_NEW(struct look);
     *look = (struct look){.call = call,
-                          .desk = desk,
+                          .instance = instance,
                           .caller = *caller,
                           .answers = said != NULL,
                           .late = *late,
                           .looks_left = LOOKS_MAX};
     look->arena = arena_new(2 * TEXT_MAX_BYTES);
-    if (said) look->said.decision = keep(look, said->decision);
-    if (said) look->said.words = keep(look, said->words);
-    look->view = (struct parked_view){.run = run, .seq = seq};
-    timer_init(&look->again, desk->loop, look_once, look);
+    if (said) look->said.decision = weir_approvals_keep(look, said->decision);
+    if (said) look->said.words = weir_approvals_keep(look, said->words);
+    look->view = (struct pending_view){.run = run, .seq = seq};
+    timer_init(&look->again, instance->loop, look_once, look);
     run_summary_init(&look->summary, run);
     route_watch(call, &look_watch, look);
     const struct dormant_filter sleeper = {.run = run};
     if (!said)
-        look->wake = wake_start(desk->directory, &sleeper, 1, desk->loop, on_look_awake, look);
+        look->wake = dormant_wake_start(instance->directory, &sleeper, 1, instance->loop,
+                                        on_look_awake, look);
     if (!look->wake) look_once(look);
 }
 
@@ -353,15 +355,15 @@ static bool take_id(struct route_call *call, uint64_t *ret_run, uint64_t *ret_se
 /* --- GET /weir/v1/approvals/{id} ---------------------------------------------------------- */
 
 /* False: it does not wait, or is not this caller's. */
-static bool tell_waiting(struct route_call *call, struct api_desk *desk,
+static bool tell_waiting(struct route_call *call, struct api_instance *instance,
                          const struct api_caller *caller, uint64_t run, uint64_t seq) {
-    struct parked_view view;
+    struct pending_view view;
     struct buf body;
     bool more;
     struct arena *arena = arena_new(TEXT_MAX_BYTES);
-    struct parking_filter filter = {.run = run};
-    bool waits = parking_list(session_table_parking(desk->sessions), &filter, 1, arena, &view,
-                              &more) == 1 &&
+    struct pending_approvals_filter filter = {.run = run};
+    bool waits = pending_approvals_list(session_table_approvals(instance->sessions), &filter, 1,
+                                        arena, &view, &more) == 1 &&
                  view.seq == seq && api_may_see(caller, view.name.workspace, view.name.user);
     if (waits) {
         buf_init(&body, BODY_MAX_BYTES);
@@ -375,14 +377,14 @@ static bool tell_waiting(struct route_call *call, struct api_desk *desk,
 }
 
 void api_get_approval(struct route_call *call, void *ctx) {
-    struct api_desk *desk = ctx;
+    struct api_instance *instance = ctx;
     struct api_caller caller;
     uint64_t run, seq;
     struct api_late late;
-    if (!api_identify(call, desk, &caller) || !take_id(call, &run, &seq)) return;
+    if (!api_identify(call, instance, &caller) || !take_id(call, &run, &seq)) return;
     api_late_begin(&late);
-    if (!tell_waiting(call, desk, &caller, run, seq))
-        look_up(call, desk, &caller, &late, run, seq, NULL);
+    if (!tell_waiting(call, instance, &caller, run, seq))
+        look_up(call, instance, &caller, &late, run, seq, NULL);
 }
 
 /* --- POST /weir/v1/approvals/{id} --------------------------------------------------------- */
@@ -460,56 +462,57 @@ static bool write_words(const struct verdict *verdict, bool guards, struct buf *
     return buf_ok(out);
 }
 
-static enum parking_found check_verdict(const struct parked_question *asked, void *ctx) {
+static enum pending_found check_verdict(const struct pending_question *asked, void *ctx) {
     struct verdict *verdict = ctx;
     if (!verdict->decides) return decision_fits(asked, verdict->answer, &verdict->why);
-    if (verdict->kind != DECISION_EDIT) return PARKING_TAKEN;
+    if (verdict->kind != DECISION_EDIT) return PENDING_TAKEN;
     if (asked->guards.len == 0) {
         err_set(&verdict->why, ERR_INVALID_ARGUMENT,
                 "this is a question, not a call that could be edited; send an answer");
-        return PARKING_REFUSED;
+        return PENDING_REFUSED;
     }
-    return decision_args_fit(asked, verdict->args, &verdict->why) ? PARKING_TAKEN
-                                                                  : PARKING_REFUSED;
+    return decision_args_fit(asked, verdict->args, &verdict->why) ? PENDING_TAKEN
+                                                                  : PENDING_REFUSED;
 }
 
 /* Whether the run waits with a call or a question is known from what it asks. */
-static bool asks_for_call(struct api_desk *desk, uint64_t run) {
-    struct parked_view view;
+static bool asks_for_call(struct api_instance *instance, uint64_t run) {
+    struct pending_view view;
     bool more;
     struct arena *arena = arena_new(TEXT_MAX_BYTES);
-    struct parking_filter filter = {.run = run};
-    size_t count =
-        parking_list(session_table_parking(desk->sessions), &filter, 1, arena, &view, &more);
+    struct pending_approvals_filter filter = {.run = run};
+    size_t count = pending_approvals_list(session_table_approvals(instance->sessions), &filter,
+                                          1, arena, &view, &more);
     bool guards = count == 1 && view.asked.guards.len > 0;
     arena_free(arena);
     return guards;
 }
 
-static enum parking_found give(struct api_desk *desk, const struct live_view *view,
-                               uint64_t run, uint64_t seq, struct verdict *verdict) {
-    struct parked_answered answered;
+static enum pending_found weir_approvals_give(struct api_instance *instance,
+                                              const struct live_view *view, uint64_t run,
+                                              uint64_t seq, struct verdict *verdict) {
+    struct pending_answered answered;
     struct buf words;
     buf_init(&words, BODY_MAX_BYTES);
-    enum parking_found found = PARKING_REFUSED;
+    enum pending_found found = PENDING_REFUSED;
     err_set(&verdict->why, ERR_TOO_LARGE, "the answer is too long");
-    if (write_words(verdict, asks_for_call(desk, run), &words)) {
-        const struct parked_answer answer = {
+    if (write_words(verdict, asks_for_call(instance, run), &words)) {
+        const struct pending_answer answer = {
             .name = {view->workspace, view->user, view->session},
             .run = run,
             .seq = seq,
             .text = buf_str(&words),
             .check = check_verdict,
             .check_ctx = verdict};
-        found = session_settle(desk->sessions, &answer, &answered, &verdict->why);
+        found = session_settle(instance->sessions, &answer, &answered, &verdict->why);
     }
-    if (found == PARKING_TAKEN) journal_unref(answered.journal);
+    if (found == PENDING_TAKEN) journal_unref(answered.journal);
     buf_done(&words);
     return found;
 }
 
 /* It does not wait: what was said of it before? */
-static void look_back(struct api_request *request, struct api_desk *desk,
+static void look_back(struct api_request *request, struct api_instance *instance,
                       const struct api_late *late, uint64_t run, uint64_t seq,
                       const struct verdict *verdict) {
     struct buf decision, words;
@@ -517,7 +520,7 @@ static void look_back(struct api_request *request, struct api_desk *desk,
     buf_init(&words, BODY_MAX_BYTES);
     write_words(verdict, true, &decision);
     write_words(verdict, false, &words);
-    look_up(request->call, desk, &request->caller, late, run, seq,
+    look_up(request->call, instance, &request->caller, late, run, seq,
             &(struct said){buf_str(&decision), buf_str(&words)});
     buf_done(&decision);
     buf_done(&words);
@@ -526,17 +529,17 @@ static void look_back(struct api_request *request, struct api_desk *desk,
 /* An answer to a run that is not in memory: what the request says, until it is. */
 struct answering {
     struct api_request request;
-    struct api_desk *desk;
+    struct api_instance *instance;
     struct api_late late;
     uint64_t run, seq;
     char *body;
     size_t body_len;
-    struct wake *wake;
+    struct dormant_wake *wake;
 };
 
 static void answering_over(void *ctx) {
     struct answering *answering = ctx;
-    wake_cancel(answering->wake);
+    dormant_wake_cancel(answering->wake);
     arena_free(answering->request.arena);
     free(answering->body);
     free(answering);
@@ -545,28 +548,29 @@ static void answering_over(void *ctx) {
 static const struct route_watch answering_watch = {.left = answering_over,
                                                    .closed = answering_over};
 
-static enum parking_found give_if_live(struct api_request *request, struct api_desk *desk,
-                                       uint64_t run, uint64_t seq, struct verdict *verdict) {
+static enum pending_found give_if_live(struct api_request *request,
+                                       struct api_instance *instance, uint64_t run,
+                                       uint64_t seq, struct verdict *verdict) {
     struct live_view view;
-    enum parking_found found = PARKING_NOBODY;
-    if (!directory_find(desk->directory, run, &view)) return found;
+    enum pending_found found = PENDING_NOBODY;
+    if (!directory_find(instance->directory, run, &view)) return found;
     if (api_may_see(&request->caller, view.workspace, view.user))
-        found = give(desk, &view, run, seq, verdict);
+        found = weir_approvals_give(instance, &view, run, seq, verdict);
     live_view_done(&view);
     return found;
 }
 
-static void tell_found(enum parking_found found, struct api_request *request,
-                       struct api_desk *desk, const struct api_late *late, uint64_t run,
+static void tell_found(enum pending_found found, struct api_request *request,
+                       struct api_instance *instance, const struct api_late *late, uint64_t run,
                        uint64_t seq, const struct verdict *verdict) {
     switch (found) {
-    case PARKING_TAKEN: tell_taken(request->call, run, seq, STR("running")); break;
-    case PARKING_REFUSED:
-    case PARKING_UNDECIDED: api_request_refuse(request, 422, "%s", verdict->why.text); break;
-    case PARKING_SEVERAL:
-    case PARKING_CLAIMED:
-    case PARKING_ASLEEP: /* again, and so soon: the next request finds it */
-    case PARKING_NOBODY: look_back(request, desk, late, run, seq, verdict); break;
+    case PENDING_TAKEN: tell_taken(request->call, run, seq, STR("running")); break;
+    case PENDING_REFUSED:
+    case PENDING_UNDECIDED: api_request_refuse(request, 422, "%s", verdict->why.text); break;
+    case PENDING_SEVERAL:
+    case PENDING_CLAIMED:
+    case PENDING_ASLEEP: /* again, and so soon: the next request finds it */
+    case PENDING_NOBODY: look_back(request, instance, late, run, seq, verdict); break;
     }
 }
 
@@ -582,24 +586,24 @@ static void on_answering_awake(const struct err *failed, void *ctx) {
     route_watch(request->call, NULL, NULL);
     struct str body = str_of(answering->body, answering->body_len);
     if (take_verdict(request, lent_of(body), &verdict)) {
-        enum parking_found found =
-            give_if_live(request, answering->desk, answering->run, answering->seq, &verdict);
-        tell_found(found, request, answering->desk, &answering->late, answering->run,
+        enum pending_found found = give_if_live(request, answering->instance, answering->run,
+                                                answering->seq, &verdict);
+        tell_found(found, request, answering->instance, &answering->late, answering->run,
                    answering->seq, &verdict);
     }
     answering_over(answering);
 }
 
 /* True: the request is kept until its run is back. */
-static bool answer_awake(struct api_request *request, struct api_desk *desk,
+static bool answer_awake(struct api_request *request, struct api_instance *instance,
                          const struct api_late *late, uint64_t run, uint64_t seq) {
     const struct dormant_filter sleeper = {.run = run};
     struct answering *answering = MEM_NEW(struct answering);
     struct str body = lent_read(route_body(request->call));
     *answering = (struct answering){
-        .request = *request, .desk = desk, .late = *late, .run = run, .seq = seq};
-    answering->wake =
-        wake_start(desk->directory, &sleeper, 1, desk->loop, on_answering_awake, answering);
+        .request = *request, .instance = instance, .late = *late, .run = run, .seq = seq};
+    answering->wake = dormant_wake_start(instance->directory, &sleeper, 1, instance->loop,
+                                         on_answering_awake, answering);
     if (!answering->wake) {
         free(answering);
         return false;
@@ -611,26 +615,26 @@ static bool answer_awake(struct api_request *request, struct api_desk *desk,
 }
 
 /* True: it is done with. */
-static bool answer(struct api_request *request, struct api_desk *desk,
+static bool answer(struct api_request *request, struct api_instance *instance,
                    const struct api_late *late, uint64_t run, uint64_t seq) {
     struct verdict verdict;
     if (!take_verdict(request, route_body(request->call), &verdict)) return true;
-    enum parking_found found = give_if_live(request, desk, run, seq, &verdict);
-    bool missed = found == PARKING_NOBODY || found == PARKING_ASLEEP;
-    if (missed && answer_awake(request, desk, late, run, seq)) return false;
-    if (missed) found = give_if_live(request, desk, run, seq, &verdict);
-    tell_found(found, request, desk, late, run, seq, &verdict);
+    enum pending_found found = give_if_live(request, instance, run, seq, &verdict);
+    bool missed = found == PENDING_NOBODY || found == PENDING_ASLEEP;
+    if (missed && answer_awake(request, instance, late, run, seq)) return false;
+    if (missed) found = give_if_live(request, instance, run, seq, &verdict);
+    tell_found(found, request, instance, late, run, seq, &verdict);
     return true;
 }
 
 void api_answer_approval(struct route_call *call, void *ctx) {
     static const char *const names[] = {NULL};
-    struct api_desk *desk = ctx;
+    struct api_instance *instance = ctx;
     struct api_request request;
     uint64_t run, seq;
-    if (!api_request_begin(&request, call, desk, names)) return;
+    if (!api_request_begin(&request, call, instance, names)) return;
     struct api_late late;
     api_late_begin(&late);
-    bool done = !take_id(call, &run, &seq) || answer(&request, desk, &late, run, seq);
+    bool done = !take_id(call, &run, &seq) || answer(&request, instance, &late, run, seq);
     if (done) arena_free(request.arena);
 }

@@ -19,35 +19,35 @@ static bool weir_read(const struct contract_source *from, void **ret, struct err
 }
 
 static void *weir_init(const struct contract_loop *loop, const void *settings, void *state) {
-    struct api_desk *desk = MEM_NEW(struct api_desk);
+    struct api_instance *instance = MEM_NEW(struct api_instance);
     struct session_table *sessions = loop->host->engine->sessions;
     (void)state;
-    *desk = (struct api_desk){.settings = settings,
-                              .loop = loop->loop,
-                              .sessions = sessions,
-                              .directory = session_table_directory(sessions),
-                              .store = loop->store,
-                              .callers = loop->callers};
-    return desk;
+    *instance = (struct api_instance){.settings = settings,
+                                      .loop = loop->loop,
+                                      .sessions = sessions,
+                                      .directory = session_table_directory(sessions),
+                                      .store = loop->store,
+                                      .callers = loop->callers};
+    return instance;
 }
 
 static void weir_use(void *ctx, const void *settings) {
-    struct api_desk *desk = ctx;
-    desk->settings = settings;
+    struct api_instance *instance = ctx;
+    instance->settings = settings;
 }
 
 static void weir_serving(void *ctx) {
-    struct api_desk *desk = ctx;
-    desk->loaded = true;
+    struct api_instance *instance = ctx;
+    instance->loaded = true;
 }
 
 static void weir_stopping(void *ctx) {
-    struct api_desk *desk = ctx;
-    desk->stopping = true;
+    struct api_instance *instance = ctx;
+    instance->stopping = true;
 }
 
-static void weir_routes(void *desk, struct route_table *ret) {
-    api_table(desk, ret);
+static void weir_routes(void *instance, struct route_table *ret) {
+    api_table(instance, ret);
 }
 
 static const struct contract_routes routes[] = {{"http", weir_routes}};
@@ -57,9 +57,9 @@ const struct contract weir_contract = {
     .routes = routes,
     .routes_count = ARRAY_LEN(routes),
     .settings = {.read = weir_read, .drop = free},
-    .desk = {.init = weir_init,
-             .use = weir_use,
-             .serving = weir_serving,
-             .stopping = weir_stopping,
-             .done = free},
+    .instance = {.init = weir_init,
+                 .use = weir_use,
+                 .serving = weir_serving,
+                 .stopping = weir_stopping,
+                 .done = free},
 };

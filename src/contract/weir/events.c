@@ -15,7 +15,7 @@ struct place {
 
 struct watching {
     struct route_call *call;
-    struct api_desk *desk;
+    struct api_instance *instance;
     struct api_caller caller;
     uint64_t run, epoch;
     struct place from;
@@ -152,14 +152,14 @@ static void on_missing(const struct err *failed, void *ctx) {
 static void follow(struct watching *watching, uint64_t after_seq) {
     follow_free(watching->follow);
     watching->follow = follow_new(
-        &(struct follow_options){.loop = watching->desk->loop,
-                                 .directory = watching->desk->directory,
-                                 .store = watching->desk->store,
+        &(struct follow_options){.loop = watching->instance->loop,
+                                 .directory = watching->instance->directory,
+                                 .store = watching->instance->store,
                                  .run = watching->run,
                                  .after_seq = after_seq,
                                  .mode = CLOSE_DONE,
-                                 .stall_ms = watching->desk->settings->stall_ms,
-                                 .heartbeat_ms = watching->desk->settings->heartbeat_ms,
+                                 .stall_ms = watching->instance->settings->stall_ms,
+                                 .heartbeat_ms = watching->instance->settings->heartbeat_ms,
                                  .wire = &wire,
                                  .begun = on_begun,
                                  .missing = on_missing,
@@ -180,8 +180,8 @@ static void reset(struct watching *watching, uint64_t after_seq) {
     follow(watching, after_seq);
 }
 
-static void refuse(struct watching *watching) {
-    api_late_refuse(&watching->late, watching->desk->loop, watching->call,
+static void events_refuse(struct watching *watching) {
+    api_late_refuse(&watching->late, watching->instance->loop, watching->call,
                     api_refuse_unknown_run);
 }
 
@@ -195,7 +195,7 @@ static void on_end_known(const struct err *failed, void *ctx) {
         return;
     }
     if (!summary->known || !api_may_see(&watching->caller, summary->workspace, summary->user)) {
-        refuse(watching);
+        events_refuse(watching);
         return;
     }
     /* The event that says `interrupted` took the place of what was lost. */
@@ -220,7 +220,8 @@ static void on_end_known(const struct err *failed, void *ctx) {
 static void look_for_end(struct watching *watching) {
     run_summary_done(&watching->summary);
     run_summary_init(&watching->summary, watching->run);
-    watching->scan = run_scan_start(watching->desk, &watching->summary, on_end_known, watching);
+    watching->scan =
+        run_scan_start(watching->instance, &watching->summary, on_end_known, watching);
 }
 
 /* --- life --------------------------------------------------------------------------------- */
@@ -259,17 +260,17 @@ static const struct route_watch watch = {
     .left = on_left, .drained = on_drained, .stopping = on_stopping, .closed = on_closed};
 
 void api_run_events(struct route_call *call, void *ctx) {
-    struct api_desk *desk = ctx;
+    struct api_instance *instance = ctx;
     struct api_caller caller;
     struct live_view view;
     uint64_t run;
-    if (!api_identify(call, desk, &caller) || !api_run_id(call, &run)) return;
+    if (!api_identify(call, instance, &caller) || !api_run_id(call, &run)) return;
     struct watching *watching = MEM_NEW(struct watching);
     *watching = (struct watching){.call = call,
-                                  .desk = desk,
+                                  .instance = instance,
                                   .caller = caller,
                                   .run = run,
-                                  .epoch = store_epoch(desk->store)};
+                                  .epoch = store_epoch(instance->store)};
     api_late_begin(&watching->late);
     run_summary_init(&watching->summary, run);
     if (!take_place(watching)) {
@@ -277,12 +278,12 @@ void api_run_events(struct route_call *call, void *ctx) {
         return;
     }
     route_watch(call, &watch, watching);
-    bool live = directory_find(desk->directory, run, &view);
+    bool live = directory_find(instance->directory, run, &view);
     bool allowed = live && api_may_see(&caller, view.workspace, view.user);
     bool within = live && watching->from.seq <= journal_visible(view.journal);
     if (live) live_view_done(&view);
     if (live && !allowed) {
-        refuse(watching);
+        events_refuse(watching);
     } else if (live && within) {
         follow(watching, watching->from.seq); /* a live run is of this epoch */
     } else {

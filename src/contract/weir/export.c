@@ -13,7 +13,7 @@
 
 struct export {
     struct route_call *call; /* NULL once it is gone: the load that is out ends it */
-    struct api_desk *desk;
+    struct api_instance *instance;
     struct sessions_ask *ask;
     uint64_t *runs;
     size_t run_count, next; /* index of the run that is read */
@@ -50,13 +50,13 @@ static void on_drained(void *ctx) {
 static const struct route_watch watch = {
     .left = export_over, .drained = on_drained, .closed = export_over};
 
-static void end(struct export *export) {
+static void export_end(struct export *export) {
     route_sse_end(export->call); /* `closed` follows */
 }
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-static void on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
+static void export_on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
     struct export *export = ctx;
     (void)load;
     export->loading = false;
@@ -78,10 +78,10 @@ static void load(struct export *export) {
                                        .run = export->runs[export->next],
                                        .after_seq = export->seq,
                                        .max_bytes = LOAD_MAX_BYTES,
-                                       .home = export->desk->loop,
-                                       .on_loaded = on_loaded,
+                                       .home = export->instance->loop,
+                                       .on_loaded = export_on_loaded,
                                        .ctx = export};
-    store_load(export->desk->store, &export->load);
+    store_load(export->instance->store, &export->load);
 }
 
 /* --- writing ------------------------------------------------------------------------------ */
@@ -150,7 +150,7 @@ static void go_on(struct export *export) {
         if (export->next < export->run_count) {
             load(export);
         } else {
-            end(export);
+            export_end(export);
         }
         return;
     }
@@ -177,24 +177,24 @@ static void on_runs(const struct sessions_answer *answer, const struct err *fail
     if (export->run_count) {
         load(export);
     } else {
-        end(export);
+        export_end(export);
     }
 }
 
 void api_export_session(struct route_call *call, void *ctx) {
     static const char *const names[] = {"workspace", "user", NULL};
-    struct api_desk *desk = ctx;
+    struct api_instance *instance = ctx;
     struct api_request request;
     struct session_name name;
-    if (!api_request_begin(&request, call, desk, names)) return;
+    if (!api_request_begin(&request, call, instance, names)) return;
     if (api_request_session(&request, &name)) {
         struct export *export = MEM_NEW(struct export);
         export->call = call;
-        export->desk = desk;
+        export->instance = instance;
         buf_init(&export->line, LINE_MAX_BYTES);
         route_watch(call, &watch, export);
-        export->ask = sessions_runs_start(desk->store, desk->loop, name.workspace, name.user,
-                                          name.session, on_runs, export);
+        export->ask = sessions_runs_start(instance->store, instance->loop, name.workspace,
+                                          name.user, name.session, on_runs, export);
     }
     arena_free(request.arena);
 }

@@ -15,7 +15,7 @@ struct api_request {
 /* Identify the caller, and check that the query has no parameters except `names` (ends with
  * NULL). */
 MUST_CHECK bool api_request_begin(struct api_request *request, struct route_call *call,
-                                  struct api_desk *desk, const char *const *names);
+                                  struct api_instance *instance, const char *const *names);
 
 /* Always false. */
 PRINTF_LIKE(3, 4)
@@ -49,7 +49,7 @@ MUST_CHECK bool api_caller_find(struct route_call *call, const struct contract_c
                                 struct api_caller *ret, struct route_failure *ret_failure);
 
 /* The same; false: the refusal has been sent. */
-MUST_CHECK bool api_identify(struct route_call *call, struct api_desk *desk,
+MUST_CHECK bool api_identify(struct route_call *call, struct api_instance *instance,
                              struct api_caller *ret);
 
 /* The workspace and the user of a caller who may not see all. */
@@ -124,7 +124,7 @@ void run_summary_add_section(struct run_summary *summary, const struct store_sec
  * called. */
 struct run_scan;
 typedef void run_scanned_fn(const struct err *failed, void *ctx);
-struct run_scan *run_scan_start(struct api_desk *desk, struct run_summary *summary,
+struct run_scan *run_scan_start(struct api_instance *instance, struct run_summary *summary,
                                 run_scanned_fn *done, void *ctx);
 void run_scan_cancel(struct run_scan *scan); /* NULL is fine */
 

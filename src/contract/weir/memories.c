@@ -35,9 +35,10 @@ static bool take_workspace(struct api_request *request, struct str *ret) {
 }
 
 /* Read what every request says. True: go on, and end it with arena_free(). */
-static bool begin(struct api_request *request, struct route_call *call, struct api_desk *desk,
-                  const char *const *names, struct str *ret_workspace) {
-    if (!api_request_begin(request, call, desk, names)) return false;
+static bool memories_begin(struct api_request *request, struct route_call *call,
+                           struct api_instance *instance, const char *const *names,
+                           struct str *ret_workspace) {
+    if (!api_request_begin(request, call, instance, names)) return false;
     if (take_workspace(request, ret_workspace)) return true;
     arena_free(request->arena);
     return false;
@@ -118,14 +119,14 @@ static bool take_query(struct api_request *request, struct str workspace,
 
 void api_list_memories(struct route_call *call, void *ctx) {
     static const char *const names[] = {"workspace", "category", "q", "limit", "offset", NULL};
-    struct api_desk *desk = ctx;
+    struct api_instance *instance = ctx;
     struct api_request request;
     struct memory_query query;
     struct str workspace;
-    if (!begin(&request, call, desk, names, &workspace)) return;
+    if (!memories_begin(&request, call, instance, names, &workspace)) return;
     if (take_query(&request, workspace, &query)) {
         struct memory_wait *wait = wait_new(call);
-        wait->ask = memory_list_start(desk->store, desk->loop, &query, on_listed, wait);
+        wait->ask = memory_list_start(instance->store, instance->loop, &query, on_listed, wait);
     }
     arena_free(request.arena);
 }
@@ -182,14 +183,15 @@ static bool take_entry(struct api_request *request, struct memory_entry *ret) {
 static const char *const workspace_alone[] = {"workspace", NULL};
 
 void api_put_memory(struct route_call *call, void *ctx) {
-    struct api_desk *desk = ctx;
+    struct api_instance *instance = ctx;
     struct api_request request;
     struct memory_entry entry;
     struct str workspace;
-    if (!begin(&request, call, desk, workspace_alone, &workspace)) return;
+    if (!memories_begin(&request, call, instance, workspace_alone, &workspace)) return;
     if (take_entry(&request, &entry)) {
         struct memory_wait *wait = wait_new(call);
-        wait->ask = memory_put_start(desk->store, desk->loop, workspace, &entry, on_put, wait);
+        wait->ask =
+            memory_put_start(instance->store, instance->loop, workspace, &entry, on_put, wait);
     }
     arena_free(request.arena);
 }
@@ -228,15 +230,15 @@ static bool take_key(struct api_request *request, struct str *ret) {
 }
 
 void api_remove_memory(struct route_call *call, void *ctx) {
-    struct api_desk *desk = ctx;
+    struct api_instance *instance = ctx;
     struct api_request request;
     struct str key = STR_EMPTY;
     struct str workspace;
-    if (!begin(&request, call, desk, workspace_alone, &workspace)) return;
+    if (!memories_begin(&request, call, instance, workspace_alone, &workspace)) return;
     if (take_key(&request, &key)) {
         struct memory_wait *wait = wait_new(call);
-        wait->ask =
-            memory_remove_start(desk->store, desk->loop, workspace, key, on_removed, wait);
+        wait->ask = memory_remove_start(instance->store, instance->loop, workspace, key,
+                                        on_removed, wait);
     }
     arena_free(request.arena);
 }

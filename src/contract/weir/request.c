@@ -37,9 +37,9 @@ static bool check_names(struct api_request *request, const char *const *names) {
 }
 
 bool api_request_begin(struct api_request *request, struct route_call *call,
-                       struct api_desk *desk, const char *const *names) {
+                       struct api_instance *instance, const char *const *names) {
     *request = (struct api_request){.call = call};
-    if (!api_identify(call, desk, &request->caller)) return false;
+    if (!api_identify(call, instance, &request->caller)) return false;
     request->arena = arena_new(TEXT_MAX_BYTES);
     if (check_names(request, names)) return true;
     arena_free(request->arena);

@@ -54,20 +54,20 @@ static void write_run(struct json_writer *json, const struct run_summary *summar
 
 struct get {
     struct route_call *call;
-    struct api_desk *desk;
+    struct api_instance *instance;
     bool cancels; /* the run, if it is alive */
     struct api_caller caller;
     struct run_summary summary;
     struct run_scan *scan;
-    struct wake *wake;    /* it waits for a human, and is not in memory */
-    struct api_late late; /* says that there is no such run */
+    struct dormant_wake *wake; /* it waits for a human, and is not in memory */
+    struct api_late late;      /* says that there is no such run */
 };
 
 static void get_over(void *ctx) {
     struct get *get = ctx;
     api_late_stop(&get->late);
     run_scan_cancel(get->scan);
-    wake_cancel(get->wake);
+    dormant_wake_cancel(get->wake);
     run_summary_done(&get->summary);
     free(get);
 }
@@ -77,8 +77,9 @@ static const struct route_watch get_watch = {.left = get_over, .closed = get_ove
 /* The wish goes to the run's own loop; one that has ended meanwhile does not hear it. False: it
  * is known to have ended. */
 static bool cancel(const struct get *get) {
-    return !get->summary.ended_ms && directory_cancel(get->desk->directory, get->summary.run,
-                                                      STR("it was cancelled by request"));
+    return !get->summary.ended_ms &&
+           directory_cancel(get->instance->directory, get->summary.run,
+                            STR("it was cancelled by request"));
 }
 
 static void get_answer(const struct err *failed, void *ctx);
@@ -92,7 +93,8 @@ static void on_awake(const struct err *failed, void *ctx) {
 /* A run that waits for a human must be in memory to be cancelled. */
 static bool wake(struct get *get) {
     const struct dormant_filter filter = {.run = get->summary.run};
-    get->wake = wake_start(get->desk->directory, &filter, 1, get->desk->loop, on_awake, get);
+    get->wake = dormant_wake_start(get->instance->directory, &filter, 1, get->instance->loop,
+                                   on_awake, get);
     return get->wake != NULL;
 }
 
@@ -105,7 +107,7 @@ static void get_answer(const struct err *failed, void *ctx) {
         return;
     }
     if (!summary->known || !api_may_see(&get->caller, summary->workspace, summary->user)) {
-        api_late_refuse(&get->late, get->desk->loop, get->call, api_refuse_unknown_run);
+        api_late_refuse(&get->late, get->instance->loop, get->call, api_refuse_unknown_run);
         return;
     }
     if (get->cancels && !cancel(get) && !wake(get) && !cancel(get)) {
@@ -122,28 +124,28 @@ static void get_answer(const struct err *failed, void *ctx) {
     buf_done(&body);
 }
 
-static void get_run(struct route_call *call, struct api_desk *desk, bool cancels) {
+static void get_run(struct route_call *call, struct api_instance *instance, bool cancels) {
     struct api_caller caller;
     struct live_view view;
     uint64_t run;
-    if (!api_identify(call, desk, &caller) || !api_run_id(call, &run)) return;
+    if (!api_identify(call, instance, &caller) || !api_run_id(call, &run)) return;
     struct get *get = MEM_NEW(struct get);
     api_late_begin(&get->late);
     get->call = call;
-    get->desk = desk;
+    get->instance = instance;
     get->cancels = cancels;
     get->caller = caller;
     run_summary_init(&get->summary, run);
     route_watch(call, &get_watch, get);
     bool whole = false;
-    if (directory_find(desk->directory, run, &view)) {
-        whole = run_summary_add_live(&get->summary, &view, desk->loop);
+    if (directory_find(instance->directory, run, &view)) {
+        whole = run_summary_add_live(&get->summary, &view, instance->loop);
         live_view_done(&view);
     }
     if (whole) {
         get_answer(NULL, get);
     } else {
-        get->scan = run_scan_start(desk, &get->summary, get_answer, get);
+        get->scan = run_scan_start(instance, &get->summary, get_answer, get);
     }
 }
 
@@ -158,7 +160,7 @@ void api_cancel_run(struct route_call *call, void *ctx) {
 /* --- GET /weir/v1/runs?session_id= -------------------------------------------------------- */
 
 struct list_call {
-    struct api_desk *desk;
+    struct api_instance *instance;
     struct route_call *call; /* NULL once it is gone */
     struct buf names;        /* owns the three below */
     struct str workspace, user, session;
@@ -246,12 +248,12 @@ static void list_go_on(struct list_call *list) {
         run_summary_done(&list->summary);
         run_summary_init(&list->summary, run);
         bool whole = false;
-        if (directory_find(list->desk->directory, run, &view)) {
-            whole = run_summary_add_live(&list->summary, &view, list->desk->loop);
+        if (directory_find(list->instance->directory, run, &view)) {
+            whole = run_summary_add_live(&list->summary, &view, list->instance->loop);
             live_view_done(&view);
         }
         if (!whole) {
-            list->scan = run_scan_start(list->desk, &list->summary, list_scanned, list);
+            list->scan = run_scan_start(list->instance, &list->summary, list_scanned, list);
             return;
         }
         write_run(&list->json, &list->summary);
@@ -285,11 +287,11 @@ static struct str take_name(struct list_call *list, struct str name, struct str 
 }
 
 void api_list_runs(struct route_call *call, void *ctx) {
-    struct api_desk *desk = ctx;
+    struct api_instance *instance = ctx;
     struct api_caller caller;
-    if (!api_identify(call, desk, &caller)) return;
+    if (!api_identify(call, instance, &caller)) return;
     struct list_call *list = MEM_NEW(struct list_call);
-    *list = (struct list_call){.desk = desk, .call = call};
+    *list = (struct list_call){.instance = instance, .call = call};
     buf_init(&list->names, 4 * NAME_MAX_BYTES);
     buf_init(&list->body, BODY_MAX_BYTES);
     run_summary_init(&list->summary, 0);
@@ -316,7 +318,7 @@ void api_list_runs(struct route_call *call, void *ctx) {
         return;
     }
     /* Before the store is asked: what begins or ends meanwhile is in one of the two. */
-    directory_of_session(desk->directory, list->workspace, list->user, list->session,
+    directory_of_session(instance->directory, list->workspace, list->user, list->session,
                          &list->live);
     list->loading = true;
     route_watch(call, &list_watch, list);
@@ -325,8 +327,8 @@ void api_list_runs(struct route_call *call, void *ctx) {
                                      .user = list->user,
                                      .session = list->session,
                                      .runs_max = LIST_RUNS_MAX,
-                                     .home = desk->loop,
+                                     .home = instance->loop,
                                      .on_loaded = list_loaded,
                                      .ctx = list};
-    store_load(desk->store, &list->load);
+    store_load(instance->store, &list->load);
 }

@@ -110,36 +110,37 @@ static void on_listed(const struct sessions_answer *answer, const struct err *fa
     buf_done(&body);
 }
 
-static struct str keep(struct buf *names, struct str text) {
+static struct str weir_sessions_keep(struct buf *names, struct str text) {
     size_t at = names->len;
     if (!text.at) return text; /* whichever */
     buf_append(names, text);
     return str_of(names->at + at, text.len);
 }
 
-static void list_start(struct route_call *call, struct api_desk *desk,
+static void list_start(struct route_call *call, struct api_instance *instance,
                        const struct sessions_filter *filter) {
     struct session_list *list = MEM_NEW(struct session_list);
     size_t len = filter->workspace.len + filter->user.len + 1;
     *list = (struct session_list){.call = call, .filter = *filter};
     buf_init(&list->names, len);
     (void)buf_room(&list->names, len); /* so that the views do not move */
-    list->filter.workspace = keep(&list->names, filter->workspace);
-    list->filter.user = keep(&list->names, filter->user);
+    list->filter.workspace = weir_sessions_keep(&list->names, filter->workspace);
+    list->filter.user = weir_sessions_keep(&list->names, filter->user);
     route_watch(call, &list_watch, list);
-    list->ask = sessions_list_start(desk->store, desk->loop, &list->filter, on_listed, list);
+    list->ask =
+        sessions_list_start(instance->store, instance->loop, &list->filter, on_listed, list);
 }
 
 void api_list_sessions(struct route_call *call, void *ctx) {
     static const char *const names[] = {"workspace", "user", "limit", "after", NULL};
-    struct api_desk *desk = ctx;
+    struct api_instance *instance = ctx;
     struct api_request request;
     struct sessions_filter filter = {.before = 0};
-    if (!api_request_begin(&request, call, desk, names)) return;
+    if (!api_request_begin(&request, call, instance, names)) return;
     if (api_request_whose(&request, &filter.workspace, &filter.user) &&
         api_request_limit(&request, LIST_USUAL, SESSIONS_LIST_MAX, &filter.limit) &&
         take_cursor(&request, &filter))
-        list_start(call, desk, &filter);
+        list_start(call, instance, &filter);
     arena_free(request.arena);
 }
 
@@ -149,7 +150,7 @@ void api_list_sessions(struct route_call *call, void *ctx) {
  * comes meanwhile waits and finds a new session. */
 struct erasing {
     struct route_call *call; /* NULL once it is gone */
-    struct api_desk *desk;
+    struct api_instance *instance;
     struct buf names; /* owns the name's */
     struct session_name name;
     struct lease lease;
@@ -201,15 +202,15 @@ static void on_granted(void *ctx) {
     struct erasing *erasing = ctx;
     const struct session_name *name = &erasing->name;
     bool lent = erasing->lease.parent != 0; /* to the tools of a turn */
-    bool waits = session_is_parked(erasing->desk->sessions, name);
+    bool waits = session_has_pending(erasing->instance->sessions, name);
     if (lent || waits || !erasing->call) {
         session_release(&erasing->lease, NULL);
         end_busy(erasing, lent ? "a turn of this session is running"
                                : "a turn of this session waits for a human; answer it first");
         return;
     }
-    sessions_erase_start(erasing->desk->store, erasing->desk->loop, name->workspace, name->user,
-                         name->session, on_erased, erasing);
+    sessions_erase_start(erasing->instance->store, erasing->instance->loop, name->workspace,
+                         name->user, name->session, on_erased, erasing);
 }
 
 static void on_refused(const struct err *why, void *ctx) {
@@ -232,23 +233,23 @@ static void erasing_left(void *ctx) {
 
 static const struct route_watch erasing_watch = {.left = erasing_left};
 
-static void erase(struct route_call *call, struct api_desk *desk,
+static void erase(struct route_call *call, struct api_instance *instance,
                   const struct session_name *name) {
     struct erasing *erasing = MEM_NEW(struct erasing);
     size_t len = name->workspace.len + name->user.len + name->session.len + 1;
     struct err e;
     erasing->call = call;
-    erasing->desk = desk;
+    erasing->instance = instance;
     buf_init(&erasing->names, len);
     (void)buf_room(&erasing->names, len); /* so that the views do not move */
-    erasing->name = (struct session_name){keep(&erasing->names, name->workspace),
-                                          keep(&erasing->names, name->user),
-                                          keep(&erasing->names, name->session)};
+    erasing->name = (struct session_name){weir_sessions_keep(&erasing->names, name->workspace),
+                                          weir_sessions_keep(&erasing->names, name->user),
+                                          weir_sessions_keep(&erasing->names, name->session)};
     erasing->lease =
-        (struct lease){.loop = desk->loop, .events = &lease_events, .ctx = erasing};
+        (struct lease){.loop = instance->loop, .events = &lease_events, .ctx = erasing};
     route_watch(call, &erasing_watch, erasing);
-    switch (
-        session_acquire(desk->sessions, &erasing->name, SESSION_REJECT, &erasing->lease, &e)) {
+    switch (session_acquire(instance->sessions, &erasing->name, SESSION_REJECT, &erasing->lease,
+                            &e)) {
     case SESSION_GRANTED: on_granted(erasing); break;
     case SESSION_REFUSED: on_refused(&e, erasing); break;
     case SESSION_WAITS: break;
@@ -258,10 +259,10 @@ static void erase(struct route_call *call, struct api_desk *desk,
 static const char *const whose[] = {"workspace", "user", NULL};
 
 void api_erase_session(struct route_call *call, void *ctx) {
-    struct api_desk *desk = ctx;
+    struct api_instance *instance = ctx;
     struct api_request request;
     struct session_name name;
-    if (!api_request_begin(&request, call, desk, whose)) return;
-    if (api_request_session(&request, &name)) erase(call, desk, &name);
+    if (!api_request_begin(&request, call, instance, whose)) return;
+    if (api_request_session(&request, &name)) erase(call, instance, &name);
     arena_free(request.arena);
 }

@@ -18,7 +18,7 @@ void run_summary_done(struct run_summary *summary) {
     buf_done(&summary->names);
 }
 
-static struct str keep(struct run_summary *summary, struct str text) {
+static struct str summary_keep(struct run_summary *summary, struct str text) {
     size_t at = summary->names.len;
     if (!buf_append(&summary->names, text)) return STR_EMPTY;
     return str_of(summary->names.at + at, text.len);
@@ -38,20 +38,20 @@ static void add_started(struct run_summary *summary, const struct event *event) 
     summary->known = summary->started = true;
     summary->started_ms = event->started.unix_ms;
     summary->parent = event->started.parent;
-    summary->workspace = keep(summary, event->started.workspace);
-    summary->user = keep(summary, event->started.user);
-    summary->session = keep(summary, event->started.session);
-    summary->text = keep(summary, event->started.text);
-    summary->contract = keep(summary, event->started.contract);
-    summary->agent = keep(summary, event->agent);
+    summary->workspace = summary_keep(summary, event->started.workspace);
+    summary->user = summary_keep(summary, event->started.user);
+    summary->session = summary_keep(summary, event->started.session);
+    summary->text = summary_keep(summary, event->started.text);
+    summary->contract = summary_keep(summary, event->started.contract);
+    summary->agent = summary_keep(summary, event->agent);
 }
 
 void run_summary_queued(struct run_summary *summary, const struct live_view *view) {
     if (!reserve(summary, view->workspace.len + view->user.len + view->session.len)) return;
     summary->known = true;
-    summary->workspace = keep(summary, view->workspace);
-    summary->user = keep(summary, view->user);
-    summary->session = keep(summary, view->session);
+    summary->workspace = summary_keep(summary, view->workspace);
+    summary->user = summary_keep(summary, view->user);
+    summary->session = summary_keep(summary, view->session);
 }
 
 struct str run_summary_state(const struct run_summary *summary) {
@@ -114,7 +114,7 @@ void run_summary_add_section(struct run_summary *summary, const struct store_sec
 /* --- reading a whole run ------------------------------------------------------------------ */
 
 struct run_scan {
-    struct api_desk *desk;
+    struct api_instance *instance;
     struct run_summary *summary; /* NULL once cancelled */
     run_scanned_fn *done;
     void *ctx;
@@ -149,16 +149,17 @@ static void load_piece(struct run_scan *scan) {
                                      .run = scan->summary->run,
                                      .after_seq = scan->summary->last_seq,
                                      .max_bytes = PIECE_MAX_BYTES,
-                                     .home = scan->desk->loop,
+                                     .home = scan->instance->loop,
                                      .on_loaded = on_piece,
                                      .ctx = scan};
-    store_load(scan->desk->store, &scan->load);
+    store_load(scan->instance->store, &scan->load);
 }
 
-struct run_scan *run_scan_start(struct api_desk *desk, struct run_summary *summary,
+struct run_scan *run_scan_start(struct api_instance *instance, struct run_summary *summary,
                                 run_scanned_fn *done, void *ctx) {
     struct run_scan *scan = MEM_NEW(struct run_scan);
-    *scan = (struct run_scan){.desk = desk, .summary = summary, .done = done, .ctx = ctx};
+    *scan =
+        (struct run_scan){.instance = instance, .summary = summary, .done = done, .ctx = ctx};
     load_piece(scan);
     return scan;
 }

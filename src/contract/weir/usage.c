@@ -227,7 +227,7 @@ static void refuse_failed(struct route_call *call, const struct err *failed) {
                "the store cannot do that now; try again later");
 }
 
-static void on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
+static void weir_usage_on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
     struct usage_call *usage = ctx;
     struct buf body;
     (void)load;
@@ -317,10 +317,10 @@ static bool take_workspace(struct api_request *request, struct store_load *load)
 void api_get_usage(struct route_call *call, void *ctx) {
     static const char *const names[] = {"workspace", "agent", "model", "from",
                                         "to",        "by",    NULL};
-    struct api_desk *desk = ctx;
+    struct api_instance *instance = ctx;
     struct api_request request;
     struct usage_call usage = {.call = call};
-    if (!api_request_begin(&request, call, desk, names)) return;
+    if (!api_request_begin(&request, call, instance, names)) return;
     if (!take_workspace(&request, &usage.load) || !take_days(&request, &usage.load) ||
         !take_grouping(&request, &usage.by) ||
         !api_request_value(&request, STR("agent"), &usage.agent) ||
@@ -333,10 +333,10 @@ void api_get_usage(struct route_call *call, void *ctx) {
     kept->arena = request.arena;
     kept->load.question = STORE_USAGE;
     kept->load.max_bytes = ANSWER_MAX_BYTES;
-    kept->load.home = desk->loop;
-    kept->load.on_loaded = on_loaded;
+    kept->load.home = instance->loop;
+    kept->load.on_loaded = weir_usage_on_loaded;
     kept->load.ctx = kept;
     kept->loading = true;
     route_watch(call, &watch, kept);
-    store_load(desk->store, &kept->load);
+    store_load(instance->store, &kept->load);
 }

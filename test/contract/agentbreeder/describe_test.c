@@ -12,15 +12,15 @@
 static const struct runtime_settings settings = {
     .agent_name = STR_INIT("tiny"), .agent_version = STR_INIT("2.3.4"), .body_max_bytes = KIB};
 
-static struct runtime_desk desk;
+static struct runtime_instance instance;
 static struct route_table table;
 static struct buf text;
 static struct json document;
 
 static int set_up(void **state) {
     (void)state;
-    runtime_desk_init(&desk, &settings, NULL);
-    runtime_table(&desk, &table);
+    runtime_instance_init(&instance, &settings, NULL);
+    runtime_table(&instance, &table);
     buf_init(&text, DESCRIPTION_MAX_BYTES);
     describe_openapi(&table, &text);
     struct err e;

@@ -14,7 +14,7 @@ static const struct runtime_settings settings = {.token = STR_INIT("s3cret"),
                                                  .body_max_bytes = 64};
 
 static struct loop *loop;
-static struct runtime_desk desk;
+static struct runtime_instance instance;
 static struct route_table table;
 static struct route_site *site;
 
@@ -82,7 +82,7 @@ static const struct {
 static void the_first_check_that_fails_answers(void **state) {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
-        desk.loaded = steps[i].loaded;
+        instance.loaded = steps[i].loaded;
         struct exchange *x =
             ask(steps[i].method, steps[i].path, steps[i].fields, steps[i].body);
         assert_int_equal(fake_status(x), steps[i].status);
@@ -112,7 +112,7 @@ static void a_refused_token_is_told_in_both_shapes(void **state) {
 static void a_probe_is_answered_whatever_it_says(void **state) {
     (void)state;
     for (int loaded = 0; loaded < 2; loaded++) {
-        desk.loaded = loaded;
+        instance.loaded = loaded;
         struct exchange *x = ask("GET", "/health", WRONG V2, "");
         assert_int_equal(fake_status(x), 200);
         assert_str(fake_sent(x),
@@ -131,7 +131,7 @@ static void a_probe_is_answered_whatever_it_says(void **state) {
 static void the_documents_are_open_while_the_agent_loads(void **state) {
     (void)state;
     static const char *const paths[] = {"/openapi.json", "/.well-known/agent.json"};
-    desk.loaded = false;
+    instance.loaded = false;
     for (size_t i = 0; i < ARRAY_LEN(paths); i++) {
         struct exchange *x = ask("GET", paths[i], WRONG, "");
         assert_int_equal(fake_status(x), 200);
@@ -148,8 +148,8 @@ static int set_up(void **state) {
     (void)state;
     static const struct route_table *const tables[] = {&table};
     loop = loop_new_fake();
-    runtime_desk_init(&desk, &settings, NULL);
-    runtime_table(&desk, &table);
+    runtime_instance_init(&instance, &settings, NULL);
+    runtime_table(&instance, &table);
     site = route_site_new(loop, tables, 1);
     return 0;
 }

@@ -13,7 +13,7 @@
 
 static struct fixture f;
 static struct runtime_settings settings;
-static struct runtime_desk desk;
+static struct runtime_instance instance;
 static struct route_table table;
 static struct route_site *site;
 
@@ -34,9 +34,9 @@ static int setup(void **state) {
                                          .on_disconnect = {.how = LEAVING_CANCELS},
                                          .keys_kept_ms = 60000,
                                          .keyed_outlives = true};
-    runtime_desk_init(&desk, &settings, &f.host);
-    desk.loaded = true;
-    runtime_table(&desk, &table);
+    runtime_instance_init(&instance, &settings, &f.host);
+    instance.loaded = true;
+    runtime_table(&instance, &table);
     site = route_site_new(f.loop, tables, 1);
     return 0;
 }
@@ -44,7 +44,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
     (void)state;
     turns(&f);
-    assert_true(list_empty(&desk.calls));
+    assert_true(list_empty(&instance.calls));
     route_site_free(site);
     fixture_done(&f);
     return 0;
@@ -401,7 +401,7 @@ static void a_daemon_that_stops_tells_every_open_turn(void **state) {
     (void)state;
     struct exchange *stream = ask("/stream", HI);
     struct exchange *invoke = ask("/invoke", "{\"input\":\"hi\",\"session_id\":\"other\"}");
-    turn_cut_all(&desk);
+    turn_cut_all(&instance);
     turns(&f);
     assert_str(fake_sent(stream), "event: error\n"
                                   "data: {\"error\":\"CANCELLED: the turn was cut short\"}\n\n"

@@ -16,14 +16,14 @@
 
 static struct fixture f;
 static struct converse_settings settings;
-static struct converse_desk desk;
+static struct converse_instance instance;
 static struct rpc_service service;
 static struct rpc_site *site;
 
 static int setup(void **state) {
     (void)state;
     static const struct agent_tool writing_asks[] = {{STR_INIT("write"), TOOL_ASK}};
-    static const struct house_settings nobody = {.endpoint = STR_INIT("")};
+    static const struct workspace_agents_settings nobody = {.endpoint = STR_INIT("")};
     fixture_init(&f, false);
     f.agents[0].tools = writing_asks;
     f.agents[0].tool_count = 1;
@@ -31,9 +31,10 @@ static int setup(void **state) {
                                           .message_max_bytes = MIB,
                                           .on_disconnect = {.how = LEAVING_CANCELS},
                                           .stall_ms = STALL_MS};
-    desk = (struct converse_desk){&settings, &f.host, house_new(f.loop, NULL)};
-    house_use(desk.house, &f.engine, &nobody);
-    converse_service(&desk, &service);
+    instance =
+        (struct converse_instance){&settings, &f.host, workspace_agents_new(f.loop, NULL)};
+    workspace_agents_use(instance.workspace_agents, &f.engine, &nobody);
+    converse_service(&instance, &service);
     site = rpc_site_new(f.loop, &service, 1);
     return 0;
 }
@@ -42,7 +43,7 @@ static int teardown(void **state) {
     (void)state;
     turns(&f);
     rpc_site_free(site);
-    house_free(desk.house);
+    workspace_agents_free(instance.workspace_agents);
     fixture_done(&f);
     return 0;
 }

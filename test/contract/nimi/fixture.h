@@ -1,4 +1,4 @@
-/* fixture: a desk of nimi.runtime.v1 with a model and a media that do what the test says.
+/* fixture: an instance of nimi.runtime.v1 with a model and a media that do what the test says.
  *
  * A request is a call on a fake exchange; what it hears is compared as words.
  */
@@ -30,7 +30,7 @@ FRESH struct run_host host;
 FRESH struct nimi_runtime *runtime;
 FRESH struct nimi_connector connector;
 FRESH struct nimi_settings settings;
-FRESH struct nimi_desk desk;
+FRESH struct nimi_instance instance;
 FRESH struct rpc_service services[NIMI_SERVICES];
 FRESH struct rpc_site *site;
 
@@ -64,10 +64,10 @@ FRESH int setup(void **state) {
                                       .text = {60000, 30000, 120000},
                                       .speech = {60000, 30000, 45000},
                                       .embedding = {60000, 30000, 20000}};
-    nimi_desk_init(&desk, &settings, &host, runtime);
-    nimi_services(&desk, services);
+    nimi_instance_init(&instance, &settings, &host, runtime);
+    nimi_services(&instance, services);
     site = rpc_site_new(loop, services, NIMI_SERVICES);
-    nimi_site(&desk, site);
+    nimi_site(&instance, site);
     return 0;
 }
 
@@ -75,7 +75,7 @@ FRESH int teardown(void **state) {
     (void)state;
     fake_settle(loop);
     rpc_site_free(site);
-    nimi_desk_done(&desk);
+    nimi_instance_done(&instance);
     nimi_runtime_free(runtime);
     run_host_done(&host);
     assert_int_equal(engine.refs, 1); /* no call keeps it */

@@ -28,7 +28,7 @@ static struct run_host host;
 static struct nimi_runtime *runtime;
 static struct nimi_connector connector;
 static struct nimi_settings settings;
-static struct nimi_desk desk;
+static struct nimi_instance instance;
 static struct rpc_service services[NIMI_SERVICES];
 static struct rpc_site *site;
 static char id[64]; /* of the job that was submitted last */
@@ -74,8 +74,8 @@ static int setup(void **state) {
                                       .message_max_bytes = 4 * MIB,
                                       .stall_ms = 30000,
                                       .keys_kept_ms = 24 * 3600 * 1000};
-    nimi_desk_init(&desk, &settings, &host, runtime);
-    nimi_services(&desk, services);
+    nimi_instance_init(&instance, &settings, &host, runtime);
+    nimi_services(&instance, services);
     site = rpc_site_new(loop, services, NIMI_SERVICES);
     return 0;
 }
@@ -89,12 +89,12 @@ static int teardown(void **state) {
     bool kept = false;
     fake_store_always_commit(store);
     settle();
-    nimi_desk_leave(&desk);
+    nimi_instance_leave(&instance);
     keeper_flush(keeper, on_kept, &kept);
     settle();
     assert_true(kept);
     rpc_site_free(site);
-    nimi_desk_done(&desk);
+    nimi_instance_done(&instance);
     nimi_runtime_free(runtime);
     run_host_done(&host);
     assert_int_equal(engine.refs, 1); /* no job keeps it */
@@ -321,7 +321,7 @@ static void a_text_job_completes(void **state) {
     settle();
     assert_story("submitted queued running completed =0");
     assert_int_equal(slots_used(), 0);
-    assert_int_equal(desk.job_count, 0);
+    assert_int_equal(instance.job_count, 0);
 }
 
 static void a_failure_is_told_with_its_reason(void **state) {
@@ -439,7 +439,7 @@ static void progress_repeats_running_as_often_as_it_is_told(void **state) {
     settle();
     assert_heard(watcher, "submitted queued running x1001 completed =0");
     fake_free(watcher);
-    assert_int_equal(desk.job_count, 0);
+    assert_int_equal(instance.job_count, 0);
 }
 
 static void what_came_in_one_turn_is_told_once(void **state) {
@@ -578,7 +578,7 @@ static void a_job_that_cannot_be_stored_is_refused_and_leaves_its_key(void **sta
     struct exchange *x = begin_text(0, "k");
     assert_status(x, "14");
     fake_free(x);
-    assert_int_equal(desk.job_count, 0);
+    assert_int_equal(instance.job_count, 0);
     assert_int_equal(slots_used(), 0);
     fake_store_always_commit(store);
     take_id(begin_text(0, "k"));
@@ -616,7 +616,7 @@ static void a_reader_that_never_reads_is_ended_without_the_end(void **state) {
         assert_true(event.event_type < NIMI_SCENARIO_JOB_EVENT_COMPLETED);
     arena_free(arena);
     fake_free(slow);
-    assert_int_equal(desk.job_count, 0);
+    assert_int_equal(instance.job_count, 0);
 }
 
 /* C10 */
@@ -633,7 +633,7 @@ static void stopping_cuts_subscribers_and_leaves_the_job(void **state) {
     struct exchange *late = subscribe();
     assert_heard(late, "=1");
     fake_free(late);
-    assert_int_equal(desk.job_count, 1);
+    assert_int_equal(instance.job_count, 1);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -141,14 +141,14 @@ static void what_is_refused_before_it_begins_is_refused_to_all(void **state) {
     settle();
     refused(first, "3", "AI_INPUT_INVALID");
     assert_int_equal(fake_calls_ever(model), 0);
-    assert_true(list_empty(&desk.shared));
+    assert_true(list_empty(&instance.shared));
 }
 
 static void stopping_ends_what_is_shared_too(void **state) {
     (void)state;
     struct exchange *first = ask("k"), *second = ask("k");
     nimi_runtime_move(runtime, LIFE_STOPPING, "stopping");
-    nimi_desk_stopping(&desk);
+    nimi_instance_stopping(&instance);
     rpc_site_warn(site);
     settle();
     assert_int_equal(fake_calls(model), 0);

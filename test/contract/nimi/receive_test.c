@@ -22,7 +22,7 @@ static struct engine engine;
 static struct run_host host;
 static struct nimi_runtime *runtime;
 static struct nimi_settings settings;
-static struct nimi_desk desk;
+static struct nimi_instance instance;
 static struct rpc_service services[NIMI_SERVICES];
 static struct rpc_site *site;
 static char *much; /* UPLOAD_MAX_BYTES and one more */
@@ -55,11 +55,11 @@ static int setup(void **state) {
     nimi_runtime_move(runtime, LIFE_READY, "ready");
     settings = (struct nimi_settings){
         .version = STR("0.1.0"), .message_max_bytes = 4 * MIB, .stall_ms = 30000};
-    nimi_desk_init(&desk, &settings, &host, runtime);
-    desk.pruner.unix_ms = now_ms;
-    nimi_services(&desk, services);
+    nimi_instance_init(&instance, &settings, &host, runtime);
+    instance.pruner.unix_ms = now_ms;
+    nimi_services(&instance, services);
     site = rpc_site_new(loop, services, NIMI_SERVICES);
-    nimi_desk_serving(&desk);
+    nimi_instance_serving(&instance);
     settle();
     return 0;
 }
@@ -67,9 +67,9 @@ static int setup(void **state) {
 static int teardown(void **state) {
     (void)state;
     settle();
-    nimi_desk_stopping(&desk);
+    nimi_instance_stopping(&instance);
     rpc_site_free(site);
-    nimi_desk_done(&desk);
+    nimi_instance_done(&instance);
     nimi_runtime_free(runtime);
     run_host_done(&host);
     session_table_free(engine.sessions);

@@ -12,7 +12,7 @@
 static struct loop *loop;
 static bool secured; /* the operator set a token */
 static struct api_settings settings;
-static struct api_desk desk;
+static struct api_instance instance;
 static struct route_table table;
 static const struct route_table *tables[] = {&table};
 static struct route_site *site;
@@ -37,13 +37,13 @@ static int setup(void **state) {
     secured = true;
     struct session_table *sessions = session_table_new(NULL);
     settings = (struct api_settings){.stall_ms = 30000, .heartbeat_ms = 15000};
-    desk = (struct api_desk){.settings = &settings,
-                             .loop = loop,
-                             .sessions = sessions,
-                             .directory = session_table_directory(sessions),
-                             .callers = {is_secured, identify, NULL},
-                             .loaded = true};
-    api_table(&desk, &table);
+    instance = (struct api_instance){.settings = &settings,
+                                     .loop = loop,
+                                     .sessions = sessions,
+                                     .directory = session_table_directory(sessions),
+                                     .callers = {is_secured, identify, NULL},
+                                     .loaded = true};
+    api_table(&instance, &table);
     site = route_site_new(loop, tables, ARRAY_LEN(tables));
     return 0;
 }
@@ -51,7 +51,7 @@ static int setup(void **state) {
 static int teardown(void **state) {
     (void)state;
     route_site_free(site);
-    session_table_free(desk.sessions);
+    session_table_free(instance.sessions);
     loop_free(loop);
     return 0;
 }
@@ -181,7 +181,7 @@ static void names_that_are_too_long_are_no_callers(void **state) {
 
 static void while_it_starts_nothing_is_served(void **state) {
     (void)state;
-    desk.loaded = false;
+    instance.loaded = false;
     struct exchange *x = ask("GET", "/weir/v1/approvals", NULL, NULL); /* whoever asks */
     assert_int_equal(fake_status(x), 503);
     assert_str(fake_value(fake_head(x), "retry-after"), "1");
@@ -191,7 +191,7 @@ static void while_it_starts_nothing_is_served(void **state) {
 
 static void while_it_stops_only_reading_is_served(void **state) {
     (void)state;
-    desk.stopping = true;
+    instance.stopping = true;
     assert_refused("POST", "/weir/v1/memories", "acme", "{}", 503, "\"STOPPING\"");
     assert_refused("DELETE", "/weir/v1/sessions/s", "acme", NULL, 503, "\"STOPPING\"");
     struct exchange *x = ask("GET", "/weir/v1/approvals", "acme", NULL);
@@ -206,7 +206,7 @@ static void a_stop_between_head_and_body_counts(void **state) {
     fake_field(x, "authorization", "Bearer acme");
     fake_field(x, "content-type", "application/json");
     fake_start(x, serve, site);
-    desk.stopping = true;
+    instance.stopping = true;
     fake_body(x, STR("{}"));
     fake_body_end(x);
     fake_settle(loop);

@@ -1,0 +1,199 @@
+#include "cli/model_discovery.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "wire/json.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define ANSWER_MAX_BYTES (64 * KIB)
+#define STACK_BYTES (128 * KIB)
+
+/* --- keys --------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *variable, *provider;
+} keys[] = {
+    {"OPENAI_API_KEY", "openai"},         {"ANTHROPIC_API_KEY", "anthropic"},
+    {"GEMINI_API_KEY", "gemini"},         {"GOOGLE_API_KEY", "gemini"},
+    {"OPENROUTER_API_KEY", "openrouter"},
+};
+
+static bool is_set(const struct config_input *input, const char *name) {
+    size_t len = strlen(name);
+    for (const char *const *entry = input->environment; entry && *entry; entry++) {
+        if (strncmp(*entry, name, len) == 0 && (*entry)[len] == '=' && (*entry)[len + 1])
+            return true;
+    }
+    return false;
+}
+
+void model_discovery_keys(const struct config_input *input, model_discovery_fn *found,
+                          void *ctx) {
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        char model[64];
+        struct str provider = str_from(keys[i].provider);
+        if (!is_set(input, keys[i].variable)) continue;
+        snprintf(model, sizeof(model), "%s/" STR_FMT, keys[i].provider,
+                 STR_ARG(config_usual_model(provider)));
+        found(str_from(keys[i].variable), str_from(model), ctx);
+    }
+}
+
+/* --- servers ------------------------------------------------------------------------------ */
+
+static const struct server {
+    const char *title, *provider;
+    uint16_t port;
+} servers[] = {
+    {"Ollama", "ollama", 11434},
+    {"LM Studio", "lmstudio", 1234},
+    {"vLLM", "vllm", 8000},
+    {"llama.cpp", "llamacpp", 8080},
+};
+
+/* One question to one of them. */
+struct question {
+    int socket; /* -1: over */
+    bool asked;
+    struct buf answer;
+};
+
+static void give_up(struct question *question) {
+    if (question->socket >= 0) close(question->socket);
+    question->socket = -1;
+}
+
+static void model_discovery_begin(struct question *question, uint16_t port) {
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    buf_init(&question->answer, ANSWER_MAX_BYTES);
+    question->socket = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (question->socket < 0) return;
+    int failed = connect(question->socket, (struct sockaddr *)&address, sizeof(address));
+    if (failed && errno != EINPROGRESS) give_up(question);
+}
+
+/* HTTP/1.0: the answer ends with the connection, and is not chunked. */
+static void model_discovery_ask(struct question *question) {
+    static const char request[] = "GET /v1/models HTTP/1.0\r\nhost: 127.0.0.1\r\n"
+                                  "accept: application/json\r\n\r\n";
+    ssize_t sent = send(question->socket, request, sizeof(request) - 1, MSG_NOSIGNAL);
+    question->asked = true;
+    if (sent != (ssize_t)sizeof(request) - 1) give_up(question);
+}
+
+static void read_some(struct question *question) {
+    char *room = buf_room(&question->answer, 4 * KIB);
+    ssize_t got = room ? recv(question->socket, room, 4 * KIB, 0) : 0;
+    if (got > 0) {
+        buf_grew(&question->answer, (size_t)got);
+    } else if (got == 0 || errno != EAGAIN) {
+        give_up(question);
+    }
+}
+
+/* Ask all of them at once, until each has answered or the time is over. */
+static void converse(struct question *questions, uint64_t until_us) {
+    struct pollfd polls[ARRAY_LEN(servers)];
+    for (;;) {
+        size_t open = 0;
+        for (size_t i = 0; i < ARRAY_LEN(servers); i++) {
+            const struct question *question = &questions[i];
+            short events = question->asked ? POLLIN : POLLOUT;
+            polls[i] = (struct pollfd){.fd = question->socket, .events = events};
+            open += question->socket >= 0;
+        }
+        uint64_t now_us = clock_mono_us();
+        if (!open || now_us >= until_us) return;
+        if (poll(polls, ARRAY_LEN(polls), (int)((until_us - now_us) / 1000) + 1) <= 0) return;
+        for (size_t i = 0; i < ARRAY_LEN(servers); i++) {
+            if (questions[i].socket < 0 || !polls[i].revents) continue;
+            (questions[i].asked ? read_some : model_discovery_ask)(&questions[i]);
+        }
+    }
+}
+
+/* A server that answers is a model server only if it lists a model. */
+static void model_discovery_tell(const struct server *server, struct question *question,
+                                 model_discovery_fn *found, void *ctx) {
+    struct str answer = buf_str(&question->answer);
+    struct str body = str_skip(answer, str_find(answer, STR("\r\n\r\n")) + 4);
+    char what[256], model[192];
+    struct json list;
+    struct err e;
+    struct buf name;
+    buf_init(&name, 128);
+    bool listed =
+        json_read(body, &list, &e) &&
+        json_text(json_find(json_at(json_find(list, STR("data")), 0), STR("id")), &name) &&
+        name.len;
+    if (listed) {
+        struct str id = buf_str(&name);
+        snprintf(what, sizeof(what), "%s on 127.0.0.1:%u (" STR_FMT ")", server->title,
+                 server->port, STR_ARG(id));
+        snprintf(model, sizeof(model), "%s/" STR_FMT, server->provider, STR_ARG(id));
+        found(str_from(what), str_from(model), ctx);
+    }
+    buf_done(&name);
+}
+
+void model_discovery_servers(model_discovery_fn *found, void *ctx) {
+    struct question questions[ARRAY_LEN(servers)] = {0};
+    for (size_t i = 0; i < ARRAY_LEN(servers); i++)
+        model_discovery_begin(&questions[i], servers[i].port);
+    converse(questions, clock_mono_us() + MODEL_DISCOVERY_WAIT_MS * UINT64_C(1000));
+    for (size_t i = 0; i < ARRAY_LEN(servers); i++) {
+        give_up(&questions[i]);
+        model_discovery_tell(&servers[i], &questions[i], found, ctx);
+        buf_done(&questions[i].answer);
+    }
+}
+
+/* --- beside whoever serves ---------------------------------------------------------------- */
+
+struct model_discovery_watch {
+    pthread_t thread;
+    model_discovery_fn *found;
+    void *ctx;
+};
+
+static void *run_watch(void *ctx) {
+    const struct model_discovery_watch *watch = ctx;
+    model_discovery_servers(watch->found, watch->ctx);
+    return NULL;
+}
+
+struct model_discovery_watch *model_discovery_watch_start(model_discovery_fn *found,
+                                                          void *ctx) {
+    struct model_discovery_watch *watch = MEM_NEW(struct model_discovery_watch);
+    pthread_attr_t attr;
+    sigset_t all, before;
+    *watch = (struct model_discovery_watch){.found = found, .ctx = ctx};
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before); /* signals are the daemon's */
+    int failed = pthread_create(&watch->thread, &attr, run_watch, watch);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    if (!failed) return watch;
+    free(watch);
+    return NULL;
+}
+
+void model_discovery_watch_stop(struct model_discovery_watch *watch) {
+    if (!watch) return;
+    pthread_join(watch->thread, NULL);
+    free(watch);
+}

@@ -1,0 +1,407 @@
+/* decisions: a request that brings a human's decision: /resume, and an /invoke or /stream in a
+ * session where a run waits.
+ *
+ *     a run waits ─▶ the answer fits ─▶ it is taken, and the caller reads on
+ *          │               ├─▶ decides nothing ─▶ the question again (/resume), or 409
+ *          │               └─▶ does not fit ─▶ 422
+ *          ├─▶ several ─▶ 409
+ *          └─▶ none ─▶ it was decided before: the same decision gets the same answer,
+ *                      another one 409; an /invoke is a turn
+ */
+#include "base/id.h"
+#include "contract/agentbreeder/inner.h"
+#include "run/decision.h"
+#include "run/directory.h"
+
+#include <nettle/sha2.h>
+
+#define QUESTIONS_MAX 20 /* named in one refusal */
+#define REPLY_MAX_BYTES (64 * MIB)
+
+static const struct yes_no_words *words_of(const struct turn *turn) {
+    return &turn->instance->host->engine->limits.decision_words;
+}
+
+/* --- what /resume is asked ---------------------------------------------------------------- */
+
+static bool take_user(struct turn *turn, struct json body, struct err *e) {
+    struct json config = json_find(body, STR("config"));
+    struct json user = json_find(json_find(config, STR("configurable")), STR("user_id"));
+    turn->request.user = STR("anonymous");
+    if (user.kind == JSON_NONE || user.kind == JSON_NULL || json_is(user, STR(""))) return true;
+    turn->names_user = true;
+    if (user.kind != JSON_STRING)
+        return err_set(e, ERR_INVALID_ARGUMENT,
+                       "config.configurable.user_id must be a string, not %s",
+                       json_kind_name(user.kind));
+    if (!json_str(user, turn->arena, &turn->request.user))
+        return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
+    return id_check("config.configurable.user_id", turn->request.user, e);
+}
+
+/* "<run>-<seq>", as metadata.approval says it. Any other text names a question that is not
+ * there.
+ */
+static bool take_approval(struct turn *turn, struct json body, struct err *e) {
+    struct json id = json_find(body, STR("approval_id"));
+    struct str text, seq;
+    if (id.kind == JSON_NONE || id.kind == JSON_NULL) return true;
+    if (!json_str(id, turn->arena, &text))
+        return err_set(e, ERR_INVALID_ARGUMENT, "approval_id must be a string, not %s",
+                       json_kind_name(id.kind));
+    if (text.len == 0) return true;
+    struct str run = str_split(text, '-', &seq);
+    bool reads = seq.at && str_to_u64(run, &turn->approval_run) &&
+                 str_to_u64(seq, &turn->approval_seq) && turn->approval_run &&
+                 turn->approval_seq;
+    if (!reads) turn->approval_run = turn->approval_seq = UINT64_MAX;
+    return true;
+}
+
+static void add_piece(struct sha256_ctx *sum, struct str piece) {
+    uint64_t len = piece.len;
+    sha256_update(sum, sizeof(len), (const uint8_t *)&len);
+    if (len) sha256_update(sum, piece.len, (const uint8_t *)piece.at);
+}
+
+static bool take_print(struct turn *turn, struct err *e) {
+    struct sha256_ctx sum;
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    uint64_t approval[] = {turn->approval_run, turn->approval_seq};
+    sha256_init(&sum);
+    add_piece(&sum, STR("/resume"));
+    add_piece(&sum, turn->resume.thread);
+    add_piece(&sum, turn->resume.text);
+    add_piece(&sum, str_of(approval, sizeof(approval)));
+    sha256_digest(&sum, sizeof(digest), digest);
+    return arena_str(turn->arena, str_of(digest, sizeof(digest)), &turn->request.print) ||
+           err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
+}
+
+bool decide_read(struct turn *turn, struct err *e) {
+    struct json body;
+    struct str text;
+    return turn_keep(turn, route_body(turn->call), &text, e) &&
+           resume_request_parse(text, turn->arena, &turn->resume, e) &&
+           json_read(text, &body, e) && take_user(turn, body, e) &&
+           take_approval(turn, body, e) && take_print(turn, e);
+}
+
+/* --- whose answer it is ------------------------------------------------------------------- */
+
+/* What both ways in have in common. */
+static struct pending_answer answer_of(struct turn *turn, struct str text, uint64_t key_mark) {
+    const struct runtime_request *request = &turn->request;
+    return (struct pending_answer){
+        .name = {turn->instance->settings->workspace, request->user, request->session},
+        .text = text,
+        .key = turn->key,
+        .key_user = request->user,
+        .print = request->print,
+        .key_mark = key_mark,
+        .arena = turn->arena};
+}
+
+/* The run goes on with the decision, and its caller is now this one. */
+static bool read_on(struct turn *turn, const struct pending_answered *answered, struct err *e) {
+    turn->resumed = journal_run(answered->journal);
+    bool followed = turn_follow(turn, answered->journal, answered->seq, e);
+    journal_unref(answered->journal);
+    return followed;
+}
+
+/* --- refusals ----------------------------------------------------------------------------- */
+
+static void write_entry(struct str entry, void *ctx) {
+    json_write_str(ctx, entry);
+}
+
+static void write_words(struct json_writer *json, const char *key, enum yes_no which,
+                        const struct yes_no_words *more) {
+    json_member_array(json, key);
+    yes_no_each(which, more, write_entry, json);
+    json_close(json);
+}
+
+static void write_question(struct json_writer *json, const struct pending_view *view) {
+    char room[48];
+    struct buf id = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
+    buf_append_u64(&id, view->run);
+    buf_append_byte(&id, '-');
+    buf_append_u64(&id, view->seq);
+    json_open_object(json);
+    json_member_str(json, "approval_id", buf_str(&id));
+    json_member_str(json, "user", view->name.user);
+    json_member_str(json, "question", view->asked.question);
+    if (view->asked.tool.len) json_member_str(json, "tool", view->asked.tool);
+    if (view->asked.args.len) json_member_raw(json, "args", view->asked.args);
+    json_close(json);
+}
+
+/* 409: which questions are open, and what would answer one. */
+static void refuse_with(struct turn *turn, struct str code, struct str message,
+                        const struct pending_view *views, size_t count) {
+    struct buf details;
+    buf_init(&details, REPLY_MAX_BYTES);
+    struct json_writer json = json_writer(&details);
+    json_open_object(&json);
+    json_member_array(&json, "questions");
+    for (size_t i = 0; i < count; i++) write_question(&json, &views[i]);
+    json_close(&json);
+    write_words(&json, "yes", YES_NO_YES, words_of(turn));
+    write_words(&json, "no", YES_NO_NO, words_of(turn));
+    json_close(&json);
+    turn_fail(turn, 409, code, message, buf_str(&details));
+    buf_done(&details);
+}
+
+static void refuse_several(struct turn *turn, const struct pending_answer *answer,
+                           struct str code, struct str message) {
+    struct pending_view views[QUESTIONS_MAX];
+    struct pending_approvals_filter filter = {.workspace = answer->name.workspace,
+                                              .user = answer->name.user,
+                                              .session = answer->name.session};
+    struct arena *arena = arena_new(REPLY_MAX_BYTES);
+    bool more;
+    size_t count = pending_approvals_list(session_table_approvals(turn_sessions(turn)), &filter,
+                                          QUESTIONS_MAX, arena, views, &more);
+    refuse_with(turn, code, message, views, count);
+    arena_free(arena);
+}
+
+static void refuse_ambiguous(struct turn *turn, const struct pending_answer *answer) {
+    refuse_several(turn, answer, STR("AMBIGUOUS_THREAD"),
+                   STR("several users have a thread of this id; say whose it is in "
+                       "config.configurable.user_id, or which question in approval_id"));
+}
+
+/* An edit that does not fit; nothing was decided. */
+static void refuse_misfit(struct turn *turn, struct err *e) {
+    err_add(e, "the question stays open");
+    turn_give_up(turn, e);
+}
+
+/* --- /invoke and /stream ------------------------------------------------------------------ */
+
+struct words {
+    struct str text;
+    struct err *e;
+};
+
+static enum pending_found decisions_check(const struct pending_question *asked, void *ctx) {
+    const struct words *words = ctx;
+    return decision_settles(asked, words->text, words->e);
+}
+
+static void refuse_words(struct turn *turn, const struct pending_view *view) {
+    struct buf message;
+    buf_init(&message, REPLY_MAX_BYTES);
+    buf_append(&message, STR("this session waits for a human's answer to: "));
+    buf_append(&message, view->asked.question);
+    buf_append(&message, STR(" Answer yes (or ok, approve, ...), no (or refuse, stop, ...), or "
+                             "send anything else to /resume"));
+    refuse_with(turn, STR("SESSION_WAITING"), buf_str(&message), view, 1);
+    buf_done(&message);
+}
+
+enum settling decide_by_turn(struct turn *turn, uint64_t key_mark, struct err *e) {
+    struct pending_answer answer = answer_of(turn, turn->request.text, key_mark);
+    struct words words = {answer.text, e};
+    struct pending_answered answered;
+    answer.rule = PENDING_ONLY_ONE;
+    answer.check = decisions_check;
+    answer.check_ctx = &words;
+    if (!session_has_pending(turn_sessions(turn), &answer.name)) return SETTLES_NOTHING;
+    switch (session_settle(turn_sessions(turn), &answer, &answered, e)) {
+    case PENDING_NOBODY: return SETTLES_NOTHING;
+    case PENDING_ASLEEP: turn_wake(turn, &answer); return SETTLES_OTHER;
+    case PENDING_CLAIMED: return SETTLES_AGAIN;
+    case PENDING_TAKEN: break;
+    case PENDING_REFUSED: refuse_misfit(turn, e); return SETTLES_OTHER;
+    case PENDING_UNDECIDED: refuse_words(turn, &answered.stays); return SETTLES_OTHER;
+    case PENDING_SEVERAL:
+        refuse_several(turn, &answer, STR("SESSION_WAITING"),
+                       STR("several runs of this session wait for a human's answer; send it "
+                           "to /resume with the approval_id of one"));
+        return SETTLES_OTHER;
+    }
+    outcome_address(&turn->outcome, turn->request.session, turn->request.wants_text,
+                    turn->request.used_thread_id);
+    return read_on(turn, &answered, e) ? SETTLES : SETTLES_FAILED;
+}
+
+/* --- /resume ------------------------------------------------------------------------------ */
+
+/* The words decided nothing: the same question, as the run's own answer asked it. */
+static void ask_again(struct turn *turn, const struct pending_view *view) {
+    struct event event;
+    struct buf body;
+    if (!decision_ask_again(view, turn->arena, &event)) {
+        turn_fail(turn, 422, STR("INVALID_INPUT"), STR("the question is too long to be told"),
+                  STR_EMPTY);
+        return;
+    }
+    outcome_address(&turn->outcome, turn->resume.thread, turn->resume.wants_text, true);
+    turn_tell_run(turn, view->run);
+    buf_init(&body, REPLY_MAX_BYTES);
+    outcome_write(&turn->outcome, &event, &body);
+    turn_reply(turn, buf_str(&body));
+    buf_done(&body);
+}
+
+static void refuse_unknown(struct turn *turn) {
+    struct err e;
+    err_set(&e, ERR_NOT_FOUND,
+            "no run of this thread waits for a human: it is unknown here, done, or was "
+            "cancelled");
+    turn_give_up(turn, &e);
+}
+
+static struct pending_answer resume_of(struct turn *turn, uint64_t key_mark) {
+    struct pending_answer answer = answer_of(turn, turn->resume.text, key_mark);
+    answer.name.session = turn->resume.thread;
+    if (!turn->names_user) answer.name.user = ANY_USER;
+    answer.rule = PENDING_OF_ONE_USER;
+    answer.run = turn->approval_run;
+    answer.seq = turn->approval_seq;
+    answer.asks_again = true;
+    return answer;
+}
+
+/* Of the thread's newest run: the question that is named, or the last one. */
+static void find_question(struct turn *turn, const struct asked_result *result) {
+    if (!turn->approval_run) {
+        decide_again(turn, result->run, result->seq);
+    } else if (turn->approval_run == result->run && turn->approval_seq <= result->seq) {
+        decide_again(turn, result->run, turn->approval_seq);
+    } else {
+        refuse_unknown(turn);
+    }
+}
+
+static void on_asked(const struct asked_result *result, const struct err *failed, void *ctx) {
+    struct turn *turn = ctx;
+    struct pending_answer answer = resume_of(turn, 0);
+    turn->asked = NULL;
+    switch (result->answer) {
+    case ASKED_QUESTION: find_question(turn, result); break;
+    case ASKED_SEVERAL: refuse_ambiguous(turn, &answer); break;
+    case ASKED_NOTHING: refuse_unknown(turn); break;
+    case ASKED_FAILED: turn_give_up(turn, failed); break;
+    }
+}
+
+/* No run waits. This may repeat an earlier decision whose sender never got the answer. */
+static void look_back(struct turn *turn, const struct pending_answer *answer) {
+    if (turn->resume.thread.len == 0) {
+        refuse_unknown(turn);
+        return;
+    }
+    turn_watch(turn);
+    turn->asked = asked_look(&(struct asked_options){.loop = route_loop(turn->call),
+                                                     .sessions = turn_sessions(turn),
+                                                     .name = answer->name,
+                                                     .on_answer = on_asked,
+                                                     .ctx = turn});
+}
+
+void decide_by_resume(struct turn *turn, uint64_t key_mark) {
+    struct pending_answer answer = resume_of(turn, key_mark);
+    struct pending_answered answered;
+    struct err e;
+    switch (session_settle(turn_sessions(turn), &answer, &answered, &e)) {
+    case PENDING_TAKEN: break;
+    case PENDING_REFUSED: refuse_misfit(turn, &e); return;
+    case PENDING_UNDECIDED: ask_again(turn, &answered.stays); return;
+    case PENDING_SEVERAL: refuse_ambiguous(turn, &answer); return;
+    case PENDING_NOBODY: look_back(turn, &answer); return;
+    case PENDING_ASLEEP: turn_wake(turn, &answer); return;
+    case PENDING_CLAIMED: turn_look_up(turn); return;
+    }
+    outcome_address(&turn->outcome, turn->resume.thread, turn->resume.wants_text, true);
+    if (read_on(turn, &answered, &e)) {
+        turn_established(turn);
+    } else {
+        turn_give_up(turn, &e);
+    }
+}
+
+/* --- what was decided before -------------------------------------------------------------- */
+
+static struct str words_said(const struct turn *turn) {
+    return turn->resumes ? turn->resume.text : turn->request.text;
+}
+
+/* The question is read first, then what was decided, which must be the same. */
+static void compare_from(struct turn *turn, uint64_t run, uint64_t seq) {
+    struct repeat *repeat = &turn->repeat;
+    struct str words = words_said(turn);
+    buf_init(&repeat->words, words.len + 1);
+    buf_init(&repeat->call_id, 64 * KIB);
+    buf_append(&repeat->words, words);
+    repeat->seq = seq;
+    bool wants_text = turn->resumes ? turn->resume.wants_text : turn->request.wants_text;
+    outcome_address(&turn->outcome, turn->resumes ? turn->resume.thread : STR_EMPTY, wants_text,
+                    turn->resumes || turn->request.used_thread_id);
+    turn_attach(turn, run, seq - 1);
+}
+
+/* A process may have died after the key was stored, and before the decision was: then the
+ * question waits again. True: it was answered now. */
+static bool answer_after_all(struct turn *turn, uint64_t run, uint64_t seq) {
+    struct live_view view;
+    struct err e;
+    if (!turn->key.len ||
+        !directory_find(session_table_directory(turn_sessions(turn)), run, &view))
+        return false;
+    struct words words = {words_said(turn), &e};
+    const struct pending_answer answer = {.name = {view.workspace, view.user, view.session},
+                                          .run = run,
+                                          .seq = seq,
+                                          .text = words.text,
+                                          .check = decisions_check,
+                                          .check_ctx = &words};
+    struct pending_answered answered;
+    bool taken = session_settle(turn_sessions(turn), &answer, &answered, &e) == PENDING_TAKEN;
+    if (taken)
+        outcome_address(&turn->outcome, view.session,
+                        turn->resumes ? turn->resume.wants_text : turn->request.wants_text,
+                        turn->resumes || turn->request.used_thread_id);
+    live_view_done(&view);
+    if (!taken) return false;
+    if (read_on(turn, &answered, &e)) {
+        turn_established(turn);
+    } else {
+        turn_give_up(turn, &e);
+    }
+    return true;
+}
+
+void decide_again(struct turn *turn, uint64_t run, uint64_t seq) {
+    if (!answer_after_all(turn, run, seq)) compare_from(turn, run, seq);
+}
+
+bool decide_compare(struct turn *turn, const struct event *event) {
+    struct repeat *repeat = &turn->repeat;
+    if (!repeat->seq) return false;
+    if (event->kind == EVENT_APPROVAL && event->seq == repeat->seq)
+        buf_append(&repeat->call_id, event->approval.call_id);
+    repeat->over = event_is_terminal(event->kind);
+    bool decided = event->kind == EVENT_TOOL_RESULT &&
+                   str_equal(event->tool_result.call_id, buf_str(&repeat->call_id));
+    if (!decided) return true;
+    repeat->differs =
+        !decision_repeats(event->tool_result.result, buf_str(&repeat->words), words_of(turn));
+    if (!repeat->differs) repeat->seq = 0; /* from here on it is an answer like any other */
+    return repeat->differs;
+}
+
+void decide_tell_difference(const struct turn *turn, struct str *ret_code,
+                            struct str *ret_message, int *ret_status) {
+    *ret_status = turn->repeat.differs ? 409 : 404;
+    *ret_code = turn->repeat.differs ? STR("ALREADY_DECIDED") : STR("THREAD_NOT_FOUND");
+    *ret_message = turn->repeat.differs
+                       ? STR("this question was answered before, with another decision; the "
+                             "first one counts")
+                       : STR("the run of this question was over before anybody answered it");
+}
