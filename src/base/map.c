@@ -94,8 +94,7 @@ static struct slot *probe(const struct map *map, struct str key, uint64_t hash) 
 }
 
 static void resize(struct map *map, size_t slot_count) {
-    struct map resized = {.slots =
-                              slot_count ? mem_zero(slot_count, sizeof(struct slot)) : NULL,
+    struct map resized = {.slots = mem_zero(slot_count, sizeof(struct slot)),
                           .slot_count = slot_count,
                           .used = map->used};
     for (size_t i = 0; i < map->slot_count; i++) {
@@ -149,10 +148,12 @@ void *map_remove(struct map *map, struct str key) {
     close_gap(map, (size_t)(slot - map->slots));
     map->used--;
     bool sparse = map->used * MAP_SPARSE_PART < map->slot_count;
-    if (map->used == 0)
-        resize(map, 0);
-    else if (sparse && map->slot_count > MAP_FIRST_SLOTS)
+    if (map->used == 0) {
+        free(map->slots);
+        *map = (struct map){0};
+    } else if (sparse && map->slot_count > MAP_FIRST_SLOTS) {
         resize(map, map->slot_count / 2);
+    }
     return before;
 }
 

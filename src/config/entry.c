@@ -130,9 +130,9 @@ static bool keep_entry(const struct config_list *list, const struct reading *rea
 
 static bool read_entry(const struct config_list *list, const struct reading *reading,
                        const struct yaml *item, struct err *e) {
-    char *entry = reading->entry;
+    const struct yaml **place = (void *)((char *)reading->entry + list->at);
     if (!entry_read(&list->schema, reading, item, e)) return false;
-    if (list->at) memcpy(entry + list->at, &item, sizeof(item));
+    if (list->at) *place = item;
     return list->keep ? list->keep(reading, item, e) : keep_entry(list, reading);
 }
 

@@ -187,7 +187,7 @@ bool config_dollars(const struct yaml *node, int64_t *ret, struct err *e) {
 }
 
 static bool read_dollars(const struct value *value, void *ret, struct err *e) {
-    int64_t nano;
+    int64_t nano = 0;
     if (!config_dollars(value->node, &nano, e) || !check_bounds(value, (uint64_t)nano, 1, e))
         return false;
     *(int64_t *)ret = nano;
@@ -441,14 +441,14 @@ bool config_choice(const struct yaml *node, const char *const *choices, unsigned
 }
 
 static bool read_choice(const struct value *value, void *ret, struct err *e) {
-    unsigned choice;
+    unsigned choice = 0;
     if (!config_choice(value->node, value->row->choices, &choice, e)) return false;
     put_number(value->row, ret, choice);
     return true;
 }
 
 static bool read_word(const struct value *value, void *ret, struct err *e) {
-    unsigned choice;
+    unsigned choice = 0;
     if (!config_choice(value->node, value->row->choices, &choice, e)) return false;
     *(struct str *)ret = str_from(value->row->choices[choice]);
     return true;

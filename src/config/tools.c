@@ -159,7 +159,7 @@ static bool set_policy(const struct reading *reading, const struct yaml *node, s
     struct config *config = reading->config;
     struct config_agent_tool *set = (struct config_agent_tool *)config->tools.policies;
     enum config_policy policy = CONFIG_TOOL_ALLOW;
-    struct tool_entry tool;
+    struct tool_entry tool = {.policy = NULL};
     if (!read_tool(reading, node, &tool, e)) return false;
     if (tool.policy && !find_policy(tool.policy, &policy)) {
         char hint[NEAREST_HINT_BYTES];
