@@ -84,7 +84,7 @@ struct run_limits {
     size_t pace_max_bytes;   /* how far a run may be ahead of its caller's reading, in bytes */
     uint64_t turn_max_ms;
     uint64_t approval_max_ms;  /* how long a human may take; 0: no limit */
-    uint64_t approval_doze_ms; /* 10 s: how long a waiting run stays in memory unread */
+    uint64_t approval_doze_ms; /* how long a waiting run stays in memory unread */
     bool approval_expires_yes; /* silence approves a call; a question then gets no answer */
     struct yes_no_words decision_words; /* that decide, in addition to the built-in ones */
 };

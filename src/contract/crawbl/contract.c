@@ -46,7 +46,7 @@ static void leave_workspace_agents(struct workspace_agents_settings *workspace_a
     workspace_agents->endpoint = STR_EMPTY;
 }
 
-/* The house signs its requests, so without keys it sends none and needs no library. */
+/* Fetches are signed, so without keys none is sent and no library is needed. */
 static bool fill_workspace_agents(struct crawbl_settings *settings,
                                   const struct contract_source *from, struct err *e) {
     const struct config *config = from->config;

@@ -1,6 +1,6 @@
 /* workspace_agents: the agents and tools of each workspace, as its orchestrator defines them.
  *
- * For each workspace the house keeps a blueprint (its agents), the tools of the MCP server and
+ * For each workspace this keeps a blueprint (its agents), the tools of the MCP server and
  * the engine that was made of both. The first turn of a workspace waits until they have been
  * fetched. Later turns get an answer at once:
  *
