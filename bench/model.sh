@@ -1,14 +1,19 @@
 #!/usr/bin/env bash
-# model: tokens of a model on their way to a caller, through weir and through haproxy.
+# model: tokens of a model on their way to a caller, through weir and through others.
 #
 #   bench/model.sh               about three minutes
 #   bench/model.sh --short       some seconds: whether everything still runs
 #
 # bench/model_mock.c answers SESSIONS requests at 100 tokens a second each. They go to the
-# reader directly, through haproxy (`option http-no-delay`, raw bytes) and through weir (a turn
-# on /stream each: parsed, kept, projected). All three see the same mock in each round. Weir and
-# haproxy run on core 0, the mock and the reader on core 1, all on loopback, and every process is
-# stopped by its own id. docs/performance.md explains the figures.
+# reader directly, through a raw forwarder (bench/peers/forwarder.c, the floor), through haproxy
+# (`option http-no-delay`) and nginx (`proxy_buffering off`), which pass bytes on, and through weir
+# (a turn on /stream each: parsed, kept, projected). All see the same mock in each round. The one
+# under measurement runs on core 0, the mock and the reader on core 1, all on loopback, and every
+# process is stopped by its own id. docs/performance.md explains the figures.
+#
+# BENCH_WAYS="weir litellm" BENCH_SESSIONS=20 puts LiteLLM's proxy beside it: a gateway that reads
+# what it passes on, as weir does (bench/peers/litellm/build.sh installs it). It takes some 2,000
+# tokens a second, which is why it is not among the ways of every run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,7 +25,7 @@ SECONDS_EACH=${BENCH_SECONDS:-5}
 SESSIONS=${BENCH_SESSIONS:-500}
 if [ "${1:-}" = --short ]; then ROUNDS=1 SECONDS_EACH=1 SESSIONS=20; fi
 TOKENS=$(((SECONDS_EACH + 3) * 100)) # the measured part lies well inside of each turn
-WAYS=${BENCH_WAYS:-"direct haproxy weir"}
+WAYS=${BENCH_WAYS:-"direct forwarder haproxy nginx weir"}
 mkdir -p "$OUT"
 RESULTS=$OUT/model.jsonl
 DATA=$(mktemp -d "${BENCH_DATA:-$OUT}/data-XXXXXX")
@@ -36,6 +41,7 @@ compile() {
     ${CC:-gcc} "${flags[@]}" "${driver[@]}" src/base/*.c \
         $(pkg-config --libs libnghttp2 nettle) -o "$OUT/driver"
     ${CC:-gcc} "${flags[@]}" bench/model_mock.c src/base/*.c -o "$OUT/model_mock"
+    ${CC:-gcc} "${flags[@]}" bench/peers/forwarder.c -o "$OUT/forwarder"
 }
 
 stop() { # pid
@@ -96,10 +102,69 @@ backend mock
 END
     taskset -c 0 haproxy -db -f "$OUT/haproxy.cfg" 2>"$OUT/haproxy.log" &
     PID=$!
-    for _ in $(seq 100); do
-        (: <"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null && break
+    await_port
+}
+
+await_port() {
+    for _ in $(seq "${1:-100}"); do
+        (: <"/dev/tcp/127.0.0.1/$PORT") 2>/dev/null && return
         sleep 0.05
     done
+}
+
+start_forwarder() {
+    rm -f "$OUT/forwarder.json"
+    taskset -c 0 "$OUT/forwarder" "$OUT/forwarder.json" "$MOCK_PORT" &
+    PID=$!
+    PORT=$(port_in "$OUT/forwarder.json")
+}
+
+# One process, so that its CPU and memory are all of it.
+start_nginx() {
+    PORT=$(free_port)
+    mkdir -p "$OUT/nginx"
+    cat >"$OUT/nginx/nginx.conf" <<END
+daemon off;
+master_process off;
+pid nginx.pid;
+error_log error.log crit;
+events { worker_connections 4096; }
+http {
+    access_log off;
+    client_body_temp_path body;
+    proxy_temp_path proxy;
+    fastcgi_temp_path fastcgi;
+    uwsgi_temp_path uwsgi;
+    scgi_temp_path scgi;
+    server {
+        listen 127.0.0.1:$PORT backlog=4096;
+        location / {
+            proxy_pass http://127.0.0.1:$MOCK_PORT;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_buffering off;
+            proxy_read_timeout 60s;
+        }
+    }
+}
+END
+    taskset -c 0 nginx -p "$OUT/nginx" -c nginx.conf 2>"$OUT/nginx.log" &
+    PID=$!
+    await_port
+}
+
+start_litellm() {
+    PORT=$(free_port)
+    cat >"$OUT/litellm.yaml" <<END
+model_list:
+  - model_name: mock-1
+    litellm_params: {model: openai/mock-1, api_base: "http://127.0.0.1:$MOCK_PORT/v1", api_key: none}
+litellm_settings: {telemetry: false}
+END
+    taskset -c 0 "$OUT/litellm/bin/litellm" --config "$OUT/litellm.yaml" --host 127.0.0.1 \
+        --port "$PORT" --num_workers 1 >"$OUT/litellm.log" 2>&1 &
+    PID=$!
+    await_port 1200
 }
 
 start_weir() {
@@ -118,8 +183,9 @@ measure() { # way, round
     local arguments=(--streams "$SESSIONS" --chunks "$TOKENS" --seconds "$SECONDS_EACH")
     PID='' PORT=$MOCK_PORT
     case $way in
-    haproxy) start_haproxy ;;
     weir) start_weir && path=/stream ;;
+    direct) ;;
+    *) "start_$way" ;;
     esac
     [ -z "$PID" ] || arguments+=(--pid "$PID")
     if said=$("$OUT/driver" tokens --port "$PORT" --path "$path" "${arguments[@]}" \
@@ -134,7 +200,9 @@ measure() { # way, round
 }
 
 compile
-command -v haproxy >/dev/null || { say "no haproxy here: it is left out"; WAYS=${WAYS/haproxy/}; }
+for way in haproxy nginx; do
+    command -v $way >/dev/null || { say "no $way here: it is left out"; WAYS=${WAYS/$way/}; }
+done
 start_mock
 for round in $(seq "$ROUNDS"); do
     say "round $round of $ROUNDS: $SESSIONS models talking, $WAYS"

@@ -6,7 +6,8 @@ import json
 import statistics
 import sys
 
-WAYS = ["weir", "haproxy", "direct"]
+WAYS = ["weir", "forwarder", "haproxy", "nginx", "litellm", "direct"]
+PEERS = ["forwarder", "haproxy", "nginx", "litellm"]
 
 
 def dig(result, path):
@@ -50,17 +51,22 @@ ROWS = [
 ]
 
 
+def ratio(ours, theirs):
+    """How many times less weir takes, round by round; below 1 it takes more."""
+    both = [n for n in ours if n in theirs and ours[n]]
+    return f"{statistics.median(theirs[n] / ours[n] for n in both):.2f}" if both else "-"
+
+
 def table(lines):
-    yield ["measured", *WAYS, "weir : haproxy"]
-    yield ["---"] * (len(WAYS) + 2)
+    ways = [way for way in WAYS if any(line["way"] == way for line in lines)]
+    peers = [way for way in ways if way in PEERS]
+    yield ["measured", *ways, *(f"weir : {peer}" for peer in peers)]
+    yield ["---"] * (len(ways) + len(peers) + 1)
     for title, source, path, scale, digits in ROWS:
-        found = {way: source(lines, way, path) for way in WAYS}
-        both = [n for n in found["weir"] if n in found["haproxy"] and found["weir"][n]]
-        ratio = "-"
-        if both and path == "cpu_us_per_token":
-            times = statistics.median(found["haproxy"][n] / found["weir"][n] for n in both)
-            ratio = f"{times:.2f}"
-        yield [title, *(cell(found[way], scale, digits) for way in WAYS), ratio]
+        found = {way: source(lines, way, path) for way in ways}
+        ratios = [ratio(found["weir"], found[peer]) if title.startswith("CPU") else "-"
+                  for peer in peers]
+        yield [title, *(cell(found[way], scale, digits) for way in ways), *ratios]
 
 
 def main():

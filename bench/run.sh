@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# run: measure weir beside gRPC C++ and beside the floor, and show it beside what was kept.
+# run: measure weir beside the gRPC servers of C++, Go and Rust and beside the floor, and show it
+# beside what was kept.
 #
-#   make bench                          about seven minutes, models included (bench/model.sh)
+#   make bench                          about fifteen minutes, with bench/calls.sh and bench/model.sh
 #   BENCH_SECONDS=5 BENCH_PACED_SECONDS=30 make bench    about twenty
 #   bench/run.sh --short                one round: whether everything still runs
 #
@@ -21,7 +22,7 @@ OUT=$BUILD/bench
 RUNS=${BENCH_RUNS:-5}                       # rounds
 SECONDS_EACH=${BENCH_SECONDS:-2}            # of turns
 PACED_SECONDS=${BENCH_PACED_SECONDS:-3}     # length of a paced turn
-SERVERS=${BENCH_SERVERS:-"floor peer weir weir-off"}
+SERVERS=${BENCH_SERVERS:-"floor grpc-cpp grpc-go tonic weir weir-off"}
 WEIR=${BENCH_WEIR:-$BUILD/weir}             # another build, to compare
 TRIES=${BENCH_TRIES:-3}                     # for a run in which nobody else used the cores
 CHUNKS=$((PACED_SECONDS * 50))
@@ -46,16 +47,30 @@ compile() {
     ${CC:-gcc} "${flags[@]}" bench/floor.c "${base[@]}" -o "$OUT/floor"
 }
 
-compile_peer() {
-    [ "$OUT/peer" -nt bench/peer_grpc_cpp.cc ] && return
+# Each peer is built the first time and when its source is newer; without its compiler it is left out.
+compile_grpc_cpp() {
+    [ "$OUT/grpc-cpp" -nt bench/peers/grpc_cpp.cc ] && return
     command -v grpc_cpp_plugin >/dev/null || return 1
     mkdir -p "$OUT/gen"
     protoc -I proto/agentruntime/v1 --cpp_out="$OUT/gen" --grpc_out="$OUT/gen" \
         --plugin=protoc-gen-grpc="$(command -v grpc_cpp_plugin)" runtime.proto
     # shellcheck disable=SC2046
-    ${CXX:-g++} -std=c++17 -O2 -Wall -Wextra -I"$OUT/gen" bench/peer_grpc_cpp.cc \
+    ${CXX:-g++} -std=c++17 -O2 -Wall -Wextra -I"$OUT/gen" bench/peers/grpc_cpp.cc \
         "$OUT"/gen/runtime.pb.cc "$OUT"/gen/runtime.grpc.pb.cc \
-        $(pkg-config --libs grpc++ protobuf) -o "$OUT/peer"
+        $(pkg-config --libs grpc++ protobuf) -o "$OUT/grpc-cpp"
+}
+
+compile_grpc_go() { bench/peers/go/build.sh "$OUT"; }
+compile_tonic() { bench/peers/tonic/build.sh "$OUT"; }
+
+compile_peers() {
+    local peer
+    for peer in grpc-cpp grpc-go tonic; do
+        [[ " $SERVERS " == *" $peer "* ]] || continue
+        "compile_${peer//-/_}" >"$OUT/$peer.build.log" 2>&1 && continue
+        say "$peer is left out: $(tail -n 1 "$OUT/$peer.build.log")"
+        SERVERS=" $SERVERS " SERVERS=${SERVERS/ $peer / }
+    done
 }
 
 stop() {
@@ -83,7 +98,8 @@ start() { # server
     local ports=$OUT/ports.json
     rm -f "$ports"
     case $1 in
-    floor | peer) taskset -c 0 "$OUT/$1" "$ports" 2>"$OUT/$1.log" & ;;
+    floor | grpc-cpp | tonic) taskset -c 0 "$OUT/$1" "$ports" 2>"$OUT/$1.log" & ;;
+    grpc-go) GOMAXPROCS=1 taskset -c 0 "$OUT/go" converse "$ports" 2>"$OUT/$1.log" & ;;
     weir | weir-off)
         DATA=$(mktemp -d "${BENCH_DATA:-$OUT}/data-XXXXXX")
         local durability=full
@@ -175,19 +191,20 @@ measure_start() {
     keep weir 1 start --probe settings -- "$WEIR" "${arguments[@]}" \
         --grpc '127.0.0.1:{port}' --http 127.0.0.1:0
     unset CRAWBL_MCP_SIGNING_KEY
-    [ ! -x "$OUT/peer" ] ||
-        keep peer 1 start --probe settings -- "$OUT/peer" --address '127.0.0.1:{port}'
+    [ ! -x "$OUT/grpc-cpp" ] ||
+        keep grpc-cpp 1 start --probe settings -- "$OUT/grpc-cpp" --address '127.0.0.1:{port}'
     keep disk 1 disk --folder "$DATA"
     rm -rf "$DATA"
     DATA=
 }
 
 compile
-compile_peer || { say "no gRPC C++ here: the peer is left out"; SERVERS=${SERVERS/peer/}; }
+compile_peers
 bench/script.sh "$CHUNKS" "$MEMORY_CHUNKS" >"$OUT/script.yaml"
 measure_rounds
 measure_memory
 measure_start
 python3 bench/table.py "$RESULTS" "$OUT" bench/figures.md
+BUILD=$BUILD BENCH_WEIR=$WEIR bench/calls.sh "${SHORT[@]}"
 BUILD=$BUILD BENCH_WEIR=$WEIR bench/model.sh "${SHORT[@]}"
 say "kept figures: bench/figures.md; these: $OUT/latest.json, $OUT/figures.md"

@@ -9,9 +9,10 @@ import json
 import statistics
 import sys
 
-SERVERS = ["weir", "weir-off", "peer", "floor"]
-TITLES = {"weir": "weir", "weir-off": "weir, durability off", "peer": "gRPC C++",
-          "floor": "floor"}
+SERVERS = ["weir", "weir-off", "grpc-go", "tonic", "grpc-cpp", "floor"]
+PEERS = ["grpc-go", "tonic", "grpc-cpp", "floor"]
+TITLES = {"weir": "weir", "weir-off": "weir, durability off", "grpc-go": "grpc-go",
+          "tonic": "tonic", "grpc-cpp": "gRPC C++", "floor": "floor"}
 
 TURNS = {"mode": "turns"}
 PACED_ONE = {"mode": "paced", "connections": 1}
@@ -106,10 +107,11 @@ def summaries(lines):
 
 
 def table(lines):
-    rows = [["measured"] + [TITLES[s] for s in SERVERS] + ["weir : gRPC C++", "weir : floor"]]
+    rows = [["measured"] + [TITLES[s] for s in SERVERS]
+            + ["weir : " + TITLES[s] for s in PEERS]]
     for title, found, scale, digits, better in summaries(lines):
         rows.append([title] + [cell(found[s], scale, digits) for s in SERVERS]
-                    + [ratio(found["weir"], found[s], better) for s in ("peer", "floor")])
+                    + [ratio(found["weir"], found[s], better) for s in PEERS])
     return rows
 
 

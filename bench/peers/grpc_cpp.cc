@@ -1,7 +1,7 @@
-// peer_grpc_cpp: the same turns from Google's own C++ server, to compare with.
+// grpc_cpp: the same turns from Google's own C++ server, to compare with.
 //
-//   peer_grpc_cpp PORTS_FILE
-//   peer_grpc_cpp --address HOST:PORT
+//   grpc_cpp PORTS_FILE
+//   grpc_cpp --address HOST:PORT
 //
 // It is given every advantage that its documentation offers: the callback API, which is the
 // recommended one for speed; write hints that let the transport gather a burst into few
@@ -199,7 +199,7 @@ class Runtime final : public rt::AgentRuntime::CallbackService {
 int main(int argc, char **argv) {
     std::string address = argc == 3 ? argv[2] : "127.0.0.1:0";
     if (argc < 2) {
-        std::fprintf(stderr, "peer_grpc_cpp: PORTS_FILE or --address HOST:PORT\n");
+        std::fprintf(stderr, "grpc_cpp: PORTS_FILE or --address HOST:PORT\n");
         return 2;
     }
     sigset_t stop;

@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# calls: short calls, one answer each, through weir and through Go's own servers.
+#
+#   bench/calls.sh               about three minutes
+#   bench/calls.sh --short       some seconds: whether everything still runs
+#
+# gRPC health checks and GET /health, which nobody stores; POST /invoke, which weir commits to disk
+# before it answers and Go only parses. h2load and wrk on core 1 ask, the server is on core 0.
+# A call that is not answered with 200 fails the run. docs/performance.md explains the figures.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+BUILD=${BUILD:-build}
+OUT=$BUILD/bench
+WEIR=${BENCH_WEIR:-$BUILD/weir}
+ROUNDS=${BENCH_RUNS:-3}
+SECONDS_EACH=${BENCH_SECONDS:-3}
+if [ "${1:-}" = --short ]; then ROUNDS=1 SECONDS_EACH=1; fi
+SERVERS=${BENCH_CALLS:-"go weir"}
+WARM_SECONDS=1
+RESULTS=$OUT/calls.jsonl
+mkdir -p "$OUT"
+DATA=$(mktemp -d "${BENCH_DATA:-$OUT}/data-XXXXXX")
+PID=
+: >"$RESULTS"
+
+say() { printf 'bench: %s\n' "$*" >&2; }
+
+stop() {
+    [ -z "$PID" ] || { kill -TERM "$PID" 2>/dev/null && wait "$PID" 2>/dev/null; } || true
+    PID=
+}
+trap 'stop; rm -rf "$DATA"' EXIT
+
+port_of() { # listener
+    for _ in $(seq 100); do
+        [ -s "$OUT/calls.json" ] && break
+        sleep 0.05
+    done
+    sed -n "s/.*\"$1\": *\\([0-9]*\\).*/\\1/p" "$OUT/calls.json"
+}
+
+start() { # server, http|grpc
+    rm -rf "$OUT/calls.json" "$DATA/store"
+    case $1-$2 in
+    go-http) GOMAXPROCS=1 taskset -c 0 "$OUT/go" http "$OUT/calls.json" & ;;
+    go-grpc) GOMAXPROCS=1 taskset -c 0 "$OUT/go" converse "$OUT/calls.json" & ;;
+    weir-*)
+        taskset -c 0 "$WEIR" serve -c bench/weir.yaml --script "$DATA/script.yaml" --threads 1 \
+            --data "$DATA/store" --http 127.0.0.1:0 --grpc 127.0.0.1:0 --nimi-grpc off \
+            --nimi-http off --ports-file "$OUT/calls.json" 2>"$OUT/weir.log" &
+        ;;
+    esac
+    PID=$!
+    PORT=$(port_of "$2")
+}
+
+# CPU of the server so far, in ticks of 10 ms.
+ticks() { awk '{print $14 + $15}' "/proc/$PID/stat"; }
+
+# The tool's own words about calls a second and about calls that failed.
+h2load_says() { # arguments...
+    taskset -c 1 h2load -D "$SECONDS_EACH" --warm-up-time "$WARM_SECONDS" "$@" 2>&1 |
+        awk '/^finished in/ {rate = $4} /^requests:/ {failed = $10 + $12 + $14}
+             /^status codes:/ {gsub(",", ""); bad = $5 + $7 + $9}
+             END {print rate + 0, failed + bad + 0}'
+}
+
+wrk_says() {
+    taskset -c 1 wrk -t1 -c64 -d "${SECONDS_EACH}s" "$@" 2>&1 |
+        awk '/^Requests\/sec/ {rate = $2} /Non-2xx|Socket errors/ {bad = 1} END {print rate + 0, bad + 0}'
+}
+
+cat_check() { printf '\0\0\0\0\0'; } # a gRPC message of no bytes: how is the whole server?
+
+measure() { # server, round, name, tool, arguments...
+    local server=$1 round=$2 name=$3 before after rate failed seconds tool=$4
+    shift 4
+    seconds=$SECONDS_EACH
+    [ "$tool" = wrk ] || seconds=$((SECONDS_EACH + WARM_SECONDS)) # whose CPU counts too
+    before=$(ticks)
+    read -r rate failed < <("${tool}_says" "$@")
+    after=$(ticks)
+    awk -v server="$server" -v round="$round" -v name="$name" -v rate="$rate" -v failed="$failed" \
+        -v busy="$((after - before))" -v seconds="$seconds" 'BEGIN {
+            if (failed > 0 || rate == 0)
+                printf "{\"server\": \"%s\", \"round\": %d, \"call\": \"%s\", \"failed\": %d}\n", server, round, name, failed
+            else
+                printf "{\"server\": \"%s\", \"round\": %d, \"call\": \"%s\", \"rate\": %.0f, \"core\": %.2f}\n",
+                    server, round, name, rate, busy / 100 / seconds
+        }' >>"$RESULTS"
+}
+
+scene() {
+    cat >"$DATA/script.yaml" <<'END'
+script: 1
+model: script
+agents:
+  - slug: manager
+scenes:
+  - replies:
+      - - text: ok
+END
+}
+
+measure_grpc() { # server, round
+    start "$1" grpc
+    local url=http://127.0.0.1:$PORT/grpc.health.v1.Health/Check
+    local grpc=(-d "$OUT/check" -H 'content-type: application/grpc' -H 'te: trailers')
+    measure "$1" "$2" "gRPC Check, 64 connections" h2load -c 64 -m 1 "${grpc[@]}" "$url"
+    measure "$1" "$2" "gRPC Check, 10 x 100" h2load -c 10 -m 100 "${grpc[@]}" "$url"
+    stop
+}
+
+measure_http() { # server, round
+
+    start "$1" http
+    measure "$1" "$2" "GET /health, HTTP/2, 10 x 100" h2load -c 10 -m 100 "http://127.0.0.1:$PORT/health"
+    measure "$1" "$2" "GET /health, HTTP/1.1, 64" wrk "http://127.0.0.1:$PORT/health"
+    measure "$1" "$2" "POST /invoke, 64" wrk -s bench/invoke.lua "http://127.0.0.1:$PORT/invoke"
+    stop
+}
+
+for tool in h2load wrk; do
+    command -v $tool >/dev/null || { say "$tool is missing: scripts/setup bench"; exit 1; }
+done
+bench/peers/go/build.sh "$OUT" >"$OUT/go.build.log" 2>&1 ||
+    { say "Go is left out: $(tail -n 1 "$OUT/go.build.log")"; SERVERS=${SERVERS/go/}; }
+cat_check >"$OUT/check"
+scene
+for round in $(seq "$ROUNDS"); do
+    for server in $SERVERS; do
+        say "round $round of $ROUNDS: short calls, $server"
+
+        measure_grpc "$server" "$round"
+        measure_http "$server" "$round"
+    done
+done
+python3 bench/calls_table.py "$RESULTS" | tee "$OUT/calls.md"
+! grep -q '"failed"' "$RESULTS"

@@ -1,0 +1,70 @@
+// go: the same work from Go's own servers, to compare with.
+//
+//	go converse PORTS_FILE    the driver's turns, by grpc-go
+//	go http PORTS_FILE        GET /health, and POST /invoke that parses and answers
+//
+// grpc-go has what its documentation offers for speed: a pool of stream workers, large and
+// shared write buffers, windows that a burst fits into, no compression. The events of the
+// unpaced turn are built once for the whole process. Neither server checks a token, keeps a
+// session or writes to disk; comparisons favour them.
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func listen() (net.Listener, int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, 0, err
+	}
+	return listener, listener.Addr().(*net.TCPAddr).Port, nil
+}
+
+// The file appears whole: whoever waits for it may read it at once.
+func writePorts(path, name string, port int) error {
+	text := fmt.Sprintf("{\"%s\": %d}\n", name, port)
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+func run(mode, portsFile string) error {
+	listener, port, err := listen()
+	if err != nil {
+		return err
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
+	serve, name := serveConverse, "grpc"
+	if mode == "http" {
+		serve, name = serveHTTP, "http"
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- serve(listener) }()
+	if err := writePorts(portsFile, name, port); err != nil {
+		return err
+	}
+	select {
+	case <-stop:
+		return nil
+	case err := <-failed:
+		return err
+	}
+}
+
+func main() {
+	if len(os.Args) != 3 || (os.Args[1] != "converse" && os.Args[1] != "http") {
+		fmt.Fprintln(os.Stderr, "go: converse|http PORTS_FILE")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, "go:", err)
+		os.Exit(1)
+	}
+}
