@@ -1,0 +1,28 @@
+/* compiled: a rule as the filter uses it. Private to guardrail/. */
+#ifndef WEIR_GUARDRAIL_COMPILED_H
+#define WEIR_GUARDRAIL_COMPILED_H
+
+#include "base/buf.h"
+#include "guardrail/guardrail.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+struct guardrail {
+    pcre2_code *code;
+    struct buf name, replacement;
+    enum guardrail_action action;
+    bool luhn;
+    size_t behind_bytes; /* how much text before a match it may look at */
+    atomic_ullong matches, undecided;
+};
+
+/* Append the replacement of a match. `groups` are its offsets in `subject`, two for each group;
+ * `count` of the groups are set. */
+void guardrail_replace(const struct guardrail *guardrail, struct str subject,
+                       const size_t *groups, size_t count, struct buf *out);
+
+/* Whether `match` is one at all: where the rule asks for it, its check digit is right. */
+bool guardrail_accepts(const struct guardrail *guardrail, struct str match);
+
+#endif
