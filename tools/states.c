@@ -11,6 +11,7 @@
 #include "rpc/call.h"
 #include "run/admission.h"
 #include "run/calls.h"
+#include "run/long_reply.h"
 #include "run/record.h"
 #include "run/run.h"
 #include "run/run_job.h"
@@ -30,6 +31,7 @@
 MACHINE(record)
 MACHINE(admission)
 MACHINE(turn_call)
+MACHINE(long_reply)
 MACHINE(lease)
 MACHINE(run)
 MACHINE(run_job)
@@ -57,6 +59,8 @@ static const struct machine {
      ADMISSION_STATE_COUNT, admission_moves, admission_name},
     {"A tool call of a turn", "src/run/calls.c", "What a reply asks for, until it is answered.",
      TURN_CALL_STATE_COUNT, turn_call_moves, turn_call_name},
+    {"The text of a long reply", "src/run/long_reply.c", "Where it is while its caller reads slowly.",
+     LONG_REPLY_STATE_COUNT, long_reply_moves, long_reply_name},
     {"A lease of a session", "src/run/session.c", "Which turn writes a conversation, and which turns wait for it.",
      LEASE_STATE_COUNT,  lease_moves,  lease_name},
     {"A job",            "src/run/run_job.c",  "Work that needs no caller, and outlives a process.",

@@ -82,6 +82,22 @@ struct str conversation_reply(const struct conversation *c) {
     return buf_str(&c->reply);
 }
 
+void conversation_drop_reply(struct conversation *c) {
+    buf_release(&c->reply);
+}
+
+void conversation_restore_reply(struct conversation *c, struct buf *text) {
+    struct buf later = c->reply;
+    buf_init(&c->reply, later.max_bytes);
+    if (text) {
+        c->reply = *text;
+        c->reply.max_bytes = later.max_bytes;
+        *text = (struct buf){0};
+        buf_append(&c->reply, buf_str(&later));
+    }
+    buf_done(&later);
+}
+
 /* --- what the caller says ----------------------------------------------------------------- */
 
 static bool take_started(struct conversation *c, const struct event *event,

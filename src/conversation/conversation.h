@@ -93,6 +93,13 @@ void conversation_summarize(struct conversation *conversation, struct str summar
 /* The text of the reply so far; valid until the next event. */
 struct str conversation_reply(const struct conversation *conversation);
 
+/* The text of the reply so far is elsewhere: later text begins anew. */
+void conversation_drop_reply(struct conversation *conversation);
+
+/* What was dropped is back: `text` (taken), before the text that came since. NULL: it is lost,
+ * and so is that. */
+void conversation_restore_reply(struct conversation *conversation, struct buf *text);
+
 /* The message of this run's call with that id: the oldest open one, because results come in the
  * order of the calls, else the newest; or NULL. */
 struct message *conversation_call(struct conversation *conversation, struct str call_id);

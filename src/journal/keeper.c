@@ -6,10 +6,12 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define ROW_MAX_BYTES (256 * MIB)  /* a row holds at least one whole stretch */
-#define SHARED_MAX_BYTES (1 * MIB) /* a shared row of this size takes no more */
-#define REST_MS 3000               /* after this long without a write: give memory back */
-#define REST_BYTES (1 * MIB)       /* if so much was written before */
+#define ROW_MAX_BYTES (256 * MIB) /* a row holds at least one whole stretch */
+/* To read a run back, all rows with text of it are read. */
+#define SHARED_MAX_BYTES (16 * KIB) /* a shared row of this size takes no more */
+#define ALONE_BYTES (4 * KIB)       /* so much text of one run has a row to itself */
+#define REST_MS 3000                /* after this long without a write: give memory back */
+#define REST_BYTES (1 * MIB)        /* if so much was written before */
 
 struct keeper {
     struct loop *loop;
@@ -23,6 +25,7 @@ struct keeper {
     size_t written_bytes; /* since then */
     bool send_all;        /* the next send takes the dirty ones too */
     size_t on_their_way;
+    size_t expected; /* events that a flush waits for */
     task_fn *on_kept;
     void *on_kept_ctx;
 };
@@ -58,7 +61,8 @@ struct keeper *keeper_new(struct loop *loop, struct store *store) {
 
 void keeper_free(struct keeper *keeper) {
     if (!keeper) return;
-    assert(keeper->on_their_way == 0 && list_empty(&keeper->urgent));
+    assert(keeper->on_their_way == 0 && keeper->expected == 0);
+    assert(list_empty(&keeper->urgent));
     assert(list_empty(&keeper->dirty));
     timer_stop(&keeper->tick);
     timer_stop(&keeper->rest);
@@ -147,15 +151,26 @@ static bool needs_own_row(const struct journal *journal) {
            journal->last_own > journal->kept.seq;
 }
 
+static uint64_t unwritten_bytes(const struct journal *journal) {
+    return journal->appended_bytes - journal->kept.chunk->first_byte - journal->kept.offset;
+}
+
+static struct store_row *row_for_text(struct batch *batch, const struct journal *journal,
+                                      struct store_row **shared) {
+    if (unwritten_bytes(journal) >= ALONE_BYTES) return new_row(batch, 0);
+    if (*shared && (*shared)->bytes.len >= SHARED_MAX_BYTES) *shared = NULL;
+    if (!*shared) *shared = new_row(batch, 0);
+    return *shared;
+}
+
 /* Take the journals of `list` that have no write on its way; plain text shares rows. */
 static void keeper_take(struct batch *batch, struct list *list, struct store_row **shared) {
     LIST_EACH(list, link) {
         struct journal *journal = CONTAINER_OF(link, struct journal, link);
         if (journal->writing) continue;
         bool own = needs_own_row(journal);
-        if (*shared && (*shared)->bytes.len >= SHARED_MAX_BYTES) *shared = NULL;
-        if (!own && !*shared) *shared = new_row(batch, 0);
-        struct store_row *row = own ? new_row(batch, journal->options.run) : *shared;
+        struct store_row *row =
+            own ? new_row(batch, journal->options.run) : row_for_text(batch, journal, shared);
         journal->writing = true;
         batch->stretches[batch->stretch_count++] =
             (struct stretch){journal_ref(journal), pack(journal, &row->bytes)};
@@ -177,7 +192,8 @@ static void free_batch(struct batch *batch) {
 }
 
 static bool at_rest(const struct keeper *keeper) {
-    return !keeper->on_their_way && list_empty(&keeper->urgent) && list_empty(&keeper->dirty);
+    return !keeper->on_their_way && !keeper->expected && list_empty(&keeper->urgent) &&
+           list_empty(&keeper->dirty);
 }
 
 /* After a busy time the allocator sits on what the runs needed: give it back, once. */
@@ -261,4 +277,13 @@ void keeper_flush(struct keeper *keeper, task_fn *on_kept, void *ctx) {
     keeper->on_kept_ctx = ctx;
     keeper->send_all = true;
     loop_defer(keeper->loop, &keeper->send);
+}
+
+void keeper_expect(struct keeper *keeper) {
+    keeper->expected++;
+}
+
+void keeper_expect_no_more(struct keeper *keeper) {
+    assert(keeper->expected > 0);
+    if (--keeper->expected == 0 && keeper->on_kept) loop_defer(keeper->loop, &keeper->send);
 }

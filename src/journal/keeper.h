@@ -29,6 +29,11 @@ struct keeper *keeper_new(struct loop *loop, struct store *store);
  * disk. */
 void keeper_flush(struct keeper *keeper, task_fn *on_kept, void *ctx);
 
+/* A journal of this loop gets one more event, soon: a flush waits for it, until as many calls of
+ * keeper_expect_no_more() were made. */
+void keeper_expect(struct keeper *keeper);
+void keeper_expect_no_more(struct keeper *keeper);
+
 /* No write may be on its way: see keeper_flush(). */
 void keeper_free(struct keeper *keeper);
 

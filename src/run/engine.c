@@ -92,6 +92,7 @@ void run_host_init(struct run_host *host, struct engine *engine, struct loop *lo
     *host = (struct run_host){.engine = engine_ref(engine), .loop = loop, .keeper = keeper};
     list_init(&host->runs);
     list_init(&host->bringings);
+    list_init(&host->replies);
     timer_init(&host->doze, loop, dormant_wake_look, host);
 }
 

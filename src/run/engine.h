@@ -152,7 +152,9 @@ struct run_host {
     struct timer doze; /* looks at the runs that wait: dormant_wake.h */
     uint64_t doze_at_ms;
     struct list bringings; /* runs being brought back from the store */
-    bool quiet;            /* do not log the ends of turns: the user of this host sees them */
+    struct list replies;   /* that wait to be read back: long_reply.h */
+    unsigned reply_reads;
+    bool quiet; /* do not log the ends of turns: the user of this host sees them */
 };
 
 void run_host_init(struct run_host *host, struct engine *engine, struct loop *loop,

@@ -30,16 +30,16 @@ typedef void append_fn(struct run *run, struct str text);
 
 static void show(struct run *run, struct str text) {
     struct event event = {.kind = EVENT_TEXT, .text = {text}};
-    run_append(run, &event);
+    uint64_t seq = run_append(run, &event);
+    if (seq) run_note_text(run, seq, text);
 }
 
 /* Where an answer must have a shape it is shown when it is known to have it. */
 static void append_text(struct run *run, struct str text) {
-    struct str so_far = conversation_reply(&run->conversation);
     bool shaped = run_schema(run) != NULL;
     if (text.len == 0) return;
     if (text.len > run->record.engine->limits.reply_max_bytes -
-                       (shaped ? run->model_round.draft.len : so_far.len)) {
+                       (shaped ? run->model_round.draft.len : run_reply_bytes(run))) {
         run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("REPLY_TOO_LONG"),
                  STR("the model's reply is longer than the limit of a reply"));
         return;
@@ -67,7 +67,7 @@ static void take_text(struct run *run, struct utf8_tail *tail, struct str bytes,
 /* A long reply grows only while there is memory; a short one is worth no question. */
 static bool has_memory(struct run *run, size_t len) {
     struct err e;
-    size_t so_far = conversation_reply(&run->conversation).len;
+    size_t so_far = run_reply_bytes(run);
     if (so_far + len <= SHORT_REPLY_BYTES || mem_check(so_far + len, &e)) return true;
     run_fail(run, e.code, STR("MEMORY"), err_text(&e));
     return false;
@@ -196,7 +196,11 @@ static void on_done(const struct reply_event *event, void *ctx) {
     append_thinking(run, utf8_tail_end(&run->model_round.thinking_tail));
     append_text(run, utf8_tail_end(&run->model_round.text_tail));
     if (run->ending_begun) return;
-    if (!run_end_usage(run, event->model) || !shape_reply(run) || !add_turn(run)) return;
+    if (run_end_usage(run, event->model) && run_bring_reply(run)) run_end_reply(run);
+}
+
+void run_end_reply(struct run *run) {
+    if (!shape_reply(run) || !add_turn(run)) return;
     if (run->calls.count) {
         run_work(run);
     } else {

@@ -50,6 +50,9 @@ void run_start_call(struct run *run, const struct provider_request *request,
 /* The call that run_start_call() was asked for, once its budget lets it begin. */
 void run_make_call(struct run *run);
 
+/* The reply is over and all of its text is in memory: make its calls, or end the turn. */
+void run_end_reply(struct run *run);
+
 /* Cancel the call that is out or waits for its budget, and settle its cost. Harmless when there
  * is none. */
 void run_stop_model_round(struct run *run);

@@ -168,7 +168,7 @@ static void end_with(struct run *run, struct event *event) {
     detached_stop(&run->detached);
     /* A turn that never began is not remembered. */
     if (run->state == RUN_QUEUED) record_retract(&run->record);
-    run_append(run, event);
+    if (!run_end_later(run, event)) run_append(run, event);
 }
 
 /* A repeat with its key begins a new run, unless that could repeat an effect. */
@@ -200,7 +200,9 @@ void run_fail(struct run *run, enum err_code code, struct str reason, struct str
 
 static void run_durable(uint64_t seq, void *ctx) {
     struct run *run = ctx;
-    if (!run->ending_begun) run_work_durable(run, seq);
+    if (run->ending_begun) return;
+    run_drop_reply(run, seq);
+    run_work_durable(run, seq);
 }
 
 /* The store refused what had to be on disk: say so instead, from memory. */

@@ -183,15 +183,34 @@ static void a_shared_row_has_an_end(void **state) {
     (void)state;
     struct fixture f;
     fixture_init(&f);
-    struct journal *all[5];
-    for (size_t i = 0; i < 5; i++) all[i] = begun(&f, 101 + i);
-    char *text = mem_zero(1, 600 * KIB);
-    for (size_t i = 0; i < 5; i++) say_to(all[i], EVENT_TEXT, str_of(text, 600 * KIB));
-    free(text);
-    loop_turn(f.loop);
-    assert_write(&f, 0, "S 101:2+1 102:2+1 | S 103:2+1 104:2+1 | S 105:2+1");
+    struct journal *all[8];
+    char text[3 * KIB] = {0};
+    for (size_t i = 0; i < 8; i++) all[i] = begun(&f, 101 + i);
+    for (size_t i = 0; i < 8; i++) say_to(all[i], EVENT_TEXT, str_of(text, sizeof(text)));
+    loop_advance(f.loop, KEEPER_TICK_MS);
+    assert_write(&f, 0,
+                 "S 101:2+1 102:2+1 103:2+1 104:2+1 105:2+1 106:2+1 | S 107:2+1 108:2+1");
     commit_all(&f);
-    for (size_t i = 0; i < 5; i++) journal_unref(all[i]);
+    for (size_t i = 0; i < 8; i++) journal_unref(all[i]);
+    fixture_done(&f);
+}
+
+static void much_text_of_one_run_has_a_row_to_itself(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    struct journal *all[4];
+    char text[3 * KIB] = {0};
+    for (size_t i = 0; i < 4; i++) all[i] = begun(&f, 101 + i);
+    for (size_t i = 0; i < 4; i++) say_to(all[i], EVENT_TEXT, STR("few"));
+    for (size_t i = 1; i < 3; i++) {
+        say_to(all[i], EVENT_TEXT, str_of(text, sizeof(text)));
+        say_to(all[i], EVENT_TEXT, str_of(text, KIB));
+    }
+    loop_advance(f.loop, KEEPER_TICK_MS);
+    assert_write(&f, 0, "S 101:2+1 104:2+1 | S 102:2+2 102:4+1 | S 103:2+2 103:4+1");
+    commit_all(&f);
+    for (size_t i = 0; i < 4; i++) journal_unref(all[i]);
     fixture_done(&f);
 }
 
@@ -340,6 +359,7 @@ int main(void) {
         cmocka_unit_test(a_tool_result_does_not_stand_in_a_shared_row),
         cmocka_unit_test(much_text_does_not_wait_for_the_tick),
         cmocka_unit_test(a_shared_row_has_an_end),
+        cmocka_unit_test(much_text_of_one_run_has_a_row_to_itself),
         cmocka_unit_test(text_that_is_lost_is_written_again_at_the_next_tick),
         cmocka_unit_test(text_that_may_be_there_is_not_written_again),
         cmocka_unit_test(text_that_is_lost_before_an_effect_rides_with_it),
