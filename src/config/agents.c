@@ -137,6 +137,9 @@ static const struct setting rows[] = {
      .help = "a list of names, or a map of names to `allow`, `ask` (a person decides, each "
              "time) or `hidden`. Left out: those of its script, and of the MCP server while a "
              "turn of Converse runs"},
+    {.key = "guardrails", .read = config_read_agent_guardrails,
+     .help = "a list of rules from the section `guardrails`, for what it reads and what it "
+             "says, in this order; pii_detection redacts personal data"},
     {.key = "delegates", .read = read_delegates,
      .help = "a list of agents that it may hand the turn to"},
 };

@@ -17,6 +17,7 @@ struct breeder {
     struct str name, version, description, framework, language;
     struct str unused; /* of keys whose text is looked at and means nothing here */
     struct config_agent agent;
+    bool asks; /* its guardrails have a human decide about its tools */
 };
 
 #define ROW_OF struct breeder
@@ -224,6 +225,21 @@ static bool read_tools(const struct reading *reading, const struct yaml *node, s
     return true;
 }
 
+static bool read_guardrails(const struct reading *reading, const struct yaml *node,
+                            struct err *e) {
+    struct breeder *breeder = reading->entry;
+    return config_read_breeder_guardrails(reading, node, &breeder->agent, &breeder->asks, e);
+}
+
+/* hitl_approve: a human decides about each call. */
+static void ask_for_tools(struct config_agent *agent) {
+    struct config_agent_tool *tools = (struct config_agent_tool *)agent->tools; /* ours */
+    for (size_t i = 0; i < agent->tool_count; i++) {
+        tools[i].policy = CONFIG_TOOL_ASK;
+        tools[i].said = true;
+    }
+}
+
 /* --- the file ----------------------------------------------------------------------------- */
 
 /* Rows marked unused have no effect, whatever their value. */
@@ -243,7 +259,7 @@ static const struct setting rows[] = {
     {.key = "tags"},
     {.key = "type"},
     {.key = "knowledge_bases", .kind = SETTING_UNUSED},
-    {.key = "guardrails", .kind = SETTING_UNUSED},
+    {.key = "guardrails", .read = read_guardrails},
     {.key = "subagents", .kind = SETTING_UNUSED},
     {.key = "memory", .kind = SETTING_UNUSED},
     {.key = "mcp_servers", .kind = SETTING_UNUSED},
@@ -298,6 +314,7 @@ bool config_read_breeder(struct config *config, const struct config_input *input
     if (!entry_read(&schema, &reading, node, e) || !check_framework(&breeder, node, e))
         return false;
     *agent = breeder.agent;
+    if (breeder.asks) ask_for_tools(agent);
     agent->slug = breeder.name;
     agent->description = breeder.description;
     agent->at = node;

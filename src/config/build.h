@@ -62,7 +62,7 @@ typedef bool config_section_fn(struct config *config, const struct config_input 
                                const struct yaml *node, struct err *e);
 
 extern const struct config_list config_provider_list, config_agent_list, config_tool_map,
-    config_price_list, config_budget_list, config_connector_list;
+    config_price_list, config_budget_list, config_connector_list, config_guardrail_list;
 
 /* All lists; ends with NULL. */
 extern const struct config_list *const config_lists[];
@@ -77,6 +77,17 @@ config_section_fn config_read_breeder;
 /* Find the model and provider of each agent, after everything has been read. */
 MUST_CHECK bool config_resolve_models(struct config *config, const struct config_input *input,
                                       struct err *e);
+
+/* Check the names of the guardrails that agents have, after everything has been read. */
+MUST_CHECK bool config_resolve_guardrails(struct config *config, struct err *e);
+
+/* An agent's list of them, and that of an agent.yaml. There *ret_asks says that a human decides
+ * about the agent's tools. */
+setting_read_fn config_read_agent_guardrails;
+MUST_CHECK bool config_read_breeder_guardrails(const struct reading *reading,
+                                               const struct yaml *node,
+                                               struct config_agent *ret, bool *ret_asks,
+                                               struct err *e);
 
 /* Find the provider of each connector. */
 MUST_CHECK bool config_resolve_connectors(struct config *config,
@@ -159,6 +170,9 @@ MUST_CHECK bool config_choice(const struct yaml *node, const char *const *choice
 
 /* The names of enum config_policy: "allow", "ask", "hidden". */
 extern const char *const config_policies[];
+
+/* The names of enum guardrail_action: "redact", "block", "warn". */
+extern const char *const config_guardrail_actions[];
 
 /* Check that the key of `node` is a valid tool name. */
 MUST_CHECK bool config_tool_name(const struct yaml *node, struct err *e);

@@ -529,7 +529,7 @@ static bool load(struct config *config, const struct config_input *input, struct
     config_pod_model(config);
     config_pod_search(config);
     if (!work_out(config, input, e) || !config_resolve_connectors(config, input, e) ||
-        !config_resolve_models(config, input, e))
+        !config_resolve_guardrails(config, e) || !config_resolve_models(config, input, e))
         return false;
     if (!config_config_check(config, e) && !config_goes_on(config, e)) return false;
     warn_of_open_doors(config);

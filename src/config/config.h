@@ -85,6 +85,11 @@ struct config {
         uint64_t max_tokens;                 /* likewise; 0: not set */
         bool thinking;                       /* likewise: whether callers see their reasoning */
     } agent;
+    struct {
+        bool missing_warns;          /* what an agent.yaml names and is not here is left out */
+        const struct yaml **missing; /* its guardrails without a rule */
+        size_t missing_count;
+    } agent_yaml;
     struct str openai_url; /* overrides the environment's; empty = none */
     struct {
         struct str record, play; /* folders; empty = none */
@@ -108,6 +113,8 @@ struct config {
     const struct config_connector *connectors;
     size_t connector_count;
     struct config_tools tools;
+    const struct config_guardrail *guardrails;
+    size_t guardrail_count;
     const struct price *prices;
     size_t price_count;
     const struct budget *budgets;
@@ -169,6 +176,13 @@ void config_problem(struct config *config, const struct err *why);
  * errors  a key that cannot be read */
 MUST_CHECK bool config_know_providers(struct config *config, const struct config_input *input,
                                       struct err *e);
+
+/* The guardrail of this name in the settings, or NULL. */
+const struct config_guardrail *config_guardrail_find(const struct config *config,
+                                                     struct str name);
+
+/* Whether this name stands for the built-in rules for personal data. */
+bool config_guardrail_is_personal(struct str name);
 
 /* A small model for trying out a well-known provider, or empty. */
 struct str config_usual_model(struct str provider);

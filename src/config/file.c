@@ -6,13 +6,9 @@
 #include "base/nearest.h"
 
 /* What is no setting of the table. */
-const struct config_list *const config_lists[] = {&config_provider_list,
-                                                  &config_agent_list,
-                                                  &config_tool_map,
-                                                  &config_price_list,
-                                                  &config_budget_list,
-                                                  &config_connector_list,
-                                                  NULL};
+const struct config_list *const config_lists[] = {
+    &config_provider_list, &config_agent_list,     &config_tool_map,       &config_price_list,
+    &config_budget_list,   &config_connector_list, &config_guardrail_list, NULL};
 
 /* --- settings ------------------------------------------------------------------------- */
 

@@ -11,6 +11,7 @@
 #define WEIR_CONFIG_LISTS_H
 
 #include "base/str.h"
+#include "guardrail/guardrail.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,6 +64,16 @@ struct config_agent_tool {
     const struct yaml *at;
 };
 
+enum config_guard_direction { CONFIG_GUARD_BOTH, CONFIG_GUARD_INPUT, CONFIG_GUARD_OUTPUT };
+
+/* A rule for the text of agents. */
+struct config_guardrail {
+    struct guardrail_rule rule;
+    struct str replace; /* read into `rule` if it is there */
+    enum config_guard_direction direction;
+    const struct yaml *at;
+};
+
 /* An agent as listed in the file. Without any, the script's agents are used. */
 struct config_agent {
     struct str slug, description;
@@ -82,13 +93,15 @@ struct config_agent {
     size_t tool_count;
     const struct str *delegates;
     size_t delegate_count;
+    const struct str *guardrails; /* by name, in their order */
+    size_t guardrail_count;
     struct {
         uint64_t model_calls, tool_calls, tokens; /* per turn; 0: the global limits */
         int64_t cost_nano;                        /* billionths of a dollar; 0: no limit */
     } limits;
 
     /* Its places in the file, for checks that can only be made later. */
-    const struct yaml *at, *model_at, *provider_at, *fallback_at;
+    const struct yaml *at, *model_at, *provider_at, *fallback_at, *guardrails_at;
 };
 
 /* A connection to a provider's models, for callers of nimi.runtime.v1. */

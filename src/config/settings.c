@@ -11,6 +11,7 @@ static const char *const busy_policies[] = {[SESSION_QUEUE] = "queue",
                                             [SESSION_REJECT] = "reject",
                                             [SESSION_INTERRUPT] = "interrupt",
                                             NULL};
+static const char *const missing[] = {"refuse", "warn", NULL};
 static const char *const histories[] = {
     [BROUGHT_MERGE] = "session", [BROUGHT_WHOLE] = "caller", [BROUGHT_STRICT] = "strict", NULL};
 static const char *const expiries[] = {"refuse", "approve", NULL}; /* no or yes */
@@ -89,6 +90,11 @@ const struct setting settings[] = {
      .preset = "false",
      .help = "show callers the reasoning of every agent that does not say; a blueprint's "
              "agent says it with \"thinking\""},
+    {.key = "agent_yaml.missing", .flag = "agent-yaml-missing",
+     .env = {"WEIR_AGENT_YAML_MISSING"}, CHOICE(agent_yaml.missing_warns), .choices = missing,
+     .preset = "refuse",
+     .help = "what an agent.yaml names and nothing here explains: refuse the file, or warn and "
+             "go without it"},
     {.key = "agent.openai_base_url", .flag = "openai-base-url", .env = {"WEIR_OPENAI_BASE_URL"},
      URL(openai_url), .shown = "OPENAI_BASE_URL, CRAWBL_OPENAI_BASE_URL, else OpenAI's own",
      .help = "where the provider openai is, unless it is listed"},

@@ -37,6 +37,14 @@ static void print_tools(const struct config_agent *agent, struct buf *out) {
     buf_append(out, agent->tool_count ? STR("\n") : STR("none\n"));
 }
 
+static void print_guardrails(const struct config_agent *agent, struct buf *out) {
+    if (!agent->guardrail_count) return;
+    buf_printf(out, "agents." STR_FMT ".guardrails = ", STR_ARG(agent->slug));
+    for (size_t i = 0; i < agent->guardrail_count; i++)
+        buf_printf(out, "%s" STR_FMT, i ? ", " : "", STR_ARG(agent->guardrails[i]));
+    buf_append_byte(out, '\n');
+}
+
 static void print_agent(const struct config_agent *agent, struct buf *out) {
     buf_printf(out, "agents." STR_FMT ".model = ", STR_ARG(agent->slug));
     append_model(&agent->model, out);
@@ -46,6 +54,7 @@ static void print_agent(const struct config_agent *agent, struct buf *out) {
     }
     buf_append_byte(out, '\n');
     print_tools(agent, out);
+    print_guardrails(agent, out);
 }
 
 /* With as many digits as it takes, at least two. */
@@ -104,6 +113,10 @@ void config_print_lists(const struct config *config, struct buf *out) {
     for (size_t i = 0; i < config->provider_count; i++)
         print_provider(&config->providers[i], out);
     for (size_t i = 0; i < config->agent_count; i++) print_agent(&config->agents[i], out);
+    for (size_t i = 0; i < config->guardrail_count; i++)
+        buf_printf(out, "guardrails." STR_FMT " = %s\n",
+                   STR_ARG(config->guardrails[i].rule.name),
+                   config_guardrail_actions[config->guardrails[i].rule.action]);
     if (config->tools.web_search.backend.len)
         buf_printf(out, "tools.web_search = " STR_FMT "%s\n",
                    STR_ARG(config->tools.web_search.backend),

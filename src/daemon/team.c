@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "daemon/team_guardrails.h"
 #include "daemon/team_media.h"
 #include "daemon/team_tape.h"
 #include "daemon/team_tools.h"
@@ -248,6 +249,7 @@ static bool make_config_agents(struct team *team, const struct config *config,
         if (!read_schema(from, agent, &own->schema, e) &&
             !(noting && config_goes_on(noting, e)))
             return false;
+        own->guardrails = team_pick_guardrails(team, config, from, agent);
         own->tools = team_pick_tools(team, config, from, agent);
     }
     return true;
@@ -263,6 +265,7 @@ bool team_assemble(const struct config *config, const struct team_resources *giv
     if (!resources.pool || config->tape.play.len)
         resources.pool = team.own_pool = http_pool_new();
     bool done = team_open_tape(&team, config, e) && load_script(config, &team.script, e) &&
+                team_make_guardrails(&team, config, resources.noting != NULL, e) &&
                 make_providers(&team, config, resources.pool, e) &&
                 team_make_tools(&team, config, &resources, e) &&
                 (config->agent_count ? make_config_agents(&team, config, resources.noting, e)
@@ -280,8 +283,10 @@ bool team_assemble(const struct config *config, const struct team_resources *giv
 void team_done(struct team *team) {
     for (size_t i = 0; i < team->agent_count; i++) {
         free(team->own[i].tools);
+        free(team->own[i].guardrails);
         schema_free(team->own[i].schema);
     }
+    team_free_guardrails(team);
     free(team->own);
     free(team->agents);
     free(team->policies);

@@ -18,6 +18,7 @@
 struct team_own {
     struct agent_tool *tools;
     struct schema *schema;
+    struct guardrail **guardrails;
 };
 
 struct team {
@@ -30,6 +31,8 @@ struct team {
     size_t media_count;
     struct tool **tools;
     size_t tool_count;
+    struct guardrail **guardrails;
+    size_t guardrail_count;
     struct agent *agents;
     struct team_own *own; /* per agent: what the agent borrows */
     size_t agent_count;

@@ -13,9 +13,9 @@
 #define HELD_MAX_BYTES (REPLACED_MAX_BYTES + MIB)
 #define HEAP_MAX_KIB 4096u
 
-/* A search may take so many steps at each place where a match may begin. */
-#define STEPS_MIN 2000u
-#define STEPS_PER_BYTE 4u
+/* A search may take so many steps at each place where a match may begin, however short the text
+ * is: whether a search is given up should depend on the cuts as little as possible. */
+#define STEPS_MAX (2000u + 4u * GUARDRAIL_MATCH_MAX_BYTES)
 
 /* What all searches of one text may cost. Only an expensive pattern comes near; the time of
  * short searches, which their steps bound, is not measured. */
@@ -79,9 +79,6 @@ static uint64_t cpu_ns(void) {
 
 static int match(struct feed *feed, const struct filter_stage *stage, size_t end,
                  uint32_t options) {
-    uint32_t steps = STEPS_MIN + STEPS_PER_BYTE * (uint32_t)(end - stage->from);
-    pcre2_set_match_limit(feed->context, steps);
-    pcre2_set_depth_limit(feed->context, steps);
     return pcre2_match(stage->rule->code, (PCRE2_SPTR)stage->held.at, end, stage->from,
                        options | PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, feed->data,
                        feed->context);
@@ -117,9 +114,8 @@ static bool release_character(struct feed *feed, size_t index) {
                    stage->from + utf8_head(str_skip(buf_str(&stage->held), stage->from), 1));
 }
 
-static bool block(struct feed *feed, const struct guardrail *rule, bool undecided) {
+static bool block(struct feed *feed, const struct guardrail *rule) {
     feed->filter->result.blocked_by = rule;
-    feed->filter->result.undecided = undecided;
     return false;
 }
 
@@ -147,7 +143,7 @@ static bool act(struct feed *feed, size_t index) {
     if (!release(feed, index, groups[0])) return false;
     if (!accepted) return release_character(feed, index);
     atomic_fetch_add_explicit(&rule->matches, 1, memory_order_relaxed);
-    if (rule->action == GUARDRAIL_BLOCK) return block(feed, rule, false);
+    if (rule->action == GUARDRAIL_BLOCK) return block(feed, rule);
     if (rule->action == GUARDRAIL_REDACT) return redact(feed, index, groups, count);
     feed->filter->result.warned++;
     return release(feed, index, groups[1]);
@@ -156,7 +152,8 @@ static bool act(struct feed *feed, size_t index) {
 static bool give_up(struct feed *feed, size_t index, struct window window) {
     struct guardrail *rule = (struct guardrail *)feed->filter->stages[index].rule;
     atomic_fetch_add_explicit(&rule->undecided, 1, memory_order_relaxed);
-    if (rule->action != GUARDRAIL_WARN) return block(feed, rule, true);
+    feed->filter->result.undecided = true;
+    if (rule->action != GUARDRAIL_WARN) return block(feed, rule);
     return release(feed, index, window.end);
 }
 
@@ -228,6 +225,8 @@ static struct feed feed_begin(struct filter *filter, struct buf *out) {
     }
     feed.data = pcre2_match_data_create(pairs, NULL);
     feed.context = pcre2_match_context_create(NULL);
+    pcre2_set_match_limit(feed.context, STEPS_MAX);
+    pcre2_set_depth_limit(feed.context, STEPS_MAX);
     pcre2_set_heap_limit(feed.context, HEAP_MAX_KIB);
     return feed;
 }

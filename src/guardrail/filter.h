@@ -1,7 +1,7 @@
 /* filter: one text on its way through a list of guardrails.
  *
  * Feed the text in pieces of any size; what may pass comes out. The output, the counts and the
- * verdict are the same however the text is cut. A rule holds back only what may become a match
+ * verdict are the same however the text is cut, unless a check is given up. A rule holds back only what may become a match
  * with the text to come, GUARDRAIL_MATCH_MAX_BYTES at most. A character that is not complete
  * is held back as well, and what is not UTF-8 becomes U+FFFD.
  *
@@ -24,7 +24,7 @@
 
 struct filter_result {
     const struct guardrail *blocked_by; /* NULL: no rule */
-    bool undecided;            /* it blocks because its check would have cost too much */
+    bool undecided; /* a check was given up: the text is blocked, or its rule only warns */
     uint64_t redacted, warned; /* matches so far */
 };
 

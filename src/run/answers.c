@@ -16,9 +16,7 @@ static bool is_open(const struct run *run) {
     return run->state == RUN_WAITING && !run->ending_begun;
 }
 
-void run_hear(struct str words, void *ctx) {
-    struct run *run = ctx;
-    if (!is_open(run)) return; /* he was answered meanwhile */
+static void keep_aside(struct run *run, struct str words) {
     size_t len = utf8_cut(words, ASIDES_MAX_BYTES - run->approval.aside_bytes);
     if (len < words.len)
         log_warning("run %llu: what was said beside its question is kept in part only",
@@ -29,6 +27,19 @@ void run_hear(struct str words, void *ctx) {
     run->approval.aside_bytes += words.len;
     run_append(run, &event);
     journal_hurry(run->record.journal);
+}
+
+void run_hear(struct str words, void *ctx) {
+    struct run *run = ctx;
+    struct buf room;
+    if (!is_open(run)) return; /* he was answered meanwhile */
+    if (run_guard_words(run, words, &room, &words)) {
+        keep_aside(run, words);
+    } else {
+        log_warning("run %llu: a guardrail blocked what was said beside its question",
+                    (unsigned long long)record_id(&run->record));
+    }
+    buf_done(&room);
 }
 
 /* --- keys --------------------------------------------------------------------------------- */

@@ -90,12 +90,26 @@ bool run_take_decision(struct run *run, struct decision *ret) {
 
 /* --- waiting ------------------------------------------------------------------------------ */
 
+/* Words for the model pass the guardrails. A decision about a call is taken as it is: its
+ * arguments are what a human chose. */
+static bool keep_answer(struct run *run, struct str text) {
+    struct buf room;
+    if (run->ending_begun) return false;
+    if (run->approval.guarded) return run_keep(run, text, &run->approval.answer);
+    bool passed = run_guard_words(run, text, &room, &text);
+    if (!passed)
+        run_fail(run, ERR_PERMISSION_DENIED, STR(GUARDRAIL_BLOCKED),
+                 STR("the answer to the question was blocked by a guardrail"));
+    bool kept = passed && run_keep(run, text, &run->approval.answer);
+    buf_done(&room);
+    return kept;
+}
+
 static void on_answer(struct str text, void *ctx) {
     struct run *run = ctx;
     struct err e;
     timer_stop(&run->limit);
-    bool kept = !run->ending_begun && run_keep(run, text, &run->approval.answer);
-    if (!kept) {
+    if (!keep_answer(run, text)) {
         run_unref(run);
         return;
     }

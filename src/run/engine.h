@@ -12,6 +12,7 @@
 #ifndef WEIR_RUN_ENGINE_H
 #define WEIR_RUN_ENGINE_H
 
+#include "guardrail/guardrail.h"
 #include "journal/keeper.h"
 #include "provider/price.h"
 #include "provider/provider.h"
@@ -64,6 +65,7 @@ struct agent {
     struct str schema_text;      /* the same as text, or empty */
     uint64_t window_tokens;      /* its model's context window; 0: unknown */
     struct agent_limits limits;
+    struct guardrails input_rules, output_rules; /* for what it reads and what it says */
 };
 
 enum tool_policy agent_tool_policy(const struct agent *agent, struct str tool);

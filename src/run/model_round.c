@@ -37,7 +37,7 @@ static void show(struct run *run, struct str text) {
 /* Where an answer must have a shape it is shown when it is known to have it. */
 static void append_text(struct run *run, struct str text) {
     bool shaped = run_schema(run) != NULL;
-    if (text.len == 0) return;
+    if (text.len == 0 || run->ending_begun) return;
     if (text.len > run->record.engine->limits.reply_max_bytes -
                        (shaped ? run->model_round.draft.len : run_reply_bytes(run))) {
         run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("REPLY_TOO_LONG"),
@@ -52,16 +52,48 @@ static void append_text(struct run *run, struct str text) {
 }
 
 static void append_thinking(struct run *run, struct str text) {
-    if (text.len == 0) return;
+    if (text.len == 0 || run->ending_begun) return;
     struct event event = {.kind = EVENT_THINKING, .thinking = {text}};
     run_append(run, &event);
 }
 
+#define PIECE_MAX_BYTES (64 * MIB)
+
+/* What the agent's guardrails let pass. A text that must have a shape passes them whole. */
+static void guard(struct run *run, struct filter *filter, struct str text, append_fn *append) {
+    struct buf out;
+    if (!filter->rules.count || (append == append_text && run_schema(run))) {
+        append(run, text);
+        return;
+    }
+    buf_init(&out, PIECE_MAX_BYTES);
+    if (run_guard_piece(run, filter, text, &out)) append(run, buf_str(&out));
+    buf_done(&out);
+}
+
 static void take_text(struct run *run, struct utf8_tail *tail, struct str bytes,
-                      append_fn *append) {
+                      struct filter *filter, append_fn *append) {
     struct buf room;
-    append(run, utf8_tail_take(tail, bytes, &room));
+    guard(run, filter, utf8_tail_take(tail, bytes, &room), append);
     buf_done(&room);
+}
+
+/* Nothing more comes: what was held back is shown. */
+static void end_text(struct run *run, struct utf8_tail *tail, struct filter *filter,
+                     append_fn *append) {
+    struct buf out;
+    guard(run, filter, utf8_tail_end(tail), append);
+    if (run->ending_begun || !filter->rules.count) return;
+    buf_init(&out, PIECE_MAX_BYTES);
+    if (run_guard_end(run, filter, &out)) append(run, buf_str(&out));
+    buf_done(&out);
+}
+
+static void end_texts(struct run *run) {
+    struct model_round *model_round = &run->model_round;
+    end_text(run, &model_round->thinking_tail, &run->guarded.thinking, append_thinking);
+    if (!run->ending_begun)
+        end_text(run, &model_round->text_tail, &run->guarded.text, append_text);
 }
 
 /* A long reply grows only while there is memory; a short one is worth no question. */
@@ -76,13 +108,15 @@ static bool has_memory(struct run *run, size_t len) {
 static void on_text(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
     if (has_memory(run, event->text.len) && run_use(run, event->text.len))
-        take_text(run, &run->model_round.text_tail, event->text, append_text);
+        take_text(run, &run->model_round.text_tail, event->text, &run->guarded.text,
+                  append_text);
 }
 
 static void on_thinking(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
     if (has_memory(run, event->text.len) && run_use(run, event->text.len))
-        take_text(run, &run->model_round.thinking_tail, event->text, append_thinking);
+        take_text(run, &run->model_round.thinking_tail, event->text, &run->guarded.thinking,
+                  append_thinking);
 }
 
 /* --- calls, questions, usage -------------------------------------------------------------- */
@@ -137,7 +171,8 @@ static void on_approval(const struct reply_event *event, void *ctx) {
     struct turn_call *call = calls_add(run);
     run->approval.by_model = true;
     run->approval.index = run->calls.count - 1;
-    if (!run_keep(run, event->text, &run->approval.question)) return;
+    if (!run_guard_whole(run, event->text, &run->approval.question)) return;
+    if (!run_keep(run, run->approval.question, &run->approval.question)) return;
     if (!run_keep(run, name_call(run, event->call_id, room), &call->call_id)) return;
     if (!run_keep(run, event->tool, &call->tool)) return;
     if (!run_keep(run, event->args, &call->args)) return;
@@ -153,6 +188,8 @@ static void on_usage(const struct reply_event *event, void *ctx) {
 static void on_opaque(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
     struct buf type;
+    if (!run_guard_allows(run, event->text))
+        return; /* its words are replaced in the messages */
     buf_init(&type, KIB);
     buf_printf(&type, OPAQUE_ITEM STR_FMT, STR_ARG(event->dialect));
     struct event item = {.kind = EVENT_ITEM, .item = {buf_str(&type), event->text}};
@@ -177,6 +214,10 @@ static bool add_turn(struct run *run) {
     return false;
 }
 
+static void show_whole(struct run *run, struct str text) {
+    if (run_guard_whole(run, text, &text)) show(run, text);
+}
+
 /* Where an answer must have a shape: whether it has. Prose beside tool calls is nobody's. */
 static bool shape_reply(struct run *run) {
     if (!run_schema(run)) return true;
@@ -184,17 +225,16 @@ static bool shape_reply(struct run *run) {
     bool kept = run_keep(run, buf_str(&run->model_round.draft), &reply);
     buf_clear(&run->model_round.draft);
     if (!kept) return false;
-    if (run->approval.by_model && reply.len) show(run, reply);
+    if (run->approval.by_model && reply.len) show_whole(run, reply);
     if (run->calls.count) return !run->ending_begun;
     if (!run_shape(run, reply, &bare)) return false;
-    show(run, bare);
+    show_whole(run, bare);
     return !run->ending_begun;
 }
 
 static void on_done(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
-    append_thinking(run, utf8_tail_end(&run->model_round.thinking_tail));
-    append_text(run, utf8_tail_end(&run->model_round.text_tail));
+    end_texts(run);
     if (run->ending_begun) return;
     if (run_end_usage(run, event->model) && run_bring_reply(run)) run_end_reply(run);
 }
@@ -216,7 +256,7 @@ static bool is_too_long(const struct run *run, struct str reason) {
 
 static void on_failed(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
-    append_text(run, utf8_tail_end(&run->model_round.text_tail));
+    end_texts(run);
     run_settle_failed(run);
     if (run->ending_begun) return;
     if (is_too_long(run, event->reason)) {
@@ -278,6 +318,8 @@ void run_start_call(struct run *run, const struct provider_request *request,
     run->model_round.request = *request;
     run->model_round.request.run = record_id(&run->record);
     run->model_round.on_reply = on_reply;
+    if (!run_guard_prompt(run, &run->model_round.request)) return;
+    run_guard_reply(run);
     if (run_reserve(run)) run_make_call(run);
 }
 

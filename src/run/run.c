@@ -68,6 +68,7 @@ void run_unref(struct run *run) {
     calls_done(&run->calls);
     model_round_done(&run->model_round);
     compaction_done(&run->compaction);
+    guarded_done(&run->guarded);
     request_done(run);
     buf_done(&run->turns);
     record_done(&run->record);
@@ -267,7 +268,7 @@ void run_begin(struct run *run) {
     run->seen = history_ref(run->admission.lease.history);
     run_precede(run);
     if (run->request.sticky) run->agent = last_speaker(run);
-    if (!run_take_brought(run)) return;
+    if (!run_take_brought(run) || !run_guard_request(run)) return;
     append_started(run);
     run_append_brought(run);
     if (run->ending_begun) return;

@@ -17,6 +17,7 @@
 #include "run/calls.h"
 #include "run/compaction.h"
 #include "run/detached.h"
+#include "run/guarded.h"
 #include "run/long_reply.h"
 #include "run/model_round.h"
 #include "run/record.h"
@@ -46,6 +47,7 @@ struct run {
     /* Its parts. */
     struct turn_request request;
     struct admission admission;
+    struct guarded guarded;
     struct model_round model_round;
     struct long_reply long_reply;
     struct spending spending;

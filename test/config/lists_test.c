@@ -879,8 +879,102 @@ static void what_the_schema_of_agent_yaml_does_not_know_is_refused(void **state)
     refuse_all(folder->agent, cases, ARRAY_LEN(cases));
 }
 
+/* --- guardrails --------------------------------------------------------------------------- */
+
+static void a_guardrail_is_a_rule_that_agents_name(void **state) {
+    struct config *config = read_text(
+        *state,
+        "agents:\n  - {slug: a, provider: scripted, guardrails: [keys, pii_detection]}\n"
+        "guardrails:\n"
+        "  - {name: keys, pattern: 'sk-(\\w+)', replace: '<$1>', luhn: true}\n"
+        "  - {name: words, type: keyword, pattern: 'a, b', action: warn, on: output}\n");
+    const struct config_guardrail *rules = config->guardrails;
+    assert_int_equal(config->guardrail_count, 2);
+    assert_str(rules[0].rule.name, "keys");
+    assert_str(rules[0].rule.pattern, "sk-(\\w+)");
+    assert_str(rules[0].rule.replacement, "<$1>");
+    assert_int_equal(rules[0].rule.action, GUARDRAIL_REDACT);
+    assert_int_equal(rules[0].direction, CONFIG_GUARD_BOTH);
+    assert_true(rules[0].rule.luhn);
+    assert_int_equal(rules[1].rule.kind, GUARDRAIL_KEYWORD);
+    assert_int_equal(rules[1].rule.action, GUARDRAIL_WARN);
+    assert_int_equal(rules[1].direction, CONFIG_GUARD_OUTPUT);
+    assert_null(rules[1].rule.replacement.at);
+    assert_int_equal(config->agents[0].guardrail_count, 2);
+    assert_str(config->agents[0].guardrails[1], "pii_detection");
+    printed(config,
+            "agents.a.guardrails = keys, pii_detection\n"
+            "guardrails.keys = redact\n"
+            "guardrails.words = warn\n",
+            true);
+    config_free(config);
+}
+
+static void what_is_wrong_with_a_guardrail_is_named_at_its_place(void **state) {
+    static const struct refusal cases[] = {
+        {"guardrails: [{name: a}]\n", ":1:14: a guardrail needs the key 'pattern'"},
+        {"guardrails: [{name: a, pattern: '('}]\n",
+         ":1:33: the pattern is wrong at byte 1: missing closing parenthesis"},
+        {"guardrails: [{name: a, pattern: b, replace: $1}]\n",
+         ":1:45: the replacement names the group '1'"},
+        {"guardrails: [{name: a, pattern: b, action: drop}]\n",
+         ":1:44: 'drop' is not one of: redact, block, warn"},
+        {"guardrails: [{name: a, pattern: b}, {name: a, pattern: c}]\n",
+         ":1:44: a second guardrail 'a'"},
+        {"guardrails: [{name: pii_detection, pattern: c}]\n",
+         ":1:21: pii_detection is the name of the built-in rules"},
+        {"guardrails: [{name: keys, pattern: c}]\n"
+         "agents: [{slug: a, provider: scripted, guardrails: [kyes]}]\n",
+         ":2:53: no guardrail is called 'kyes'; did you mean 'keys'?"},
+        {"agents: [{slug: a, provider: scripted, guardrails: [{name: x}]}]\n",
+         ":1:53: a guardrail is named here"},
+    };
+    const struct folder *folder = *state;
+    refuse_all(folder->file, cases, ARRAY_LEN(cases));
+}
+
+#define GUARDED BREEDER "framework: custom\n" MODEL DEPLOY "guardrails:\n"
+
+static void the_guardrails_of_an_agent_yaml_are_rules_or_refused(void **state) {
+    const struct folder *folder = *state;
+    static const struct refusal cases[] = {
+        {GUARDED "  - content_filter\n",
+         ":9:5: guardrail 'content_filter' has no rule here; write - {name: content_filter, "},
+        {GUARDED "  - {name: mine, endpoint: 'http://x', action: block}\n",
+         ":9:5: guardrail 'mine' has no rule here"},
+        {GUARDED "  - {name: mine, pattern: '('}\n", ":9:27: the pattern is wrong"},
+        {GUARDED "  - {name: mine, ports: 1}\n", ":9:18: a guardrail has no key 'ports'"},
+    };
+    refuse_all(folder->agent, cases, ARRAY_LEN(cases));
+
+    struct config *config =
+        load(folder->agent,
+             GUARDED "  - {name: pii_detection, action: block}\n"
+                     "  - {name: content_filter, type: keyword, pattern: x}\n"
+                     "  - hitl_approve\n"
+                     "tools: [{name: calculator}]\n",
+             NOTHING, LIST("OPENAI_API_KEY=k"));
+    const struct config_agent *agent = &config->agents[0];
+    assert_int_equal(agent->guardrail_count, GUARDRAIL_PERSONAL_COUNT + 1);
+    assert_str(agent->guardrails[0], "default-pii-ssn");
+    assert_int_equal(config->guardrails[0].rule.action, GUARDRAIL_BLOCK);
+    assert_str(agent->guardrails[3], "content_filter");
+    assert_int_equal(agent->tools[0].policy, CONFIG_TOOL_ASK);
+    assert_false(warned(config, "guardrails"));
+    config_free(config);
+
+    config = load(folder->agent, GUARDED "  - content_filter\n  - pii_detection\n",
+                  LIST("--agent-yaml-missing", "warn"), LIST("OPENAI_API_KEY=k"));
+    assert_true(warned(config, "guardrail 'content_filter' has no rule here"));
+    assert_int_equal(config->agents[0].guardrail_count, GUARDRAIL_PERSONAL_COUNT);
+    config_free(config);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_guardrail_is_a_rule_that_agents_name),
+        cmocka_unit_test(what_is_wrong_with_a_guardrail_is_named_at_its_place),
+        cmocka_unit_test(the_guardrails_of_an_agent_yaml_are_rules_or_refused),
         cmocka_unit_test(a_provider_has_every_field_that_its_entry_says),
         cmocka_unit_test(what_is_wrong_with_a_provider_is_named_at_its_place),
         cmocka_unit_test(a_key_comes_from_a_variable_a_file_or_a_credential),

@@ -7,6 +7,7 @@
 #include "contract/agentbreeder/request.h"
 #include "provider/dialect.h"
 #include "run/directory.h"
+#include "run/guarded.h"
 
 #include <stdlib.h>
 
@@ -16,7 +17,7 @@
 
 /* --- failures ----------------------------------------------------------------------------- */
 
-/* Failures of a run that are about what was asked (K31). */
+/* Failures of a run that are about what was asked (K31), or about what may be said. */
 static const struct about_request {
     struct str reason;
     int status;
@@ -24,6 +25,7 @@ static const struct about_request {
 } about_request[] = {
     {STR_INIT(MODEL_CANNOT_CARRY), 422, STR_INIT("INVALID_INPUT")},
     {STR_INIT("HISTORY_FORK"), 409, STR_INIT("HISTORY_FORK")},
+    {STR_INIT(GUARDRAIL_BLOCKED), 403, STR_INIT(GUARDRAIL_BLOCKED)},
 };
 
 static struct about_request failure_of(enum err_code code, struct str reason) {
