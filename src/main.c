@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "loop/guard.h"
 
 #include <sys/resource.h>
 
@@ -18,6 +19,8 @@ static void leave_no_core(void) {
 int main(int arg_count, char **args) {
     sigset_t held;
     leave_no_core();
+    if (guard_asked(arg_count, (const char *const *)args))
+        return guard_main((const char *const *)args);
     cli_held_signals(&held);
     pthread_sigmask(SIG_BLOCK, &held, NULL);
     return cli_main(arg_count, (const char *const *)args);

@@ -1,6 +1,7 @@
 #include "loop/child.h"
 
 #include "base/mem.h"
+#include "loop/guard.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -17,8 +18,10 @@
 #define PIECE_BYTES (16 * KIB)
 #define FD_FIRST 3 /* behind the three of standard input and output */
 
-/* What the loop watches of a child: that it writes, and that it ends. */
-enum { WATCH_OUTPUT, WATCH_END, WATCH_COUNT };
+/* What the loop watches of a child: what it writes, that it reads, and that it ends. */
+enum { WATCH_OUTPUT, WATCH_COMPLAINT, WATCH_INPUT, WATCH_END, WATCH_COUNT };
+
+#define GUARD_GRACE_TEXT "500"
 
 struct watched {
     uv_poll_t poll;
@@ -30,19 +33,27 @@ struct child {
     void *ctx;
     pid_t pid;
     struct watched watched[WATCH_COUNT];
-    unsigned open; /* handles that libuv still has */
-    int complaint_fd;
+    unsigned open;    /* handles that libuv still has */
+    int complaint_fd; /* -1: its complaints are reported */
+    int lifeline_fd;  /* its guard ends it once this is closed; -1: no guard */
+    struct buf unsent;
     bool reaped, killed;
     int status; /* of waitpid(), once reaped */
 };
 
 /* --- its end ------------------------------------------------------------------------------ */
 
+static void child_free(struct child *child) {
+    if (child->complaint_fd >= 0) close(child->complaint_fd);
+    if (child->lifeline_fd >= 0) close(child->lifeline_fd);
+    buf_done(&child->unsent);
+    free(child);
+}
+
 static void on_closed(uv_handle_t *handle) {
     struct child *child = handle->data;
     if (--child->open) return;
-    close(child->complaint_fd);
-    free(child);
+    child_free(child);
 }
 
 /* Out of the loop first: once it is closed, its number may be another loop's. */
@@ -60,7 +71,8 @@ static bool is_watched(const struct child *child, size_t which) {
 
 static void tell_end(struct child *child) {
     char room[CHILD_COMPLAINT_BYTES]; /* the file is as long, zeros behind what was said */
-    ssize_t len = pread(child->complaint_fd, room, sizeof(room), 0);
+    ssize_t len =
+        child->complaint_fd < 0 ? 0 : pread(child->complaint_fd, room, sizeof(room), 0);
     struct str complaint = str_of(room, len > 0 ? (size_t)len : 0);
     bool exited = WIFEXITED(child->status);
     struct child_end end = {.exit_code = exited ? WEXITSTATUS(child->status) : -1,
@@ -72,7 +84,8 @@ static void tell_end(struct child *child) {
 
 /* The memory stays until libuv has let go of both handles, which is after this turn. */
 static void child_settle(struct child *child) {
-    bool over = !is_watched(child, WATCH_OUTPUT) && child->reaped;
+    bool over = !is_watched(child, WATCH_OUTPUT) && !is_watched(child, WATCH_COMPLAINT) &&
+                child->reaped;
     if (over && !child->killed) tell_end(child);
 }
 
@@ -92,33 +105,105 @@ static void on_ended(uv_poll_t *poll, int status, int events) {
     struct child *child = poll->data;
     (void)status, (void)events;
     reap(child);
+    unwatch(child, WATCH_INPUT);
     unwatch(child, WATCH_END);
     child_settle(child);
 }
 
 /* --- what it writes ----------------------------------------------------------------------- */
 
-static void on_readable(uv_poll_t *poll, int status, int events) {
-    struct child *child = poll->data;
+static void report(struct child *child, size_t which, struct str bytes) {
+    void (*tell)(struct str bytes, void *ctx) =
+        which == WATCH_OUTPUT ? child->sink.on_output : child->sink.on_complaint;
+    if (tell) tell(bytes, child->ctx);
+}
+
+static void take_from(struct child *child, size_t which) {
     char room[PIECE_BYTES];
     ssize_t len;
-    (void)status, (void)events;
     do {
-        len = read(child->watched[WATCH_OUTPUT].fd, room, sizeof(room));
+        len = read(child->watched[which].fd, room, sizeof(room));
     } while (len < 0 && errno == EINTR);
     if (len > 0) {
-        child->sink.on_output(str_of(room, (size_t)len), child->ctx);
+        report(child, which, str_of(room, (size_t)len));
         return;
     }
     if (len < 0 && errno == EAGAIN) return;
-    unwatch(child, WATCH_OUTPUT);
+    unwatch(child, which);
     child_settle(child);
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events) {
+    (void)status, (void)events;
+    take_from(poll->data, WATCH_OUTPUT);
+}
+
+static void on_complains(uv_poll_t *poll, int status, int events) {
+    (void)status, (void)events;
+    take_from(poll->data, WATCH_COMPLAINT);
+}
+
+/* --- what it reads ------------------------------------------------------------------------ */
+
+/* How much of it the pipe took; -1: nobody reads it any more. */
+static ssize_t write_some(int fd, struct str bytes) {
+    ssize_t len;
+    do {
+        len = write(fd, bytes.at, bytes.len);
+    } while (len < 0 && errno == EINTR);
+    return len < 0 && errno == EAGAIN ? 0 : len;
+}
+
+static void on_writable(uv_poll_t *poll, int status, int events) {
+    struct child *child = poll->data;
+    struct watched *watched = &child->watched[WATCH_INPUT];
+    (void)status, (void)events;
+    ssize_t len = write_some(watched->fd, buf_str(&child->unsent));
+    if (len < 0) {
+        unwatch(child, WATCH_INPUT);
+        return;
+    }
+    buf_drop(&child->unsent, (size_t)len);
+    if (!child->unsent.len) uv_poll_stop(&watched->poll);
+}
+
+bool child_write(struct child *child, struct str bytes) {
+    struct watched *watched = &child->watched[WATCH_INPUT];
+    if (watched->fd < 0 || child->killed) return false;
+    ssize_t len = child->unsent.len ? 0 : write_some(watched->fd, bytes);
+    if (len < 0) return false;
+    if ((size_t)len == bytes.len) return true;
+    if (child->unsent.len + bytes.len > CHILD_UNSENT_MAX_BYTES) return false;
+    buf_append(&child->unsent, str_skip(bytes, (size_t)len));
+    return uv_poll_start(&watched->poll, UV_WRITABLE, on_writable) == 0;
+}
+
+void child_hold(struct child *child, bool hold) {
+    uv_poll_t *poll = &child->watched[WATCH_OUTPUT].poll;
+    if (!is_watched(child, WATCH_OUTPUT) || child->killed) return;
+    if (hold == !uv_is_active((uv_handle_t *)poll)) return;
+    if (hold) {
+        uv_poll_stop(poll);
+    } else {
+        uv_poll_start(poll, UV_READABLE, on_readable);
+    }
 }
 
 /* --- its start ---------------------------------------------------------------------------- */
 
 /* The descriptors that a start makes; -1: not (any more) ours. */
-enum { INPUT, OUTPUT, COMPLAINT, OUTPUT_HERE, PROCESS, FD_COUNT };
+enum {
+    INPUT,
+    OUTPUT,
+    COMPLAINT,
+    LIFELINE,
+    OUTPUT_HERE,
+    INPUT_HERE,
+    COMPLAINT_HERE,
+    LIFELINE_HERE,
+    PROCESS,
+    FD_COUNT
+};
 
 static void close_all(int fds[FD_COUNT]) {
     for (size_t i = 0; i < FD_COUNT; i++) {
@@ -157,19 +242,38 @@ static int complaint_new(void) {
     return -1;
 }
 
-static bool open_all(int fds[FD_COUNT], struct str input) {
+/* Our end never blocks. */
+static bool open_pipe(int *ret_read, int *ret_write, int *ours) {
     int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) return false;
+    *ret_read = ends[0];
+    *ret_write = ends[1];
+    return lift(ret_read) && lift(ret_write) && fcntl(*ours, F_SETFL, O_NONBLOCK) == 0;
+}
+
+static bool open_input(const struct child_options *options, int fds[FD_COUNT]) {
+    if (options->talks) return open_pipe(&fds[INPUT], &fds[INPUT_HERE], &fds[INPUT_HERE]);
     fds[INPUT] = memfd_create("input", MFD_CLOEXEC);
-    if (!lift(&fds[INPUT]) || !write_all(fds[INPUT], input)) return false;
+    return lift(&fds[INPUT]) && write_all(fds[INPUT], options->input);
+}
+
+static bool open_complaint(const struct child_options *options, int fds[FD_COUNT]) {
+    if (options->talks)
+        return open_pipe(&fds[COMPLAINT_HERE], &fds[COMPLAINT], &fds[COMPLAINT_HERE]);
     fds[COMPLAINT] = complaint_new();
-    if (!lift(&fds[COMPLAINT]) || pipe2(ends, O_CLOEXEC) != 0) return false;
-    fds[OUTPUT_HERE] = ends[0];
-    fds[OUTPUT] = ends[1];
-    return lift(&fds[OUTPUT_HERE]) && lift(&fds[OUTPUT]);
+    return lift(&fds[COMPLAINT]);
+}
+
+static bool open_all(int fds[FD_COUNT], const struct child_options *options) {
+    return open_input(options, fds) && open_complaint(options, fds) &&
+           open_pipe(&fds[OUTPUT_HERE], &fds[OUTPUT], &fds[OUTPUT_HERE]) &&
+           (!options->guard ||
+            open_pipe(&fds[LIFELINE], &fds[LIFELINE_HERE], &fds[LIFELINE_HERE]));
 }
 
 /* 0, or why it could not be started. */
-static int spawn(const struct child_options *options, const int fds[FD_COUNT], pid_t *ret) {
+static int spawn(const struct child_options *options, const char *path, const char *const *args,
+                 const int fds[FD_COUNT], pid_t *ret) {
     static const int usual[] = {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGTERM, SIGCHLD};
     posix_spawn_file_actions_t files;
     posix_spawnattr_t how;
@@ -181,18 +285,40 @@ static int spawn(const struct child_options *options, const int fds[FD_COUNT], p
     posix_spawn_file_actions_adddup2(&files, fds[INPUT], STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&files, fds[OUTPUT], STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&files, fds[COMPLAINT], STDERR_FILENO);
+    if (fds[LIFELINE] >= 0)
+        posix_spawn_file_actions_adddup2(&files, fds[LIFELINE], GUARD_LIFELINE_FD);
     posix_spawnattr_init(&how);
     posix_spawnattr_setpgroup(&how, 0);
     posix_spawnattr_setsigmask(&how, &none);
     posix_spawnattr_setsigdefault(&how, &defaults);
     posix_spawnattr_setflags(&how, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
                                        POSIX_SPAWN_SETSIGDEF);
-    int failed =
-        posix_spawn(ret, options->path, &files, &how, (char *const *)(uintptr_t)options->args,
-                    (char *const *)(uintptr_t)options->environment);
+    int failed = posix_spawn(ret, path, &files, &how, (char *const *)(uintptr_t)args,
+                             (char *const *)(uintptr_t)options->environment);
     posix_spawnattr_destroy(&how);
     posix_spawn_file_actions_destroy(&files);
     return failed;
+}
+
+/* The guard is this program once more: it starts the other one. */
+static int spawn_guard(const struct child_options *options, const int fds[FD_COUNT],
+                       pid_t *ret) {
+    size_t count = 0;
+    while (options->args[count]) count++;
+    const char **args = mem_zero(count + 4, sizeof(char *));
+    args[0] = GUARD_NAME;
+    args[1] = options->talks ? GUARD_GRACE_TEXT : "0";
+    args[2] = options->path;
+    for (size_t i = 0; i < count; i++) args[3 + i] = options->args[i];
+    int failed = spawn(options, options->guard, args, fds, ret);
+    free(args);
+    return failed;
+}
+
+static int spawn_any(const struct child_options *options, const int fds[FD_COUNT], pid_t *ret) {
+    if (!options->guard) return spawn(options, options->path, options->args, fds, ret);
+    if (access(options->path, X_OK) != 0) return errno;
+    return spawn_guard(options, fds, ret);
 }
 
 /* Takes the descriptor, also when it fails. */
@@ -204,7 +330,7 @@ static bool watch(struct child *child, size_t which, struct loop *loop, int *fd,
     *fd = -1;
     watched->poll.data = child;
     child->open++;
-    return uv_poll_start(&watched->poll, UV_READABLE, on_ready) == 0;
+    return !on_ready || uv_poll_start(&watched->poll, UV_READABLE, on_ready) == 0;
 }
 
 static bool cannot_start(const char *path, int reason, struct err *e) {
@@ -213,23 +339,32 @@ static bool cannot_start(const char *path, int reason, struct err *e) {
                    path, strerrordesc_np(reason));
 }
 
+/* A guard ends what it guards, and then itself. */
+static void end_child(struct child *child) {
+    if (child->lifeline_fd < 0) {
+        kill(-child->pid, SIGKILL);
+        return;
+    }
+    close(child->lifeline_fd);
+    child->lifeline_fd = -1;
+}
+
 /* It runs, but cannot be watched. */
 static void give_up(struct child *child) {
     child->killed = true;
+    if (child->lifeline_fd >= 0) end_child(child);
     reap(child);
     bool watched = child->open;
     for (size_t i = 0; i < WATCH_COUNT; i++) unwatch(child, i);
-    if (watched) return;
-    close(child->complaint_fd);
-    free(child);
+    if (!watched) child_free(child);
 }
 
 bool child_start(struct loop *loop, const struct child_options *options,
                  const struct child_sink *sink, void *ctx, struct child **ret, struct err *e) {
-    int fds[FD_COUNT] = {-1, -1, -1, -1, -1};
+    int fds[FD_COUNT] = {-1, -1, -1, -1, -1, -1, -1, -1, -1};
     pid_t pid = 0;
     assert(loop_uv(loop));
-    int failed = open_all(fds, options->input) ? spawn(options, fds, &pid) : errno;
+    int failed = open_all(fds, options) ? spawn_any(options, fds, &pid) : errno;
     if (failed) {
         close_all(fds);
         return cannot_start(options->path, failed, e);
@@ -238,12 +373,18 @@ bool child_start(struct loop *loop, const struct child_options *options,
     child->sink = *sink;
     child->ctx = ctx;
     child->pid = pid;
-    child->complaint_fd = fds[COMPLAINT];
-    fds[COMPLAINT] = -1;
-    child->watched[WATCH_OUTPUT].fd = child->watched[WATCH_END].fd = -1;
+    buf_init(&child->unsent, SIZE_MAX);
+    child->complaint_fd = options->talks ? -1 : fds[COMPLAINT];
+    if (!options->talks) fds[COMPLAINT] = -1;
+    child->lifeline_fd = fds[LIFELINE_HERE];
+    fds[LIFELINE_HERE] = -1;
+    for (size_t i = 0; i < WATCH_COUNT; i++) child->watched[i].fd = -1;
     fds[PROCESS] = (int)syscall(SYS_pidfd_open, pid, 0);
     bool done = watch(child, WATCH_OUTPUT, loop, &fds[OUTPUT_HERE], on_readable) &&
                 watch(child, WATCH_END, loop, &fds[PROCESS], on_ended);
+    if (done && options->talks)
+        done = watch(child, WATCH_INPUT, loop, &fds[INPUT_HERE], NULL) &&
+               watch(child, WATCH_COMPLAINT, loop, &fds[COMPLAINT_HERE], on_complains);
     failed = errno;
     close_all(fds);
     if (!done) {
@@ -257,8 +398,10 @@ bool child_start(struct loop *loop, const struct child_options *options,
 void child_kill(struct child *child) {
     assert(!child->killed);
     child->killed = true;
-    if (!child->reaped) kill(-child->pid, SIGKILL);
+    if (!child->reaped) end_child(child);
+    unwatch(child, WATCH_INPUT);
     unwatch(child, WATCH_OUTPUT);
+    unwatch(child, WATCH_COMPLAINT);
 }
 
 /* --- where programs stand ----------------------------------------------------------------- */

@@ -11,6 +11,10 @@
  * ignored signals, and only the environment it is given. When this process dies, nothing reads
  * the child's output any more.
  *
+ * A child that talks reads what child_write() sends, and its standard error is reported as it
+ * arrives. A guarded child is started by a guard, which also ends it, and all its descendants,
+ * when this process dies without a word.
+ *
  * Memory   a child belongs to its loop. Its owner may use it until on_end or child_kill().
  *          After that it frees itself, at the latest in loop_free().
  * Threads  the loop's own.
@@ -26,17 +30,25 @@
 /* How much of its standard error is kept. */
 #define CHILD_COMPLAINT_BYTES 4096
 
+/* What may wait until a child that talks reads it. */
+#define CHILD_UNSENT_MAX_BYTES ((size_t)8 * 1024 * 1024)
+
+/* This program itself, as a guard: see loop/guard.h. */
+#define CHILD_GUARD_SELF "/proc/self/exe"
+
 struct child;
 
 struct child_options {
     const char *path;               /* of the program; $PATH is not searched */
     const char *const *args;        /* the first is its name; ends with NULL */
     const char *const *environment; /* "NAME=value"; ends with NULL */
-    struct str input;               /* copied */
+    struct str input;               /* copied; not of a child that talks */
+    bool talks;                     /* its input and its standard error are pipes */
+    const char *guard;              /* CHILD_GUARD_SELF; NULL: it has none */
 };
 
 struct child_end {
-    int exit_code;        /* -1: a signal ended it */
+    int exit_code;        /* -1: a signal ended it; of a guarded child 128 + the signal */
     int signal;           /* 0: none */
     struct str complaint; /* its standard error, borrowed during on_end */
 };
@@ -46,6 +58,7 @@ struct child_end {
 struct child_sink {
     void (*on_output)(struct str bytes, void *ctx); /* never empty */
     void (*on_end)(const struct child_end *end, void *ctx);
+    void (*on_complaint)(struct str bytes, void *ctx); /* of a child that talks; may be NULL */
 };
 
 /* Not on a fake loop.
@@ -55,7 +68,14 @@ MUST_CHECK bool child_start(struct loop *loop, const struct child_options *optio
                             const struct child_sink *sink, void *ctx, struct child **ret,
                             struct err *e);
 
-/* Kill it at once, together with its process group. */
+/* Send bytes to a child that talks. False: it reads no more, or too much waits for it. */
+MUST_CHECK bool child_write(struct child *child, struct str bytes);
+
+/* Leave its output unread, or read it again. */
+void child_hold(struct child *child, bool hold);
+
+/* Kill it at once, together with its process group. One that talks to a guard has half a second
+ * to end by itself; nothing is reported meanwhile. */
 void child_kill(struct child *child);
 
 /* Find `program`: as given when it contains a '/', else in the first matching directory of

@@ -159,7 +159,7 @@ static void on_end(const struct child_end *end, void *ctx) {
 
 static bool speak(struct local *local, struct media_call *call,
                   const struct speaker_order *order, struct err *e) {
-    static const struct child_sink sink = {on_output, on_end};
+    static const struct child_sink sink = {.on_output = on_output, .on_end = on_end};
     struct buf text;
     buf_init(&text, TEXT_MAX_BYTES);
     speaker_append_text(call->request.text, &text);

@@ -98,9 +98,13 @@ static const char *const *environment_of(const struct speaker *speaker) {
 
 /* On the thread of the listing, which has a loop of its own for as long. */
 static bool ask_voices(struct speaker *speaker, struct listed *listed) {
-    static const struct child_sink sink = {on_listed_output, on_listed_end};
+    static const struct child_sink sink = {.on_output = on_listed_output,
+                                           .on_end = on_listed_end};
     const char *args[] = {speaker->program, "--voices", NULL};
-    struct child_options options = {speaker->file, args, environment_of(speaker), STR_EMPTY};
+    struct child_options options = {.path = speaker->file,
+                                    .args = args,
+                                    .environment = environment_of(speaker),
+                                    .input = STR_EMPTY};
     timer_init(&listed->tick, listed->loop, on_tick, listed);
     if (!child_start(listed->loop, &options, &sink, listed, &listed->child, &listed->why))
         return false;
@@ -321,7 +325,10 @@ bool speaker_start(struct speaker *speaker, struct loop *loop,
     const char *args[] = {
         speaker->program, "--stdin", "--stdout",   "-b", "1",           "-v", file, "-s",
         order->speed,     "-p",      order->pitch, "-a", order->volume, NULL};
-    struct child_options options = {speaker->file, args, environment_of(speaker), text};
+    struct child_options options = {.path = speaker->file,
+                                    .args = args,
+                                    .environment = environment_of(speaker),
+                                    .input = text};
     bool started = child_start(loop, &options, sink, ctx, ret, e);
     free(file);
     return started;

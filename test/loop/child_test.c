@@ -45,7 +45,7 @@ static void on_end(const struct child_end *end, void *ctx) {
     loop_stop(seen->loop);
 }
 
-static const struct child_sink sink = {on_output, on_end};
+static const struct child_sink sink = {.on_output = on_output, .on_end = on_end};
 
 static void begin(struct seen *seen) {
     *seen = (struct seen){.loop = loop_new()};
@@ -68,7 +68,8 @@ static void start(struct seen *seen, const char *script, struct str input) {
     struct err e;
     const char *args[] = {"sh", "-c", script, NULL};
     const char *environment[] = {"PATH=/usr/bin:/bin", "WORD=seen", NULL};
-    struct child_options options = {"/bin/sh", args, environment, input};
+    struct child_options options = {
+        .path = "/bin/sh", .args = args, .environment = environment, .input = input};
     assert_true(child_start(seen->loop, &options, &sink, seen, &seen->child, &e));
 }
 
@@ -223,7 +224,8 @@ static void a_program_that_is_not_there_is_an_error(void **state) {
     struct err e;
     struct seen seen;
     const char *args[] = {"x", NULL}, *environment[] = {NULL};
-    struct child_options options = {"/nowhere/x", args, environment, STR("")};
+    struct child_options options = {
+        .path = "/nowhere/x", .args = args, .environment = environment, .input = STR_EMPTY};
     begin(&seen);
     size_t before = open_files();
     assert_false(child_start(seen.loop, &options, &sink, &seen, &seen.child, &e));
