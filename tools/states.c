@@ -3,6 +3,7 @@
  * `make docs` writes what this prints to docs/states.md. A machine is one row below; its
  * states, their names and their moves are asked of the module that owns them.
  */
+#include "agent/process.h"
 #include "loop/slots.h"
 #include "mcp/client.h"
 #include "provider/media_work.h"
@@ -40,6 +41,7 @@ MACHINE(call)
 MACHINE(answer)
 MACHINE(conn)
 MACHINE(mcp_session)
+MACHINE(process)
 MACHINE(remote)
 MACHINE(media)
 MACHINE(slot)
@@ -75,6 +77,8 @@ static const struct machine {
      CONN_STATE_COUNT,   conn_moves,   conn_name},
     {"A user's session at an MCP server", "src/mcp/client.c", "Opened for the first call, and again after it was lost.",
      MCP_SESSION_STATE_COUNT, mcp_session_moves, mcp_session_name},
+    {"A process agent",   "src/agent/process_worker.c", "One program that takes turns.",
+     PROCESS_STATE_COUNT, process_moves, process_name},
     {"A model call",      "src/provider/remote_call.c", "One question to a vendor's API.",
      REMOTE_STATE_COUNT, remote_moves, remote_name},
     {"A media call",      "src/provider/media_work.c", "One question to a media provider.",

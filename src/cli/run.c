@@ -231,12 +231,15 @@ static int run_once(const struct config *config, const struct run_arguments *arg
     struct http_pool *pool = http_pool_new();
     struct config_snapshot *snapshot;
     struct err e;
+    struct process_pool *processes = process_pool_new();
     http_pool_add(pool, once.loop);
+    process_pool_add(processes, once.loop);
     once.sessions = session_table_new(NULL);
-    struct config_snapshot_options options = {.config = config,
-                                              .contracts = &contracts,
-                                              .sessions = once.sessions,
-                                              .resources = {.pool = pool}};
+    struct config_snapshot_options options = {
+        .config = config,
+        .contracts = &contracts,
+        .sessions = once.sessions,
+        .resources = {.pool = pool, .processes = processes}};
     if (config_snapshot_new(&options, &snapshot, &e)) {
         take_turn(&once, &snapshot->engine,
                   &(struct run_request){.name = {STR("local"), STR("local"), STR("run")},
@@ -249,8 +252,10 @@ static int run_once(const struct config *config, const struct run_arguments *arg
     }
     session_table_free(once.sessions);
     http_pool_leave(pool, once.loop);
+    process_pool_leave(processes, once.loop);
     loop_free(once.loop);
     http_pool_free(pool);
+    process_pool_free(processes);
     return once.code;
 }
 

@@ -73,6 +73,14 @@ static bool check_schema(const struct reading *reading, const struct yaml *node,
            yaml_err(e, node, "expected a JSON Schema, which is an object");
 }
 
+static bool read_command(const struct reading *reading, const struct yaml *node,
+                         struct err *e) {
+    return config_read_command(reading, node, reading->entry, e);
+}
+
+static const char *const agent_kinds[] = {
+    [CONFIG_AGENT_MODEL] = "model", [CONFIG_AGENT_PROCESS] = "process", NULL};
+
 static const char *const efforts[] = {"low", "medium", "high", NULL};
 
 #define NO_LIMIT "a limit of %s makes no sense; leave it out, or give it 1 to 1000000000"
@@ -99,6 +107,22 @@ static const struct entry_schema limits = {.what = "limits", ROWS(limit_rows)};
 
 static const struct setting rows[] = {
     {.key = "slug", NAME(slug), .required = true, .help = "its name on every wire"},
+    {.key = "kind", CHOICE(kind), .choices = agent_kinds,
+     .help = "model (the default), or process: a program of any language "
+             "([process agents](process-agents.md))"},
+    {.key = "command", .read = read_command,
+     .help = "of a process: the program and its arguments, as a list; files beside the "
+             "settings file are found"},
+    {.key = "processes", COUNT(processes), .least = 1, .most = 256,
+     .beyond = "an agent has 1 to 256 processes",
+     .help = "of a process: so many turns at once for each thread, 4 where it is left out"},
+    {.key = "silence", DURATION(silence_ms), .least = 1,
+     .beyond = "a process needs some time; give it 1ms or more",
+     .help = "of a process: how long it may write nothing while a turn is with it, 5m where it "
+             "is left out"},
+    {.key = "environment",
+     .help = "of a process: a map of variables; one without a value is passed on. Beside them "
+             "it gets PATH, HOME, LANG and the like, and no keys"},
     {.key = "description", TEXT(description), .help = "what other agents read about it"},
     {.key = "max_tokens", COUNT(max_tokens), .least = 1, .most = INT32_MAX,
      .beyond = "max_tokens is a count of tokens, 1 to 2147483647",
@@ -145,8 +169,12 @@ static const struct setting rows[] = {
 };
 /* clang-format on */
 
-static const struct config_agent blank = {
-    .model.name = STR_INIT(""), .temperature = -1, .top_p = -1, .all_tools = true};
+static const struct config_agent blank = {.processes = CONFIG_PROCESSES,
+                                          .silence_ms = CONFIG_SILENCE_MS,
+                                          .model.name = STR_INIT(""),
+                                          .temperature = -1,
+                                          .top_p = -1,
+                                          .all_tools = true};
 
 /* --- the list ----------------------------------------------------------------------------- */
 
@@ -191,12 +219,30 @@ static bool check_window(const struct config_agent *agent, struct err *e) {
                     (unsigned long long)agent->max_tokens, (unsigned long long)agent->window);
 }
 
+static bool check_process(const struct reading *reading, const struct yaml *node,
+                          struct config_agent *agent, struct err *e) {
+    static const char *const its_own[] = {"command", "processes", "silence", "environment"};
+    if (agent->kind == CONFIG_AGENT_PROCESS) {
+        if (!yaml_find(node, STR("command")))
+            return yaml_err(e, node, "a process needs the key 'command'");
+        return config_read_environment(reading, yaml_find(node, STR("environment")), node,
+                                       agent, e);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(its_own); i++) {
+        const struct yaml *found = yaml_find(node, str_from(its_own[i]));
+        if (found)
+            return yaml_err_key(e, found, "'%s' is of an agent with kind: process", its_own[i]);
+    }
+    return true;
+}
+
 /* An agent with a mistake still counts as a name that others may refer to. */
 static bool keep_agent(const struct reading *reading, const struct yaml *node, struct err *e) {
     struct config *config = reading->config;
     struct config_agent *agents = (struct config_agent *)config->agents; /* ours until now */
-    const struct config_agent *agent = reading->entry;
+    struct config_agent *agent = reading->entry;
     if (!config_step(config, check_window(agent, e), e)) return false;
+    if (!config_step(config, check_process(reading, node, agent, e), e)) return false;
     if (!agent->slug.len) return true;
     if (has_agent(agents, config->agent_count, agent->slug))
         return yaml_err(e, node, "a second agent '" STR_FMT "'; give it another slug",

@@ -225,6 +225,20 @@ static bool read_tools(const struct reading *reading, const struct yaml *node, s
     return true;
 }
 
+/* framework: custom with a command is a program that speaks our protocol. */
+static bool read_command(const struct reading *reading, const struct yaml *node,
+                         struct err *e) {
+    struct breeder *breeder = reading->entry;
+    struct config_agent *agent = &breeder->agent;
+    if (!str_equal(breeder->framework, STR("custom")))
+        return yaml_err_key(e, node, "'command' stands beside framework: custom");
+    agent->kind = CONFIG_AGENT_PROCESS;
+    agent->processes = CONFIG_PROCESSES;
+    agent->silence_ms = CONFIG_SILENCE_MS;
+    return config_read_command(reading, node, agent, e) &&
+           config_read_environment(reading, NULL, node, agent, e);
+}
+
 static bool read_guardrails(const struct reading *reading, const struct yaml *node,
                             struct err *e) {
     struct breeder *breeder = reading->entry;
@@ -252,6 +266,7 @@ static const struct setting rows[] = {
     {.key = "spec_version", .read = check_spec},
     {.key = "framework", WORD(framework), .choices = frameworks},
     {.key = "language", NAME(language)},
+    {.key = "command", .read = read_command},
     {.key = "runtime", .read = read_runtime},
     {.key = "model", PART(model), .required = true},
     {.key = "prompts", .read = read_prompts},

@@ -89,6 +89,18 @@ MUST_CHECK bool config_read_breeder_guardrails(const struct reading *reading,
                                                struct config_agent *ret, bool *ret_asks,
                                                struct err *e);
 
+/* The command of an agent that is a program, and its environment: what every program gets, and
+ * the variables in `named` (may be NULL). */
+MUST_CHECK bool config_read_command(const struct reading *reading, const struct yaml *node,
+                                    struct config_agent *ret, struct err *e);
+MUST_CHECK bool config_read_environment(const struct reading *reading, const struct yaml *named,
+                                        const struct yaml *at, struct config_agent *ret,
+                                        struct err *e);
+
+/* How many processes an agent has at most, for each thread, and how long it may be silent. */
+#define CONFIG_PROCESSES 4
+#define CONFIG_SILENCE_MS (5 * 60 * 1000)
+
 /* Find the provider of each connector. */
 MUST_CHECK bool config_resolve_connectors(struct config *config,
                                           const struct config_input *input, struct err *e);

@@ -74,10 +74,16 @@ struct config_guardrail {
     const struct yaml *at;
 };
 
+enum config_agent_kind { CONFIG_AGENT_MODEL, CONFIG_AGENT_PROCESS };
+
 /* An agent as listed in the file. Without any, the script's agents are used. */
 struct config_agent {
     struct str slug, description;
     struct str system; /* its instructions, or empty */
+    enum config_agent_kind kind;
+    const struct str *command, *environment; /* of a process; each text ends in NUL */
+    size_t command_count, environment_count;
+    uint64_t processes, silence_ms; /* of a process */
     struct config_model model;
     const struct config_model *fallback; /* asked in order when the model before fails */
     size_t fallback_count;

@@ -200,6 +200,9 @@ static bool resolve_agent(struct config *config, const struct config_input *inpu
                           struct config_agent *agent, struct err *e) {
     struct config_provider *own = NULL;
     struct str name;
+    if (agent->kind == CONFIG_AGENT_PROCESS) /* the name is for the program alone */
+        return !agent->model_at ||
+               yaml_value(agent->model_at, YAML_TEXT, &agent->model.name, e);
     if (agent->provider_at) {
         const struct place place = {agent->provider_at, "provider"};
         if (!yaml_value(agent->provider_at, YAML_NAME, &name, e) ||

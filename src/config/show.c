@@ -3,6 +3,13 @@
 
 #include "base/units.h"
 
+static void append_command(const struct config_agent *agent, struct buf *out) {
+    buf_printf(out, "agents." STR_FMT ".command =", STR_ARG(agent->slug));
+    for (size_t i = 0; i < agent->command_count; i++)
+        buf_printf(out, " " STR_FMT, STR_ARG(agent->command[i]));
+    buf_append_byte(out, '\n');
+}
+
 static void append_model(const struct config_model *model, struct buf *out) {
     if (!model->provider) return;
     buf_append(out, model->provider->name);
@@ -46,6 +53,12 @@ static void print_guardrails(const struct config_agent *agent, struct buf *out) 
 }
 
 static void print_agent(const struct config_agent *agent, struct buf *out) {
+    if (agent->kind == CONFIG_AGENT_PROCESS) {
+        append_command(agent, out);
+        print_tools(agent, out);
+        print_guardrails(agent, out);
+        return;
+    }
     buf_printf(out, "agents." STR_FMT ".model = ", STR_ARG(agent->slug));
     append_model(&agent->model, out);
     for (size_t i = 0; i < agent->fallback_count; i++) {

@@ -33,7 +33,8 @@ struct daemon {
     const struct config *config;
     enum phase phase;
     struct config_snapshot *snapshot; /* the newest; a reference */
-    struct http_pool *pool;           /* for the requests of models and tools */
+    struct process_pool *processes;
+    struct http_pool *pool; /* for the requests of models and tools */
     struct session_table *sessions;
     struct ledger *ledger;
     struct store *store;
@@ -125,7 +126,7 @@ static void order_cut(struct worker *worker, struct config_snapshot *snapshot) {
 
 static void order_exit(struct worker *worker, struct config_snapshot *snapshot) {
     (void)snapshot;
-    worker_leave(worker, worker->daemon->pool);
+    worker_leave(worker, worker->daemon->pool, worker->daemon->processes);
     loop_stop(worker->loop);
 }
 
@@ -174,18 +175,19 @@ static void reload(struct daemon *daemon) {
         return;
     }
     notify_reloading();
-    struct reload_options options = {
-        .input = daemon->options->input,
-        .first = daemon->config,
-        .demo_key = daemon->options->demo_key,
-        .contracts = daemon->options->contracts,
-        .sessions = daemon->sessions,
-        .ledger = daemon->ledger,
-        .resources = {.pool = daemon->pool, .store = daemon->store},
-        .server = daemon->server,
-        .loop = home(daemon),
-        .on_done = on_reloaded,
-        .ctx = daemon};
+    struct reload_options options = {.input = daemon->options->input,
+                                     .first = daemon->config,
+                                     .demo_key = daemon->options->demo_key,
+                                     .contracts = daemon->options->contracts,
+                                     .sessions = daemon->sessions,
+                                     .ledger = daemon->ledger,
+                                     .resources = {.pool = daemon->pool,
+                                                   .processes = daemon->processes,
+                                                   .store = daemon->store},
+                                     .server = daemon->server,
+                                     .loop = home(daemon),
+                                     .on_done = on_reloaded,
+                                     .ctx = daemon};
     if (!reload_start(&daemon->reload, &options, &e)) on_reloaded(NULL, &e, daemon);
 }
 
@@ -372,6 +374,7 @@ static bool listen_on_all(struct daemon *daemon, struct err *e) {
 
 static void make_workers(struct daemon *daemon) {
     daemon->pool = http_pool_new();
+    daemon->processes = process_pool_new();
     daemon->worker_count = daemon->config->threads;
     daemon->workers = mem_zero(daemon->worker_count, sizeof(struct worker));
     struct loop **loops = mem_zero(daemon->worker_count, sizeof(struct loop *));
@@ -379,6 +382,7 @@ static void make_workers(struct daemon *daemon) {
         worker_init(&daemon->workers[i], daemon);
         loops[i] = daemon->workers[i].loop;
         http_pool_add(daemon->pool, loops[i]);
+        process_pool_add(daemon->processes, loops[i]);
     }
     daemon->server = server_new(loops, daemon->worker_count);
     free(loops);
@@ -463,6 +467,7 @@ static void free_daemon(struct daemon *daemon) {
     session_table_free(daemon->sessions);
     ledger_free(daemon->ledger);
     http_pool_free(daemon->pool);
+    process_pool_free(daemon->processes);
     free(daemon->workers);
     free(daemon->listenings);
     log_often_flush();
@@ -483,8 +488,10 @@ static void give_up(struct daemon *daemon) {
     loop_post(home(daemon), &last, stop_home, home(daemon));
     loop_run(home(daemon));
     server_free(daemon->server);
-    for (size_t i = 0; i < daemon->worker_count; i++)
+    for (size_t i = 0; i < daemon->worker_count; i++) {
         http_pool_leave(daemon->pool, daemon->workers[i].loop);
+        process_pool_leave(daemon->processes, daemon->workers[i].loop);
+    }
     free_daemon(daemon);
 }
 
@@ -501,13 +508,14 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
     timer_init(&daemon->cut, home(daemon), on_cut, daemon);
     timer_init(&daemon->tidy, home(daemon), on_tidy, daemon);
     open_store(daemon);
-    struct config_snapshot_options first = {
-        .config = options->config,
-        .demo_key = options->demo_key,
-        .contracts = options->contracts,
-        .sessions = daemon->sessions,
-        .ledger = daemon->ledger,
-        .resources = {.pool = daemon->pool, .store = daemon->store}};
+    struct config_snapshot_options first = {.config = options->config,
+                                            .demo_key = options->demo_key,
+                                            .contracts = options->contracts,
+                                            .sessions = daemon->sessions,
+                                            .ledger = daemon->ledger,
+                                            .resources = {.pool = daemon->pool,
+                                                          .processes = daemon->processes,
+                                                          .store = daemon->store}};
     if (!config_snapshot_new(&first, &daemon->snapshot, e) || !listen_on_all(daemon, e)) {
         give_up(daemon);
         return false;

@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "daemon/team_guardrails.h"
 #include "daemon/team_media.h"
+#include "daemon/team_process.h"
 #include "daemon/team_tape.h"
 #include "daemon/team_tools.h"
 #include "provider/chain.h"
@@ -227,18 +228,38 @@ static bool read_schema(const struct config_agent *from, struct agent *ret,
     return true;
 }
 
+/* The provider of an agent, or NULL where a mistake was noted. */
+static bool make_answerer(struct team *team, const struct config *config,
+                          const struct config_agent *from,
+                          const struct team_resources *resources, struct provider **ret,
+                          struct err *e) {
+    *ret = NULL;
+    if (from->kind == CONFIG_AGENT_PROCESS) {
+        if (!from->command_count) return true; /* that mistake was noted */
+        if (!team_process_new(from, resources->processes, ret, e))
+            return resources->noting && config_goes_on(resources->noting, e);
+        team->providers[team->provider_count++] = *ret;
+        return true;
+    }
+    if (from->model.provider) *ret = answerer_of(team, config, from);
+    return true;
+}
+
 static bool make_config_agents(struct team *team, const struct config *config,
-                               struct config *noting, struct err *e) {
+                               const struct team_resources *resources, struct err *e) {
+    struct config *noting = resources->noting;
     make_room(team, config->agent_count);
     for (size_t i = 0; i < config->agent_count; i++) {
         const struct config_agent *from = &config->agents[i];
         struct agent *agent = &team->agents[team->agent_count++];
-        if (!from->model.provider) continue; /* that mistake was noted */
+        struct provider *provider;
+        if (!make_answerer(team, config, from, resources, &provider, e)) return false;
+        if (!provider) continue;
         *agent = (struct agent){.slug = from->slug,
                                 .description = from->description,
                                 .system = from->system,
                                 .model = from->model.name,
-                                .provider = answerer_of(team, config, from),
+                                .provider = provider,
                                 .options = model_options_of(from),
                                 .delegates = from->delegates,
                                 .delegate_count = from->delegate_count,
@@ -268,7 +289,7 @@ bool team_assemble(const struct config *config, const struct team_resources *giv
                 team_make_guardrails(&team, config, resources.noting != NULL, e) &&
                 make_providers(&team, config, resources.pool, e) &&
                 team_make_tools(&team, config, &resources, e) &&
-                (config->agent_count ? make_config_agents(&team, config, resources.noting, e)
+                (config->agent_count ? make_config_agents(&team, config, &resources, e)
                                      : make_script_agents(&team, config));
     if (!done) {
         team_done(&team);

@@ -10,6 +10,7 @@
 #ifndef WEIR_DAEMON_TEAM_H
 #define WEIR_DAEMON_TEAM_H
 
+#include "agent/process.h"
 #include "client/http.h"
 #include "config/config.h"
 #include "run/engine.h"
@@ -46,8 +47,9 @@ struct team {
 struct team_resources {
     struct http_pool *pool; /* for the requests of models and tools; NULL: the team is only
                                checked and sends none */
-    struct store *store;    /* keeps memories; NULL: there are none */
-    struct config *noting;  /* the configuration itself: mistakes are noted as its problems and
+    struct process_pool *processes; /* of agents that are programs; NULL: likewise */
+    struct store *store;            /* keeps memories; NULL: there are none */
+    struct config *noting; /* the configuration itself: mistakes are noted as its problems and
                                assembly continues; NULL: the first mistake fails it */
 };
 

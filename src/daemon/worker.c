@@ -101,8 +101,10 @@ bool worker_start(struct worker *worker, struct err *e) {
     return true;
 }
 
-void worker_leave(struct worker *worker, struct http_pool *pool) {
+void worker_leave(struct worker *worker, struct http_pool *pool,
+                  struct process_pool *processes) {
     TELL_INSTANCES(worker, leave);
+    process_pool_leave(processes, worker->loop);
     http_pool_leave(pool, worker->loop);
 }
 

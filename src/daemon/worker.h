@@ -50,7 +50,8 @@ void worker_prepare(struct worker *worker, const struct worker_options *options)
 MUST_CHECK bool worker_start(struct worker *worker, struct err *e);
 
 /* The last step on its loop. No run is left that could send a request. */
-void worker_leave(struct worker *worker, struct http_pool *pool);
+void worker_leave(struct worker *worker, struct http_pool *pool,
+                  struct process_pool *processes);
 
 /* After its loop has stopped. */
 void worker_done(struct worker *worker);

@@ -68,6 +68,7 @@ struct provider_request {
     const struct model_options *options; /* NULL: nothing is set */
     struct str schema; /* JSON Schema that the reply's text must match, or empty */
     uint64_t run;      /* the calling run, for the log; 0: unknown */
+    struct str workspace, user, session; /* of that run, or empty */
     /* The caller is the operator: a failure contains all details and the remedy. Otherwise it
      * contains what a caller may read, and the rest goes to the log. */
     bool by_operator;

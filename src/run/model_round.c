@@ -317,6 +317,9 @@ void run_start_call(struct run *run, const struct provider_request *request,
     }
     run->model_round.request = *request;
     run->model_round.request.run = record_id(&run->record);
+    run->model_round.request.workspace = run->request.name.workspace;
+    run->model_round.request.user = run->request.name.user;
+    run->model_round.request.session = run->request.name.session;
     run->model_round.on_reply = on_reply;
     if (!run_guard_prompt(run, &run->model_round.request)) return;
     run_guard_reply(run);

@@ -879,6 +879,66 @@ static void what_the_schema_of_agent_yaml_does_not_know_is_refused(void **state)
     refuse_all(folder->agent, cases, ARRAY_LEN(cases));
 }
 
+/* --- processes ---------------------------------------------------------------------------- */
+
+static bool has_variable(const struct config_agent *agent, const char *variable) {
+    for (size_t i = 0; i < agent->environment_count; i++) {
+        if (str_equal(agent->environment[i], str_from(variable))) return true;
+    }
+    return false;
+}
+
+static void an_agent_can_be_a_program(void **state) {
+    const struct folder *folder = *state;
+    struct config *config =
+        load(folder->file,
+             "agents:\n"
+             "  - {slug: a, kind: process, command: [python3, weir.yaml, none.py], model: m,\n"
+             "     processes: 2, silence: 7s, environment: {A: one, B: , C: }}\n"
+             "  - {slug: b, kind: process, command: [cat]}\n",
+             NOTHING, LIST("PATH=/bin", "B=two", "OPENAI_API_KEY=k"));
+    const struct config_agent *agent = &config->agents[0];
+    assert_int_equal(agent->kind, CONFIG_AGENT_PROCESS);
+    assert_int_equal(agent->command_count, 3);
+    assert_str(agent->command[1], folder->file); /* beside the file */
+    assert_str(agent->command[2], "none.py");
+    assert_str(agent->model.name, "m");
+    assert_int_equal(agent->processes, 2);
+    assert_int_equal(agent->silence_ms, 7000);
+    assert_int_equal(agent->environment_count, 3);
+    assert_true(has_variable(agent, "PATH=/bin") && has_variable(agent, "A=one") &&
+                has_variable(agent, "B=two"));
+    assert_int_equal(config->agents[1].processes, 4);
+    assert_int_equal(config->agents[1].environment_count, 1);
+    config_free(config);
+
+    config = load(folder->agent, BREEDER "framework: custom\ncommand: [cat]\n" MODEL DEPLOY,
+                  NOTHING, LIST("PATH=/bin"));
+    assert_int_equal(config->agents[0].kind, CONFIG_AGENT_PROCESS);
+    assert_str(config->agents[0].command[0], "cat");
+    assert_str(config->agents[0].model.name, "openai/gpt-x");
+    config_free(config);
+}
+
+static void what_is_wrong_with_a_program_is_named_at_its_place(void **state) {
+    static const struct refusal cases[] = {
+        {"agents: [{slug: a, kind: process}]\n", ":1:10: a process needs the key 'command'"},
+        {"agents: [{slug: a, provider: scripted, command: [x]}]\n",
+         ":1:40: 'command' is of an agent with kind: process"},
+        {"agents: [{slug: a, kind: proces, command: [x]}]\n",
+         ":1:26: 'proces' is not one of: model, process; did you mean 'process'?"},
+        {"agents: [{slug: a, kind: process, command: []}]\n",
+         ":1:44: a command has 1 to 64 words"},
+        {"agents: [{slug: a, kind: process, command: x}]\n", ":1:44: expected a list of words"},
+        {"agents: [{slug: a, kind: process, command: [x], processes: 0}]\n",
+         ":1:60: an agent has 1 to 256 processes"},
+        {"agents: [{slug: a, kind: process, command: [x], environment: [A]}]\n",
+         ":1:62: expected a map, such as {LOG_LEVEL: debug, API_KEY: }"},
+    };
+    const struct folder *folder = *state;
+    refuse_all(folder->file, cases, ARRAY_LEN(cases));
+}
+
 /* --- guardrails --------------------------------------------------------------------------- */
 
 static void a_guardrail_is_a_rule_that_agents_name(void **state) {
@@ -972,6 +1032,8 @@ static void the_guardrails_of_an_agent_yaml_are_rules_or_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_agent_can_be_a_program),
+        cmocka_unit_test(what_is_wrong_with_a_program_is_named_at_its_place),
         cmocka_unit_test(a_guardrail_is_a_rule_that_agents_name),
         cmocka_unit_test(what_is_wrong_with_a_guardrail_is_named_at_its_place),
         cmocka_unit_test(the_guardrails_of_an_agent_yaml_are_rules_or_refused),

@@ -4,6 +4,7 @@ import pathlib
 import subprocess
 import sys
 
+import crawbl
 import harness
 
 EXAMPLES = harness.ROOT / "examples"
@@ -62,7 +63,7 @@ def test_the_scenario_example_reads_a_stream_to_its_end(weir):
 
 def test_every_settings_file_passes_the_check(tmp_path):
     """docs/config.md, docs/agents.md: no key is needed to look for mistakes"""
-    for name in ("weir.yaml", "agents.yaml", "agentbreeder/agent.yaml"):
+    for name in ("weir.yaml", "agents.yaml", "agentbreeder/agent.yaml", "process/weir.yaml"):
         answer = subprocess.run(
             [str(harness.BINARY), "config", "check", str(EXAMPLES / name)],
             env=harness.clean_environment({"HOME": tmp_path}),
@@ -72,3 +73,23 @@ def test_every_settings_file_passes_the_check(tmp_path):
         )
         assert answer.returncode == 0, answer.stderr
         assert ": good; " in answer.stdout
+
+
+def test_the_process_agents_of_the_examples_use_a_tool(start_weir, tmp_path):
+    """docs/process-agents.md: the protocol itself, and the SDK of each language."""
+    (tmp_path / "weir-agent").symlink_to(harness.ROOT / "sdk/node")
+    paths = f"{{PYTHONPATH: {harness.ROOT / 'sdk/python'}, NODE_PATH: {tmp_path}}}"
+    agents = {"plain": "python3, {}/plain.py", "guide": "python3, {}/guide.py", "guide-js": "node, {}/guide.js"}
+    weir = start_weir(
+        config="agents:\n"
+        + "".join(
+            f"  - {{slug: {slug}, kind: process, command: [{command.format(EXAMPLES / 'process')}],\n"
+            f"     tools: [calculator], environment: {paths}}}\n"
+            for slug, command in agents.items()
+        )
+    )
+    for slug in agents:
+        with crawbl.open_stream(weir) as call:
+            turn = call.ask("add 1 2 3", agent_id=slug)
+            assert (turn.error, turn.text) == (None, "That makes 6.")
+            assert call.ask("hello", agent_id=slug).text == "I heard you."

@@ -1,0 +1,24 @@
+export class Cancelled extends Error {}
+export class ToolError extends Error {}
+
+export interface Turn {
+  readonly input: string;
+  readonly messages: object[];
+  readonly tools: { name: string; description: string; parameters: object }[];
+  readonly instructions: string;
+  readonly agent: string;
+  readonly model: string;
+  readonly session: string;
+  readonly user: string;
+  readonly workspace: string;
+  readonly signal: AbortSignal;
+  say(text: string): void;
+  think(text: string): void;
+  step(text: string): void;
+  usage(tokens: { input?: number; output?: number; model?: string }): void;
+  call(tool: string, args?: object): Promise<any>;
+  callAll(calls: [tool: string, args?: object][]): Promise<any[]>;
+  ask(question: string): Promise<any>;
+}
+
+export function run(answer: (turn: Turn) => Promise<string | void> | string | void): void;

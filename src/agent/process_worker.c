@@ -1,0 +1,399 @@
+/* One process: its states, and what it writes as events of a reply. */
+#include "agent/process_inner.h"
+#include "agent/process_line.h"
+#include "agent/process_turn.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define LINE_MAX_BYTES (4 * MIB)    /* of what it writes */
+#define UNREAD_MAX_BYTES (64 * KIB) /* it is not read while so much waits */
+#define TURN_MAX_BYTES (64 * MIB)   /* a conversation */
+#define ERROR_MAX_BYTES 400         /* of what it says about its failure */
+#define IDLE_MS (10 * 60 * 1000)    /* then it is not kept any more */
+#define HOLD_MS (10 * 1000)         /* how long it waits for its calls */
+#define DRAIN_MS 2000               /* to notice that its turn was dropped */
+
+#define TO(state) (1u << (state))
+
+static const struct {
+    const char *name;
+    unsigned may_become;
+} states[PROCESS_STATE_COUNT] = {
+    /* clang-format off */
+    [PROCESS_IDLE]     = {"idle",     TO(PROCESS_BUSY) | TO(PROCESS_GONE)},
+    [PROCESS_BUSY]     = {"busy",     TO(PROCESS_IDLE) | TO(PROCESS_HELD) |
+                                      TO(PROCESS_DRAINING) | TO(PROCESS_GONE)},
+    [PROCESS_HELD]     = {"held",     TO(PROCESS_BUSY) | TO(PROCESS_DRAINING) |
+                                      TO(PROCESS_GONE)},
+    [PROCESS_DRAINING] = {"draining", TO(PROCESS_IDLE) | TO(PROCESS_GONE)},
+    [PROCESS_GONE]     = {"gone",     0},
+    /* clang-format on */
+};
+
+struct str process_state_name(enum process_state state) {
+    return str_from(states[state].name);
+}
+
+bool process_may_become(enum process_state state, enum process_state next) {
+    return (states[state].may_become & TO(next)) != 0;
+}
+
+/* The only function that writes process->state, once it has begun. */
+static void process_move(struct process *process, enum process_state next) {
+    static const uint64_t limits_ms[] = {[PROCESS_IDLE] = IDLE_MS,
+                                         [PROCESS_BUSY] = 0,
+                                         [PROCESS_HELD] = HOLD_MS,
+                                         [PROCESS_DRAINING] = DRAIN_MS,
+                                         [PROCESS_GONE] = 0};
+    assert(process_may_become(process->state, next));
+    process->state = next;
+    timer_stop(&process->timer);
+    if (next == PROCESS_BUSY) {
+        timer_start(&process->timer, process->stall_ms);
+    } else if (limits_ms[next]) {
+        timer_start(&process->timer, limits_ms[next]);
+    }
+    if (next == PROCESS_HELD) process->held_ms = loop_now_ms(process->place->loop);
+    if (next == PROCESS_IDLE || next == PROCESS_GONE) process_place_serve(process->place);
+}
+
+/* --- its end ------------------------------------------------------------------------------ */
+
+static void process_free(struct process *process) {
+    if (process->child || process->inside) return;
+    list_remove(&process->link);
+    timer_stop(&process->timer);
+    lines_done(&process->lines);
+    buf_done(&process->texts);
+    free(process);
+}
+
+/* The call that is with it ends with `event`, whatever comes after. */
+static void end_call(struct process *process, const struct reply_event *event) {
+    struct provider_call *call = process->call;
+    if (!call) return;
+    process->call = NULL;
+    process_call_end(call, event);
+}
+
+/* It goes, and so does its turn. */
+static void process_break(struct process *process, enum err_code code, const char *reason,
+                          struct str why) {
+    struct err e;
+    err_set(&e, code, "the agent '" STR_FMT "' " STR_FMT, STR_ARG(process->name), STR_ARG(why));
+    log_warning("%s", e.text);
+    struct reply_event failed = reply_event_failed(&e, str_from(reason));
+    process->inside++;
+    process_kill(process);
+    end_call(process, &failed);
+    process->inside--;
+    process_free(process);
+}
+
+void process_kill(struct process *process) {
+    if (!process->child) return;
+    child_kill(process->child);
+    process->child = NULL;
+    process_move(process, PROCESS_GONE);
+    process_free(process);
+}
+
+static void on_end(const struct child_end *end, void *ctx) {
+    struct process *process = ctx;
+    struct buf why;
+    buf_init(&why, KIB);
+    if (end->signal) {
+        buf_printf(&why, "was ended by signal %d in the middle of a turn", end->signal);
+    } else {
+        buf_printf(&why, "ended with status %d in the middle of a turn", end->exit_code);
+    }
+    process->child = NULL;
+    bool asked = process->state == PROCESS_BUSY;
+    process_move(process, PROCESS_GONE);
+    if (asked) {
+        struct err e;
+        err_set(&e, ERR_UNAVAILABLE, "the agent '" STR_FMT "' " STR_FMT, STR_ARG(process->name),
+                STR_ARG(buf_str(&why)));
+        log_warning("%s", e.text);
+        struct reply_event failed = reply_event_failed(&e, STR(AGENT_ENDED));
+        process->inside++;
+        end_call(process, &failed);
+        process->inside--;
+    }
+    buf_done(&why);
+    process_free(process);
+}
+
+static void on_timer(void *ctx) {
+    struct process *process = ctx;
+    bool paused = process->call && process->call->gate.closed;
+    switch (process->state) {
+    case PROCESS_BUSY:
+        if (paused) {
+            timer_start(&process->timer, process->stall_ms);
+        } else {
+            process_break(process, ERR_DEADLINE_EXCEEDED, AGENT_STALLED,
+                          STR("said nothing for too long"));
+        }
+        return;
+    case PROCESS_HELD: process_drop(process); return;
+    default: process_kill(process);
+    }
+}
+
+/* --- lines of a turn ---------------------------------------------------------------------- */
+
+static void give(struct process *process, const struct reply_event *event) {
+    (void)process_call_give(process->call, event); /* process->call says whether it is there */
+}
+
+/* The counts come last in a reply. The call is over before its end is told, because the
+ * listener may ask again at once. */
+static void end_reply(struct process *process, enum process_state next) {
+    struct provider_call *call = process->call;
+    struct buf model;
+    call->usage.model = buf_str(&call->model);
+    struct reply_event usage = {.kind = REPLY_USAGE, .usage = &call->usage};
+    if (call->counted) give(process, &usage);
+    if (!process->call) return; /* cancelled meanwhile */
+    buf_init(&model, KIB);
+    buf_append(&model, call->model.len ? buf_str(&call->model) : call->request->model);
+    process_move(process, next);
+    struct reply_event done = {.kind = REPLY_DONE, .model = buf_str(&model)};
+    end_call(process, &done);
+    buf_done(&model);
+}
+
+static void on_text(struct process *process, const struct process_line *line,
+                    enum reply_kind kind) {
+    struct reply_event event = {.kind = kind, .text = line->text};
+    give(process, &event);
+}
+
+static void on_calls(struct process *process, const struct process_line *line,
+                     struct arena *arena) {
+    struct json_reader reader = json_enter(line->calls);
+    struct json call;
+    while (process->call && json_next_item(&reader, &call)) {
+        struct reply_event event = {.kind = REPLY_TOOL_CALL};
+        process_call_read(call, arena, &event.tool, &event.args);
+        process->calls++;
+        give(process, &event);
+    }
+    if (process->call) end_reply(process, PROCESS_HELD);
+}
+
+static void on_ask(struct process *process, const struct process_line *line) {
+    struct reply_event event = {.kind = REPLY_APPROVAL, .text = line->text, .args = STR("{}")};
+    process->calls++;
+    give(process, &event);
+    if (process->call) end_reply(process, PROCESS_HELD);
+}
+
+static void on_usage(struct process *process, const struct process_line *line) {
+    struct provider_call *call = process->call;
+    struct event_usage *sums = &call->usage;
+    const int64_t before[] = {sums->prompt, sums->completion, sums->total};
+    *sums = line->usage;
+    if (call->counted) { /* of each model call that the agent has made */
+        sums->prompt = usage_sum(sums->prompt, before[0]);
+        sums->completion = usage_sum(sums->completion, before[1]);
+        sums->total = usage_sum(sums->total, before[2]);
+    }
+    call->counted = true;
+    buf_clear(&call->model);
+    buf_append(&call->model, str_head(line->model, 200));
+}
+
+static void on_error(struct process *process, const struct process_line *line) {
+    struct err e;
+    struct str said = str_head(line->text, ERROR_MAX_BYTES);
+    err_set(&e, line->code, "the agent '" STR_FMT "' failed%s" STR_FMT, STR_ARG(process->name),
+            said.len ? ": " : "", STR_ARG(said));
+    struct reply_event failed = reply_event_failed(&e, STR(AGENT_FAILED));
+    process_move(process, PROCESS_IDLE);
+    end_call(process, &failed);
+}
+
+static void act(struct process *process, const struct process_line *line, struct arena *arena) {
+    switch (line->kind) {
+    case PROCESS_TEXT: on_text(process, line, REPLY_TEXT); return;
+    case PROCESS_THINKING: on_text(process, line, REPLY_THINKING); return;
+    case PROCESS_STEP: on_text(process, line, REPLY_NOTE); return;
+    case PROCESS_CALL: on_calls(process, line, arena); return;
+    case PROCESS_ASK: on_ask(process, line); return;
+    case PROCESS_USAGE: on_usage(process, line); return;
+    case PROCESS_DONE: end_reply(process, PROCESS_IDLE); return;
+    case PROCESS_ERROR: on_error(process, line); return;
+    }
+}
+
+/* What belongs to a turn that was dropped says only that it is over. */
+static void take(struct process *process, const struct process_line *line,
+                 struct arena *arena) {
+    bool ours = str_equal(line->turn, str_from(process->turn));
+    bool ends = line->kind == PROCESS_DONE || line->kind == PROCESS_ERROR;
+    if (process->state == PROCESS_BUSY && ours) {
+        timer_start(&process->timer, process->stall_ms);
+        act(process, line, arena);
+    } else if (process->state == PROCESS_DRAINING && ours && ends) {
+        process_move(process, PROCESS_IDLE);
+    } else if (process->state == PROCESS_BUSY || process->state == PROCESS_IDLE) {
+        process_break(process, ERR_INTERNAL, AGENT_PROTOCOL,
+                      STR("wrote a line outside of its turn"));
+    }
+}
+
+static void take_line(struct process *process, struct str text) {
+    struct arena *arena = arena_new(2 * text.len + KIB);
+    struct process_line line;
+    struct err e;
+    if (process_line_read(text, arena, &line, &e)) {
+        take(process, &line, arena);
+    } else {
+        struct buf why;
+        buf_init(&why, KIB);
+        buf_printf(&why, "wrote a line that is none of the protocol: %s", e.text);
+        process_break(process, ERR_INTERNAL, AGENT_PROTOCOL, buf_str(&why));
+        buf_done(&why);
+    }
+    arena_free(arena);
+}
+
+/* --- reading ------------------------------------------------------------------------------ */
+
+static bool may_read(const struct process *process) {
+    if (!process->child || process->state == PROCESS_HELD) return false;
+    return !process->call || !process->call->gate.closed;
+}
+
+static void read_lines(struct process *process) {
+    struct str line;
+    while (may_read(process)) {
+        enum lines_found found = lines_next(&process->lines, &line);
+        if (found == LINES_NONE) return;
+        if (found == LINES_TOO_LONG) {
+            process_break(process, ERR_INTERNAL, AGENT_PROTOCOL,
+                          STR("wrote a line that is too long"));
+            return;
+        }
+        take_line(process, line);
+    }
+}
+
+void process_read(struct process *process) {
+    process->inside++;
+    if (process->call) (void)process_call_release(process->call);
+    read_lines(process);
+    if (process->child) {
+        bool full = !may_read(process) && lines_waiting(&process->lines) > UNREAD_MAX_BYTES;
+        child_hold(process->child, full);
+    }
+    process->inside--;
+    process_free(process);
+}
+
+static void on_output(struct str bytes, void *ctx) {
+    struct process *process = ctx;
+    if (!lines_feed(&process->lines, bytes)) {
+        process_break(process, ERR_INTERNAL, AGENT_PROTOCOL,
+                      STR("wrote more than anybody can read"));
+        return;
+    }
+    process_read(process);
+}
+
+/* Its standard error is for the operator. */
+static void on_complaint(struct str bytes, void *ctx) {
+    const struct process *process = ctx;
+    struct str said = str_trim(bytes);
+    if (said.len)
+        log_info("agent " STR_FMT ": " STR_FMT, STR_ARG(process->name),
+                 STR_ARG(str_head(said, KIB)));
+}
+
+/* --- turns -------------------------------------------------------------------------------- */
+
+static bool send_turn(struct process *process, const struct provider_request *request,
+                      struct buf *out) {
+    struct process_place *place = process->place;
+    snprintf(process->turn, sizeof(process->turn), "%llu-%llu",
+             (unsigned long long)request->run, (unsigned long long)++place->turns);
+    process->run = request->run;
+    process->calls = process_turn_calls(request);
+    return process_turn_append(request, str_from(process->turn), out) &&
+           child_write(process->child, buf_str(out));
+}
+
+static bool send_results(struct process *process, const struct provider_request *request,
+                         struct buf *out) {
+    return process_turn_results(request, str_from(process->turn), process->results, out) &&
+           child_write(process->child, buf_str(out));
+}
+
+void process_take(struct process *process, struct provider_call *call) {
+    struct buf out;
+    buf_init(&out, TURN_MAX_BYTES);
+    bool goes_on = process->state == PROCESS_HELD;
+    call->process = process;
+    process->call = call;
+    process_move(process, PROCESS_BUSY);
+    bool sent = goes_on ? send_results(process, call->request, &out)
+                        : send_turn(process, call->request, &out);
+    buf_done(&out);
+    process->results = process->calls;
+    if (!sent) {
+        process_break(process, ERR_UNAVAILABLE, AGENT_ENDED, STR("does not read its turn"));
+        return;
+    }
+    if (lines_waiting(&process->lines)) loop_defer(process->place->loop, &call->task);
+}
+
+void process_drop(struct process *process) {
+    struct buf out;
+    if (process->state != PROCESS_BUSY && process->state != PROCESS_HELD) return;
+    buf_init(&out, KIB);
+    process_move(process, PROCESS_DRAINING);
+    bool sent = process_turn_cancel(str_from(process->turn), &out) &&
+                child_write(process->child, buf_str(&out));
+    buf_done(&out);
+    if (sent) {
+        process_read(process);
+    } else {
+        process_kill(process);
+    }
+}
+
+bool process_start(struct process_place *place, const struct process_provider *of,
+                   struct process **ret, struct err *e) {
+    static const struct child_sink sink = {
+        .on_output = on_output, .on_end = on_end, .on_complaint = on_complaint};
+    const struct child_options options = {.path = of->path,
+                                          .args = of->args,
+                                          .environment = of->environment,
+                                          .input = STR_EMPTY,
+                                          .talks = true,
+                                          .guard = CHILD_GUARD_SELF};
+    struct process *process = MEM_NEW(struct process);
+    if (!child_start(place->loop, &options, &sink, process, &process->child, e)) {
+        free(process);
+        return err_add(e, "agent '" STR_FMT "'", STR_ARG(of->name));
+    }
+    buf_init(&process->texts, MIB);
+    buf_append(&process->texts, of->key);
+    buf_append(&process->texts, of->name);
+    process->key = str_head(buf_str(&process->texts), of->key.len);
+    process->name = str_skip(buf_str(&process->texts), of->key.len);
+    process->place = place;
+    process->stall_ms = of->stall_ms;
+    process->state = PROCESS_IDLE;
+    timer_init(&process->timer, place->loop, on_timer, process);
+    lines_init(&process->lines, LINE_MAX_BYTES);
+    list_append(&place->processes, &process->link);
+    *ret = process;
+    return true;
+}

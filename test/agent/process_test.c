@@ -1,0 +1,121 @@
+#include "agent/process.h"
+
+#include "agent/process_turn.h"
+#include "base/buf.h"
+#include "helper/moves.h"
+
+MACHINE(process)
+
+static void only_the_moves_of_the_table_are_allowed(void **state) {
+    (void)state;
+    static const char *const drawn[] = {
+        "idle busy",     "idle gone",     "busy idle",     "busy held",
+        "busy draining", "busy gone",     "held busy",     "held draining",
+        "held gone",     "draining idle", "draining gone",
+    };
+    assert_moves(&process_machine, PROCESS_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+}
+
+/* A turn of "worker" that was asked before: it called twice, and another agent once. */
+static const struct message messages[] = {
+    {.role = MESSAGE_USER, .text = STR_INIT("earlier")},
+    {.role = MESSAGE_TOOL_CALL, .agent = STR_INIT("worker"), .call_id = STR_INIT("0")},
+    {.role = MESSAGE_TOOL_RESULT, .call_id = STR_INIT("0"), .text = STR_INIT("{}")},
+    {.role = MESSAGE_USER, .text = STR_INIT("do\n\"it\"")},
+    {.role = MESSAGE_OPAQUE, .text = STR_INIT("for its provider alone")},
+    {.role = MESSAGE_TOOL_CALL,
+     .agent = STR_INIT("worker"),
+     .call_id = STR_INIT("1"),
+     .tool = STR_INIT("look"),
+     .text = STR_INIT("{\n \"a\": 1.50\n}")},
+    {.role = MESSAGE_TOOL_CALL,
+     .agent = STR_INIT("worker"),
+     .call_id = STR_INIT("2"),
+     .tool = STR_INIT("do"),
+     .text = STR_INIT("{}")},
+    {.role = MESSAGE_TOOL_RESULT,
+     .call_id = STR_INIT("2"),
+     .text = STR_INIT("plain words"),
+     .error = true},
+    {.role = MESSAGE_TOOL_RESULT, .call_id = STR_INIT("1"), .text = STR_INIT("{\"x\":[1, 2]}")},
+    {.role = MESSAGE_TOOL_CALL, .agent = STR_INIT("other"), .call_id = STR_INIT("3")},
+};
+
+static const struct tool_offer tools[] = {
+    {STR_INIT("look"), STR_INIT("Looks."), STR_INIT("{\n  \"type\": \"object\"\n}")}};
+
+static const struct provider_request request = {.agent = STR_INIT("worker"),
+                                                .model = STR_INIT("m"),
+                                                .system = STR_INIT("be brief"),
+                                                .messages = messages,
+                                                .message_count = ARRAY_LEN(messages),
+                                                .turn_start = 3,
+                                                .tools = tools,
+                                                .tool_count = 1,
+                                                .workspace = STR_INIT("w"),
+                                                .user = STR_INIT("u"),
+                                                .session = STR_INIT("s")};
+
+static void a_turn_is_one_line_with_the_calls_made_so_far(void **state) {
+    (void)state;
+    struct buf out;
+    buf_init(&out, 64 * KIB);
+    assert_int_equal(process_turn_calls(&request), 2);
+    assert_true(process_turn_append(&request, STR("7-1"), &out));
+    assert_str(
+        buf_str(&out),
+        "{\"type\":\"turn\",\"turn\":\"7-1\",\"agent\":\"worker\",\"workspace\":\"w\","
+        "\"user\":\"u\",\"session\":\"s\",\"model\":\"m\",\"instructions\":\"be brief\","
+        "\"input\":\"do\\n\\\"it\\\"\",\"messages\":["
+        "{\"role\":\"user\",\"text\":\"earlier\"},"
+        "{\"role\":\"tool_call\",\"agent\":\"worker\",\"call\":\"0\",\"args\":\"\"},"
+        "{\"role\":\"tool_result\",\"call\":\"0\",\"result\":{},\"error\":false},"
+        "{\"role\":\"user\",\"text\":\"do\\n\\\"it\\\"\"},"
+        "{\"role\":\"tool_call\",\"agent\":\"worker\",\"call\":\"1\",\"tool\":\"look\","
+        "\"args\":{\"a\":1.50}},"
+        "{\"role\":\"tool_call\",\"agent\":\"worker\",\"call\":\"2\",\"tool\":\"do\","
+        "\"args\":{}},"
+        "{\"role\":\"tool_result\",\"call\":\"2\",\"result\":\"plain words\",\"error\":true},"
+        "{\"role\":\"tool_result\",\"call\":\"1\",\"result\":{\"x\":[1,2]},\"error\":false},"
+        "{\"role\":\"tool_call\",\"agent\":\"other\",\"call\":\"3\",\"args\":\"\"}],"
+        "\"calls\":[{\"tool\":\"look\",\"args\":{\"a\":1.50},\"result\":{\"x\":[1,2]},"
+        "\"error\":false},{\"tool\":\"do\",\"args\":{},\"result\":\"plain words\","
+        "\"error\":true}],"
+        "\"tools\":[{\"name\":\"look\",\"description\":\"Looks.\",\"parameters\":"
+        "{\"type\":\"object\"}}]}\n");
+    buf_done(&out);
+}
+
+static void results_are_told_from_the_first_one_that_is_new(void **state) {
+    (void)state;
+    struct buf out;
+    buf_init(&out, 64 * KIB);
+    assert_true(process_turn_results(&request, STR("7-1"), 1, &out));
+    assert_str(buf_str(&out),
+               "{\"type\":\"result\",\"turn\":\"7-1\",\"result\":\"plain words\","
+               "\"error\":true}\n");
+    buf_clear(&out);
+    assert_true(process_turn_results(&request, STR("7-1"), 2, &out));
+    assert_str(buf_str(&out), "");
+    buf_done(&out);
+}
+
+static void a_line_that_does_not_fit_is_none(void **state) {
+    (void)state;
+    for (size_t room = 0; room < 100; room++) {
+        struct buf out;
+        buf_init(&out, room);
+        assert_false(process_turn_append(&request, STR("7-1"), &out));
+        buf_done(&out);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_the_moves_of_the_table_are_allowed),
+        cmocka_unit_test(a_turn_is_one_line_with_the_calls_made_so_far),
+        cmocka_unit_test(results_are_told_from_the_first_one_that_is_new),
+        cmocka_unit_test(a_line_that_does_not_fit_is_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
