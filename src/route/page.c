@@ -59,6 +59,33 @@ static bool ends_nocase(struct str s, struct str tail) {
     return s.len > tail.len && str_equal_nocase(str_skip(s, s.len - tail.len), tail);
 }
 
+#define NAME_MAX_BYTES 253
+#define LABEL_MAX_BYTES 63
+
+static bool is_letter_or_digit(char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* RFC 1123 2.1, and the underscore that names inside a machine may have. */
+static bool is_label(struct str label) {
+    if (label.len == 0 || label.len > LABEL_MAX_BYTES) return false;
+    for (size_t i = 0; i < label.len; i++) {
+        bool inside = i > 0 && i + 1 < label.len;
+        char c = label.at[i];
+        if (!is_letter_or_digit(c) && c != '_' && !(inside && c == '-')) return false;
+    }
+    return true;
+}
+
+static bool is_below_localhost(struct str name) {
+    if (name.len > NAME_MAX_BYTES || !ends_nocase(name, STR(".localhost"))) return false;
+    struct str rest = name;
+    while (rest.at) {
+        if (!is_label(str_split(rest, '.', &rest))) return false;
+    }
+    return true;
+}
+
 static bool has_name(const struct page_list *list, struct str name) {
     for (size_t i = 0; i < list->count; i++) {
         if (str_equal_nocase(without_root(list->entries[i]), name)) return true;
@@ -71,7 +98,7 @@ static bool is_own(const struct page_rules *rules, struct str authority) {
     if (!read_place(authority, &place)) return false;
     if (is_loopback_literal(place.host)) return true;
     struct str name = without_root(place.host);
-    return str_equal_nocase(name, STR("localhost")) || ends_nocase(name, STR(".localhost")) ||
+    return str_equal_nocase(name, STR("localhost")) || is_below_localhost(name) ||
            has_name(&rules->hosts, name);
 }
 

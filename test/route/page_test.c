@@ -36,6 +36,9 @@ static void a_loopback_listener_knows_its_own_names_in_every_spelling(void **sta
         "a.localhost",
         "A.B.LOCALHOST:1",
         "a.localhost.",
+        "my-app.1.localhost",
+        "my_app.localhost",
+        "123456789012345678901234567890123456789012345678901234567890123.localhost",
         "[::1]",
         "[::1]:8080",
         "[0:0:0:0:0:0:0:1]:8080",
@@ -46,6 +49,18 @@ static void a_loopback_listener_knows_its_own_names_in_every_spelling(void **sta
         if (of_host(&none, own[i]) != PAGE_FINE) fail_msg("'%s' is ours", own[i]);
 }
 
+static void a_name_has_253_bytes_at_most(void **state) {
+    (void)state;
+    char name[300];
+    for (size_t len = 244; len < 264; len++) { /* labels of one byte */
+        size_t at = 0;
+        while (at < len - strlen("localhost")) name[at] = at % 2 ? '.' : 'a', at++;
+        if (name[at - 1] != '.') continue;
+        strcpy(name + at, "localhost");
+        assert_int_equal(of_host(&none, name), len <= 253 ? PAGE_FINE : PAGE_FOREIGN_HOST);
+    }
+}
+
 static void every_other_name_is_foreign(void **state) {
     (void)state;
     static const char *const foreign[] = {
@@ -54,6 +69,19 @@ static void every_other_name_is_foreign(void **state) {
         "localhost.evil.example",
         "evil-localhost",
         ".localhost",
+        "a..localhost",
+        ".a.localhost",
+        "-a.localhost",
+        "a-.localhost",
+        "evil.example/.localhost",
+        "evil.example#.localhost",
+        "evil.example?.localhost",
+        "evil.example\\.localhost",
+        "evil.example@.localhost",
+        "evil.example%00.localhost",
+        "evil example.localhost",
+        "\xC3\xA9.localhost",
+        "1234567890123456789012345678901234567890123456789012345678901234.localhost",
         "xlocalhost",
         "127.0.0.1.nip.io",
         "127.0.0.1.:80",
@@ -241,6 +269,7 @@ static void settings_take_names_and_origins_and_nothing_else(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_loopback_listener_knows_its_own_names_in_every_spelling),
+        cmocka_unit_test(a_name_has_253_bytes_at_most),
         cmocka_unit_test(every_other_name_is_foreign),
         cmocka_unit_test(an_address_with_a_nul_in_it_is_none),
         cmocka_unit_test(names_of_the_settings_are_ours_too),
