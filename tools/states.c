@@ -12,6 +12,7 @@
 #include "rpc/call.h"
 #include "run/admission.h"
 #include "run/calls.h"
+#include "run/ledger.h"
 #include "run/long_reply.h"
 #include "run/record.h"
 #include "run/run.h"
@@ -33,6 +34,7 @@ MACHINE(record)
 MACHINE(admission)
 MACHINE(turn_call)
 MACHINE(long_reply)
+MACHINE(ledger_wait)
 MACHINE(lease)
 MACHINE(run)
 MACHINE(run_job)
@@ -63,6 +65,8 @@ static const struct machine {
      TURN_CALL_STATE_COUNT, turn_call_moves, turn_call_name},
     {"The text of a long reply", "src/run/long_reply.c", "Where it is while its caller reads slowly.",
      LONG_REPLY_STATE_COUNT, long_reply_moves, long_reply_name},
+    {"A wait for a budget", "src/run/ledger.c", "A model call that other calls leave no room for.",
+     LEDGER_WAIT_STATE_COUNT, ledger_wait_moves, ledger_wait_name},
     {"A lease of a session", "src/run/session.c", "Which turn writes a conversation, and which turns wait for it.",
      LEASE_STATE_COUNT,  lease_moves,  lease_name},
     {"A job",            "src/run/run_job.c",  "Work that needs no caller, and outlives a process.",

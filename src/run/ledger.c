@@ -350,6 +350,33 @@ bool ledger_usual(struct ledger *ledger, struct str agent, struct str model,
 
 /* --- calls that may wait ------------------------------------------------------------------ */
 
+#define TO(state) (1u << (state))
+
+static const struct {
+    const char *name;
+    unsigned may_become;
+} wait_states[LEDGER_WAIT_STATE_COUNT] = {
+    /* clang-format off */
+    [LEDGER_WAIT_NONE] = {"none",    TO(LEDGER_WAITING)},
+    [LEDGER_WAITING]   = {"waiting", TO(LEDGER_WAIT_TOLD) | TO(LEDGER_WAIT_NONE)},
+    [LEDGER_WAIT_TOLD] = {"told",    TO(LEDGER_WAIT_NONE)},
+    /* clang-format on */
+};
+
+struct str ledger_wait_state_name(enum ledger_wait_state state) {
+    return str_from(wait_states[state].name);
+}
+
+bool ledger_wait_may_become(enum ledger_wait_state state, enum ledger_wait_state next) {
+    return (wait_states[state].may_become & TO(next)) != 0;
+}
+
+/* The only function that writes wait->state. */
+static void ledger_wait_move(struct ledger_wait *wait, enum ledger_wait_state next) {
+    assert(ledger_wait_may_become(wait->state, next));
+    wait->state = next;
+}
+
 /* What a call would hold. */
 struct wish {
     struct amount beside; /* other calls */
@@ -403,7 +430,7 @@ static enum ledger_answer judge(const struct reservation *reservation,
 
 static void ledger_tell(void *ctx) {
     struct ledger_wait *wait = ctx;
-    wait->state = LEDGER_WAIT_NONE;
+    ledger_wait_move(wait, LEDGER_WAIT_NONE);
     wait->told(wait->refused.code ? &wait->refused : NULL, wait->ctx);
 }
 
@@ -430,7 +457,7 @@ static void serve(struct account *account) {
         if (answer == LEDGER_GRANTED) ledger_begin(&wait->reserved, held);
         if (answer == LEDGER_REFUSED) wait->reserved = (struct reservation){0};
         list_remove(link);
-        wait->state = LEDGER_WAIT_TOLD;
+        ledger_wait_move(wait, LEDGER_WAIT_TOLD);
         loop_post(wait->loop, &wait->mail, ledger_tell, wait);
     }
 }
@@ -452,7 +479,7 @@ static enum ledger_answer stand_in_line(struct ledger_wait *wait, struct err *e)
                 LEDGER_WAITERS_MAX);
         return LEDGER_REFUSED;
     }
-    wait->state = LEDGER_WAITING;
+    ledger_wait_move(wait, LEDGER_WAITING);
     list_append(&account->waiting, &wait->link);
     return LEDGER_WAITS;
 }
@@ -491,7 +518,7 @@ bool ledger_withdraw(struct ledger_wait *wait) {
     if (waited) {
         struct account *account = wait->reserved.account;
         list_remove(&wait->link);
-        wait->state = LEDGER_WAIT_NONE;
+        ledger_wait_move(wait, LEDGER_WAIT_NONE);
         wait->reserved = (struct reservation){0};
         serve(account);
     }

@@ -103,7 +103,15 @@ struct ledger_call {
     bool priced;          /* its price in money is known */
 };
 
-enum ledger_wait_state { LEDGER_WAIT_NONE, LEDGER_WAITING, LEDGER_WAIT_TOLD };
+enum ledger_wait_state {
+    LEDGER_WAIT_NONE,
+    LEDGER_WAITING,
+    LEDGER_WAIT_TOLD, /* the answer is on its way to the caller's loop */
+    LEDGER_WAIT_STATE_COUNT,
+};
+
+struct str ledger_wait_state_name(enum ledger_wait_state state);
+bool ledger_wait_may_become(enum ledger_wait_state state, enum ledger_wait_state next);
 
 /* Owned by the caller, who keeps it until `told` was called or it was withdrawn. */
 struct ledger_wait {

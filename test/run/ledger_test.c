@@ -833,6 +833,19 @@ static void threads_together_never_spend_more_than_there_is(void **state) {
     assert_int_equal(ledger_accounts(ledger), 33);
 }
 
+static void a_wait_makes_only_the_moves_of_its_table(void **state) {
+    (void)state;
+    static const char *const rows[LEDGER_WAIT_STATE_COUNT] = {
+        [LEDGER_WAIT_NONE] = ".#.",
+        [LEDGER_WAITING] = "#.#",
+        [LEDGER_WAIT_TOLD] = "#..",
+    };
+    for (enum ledger_wait_state from = 0; from < LEDGER_WAIT_STATE_COUNT; from++) {
+        for (enum ledger_wait_state to = 0; to < LEDGER_WAIT_STATE_COUNT; to++)
+            assert_int_equal(ledger_wait_may_become(from, to), rows[from][to] == '#');
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 #define LINE(name) cmocka_unit_test_setup_teardown(name, setup_line, teardown_line)
 
@@ -859,6 +872,7 @@ int main(void) {
         TEST(the_answer_of_a_month_that_is_over_counts_for_nothing),
         TEST(a_ledger_may_end_before_the_store_answers),
         TEST(workspaces_that_rest_are_forgotten_and_read_again),
+        TEST(a_wait_makes_only_the_moves_of_its_table),
         LINE(calls_of_unknown_cost_go_one_by_one),
         LINE(until_enough_are_known_the_longest_answer_is_reserved),
         LINE(then_what_they_usually_cost),
