@@ -3,6 +3,7 @@
 #include "fake/provider_fake.h" /* named here: the build links them */
 #include "fake/store_fake.h"
 #include "fixture.h"
+#include "run/turn.h"
 
 static void only_the_moves_of_the_table_are_allowed(void **state) {
     (void)state;
@@ -170,6 +171,23 @@ static void bytes_that_are_no_text_are_repaired(void **state) {
                        "done(m manager=a\xEF\xBF\xBD"
                        "b\xEF\xBF\xBD"
                        "cd\xEF\xBF\xBD)");
+    end(&turn);
+    fixture_done(&f);
+}
+
+static void a_reply_that_fails_inside_a_character_leaves_nothing_of_it(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    fixture_init(&f, false);
+    say(&turn, &f, "x");
+    fake_thinking(asked(&f), STR("hm\xF0\x9F"));
+    fake_text(asked(&f), STR("a\xC3"));
+    fake_fail(asked(&f), ERR_UNAVAILABLE, "BROKEN");
+    assert_seen(&turn, "started(x) thinking(hm) text(a) thinking(\xEF\xBF\xBD) "
+                       "text(\xEF\xBF\xBD) usage(0 -1) failed(UNAVAILABLE BROKEN)");
+    assert_int_equal(turn.run->model_round.thinking_tail.len, 0);
+    assert_int_equal(turn.run->model_round.text_tail.len, 0);
     end(&turn);
     fixture_done(&f);
 }
@@ -722,6 +740,7 @@ int main(void) {
         cmocka_unit_test(a_turn_may_bring_an_engine_of_its_own),
         cmocka_unit_test(a_character_cut_between_deltas_stays_whole),
         cmocka_unit_test(bytes_that_are_no_text_are_repaired),
+        cmocka_unit_test(a_reply_that_fails_inside_a_character_leaves_nothing_of_it),
         cmocka_unit_test(a_cancel_ends_a_run_in_every_state),
         cmocka_unit_test(a_cancel_may_come_from_a_listener_of_the_text),
         cmocka_unit_test(all_runs_of_a_host_are_cancelled_together),
