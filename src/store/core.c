@@ -69,6 +69,8 @@ static bool fill_new(struct core *core, const char *path, struct err *e) {
     bool ok = database_open(&db, path, e);
     if (ok) database_trust(&db);
     ok = ok && database_run(&db, settings, e) && schema_migrate(&db, 0, e);
+    /* Closing would fold the log in as well, but not say that it failed. */
+    ok = ok && database_run(&db, "PRAGMA wal_checkpoint(TRUNCATE)", e);
     database_close(&db);
     return ok;
 }
