@@ -50,3 +50,10 @@ bool machine_memory_available(uint64_t *ret) {
     *ret = within_group(free_kb * KIB);
     return true;
 }
+
+bool machine_resident_bytes(uint64_t *ret) {
+    uint64_t resident_kb;
+    if (!read_number("/proc/self/status", "VmRSS:", &resident_kb)) return false;
+    *ret = resident_kb * KIB;
+    return true;
+}

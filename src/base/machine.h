@@ -12,6 +12,9 @@
  * its address space limit (ulimit -v) allows less. 0: not known. */
 uint64_t machine_memory_bytes(void);
 
+/* Bytes of this process that are in memory now. False: not known. */
+bool machine_resident_bytes(uint64_t *ret);
+
 /* Bytes available now, in the machine or in the control group. False: not known. */
 bool machine_memory_available(uint64_t *ret);
 

@@ -2,6 +2,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "base/machine.h"
 
 #include <malloc.h>
 #include <stdatomic.h>
@@ -35,10 +36,40 @@ void *mem_resize(void *at, size_t size) {
     return moved;
 }
 
+/* --- giving back -------------------------------------------------------------------------- */
+
+/* What the heap holds free includes what was given back: only its changes tell something. */
+static size_t heap_free_bytes(void) {
+#ifdef __GLIBC__
+    return mallinfo2().fordblks;
+#else
+    return 0;
+#endif
+}
+
+static uint64_t resident_bytes(void) {
+    uint64_t bytes;
+    return machine_resident_bytes(&bytes) ? bytes : 0;
+}
+
+/* The least since the last time that memory was given back. */
+static _Atomic uint64_t least_resident;
+static _Atomic size_t least_free;
+
 void mem_give_back(void) {
 #ifdef __GLIBC__
     malloc_trim(0);
 #endif
+    least_resident = resident_bytes();
+    least_free = heap_free_bytes();
+}
+
+bool mem_may_give_back(size_t bytes) {
+    uint64_t resident = resident_bytes();
+    size_t unused = heap_free_bytes();
+    if (resident < least_resident) least_resident = resident;
+    if (unused < least_free) least_free = unused;
+    return resident - least_resident >= bytes || unused - least_free >= bytes;
 }
 
 /* --- the ceiling -------------------------------------------------------------------------- */

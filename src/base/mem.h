@@ -27,6 +27,10 @@ void *mem_resize(void *at, size_t size);
  * call it when idle. */
 void mem_give_back(void);
 
+/* Whether a mem_give_back() may return `bytes`: so much was freed, or came to the process, since
+ * the last one. It looks at the whole heap, which takes up to a millisecond. One thread only. */
+bool mem_may_give_back(size_t bytes);
+
 /* --- the ceiling ----------------------------------------------------------------------------
  *
  * Memory that peers can make grow (bodies, replies, journals, histories, waiting turns) is

@@ -9,8 +9,6 @@
 #include "daemon/reload.h"
 #include "daemon/restored_agents.h"
 #include "daemon/worker.h"
-#include "run/directory.h"
-#include "run/dormant_runs.h"
 #include "server/server.h"
 #include "store/task.h"
 
@@ -43,7 +41,6 @@ struct daemon {
     struct listening *listenings;
     size_t listening_count;
     struct recovery *recovery; /* before it serves */
-    size_t dormant;            /* runs waiting outside memory, at the last check */
     struct server *server;
     struct worker *workers;
     size_t worker_count;
@@ -392,6 +389,7 @@ static void make_workers(struct daemon *daemon) {
 
 #define TIDY_EVERY_MS 15000
 #define SESSION_UNUSED_MS 30000 /* then its history leaves memory; the store has it */
+#define WORTH_BYTES (256 * KIB) /* of free memory are worth a look through the heap */
 #define OVER_PART 4             /* of the machine's memory, if no limit is set */
 
 static void shed(size_t bytes, void *ctx) {
@@ -402,12 +400,8 @@ static void shed(size_t bytes, void *ctx) {
 /* After a busy time: free what is unused, and return the heap's free memory to the system. */
 static void on_tidy(void *ctx) {
     struct daemon *daemon = ctx;
-    const struct directory *directory = session_table_directory(daemon->sessions);
-    size_t dormant = dormant_runs_count(directory_dormant(directory));
-    bool fell_asleep = dormant > daemon->dormant;
-    daemon->dormant = dormant;
-    if (session_table_tidy(daemon->sessions, SESSION_UNUSED_MS) || fell_asleep)
-        store_rest(daemon->store, home(daemon));
+    session_table_tidy(daemon->sessions, SESSION_UNUSED_MS);
+    if (mem_may_give_back(WORTH_BYTES)) store_rest(daemon->store, home(daemon));
     timer_start(&daemon->tidy, TIDY_EVERY_MS);
 }
 

@@ -27,6 +27,22 @@ static void what_is_held_is_counted_and_given_back(void **state) {
     assert_int_equal(mem_counted(), before);
 }
 
+static void what_was_freed_is_worth_giving_back_once(void **state) {
+    (void)state;
+    enum { BLOCKS = 4096 };
+    static char *blocks[BLOCKS];
+    mem_give_back();
+    assert_false(mem_may_give_back(MIB));
+    for (size_t i = 0; i < BLOCKS; i++) memset(blocks[i] = mem_alloc(KIB), 1, KIB);
+    mem_may_give_back(MIB); /* it has grown, or the heap had room */
+    char *last = mem_alloc(KIB);
+    for (size_t i = 0; i < BLOCKS; i++) free(blocks[i]);
+    assert_true(mem_may_give_back(MIB));
+    mem_give_back();
+    assert_false(mem_may_give_back(MIB));
+    free(last);
+}
+
 static void *hold_and_give_back(void *ctx) {
     (void)ctx;
     for (size_t i = 0; i < 1000; i++) {
@@ -101,6 +117,7 @@ static void what_can_be_had_again_goes_before_anybody_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_freed_is_worth_giving_back_once),
         cmocka_unit_test(what_is_held_is_counted_and_given_back),
         cmocka_unit_test(the_counts_of_threads_meet),
         cmocka_unit_test(large_wishes_leave_room_for_small_ones),

@@ -1,13 +1,12 @@
 #include "contract/nimi/health.h"
 
 #include "base/clock.h"
+#include "base/machine.h"
 #include "contract/nimi/fetch.h"
 #include "wire/json.h"
 #include "wire/moment.h"
 
-#include <stdio.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 /* One look at the runtime. */
 struct sample {
@@ -26,18 +25,8 @@ static int64_t cpu_milli(void) {
 }
 
 static int64_t memory_bytes(void) {
-    long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-    if (!file) return 0;
-    char line[128] = "";
-    if (fgets(line, sizeof(line), file)) {
-        struct str rest, text = str_from(line);
-        uint64_t resident;
-        str_split(text, ' ', &rest);
-        if (str_to_u64(str_split(rest, ' ', &rest), &resident)) pages = (long)resident;
-    }
-    fclose(file);
-    return (int64_t)pages * sysconf(_SC_PAGESIZE);
+    uint64_t bytes;
+    return machine_resident_bytes(&bytes) ? (int64_t)bytes : 0;
 }
 
 static struct sample take_sample(const struct nimi_instance *instance) {
