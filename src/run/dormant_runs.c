@@ -30,6 +30,7 @@ struct entry {
 struct dormant_runs {
     pthread_mutex_t lock;
     atomic_size_t count;
+    _Atomic uint64_t added;
     struct entry **blocks;
     size_t block_count;
     uint32_t first_free;
@@ -73,6 +74,10 @@ void dormant_runs_free(struct dormant_runs *dormant) {
     free(dormant->by_session);
     pthread_mutex_destroy(&dormant->lock);
     free(dormant);
+}
+
+uint64_t dormant_runs_added(const struct dormant_runs *dormant) {
+    return atomic_load(&dormant->added);
 }
 
 size_t dormant_runs_count(const struct dormant_runs *dormant) {
@@ -195,6 +200,7 @@ void dormant_runs_add(struct dormant_runs *dormant, const struct dormant_run *ru
                             .addressed = run->addressed};
     link_entry(dormant, index);
     size_t count = atomic_fetch_add(&dormant->count, 1) + 1;
+    atomic_fetch_add(&dormant->added, 1);
     if (count > PER_BUCKET * dormant->bucket_count) grow(dormant);
     pthread_mutex_unlock(&dormant->lock);
 }

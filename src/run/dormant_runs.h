@@ -6,7 +6,8 @@
  * run wakes.
  *
  * Search the live runs first and then here, because a run is entered here before it leaves the
- * directory. A run found in neither may have come back in between.
+ * directory. A run found in neither may have come back in between. To list all that wait, wake
+ * those that match, list the live ones, and begin again if dormant_runs_added() has changed.
  *
  * Memory   56 bytes a run; a reference to its engine. Borrows the hosts; each removes its own
  *          runs with dormant_runs_forget().
@@ -57,6 +58,9 @@ void dormant_runs_remove(struct dormant_runs *dormant, uint64_t run);
 void dormant_runs_forget(struct dormant_runs *dormant, const struct run_host *host);
 
 size_t dormant_runs_count(const struct dormant_runs *dormant);
+
+/* How many were ever added. Any thread. */
+uint64_t dormant_runs_added(const struct dormant_runs *dormant);
 
 /* Whether the filter matches any run. */
 bool dormant_runs_has(struct dormant_runs *dormant, const struct dormant_filter *filter);

@@ -100,3 +100,18 @@ def test_many_who_answer_at_once_are_one(weir, asleep):
         assert run_ends(http, approval.partition("-")[0]) == "done"
         decision, paid = test_approvals.results(http, approval.partition("-")[0])
         assert decision["decision"] == "approve" and paid == {"paid": "300"}
+
+
+def test_a_list_is_whole_while_runs_fall_asleep(weir, asleep):
+    """Woken runs fall asleep again after two seconds, on several loops, in the midst of a list."""
+    sessions = {f"s{i}" for i in range(40)}
+    with client(weir) as http, concurrent.futures.ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: test_approvals.ask(http, session=name), sorted(sessions)))
+        until = time.monotonic() + 7
+        lists = 0
+        while time.monotonic() < until:
+            answer = http.get("/weir/v1/approvals", params={"limit": 1000}).json()
+            assert {a["session_id"] for a in answer["approvals"]} == sessions
+            assert answer["more"] is False
+            lists += 1
+    assert lists > 10

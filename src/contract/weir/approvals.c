@@ -17,6 +17,7 @@
 #define BODY_MAX_BYTES (64 * MIB)
 #define LOOK_AGAIN_MS 50 /* for a decision that is on its way to its run */
 #define LOOKS_MAX 100
+#define LIST_LOOKS_MAX 10 /* while runs fall asleep all the time */
 
 /* --- as JSON ------------------------------------------------------------------------------ */
 
@@ -71,6 +72,8 @@ struct listing {
     struct pending_approvals_filter filter;
     size_t limit;
     struct dormant_wake *wake;
+    uint64_t added; /* to the dormant runs, before they were woken */
+    unsigned looks;
 };
 
 static void listing_over(void *ctx) {
@@ -82,7 +85,8 @@ static void listing_over(void *ctx) {
 
 static const struct route_watch listing_watch = {.left = listing_over, .closed = listing_over};
 
-static void list_approvals(struct listing *listing) {
+/* False: a run may have fallen asleep after the dormant ones were woken, and before this. */
+static bool list_approvals(struct listing *listing) {
     size_t limit = listing->limit;
     struct pending_view *views = mem_zero(limit, sizeof(*views));
     struct arena *arena = arena_new(LIST_MAX_BYTES);
@@ -90,6 +94,12 @@ static void list_approvals(struct listing *listing) {
     bool more;
     size_t count = pending_approvals_list(session_table_approvals(listing->instance->sessions),
                                           &listing->filter, limit, arena, views, &more);
+    if (dormant_runs_added(directory_dormant(listing->instance->directory)) != listing->added &&
+        listing->looks < LIST_LOOKS_MAX) {
+        arena_free(arena);
+        free(views);
+        return false;
+    }
     buf_init(&body, BODY_MAX_BYTES);
     struct json_writer json = json_writer(&body);
     json_open_object(&json);
@@ -102,15 +112,18 @@ static void list_approvals(struct listing *listing) {
     buf_done(&body);
     arena_free(arena);
     free(views);
+    return true;
 }
+
+static void look_and_list(struct listing *listing);
 
 static void on_listing_awake(const struct err *failed, void *ctx) {
     struct listing *listing = ctx;
     listing->wake = NULL;
     if (failed) {
         api_refuse(listing->request.call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
-    } else {
-        list_approvals(listing);
+    } else if (!list_approvals(listing)) {
+        look_and_list(listing);
     }
 }
 
@@ -130,8 +143,16 @@ static void wake_listed(struct listing *listing) {
     const struct dormant_filter sleepers = {filter->workspace, filter->user, filter->session,
                                             filter->run};
     struct api_instance *instance = listing->instance;
+    listing->looks++;
+    listing->added = dormant_runs_added(directory_dormant(instance->directory));
     listing->wake = dormant_wake_start(instance->directory, &sleepers, listing->limit + 1,
                                        instance->loop, on_listing_awake, listing);
+}
+
+static void look_and_list(struct listing *listing) {
+    do {
+        wake_listed(listing);
+    } while (!listing->wake && !list_approvals(listing));
 }
 
 void api_list_approvals(struct route_call *call, void *ctx) {
@@ -142,13 +163,12 @@ void api_list_approvals(struct route_call *call, void *ctx) {
         free(listing);
         return;
     }
-    if (read_listing(listing)) wake_listed(listing);
-    if (listing->wake) {
-        route_watch(call, &listing_watch, listing);
+    if (!read_listing(listing)) {
+        listing_over(listing);
         return;
     }
-    if (listing->limit) list_approvals(listing);
-    listing_over(listing);
+    route_watch(call, &listing_watch, listing);
+    look_and_list(listing);
 }
 
 /* --- one approval, wherever it stands ----------------------------------------------------- */
