@@ -1,12 +1,16 @@
 /* store_bench: how many writes a second are acknowledged, how late, and at what cost.
  *
- *     store_bench [FOLDER [SECONDS [WORKLOAD [SESSIONS]]]]
+ *     store_bench [FOLDER [SECONDS [WORKLOAD [SESSIONS [WRITES]]]]]
  *                              default: a fresh folder under /var/tmp, 2 s each, all, 1,000
  *
+ * With WRITES it ends after so many, however long that takes: bench/store_instructions.sh counts
+ * instructions so.
+ *
  * One loop keeps a number of writes in flight; each is one row, and as soon as it is
- * acknowledged the next one follows. Three kinds of row: `turn`, a whole run of one of 1,000
- * sessions, which the tables must take up; `text`, a piece of a run that goes on; and `large`,
- * such a piece of 5 KiB. Then loads, while turns are written beside them.
+ * acknowledged the next one follows. Kinds of row: `turn`, a whole run of one of 1,000
+ * sessions, which the tables must take up; `streamed`, such a run of 66 events, as a reply in 64
+ * pieces of 64 bytes leaves it; `text`, a piece of a run that goes on; and `large`, such a piece
+ * of 5 KiB. Then loads, while turns are written beside them.
  */
 #include "base/clock.h"
 #include "base/mem.h"
@@ -21,7 +25,7 @@
 
 #define LATE_MAX 4000000
 
-enum kind { TURN, TEXT, LARGE };
+enum kind { TURN, STREAMED, TEXT, LARGE };
 
 static const struct workload {
     const char *name;
@@ -43,6 +47,9 @@ static const struct workload {
     {"large 5 KiB",        LARGE, 5 * KIB,   64,   false},
     {"large 5 KiB",        LARGE, 5 * KIB,   1000, false},
     {"turn 300 B + loads", TURN,  300,       64,   true},
+    {"streamed, 66 events", STREAMED, 64,    64,   false},
+    {"streamed, 66 events", STREAMED, 64,    256,  false},
+    {"turn  300 B",        TURN,  300,       256,  false},
     /* clang-format on */
 };
 
@@ -64,7 +71,7 @@ static struct {
     struct store *store;
     const struct workload *load;
     uint64_t sessions; /* that the turns are spread over */
-    uint64_t next_run, until_us, writes, in_flight;
+    uint64_t next_run, until_us, writes, writes_max, in_flight;
     uint64_t turn; /* in text: counts the sequence numbers */
     uint32_t *late_us;
     struct asker stranger, friend;
@@ -86,35 +93,75 @@ static void put(struct buf *events, const struct event *event) {
     (void)fits;
 }
 
+static void put_started(struct buf *events, uint64_t run) {
+    char session[16];
+    snprintf(session, sizeof(session), "s%u", (unsigned)(run * 7919 % bench.sessions));
+    put(events, &(struct event){.kind = EVENT_STARTED,
+                                .agent = STR("manager"),
+                                .started = {.workspace = STR("w"),
+                                            .user = STR("u"),
+                                            .session = str_from(session),
+                                            .contract = STR("crawbl"),
+                                            .unix_ms = 1700000000000}});
+}
+
+static void put_text(struct buf *events, struct str text) {
+    put(events,
+        &(struct event){.kind = EVENT_TEXT, .agent = STR("manager"), .text = {.text = text}});
+}
+
+static void put_end(struct buf *events, struct str turns) {
+    put(events, &(struct event){.kind = EVENT_USAGE,
+                                .agent = STR("manager"),
+                                .usage = {.model = STR("m"), .prompt = 10, .total = -1}});
+    put(events,
+        &(struct event){.kind = EVENT_DONE, .done = {.model = STR("m"), .turns = turns}});
+}
+
+#define STREAMED_PIECES 64
+
+/* The pieces differ, as a model's do. */
+static void put_streamed(struct buf *events, size_t piece_bytes) {
+    static char letters[] = "%08zu the water goes on over the weir, to the mill, to the sea...";
+    char piece[128];
+    struct buf reply, turns;
+    buf_init(&reply, 64 * KIB);
+    buf_init(&turns, 64 * KIB);
+    for (size_t i = 0; i < STREAMED_PIECES; i++) {
+        snprintf(piece, sizeof(piece), letters, i);
+        struct str text = str_head(str_from(piece), piece_bytes);
+        put_text(events, text);
+        buf_append(&reply, text);
+    }
+    event_turn_append(&turns, STR("manager"), buf_str(&reply));
+    put_end(events, buf_str(&turns));
+    buf_done(&reply);
+    buf_done(&turns);
+}
+
 static void fill(struct writer *writer) {
     static char letters[8 * KIB];
     memset(letters, 'x', sizeof(letters));
-    char session[16];
     struct buf events;
     buf_init(&events, 64 * KIB);
     uint64_t run = bench.next_run++, seq = 1;
-    struct str text = str_of(letters, bench.load->row_bytes - 24);
-    if (bench.load->kind == TURN) {
-        snprintf(session, sizeof(session), "s%u", (unsigned)(run * 7919 % bench.sessions));
-        put(&events, &(struct event){.kind = EVENT_STARTED,
-                                     .agent = STR("manager"),
-                                     .started = {.workspace = STR("w"),
-                                                 .user = STR("u"),
-                                                 .session = str_from(session),
-                                                 .contract = STR("crawbl"),
-                                                 .unix_ms = 1700000000000}});
-        text.len = bench.load->row_bytes - 120;
-    } else {
+    size_t bytes = bench.load->row_bytes;
+    switch (bench.load->kind) {
+    case TURN:
+        put_started(&events, run);
+        put_text(&events, str_of(letters, bytes - 120));
+        put_end(&events, STR_EMPTY);
+        break;
+    case STREAMED:
+        put_started(&events, run);
+        put_streamed(&events, bytes);
+        break;
+    case TEXT:
+    case LARGE:
         seq = 2 + bench.turn++ / bench.sessions;
         run = 1 + run % bench.sessions;
-    }
-    put(&events,
-        &(struct event){.kind = EVENT_TEXT, .agent = STR("manager"), .text = {.text = text}});
-    if (bench.load->kind == TURN) {
-        put(&events, &(struct event){.kind = EVENT_USAGE,
-                                     .agent = STR("manager"),
-                                     .usage = {.model = STR("m"), .prompt = 10, .total = -1}});
-        put(&events, &(struct event){.kind = EVENT_DONE, .done = {.model = STR("m")}});
+        put_text(&events, str_of(letters, bytes - 24));
+        break;
     }
     buf_clear(&writer->row.bytes);
     store_section_append(&writer->row.bytes, run, seq, buf_str(&events));
@@ -136,7 +183,9 @@ static void written(struct store_write *write, const struct err *failed, void *c
         bench.late_us[bench.writes] = (uint32_t)(now_us - writer->sent_us);
     bench.writes++;
     bench.in_flight--;
-    if (now_us < bench.until_us) {
+    bool more = bench.writes_max ? bench.writes + bench.in_flight < bench.writes_max
+                                 : now_us < bench.until_us;
+    if (more) {
         send_next(writer);
     } else if (bench.in_flight == 0 && !bench.stranger.out && !bench.friend.out) {
         loop_stop(bench.loop);
@@ -259,6 +308,7 @@ int main(int argc, char **argv) {
     double seconds = argc > 2 ? atof(argv[2]) : 2;
     bench.sessions = argc > 4 ? strtoull(argv[4], NULL, 10) : 1000;
     if (bench.sessions == 0) bench.sessions = 1000;
+    bench.writes_max = argc > 5 ? strtoull(argv[5], NULL, 10) : 0;
     bench.late_us = mem_alloc(LATE_MAX * sizeof(*bench.late_us));
     printf("%-18s %5s %9s %8s %8s %8s %8s\n", "row", "at a", "writes/s", "p50 us", "p99 us",
            "max us", "CPU us");

@@ -100,7 +100,7 @@ static bool take_whole(const struct row *row, void *ctx, struct err *e) {
     if (gather->own_only && row->run == 0) return true;
     while (!gather->cut && store_section_next(&rest, &section, &bad)) {
         if (section.run != gather->run) continue;
-        section.row = row->id;
+        section.row = row->order;
         gather->cut = section.events.len > gather->max_bytes - gather->bytes;
         if (!gather->cut && !add_section(gather, section, e)) return false;
     }
@@ -129,20 +129,28 @@ static bool take_after(const struct row *row, void *ctx, struct err *e) {
 
 /* --- the rows of a run -------------------------------------------------------------------- */
 
-/* Which sequence number the run's first section in a row begins with. */
-static bool first_seq_in(struct answer *answer, int64_t id, uint64_t run, uint64_t *ret,
-                         struct err *e) {
-    struct row row;
-    if (!row_read(answer->rows, id, &row, e)) return false;
+struct first_seq {
+    uint64_t run, seq;
+};
+
+static bool look_for_first(const struct row *row, void *ctx, struct err *e) {
+    struct first_seq *first = ctx;
+    struct str rest = row->bytes;
     struct store_section section;
     bool bad = false;
-    *ret = 0;
-    while (store_section_next(&row.bytes, &section, &bad)) {
-        if (section.run != run) continue;
-        *ret = section.first_seq;
-        break;
+    (void)e;
+    while (!first->seq && store_section_next(&rest, &section, &bad)) {
+        if (section.run == first->run) first->seq = section.first_seq;
     }
-    row_release(answer->rows);
+    return true;
+}
+
+/* Which sequence number the run's first section in a row begins with; 0: none. */
+static bool first_seq_in(struct answer *answer, int64_t id, uint64_t run, uint64_t *ret,
+                         struct err *e) {
+    struct first_seq first = {.run = run};
+    if (!row_each_in(answer->rows, id, run, look_for_first, &first, e)) return false;
+    *ret = first.seq;
     return true;
 }
 
@@ -174,11 +182,9 @@ static bool walk_run(struct answer *answer, const struct run_entry *entry, row_f
     while (run_places_next(&cursor)) places[count++] = cursor;
     bool ok = first_place(answer, places, count, entry->id, gather->load->after_seq, &at, e);
     for (; ok && !gather->cut && at < count; at++) {
-        struct row row;
         if (gather->own_only && places[at].shared) continue;
-        ok = row_read(answer->rows, places[at].row, &row, e) &&
-             (each(&row, gather, e) || gather->cut);
-        row_release(answer->rows);
+        ok = row_each_in(answer->rows, places[at].row, entry->id, each, gather, e) ||
+             gather->cut;
     }
     int64_t listed = count ? places[count - 1].row : entry->first_log - 1;
     free(places);
@@ -239,19 +245,17 @@ static bool take_run(struct answer *answer, const struct run_entry *entry,
 static bool walk_session(struct answer *answer, uint64_t newest, struct gather *gather,
                          struct run_entry *entry, struct err *e) {
     struct store_load *load = gather->load;
-    int64_t before = INT64_MAX;
+    struct run_chain chain = run_chain();
     for (size_t taken = 0; newest; newest = entry->previous) {
         bool found;
         entry->id = newest;
         if (!run_find(answer->runs, entry, &found, e)) return false;
         run_release(answer->runs);
-        /* Each run began later than the one before it, or the chain is broken. */
-        if (!found || entry->first_log >= before)
+        if (!found || !run_chain_follows(&chain, entry))
             return err_set(e, ERR_DATA_LOSS,
                            "store %s: its table of runs is damaged; restore the file from a "
                            "backup",
                            answer->db->path);
-        before = entry->first_log;
         if (entry->state == 0 && !gather->ids_only) continue;
         load->more = taken == load->runs_max;
         if (!load->more && !take_run(answer, entry, gather, e)) return false;

@@ -315,14 +315,17 @@ static void look_at(struct core *core, const struct row *row, const struct store
     if (!core->project.seen) learn_from(core, written);
 }
 
-static bool append(struct core *core, const struct store_write *write, int64_t *ret_newest,
-                   struct err *e) {
+static bool append(struct core *core, const struct store_write *write, struct err *e) {
     for (size_t i = 0; i < write->row_count; i++) {
         const struct store_row *written = &write->rows[i];
         struct row row = {.run = written->run, .bytes = buf_str(&written->bytes)};
-        if (!row_append(&core->rows, row.run, row.bytes, e)) return false;
-        row.id = *ret_newest = sqlite3_last_insert_rowid(core->db.handle);
+        if (!row_append(&core->rows, row.run, row.bytes, &row.id, e)) return false;
         look_at(core, &row, written);
+        /* A look into the tables that got no memory has undone everything. */
+        if (sqlite3_get_autocommit(core->db.handle))
+            return err_set(e, ERR_UNAVAILABLE,
+                           "store %s: memory ran out; give the process more memory",
+                           core->db.path);
     }
     return true;
 }
@@ -331,6 +334,7 @@ static bool core_begin(struct core *core, struct err *e) {
     core->doubted = INT64_MAX; /* it cannot be there before it was committed */
     if (!database_do(&core->db, core->begin, e)) return false;
     project_watch(&core->project);
+    row_start(&core->rows);
     return true;
 }
 
@@ -354,12 +358,13 @@ static bool undo(struct core *core) {
 
 bool core_commit(struct core *core, const struct store_write *first,
                  const struct store_write *end, struct err *e) {
-    int64_t newest = core->rows.newest;
+    int64_t newest;
     database_reached(&core->db, "commit");
     if (!core_begin(core, e)) return false;
     for (const struct store_write *write = first; write != end; write = write->next) {
-        if (!append(core, write, &newest, e)) return undo(core);
+        if (!append(core, write, e)) return undo(core);
     }
+    if (!row_finish(&core->rows, &newest, e)) return undo(core);
     database_reached(&core->db, "rows appended");
     return core_finish(core, newest, e) || undo(core);
 }
@@ -371,12 +376,12 @@ bool core_commit(struct core *core, const struct store_write *first,
 static bool stamp(struct core *core, int64_t *ret_newest, struct err *e) {
     struct store_row row = {.run = 0};
     const struct store_write write = {.rows = &row, .row_count = 1};
-    return append(core, &write, ret_newest, e);
+    return append(core, &write, e) && row_finish(&core->rows, ret_newest, e);
 }
 
 static bool run_together(struct core *core, struct store_task *first,
                          const struct store_task *end, struct err *e) {
-    int64_t newest = core->rows.newest;
+    int64_t newest;
     bool purges = false;
     if (!core_begin(core, e)) return false;
     for (struct store_task *task = first; task != end; task = task->next) {

@@ -53,19 +53,18 @@ static bool follow_chain(struct database *db, uint64_t newest, struct erase_runs
                          struct err *e) {
     struct runs runs;
     struct run_entry entry;
-    int64_t before = INT64_MAX;
+    struct run_chain chain = run_chain();
     bool ok = run_open(&runs, db, e), found;
     run_entry_init(&entry, 0);
     for (; ok && newest; newest = entry.previous) {
         entry.id = newest;
         ok = run_find(&runs, &entry, &found, e);
         run_release(&runs);
-        if (ok && (!found || entry.first_log >= before))
+        if (ok && (!found || !run_chain_follows(&chain, &entry)))
             ok = err_set(e, ERR_DATA_LOSS,
                          "store %s: its table of runs is damaged; restore the file from a "
                          "backup",
                          db->path);
-        before = entry.first_log;
         if (ok) add_run(ret, newest);
     }
     run_entry_done(&entry);
@@ -137,23 +136,11 @@ static bool write_kept(struct eraser *eraser, int64_t id, uint64_t owner, struct
 
 /* Take the run's sections out of one row. */
 static bool erase_from_row(struct eraser *eraser, int64_t id, uint64_t run, struct err *e) {
-    struct row row;
-    struct store_section section;
-    bool bad = false;
+    uint64_t owner;
+    bool changed;
     buf_clear(&eraser->kept);
-    bool ok = row_read(&eraser->rows, id, &row, e);
-    if (!ok) return false;
-    struct str rest = row.bytes;
-    while (ok && store_section_next(&rest, &section, &bad)) {
-        if (section.run == run) continue;
-        ok = store_section_append(&eraser->kept, section.run, section.first_seq,
-                                  section.events) ||
-             err_set(e, ERR_RESOURCE_EXHAUSTED, "store: a row is too large to be rewritten");
-    }
-    bool changed = eraser->kept.len != row.bytes.len;
-    uint64_t owner = row.run;
-    row_release(&eraser->rows);
-    return ok && (!changed || write_kept(eraser, id, owner, e));
+    return row_without(&eraser->rows, id, run, &eraser->kept, &owner, &changed, e) &&
+           (!changed || write_kept(eraser, id, owner, e));
 }
 
 /* Rows that a very long run does not list; they are noted first, then changed. */
@@ -167,6 +154,7 @@ static bool note_row(const struct row *row, void *ctx, struct err *e) {
     (void)e;
     if ((found->count & (found->count - 1)) == 0)
         found->ids = mem_resize(found->ids, (2 * found->count + 1) * sizeof(*found->ids));
+    if (found->count && found->ids[found->count - 1] == row->id) return true; /* packed */
     found->ids[found->count++] = row->id;
     return true;
 }

@@ -271,7 +271,7 @@ static bool add_row(struct batch *batch, const struct row *row, struct err *e) {
 static bool add_from_log(const struct row *row, void *ctx, struct err *e) {
     struct batch *batch = ctx;
     if (!add_row(batch, row, e)) return false;
-    batch->enough = batch->bytes >= BATCH_BYTES;
+    batch->enough = row->last && batch->bytes >= BATCH_BYTES;
     return !batch->enough;
 }
 

@@ -1,8 +1,11 @@
 #include "store/row.h"
 
 #include "store/shorten.h"
+#include "store/store.h"
 #include "store/sum.h"
+#include "store/varint.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #define ROW_MAX_BYTES (256 * MIB) /* more than any that is written */
@@ -11,13 +14,14 @@
 bool row_open(struct rows *rows, struct database *db, struct err *e) {
     *rows = (struct rows){.db = db};
     buf_init(&rows->scratch, ROW_MAX_BYTES);
-    return database_prepare(db, "INSERT INTO log(run, sum, bytes) VALUES(?, ?, ?)",
+    buf_init(&rows->packed, 2 * ROW_PACKED_BYTES);
+    return database_prepare(db, "INSERT INTO log(id, run, sum, bytes) VALUES(?, ?, ?, ?)",
                             &rows->append, e) &&
            database_prepare(db, "SELECT id, run, sum, bytes FROM log WHERE id = ?", &rows->read,
                             e) &&
            database_prepare(db,
                             "SELECT id, run, sum, bytes FROM log WHERE id > ? AND id <= ? "
-                            "AND run IN (0, ?) ORDER BY id",
+                            "AND run IN (0, -1, ?) ORDER BY id",
                             &rows->range, e) &&
            database_prepare(
                db, "SELECT id, run, sum, bytes FROM log WHERE id > ? ORDER BY id LIMIT ?",
@@ -27,6 +31,7 @@ bool row_open(struct rows *rows, struct database *db, struct err *e) {
 
 void row_close(struct rows *rows) {
     buf_done(&rows->scratch);
+    buf_done(&rows->packed);
     sqlite3_finalize(rows->append);
     sqlite3_finalize(rows->read);
     sqlite3_finalize(rows->range);
@@ -38,14 +43,108 @@ static void clear_scratch(struct rows *rows) {
     if (rows->scratch.room > SCRATCH_BYTES) buf_release(&rows->scratch);
 }
 
-bool row_append(struct rows *rows, uint64_t run, struct str bytes, struct err *e) {
-    clear_scratch(rows);
-    if (run && shorten_row(bytes, &rows->scratch)) bytes = buf_str(&rows->scratch);
-    sqlite3_bind_int64(rows->append, 1, (int64_t)run);
-    sqlite3_bind_int64(rows->append, 2, (int64_t)sum_of(run, bytes));
-    database_bind(rows->append, 3, bytes);
+/* --- appending ---------------------------------------------------------------------------- */
+
+#define PART_LENGTH_BYTES 4
+#define PART_HEAD_BYTES (VARINT_MAX_BYTES + PART_LENGTH_BYTES)
+
+static void put_length(char *at, size_t len) {
+    for (size_t i = 0; i < PART_LENGTH_BYTES; i++) at[i] = (char)(len >> (8 * i));
+}
+
+static bool take_part(struct str *bytes, uint64_t *ret_run, struct str *ret) {
+    struct str rest = *bytes;
+    if (!varint_take(&rest, ret_run) || rest.len < PART_LENGTH_BYTES) return false;
+    size_t len = 0;
+    for (size_t i = 0; i < PART_LENGTH_BYTES; i++)
+        len |= (size_t)(unsigned char)rest.at[i] << (8 * i);
+    rest = str_skip(rest, PART_LENGTH_BYTES);
+    if (len > rest.len) return false;
+    *ret = str_head(rest, len);
+    *bytes = str_skip(rest, len);
+    return true;
+}
+
+/* `bytes` are as they are stored. */
+static bool put_part(struct buf *out, uint64_t run, struct str bytes) {
+    char head[PART_HEAD_BYTES];
+    size_t len = varint_put(head, run);
+    put_length(head + len, bytes.len);
+    buf_append(out, str_of(head, len + PART_LENGTH_BYTES));
+    return buf_append(out, bytes);
+}
+
+static void pack(struct rows *rows, uint64_t run, struct str bytes) {
+    struct buf *packed = &rows->packed;
+    char head[PART_HEAD_BYTES];
+    size_t len = varint_put(head, run);
+    buf_append(packed, str_of(head, len + PART_LENGTH_BYTES));
+    size_t begun = packed->len;
+    if (!run || !shorten_row(bytes, packed)) buf_append(packed, bytes);
+    put_length(packed->at + begun - PART_LENGTH_BYTES, packed->len - begun);
+    rows->parts++;
+    assert(buf_ok(packed)); /* it takes any two rows that may be packed */
+}
+
+static bool insert(struct rows *rows, uint64_t run, struct str bytes, struct err *e) {
+    sqlite3_bind_int64(rows->append, 1, rows->next++);
+    sqlite3_bind_int64(rows->append, 2, (int64_t)run);
+    sqlite3_bind_int64(rows->append, 3, (int64_t)sum_of(run, bytes));
+    database_bind(rows->append, 4, bytes);
     return database_do(rows->db, rows->append, e);
 }
+
+static void unpack_all(struct rows *rows) {
+    buf_clear(&rows->packed);
+    rows->parts = 0;
+}
+
+void row_start(struct rows *rows) {
+    unpack_all(rows);
+    rows->next = rows->newest + 1;
+}
+
+/* A part that is alone is a row by itself. */
+static bool write_packed(struct rows *rows, struct err *e) {
+    uint64_t run = ROW_PACKED;
+    struct str bytes = buf_str(&rows->packed), part = STR_EMPTY;
+    if (rows->parts == 0) return true;
+    if (rows->parts == 1) {
+        bool whole = take_part(&bytes, &run, &part);
+        assert(whole);
+        (void)whole;
+        bytes = part;
+    }
+    bool ok = insert(rows, run, bytes, e);
+    unpack_all(rows);
+    return ok;
+}
+
+static bool append_alone(struct rows *rows, uint64_t run, struct str bytes, struct err *e) {
+    clear_scratch(rows);
+    if (run && shorten_row(bytes, &rows->scratch)) bytes = buf_str(&rows->scratch);
+    return insert(rows, run, bytes, e);
+}
+
+bool row_append(struct rows *rows, uint64_t run, struct str bytes, int64_t *ret_id,
+                struct err *e) {
+    assert(run != ROW_PACKED);
+    bool large = PART_HEAD_BYTES + bytes.len > ROW_PACKED_BYTES;
+    bool full = rows->packed.len + PART_HEAD_BYTES + bytes.len > ROW_PACKED_BYTES;
+    if ((large || full) && !write_packed(rows, e)) return false;
+    *ret_id = rows->next;
+    if (large) return append_alone(rows, run, bytes, e);
+    pack(rows, run, bytes);
+    return true;
+}
+
+bool row_finish(struct rows *rows, int64_t *ret_newest, struct err *e) {
+    bool ok = write_packed(rows, e);
+    *ret_newest = rows->next - 1;
+    return ok;
+}
+
+/* --- reading ------------------------------------------------------------------------------ */
 
 static bool damaged(struct rows *rows, int64_t id, struct err *e) {
     return err_set(e, ERR_DATA_LOSS,
@@ -54,62 +153,164 @@ static bool damaged(struct rows *rows, int64_t id, struct err *e) {
                    rows->db->path, id);
 }
 
-static bool store_row_take(struct rows *rows, sqlite3_stmt *statement, struct row *ret,
-                           struct err *e) {
+/* A stored row, as it is. */
+struct stored {
+    int64_t id;
+    uint64_t run;
+    struct str bytes;
+};
+
+static bool take_stored(struct rows *rows, sqlite3_stmt *statement, struct stored *ret,
+                        struct err *e) {
     ret->id = sqlite3_column_int64(statement, 0);
     ret->run = (uint64_t)sqlite3_column_int64(statement, 1);
     ret->bytes = database_bytes(statement, 3);
-    if ((int64_t)sum_of(ret->run, ret->bytes) != sqlite3_column_int64(statement, 2)) {
-        bool no_memory = sqlite3_errcode(rows->db->handle) == SQLITE_NOMEM;
-        return no_memory ? database_fail(rows->db, e) : damaged(rows, ret->id, e);
-    }
-    if (!shorten_did(ret->bytes)) return true;
-    struct err cause;
-    clear_scratch(rows);
-    if (!shorten_undo(ret->bytes, &rows->scratch, &cause)) return damaged(rows, ret->id, e);
-    ret->bytes = buf_str(&rows->scratch);
+    if ((int64_t)sum_of(ret->run, ret->bytes) == sqlite3_column_int64(statement, 2))
+        return true;
+    bool no_memory = sqlite3_errcode(rows->db->handle) == SQLITE_NOMEM;
+    return no_memory ? database_fail(rows->db, e) : damaged(rows, ret->id, e);
+}
+
+/* The next part of what is left of a stored row; one that is not packed is one part. */
+static bool next_part(struct rows *rows, struct stored *left, uint64_t *ret_run,
+                      struct str *ret, struct err *e) {
+    if (left->run == ROW_PACKED)
+        return take_part(&left->bytes, ret_run, ret) || damaged(rows, left->id, e);
+    *ret_run = left->run;
+    *ret = left->bytes;
+    left->bytes = STR_EMPTY;
     return true;
 }
 
-bool row_read(struct rows *rows, int64_t id, struct row *ret, struct err *e) {
-    sqlite3_reset(rows->read);
-    sqlite3_bind_int64(rows->read, 1, id);
+static bool expand(struct rows *rows, int64_t id, struct str *bytes, struct err *e) {
+    struct err cause;
+    if (!shorten_did(*bytes)) return true;
+    clear_scratch(rows);
+    if (!shorten_undo(*bytes, &rows->scratch, &cause)) return damaged(rows, id, e);
+    *bytes = buf_str(&rows->scratch);
+    return true;
+}
+
+#define ORDER_PARTS 8192 /* more than fit: a part has more than 4 bytes */
+static_assert(ROW_PACKED_BYTES / (PART_LENGTH_BYTES + 1) < ORDER_PARTS, "parts of a row");
+
+struct walk {
+    struct rows *rows;
+    bool all; /* and not only what is shared or of `run` */
+    uint64_t run;
+    row_fn *each;
+    void *ctx;
+};
+
+static bool walk_stored(const struct walk *walk, struct stored left, struct err *e) {
+    bool packed = left.run == ROW_PACKED;
+    int64_t order = left.id * ORDER_PARTS;
+    do {
+        struct row row = {.id = left.id, .order = order++};
+        if (!next_part(walk->rows, &left, &row.run, &row.bytes, e)) return false;
+        row.last = left.bytes.len == 0;
+        if (packed && !walk->all && row.run && row.run != walk->run) continue;
+        if (!expand(walk->rows, row.id, &row.bytes, e)) return false;
+        if (!walk->each(&row, walk->ctx, e)) return false;
+    } while (left.bytes.len);
+    return true;
+}
+
+static bool walk_all(const struct walk *walk, sqlite3_stmt *statement, struct err *e) {
+    bool found, ok = true;
+    while ((ok = database_row(walk->rows->db, statement, &found, e)) && found) {
+        struct stored stored;
+        if (!(ok = take_stored(walk->rows, statement, &stored, e))) break;
+        if (!(ok = walk_stored(walk, stored, e))) break;
+    }
+    sqlite3_reset(statement);
+    return ok;
+}
+
+/* Until the statement is reset. */
+static bool find_stored(struct rows *rows, int64_t id, struct stored *ret, struct err *e) {
     bool found;
+    sqlite3_bind_int64(rows->read, 1, id);
     if (!database_row(rows->db, rows->read, &found, e)) return false;
-    if (found) return store_row_take(rows, rows->read, ret, e);
+    if (found) return take_stored(rows, rows->read, ret, e);
     return err_set(e, ERR_DATA_LOSS,
                    "store %s: row %" PRId64 " of the log is missing; restore the file from a "
                    "backup, or move its folder away to begin anew",
                    rows->db->path, id);
 }
 
-void row_release(struct rows *rows) {
-    sqlite3_reset(rows->read);
-}
-
-static bool walk(struct rows *rows, sqlite3_stmt *statement, row_fn *each, void *ctx,
+bool row_each_in(struct rows *rows, int64_t id, uint64_t run, row_fn *each, void *ctx,
                  struct err *e) {
-    bool found, ok = true;
-    while ((ok = database_row(rows->db, statement, &found, e)) && found) {
-        struct row row;
-        if (!(ok = store_row_take(rows, statement, &row, e))) break;
-        if (!(ok = each(&row, ctx, e))) break;
-    }
-    sqlite3_reset(statement);
+    struct walk walk = {.rows = rows, .run = run, .each = each, .ctx = ctx};
+    struct stored stored;
+    bool ok = find_stored(rows, id, &stored, e) && walk_stored(&walk, stored, e);
+    sqlite3_reset(rows->read);
     return ok;
 }
 
 bool row_each(struct rows *rows, int64_t after, size_t count, row_fn *each, void *ctx,
               struct err *e) {
+    struct walk walk = {.rows = rows, .all = true, .each = each, .ctx = ctx};
     sqlite3_bind_int64(rows->from, 1, after);
     sqlite3_bind_int64(rows->from, 2, (int64_t)count);
-    return walk(rows, rows->from, each, ctx, e);
+    return walk_all(&walk, rows->from, e);
 }
 
 bool row_each_of(struct rows *rows, uint64_t run, int64_t after, int64_t last, row_fn *each,
                  void *ctx, struct err *e) {
+    struct walk walk = {.rows = rows, .run = run, .each = each, .ctx = ctx};
     sqlite3_bind_int64(rows->range, 1, after);
     sqlite3_bind_int64(rows->range, 2, last);
     sqlite3_bind_int64(rows->range, 3, (int64_t)run);
-    return walk(rows, rows->range, each, ctx, e);
+    return walk_all(&walk, rows->range, e);
+}
+
+/* --- rewriting ---------------------------------------------------------------------------- */
+
+/* The sections of `bytes` but those of `run`. *ret_had: there were some of it. */
+static bool filter(struct str bytes, uint64_t run, struct buf *out, bool *ret_had) {
+    struct store_section section;
+    bool bad = false, ok = true;
+    while (ok && store_section_next(&bytes, &section, &bad)) {
+        *ret_had = *ret_had || section.run == run;
+        if (section.run != run)
+            ok = store_section_append(out, section.run, section.first_seq, section.events);
+    }
+    return ok;
+}
+
+/* A part without sections of the run stays as it was stored. */
+static bool keep_part(struct rows *rows, int64_t id, uint64_t owner, struct str stored,
+                      uint64_t run, bool packed, struct buf *kept, bool *changed,
+                      struct err *e) {
+    struct str bytes = stored;
+    struct buf rest;
+    bool had = false;
+    buf_init(&rest, ROW_MAX_BYTES);
+    bool ok = expand(rows, id, &bytes, e);
+    if (ok && !filter(bytes, run, &rest, &had))
+        ok = err_set(e, ERR_RESOURCE_EXHAUSTED, "store: a row is too large to be rewritten");
+    *changed = *changed || had;
+    struct str left = had ? buf_str(&rest) : stored;
+    if (ok && packed && !(had && left.len == 0)) ok = put_part(kept, owner, left);
+    if (ok && !packed) ok = buf_append(kept, left);
+    buf_done(&rest);
+    return ok;
+}
+
+bool row_without(struct rows *rows, int64_t id, uint64_t run, struct buf *kept,
+                 uint64_t *ret_owner, bool *ret_changed, struct err *e) {
+    struct stored left;
+    *ret_changed = false;
+    bool ok = find_stored(rows, id, &left, e);
+    if (ok) *ret_owner = left.run;
+    while (ok && left.bytes.len) {
+        uint64_t owner;
+        struct str part;
+        ok = next_part(rows, &left, &owner, &part, e) &&
+             keep_part(rows, id, owner, part, run, *ret_owner == ROW_PACKED, kept, ret_changed,
+                       e);
+    }
+    sqlite3_reset(rows->read);
+    return ok;
 }

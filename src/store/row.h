@@ -1,11 +1,20 @@
 /* row: the rows of the log, appended and read back.
  *
- * Each row carries a checksum of its bytes, so a page that the disk has corrupted unnoticed is
- * an error when it is read, never a wrong answer.
+ * What is appended in one transaction is packed: up to ROW_PACKED_BYTES of it share one stored
+ * row, whose run column is ROW_PACKED:
  *
- * A row that holds its text twice is stored shortened (shorten.h) and read back unchanged.
+ *     stored row = part+        part = run varint · length (4 bytes, lowest first) · bytes
  *
- * Memory   a row that was read is borrowed until the next read or row_release().
+ * A part is what was appended with one call. Everything larger, and what is appended alone, is
+ * a stored row by itself, with its own run; earlier versions wrote only such rows. Readers see
+ * no difference: each part is handed to them as a row, with the id of the stored one.
+ *
+ * Each stored row carries a checksum of its bytes, so a page that the disk has corrupted
+ * unnoticed is an error when it is read, never a wrong answer.
+ *
+ * A part that holds its text twice is stored shortened (shorten.h) and read back unchanged.
+ *
+ * Memory   a row is borrowed for the call that receives it.
  * Threads  the store's.
  */
 #ifndef WEIR_STORE_ROW_H
@@ -14,9 +23,18 @@
 #include "base/buf.h"
 #include "store/database.h"
 
+/* In place of a run. No run has this number. */
+#define ROW_PACKED UINT64_MAX
+
+/* A reader of one run reads what its neighbours in a stored row say, too. */
+#define ROW_PACKED_BYTES (32 * KIB)
+
 struct rows {
     struct database *db;
     struct buf scratch; /* a shortened or an expanded row */
+    struct buf packed;  /* the parts that are not written yet */
+    size_t parts;
+    int64_t next; /* the id of the stored row that they will be */
     sqlite3_stmt *append, *read, *range, *from;
     int64_t newest; /* id of the newest committed row, or 0 */
 };
@@ -25,21 +43,30 @@ struct row {
     int64_t id;
     uint64_t run; /* 0: shared */
     struct str bytes;
+    int64_t order; /* later ones have a higher one, also in one stored row */
+    bool last;     /* of its stored row */
 };
 
 MUST_CHECK bool row_open(struct rows *rows, struct database *db, struct err *e);
 void row_close(struct rows *rows);
 
-/* Append within the caller's transaction. */
-MUST_CHECK bool row_append(struct rows *rows, uint64_t run, struct str bytes, struct err *e);
-
-/* ERR_DATA_LOSS: the row is gone or is not what was written. */
-MUST_CHECK bool row_read(struct rows *rows, int64_t id, struct row *ret, struct err *e);
+/* Within the caller's transaction: row_start(), row_append() for each row, then row_finish()
+ * writes what is still packed. *ret_id: the stored row's; that may be written later. Rows that
+ * were not finished are forgotten by the next row_start(). */
+void row_start(struct rows *rows);
+MUST_CHECK bool row_append(struct rows *rows, uint64_t run, struct str bytes, int64_t *ret_id,
+                           struct err *e);
+MUST_CHECK bool row_finish(struct rows *rows, int64_t *ret_newest, struct err *e);
 
 /* Called for each row until it returns false; `row` is borrowed for the call. */
 typedef bool row_fn(const struct row *row, void *ctx, struct err *e);
 
-/* Every row after `after`, oldest first, at most `count`. */
+/* What is shared or belongs to `run` in the stored row `id`.
+ * errors  ERR_DATA_LOSS the row is gone or is not what was written */
+MUST_CHECK bool row_each_in(struct rows *rows, int64_t id, uint64_t run, row_fn *each,
+                            void *ctx, struct err *e);
+
+/* Every row after `after`, oldest first, of at most `count` stored ones. */
 MUST_CHECK bool row_each(struct rows *rows, int64_t after, size_t count, row_fn *each,
                          void *ctx, struct err *e);
 
@@ -47,7 +74,9 @@ MUST_CHECK bool row_each(struct rows *rows, int64_t after, size_t count, row_fn 
 MUST_CHECK bool row_each_of(struct rows *rows, uint64_t run, int64_t after, int64_t last,
                             row_fn *each, void *ctx, struct err *e);
 
-/* End the loan of row_read(). */
-void row_release(struct rows *rows);
+/* Append to `kept` the stored row `id` as it would be without the sections of `run`.
+ * *ret_owner: its run column. *ret_changed: it had such sections. */
+MUST_CHECK bool row_without(struct rows *rows, int64_t id, uint64_t run, struct buf *kept,
+                            uint64_t *ret_owner, bool *ret_changed, struct err *e);
 
 #endif

@@ -13,8 +13,18 @@ void run_entry_done(struct run_entry *entry) {
     buf_done(&entry->places);
 }
 
+/* A row that has something of the run's own besides shared text. */
+static void last_place_is_own(struct buf *places) {
+    size_t at = places->len;
+    while (at && (at == places->len || places->at[at - 1] & 0x80)) at--;
+    if (at < places->len) places->at[at] &= ~1;
+}
+
 void run_entry_add_place(struct run_entry *entry, int64_t row, bool shared) {
-    if (row == entry->last_log) return;
+    if (row == entry->last_log) {
+        if (!shared) last_place_is_own(&entry->places);
+        return;
+    }
     int64_t before = entry->last_log;
     if (!entry->first_log) entry->first_log = row;
     entry->last_log = row;
@@ -23,6 +33,13 @@ void run_entry_add_place(struct run_entry *entry, int64_t row, bool shared) {
     char place[VARINT_MAX_BYTES];
     uint64_t step = (uint64_t)(row - before);
     buf_append(&entry->places, str_of(place, varint_put(place, step << 1 | shared)));
+}
+
+bool run_chain_follows(struct run_chain *chain, const struct run_entry *entry) {
+    chain->equal = entry->first_log == chain->before ? chain->equal + 1 : 0;
+    bool follows = entry->first_log <= chain->before && chain->equal < RUN_CHAIN_MAX_EQUAL;
+    chain->before = entry->first_log;
+    return follows;
 }
 
 struct run_places run_entry_places(const struct run_entry *entry) {

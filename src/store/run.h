@@ -4,7 +4,8 @@
  *
  *     (row id - id of the place before) << 1 | shared
  *
- * and stops at RUN_PLACES_MAX_BYTES. The other rows of a longer run are somewhere between its
+ * in which shared means that the row has nothing of the run but streamed text. The list
+ * stops at RUN_PLACES_MAX_BYTES. The other rows of a longer run are somewhere between its
  * last place and last_log, and are searched one by one.
  *
  * Memory   run_entry_done() ends an entry; its workspace and contract are borrowed: see
@@ -48,6 +49,19 @@ struct run_places {
 };
 struct run_places run_entry_places(const struct run_entry *entry);
 bool run_places_next(struct run_places *cursor);
+
+/* A session's runs from its newest one backwards: each began in an earlier row of the log than
+ * the one after it, or in the same row, which holds RUN_CHAIN_MAX_EQUAL runs at most. Otherwise
+ * the table is damaged, and the chain might have no end. */
+#define RUN_CHAIN_MAX_EQUAL 8192 /* a part of a packed row has more than 4 bytes */
+struct run_chain {
+    int64_t before;
+    size_t equal;
+};
+static inline struct run_chain run_chain(void) {
+    return (struct run_chain){.before = INT64_MAX};
+}
+bool run_chain_follows(struct run_chain *chain, const struct run_entry *entry);
 
 struct runs {
     struct database *db;

@@ -8,6 +8,8 @@
  *
  *     row = section+     section = run varint · first seq varint · length varint · events
  *
+ * The store packs rows that are committed together into one (row.h), which changes nothing here.
+ *
  * The first row of a run is its own, and so is a row that ends it, calls a tool or has a tool's
  * result. Text in between shares a row with all other live runs (run column 0).
  *
@@ -111,7 +113,7 @@ bool store_section_append(struct buf *row, uint64_t run, uint64_t first_seq, str
 struct store_section {
     uint64_t run, first_seq;
     struct str events;
-    int64_t row; /* of STORE_SESSION: later rows have higher ids */
+    int64_t row; /* of STORE_SESSION: what was written later has a higher number */
 };
 bool store_section_next(struct str *row, struct store_section *ret, bool *ret_bad);
 

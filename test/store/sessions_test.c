@@ -177,6 +177,33 @@ static void an_erased_session_is_gone_and_its_neighbours_stay(void **state) {
     assert_int_equal(runs_of(f, "doomed").run_count, 1);
 }
 
+/* Runs that were committed together are in one row, the newest of the log among them. */
+static void an_erased_run_leaves_the_row_that_it_shared(void **state) {
+    struct fixture *f = *state;
+    fixture_open(f);
+    struct store_row rows[6];
+    for (uint64_t i = 0; i < 6; i++)
+        rows[i] = i % 2 ? whole_run(i + 1, "neighbour", "kept")
+                        : whole_run(i + 1, "doomed-name", secret);
+    assert_true(fixture_try_write(f, rows, 6));
+    fixture_write(f, whole_run(7, "doomed-name", secret));
+    fixture_close(f);
+    assert_sql(f, "SELECT count(*) FROM log", "2 ");
+    assert_true(file_says(f, "weir.db", secret));
+    fixture_open(f);
+    assert_int_equal(erase(f, "doomed-name"), ERR_NONE);
+    for (int round = 0; round < 2; round++) {
+        assert_false(files_say(f, secret));
+        assert_false(files_say(f, "doomed-name"));
+        assert_answer(f, session_load("doomed-name"), "");
+        assert_answer(f, session_load("neighbour"),
+                      "2:1 started kept done;4:1 started kept done;6:1 started kept done");
+        for (uint64_t run = 1; run <= 7; run += 2) assert_answer(f, run_load(run, 0), "");
+        fixture_close(f);
+        fixture_open(f);
+    }
+}
+
 static void an_erased_text_is_not_in_the_files_any_more(void **state) {
     struct fixture *f = *state;
     fixture_open(f);
@@ -412,6 +439,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(sessions_are_listed_the_newest_first_page_by_page),
         TEST(an_erased_session_is_gone_and_its_neighbours_stay),
+        TEST(an_erased_run_leaves_the_row_that_it_shared),
         TEST(an_erased_text_is_not_in_the_files_any_more),
         TEST(its_artifacts_go_with_it),
         TEST(its_keys_go_with_it),
