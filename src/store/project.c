@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #define BATCH_BYTES (4 * MIB)   /* of rows; at least one row is taken */
+#define BATCH_RUNS 2048         /* and so many runs: a row may hold thousands of short ones */
 #define ARENA_BYTES (256 * MIB) /* more than the largest row and its keys can need */
 #define KEY_BYTES (64 * MIB)
 
@@ -173,6 +174,7 @@ static struct run_change *run_of(struct batch *batch, const struct store_section
     run->fresh = true;
     *batch->last_run = run;
     batch->last_run = &run->next;
+    batch->run_count++;
     if (section->first_seq > 1 && !load_run(batch, run, e)) return NULL;
     map_put(batch->run_map, key, run);
     return run;
@@ -271,7 +273,8 @@ static bool add_row(struct batch *batch, const struct row *row, struct err *e) {
 static bool add_from_log(const struct row *row, void *ctx, struct err *e) {
     struct batch *batch = ctx;
     if (!add_row(batch, row, e)) return false;
-    batch->enough = row->last && batch->bytes >= BATCH_BYTES;
+    batch->enough =
+        row->last && (batch->bytes >= BATCH_BYTES || batch->run_count >= BATCH_RUNS);
     return !batch->enough;
 }
 
@@ -290,6 +293,10 @@ void project_see(struct project *project, const struct row *row) {
 
 size_t project_pending_bytes(const struct project *project) {
     return project->seen ? project->seen->bytes : 0;
+}
+
+size_t project_pending_runs(const struct project *project) {
+    return project->seen ? project->seen->run_count : 0;
 }
 
 void project_forget(struct project *project) {

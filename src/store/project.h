@@ -52,8 +52,9 @@ void project_watch(struct project *project);
 void project_see(struct project *project, const struct row *row);
 void project_forget(struct project *project);
 
-/* The bytes of the rows that were seen and are pending. */
+/* The bytes of the rows that were seen and are pending, and how many runs they change. */
 size_t project_pending_bytes(const struct project *project);
+size_t project_pending_runs(const struct project *project);
 
 /* Project pending rows within the caller's transaction: all that were seen, or else at most
  * `count`. After the transaction call project_keep(), or project_drop() if it was rolled

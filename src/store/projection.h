@@ -40,6 +40,7 @@ struct batch {
     struct arena *arena;
     struct map *run_map;
     struct run_change *runs, **last_run;
+    size_t run_count;
     struct buf key;  /* scratch for building a key */
     void **gathered; /* of each projection */
     int64_t reached;

@@ -13,13 +13,16 @@ static bool find_replies(struct str row, struct str *ret_turns, size_t *ret_tail
     struct event event = {0};
     struct err e;
     bool bad = false;
-    *ret_tail = 0;
     while (store_section_next(&rest, &section, &bad)) last = section;
+    struct str end = STR_EMPTY; /* the last event */
     while (!bad && last.events.len) {
         event_skip_texts(&last.events);
-        *ret_tail = (size_t)(last.events.at - row.at);
-        if (!last.events.len || !event_decode(&last.events, &event, &e)) return false;
+        end = last.events;
+        if (!event_skip(&last.events)) return false;
     }
+    if (!end.len || end.at[0] != EVENT_DONE) return false;
+    *ret_tail = (size_t)(end.at - row.at);
+    if (!event_decode(&end, &event, &e) || end.len) return false;
     *ret_turns = event.done.turns;
     return event.kind == EVENT_DONE && event.done.turns.len;
 }
@@ -103,13 +106,11 @@ static bool next_text(struct shortening *all, struct str *events, struct str *re
 
 static void shorten_section(struct shortening *all, struct str events) {
     struct str text;
-    struct event event = {0};
-    struct err e;
     while (events.len) {
         if (next_text(all, &events, &text)) {
             try_text(all, text);
             repeat(all, &events);
-        } else if (!event_decode(&events, &event, &e)) {
+        } else if (!event_skip(&events)) {
             return;
         }
     }

@@ -12,10 +12,12 @@
 #include <time.h>
 
 #define STORE_MAGIC 0x65726f74u
-#define BATCH_ROWS 2048          /* of one commit */
-#define BATCH_BYTES (2 * MIB)    /* of one commit; a larger write goes alone */
-#define BACKLOG_ROWS 512         /* projected although more is waiting to be written */
-#define BACKLOG_BYTES (16 * MIB) /* and so many: what a start after a crash reads again */
+#define BATCH_ROWS 2048       /* of one commit */
+#define BATCH_BYTES (2 * MIB) /* of one commit; a larger write goes alone */
+/* So much is projected although more is waiting to be written: */
+#define BACKLOG_ROWS 512
+#define BACKLOG_RUNS 1024        /* some milliseconds in which no commit begins */
+#define BACKLOG_BYTES (16 * MIB) /* what a start after a crash reads again */
 #define IDLE_MS 1000             /* so long nothing came: project what is pending */
 #define PRUNE_EVERY_MS (60 * 60 * 1000)
 #define TROUBLE_MS 1000          /* projecting failed: try again then */
@@ -459,6 +461,7 @@ static bool prune(struct store *store, struct work *work) {
 static int64_t tidy(struct store *store, struct work *work, bool idle, bool *learned) {
     struct err e;
     bool much = core_pending(&store->core) >= BACKLOG_ROWS ||
+                project_pending_runs(&store->core.project) >= BACKLOG_RUNS ||
                 project_pending_bytes(&store->core.project) >= BACKLOG_BYTES;
     bool catch_up = idle || !*learned || much;
     if (catch_up && !core_project(&store->core, &e)) {

@@ -334,6 +334,14 @@ size_t event_skip_texts(struct str *bytes) {
     return count;
 }
 
+bool event_skip(struct str *bytes) {
+    if (bytes->len == 0) return false;
+    struct str rest = str_skip(*bytes, 1), body;
+    if (!take_text(&rest, &body)) return false;
+    *bytes = rest;
+    return true;
+}
+
 bool event_take_text(struct str *bytes, struct str *ret_text) {
     struct str rest = *bytes, body, agent, text;
     uint64_t at_ms;

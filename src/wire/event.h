@@ -134,6 +134,10 @@ size_t event_skip_texts(struct str *bytes);
  * which is the end of the event. False, and nothing moved, for any other event. */
 bool event_take_text(struct str *bytes, struct str *ret_text);
 
+/* Step over one event of any kind, by its length alone. False, and nothing is stepped over, at
+ * the end or when it is cut short. */
+bool event_skip(struct str *bytes);
+
 /* Read the first event of *bytes and move *bytes past it. seq is left unchanged.
  * errors  ERR_DATA_LOSS truncated, or of an unknown kind */
 MUST_CHECK bool event_decode(struct str *bytes, struct event *ret, struct err *e);
