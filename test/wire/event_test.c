@@ -118,8 +118,12 @@ static void an_event_cut_at_any_byte_is_refused(void **state) {
             assert_false(event_decode(&bytes, &event, &e));
             assert_int_equal(e.code, ERR_DATA_LOSS);
             assert_int_equal(bytes.len, cut); /* nothing taken */
+            assert_false(event_skip(&bytes));
+            assert_int_equal(bytes.len, cut);
             free((char *)(uintptr_t)copy.at);
         }
+        assert_true(event_skip(&whole));
+        assert_int_equal(whole.len, 0);
         buf_done(&room);
     }
 }
