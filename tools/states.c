@@ -19,6 +19,7 @@
 #include "run/run_job.h"
 #include "server/conn.h"
 #include "stream/close.h"
+#include "stream/share.h"
 
 #include <stdio.h>
 
@@ -39,6 +40,7 @@ MACHINE(lease)
 MACHINE(run)
 MACHINE(run_job)
 MACHINE(close)
+MACHINE(share)
 MACHINE(call)
 MACHINE(answer)
 MACHINE(conn)
@@ -73,6 +75,8 @@ static const struct machine {
      RUN_JOB_STATE_COUNT, run_job_moves, run_job_name},
     {"A stream",         "src/stream/close.c", "One caller's view of a journal, and how it ends.",
      CLOSE_STATE_COUNT,  close_moves,  close_name},
+    {"A reader of a run", "src/stream/share.c", "What one of a run's many readers waits for.",
+     SHARE_STATE_COUNT,  share_moves,  share_name},
     {"A gRPC call",      "src/rpc/call.c",     "From the headers to the last byte.",
      CALL_STATE_COUNT,   call_moves,   call_name},
     {"An HTTP answer",   "src/route/answer.c", "From the request line to the end of the body.",

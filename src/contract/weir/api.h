@@ -48,6 +48,7 @@
 #include "run/dormant_wake.h"
 #include "run/session.h"
 #include "store/store.h"
+#include "stream/share.h"
 
 #define API_NAMES_BYTES 1024
 
@@ -77,9 +78,18 @@ struct api_instance {
     struct directory *directory; /* of those sessions */
     struct store *store;
     struct contract_callers callers;
-    bool loaded;   /* false: answer 503 */
-    bool stopping; /* true: answer 503 to requests that do more than read */
+    struct pages *pages; /* the events of runs as they are sent, of all loops */
+    struct share *share; /* this loop's readers of them */
+    struct list ends;    /* struct run_end: stored runs whose end is known, or looked for */
+    bool loaded;         /* false: answer 503 */
+    bool stopping;       /* true: answer 503 to requests that do more than read */
 };
+
+/* The encoder of `share`: server-sent events, with ids. `ctx` is the store. */
+void api_encode_event(const struct event *event, struct buf *out, const void *ctx);
+
+/* Forget the ends of stored runs: the instance goes away. */
+void api_forget_ends(struct api_instance *instance);
 
 /* Fill the table of these routes; it borrows `instance`. Call this again when the instance has
  * new settings. */

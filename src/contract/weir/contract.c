@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#define PAGES_MAX_BYTES (16 * MIB)
+
 static bool weir_read(const struct contract_source *from, void **ret, struct err *e) {
     const struct config *config = from->config;
     struct api_settings *settings = MEM_NEW(struct api_settings);
@@ -18,17 +20,43 @@ static bool weir_read(const struct contract_source *from, void **ret, struct err
     return true;
 }
 
+/* The encoded events of all loops: an eighth of the memory at most. */
+static void *weir_open(const struct contract_process *process) {
+    uint64_t memory_bytes = process->config->limits.memory_bytes;
+    size_t most = PAGES_MAX_BYTES;
+    return pages_new(memory_bytes && memory_bytes / 8 < most ? (size_t)(memory_bytes / 8)
+                                                             : most);
+}
+
+static void weir_close(void *state) {
+    pages_free(state);
+}
+
 static void *weir_init(const struct contract_loop *loop, const void *settings, void *state) {
     struct api_instance *instance = MEM_NEW(struct api_instance);
     struct session_table *sessions = loop->host->engine->sessions;
-    (void)state;
     *instance = (struct api_instance){.settings = settings,
                                       .loop = loop->loop,
                                       .sessions = sessions,
                                       .directory = session_table_directory(sessions),
                                       .store = loop->store,
-                                      .callers = loop->callers};
+                                      .callers = loop->callers,
+                                      .pages = state};
+    instance->share = share_new(&(struct share_options){.loop = loop->loop,
+                                                        .directory = instance->directory,
+                                                        .store = loop->store,
+                                                        .pages = state,
+                                                        .encode = api_encode_event,
+                                                        .ctx = loop->store});
+    list_init(&instance->ends);
     return instance;
+}
+
+static void weir_done(void *ctx) {
+    struct api_instance *instance = ctx;
+    api_forget_ends(instance);
+    share_free(instance->share);
+    free(instance);
 }
 
 static void weir_use(void *ctx, const void *settings) {
@@ -57,9 +85,10 @@ const struct contract weir_contract = {
     .routes = routes,
     .routes_count = ARRAY_LEN(routes),
     .settings = {.read = weir_read, .drop = free},
+    .process = {.open = weir_open, .close = weir_close},
     .instance = {.init = weir_init,
                  .use = weir_use,
                  .serving = weir_serving,
                  .stopping = weir_stopping,
-                 .done = free},
+                 .done = weir_done},
 };

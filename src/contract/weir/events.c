@@ -1,12 +1,15 @@
 /* events: a run's journal as server-sent events, with ids to come back by. */
 #include "base/mem.h"
 #include "contract/weir/inner.h"
-#include "stream/follow.h"
+#include "stream/share.h"
 #include "wire/event_json.h"
+#include "wire/sse.h"
 
 #include <stdlib.h>
 
 #define EVENT_MAX_BYTES (128 * MIB)
+#define ENDS_KEPT 8
+#define END_MAX_BYTES (64 * KIB) /* of names and text, in one that is kept */
 
 /* Where a client says it stands: "<epoch>-<seq>". */
 struct place {
@@ -19,9 +22,8 @@ struct watching {
     struct api_caller caller;
     uint64_t run, epoch;
     struct place from;
-    struct follow *follow;
-    struct run_scan *scan; /* while the end of a stored run is looked for */
-    struct run_summary summary;
+    struct share_reader *reader;
+    struct list link;     /* while it waits for the end of a stored run */
     struct api_late late; /* says that there is no such run */
     bool streaming;
     bool looked_again; /* followed a second time; the stored run has no end */
@@ -65,25 +67,28 @@ static void begin_stream(struct watching *watching) {
     route_sse_begin(watching->call);
 }
 
-static struct str write_id(struct watching *watching, uint64_t seq, char room[48]) {
+static struct str write_id(uint64_t epoch, uint64_t seq, char room[48]) {
     struct buf id = {.at = room, .room = 48, .max_bytes = 48};
-    buf_append_u64(&id, watching->epoch);
+    buf_append_u64(&id, epoch);
     buf_append_byte(&id, '-');
     buf_append_u64(&id, seq);
     return buf_str(&id);
 }
 
-static void project(const struct event *event, enum close_frame frame, void *ctx) {
-    struct watching *watching = ctx;
+void api_encode_event(const struct event *event, struct buf *out, const void *ctx) {
+    const struct store *store = ctx;
     struct buf data;
     char room[48];
-    (void)frame;
     buf_init(&data, EVENT_MAX_BYTES);
     if (event_to_json(event, &data)) {
-        route_sse_event(watching->call, event_kind_name(event->kind),
-                        write_id(watching, event->seq, room), buf_str(&data));
+        sse_append(out, event_kind_name(event->kind),
+                   write_id(store_epoch(store), event->seq, room), buf_str(&data));
     }
     buf_done(&data);
+}
+
+static void send(struct str bytes, void *ctx) {
+    route_piece(((struct watching *)ctx)->call, bytes);
 }
 
 static size_t queued(void *ctx) {
@@ -104,11 +109,8 @@ static void heartbeat(void *ctx) {
 
 /* The run's last event ends the body. Cut short, the body just ends: the client comes back with
  * the id of what it has, and goes on. */
-static void ended(struct close_ending ending, enum close_cause cause, const struct event *last,
-                  void *ctx) {
+static void ended(enum close_cause cause, void *ctx) {
     struct watching *watching = ctx;
-    (void)ending;
-    (void)last;
     if (watching->gone) return;
     if (cause == CAUSE_STALLED) {
         route_cut(watching->call);
@@ -118,15 +120,6 @@ static void ended(struct close_ending ending, enum close_cause cause, const stru
     }
 }
 
-static const struct stream_wire wire = {
-    .project = project,
-    .queued = queued,
-    .wake_at = wake_at,
-    .stalled_ms = stalled_ms,
-    .heartbeat = heartbeat,
-    .ended = ended,
-};
-
 /* --- following ---------------------------------------------------------------------------- */
 
 static void look_for_end(struct watching *watching);
@@ -134,7 +127,7 @@ static void look_for_end(struct watching *watching);
 static void on_begun(void *ctx) {
     struct watching *watching = ctx;
     begin_stream(watching);
-    if (watching->stopping) follow_end(watching->follow, CAUSE_STOPPING);
+    if (watching->stopping) share_end(watching->reader, CAUSE_STOPPING);
 }
 
 /* No event follows the client's last one: the run is over, or is unknown. */
@@ -149,21 +142,28 @@ static void on_missing(const struct err *failed, void *ctx) {
     }
 }
 
+static const struct share_wire wire = {
+    .begun = on_begun,
+    .missing = on_missing,
+    .send = send,
+    .queued = queued,
+    .wake_at = wake_at,
+    .stalled_ms = stalled_ms,
+    .heartbeat = heartbeat,
+    .ended = ended,
+};
+
 static void follow(struct watching *watching, uint64_t after_seq) {
-    follow_free(watching->follow);
-    watching->follow = follow_new(
-        &(struct follow_options){.loop = watching->instance->loop,
-                                 .directory = watching->instance->directory,
-                                 .store = watching->instance->store,
-                                 .run = watching->run,
-                                 .after_seq = after_seq,
-                                 .mode = CLOSE_DONE,
-                                 .stall_ms = watching->instance->settings->stall_ms,
-                                 .heartbeat_ms = watching->instance->settings->heartbeat_ms,
-                                 .wire = &wire,
-                                 .begun = on_begun,
-                                 .missing = on_missing,
-                                 .ctx = watching});
+    const struct api_settings *settings = watching->instance->settings;
+    share_close(watching->reader);
+    watching->reader =
+        share_open(watching->instance->share,
+                   &(struct share_reading){.run = watching->run,
+                                           .after_seq = after_seq,
+                                           .stall_ms = settings->stall_ms,
+                                           .heartbeat_ms = settings->heartbeat_ms,
+                                           .wire = &wire,
+                                           .ctx = watching});
 }
 
 /* Tell the client that its place is gone, and where it goes on from. */
@@ -171,7 +171,7 @@ static void reset(struct watching *watching, uint64_t after_seq) {
     char data_room[64], id_room[48];
     struct buf data = {
         .at = data_room, .room = sizeof(data_room), .max_bytes = sizeof(data_room)};
-    struct str id = write_id(watching, after_seq, id_room);
+    struct str id = write_id(watching->epoch, after_seq, id_room);
     buf_append(&data, STR("{\"after\":\""));
     buf_append(&data, id);
     buf_append(&data, STR("\"}"));
@@ -186,10 +186,8 @@ static void events_refuse(struct watching *watching) {
 }
 
 /* The stored run is known from end to end. */
-static void on_end_known(const struct err *failed, void *ctx) {
-    struct watching *watching = ctx;
-    const struct run_summary *summary = &watching->summary;
-    watching->scan = NULL;
+static void on_end_known(struct watching *watching, const struct run_summary *summary,
+                         const struct err *failed) {
     if (failed) {
         on_missing(failed, watching);
         return;
@@ -217,20 +215,98 @@ static void on_end_known(const struct err *failed, void *ctx) {
     }
 }
 
+/* --- the ends of stored runs -------------------------------------------------------------- */
+
+/* A stored run, read from end to end once for all who ask for it. */
+struct run_end {
+    struct list link; /* in the instance, newest first */
+    struct api_instance *instance;
+    struct run_summary summary;
+    struct run_scan *scan; /* NULL: it is read */
+    uint64_t generation;   /* of the pages when the scan began: no session was erased since */
+    struct list waiting;
+};
+
+static void run_end_free(struct run_end *end) {
+    list_remove(&end->link);
+    run_scan_cancel(end->scan);
+    run_summary_done(&end->summary);
+    free(end);
+}
+
+void api_forget_ends(struct api_instance *instance) {
+    while (!list_empty(&instance->ends)) {
+        run_end_free(CONTAINER_OF(instance->ends.next, struct run_end, link));
+    }
+}
+
+/* Remember only runs that cannot change, and few of them. */
+static void run_end_keep(struct run_end *end, const struct err *failed) {
+    struct api_instance *instance = end->instance;
+    size_t count = 0;
+    if (failed || !end->summary.ended_ms || end->summary.names.len > END_MAX_BYTES) {
+        run_end_free(end);
+        return;
+    }
+    LIST_EACH(&instance->ends, link) {
+        struct run_end *old = CONTAINER_OF(link, struct run_end, link);
+        if (++count > ENDS_KEPT && !old->scan) {
+            run_end_free(old);
+            return;
+        }
+    }
+}
+
+static void on_scanned(const struct err *failed, void *ctx) {
+    struct run_end *end = ctx;
+    end->scan = NULL;
+    while (!list_empty(&end->waiting)) {
+        struct watching *watching =
+            CONTAINER_OF(list_pop(&end->waiting), struct watching, link);
+        on_end_known(watching, &end->summary, failed);
+    }
+    run_end_keep(end, failed);
+}
+
+static struct run_end *find_end(struct watching *watching) {
+    struct api_instance *instance = watching->instance;
+    LIST_EACH(&instance->ends, link) {
+        struct run_end *end = CONTAINER_OF(link, struct run_end, link);
+        if (end->summary.run == watching->run &&
+            end->generation == pages_generation(instance->pages))
+            return end;
+    }
+    return NULL;
+}
+
+static struct run_end *scan_end(struct watching *watching) {
+    struct run_end *end = MEM_NEW(struct run_end);
+    end->instance = watching->instance;
+    end->generation = pages_generation(end->instance->pages);
+    list_init(&end->link);
+    list_init(&end->waiting);
+    list_prepend(&end->instance->ends, &end->link);
+    run_summary_init(&end->summary, watching->run);
+    end->scan = run_scan_start(end->instance, &end->summary, on_scanned, end);
+    return end;
+}
+
 static void look_for_end(struct watching *watching) {
-    run_summary_done(&watching->summary);
-    run_summary_init(&watching->summary, watching->run);
-    watching->scan =
-        run_scan_start(watching->instance, &watching->summary, on_end_known, watching);
+    struct run_end *end = find_end(watching);
+    if (end && !end->scan) {
+        on_end_known(watching, &end->summary, NULL);
+        return;
+    }
+    if (!end) end = scan_end(watching);
+    list_append(&end->waiting, &watching->link);
 }
 
 /* --- life --------------------------------------------------------------------------------- */
 
 static void watching_free(struct watching *watching) {
     api_late_stop(&watching->late);
-    run_scan_cancel(watching->scan);
-    run_summary_done(&watching->summary);
-    follow_free(watching->follow);
+    if (list_linked(&watching->link)) list_remove(&watching->link);
+    share_close(watching->reader);
     free(watching);
 }
 
@@ -242,14 +318,14 @@ static void on_left(void *ctx) {
 
 static void on_drained(void *ctx) {
     struct watching *watching = ctx;
-    if (watching->follow) follow_drained(watching->follow);
+    if (watching->reader) share_drained(watching->reader);
 }
 
 /* The daemon stops: what the client has not seen it will ask for again. */
 static void on_stopping(void *ctx) {
     struct watching *watching = ctx;
     watching->stopping = true; /* what is still looked for ends when it is found */
-    if (watching->follow && watching->streaming) follow_end(watching->follow, CAUSE_STOPPING);
+    if (watching->reader && watching->streaming) share_end(watching->reader, CAUSE_STOPPING);
 }
 
 static void on_closed(void *ctx) {
@@ -272,7 +348,7 @@ void api_run_events(struct route_call *call, void *ctx) {
                                   .run = run,
                                   .epoch = store_epoch(instance->store)};
     api_late_begin(&watching->late);
-    run_summary_init(&watching->summary, run);
+    list_init(&watching->link);
     if (!take_place(watching)) {
         watching_free(watching);
         return;

@@ -184,6 +184,7 @@ static void on_erased(const struct sessions_answer *answer, const struct err *fa
     struct erasing *erasing = ctx;
     struct route_call *call = erasing->call;
     if (!failed) session_forget(&erasing->lease);
+    pages_drop_all(erasing->instance->pages); /* also when it failed: it may be gone in part */
     session_release(&erasing->lease, NULL);
     erasing_free(erasing);
     if (!call) return;

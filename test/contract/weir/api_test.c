@@ -42,7 +42,13 @@ static int setup(void **state) {
                                      .sessions = sessions,
                                      .directory = session_table_directory(sessions),
                                      .callers = {is_secured, identify, NULL},
+                                     .pages = pages_new(MIB),
                                      .loaded = true};
+    instance.share = share_new(&(struct share_options){.loop = loop,
+                                                       .directory = instance.directory,
+                                                       .pages = instance.pages,
+                                                       .encode = api_encode_event});
+    list_init(&instance.ends);
     api_table(&instance, &table);
     site = route_site_new(loop, tables, ARRAY_LEN(tables));
     return 0;
@@ -51,6 +57,9 @@ static int setup(void **state) {
 static int teardown(void **state) {
     (void)state;
     route_site_free(site);
+    api_forget_ends(&instance);
+    share_free(instance.share);
+    pages_free(instance.pages);
     session_table_free(instance.sessions);
     loop_free(loop);
     return 0;

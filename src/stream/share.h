@@ -1,0 +1,103 @@
+/* share: many readers of runs, each run encoded once.
+ *
+ * A share serves all readers of one loop whose streams hold the same bytes, such as the
+ * server-sent events of a run. What a reader needs is copied from the pages (pages.h). What is not
+ * there is read once for all who wait: from the live journal, or from the store.
+ *
+ *     reader ─▶ its turn ─▶ pages ─▶ transport ─▶ its turn ...
+ *                │  not there                │ full: wait until it has drained
+ *                ▼
+ *             live journal, else store ─▶ encode ─▶ pages
+ *
+ * Readers take turns. In one turn a reader gets at most SHARE_TURN_BYTES, and the loop goes back to
+ * its sockets after SHARE_PASS_BYTES, so that no reader starves and other calls are not kept
+ * waiting.
+ *
+ * A stream ends after the run's last event. It sends that event like all others (mode DONE).
+ *
+ * Memory   opaque; share_close() at any time, but from inside a callback only in the last one.
+ * Threads  a share and its readers belong to one loop; `pages` may be shared by several.
+ * Source   design.md "The journal" and "Slow readers": observers never pace.
+ */
+#ifndef WEIR_STREAM_SHARE_H
+#define WEIR_STREAM_SHARE_H
+
+#include "run/directory.h"
+#include "run/dormant_wake.h"
+#include "store/store.h"
+#include "stream/close.h"
+#include "stream/pages.h"
+
+#define SHARE_TURN_BYTES (16 * KIB)
+#define SHARE_PASS_BYTES (2 * MIB)
+#define SHARE_SEND_BYTES (8 * KIB) /* what one send costs, in bytes copied */
+#define SHARE_HIGH_BYTES (8 * KIB) /* waiting in the transport: no turn */
+#define SHARE_LOW_BYTES (4 * KIB)
+#define SHARE_REST_MS 3000 /* after so long without readers' work: give memory back */
+
+struct share;
+struct share_reader;
+
+struct share_options {
+    struct loop *loop;
+    struct directory *directory;
+    struct store *store; /* NULL: only live runs are found */
+    struct pages *pages;
+    /* Append what is sent for `event`, or nothing. The same bytes for every reader. */
+    void (*encode)(const struct event *event, struct buf *out, const void *ctx);
+    const void *ctx;
+};
+
+struct share *share_new(const struct share_options *options);
+void share_free(struct share *share); /* all readers must have been closed; NULL is fine */
+
+/* How a reader's bytes leave. All are called on the loop with the reader's ctx. `begun` may call
+ * share_end(); the last call may close the reader; the others report trouble with the transport
+ * later. */
+struct share_wire {
+    /* Called once, before any other call but `missing`: there is something to read, or will be. */
+    void (*begun)(void *ctx);
+    /* Called instead of `begun`: there is no live run, and the store has nothing after `after_seq`.
+     * `failed` says why the store could not answer, or is NULL. The last call of all. */
+    void (*missing)(const struct err *failed, void *ctx);
+    void (*send)(struct str bytes, void *ctx);
+    size_t (*queued)(void *ctx);            /* bytes waiting in the transport */
+    void (*wake_at)(size_t low, void *ctx); /* call share_drained() at `low` bytes */
+    uint64_t (*stalled_ms)(void *ctx);      /* how long the peer has not been reading */
+    void (*heartbeat)(void *ctx);           /* send something that the peer skips */
+    void (*ended)(enum close_cause cause, void *ctx); /* the last call of all */
+};
+
+struct share_reading {
+    uint64_t run, after_seq;
+    uint64_t stall_ms, heartbeat_ms; /* both must be set */
+    const struct share_wire *wire;
+    void *ctx;
+};
+
+/* No callback before it returns. */
+struct share_reader *share_open(struct share *share, const struct share_reading *reading);
+void share_close(struct share_reader *reader); /* no callback afterwards; NULL is fine */
+
+/* End it for a reason outside the run. `ended` is called before this returns, unless the last call
+ * was made already. */
+void share_end(struct share_reader *reader, enum close_cause cause);
+
+/* The transport's queue has fallen to the bytes that wake_at asked for. */
+void share_drained(struct share_reader *reader);
+
+/* What a reader waits for. */
+enum share_state {
+    SHARE_QUEUED, /* its turn */
+    SHARE_TAIL,   /* the live run's next event */
+    SHARE_FULL,   /* its transport */
+    SHARE_LOAD,   /* the store, or a run that is brought back to memory */
+    SHARE_OVER,   /* nothing: the last call was made */
+    SHARE_STATE_COUNT,
+};
+
+/* Whether `next` may follow `state`; it reads the table, for tests and drawings. */
+bool share_may_become(enum share_state state, enum share_state next);
+struct str share_state_name(enum share_state state);
+
+#endif

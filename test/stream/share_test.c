@@ -1,0 +1,604 @@
+#include "stream/share.h"
+
+#include "base/mem.h"
+#include "fake/store_fake.h"
+#include "helper/assert_str.h"
+#include "helper/moves.h"
+
+#define RUN 77
+#define READERS 200
+#define STALL_MS 30000
+#define HEARTBEAT_MS 15000
+
+struct scene;
+
+/* One reader and its transport. */
+struct heard {
+    struct scene *scene;
+    struct share_reader *reader;
+    uint64_t after_seq;
+    struct buf got;
+    size_t queued; /* what the peer has not read yet */
+    bool slow;     /* nothing leaves by itself */
+    bool wakes, frees, ends_at_once;
+    size_t begun, missing, ended, heartbeats;
+    bool missing_failed;
+    enum close_cause cause;
+};
+
+/* Runs, a store, and readers on one loop. */
+struct scene {
+    struct loop *loop;
+    struct directory *directory;
+    struct store *store;
+    struct pages *pages;
+    struct share *share;
+    struct journal *journal; /* NULL: not alive */
+    struct live live;
+    struct store_write writes[64];
+    struct store_row rows[64];
+    size_t write_count, encoded;
+    struct heard heard[READERS];
+};
+
+/* --- the wire ----------------------------------------------------------------------------- */
+
+static void encode(const struct event *event, struct buf *out, const void *ctx) {
+    struct scene *scene = *(struct scene *const *)ctx;
+    scene->encoded++;
+    if (event->seq % 5 == 0 && event->kind == EVENT_TEXT) return; /* not sent */
+    buf_printf(out, "<%llu:%d>", (unsigned long long)event->seq, (int)event->kind);
+    if (event->kind == EVENT_TEXT) buf_append(out, event->text.text);
+}
+
+static void close_reader(struct heard *heard) {
+    share_close(heard->reader);
+    heard->reader = NULL;
+}
+
+static void last_call(struct heard *heard) {
+    assert_int_equal(heard->ended + heard->missing, 1);
+    if (heard->frees) close_reader(heard);
+}
+
+static void begun(void *ctx) {
+    struct heard *heard = ctx;
+    assert_int_equal(heard->got.len + heard->ended + heard->missing, 0);
+    heard->begun++;
+    if (heard->ends_at_once) share_end(heard->reader, CAUSE_STOPPING);
+}
+
+static void missing(const struct err *failed, void *ctx) {
+    struct heard *heard = ctx;
+    assert_int_equal(heard->begun, 0);
+    heard->missing++;
+    heard->missing_failed = failed != NULL;
+    last_call(heard);
+}
+
+static void send(struct str bytes, void *ctx) {
+    struct heard *heard = ctx;
+    assert_int_equal(heard->begun, 1);
+    assert_int_equal(heard->ended, 0);
+    assert_true(bytes.len && bytes.len <= SHARE_TURN_BYTES);
+    assert_true(heard->queued < SHARE_HIGH_BYTES);
+    buf_append(&heard->got, bytes);
+    heard->queued += bytes.len;
+}
+
+static size_t queued(void *ctx) {
+    return ((struct heard *)ctx)->queued;
+}
+
+static void wake_at(size_t low, void *ctx) {
+    assert_int_equal(low, SHARE_LOW_BYTES);
+    ((struct heard *)ctx)->wakes = true;
+}
+
+static uint64_t stalled_ms(void *ctx) {
+    (void)ctx;
+    return STALL_MS;
+}
+
+static void heartbeat(void *ctx) {
+    ((struct heard *)ctx)->heartbeats++;
+}
+
+static void ended(enum close_cause cause, void *ctx) {
+    struct heard *heard = ctx;
+    heard->ended++;
+    heard->cause = cause;
+    last_call(heard);
+}
+
+static const struct share_wire wire = {.begun = begun,
+                                       .missing = missing,
+                                       .send = send,
+                                       .queued = queued,
+                                       .wake_at = wake_at,
+                                       .stalled_ms = stalled_ms,
+                                       .heartbeat = heartbeat,
+                                       .ended = ended};
+
+/* --- the scene ---------------------------------------------------------------------------- */
+
+static struct scene *scene; /* too large for a stack */
+
+static void scene_begin(size_t pages_bytes) {
+    scene = MEM_NEW(struct scene);
+    scene->loop = loop_new_fake();
+    scene->directory = directory_new();
+    scene->store = fake_store_new();
+    scene->pages = pages_new(pages_bytes);
+    fake_store_always_commit(scene->store);
+    scene->share = share_new(&(struct share_options){.loop = scene->loop,
+                                                     .directory = scene->directory,
+                                                     .store = scene->store,
+                                                     .pages = scene->pages,
+                                                     .encode = encode,
+                                                     .ctx = &scene});
+}
+
+static void leave(void) {
+    if (!scene->journal) return;
+    directory_remove(scene->directory, &scene->live);
+    journal_leave(scene->journal);
+    journal_unref(scene->journal);
+    scene->journal = NULL;
+}
+
+static void scene_end(void) {
+    for (size_t i = 0; i < READERS; i++) {
+        close_reader(&scene->heard[i]);
+        buf_done(&scene->heard[i].got);
+    }
+    while (fake_store_loads(scene->store)) fake_store_answer(scene->store, 0);
+    loop_turn(scene->loop);
+    share_free(scene->share);
+    pages_free(scene->pages);
+    leave();
+    loop_turn(scene->loop);
+    for (size_t i = 0; i < scene->write_count; i++) buf_done(&scene->rows[i].bytes);
+    directory_free(scene->directory);
+    fake_store_free(scene->store);
+    loop_free(scene->loop);
+    free(scene);
+}
+
+/* The run is alive in this process, from after `after_seq` on. */
+static void enter(uint64_t after_seq, size_t window) {
+    scene->journal = journal_new(&(struct journal_options){.loop = scene->loop,
+                                                           .run = RUN,
+                                                           .after_seq = after_seq,
+                                                           .window_max_bytes = window,
+                                                           .pace_max_bytes = MIB});
+    scene->live = (struct live){.run = RUN, .journal = scene->journal, .loop = scene->loop};
+    list_init(&scene->live.link);
+    directory_add(scene->directory, &scene->live);
+}
+
+static struct event event_of(enum event_kind kind, struct str text) {
+    struct event event = {.kind = kind, .agent = STR("a")};
+    if (kind == EVENT_TEXT) event.text.text = text;
+    if (kind == EVENT_FAILED) event.failed.code = ERR_ABORTED;
+    return event;
+}
+
+static void say(size_t count, size_t len) {
+    char *text = mem_alloc(len);
+    memset(text, 'x', len);
+    for (size_t i = 0; i < count; i++) {
+        struct event event = event_of(EVENT_TEXT, str_of(text, len));
+        journal_append(scene->journal, &event);
+        loop_turn(scene->loop);
+    }
+    free(text);
+}
+
+static void happen(enum event_kind kind) {
+    struct event event = event_of(kind, STR_EMPTY);
+    journal_append(scene->journal, &event);
+}
+
+static void on_written(struct store_write *write, const struct err *failed, void *ctx) {
+    (void)write;
+    (void)ctx;
+    assert_null(failed);
+}
+
+/* Put the events first..last into the log, in one row; the last is `kind`. */
+static void store(uint64_t first, uint64_t last, enum event_kind kind, size_t len) {
+    struct buf events;
+    char *text = mem_alloc(len);
+    struct store_row *row = &scene->rows[scene->write_count];
+    struct store_write *write = &scene->writes[scene->write_count++];
+    memset(text, 'x', len);
+    buf_init(&events, 32 * MIB);
+    for (uint64_t seq = first; seq <= last; seq++) {
+        struct event event = event_of(seq == last ? kind : EVENT_TEXT, str_of(text, len));
+        assert_true(event_encode(&event, &events));
+    }
+    row->run = RUN;
+    buf_init(&row->bytes, 32 * MIB);
+    assert_true(store_section_append(&row->bytes, RUN, first, buf_str(&events)));
+    *write = (struct store_write){
+        .rows = row, .row_count = 1, .home = scene->loop, .on_written = on_written};
+    store_write(scene->store, write);
+    loop_turn(scene->loop);
+    buf_done(&events);
+    free(text);
+}
+
+static struct heard *read_from(size_t index, uint64_t after_seq) {
+    struct heard *heard = &scene->heard[index];
+    heard->scene = scene;
+    heard->after_seq = after_seq;
+    buf_init(&heard->got, 64 * MIB);
+    heard->reader =
+        share_open(scene->share, &(struct share_reading){.run = RUN,
+                                                         .after_seq = after_seq,
+                                                         .stall_ms = STALL_MS,
+                                                         .heartbeat_ms = HEARTBEAT_MS,
+                                                         .wire = &wire,
+                                                         .ctx = heard});
+    assert_int_equal(heard->begun + heard->missing, 0); /* not before it returns */
+    return heard;
+}
+
+static void drain(struct heard *heard, size_t bytes) {
+    heard->queued -= bytes < heard->queued ? bytes : heard->queued;
+    if (!heard->wakes || heard->queued > SHARE_LOW_BYTES) return;
+    heard->wakes = false;
+    if (heard->reader) share_drained(heard->reader);
+}
+
+/* Turn until nothing moves; says how often the store was asked. */
+static size_t settle(void) {
+    size_t asked = 0;
+    for (size_t quiet = 0; quiet < 4; quiet++) {
+        size_t before = 0, after = 0;
+        for (size_t i = 0; i < READERS; i++) before += scene->heard[i].got.len;
+        loop_advance(scene->loop, 0);
+        loop_turn(scene->loop);
+        for (size_t i = 0; i < READERS; i++) {
+            if (!scene->heard[i].slow) drain(&scene->heard[i], SIZE_MAX);
+        }
+        while (fake_store_loads(scene->store)) {
+            fake_store_answer(scene->store, 0);
+            asked++;
+            quiet = 0;
+        }
+        for (size_t i = 0; i < READERS; i++) after += scene->heard[i].got.len;
+        if (after != before) quiet = 0;
+    }
+    return asked;
+}
+
+/* The bytes of a reader alone: texts of `len` from its place to `last`, which is `kind`. */
+static void assert_heard(const struct heard *heard, uint64_t last, enum event_kind kind,
+                         size_t len) {
+    struct buf all;
+    char *text = mem_alloc(len);
+    memset(text, 'x', len);
+    buf_init(&all, 64 * MIB);
+    for (uint64_t seq = heard->after_seq + 1; seq <= last; seq++) {
+        struct event event = event_of(seq == last ? kind : EVENT_TEXT, str_of(text, len));
+        event.seq = seq;
+        encode(&event, &all, &scene);
+    }
+    assert_int_equal(heard->got.len, all.len);
+    assert_memory_equal(heard->got.at, all.at, all.len);
+    buf_done(&all);
+    free(text);
+}
+
+/* --- many readers ------------------------------------------------------------------------- */
+
+static void
+late_readers_at_many_places_hear_the_same_bytes_and_share_the_reading(void **state) {
+    (void)state;
+    scene_begin(16 * MIB);
+    store(1, 3000, EVENT_DONE, 300);
+    for (size_t i = 0; i < READERS; i++) read_from(i, i % 3 ? i * 14 : 0)->frees = i % 2;
+    size_t asked = settle();
+    assert_true(scene->encoded <= 3000);
+    assert_true(asked <= 30);
+    for (size_t i = 0; i < READERS; i++) {
+        assert_heard(&scene->heard[i], 3000, EVENT_DONE, 300);
+        assert_int_equal(scene->heard[i].begun, 1);
+        assert_int_equal(scene->heard[i].cause, CAUSE_FINISHED);
+    }
+    scene_end();
+}
+
+/* Far less room than the run needs: it is read again, and the bytes stay the same. */
+static void with_little_room_they_hear_the_same(void **state) {
+    (void)state;
+    scene_begin(100 * KIB);
+    store(1, 3000, EVENT_FAILED, 300);
+    for (size_t i = 0; i < 20; i++) read_from(i, i * 140);
+    settle();
+    assert_true(pages_held(scene->pages) <= 100 * KIB + 2 * PAGE_BYTES);
+    for (size_t i = 0; i < 20; i++) {
+        assert_heard(&scene->heard[i], 3000, EVENT_FAILED, 300);
+        assert_int_equal(scene->heard[i].cause, CAUSE_FAILED);
+    }
+    scene_end();
+}
+
+static void live_readers_share_what_is_encoded_once(void **state) {
+    (void)state;
+    scene_begin(16 * MIB);
+    enter(0, MIB);
+    for (size_t i = 0; i < READERS; i++) read_from(i, 0);
+    assert_int_equal(settle(), 0);
+    assert_int_equal(scene->heard[0].begun, 1); /* there will be something */
+    say(50, 40);
+    settle();
+    for (size_t i = 0; i < READERS; i++) assert_heard(&scene->heard[i], 50, EVENT_TEXT, 40);
+    size_t before = scene->encoded;
+    say(1, 40);
+    settle();
+    assert_int_equal(scene->encoded, before + 1);
+    happen(EVENT_DONE);
+    assert_int_equal(settle(), 0);
+    for (size_t i = 0; i < READERS; i++) {
+        assert_heard(&scene->heard[i], 52, EVENT_DONE, 40);
+        assert_int_equal(scene->heard[i].cause, CAUSE_FINISHED);
+    }
+    scene_end();
+}
+
+/* Those who join late catch up from the store and the window, while the run goes on. */
+static void late_readers_of_a_live_run_catch_up(void **state) {
+    (void)state;
+    scene_begin(16 * MIB);
+    enter(0, 64 * KIB);
+    say(500, 1000);
+    store(1, 500, EVENT_TEXT, 1000);
+    say(5, 1000); /* and this is not stored yet */
+    for (size_t i = 0; i < READERS; i++) {
+        read_from(i, i * 2);
+        if (i % 40 == 0) say(1, 1000);
+    }
+    settle();
+    say(3, 1000);
+    happen(EVENT_CANCELLED);
+    settle();
+    for (size_t i = 0; i < READERS; i++) {
+        assert_heard(&scene->heard[i], 514, EVENT_CANCELLED, 1000);
+        assert_int_equal(scene->heard[i].cause, CAUSE_FAILED);
+    }
+    scene_end();
+}
+
+/* A revived run's journal begins after what its first process wrote. */
+static void a_journal_that_begins_late_is_read_after_what_is_stored(void **state) {
+    (void)state;
+    for (uint64_t after = 0; after <= 10; after++) {
+        scene_begin(MIB);
+        store(1, 10, EVENT_APPROVAL, 10);
+        enter(10, MIB);
+        struct heard *heard = read_from(0, after);
+        assert_int_equal(settle(), after < 10);
+        assert_int_equal(heard->ended, 0);
+        happen(EVENT_DONE);
+        settle();
+        assert_int_equal(heard->ended, 1);
+        assert_true(str_ends(buf_str(&heard->got), STR("<11:11>")));
+        scene_end();
+    }
+}
+
+/* --- turns -------------------------------------------------------------------------------- */
+
+/* No reader gets a second turn while another waits for its first. */
+static void readers_take_turns(void **state) {
+    (void)state;
+    scene_begin(16 * MIB);
+    store(1, 3000, EVENT_DONE, 300);
+    read_from(READERS - 1, 0);
+    settle(); /* now it is in the pages */
+    for (size_t i = 0; i < READERS - 1; i++) read_from(i, 0)->slow = true;
+    size_t passes = 0, served = 0;
+    while (served < READERS - 1) {
+        size_t before = 0, after = 0;
+        for (size_t i = 0; i < READERS - 1; i++) before += scene->heard[i].got.len;
+        loop_advance(scene->loop, 0);
+        loop_turn(scene->loop);
+        served = 0;
+        for (size_t i = 0; i < READERS - 1; i++) {
+            after += scene->heard[i].got.len;
+            served += scene->heard[i].got.len > 0;
+            assert_true(scene->heard[i].got.len <= SHARE_TURN_BYTES);
+        }
+        assert_true(after - before <= 2 * (SHARE_PASS_BYTES + SHARE_TURN_BYTES));
+        assert_true(++passes < 50);
+    }
+    assert_true(passes > 1); /* the loop went to its sockets in between */
+    scene_end();
+}
+
+static void a_peer_that_does_not_read_holds_only_its_queue(void **state) {
+    (void)state;
+    scene_begin(16 * MIB);
+    store(1, 40, EVENT_DONE, 128 * KIB);
+    struct heard *slow = read_from(0, 0), *quick = read_from(1, 0);
+    slow->slow = true;
+    settle();
+    assert_int_equal(slow->got.len, SHARE_TURN_BYTES); /* in the middle of an event */
+    assert_heard(quick, 40, EVENT_DONE, 128 * KIB);
+    pages_shrink(scene->pages, 0);
+    while (!slow->ended) {
+        drain(slow, 10000);
+        settle();
+        pages_shrink(scene->pages, 0);
+    }
+    assert_heard(slow, 40, EVENT_DONE, 128 * KIB);
+    scene_end();
+}
+
+static void a_peer_that_stalls_is_ended(void **state) {
+    (void)state;
+    scene_begin(16 * MIB);
+    store(1, 400, EVENT_DONE, 1000);
+    struct heard *heard = read_from(0, 0);
+    heard->slow = heard->frees = true;
+    settle();
+    loop_advance(scene->loop, STALL_MS - 1);
+    assert_int_equal(heard->ended, 0);
+    loop_advance(scene->loop, 1);
+    assert_int_equal(heard->ended, 1);
+    assert_int_equal(heard->cause, CAUSE_STALLED);
+    scene_end();
+}
+
+static void a_quiet_live_run_sends_heartbeats(void **state) {
+    (void)state;
+    scene_begin(16 * MIB);
+    enter(0, MIB);
+    struct heard *heard = read_from(0, 0);
+    settle();
+    loop_advance(scene->loop, HEARTBEAT_MS - 1);
+    assert_int_equal(heard->heartbeats, 0);
+    loop_advance(scene->loop, 1);
+    assert_int_equal(heard->heartbeats, 1);
+    loop_advance(scene->loop, HEARTBEAT_MS / 2);
+    say(1, 3);
+    settle();
+    loop_advance(scene->loop, HEARTBEAT_MS / 2);
+    assert_int_equal(heard->heartbeats, 1); /* it was not quiet */
+    loop_advance(scene->loop, HEARTBEAT_MS);
+    assert_int_equal(heard->heartbeats, 2);
+    scene_end();
+}
+
+/* --- what is missing, and ends ------------------------------------------------------------- */
+
+static void nothing_is_known_of_it(void **state) {
+    (void)state;
+    scene_begin(MIB);
+    for (size_t i = 0; i < 10; i++) read_from(i, i)->frees = i % 2;
+    settle();
+    for (size_t i = 0; i < 10; i++) {
+        assert_int_equal(scene->heard[i].missing, 1);
+        assert_false(scene->heard[i].missing_failed);
+    }
+    scene_end();
+}
+
+static void a_run_whose_rest_is_nowhere_breaks_off(void **state) {
+    (void)state;
+    scene_begin(MIB);
+    store(1, 10, EVENT_TEXT, 10);
+    struct heard *heard = read_from(0, 0);
+    settle();
+    assert_heard(heard, 10, EVENT_TEXT, 10);
+    assert_int_equal(heard->ended, 1);
+    assert_int_equal(heard->cause, CAUSE_FAILED);
+    scene_end();
+}
+
+static void what_was_erased_meanwhile_is_not_sent(void **state) {
+    (void)state;
+    scene_begin(MIB);
+    store(1, 10, EVENT_DONE, 10);
+    struct heard *heard = read_from(0, 0);
+    loop_turn(scene->loop);
+    assert_int_equal(fake_store_loads(scene->store), 1);
+    pages_drop_all(scene->pages);
+    fake_store_answer(scene->store, 0); /* as it was before */
+    loop_turn(scene->loop);
+    assert_int_equal(heard->got.len, 0);
+    assert_int_equal(pages_held(scene->pages), 0);
+    assert_int_equal(fake_store_loads(scene->store), 1); /* it looks again */
+    scene_end();
+}
+
+static void a_reader_that_goes_while_the_store_is_asked_hears_nothing(void **state) {
+    (void)state;
+    scene_begin(MIB);
+    store(1, 10, EVENT_DONE, 10);
+    struct heard *goes = read_from(0, 0), *stays = read_from(1, 0);
+    loop_turn(scene->loop);
+    close_reader(goes);
+    settle();
+    assert_int_equal(goes->begun + goes->missing + goes->ended, 0);
+    assert_int_equal(stays->ended, 1);
+    struct heard *last = read_from(2, 3);
+    pages_shrink(scene->pages, 0);
+    loop_turn(scene->loop);
+    close_reader(last); /* the last of all: its load is answered to nobody */
+    struct heard *next = read_from(3, 5);
+    settle();
+    assert_heard(next, 10, EVENT_DONE, 10);
+    scene_end();
+}
+
+static void it_is_ended_once_wherever_it_stands(void **state) {
+    (void)state;
+    scene_begin(MIB);
+    enter(0, MIB);
+    say(3, 9);
+    read_from(0, 0)->ends_at_once = true;
+    read_from(1, 0);
+    share_end(scene->heard[1].reader, CAUSE_STOPPING); /* in the queue */
+    settle();
+    read_from(2, 0)->frees = true;
+    settle();
+    share_end(scene->heard[2].reader, CAUSE_STOPPING); /* at the tail */
+    share_end(scene->heard[1].reader, CAUSE_DEADLINE); /* too late */
+    say(3, 9);
+    settle();
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(scene->heard[i].ended, 1);
+        assert_int_equal(scene->heard[i].cause, CAUSE_STOPPING);
+    }
+    scene_end();
+}
+
+static void a_share_may_end_before_its_loads_do(void **state) {
+    (void)state;
+    scene_begin(MIB);
+    store(1, 10, EVENT_DONE, 10);
+    read_from(0, 0);
+    loop_turn(scene->loop);
+    close_reader(&scene->heard[0]);
+    share_free(scene->share);
+    pages_free(scene->pages);
+    scene->share = NULL;
+    scene->pages = NULL;
+    scene_end();
+}
+
+MACHINE(share)
+
+static void every_move_is_allowed_or_refused(void **state) {
+    (void)state;
+    static const char *const drawn[] = {
+        "queued tail", "queued full", "queued load", "queued over", "tail queued",
+        "tail over",   "full queued", "full over",   "load queued", "load over"};
+    assert_moves(&share_machine, SHARE_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(late_readers_at_many_places_hear_the_same_bytes_and_share_the_reading),
+        cmocka_unit_test(with_little_room_they_hear_the_same),
+        cmocka_unit_test(live_readers_share_what_is_encoded_once),
+        cmocka_unit_test(late_readers_of_a_live_run_catch_up),
+        cmocka_unit_test(a_journal_that_begins_late_is_read_after_what_is_stored),
+        cmocka_unit_test(readers_take_turns),
+        cmocka_unit_test(a_peer_that_does_not_read_holds_only_its_queue),
+        cmocka_unit_test(a_peer_that_stalls_is_ended),
+        cmocka_unit_test(a_quiet_live_run_sends_heartbeats),
+        cmocka_unit_test(nothing_is_known_of_it),
+        cmocka_unit_test(a_run_whose_rest_is_nowhere_breaks_off),
+        cmocka_unit_test(what_was_erased_meanwhile_is_not_sent),
+        cmocka_unit_test(a_reader_that_goes_while_the_store_is_asked_hears_nothing),
+        cmocka_unit_test(it_is_ended_once_wherever_it_stands),
+        cmocka_unit_test(a_share_may_end_before_its_loads_do),
+        cmocka_unit_test(every_move_is_allowed_or_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
