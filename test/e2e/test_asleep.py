@@ -103,15 +103,27 @@ def test_many_who_answer_at_once_are_one(weir, asleep):
 
 
 def test_a_list_is_whole_while_runs_fall_asleep(weir, asleep):
-    """Woken runs fall asleep again after two seconds, on several loops, in the midst of a list."""
+    """Woken runs stay for two seconds. Others wake them at all times, so that they fall asleep on
+    several loops in the midst of a list."""
     sessions = {f"s{i}" for i in range(40)}
-    with client(weir) as http, concurrent.futures.ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda name: test_approvals.ask(http, session=name), sorted(sessions)))
-        until = time.monotonic() + 7
-        lists = 0
-        while time.monotonic() < until:
+    over = time.monotonic() + 7
+
+    def wake_one_by_one(http, step):
+        number = 0
+        while time.monotonic() < over:
+            number += step
+            params = {"session_id": f"s{number % len(sessions)}"}
+            assert len(http.get("/weir/v1/approvals", params=params).json()["approvals"]) == 1
+
+    def list_all(http):
+        while time.monotonic() < over:
             answer = http.get("/weir/v1/approvals", params={"limit": 1000}).json()
             assert {a["session_id"] for a in answer["approvals"]} == sessions
             assert answer["more"] is False
-            lists += 1
-    assert lists > 10
+
+    with client(weir) as http, client(weir) as other, concurrent.futures.ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda name: test_approvals.ask(http, session=name), sorted(sessions)))
+        work = [pool.submit(wake_one_by_one, http, 7), pool.submit(wake_one_by_one, other, 13)]
+        work += [pool.submit(list_all, http), pool.submit(list_all, other)]
+        for each in work:
+            each.result()
