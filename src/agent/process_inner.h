@@ -59,6 +59,7 @@ struct provider_call {
     struct event_usage usage;
     struct buf model;
     bool counted;    /* `usage` says something */
+    unsigned unsent; /* processes that were found dead when its turn was to be sent */
     unsigned inside; /* callbacks of the listener on the stack */
     bool dropped;    /* cancelled meanwhile: the last of them frees it */
 };

@@ -16,6 +16,7 @@
 #define IDLE_MS (10 * 60 * 1000)    /* then it is not kept any more */
 #define HOLD_MS (10 * 1000)         /* how long it waits for its calls */
 #define DRAIN_MS 2000               /* to notice that its turn was dropped */
+#define UNSENT_MAX 3                /* processes tried before a turn fails */
 
 #define TO(state) (1u << (state))
 
@@ -335,6 +336,21 @@ static bool send_results(struct process *process, const struct provider_request 
            child_write(process->child, buf_str(out));
 }
 
+/* It has not read its turn, so another process may have it: one that is held may have died. */
+static void try_another(struct process *process) {
+    struct provider_call *call = process->call;
+    if (++call->unsent >= UNSENT_MAX) {
+        process_break(process, ERR_UNAVAILABLE, AGENT_ENDED, STR("does not read its turn"));
+        return;
+    }
+    struct process_place *place = process->place;
+    process->call = NULL;
+    call->process = NULL;
+    list_prepend(&place->waiting, &call->link);
+    process_kill(process);
+    process_place_serve(place);
+}
+
 void process_take(struct process *process, struct provider_call *call) {
     struct buf out;
     buf_init(&out, TURN_MAX_BYTES);
@@ -347,7 +363,7 @@ void process_take(struct process *process, struct provider_call *call) {
     buf_done(&out);
     process->results = process->calls;
     if (!sent) {
-        process_break(process, ERR_UNAVAILABLE, AGENT_ENDED, STR("does not read its turn"));
+        try_another(process);
         return;
     }
     if (lines_waiting(&process->lines)) loop_defer(process->place->loop, &call->task);
