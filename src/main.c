@@ -2,6 +2,7 @@
 #include "loop/guard.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 /* A core dump would contain keys of providers and callers. Every core file is larger than one
  * byte, so none is written. A limit of one byte, unlike zero, also keeps the kernel from piping
@@ -20,7 +21,7 @@ int main(int arg_count, char **args) {
     sigset_t held;
     leave_no_core();
     if (guard_asked(arg_count, (const char *const *)args))
-        return guard_main((const char *const *)args);
+        _exit(guard_main((const char *const *)args)); /* nothing of ours is to end */
     cli_held_signals(&held);
     pthread_sigmask(SIG_BLOCK, &held, NULL);
     return cli_main(arg_count, (const char *const *)args);
