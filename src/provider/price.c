@@ -97,7 +97,14 @@ void price_book_free(struct price_book *book) {
 
 /* --- finding ------------------------------------------------------------------------------ */
 
+/* Most entries already differ in the first letter. */
+static bool begin_alike(struct str pattern, struct str model) {
+    if (pattern.len == 0 || pattern.at[0] == '*') return true;
+    return model.len && model.at[0] == pattern.at[0];
+}
+
 static bool matches(struct str pattern, struct str model) {
+    if (!begin_alike(pattern, model)) return false;
     if (!str_ends(pattern, STR("*"))) return str_equal(pattern, model);
     return str_starts(model, str_head(pattern, pattern.len - 1));
 }

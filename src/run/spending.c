@@ -35,18 +35,18 @@ static const struct price *price_now(const struct run *run, struct str model) {
     return price_find(prices, model, clock_unix_ms());
 }
 
-static struct amount amount_of(const struct run *run, int64_t output_tokens, struct str model) {
+static struct amount amount_of(const struct run *run, int64_t output_tokens,
+                               const struct price *price) {
     struct event_usage guess = USAGE_UNKNOWN;
     guess.prompt = tokens_of(run->spending.prompt_bytes);
     guess.completion = output_tokens;
-    const struct price *price = price_now(run, model);
     int64_t cost = price ? price_of(price, &guess) : 0;
     return (struct amount){cost == TOKENS_UNKNOWN ? 0 : cost, guess.prompt + guess.completion};
 }
 
 static struct amount used_so_far(const struct run *run) {
     int64_t output = run->spending.output_bytes ? tokens_of(run->spending.output_bytes) : 0;
-    return amount_of(run, output, run->model_round.request.model);
+    return amount_of(run, output, price_now(run, run->model_round.request.model));
 }
 
 /* --- limits of an agent ------------------------------------------------------------------- */
@@ -98,17 +98,18 @@ static struct ledger_call call_of(const struct run *run) {
     const struct engine *engine = run->record.engine;
     const struct provider_request *asked = &run->model_round.request;
     int64_t longest = asked->options ? asked->options->output_tokens_max : 0;
+    const struct price *price = price_now(run, asked->model);
     struct amount most = {0};
-    if (longest) most = amount_of(run, longest, asked->model);
+    if (longest) most = amount_of(run, longest, price);
     return (struct ledger_call){.workspace = run->request.name.workspace,
                                 .agent = run->agent->slug,
                                 .model = asked->model,
                                 .budgets = engine->budgets,
                                 .budget_count = engine->budget_count,
                                 .unix_ms = clock_unix_ms(),
-                                .prompt = amount_of(run, 0, asked->model),
+                                .prompt = amount_of(run, 0, price),
                                 .most = most,
-                                .priced = price_now(run, asked->model) != NULL};
+                                .priced = price != NULL};
 }
 
 static void wait_for_budget(struct run *run) {
@@ -125,11 +126,13 @@ bool run_reserve(struct run *run) {
     run->spending.output_bytes = run->spending.output_told = 0;
     run->spending.reserved = (struct reservation){0};
     if (!check_limits(run, (struct amount){0})) return false;
+    if (!ledger || run->record.engine->budget_count == 0) {
+        hold(run, (struct reservation){0});
+        return true;
+    }
     run->spending.budget = (struct ledger_wait){
         .call = call_of(run), .loop = run->record.host->loop, .told = on_answer, .ctx = run};
-    enum ledger_answer answer = LEDGER_GRANTED;
-    if (ledger) answer = ledger_ask(ledger, &run->spending.budget, &e);
-    switch (answer) {
+    switch (ledger_ask(ledger, &run->spending.budget, &e)) {
     case LEDGER_GRANTED: hold(run, run->spending.budget.reserved); return true;
     case LEDGER_REFUSED: run_fail(run, e.code, STR("BUDGET"), err_text(&e)); return false;
     case LEDGER_WAITS: wait_for_budget(run); return false;
@@ -154,11 +157,18 @@ void spending_init(struct run *run) {
     timer_init(&run->spending.limit, run->record.host->loop, reserved_too_late, run);
 }
 
+/* Whether anybody asks, before a call is over, what it has used. */
+static bool is_watched(const struct run *run) {
+    const struct agent_limits *limits = &run->agent->limits;
+    return run->spending.reserved.ledger || limits->tokens_max || limits->cost_nano_max;
+}
+
 bool run_use(struct run *run, size_t bytes) {
     run->spending.output_bytes += bytes;
     if (!run->spending.usage_due || run->spending.usage_noted)
         return true; /* it was counted already */
     if (run->spending.output_bytes - run->spending.output_told < TELL_BYTES) return true;
+    if (!is_watched(run)) return true;
     run->spending.output_told = run->spending.output_bytes;
     struct amount used = used_so_far(run);
     if (!check_limits(run, used)) return false;
@@ -190,23 +200,26 @@ static struct event_usage completed(const struct run *run, const struct event_us
 }
 
 /* Estimate what was not counted, as closely as possible. */
-static void estimate(const struct run *run, struct event_usage *usage) {
+static void estimate(const struct run *run, const struct price *price,
+                     struct event_usage *usage) {
     if (counted(usage) >= 0) return;
     const struct event_usage all = completed(run, usage);
     usage->estimated = true;
     usage->estimate_prompt = all.prompt;
     usage->estimate_completion = all.completion;
-    usage->estimate_cost_nano = price_of(price_now(run, usage->model), &all);
+    usage->estimate_cost_nano = price_of(price, &all);
 }
 
 /* What the call costs on budgets and the agent's limits. A price known only for the requested
  * model name is better than no price. */
-static struct amount amount_used(const struct run *run, const struct event_usage *usage) {
+static struct amount amount_used(const struct run *run, const struct price *price,
+                                 const struct event_usage *usage) {
+    struct str requested = run->model_round.request.model;
     const struct event_usage all = completed(run, usage);
     int64_t tokens = counted(usage), cost_nano = usage->cost_nano;
-    if (cost_nano < 0) cost_nano = price_of(price_now(run, usage->model), &all);
-    if (cost_nano < 0)
-        cost_nano = price_of(price_now(run, run->model_round.request.model), &all);
+    if (cost_nano < 0) cost_nano = price_of(price, &all);
+    if (cost_nano < 0 && !str_equal(usage->model, requested))
+        cost_nano = price_of(price_now(run, requested), &all);
     return (struct amount){cost_nano > 0 ? cost_nano : 0,
                            tokens >= 0 ? tokens : sum(all.prompt, all.completion)};
 }
@@ -221,11 +234,12 @@ static void append_usage(struct run *run, const struct event_usage *usage, enum 
     event.usage.call_sequence = run->model_round.model_calls - 1;
     /* If the provider names no model, take the requested one. */
     if (event.usage.model.len == 0) event.usage.model = run->model_round.request.model;
-    event.usage.cost_nano = price_of(price_now(run, event.usage.model), usage);
+    const struct price *price = price_now(run, event.usage.model);
+    event.usage.cost_nano = price_of(price, usage);
     struct amount used = {0};
     if (end != CALL_CAME_TO_NOTHING) {
-        estimate(run, &event.usage);
-        used = amount_used(run, &event.usage);
+        estimate(run, price, &event.usage);
+        used = amount_used(run, price, &event.usage);
     }
     run->spending.usage_due = false;
     run->spending.spent = amount_add(run->spending.spent, used);
