@@ -100,6 +100,7 @@ agents:
 scenes:
   - replies:
       - - text: ok
+          pace: {every: 0}
 END
 }
 

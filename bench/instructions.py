@@ -1,0 +1,74 @@
+"""instructions: thousand instructions a turn, thread by thread, from callgrind's files.
+
+    instructions.py LOAD TOP FILE...
+
+Each FILE is what one thread did (--separate-threads=yes). A turn is a call of run_start; for a load
+without turns it is a call of route_serve. TOP is how many functions are listed for each thread.
+"""
+
+import re
+import sys
+from collections import Counter
+
+FEW = 2000
+NAMED = re.compile(r"\((\d+)\)(?: (.*))?")
+
+
+def read(path):
+    """The own instructions of each function of one thread, and how often each was called."""
+    own, called, names = Counter(), Counter(), {}
+
+    def name(text):
+        number, said = NAMED.fullmatch(text).groups()
+        if said:
+            names[number] = said.split("'")[0]
+        return names[number]
+
+    function = target = None
+    of_call = False  # the line after calls= is the cost of what was called
+    for line in open(path, encoding="utf-8", errors="replace"):
+        line = line.rstrip("\n")
+        if line.startswith("fn="):
+            function = name(line[3:])
+        elif line.startswith("cfn="):
+            target = name(line[4:])
+        elif line.startswith("calls="):
+            called[target] += int(line[6:].split()[0])
+            of_call = True
+        elif line[:1].isdigit() or line[:1] in "+-*":
+            cost = line.split()[1:]  # none: the line cost nothing
+            if cost and not of_call and function:
+                own[function] += int(cost[0])
+            of_call = False
+    return own, called
+
+
+def thread_of(own):
+    if any(function.startswith("sqlite3") for function in own):
+        return "store"
+    return "loop" if "loop_run" in own or "uv_run" in own or "route_serve" in own else "other"
+
+
+def main():
+    load, top, paths = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
+    threads, called = {}, Counter()
+    for path in paths:
+        own, calls = read(path)
+        called += calls
+        if own:
+            threads.setdefault(thread_of(own), Counter()).update(own)
+    turns = called["run_start"] or called["route_serve"]
+    if not turns:
+        sys.exit("instructions: no turn was made")
+    total = sum(sum(own.values()) for own in threads.values())
+    parts = [f"{thread} {sum(own.values()) / turns / 1000:.1f}" for thread, own in sorted(threads.items())]
+    print(f"{load}: {total / turns / 1000:.1f} thousand instructions each ({', '.join(parts)}), {turns} counted")
+    if turns < FEW:
+        print(f"  fewer than {FEW}: the first turn of each stream weighs too much; set BENCH_SECONDS higher")
+    for thread, own in sorted(threads.items()):
+        for function, cost in own.most_common(top):
+            print(f"  {thread:6} {cost / turns:9.0f}  {function}")
+
+
+if __name__ == "__main__":
+    main()
