@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/contracts.h"
 #include "daemon/config_snapshot.h"
+#include "mcp/pins.h"
 #include "stream/stream.h"
 #include "wire/event_json.h"
 
@@ -226,6 +227,35 @@ static int take_turn(struct once *once, struct engine *engine,
     return once->code;
 }
 
+#define SERVERS_MS 15000
+
+/* Of a store that is there: a run alone makes none. */
+static struct mcp_hub *open_mcp(const struct config *config, struct http_pool *pool) {
+    struct buf path;
+    buf_init(&path, 8 * KIB);
+    buf_printf(&path, STR_FMT, STR_ARG(config->data));
+    bool there = path.len && access(path.at, W_OK) == 0;
+    buf_clear(&path);
+    if (there) pins_path(config->data, &path);
+    struct mcp_hub *hub = mcp_hub_new(pool, buf_str(&path));
+    buf_done(&path);
+    return hub;
+}
+
+/* The first snapshot starts the servers, the second one has their tools. */
+static bool make_snapshot(struct config_snapshot_options *options, struct config_snapshot **ret,
+                          struct err *e) {
+    struct config_snapshot *first;
+    if (!config_snapshot_new(options, &first, e)) return false;
+    *ret = first;
+    if (!options->config->mcp_count) return true;
+    mcp_hub_wait(options->resources.mcp, SERVERS_MS);
+    options->owner = first;
+    bool made = config_snapshot_new(options, ret, e);
+    config_snapshot_unref(first);
+    return made;
+}
+
 static int run_once(const struct config *config, const struct run_arguments *arguments) {
     struct once once = {.loop = loop_new(), .json = arguments->json};
     struct http_pool *pool = http_pool_new();
@@ -235,12 +265,13 @@ static int run_once(const struct config *config, const struct run_arguments *arg
     http_pool_add(pool, once.loop);
     process_pool_add(processes, once.loop);
     once.sessions = session_table_new(NULL);
+    struct mcp_hub *hub = open_mcp(config, pool);
     struct config_snapshot_options options = {
         .config = config,
         .contracts = &contracts,
         .sessions = once.sessions,
-        .resources = {.pool = pool, .processes = processes}};
-    if (config_snapshot_new(&options, &snapshot, &e)) {
+        .resources = {.pool = pool, .processes = processes, .mcp = hub}};
+    if (make_snapshot(&options, &snapshot, &e)) {
         take_turn(&once, &snapshot->engine,
                   &(struct run_request){.name = {STR("local"), STR("local"), STR("run")},
                                         .agent = arguments->agent,
@@ -250,6 +281,7 @@ static int run_once(const struct config *config, const struct run_arguments *arg
     } else {
         once.code = cli_fail(EXIT_USAGE, &e);
     }
+    mcp_hub_free(hub);
     session_table_free(once.sessions);
     http_pool_leave(pool, once.loop);
     process_pool_leave(processes, once.loop);

@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "mcp/pins.h"
 #include "tool/catalogue.h"
 #include "wire/json.h"
 
@@ -6,9 +7,13 @@
 #include <string.h>
 
 static const char usage[] =
-    "weir tool list [--json]\n\n"
-    "The tools that weir brings. An agent has those that it names under\n"
-    "`tools`, and those of its script.\n";
+    "weir tool list [--json]\n"
+    "weir tool accept NAME [SETTINGS]\n\n"
+    "list: the tools that weir brings. An agent has those that it names under\n"
+    "`tools`, those of its script, and those of the section `mcp`.\n"
+    "accept: a tool of an MCP server that is not what it was asks before each\n"
+    "call. Accept what it is now; the daemon sees it when it lists the tools\n"
+    "again, at the latest at its next start.\n";
 
 #define LIST_MAX_BYTES (256 * KIB)
 
@@ -34,8 +39,29 @@ static void list_text(const struct catalogue_row *rows, size_t count, struct buf
                    STR_ARG(rows[i].category), STR_ARG(rows[i].summary));
 }
 
+static int accept_tool(int arg_count, const char *const *args) {
+    struct config *config;
+    struct err e;
+    struct buf path;
+    int code;
+    if (!cli_config(arg_count, args, false, usage, NULL, &config, &code)) return code;
+    if (config->operand_count != 1) {
+        config_free(config);
+        fprintf(stderr, "%s", usage);
+        return EXIT_USAGE;
+    }
+    buf_init(&path, 8 * KIB);
+    pins_path(config->data, &path);
+    bool accepted = pins_accept(buf_str(&path), STR_EMPTY, config->operands[0], &e);
+    buf_done(&path);
+    config_free(config);
+    return accepted ? EXIT_DONE : cli_fail(EXIT_FAILED, &e);
+}
+
 int command_tool(int arg_count, const char *const *args) {
     bool lists = arg_count > 0 && strcmp(args[0], "list") == 0;
+    if (arg_count > 1 && strcmp(args[0], "accept") == 0)
+        return accept_tool(arg_count - 1, args + 1);
     bool json = lists && arg_count == 2 && strcmp(args[1], "--json") == 0;
     if (!lists || arg_count > 1 + json) {
         bool help = arg_count == 1 && (!strcmp(args[0], "--help") || !strcmp(args[0], "-h"));

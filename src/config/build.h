@@ -62,7 +62,8 @@ typedef bool config_section_fn(struct config *config, const struct config_input 
                                const struct yaml *node, struct err *e);
 
 extern const struct config_list config_provider_list, config_agent_list, config_tool_map,
-    config_price_list, config_budget_list, config_connector_list, config_guardrail_list;
+    config_price_list, config_budget_list, config_connector_list, config_guardrail_list,
+    config_mcp_list;
 
 /* All lists; ends with NULL. */
 extern const struct config_list *const config_lists[];
@@ -137,6 +138,14 @@ void config_offer_providers(const struct config *config, struct nearest *nearest
 
 /* The vendor of a model, by the model's first letters ("gpt-4o": openai), or empty. */
 struct str config_vendor_of(struct str model);
+
+/* Keep an address without the slash at its end. The error does not repeat it. */
+MUST_CHECK bool config_keep_url(struct config *config, struct str url, struct str *ret,
+                                struct err *e);
+
+/* One header of a map of headers. */
+MUST_CHECK bool config_read_header(const struct yaml *node, struct config_header *ret,
+                                   struct err *e);
 
 struct config_key_names {
     struct str names[3]; /* variables; the first one that is set counts */

@@ -642,5 +642,6 @@ void config_free(struct config *config) {
     config_config_forget(config->tools.web_search.key);
     for (size_t i = 0; i < config->provider_count; i++)
         config_config_forget(config->providers[i].key);
+    for (size_t i = 0; i < config->mcp_count; i++) config_config_forget(config->mcp[i].key);
     arena_free(config->arena); /* the config itself lives in it */
 }

@@ -123,6 +123,28 @@ struct config_connector {
     const struct yaml *at;
 };
 
+/* Limit for MCP servers. */
+#define CONFIG_MCP_MAX 64
+
+/* An MCP server whose tools agents may have. */
+struct config_mcp {
+    struct str name;
+    const char *const *command;     /* a program and its arguments; NULL: none */
+    const char *const *environment; /* of the program; ends with NULL */
+    struct str url;                 /* of a server over HTTP; empty: none */
+    struct str key;                 /* goes with each request; empty: none */
+    const struct config_header *headers;
+    size_t header_count;
+    struct str user_header, conversation_header; /* carry the turn's; empty: not sent */
+    struct str prefix;                           /* in front of each tool's name */
+    const struct str *agents;                    /* who may have its tools; none: all */
+    size_t agent_count;
+    const struct config_agent_tool *policies; /* by pattern; the first that fits counts */
+    size_t policy_count;
+    uint64_t timeout_ms; /* of one call; 0: not set */
+    const struct yaml *at;
+};
+
 /* The settings of the built-in tools. */
 struct config_tools {
     struct {

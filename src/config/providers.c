@@ -94,7 +94,7 @@ static struct str host_of(struct str url) {
 
 /* Kept without the slash at its end. Errors do not repeat the text, because it may contain a
  * secret. */
-static bool keep_url(struct config *config, struct str url, struct str *ret, struct err *e) {
+bool config_keep_url(struct config *config, struct str url, struct str *ret, struct err *e) {
     while (str_ends(url, STR("/"))) url.len--;
     if (!str_starts(url, STR("http://")) && !str_starts(url, STR("https://")))
         return err_set(e, ERR_INVALID_ARGUMENT,
@@ -138,7 +138,7 @@ static bool keep_ollama(struct config *config, struct str text, struct str *ret,
     buf_append(&url, host);
     if (!whole && !has_port(host)) buf_append(&url, STR(OLLAMA_PORT));
     if (!str_ends(text, STR("/v1"))) buf_append(&url, STR("/v1"));
-    bool done = buf_ok(&url) ? keep_url(config, buf_str(&url), ret, e) : too_large(e);
+    bool done = buf_ok(&url) ? config_keep_url(config, buf_str(&url), ret, e) : too_large(e);
     buf_done(&url);
     return done;
 }
@@ -147,13 +147,13 @@ static bool keep_ollama(struct config *config, struct str text, struct str *ret,
 static bool find_url(struct config *config, const struct config_input *input,
                      const struct known *from, struct str *ret, struct err *e) {
     if (strcmp(from->name, "openai") == 0 && config->openai_url.len)
-        return keep_url(config, config->openai_url, ret, e) ||
+        return config_keep_url(config, config->openai_url, ret, e) ||
                err_add(e, "agent.openai_base_url");
     for (size_t i = 0; i < ARRAY_LEN(from->url_env) && from->url_env[i]; i++) {
         struct str value = config_env(input, from->url_env[i]);
         if (!value.at) continue;
         bool ollama = strcmp(from->name, "ollama") == 0;
-        return (ollama ? keep_ollama : keep_url)(config, value, ret, e) ||
+        return (ollama ? keep_ollama : config_keep_url)(config, value, ret, e) ||
                err_add(e, "%s", from->url_env[i]);
     }
     if (from->base_url) *ret = str_from(from->base_url);
@@ -298,7 +298,7 @@ static bool is_token(struct str name) {
     return name.len > 0;
 }
 
-static bool read_header(const struct yaml *node, struct config_header *ret, struct err *e) {
+bool config_read_header(const struct yaml *node, struct config_header *ret, struct err *e) {
     if (!is_token(node->key))
         return yaml_err_key(e, node, "'" STR_FMT "' is no name of a header",
                             STR_ARG(str_head(node->key, 40)));
@@ -326,7 +326,7 @@ static bool read_headers(const struct reading *reading, const struct yaml *map, 
         arena_alloc(reading->config->arena, map->count * sizeof(*headers));
     if (!headers) return yaml_err(e, map, "this map is too large");
     for (const struct yaml *node = map->first; node; node = node->next) {
-        if (!read_header(node, &headers[ret->header_count++], e)) return false;
+        if (!config_read_header(node, &headers[ret->header_count++], e)) return false;
     }
     ret->headers = headers;
     return true;
@@ -369,7 +369,7 @@ static bool read_base_url(struct config *config, const struct config_input *inpu
     struct str text;
     if (nodes->base_url) {
         if (!yaml_value(nodes->base_url, YAML_TEXT, &text, e)) return false;
-        return keep_url(config, text, ret, &why) ||
+        return config_keep_url(config, text, ret, &why) ||
                yaml_err(e, nodes->base_url, "base_url: %s", why.text);
     }
     return !from || find_url(config, input, from, ret, &why) ||

@@ -20,8 +20,10 @@ static void free_config_snapshot(struct config_snapshot *snapshot) {
     tool_free(snapshot->reader);
     drop_settings(snapshot);
     team_done(&snapshot->team);
+    struct config_snapshot *owner = snapshot->owner;
     config_free(snapshot->owned);
     free(snapshot);
+    config_snapshot_unref(owner);
 }
 
 static void on_unused(struct engine *engine) {
@@ -80,8 +82,11 @@ const void *config_snapshot_settings(const struct config_snapshot *snapshot,
 bool config_snapshot_new(const struct config_snapshot_options *options,
                          struct config_snapshot **ret, struct err *e) {
     struct config_snapshot *snapshot = MEM_NEW(struct config_snapshot);
-    const struct config *config = options->config;
+    const struct config *config = options->owner ? options->owner->config : options->config;
     snapshot->config = config;
+    if (options->owner)
+        snapshot->owner =
+            config_snapshot_ref(options->owner->owner ? options->owner->owner : options->owner);
     if (options->owns_config) snapshot->owned = (struct config *)(uintptr_t)config;
     if (!team_assemble(config, &options->resources, &snapshot->team, e) ||
         !read_settings(snapshot, options, e)) {

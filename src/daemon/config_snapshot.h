@@ -16,8 +16,9 @@
 #include "run/offers.h"
 
 struct config_snapshot {
-    struct engine engine; /* its reference count is that of the snapshot */
-    struct config *owned; /* freed with the snapshot; NULL: `config` is borrowed */
+    struct engine engine;          /* its reference count is that of the snapshot */
+    struct config_snapshot *owner; /* of `config`, a reference; NULL: see `owned` */
+    struct config *owned;          /* freed with the snapshot; NULL: `config` is borrowed */
     const struct config *config;
     struct team team;
     struct offers *offers;
@@ -29,10 +30,11 @@ struct config_snapshot {
 
 struct config_snapshot_options {
     const struct config *config;
-    bool owns_config;           /* `config` is taken, also on failure */
-    const struct config *first; /* read at the start; values that may not change later come
+    struct config_snapshot *owner; /* its config is used, and kept; NULL: `config` */
+    bool owns_config;              /* `config` is taken, also on failure */
+    const struct config *first;    /* read at the start; values that may not change later come
                                    from it (K34); NULL: this is the first */
-    struct str demo_key;        /* as in struct contract_source */
+    struct str demo_key;           /* as in struct contract_source */
     const struct contract_table *contracts; /* NULL: none */
     struct session_table *sessions;         /* shared by all snapshots; may be set later */
     struct ledger *ledger;                  /* likewise */

@@ -9,6 +9,7 @@
 #include "daemon/reload.h"
 #include "daemon/restored_agents.h"
 #include "daemon/worker.h"
+#include "mcp/pins.h"
 #include "server/server.h"
 #include "store/task.h"
 
@@ -32,6 +33,7 @@ struct daemon {
     enum phase phase;
     struct config_snapshot *snapshot; /* the newest; a reference */
     struct process_pool *processes;
+    struct mcp_hub *mcp;
     struct http_pool *pool; /* for the requests of models and tools */
     struct session_table *sessions;
     struct ledger *ledger;
@@ -49,6 +51,7 @@ struct daemon {
     struct timer tidy;
     struct reload reload;
     bool forced;         /* the shutdown deadline came before everything had ended */
+    bool remake_again;   /* the tools of an MCP server changed when it could not be handled */
     bool reload_again;   /* SIGHUP came when it could not be handled */
     uint64_t stopped_ms; /* when the first signal came */
     uv_signal_t signals[3];
@@ -130,6 +133,7 @@ static void order_exit(struct worker *worker, struct config_snapshot *snapshot) 
 /* --- reading the configuration again ------------------------------------------------------ */
 
 static void reload(struct daemon *daemon);
+static void remake(struct daemon *daemon);
 
 static void take_config_snapshot(struct daemon *daemon, struct config_snapshot *snapshot) {
     struct buf fixed;
@@ -141,6 +145,11 @@ static void take_config_snapshot(struct daemon *daemon, struct config_snapshot *
     buf_done(&fixed);
     config_snapshot_unref(daemon->snapshot);
     daemon->snapshot = snapshot;
+    if (daemon->reload.options.same) {
+        tell_workers(daemon, order_use);
+        log_debug("the tools of the MCP servers are others now");
+        return;
+    }
     config_log(snapshot->config);
     store_keep_keys(daemon->store, snapshot->config->limits.idempotency_ms);
     tell_workers(daemon, order_use);
@@ -159,20 +168,21 @@ static void on_reloaded(struct config_snapshot *snapshot, const struct err *fail
     } else {
         take_config_snapshot(daemon, snapshot);
     }
-    notify_ready(daemon->snapshot->engine.agent_count);
-    if (!daemon->reload_again) return;
-    daemon->reload_again = false;
-    reload(daemon);
+    if (!daemon->reload.options.same) notify_ready(daemon->snapshot->engine.agent_count);
+    if (daemon->reload_again) {
+        daemon->reload_again = false;
+        reload(daemon);
+    }
+    if (daemon->remake_again) {
+        daemon->remake_again = false;
+        remake(daemon);
+    }
 }
 
-static void reload(struct daemon *daemon) {
+static void read_again(struct daemon *daemon, struct config_snapshot *same) {
     struct err e;
-    if (daemon->phase != PHASE_SERVING || daemon->reload.busy) {
-        daemon->reload_again = true;
-        return;
-    }
-    notify_reloading();
     struct reload_options options = {.input = daemon->options->input,
+                                     .same = same,
                                      .first = daemon->config,
                                      .demo_key = daemon->options->demo_key,
                                      .contracts = daemon->options->contracts,
@@ -180,6 +190,7 @@ static void reload(struct daemon *daemon) {
                                      .ledger = daemon->ledger,
                                      .resources = {.pool = daemon->pool,
                                                    .processes = daemon->processes,
+                                                   .mcp = daemon->mcp,
                                                    .store = daemon->store},
                                      .server = daemon->server,
                                      .loop = home(daemon),
@@ -188,11 +199,34 @@ static void reload(struct daemon *daemon) {
     if (!reload_start(&daemon->reload, &options, &e)) on_reloaded(NULL, &e, daemon);
 }
 
+static void reload(struct daemon *daemon) {
+    if (daemon->phase != PHASE_SERVING || daemon->reload.busy) {
+        daemon->reload_again = true;
+        return;
+    }
+    notify_reloading();
+    read_again(daemon, NULL);
+}
+
+/* A server lists other tools: everything is made again of the settings as they were read. */
+static void remake(struct daemon *daemon) {
+    if (daemon->phase == PHASE_SERVING && !daemon->reload.busy) {
+        read_again(daemon, daemon->snapshot);
+    } else {
+        daemon->remake_again = true;
+    }
+}
+
+static void on_tools_changed(void *ctx) {
+    remake(ctx);
+}
+
 /* --- stopping ----------------------------------------------------------------------------- */
 
 /* Everything is on disk. After the store is closed it sends nothing more, so each loop ends
  * with the order that comes after the store's last mail. */
 static void all_kept(struct daemon *daemon) {
+    mcp_hub_stop(daemon->mcp);
     reload_wait(&daemon->reload); /* its mail is in front of the last order */
     store_close(daemon->store);
     daemon->store = NULL;
@@ -346,6 +380,10 @@ static void on_recovered(const struct recovered *found, const struct err *failed
         daemon->reload_again = false;
         reload(daemon);
     }
+    if (daemon->remake_again) {
+        daemon->remake_again = false;
+        remake(daemon);
+    }
 }
 
 static void on_open(const struct err *failed, void *ctx) {
@@ -424,6 +462,15 @@ static void open_store(struct daemon *daemon) {
     timer_start(&daemon->tidy, TIDY_EVERY_MS);
 }
 
+static void open_mcp(struct daemon *daemon) {
+    struct buf path;
+    buf_init(&path, 8 * KIB);
+    pins_path(daemon->config->data, &path);
+    daemon->mcp = mcp_hub_new(daemon->pool, buf_str(&path));
+    mcp_hub_watch(daemon->mcp, home(daemon), on_tools_changed, daemon);
+    buf_done(&path);
+}
+
 static void open_contracts(struct daemon *daemon) {
     daemon->resources = (struct contract_process){.config = daemon->config,
                                                   .loop = home(daemon),
@@ -460,6 +507,7 @@ static void free_daemon(struct daemon *daemon) {
     mem_shed_with(NULL, NULL);
     session_table_free(daemon->sessions);
     ledger_free(daemon->ledger);
+    mcp_hub_free(daemon->mcp);
     http_pool_free(daemon->pool);
     process_pool_free(daemon->processes);
     free(daemon->workers);
@@ -478,6 +526,7 @@ static void give_up(struct daemon *daemon) {
     struct mail last;
     timer_stop(&daemon->tidy);
     daemon->phase = PHASE_STOPPING;
+    mcp_hub_stop(daemon->mcp);
     store_close(daemon->store);
     loop_post(home(daemon), &last, stop_home, home(daemon));
     loop_run(home(daemon));
@@ -502,6 +551,7 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
     timer_init(&daemon->cut, home(daemon), on_cut, daemon);
     timer_init(&daemon->tidy, home(daemon), on_tidy, daemon);
     open_store(daemon);
+    open_mcp(daemon);
     struct config_snapshot_options first = {.config = options->config,
                                             .demo_key = options->demo_key,
                                             .contracts = options->contracts,
@@ -509,6 +559,7 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
                                             .ledger = daemon->ledger,
                                             .resources = {.pool = daemon->pool,
                                                           .processes = daemon->processes,
+                                                          .mcp = daemon->mcp,
                                                           .store = daemon->store}};
     if (!config_snapshot_new(&first, &daemon->snapshot, e) || !listen_on_all(daemon, e)) {
         give_up(daemon);

@@ -5,10 +5,11 @@
 
 static bool read_all(const struct reload_options *options, struct config_snapshot **ret,
                      struct err *e) {
-    struct config *config;
-    if (!config_load(options->input, &config, e)) return false;
+    struct config *config = NULL;
+    if (!options->same && !config_load(options->input, &config, e)) return false;
     struct config_snapshot_options wanted = {.config = config,
-                                             .owns_config = true,
+                                             .owner = options->same,
+                                             .owns_config = config != NULL,
                                              .first = options->first,
                                              .demo_key = options->demo_key,
                                              .contracts = options->contracts,
@@ -16,7 +17,7 @@ static bool read_all(const struct reload_options *options, struct config_snapsho
                                              .ledger = options->ledger,
                                              .resources = options->resources};
     if (!config_snapshot_new(&wanted, ret, e)) return false;
-    if (server_reload_tls(options->server, e)) return true;
+    if (options->same || server_reload_tls(options->server, e)) return true;
     config_snapshot_unref(*ret);
     return false;
 }

@@ -21,6 +21,8 @@ typedef void reload_done_fn(struct config_snapshot *snapshot, const struct err *
 
 struct reload_options {
     const struct config_input *input; /* borrowed until it is done */
+    struct config_snapshot *same;     /* only make everything of its config again; NULL: read
+                                         it. Lives until it is done */
     const struct config *first;       /* as in struct config_snapshot_options */
     struct str demo_key;
     const struct contract_table *contracts;

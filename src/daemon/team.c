@@ -195,7 +195,7 @@ static bool make_script_agents(struct team *team, const struct config *config) {
                                 .delegates = from->delegates,
                                 .delegate_count = from->delegate_count,
                                 .shows_thinking = config->agent.thinking};
-        team->own[i].tools = team_pick_script_tools(team, from, agent);
+        team->own[i].tools = team_pick_script_tools(team, config, from, agent);
     }
     return true;
 }
@@ -311,9 +311,13 @@ void team_done(struct team *team) {
     free(team->own);
     free(team->agents);
     free(team->policies);
+    free(team->joined_policies);
     free(team->timeouts);
     for (size_t i = 0; i < team->tool_count; i++) tool_free(team->tools[i]);
     free(team->tools);
+    free(team->mcp_tools);
+    for (size_t i = 0; i < team->server_count; i++) mcp_server_unref(team->servers[i]);
+    free(team->servers);
     for (size_t i = 0; i < team->media_count; i++) media_free(team->media[i]);
     free(team->media);
     /* A chain comes after the providers that it borrows. */
@@ -330,8 +334,8 @@ void team_fill(const struct team *team, struct engine *engine) {
     engine->agent_count = team->agent_count;
     engine->tools = team->tools;
     engine->tool_count = team->tool_count;
-    engine->policies = team->policies;
-    engine->policy_count = team->policy_count;
+    engine->policies = team->joined_policies;
+    engine->policy_count = team->joined_count;
     engine->timeouts = team->timeouts;
     engine->timeout_count = team->timeout_count;
 }

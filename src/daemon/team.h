@@ -13,6 +13,7 @@
 #include "agent/process.h"
 #include "client/http.h"
 #include "config/config.h"
+#include "mcp/hub.h"
 #include "run/engine.h"
 #include "wire/script.h"
 
@@ -34,13 +35,27 @@ struct team {
     size_t tool_count;
     struct guardrail **guardrails;
     size_t guardrail_count;
+    struct mcp_server **servers; /* per MCP server of the settings; a reference */
+    size_t server_count;
+    struct team_mcp_tool *mcp_tools; /* the last of `tools` */
+    size_t mcp_tool_count;
     struct agent *agents;
     struct team_own *own; /* per agent: what the agent borrows */
     size_t agent_count;
     struct agent_tool *policies; /* from the section `tools` */
     size_t policy_count;
+    struct agent_tool *joined_policies; /* and those of MCP servers */
+    size_t joined_count;
     struct tool_timeout *timeouts; /* likewise */
     size_t timeout_count;
+};
+
+/* A tool of an MCP server. */
+struct team_mcp_tool {
+    struct str name;
+    const struct config_mcp *from;
+    enum tool_policy policy; /* of that server's settings */
+    bool changed;            /* it is not what it was */
 };
 
 /* What a team is built with. */
@@ -48,6 +63,7 @@ struct team_resources {
     struct http_pool *pool; /* for the requests of models and tools; NULL: the team is only
                                checked and sends none */
     struct process_pool *processes; /* of agents that are programs; NULL: likewise */
+    struct mcp_hub *mcp;            /* knows the MCP servers; NULL: they are not asked */
     struct store *store;            /* keeps memories; NULL: there are none */
     struct config *noting; /* the configuration itself: mistakes are noted as its problems and
                                assembly continues; NULL: the first mistake fails it */

@@ -3,9 +3,14 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/nearest.h"
+#include "mcp/tool.h"
 #include "tool/catalogue.h"
 #include "tool/scripted.h"
 #include "wire/yaml.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 static struct tool *find_tool(const struct team *team, struct str name) {
     for (size_t i = 0; i < team->tool_count; i++) {
@@ -18,7 +23,16 @@ static struct tool *find_tool(const struct team *team, struct str name) {
 
 /* Tools with names that are not known here may come from there. */
 static bool asks_mcp(const struct config *config) {
-    return config->converse.mcp_endpoint.len > 0;
+    return config->converse.mcp_endpoint.len > 0 || config->mcp_count > 0;
+}
+
+/* A name with a slash and a star behind it: all tools of that server. NULL: it is no such name. */
+static const struct config_mcp *whole_server(const struct config *config, struct str name) {
+    for (size_t i = 0; i < config->mcp_count && str_ends(name, STR("/*")); i++) {
+        if (str_equal(str_head(name, name.len - 2), config->mcp[i].name))
+            return &config->mcp[i];
+    }
+    return NULL;
 }
 
 /* No tool here has this name. If an MCP server may have it, only a name that looks like a
@@ -29,7 +43,9 @@ static bool check_name(const struct team *team, const struct config *config,
     char hint[NEAREST_HINT_BYTES];
     size_t row_count;
     const struct catalogue_row *rows = catalogue_rows(&row_count);
-    if (find_tool(team, wanted->name) || catalogue_find(wanted->name)) return true;
+    if (find_tool(team, wanted->name) || catalogue_find(wanted->name) ||
+        whole_server(config, wanted->name))
+        return true;
     nearest_init(&nearest, wanted->name);
     for (size_t i = 0; i < team->tool_count; i++) nearest_offer(&nearest, team->tools[i]->name);
     for (size_t i = 0; i < row_count; i++) nearest_offer(&nearest, rows[i].name);
@@ -38,7 +54,7 @@ static bool check_name(const struct team *team, const struct config *config,
     return yaml_err(e, wanted->at, "no tool is called '" STR_FMT "'%s", STR_ARG(wanted->name),
                     nearest.found.len ? hint
                                       : "; weir tool list shows them, and those of an MCP "
-                                        "server need converse.mcp_endpoint");
+                                        "server need converse.mcp_endpoint or the section mcp");
 }
 
 /* --- policies ----------------------------------------------------------------------------- */
@@ -78,6 +94,151 @@ static enum tool_policy usual_policy(const struct team *team, struct str tool) {
 
 static bool is_hidden(const struct team *team, struct str tool) {
     return usual_policy(team, tool) == TOOL_HIDDEN;
+}
+
+/* --- tools of MCP servers ----------------------------------------------------------------- */
+
+static const struct team_mcp_tool *find_mcp(const struct team *team, struct str name) {
+    for (size_t i = 0; i < team->mcp_tool_count; i++) {
+        if (str_equal(team->mcp_tools[i].name, name)) return &team->mcp_tools[i];
+    }
+    return NULL;
+}
+
+static bool may_have(const struct config_mcp *server, struct str agent) {
+    for (size_t i = 0; i < server->agent_count; i++) {
+        if (str_equal(server->agents[i], agent)) return true;
+    }
+    return server->agent_count == 0;
+}
+
+static bool is_set(const struct team *team, struct str tool) {
+    for (size_t i = 0; i < team->policy_count; i++) {
+        if (str_equal(team->policies[i].name, tool)) return true;
+    }
+    return false;
+}
+
+/* The section `tools` counts before the server's own map. One that is not what it was asks. */
+static enum tool_policy mcp_policy(const struct team *team, const struct team_mcp_tool *tool,
+                                   struct str agent) {
+    enum tool_policy policy =
+        is_set(team, tool->name) ? usual_policy(team, tool->name) : tool->policy;
+    if (!may_have(tool->from, agent)) return TOOL_HIDDEN;
+    return policy == TOOL_ALLOW && tool->changed ? TOOL_ASK : policy;
+}
+
+/* The first pattern that fits. */
+static enum tool_policy pattern_policy(const struct config_mcp *server, struct str tool) {
+    char name[256], pattern[256];
+    snprintf(name, sizeof(name), STR_FMT, STR_ARG(tool));
+    for (size_t i = 0; i < server->policy_count; i++) {
+        snprintf(pattern, sizeof(pattern), STR_FMT, STR_ARG(server->policies[i].name));
+        if (fnmatch(pattern, name, 0) == 0) return policies[server->policies[i].policy];
+    }
+    return TOOL_ALLOW;
+}
+
+/* Models know it by its own name; behind the server's where that is taken. False: both are. */
+static bool name_tool(const struct team *team, const struct config_mcp *server, struct str tool,
+                      struct buf *ret) {
+    buf_append(ret, server->prefix);
+    buf_append(ret, tool);
+    if (!find_tool(team, buf_str(ret))) return true;
+    buf_clear(ret);
+    buf_append(ret, server->name);
+    buf_append_byte(ret, '_');
+    buf_append(ret, tool);
+    return buf_ok(ret) && !find_tool(team, buf_str(ret));
+}
+
+static void make_mcp_tool(struct team *team, const struct config_mcp *from,
+                          struct mcp_server *server, const struct mcp_tool_info *info) {
+    struct buf name;
+    enum tool_policy policy = pattern_policy(from, info->name);
+    if (policy == TOOL_HIDDEN) return;
+    buf_init(&name, 256);
+    if (name_tool(team, from, info->name, &name) && name.len <= 64) {
+        struct tool *tool = mcp_server_tool_new(server, info, buf_str(&name), from->timeout_ms);
+        team->tools[team->tool_count++] = tool;
+        team->mcp_tools[team->mcp_tool_count++] =
+            (struct team_mcp_tool){tool->name, from, policy, info->changed};
+    } else {
+        log_often(LOG_WARNING,
+                  "the tool '" STR_FMT "' of the MCP server '" STR_FMT
+                  "' is left out: its name is taken or too long; a prefix would help",
+                  STR_ARG(info->name), STR_ARG(from->name));
+    }
+    buf_done(&name);
+}
+
+static struct mcp_server *server_of(struct mcp_hub *hub, const struct config_mcp *from) {
+    struct http_header headers[40];
+    size_t count = 0;
+    for (; count < from->header_count && count < ARRAY_LEN(headers); count++)
+        headers[count] =
+            (struct http_header){from->headers[count].name, from->headers[count].value};
+    return mcp_server_get(
+        hub, &(struct mcp_server_options){.name = from->name,
+                                          .program = from->command,
+                                          .environment = from->environment,
+                                          .endpoint = from->url,
+                                          .key = from->key,
+                                          .headers = headers,
+                                          .header_count = count,
+                                          .user_header = from->user_header,
+                                          .conversation_header = from->conversation_header});
+}
+
+/* After all others: one that is there already keeps its name. */
+static bool make_mcp_tools(struct team *team, const struct config *config,
+                           const struct team_resources *resources, struct err *e) {
+    struct mcp_tools *listed[CONFIG_MCP_MAX];
+    size_t count = 0;
+    if (!resources->mcp) return true;
+    team->servers = mem_zero(config->mcp_count + 1, sizeof(struct mcp_server *));
+    for (size_t i = 0; i < config->mcp_count; i++) {
+        if (config->mcp[i].url.len && !http_pool_need(resources->pool, e)) return false;
+        team->servers[team->server_count++] = server_of(resources->mcp, &config->mcp[i]);
+    }
+    for (size_t i = 0; i < team->server_count; i++) {
+        listed[i] = mcp_server_tools(team->servers[i]);
+        if (listed[i]) count += listed[i]->count;
+    }
+    team->mcp_tools = mem_zero(count + 1, sizeof(*team->mcp_tools));
+    struct tool **tools = mem_zero(team->tool_count + count + 1, sizeof(struct tool *));
+    for (size_t i = 0; i < team->tool_count; i++) tools[i] = team->tools[i];
+    free(team->tools);
+    team->tools = tools;
+    for (size_t i = 0; i < team->server_count; i++) {
+        for (size_t t = 0; listed[i] && t < listed[i]->count; t++)
+            make_mcp_tool(team, &config->mcp[i], team->servers[i], &listed[i]->tools[t]);
+        mcp_tools_unref(listed[i]);
+    }
+    return true;
+}
+
+/* For agents of other sources: those of a server that is for some agents only are hidden. */
+static void join_policies(struct team *team) {
+    size_t count = 0;
+    struct agent_tool *joined =
+        mem_zero(team->mcp_tool_count + team->policy_count + 1, sizeof(*joined));
+    for (size_t i = 0; i < team->mcp_tool_count; i++)
+        joined[count++] = (struct agent_tool){team->mcp_tools[i].name,
+                                              mcp_policy(team, &team->mcp_tools[i], STR_EMPTY)};
+    for (size_t i = 0; i < team->policy_count; i++) joined[count++] = team->policies[i];
+    team->joined_policies = joined;
+    team->joined_count = count;
+}
+
+/* A server that is still starting may have what the agent wants. */
+static bool awaits(const struct team *team, const struct config *config, struct str agent,
+                   bool lacks) {
+    for (size_t i = 0; i < team->server_count && lacks; i++) {
+        if (may_have(&config->mcp[i], agent) && !mcp_server_settled(team->servers[i]))
+            return true;
+    }
+    return false;
 }
 
 /* --- making ------------------------------------------------------------------------------- */
@@ -154,13 +315,18 @@ bool team_make_tools(struct team *team, const struct config *config,
         const struct config_agent *agent = &config->agents[i];
         for (size_t t = 0; t < agent->tool_count; t++) {
             const struct config_agent_tool *wanted = &agent->tools[t];
-            if (is_hidden(team, wanted->name) || (names_only && wanted->optional)) continue;
+            if (is_hidden(team, wanted->name) || whole_server(config, wanted->name) ||
+                (names_only && wanted->optional))
+                continue;
             bool there = names_only ? check_name(team, config, wanted, e)
                                     : make_named(team, config, &options, wanted, e);
             if (!there && !goes_on(resources, e)) return false;
         }
     }
-    return make_web(team, config, &options, e);
+    if (!make_web(team, config, &options, e) || !make_mcp_tools(team, config, resources, e))
+        return false;
+    join_policies(team);
+    return true;
 }
 
 /* --- picking ------------------------------------------------------------------------------ */
@@ -173,44 +339,80 @@ static struct agent_tool *list_for(struct agent *agent, size_t count, bool picks
     return tools;
 }
 
+static void pick_server(const struct team *team, const struct config_mcp *server,
+                        struct agent *ret, struct agent_tool *tools, size_t room) {
+    for (size_t i = 0; i < team->mcp_tool_count && ret->tool_count < room; i++) {
+        const struct team_mcp_tool *tool = &team->mcp_tools[i];
+        enum tool_policy policy = mcp_policy(team, tool, ret->slug);
+        if (tool->from == server && policy != TOOL_HIDDEN)
+            tools[ret->tool_count++] = (struct agent_tool){tool->name, policy};
+    }
+}
+
+/* What becomes of a tool that the agent names. */
+static enum tool_policy named_policy(const struct team *team, struct str agent,
+                                     const struct config_agent_tool *named) {
+    const struct team_mcp_tool *mcp = find_mcp(team, named->name);
+    enum tool_policy usual =
+        mcp ? mcp_policy(team, mcp, agent) : usual_policy(team, named->name);
+    if (usual == TOOL_HIDDEN || !named->said) return usual;
+    enum tool_policy said = policies[named->policy];
+    return said == TOOL_ALLOW && mcp && mcp->changed ? TOOL_ASK : said;
+}
+
 /* The agent has the tools it names, as far as they exist or may come from an MCP server. */
 static struct agent_tool *pick_named(const struct team *team, const struct config *config,
                                      const struct config_agent *from, struct agent *ret) {
-    struct agent_tool *tools = list_for(ret, from->tool_count, true);
+    size_t room = from->tool_count + team->mcp_tool_count;
+    struct agent_tool *tools = list_for(ret, room, true);
+    bool lacks = false;
     for (size_t i = 0; i < from->tool_count; i++) {
         const struct config_agent_tool *tool = &from->tools[i];
+        const struct config_mcp *server = whole_server(config, tool->name);
+        enum tool_policy policy = named_policy(team, ret->slug, tool);
         bool there = find_tool(team, tool->name) || asks_mcp(config);
-        enum tool_policy usual = usual_policy(team, tool->name);
-        if (!there || usual == TOOL_HIDDEN) continue;
-        tools[ret->tool_count++] =
-            (struct agent_tool){tool->name, tool->said ? policies[tool->policy] : usual};
+        lacks = lacks || !find_tool(team, tool->name);
+        if (server) pick_server(team, server, ret, tools, room);
+        if (server || !there || policy == TOOL_HIDDEN || ret->tool_count == room) continue;
+        tools[ret->tool_count++] = (struct agent_tool){tool->name, policy};
     }
+    ret->awaits_tools = awaits(team, config, ret->slug, lacks);
     return tools;
 }
 
 /* It has whatever comes, but for the catalogue, and but for what the settings say. The first
  * entry of a name counts. */
-static struct agent_tool *pick_all(const struct team *team, struct agent *ret) {
+static struct agent_tool *pick_all(const struct team *team, const struct config *config,
+                                   struct agent *ret) {
     size_t script_count = team->script ? team->script->tool_count : 0;
     struct agent_tool *tools = list_for(ret, team->tool_count + team->policy_count, false);
-    for (size_t i = script_count; i < team->tool_count; i++)
+    for (size_t i = script_count; i < team->tool_count - team->mcp_tool_count; i++)
         tools[ret->tool_count++] = (struct agent_tool){team->tools[i]->name, TOOL_HIDDEN};
+    for (size_t i = 0; i < team->mcp_tool_count; i++)
+        tools[ret->tool_count++] = (struct agent_tool){
+            team->mcp_tools[i].name, mcp_policy(team, &team->mcp_tools[i], ret->slug)};
     for (size_t i = 0; i < team->policy_count; i++)
         tools[ret->tool_count++] = team->policies[i];
+    ret->awaits_tools = awaits(team, config, ret->slug, true);
     return tools;
 }
 
 struct agent_tool *team_pick_tools(const struct team *team, const struct config *config,
                                    const struct config_agent *from, struct agent *ret) {
-    return from->all_tools ? pick_all(team, ret) : pick_named(team, config, from, ret);
+    return from->all_tools ? pick_all(team, config, ret) : pick_named(team, config, from, ret);
 }
 
-struct agent_tool *team_pick_script_tools(const struct team *team,
+struct agent_tool *team_pick_script_tools(const struct team *team, const struct config *config,
                                           const struct script_agent *from, struct agent *ret) {
-    if (from->all_tools) return pick_all(team, ret);
+    if (from->all_tools) return pick_all(team, config, ret);
     struct agent_tool *tools = list_for(ret, from->tool_count, true);
-    for (size_t i = 0; i < from->tool_count; i++)
+    bool lacks = false;
+    for (size_t i = 0; i < from->tool_count; i++) {
+        const struct config_agent_tool named = {.name = from->tools[i]};
         tools[ret->tool_count++] =
-            (struct agent_tool){from->tools[i], usual_policy(team, from->tools[i])};
+            (struct agent_tool){named.name, named_policy(team, ret->slug, &named)};
+        lacks = lacks || !find_tool(team, named.name);
+    }
+    ret->awaits_tools = awaits(team, config, ret->slug, lacks);
     return tools;
 }

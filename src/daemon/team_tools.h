@@ -1,7 +1,8 @@
 /* team_tools: make the tools and give each agent its own. Private to team.c.
  *
- * Tools come from the script, from the catalogue and, in turns of Converse, from an MCP server.
- * An agent that names no tools has all those of the script and the server. Tools of the
+ * Tools come from the script, from the catalogue, from the MCP servers of the settings and, in
+ * turns of Converse, from the orchestrator's. An agent that names no tools has all those of the
+ * script and the servers; one that names a whole server has all those of that server. Tools of the
  * catalogue have real effects, so an agent has only the ones it names. The section `tools` sets
  * the policy of a tool unless the agent sets its own. A tool hidden there is available to no
  * agent.
@@ -20,7 +21,7 @@ MUST_CHECK bool team_make_tools(struct team *team, const struct config *config,
  * free(). */
 struct agent_tool *team_pick_tools(const struct team *team, const struct config *config,
                                    const struct config_agent *from, struct agent *ret);
-struct agent_tool *team_pick_script_tools(const struct team *team,
+struct agent_tool *team_pick_script_tools(const struct team *team, const struct config *config,
                                           const struct script_agent *from, struct agent *ret);
 
 #endif

@@ -34,8 +34,8 @@ struct mcp_client {
     struct http_pool *pool;
     struct loop *loop;
     char *endpoint;
-    mcp_authorize_fn *authorize;
-    void *ctx;
+    struct mcp_options options;
+    struct post_desk desk; /* of a program; its pipe is NULL over HTTP */
     uint64_t last_id;
     struct list sessions, notes;
     size_t session_count, note_count;
@@ -47,6 +47,7 @@ struct mcp_call {
     struct session *session;
     char *user, *workspace, *conversation;
     const char *method;
+    char *name;
     struct buf params;
     uint64_t total_ms, id;
     unsigned generation; /* of the session it was posted in */
@@ -99,27 +100,50 @@ static void session_move(struct session *session, enum mcp_session_state next) {
 struct sending {
     const struct mcp_caller *caller;
     const struct session *session; /* its id and version are sent; NULL: there is none yet */
-    struct str body;
+    struct str body, method, name;
     uint64_t id, total_ms;
     bool once;
 };
+
+static size_t headers_for(const struct mcp_client *client, const struct mcp_caller *caller,
+                          struct http_header *out) {
+    const struct mcp_options *options = &client->options;
+    const struct http_header of_caller[] = {
+        {options->user_header, caller->user},
+        {options->conversation_header, caller->conversation},
+    };
+    size_t count = 0;
+    for (; count < options->header_count && count < POST_HEADERS_MAX - 2; count++)
+        out[count] = options->headers[count];
+    for (size_t i = 0; i < ARRAY_LEN(of_caller); i++) {
+        if (of_caller[i].name.len) out[count++] = of_caller[i];
+    }
+    return count;
+}
 
 static bool send_post(struct mcp_client *client, const struct sending *sending,
                       struct post *post, const struct post_sink *sink, void *ctx,
                       struct err *e) {
     const struct session *session = sending->session;
+    struct http_header headers[POST_HEADERS_MAX];
     struct buf authorization;
     buf_init(&authorization, 8 * KIB);
-    bool authorized = client->authorize(sending->caller, &authorization, client->ctx, e);
+    bool authorized =
+        !client->options.authorize ||
+        client->options.authorize(sending->caller, &authorization, client->options.ctx, e);
     if (authorized) {
         post_stop(post);
         post_start(post, client->pool, client->loop,
                    &(struct post_request){
+                       .desk = client->desk.pipe ? &client->desk : NULL,
                        .url = str_from(client->endpoint),
+                       .headers = headers,
+                       .header_count = headers_for(client, sending->caller, headers),
                        .authorization = buf_str(&authorization),
                        .session = session ? buf_str(&session->id) : STR_EMPTY,
                        .version = session ? str_from(session->version) : STR_EMPTY,
-                       .conversation = sending->caller->conversation,
+                       .method = sending->method,
+                       .name = sending->name,
                        .body = sending->body,
                        .id = sending->id,
                        .total_ms = sending->total_ms,
@@ -196,7 +220,13 @@ static void tell_cancelled(const struct mcp_call *call) {
 /* A server may ask whether we are there; what else it asks we never said we could do. */
 static void answer_server(const struct session *session, const struct mcp_caller *caller,
                           const struct jsonrpc *message) {
+    const struct mcp_options *options = &session->client->options;
     struct buf body;
+    if (message->kind == JSONRPC_NOTIFICATION) { /* of progress: nobody asked for it */
+        bool changed = json_is(message->method, STR("notifications/tools/list_changed"));
+        if (changed && options->changed) options->changed(options->ctx);
+        return;
+    }
     buf_init(&body, 4 * KIB);
     if (json_is(message->method, STR("ping"))) {
         jsonrpc_write_result(&body, message->id.raw, STR("{}"));
@@ -219,6 +249,7 @@ static void free_call(struct mcp_call *call) {
     free(call->user);
     free(call->workspace);
     free(call->conversation);
+    free(call->name);
     mcp_client_unref(call->client);
     free(call);
 }
@@ -303,6 +334,8 @@ static void post_call(struct mcp_call *call) {
     struct sending sending = {.caller = &caller,
                               .session = call->session,
                               .body = buf_str(&body),
+                              .method = str_from(call->method),
+                              .name = str_from(call->name),
                               .id = call->id,
                               .total_ms = call->total_ms,
                               .once = !call->repeatable};
@@ -423,7 +456,8 @@ static void open_session(struct session *session) {
     session_move(session, MCP_SESSION_GREETING);
     struct sending sending = {
         .caller = &caller, .body = buf_str(&body), .id = id, .total_ms = GREETING_MS};
-    bool sent = send_post(client, &sending, &session->post, &greeting_sink, session, &e);
+    bool sent = (!client->desk.pipe || pipe_start(client->desk.pipe, &e)) &&
+                send_post(client, &sending, &session->post, &greeting_sink, session, &e);
     buf_done(&body);
     if (sent) return;
     session_move(session, MCP_SESSION_FRESH);
@@ -456,7 +490,9 @@ static void make_room(struct mcp_client *client) {
     }
 }
 
-static struct session *session_for(struct mcp_client *client, const struct mcp_caller *caller) {
+static struct session *session_for(struct mcp_client *client, const struct mcp_caller *wanted) {
+    static const struct mcp_caller everybody = {STR_INIT(""), STR_INIT(""), STR_INIT("")};
+    const struct mcp_caller *caller = client->desk.pipe ? &everybody : wanted;
     LIST_EACH(&client->sessions, link) {
         struct session *session = CONTAINER_OF(link, struct session, link);
         if (!str_equal(str_from(session->user), caller->user) ||
@@ -478,6 +514,34 @@ static struct session *session_for(struct mcp_client *client, const struct mcp_c
     return session;
 }
 
+/* --- a program beside us ------------------------------------------------------------------ */
+
+static struct session *only_session(struct mcp_client *client) {
+    static const struct mcp_caller everybody = {STR_INIT(""), STR_INIT(""), STR_INIT("")};
+    return session_for(client, &everybody);
+}
+
+static void on_pipe_message(struct json value, void *ctx) {
+    struct mcp_client *client = mcp_client_ref(ctx);
+    static const struct mcp_caller everybody = {STR_INIT(""), STR_INIT(""), STR_INIT("")};
+    struct jsonrpc message;
+    struct err e;
+    if (!post_take(&client->desk, value) && jsonrpc_read(value, &message, &e))
+        answer_server(only_session(client), &everybody, &message);
+    mcp_client_unref(client);
+}
+
+static void on_pipe_down(const struct err *why, void *ctx) {
+    struct mcp_client *client = mcp_client_ref(ctx);
+    struct session *session = only_session(client);
+    lose_session(session, session->generation);
+    post_desk_down(&client->desk, why);
+    if (client->options.down) client->options.down(client->options.ctx);
+    mcp_client_unref(client);
+}
+
+static const struct pipe_events pipe_events = {on_pipe_message, on_pipe_down};
+
 /* --- the public story --------------------------------------------------------------------- */
 
 struct mcp_client *mcp_client_new(const struct mcp_options *options) {
@@ -486,10 +550,17 @@ struct mcp_client *mcp_client_new(const struct mcp_options *options) {
                                   .pool = options->pool,
                                   .loop = options->loop,
                                   .endpoint = str_dup(options->endpoint),
-                                  .authorize = options->authorize,
-                                  .ctx = options->ctx};
+                                  .options = *options};
     list_init(&client->sessions);
     list_init(&client->notes);
+    list_init(&client->desk.waiting);
+    if (options->program)
+        client->desk.pipe =
+            pipe_new(&(struct pipe_options){.loop = options->loop,
+                                            .name = options->name,
+                                            .args = options->program,
+                                            .environment = options->environment},
+                     &pipe_events, client);
     return client;
 }
 
@@ -502,6 +573,7 @@ void mcp_client_unref(struct mcp_client *client) {
     if (!client || --client->refs) return;
     LIST_EACH(&client->notes, link) free_note(CONTAINER_OF(link, struct note, link));
     LIST_EACH(&client->sessions, link) free_session(CONTAINER_OF(link, struct session, link));
+    pipe_free(client->desk.pipe);
     free(client->endpoint);
     free(client);
 }
@@ -516,6 +588,7 @@ struct mcp_call *mcp_call_start(struct mcp_client *client, const struct mcp_requ
     call->workspace = str_dup(request->caller.workspace);
     call->conversation = str_dup(request->caller.conversation);
     call->method = request->method;
+    call->name = str_dup(request->name);
     call->total_ms = request->total_ms;
     call->repeatable = request->repeatable;
     call->done = done;
@@ -529,7 +602,7 @@ struct mcp_call *mcp_call_start(struct mcp_client *client, const struct mcp_requ
 }
 
 void mcp_call_cancel(struct mcp_call *call) {
-    bool out = call->post.call != NULL;
+    bool out = post_is_out(&call->post);
     if (out && call->session->state == MCP_SESSION_READY &&
         call->session->generation == call->generation)
         tell_cancelled(call);

@@ -9,7 +9,8 @@
  * A call waits until its session is ready, is posted, and answers once. It is repeated once if
  * the session was lost, and once if the connection was lost: only if the message was never sent
  * or repeating it does no harm. Every request is authorized separately, because tokens expire.
- * The client uses POST only: it opens no server-to-client stream and does not delete sessions.
+ * Over HTTP the client uses POST only: it opens no server-to-client stream and does not delete
+ * sessions. A program beside us has one session for all users, which is lost when it ends.
  *
  * Memory   reference-counted on its loop; a call holds its client. Requests are copied.
  * Threads  one loop's.
@@ -47,12 +48,24 @@ struct mcp_caller {
 typedef bool mcp_authorize_fn(const struct mcp_caller *caller, struct buf *out, void *ctx,
                               struct err *e);
 
+/* The server says that its tools are others now, or a program that was running has ended. */
+typedef void mcp_changed_fn(void *ctx);
+
 struct mcp_options {
     struct http_pool *pool;
     struct loop *loop;
-    struct str endpoint; /* http: or https: */
-    mcp_authorize_fn *authorize;
-    void *ctx; /* of authorize; must live as long as the client */
+    struct str endpoint;         /* http: or https: */
+    mcp_authorize_fn *authorize; /* NULL: no authorization */
+    void *ctx;                   /* of the callbacks; must live as long as the client */
+
+    /* The texts below are borrowed and live as long as the client. */
+    struct str name;                /* for the log */
+    const char *const *program;     /* with its arguments, in place of an endpoint */
+    const char *const *environment; /* of the program; ends with NULL */
+    const struct http_header *headers;
+    size_t header_count;
+    struct str user_header, conversation_header; /* carry the caller's; empty: not sent */
+    mcp_changed_fn *changed, *down;              /* may be NULL */
 };
 
 /* The caller has one reference. */
@@ -67,6 +80,7 @@ typedef void mcp_done_fn(struct json result, const struct err *failed, void *ctx
 struct mcp_request {
     struct mcp_caller caller;
     const char *method; /* constant */
+    struct str name;    /* of the tool, or empty */
     struct str params;  /* one JSON object, or empty */
     uint64_t total_ms;  /* per attempt; 0: no limit */
     bool repeatable;    /* repeating it does no harm */

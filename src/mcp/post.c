@@ -38,7 +38,7 @@ static void take_message(struct post *post, struct json value) {
     if (post->answered || post->broken || !jsonrpc_read(value, &message, &e)) return;
     bool about_nothing = message.kind == JSONRPC_ERROR &&
                          (message.id.kind == JSON_NULL || message.id.kind == JSON_NONE);
-    if (message.kind == JSONRPC_REQUEST) {
+    if (message.kind == JSONRPC_REQUEST || message.kind == JSONRPC_NOTIFICATION) {
         post->sink->asked(&message, post->ctx);
     } else if (about_nothing || jsonrpc_answers(&message, post->id)) {
         if (message.kind == JSONRPC_ERROR) {
@@ -74,9 +74,17 @@ static void on_event(const struct sse_event *event, void *ctx) {
 
 /* --- the end ------------------------------------------------------------------------------ */
 
+static void leave_desk(struct post *post) {
+    if (post->desk) list_remove(&post->link);
+    post->desk = NULL;
+}
+
 static void post_finish(struct post *post, enum post_outcome outcome) {
     if (post->call) http_cancel(post->call);
     post->call = NULL;
+    timer_stop(&post->late);
+    task_cancel(&post->accepted);
+    leave_desk(post);
     post->sink->done(post, outcome, post->ctx);
 }
 
@@ -202,28 +210,26 @@ static bool is_plain(struct str value) {
     return value.len > 0;
 }
 
-void post_start(struct post *post, struct http_pool *pool, struct loop *loop,
-                const struct post_request *request, const struct post_sink *sink, void *ctx) {
-    *post = (struct post){
-        .sink = sink, .ctx = ctx, .id = request->id, .had_session = request->session.len > 0};
-    buf_init(&post->sent, SIZE_MAX);
-    buf_init(&post->got, POST_ANSWER_MAX_BYTES);
-    buf_init(&post->session, SESSION_MAX_BYTES);
-    buf_append(&post->sent, request->body);
-    struct http_header headers[7] = {
+static void start_http(struct post *post, struct http_pool *pool, struct loop *loop,
+                       const struct post_request *request) {
+    struct http_header headers[POST_HEADERS_MAX] = {
         {STR("content-type"), STR("application/json")},
         {STR("accept"), STR("application/json, text/event-stream")},
         {STR("user-agent"), STR("weir (mcp)")},
-        {STR("authorization"), request->authorization},
     };
     const struct http_header wished[] = {
+        {STR("authorization"), request->authorization},
         {STR("mcp-session-id"), request->session},
         {STR("mcp-protocol-version"), request->version},
-        {STR("x-conversation-id"), request->conversation},
+        {STR("mcp-method"), request->method},
+        {STR("mcp-name"), request->name},
     };
-    size_t count = 4;
+    size_t count = 3;
     for (size_t i = 0; i < ARRAY_LEN(wished); i++) {
         if (is_plain(wished[i].value)) headers[count++] = wished[i];
+    }
+    for (size_t i = 0; i < request->header_count && count < POST_HEADERS_MAX; i++) {
+        if (is_plain(request->headers[i].value)) headers[count++] = request->headers[i];
     }
     struct http_request http = {.method = STR("POST"),
                                 .url = request->url,
@@ -237,9 +243,90 @@ void post_start(struct post *post, struct http_pool *pool, struct loop *loop,
     post->call = http_start(pool, loop, &http, &http_sink, post);
 }
 
+/* --- in a pipe ---------------------------------------------------------------------------- */
+
+static void on_late(void *ctx) {
+    struct post *post = ctx;
+    post->unsure = true;
+    post_fail(post, ERR_DEADLINE_EXCEEDED, "did not answer in time");
+}
+
+static void fail_down(struct post *post, const char *what) {
+    post->cut = true;
+    post->unsure = !post->unsent;
+    post_fail(post, ERR_UNAVAILABLE, what);
+}
+
+static void on_accepted(void *ctx) {
+    struct post *post = ctx;
+    if (post->unsent) {
+        fail_down(post, "takes no more messages");
+    } else {
+        post_finish(post, POST_ACCEPTED);
+    }
+}
+
+static void start_in_pipe(struct post *post, struct loop *loop,
+                          const struct post_request *request) {
+    post->desk = request->desk;
+    list_append(&post->desk->waiting, &post->link);
+    timer_init(&post->late, loop, on_late, post);
+    post->unsent = !pipe_send(request->desk->pipe, request->body);
+    if (!post->id || post->unsent) {
+        loop_defer(loop, &post->accepted);
+    } else if (request->total_ms) {
+        timer_start(&post->late, request->total_ms);
+    }
+}
+
+bool post_take(struct post_desk *desk, struct json value) {
+    struct jsonrpc message;
+    struct err e;
+    if (!jsonrpc_read(value, &message, &e)) return true; /* it is passed over */
+    if (message.kind != JSONRPC_RESULT && message.kind != JSONRPC_ERROR) return false;
+    LIST_EACH(&desk->waiting, link) {
+        struct post *post = CONTAINER_OF(link, struct post, link);
+        if (!post->id || !jsonrpc_answers(&message, post->id)) continue;
+        take_message(post, value);
+        conclude(post);
+        return true;
+    }
+    return true; /* its call was cancelled */
+}
+
+void post_desk_down(struct post_desk *desk, const struct err *why) {
+    struct list failed, *link;
+    (void)why;
+    list_init(&failed);
+    list_move(&desk->waiting, &failed);
+    while ((link = list_pop(&failed)))
+        fail_down(CONTAINER_OF(link, struct post, link), "ended before it answered");
+}
+
+/* --- any ---------------------------------------------------------------------------------- */
+
+void post_start(struct post *post, struct http_pool *pool, struct loop *loop,
+                const struct post_request *request, const struct post_sink *sink, void *ctx) {
+    *post = (struct post){
+        .sink = sink, .ctx = ctx, .id = request->id, .had_session = request->session.len > 0};
+    task_init(&post->accepted, on_accepted, post);
+    buf_init(&post->sent, SIZE_MAX);
+    buf_init(&post->got, POST_ANSWER_MAX_BYTES);
+    buf_init(&post->session, SESSION_MAX_BYTES);
+    if (request->desk) {
+        start_in_pipe(post, loop, request);
+        return;
+    }
+    buf_append(&post->sent, request->body);
+    start_http(post, pool, loop, request);
+}
+
 void post_stop(struct post *post) {
     if (post->call) http_cancel(post->call);
     post->call = NULL;
+    timer_stop(&post->late);
+    if (post->sink) task_cancel(&post->accepted); /* it was started */
+    leave_desk(post);
     sse_free(post->sse);
     post->sse = NULL;
     buf_done(&post->sent);

@@ -1,4 +1,5 @@
-/* post: send one JSON-RPC message to an MCP server over Streamable HTTP, and get the response.
+/* post: send one JSON-RPC message to an MCP server, and get the response: over Streamable HTTP,
+ * or over the pipes of a server that runs beside us.
  *
  *     idle ─▶ out ─▶ over          done is called once, unless post_stop() comes first
  *
@@ -16,6 +17,7 @@
 #define WEIR_MCP_POST_H
 
 #include "client/http.h"
+#include "mcp/pipe.h"
 #include "wire/jsonrpc.h"
 #include "wire/sse.h"
 
@@ -32,10 +34,22 @@ struct post;
 typedef void post_done_fn(struct post *post, enum post_outcome outcome, void *ctx);
 typedef void post_asked_fn(const struct jsonrpc *message, void *ctx);
 
+/* The messages that wait for an answer in a pipe. */
+struct post_desk {
+    struct mcp_pipe *pipe;
+    struct list waiting;
+};
+
+#define POST_HEADERS_MAX 40
+
 struct post_request {
+    struct post_desk *desk; /* its pipe is up; NULL: HTTP */
     struct str url;
-    struct str authorization;                  /* the header's value */
-    struct str session, version, conversation; /* sent when not empty */
+    const struct http_header *headers; /* more of them */
+    size_t header_count;
+    struct str authorization;    /* the header's value */
+    struct str session, version; /* sent when not empty */
+    struct str method, name;     /* likewise: of the message, and of the tool in it */
     struct str body;
     uint64_t id; /* of the expected answer; 0: no answer */
     uint64_t total_ms;
@@ -44,10 +58,14 @@ struct post_request {
 
 struct post_sink {
     post_done_fn *done;   /* the owner may stop or free the post inside */
-    post_asked_fn *asked; /* requests of the server; may not touch the post */
+    post_asked_fn *asked; /* requests and notifications of the server; may not touch the post */
 };
 
 struct post {
+    struct post_desk *desk; /* it waits there; NULL: it does not */
+    struct list link;       /* in its waiting */
+    struct timer late;
+    struct task accepted;
     struct http_call *call; /* NULL: no request is out */
     struct sse *sse;        /* NULL: the response is not an event stream */
     const struct post_sink *sink;
@@ -68,6 +86,18 @@ struct post {
 /* Start an idle post (zeroed, or stopped). `done` is never called before this returns. */
 void post_start(struct post *post, struct http_pool *pool, struct loop *loop,
                 const struct post_request *request, const struct post_sink *sink, void *ctx);
+
+/* The pipe read this message: if it is an answer, its post is over. False: it is no answer to
+ * any that waits. */
+bool post_take(struct post_desk *desk, struct json value);
+
+/* The pipe went down: all posts in it fail. */
+void post_desk_down(struct post_desk *desk, const struct err *why);
+
+/* Whether it was sent and waits for its answer. */
+static inline bool post_is_out(const struct post *post) {
+    return post->call || post->desk;
+}
 
 /* Cancel the request, if any, and free the post's memory. A zeroed post that was never started
  * is accepted. */

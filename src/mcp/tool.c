@@ -10,13 +10,16 @@
 
 struct mcp_tool {
     struct tool base;
-    struct mcp_client *client;
+    struct mcp_client *client; /* NULL: a server of the hub */
+    struct mcp_server *server;
+    char *remote_name; /* what the server calls it */
     char *name, *description, *parameters;
     struct schema *schema; /* NULL: none that is understood */
 };
 
 struct tool_call {
-    struct mcp_call *asked;
+    struct mcp_call *asked;    /* of a client */
+    struct mcp_remote *remote; /* of a server */
     tool_done_fn *done;
     void *ctx;
 };
@@ -85,7 +88,7 @@ static void on_answer(struct json result, const struct err *failed, void *ctx) {
 static void write_params(const struct mcp_tool *tool, struct str args, struct buf *out) {
     struct json_writer w = json_writer(out);
     json_open_object(&w);
-    json_member_str(&w, "name", tool->base.name);
+    json_member_str(&w, "name", str_from(tool->remote_name));
     json_member_raw(&w, "arguments", args);
     json_close(&w);
 }
@@ -96,23 +99,28 @@ static struct tool_call *mcp_tool_start(struct tool *base, struct loop *loop,
     struct mcp_tool *tool = CONTAINER_OF(base, struct mcp_tool, base);
     struct tool_call *call = MEM_NEW(struct tool_call);
     struct buf params;
-    (void)loop; /* the client's own */
     *call = (struct tool_call){.done = done, .ctx = ctx};
     buf_init(&params, SIZE_MAX);
     write_params(tool, request->args, &params);
     struct mcp_request asked = {
         .caller = {request->user, request->workspace, request->session},
         .method = "tools/call",
+        .name = str_from(tool->remote_name),
         .params = buf_str(&params),
         .repeatable = base->idempotent,
     };
-    call->asked = mcp_call_start(tool->client, &asked, on_answer, call);
+    if (tool->client) {
+        call->asked = mcp_call_start(tool->client, &asked, on_answer, call);
+    } else {
+        call->remote = mcp_remote_start(tool->server, loop, &asked, on_answer, call);
+    }
     buf_done(&params);
     return call;
 }
 
 static void cancel(struct tool_call *call) {
-    mcp_call_cancel(call->asked);
+    if (call->asked) mcp_call_cancel(call->asked);
+    if (call->remote) mcp_remote_cancel(call->remote);
     free(call);
 }
 
@@ -122,6 +130,8 @@ static void free_tool(struct tool *base) {
     struct mcp_tool *tool = CONTAINER_OF(base, struct mcp_tool, base);
     schema_free(tool->schema);
     mcp_client_unref(tool->client);
+    mcp_server_unref(tool->server);
+    free(tool->remote_name);
     free(tool->name);
     free(tool->description);
     free(tool->parameters);
@@ -131,11 +141,11 @@ static void free_tool(struct tool *base) {
 static const struct tool_kind kind = {
     .name = "mcp", .start = mcp_tool_start, .cancel = cancel, .free = free_tool};
 
-struct tool *mcp_tool_new(struct mcp_client *client, const struct mcp_tool_info *info) {
+static struct mcp_tool *make(const struct mcp_tool_info *info, struct str name) {
     struct mcp_tool *tool = MEM_NEW(struct mcp_tool);
     struct err e;
-    tool->client = mcp_client_ref(client);
-    tool->name = str_dup(info->name);
+    tool->name = str_dup(name);
+    tool->remote_name = str_dup(info->name);
     tool->description = str_dup(info->description);
     tool->parameters = str_dup(info->schema);
     tool->base = (struct tool){.kind = &kind,
@@ -151,5 +161,19 @@ struct tool *mcp_tool_new(struct mcp_client *client, const struct mcp_tool_info 
             "something unknown: %s",
             tool->name, e.text);
     tool->base.schema = tool->schema;
+    return tool;
+}
+
+struct tool *mcp_tool_new(struct mcp_client *client, const struct mcp_tool_info *info) {
+    struct mcp_tool *tool = make(info, info->name);
+    tool->client = mcp_client_ref(client);
+    return &tool->base;
+}
+
+struct tool *mcp_server_tool_new(struct mcp_server *server, const struct mcp_tool_info *info,
+                                 struct str name, uint64_t timeout_ms) {
+    struct mcp_tool *tool = make(info, name);
+    tool->server = mcp_server_ref(server);
+    if (timeout_ms) tool->base.timeout_ms = timeout_ms;
     return &tool->base;
 }

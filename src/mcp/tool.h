@@ -7,15 +7,15 @@
  *     isError                    an error, "Tool execution failed. Details: <text>"
  *     neither                    an error
  *
- * Memory   holds a reference to its client; texts are copied. Unlike other kinds, the tool and
- *          its calls belong to the loop of the client.
+ * Memory   holds a reference to its client or its server; texts are copied. Unlike other kinds,
+ *          a client's tool and its calls belong to the loop of the client.
  * Threads  one loop's.
  * Source   contracts/crawbl.md 2.9, "mapping".
  */
 #ifndef WEIR_MCP_TOOL_H
 #define WEIR_MCP_TOOL_H
 
-#include "mcp/listing.h"
+#include "mcp/hub.h"
 #include "tool/tool.h"
 
 /* Time limit of a call, unless a setting gives one. It is long, because a call may run a whole
@@ -25,6 +25,11 @@
 /* The caller ends it with tool_free(). A schema that we cannot parse is offered unchanged, and
  * the arguments are then not checked. */
 struct tool *mcp_tool_new(struct mcp_client *client, const struct mcp_tool_info *info);
+
+/* The same of a server of the hub; for any loop. It holds a reference to the server. Agents know
+ * it by `name`. */
+struct tool *mcp_server_tool_new(struct mcp_server *server, const struct mcp_tool_info *info,
+                                 struct str name, uint64_t timeout_ms);
 
 /* Append the converted `result` of tools/call.
  * errors  ERR_UNKNOWN the tool failed; ERR_UNAVAILABLE the result is empty; ERR_TOO_LARGE */

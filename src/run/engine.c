@@ -1,5 +1,6 @@
 #include "run/engine.h"
 
+#include "run/await_tools.h"
 #include "run/dormant_wake.h"
 
 const struct run_limits run_limits_default = {
@@ -106,4 +107,5 @@ void run_host_use(struct run_host *host, struct engine *engine) {
     struct engine *before = host->engine;
     host->engine = engine_ref(engine);
     engine_unref(before);
+    await_tools_use(host);
 }

@@ -58,6 +58,7 @@ struct agent {
     const struct str *delegates;  /* slugs this agent may hand the turn to */
     size_t delegate_count;
     bool shows_thinking; /* Converse sends it only where configured (K13) */
+    bool awaits_tools;   /* a server that may have some of them is still starting */
     bool picks_tools;    /* it has only the tools named here; else all of them */
     const struct agent_tool *tools;
     size_t tool_count;

@@ -72,6 +72,7 @@ void run_unref(struct run *run) {
     request_done(run);
     buf_done(&run->turns);
     record_done(&run->record);
+    await_tools_done(&run->await_tools);
     arena_free(run->arena);
     free(run);
 }
@@ -161,6 +162,7 @@ static void run_over(void *ctx) {
 
 static void end_with(struct run *run, struct event *event) {
     run_stop_waiting(run);
+    run_stop_await_tools(run);
     run_stop_model_round(run);
     /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): run_over() still has a reference */
     run->ending_begun = true;
@@ -265,6 +267,7 @@ static void append_started(struct run *run) {
 }
 
 void run_begin(struct run *run) {
+    if (run_await_tools(run)) return;
     run->seen = history_ref(run->admission.lease.history);
     run_precede(run);
     if (run->request.sticky) run->agent = last_speaker(run);

@@ -14,6 +14,7 @@
 #include "conversation/conversation.h"
 #include "run/admission.h"
 #include "run/approval.h"
+#include "run/await_tools.h"
 #include "run/calls.h"
 #include "run/compaction.h"
 #include "run/detached.h"
@@ -48,6 +49,7 @@ struct run {
     struct turn_request request;
     struct admission admission;
     struct guarded guarded;
+    struct await_tools await_tools;
     struct model_round model_round;
     struct long_reply long_reply;
     struct spending spending;

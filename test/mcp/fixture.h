@@ -33,11 +33,13 @@ FRESH bool stage_authorize(const struct mcp_caller *caller, struct buf *out, voi
 
 FRESH void stage_init(struct stage *stage) {
     *stage = (struct stage){.loop = loop_new_fake(), .pool = http_pool_new()};
-    stage->client = mcp_client_new(&(struct mcp_options){.pool = stage->pool,
-                                                         .loop = stage->loop,
-                                                         .endpoint = STR(ENDPOINT),
-                                                         .authorize = stage_authorize,
-                                                         .ctx = stage});
+    stage->client =
+        mcp_client_new(&(struct mcp_options){.pool = stage->pool,
+                                             .loop = stage->loop,
+                                             .endpoint = STR(ENDPOINT),
+                                             .conversation_header = STR("x-conversation-id"),
+                                             .authorize = stage_authorize,
+                                             .ctx = stage});
     buf_init(&stage->said, MIB);
 }
 

@@ -94,6 +94,7 @@ static struct known *known_new(struct workspace_agents *workspace_agents,
         &(struct mcp_options){.pool = workspace_agents->pool,
                               .loop = workspace_agents->loop,
                               .endpoint = workspace_agents->settings.endpoint,
+                              .conversation_header = STR("x-conversation-id"),
                               .authorize = authorize,
                               .ctx = (void *)(uintptr_t)workspace_agents->settings.keys});
     buf_init(&known->blueprint, BLUEPRINT_MAX_BYTES);

@@ -1,0 +1,610 @@
+#include "mcp/hub.h"
+
+#include "base/arena.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "mcp/pins.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define RETRY_FIRST_MS 500
+#define RETRY_MAX_MS 60000
+#define TOOLS_MAX_BYTES (16 * MIB)
+#define OPTIONS_MAX_BYTES (2 * MIB)
+
+enum server_state { SERVER_STARTING, SERVER_LISTED, SERVER_AWAY };
+
+struct mcp_hub {
+    struct http_pool *pool;
+    struct loop *loop;
+    char *pins_path;
+    pthread_t thread;
+    bool has_thread;
+    pthread_mutex_t mutex; /* for what follows, and for the published parts of servers */
+    pthread_cond_t settled;
+    bool stopped;
+    struct list servers;
+    struct loop *watcher; /* NULL: nobody watches */
+    struct mail watch_mail;
+    bool watch_out;
+    task_fn *watch_fn;
+    void *watch_ctx;
+    struct mail halt;
+};
+
+struct mcp_server {
+    struct list link;
+    struct mcp_hub *hub;
+    atomic_uint refs;
+    struct buf key; /* all its options as text */
+    struct arena *arena;
+    struct mcp_options options;
+    struct mail begin, close;
+
+    /* on the hub's loop */
+    struct mcp_client *client;
+    struct mcp_listing *listing; /* being asked; NULL: none is */
+    bool again;                  /* list once more after this one */
+    struct timer retry;
+    uint64_t retry_ms;
+    struct list remotes;
+
+    /* published, under the mutex */
+    enum server_state state;
+    struct mcp_tools *tools;
+};
+
+/* False: the hub has stopped. */
+static bool hub_post(struct mcp_hub *hub, struct mail *mail, task_fn *fn, void *ctx) {
+    pthread_mutex_lock(&hub->mutex);
+    bool runs = !hub->stopped;
+    if (runs) loop_post(hub->loop, mail, fn, ctx);
+    pthread_mutex_unlock(&hub->mutex);
+    return runs;
+}
+
+/* --- watching ----------------------------------------------------------------------------- */
+
+static void on_watch(void *ctx) {
+    struct mcp_hub *hub = ctx;
+    pthread_mutex_lock(&hub->mutex);
+    hub->watch_out = false;
+    pthread_mutex_unlock(&hub->mutex);
+    hub->watch_fn(hub->watch_ctx);
+}
+
+/* Under the mutex. */
+static void tell_watcher(struct mcp_hub *hub) {
+    pthread_cond_broadcast(&hub->settled);
+    if (!hub->watcher || hub->watch_out || hub->stopped) return;
+    hub->watch_out = true;
+    loop_post(hub->watcher, &hub->watch_mail, on_watch, hub);
+}
+
+void mcp_hub_watch(struct mcp_hub *hub, struct loop *loop, task_fn *fn, void *ctx) {
+    pthread_mutex_lock(&hub->mutex);
+    hub->watcher = loop;
+    hub->watch_fn = fn;
+    hub->watch_ctx = ctx;
+    pthread_mutex_unlock(&hub->mutex);
+}
+
+static bool all_settled(const struct mcp_hub *hub) {
+    LIST_EACH(&hub->servers, link) {
+        const struct mcp_server *server = CONTAINER_OF(link, struct mcp_server, link);
+        if (server->state == SERVER_STARTING) return false;
+    }
+    return true;
+}
+
+void mcp_hub_wait(struct mcp_hub *hub, uint64_t ms) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)(ms / 1000);
+    pthread_mutex_lock(&hub->mutex);
+    while (!all_settled(hub) &&
+           pthread_cond_timedwait(&hub->settled, &hub->mutex, &until) == 0) {
+    }
+    pthread_mutex_unlock(&hub->mutex);
+}
+
+/* --- what a server lists ------------------------------------------------------------------ */
+
+static struct mcp_tools *copy_tools(const struct mcp_tool_info *from, size_t count) {
+    struct mcp_tools *tools = MEM_NEW(struct mcp_tools);
+    atomic_init(&tools->refs, 1);
+    tools->arena = arena_new(TOOLS_MAX_BYTES);
+    tools->tools = mem_zero(count + 1, sizeof(*tools->tools));
+    for (size_t i = 0; i < count; i++) {
+        struct mcp_tool_info *tool = &tools->tools[tools->count];
+        *tool = from[i];
+        if (arena_str(tools->arena, from[i].name, &tool->name) &&
+            arena_str(tools->arena, from[i].description, &tool->description) &&
+            arena_str(tools->arena, from[i].schema, &tool->schema))
+            tools->count++;
+    }
+    return tools;
+}
+
+void mcp_tools_unref(struct mcp_tools *tools) {
+    if (!tools || atomic_fetch_sub(&tools->refs, 1) != 1) return;
+    arena_free(tools->arena);
+    free(tools->tools);
+    free(tools);
+}
+
+struct mcp_tools *mcp_server_tools(struct mcp_server *server) {
+    pthread_mutex_lock(&server->hub->mutex);
+    struct mcp_tools *tools = server->tools;
+    if (tools) atomic_fetch_add(&tools->refs, 1);
+    pthread_mutex_unlock(&server->hub->mutex);
+    return tools;
+}
+
+bool mcp_server_settled(const struct mcp_server *server) {
+    pthread_mutex_lock(&server->hub->mutex);
+    bool settled = server->state != SERVER_STARTING;
+    pthread_mutex_unlock(&server->hub->mutex);
+    return settled;
+}
+
+static bool same_tools(const struct mcp_tools *a, const struct mcp_tools *b) {
+    if (!a || !b || a->count != b->count) return false;
+    for (size_t i = 0; i < a->count; i++) {
+        const struct mcp_tool_info *one = &a->tools[i], *other = &b->tools[i];
+        if (!str_equal(one->name, other->name) ||
+            !str_equal(one->description, other->description) ||
+            !str_equal(one->schema, other->schema) || one->idempotent != other->idempotent ||
+            one->changed != other->changed)
+            return false;
+    }
+    return true;
+}
+
+/* tools: taken; NULL: none came. */
+static void publish(struct mcp_server *server, enum server_state state,
+                    struct mcp_tools *tools) {
+    pthread_mutex_lock(&server->hub->mutex);
+    bool news =
+        server->state == SERVER_STARTING || (tools && !same_tools(server->tools, tools));
+    struct mcp_tools *before = tools ? server->tools : NULL;
+    server->state = state;
+    if (tools) server->tools = tools;
+    if (news) tell_watcher(server->hub);
+    pthread_mutex_unlock(&server->hub->mutex);
+    mcp_tools_unref(before);
+}
+
+static void list_tools(struct mcp_server *server);
+
+static void list_later(struct mcp_server *server) {
+    uint64_t doubled = server->retry_ms * 2;
+    server->retry_ms = doubled < RETRY_FIRST_MS ? RETRY_FIRST_MS : doubled;
+    if (server->retry_ms > RETRY_MAX_MS) server->retry_ms = RETRY_MAX_MS;
+    timer_start(&server->retry, server->retry_ms);
+}
+
+static void take_list(struct mcp_server *server) {
+    struct mcp_hub *hub = server->hub;
+    size_t count;
+    const struct mcp_tool_info *listed = mcp_listing_tools(server->listing, &count);
+    struct mcp_tools *tools = copy_tools(listed, count);
+    pins_check(str_from(hub->pins_path), server->options.name, tools->tools, tools->count);
+    server->retry_ms = 0;
+    log_debug("the MCP server '" STR_FMT "' has %zu tools", STR_ARG(server->options.name),
+              tools->count);
+    publish(server, SERVER_LISTED, tools);
+}
+
+static void on_listed(const struct err *failed, void *ctx) {
+    struct mcp_server *server = ctx;
+    if (failed) {
+        if (!server->retry_ms)
+            log_warning("the tools of the MCP server '" STR_FMT "' are not known: %s",
+                        STR_ARG(server->options.name), failed->text);
+        publish(server, SERVER_AWAY, NULL);
+        list_later(server);
+    } else {
+        take_list(server);
+    }
+    mcp_listing_free(server->listing);
+    server->listing = NULL;
+    if (server->again && !failed) list_tools(server);
+}
+
+static void list_tools(struct mcp_server *server) {
+    static const struct mcp_caller nobody = {STR_INIT(""), STR_INIT(""), STR_INIT("")};
+    timer_stop(&server->retry);
+    server->again = server->listing != NULL;
+    if (server->again) return;
+    server->listing = mcp_list(server->client, &nobody, on_listed, server);
+}
+
+static void on_retry(void *ctx) {
+    list_tools(ctx);
+}
+
+static void on_changed(void *ctx) {
+    list_tools(ctx);
+}
+
+/* It is started again for the list, after a while. */
+static void on_down(void *ctx) {
+    struct mcp_server *server = ctx;
+    if (!server->listing) list_later(server);
+}
+
+/* --- life of a server --------------------------------------------------------------------- */
+
+static void on_begin(void *ctx) {
+    struct mcp_server *server = ctx;
+    timer_init(&server->retry, server->hub->loop, on_retry, server);
+    server->client = mcp_client_new(&server->options);
+    list_tools(server);
+}
+
+static void cut_remotes(struct mcp_server *server);
+
+static void end_server(struct mcp_server *server) {
+    timer_stop(&server->retry);
+    mcp_listing_free(server->listing);
+    server->listing = NULL;
+    cut_remotes(server);
+    mcp_client_unref(server->client);
+    server->client = NULL;
+}
+
+static void free_server(struct mcp_server *server) {
+    mcp_tools_unref(server->tools);
+    buf_done(&server->key);
+    arena_free(server->arena);
+    free(server);
+}
+
+static void on_close(void *ctx) {
+    struct mcp_server *server = ctx;
+    end_server(server);
+    free_server(server);
+}
+
+struct mcp_server *mcp_server_ref(struct mcp_server *server) {
+    atomic_fetch_add(&server->refs, 1);
+    return server;
+}
+
+void mcp_server_unref(struct mcp_server *server) {
+    if (!server) return;
+    struct mcp_hub *hub = server->hub;
+    pthread_mutex_lock(&hub->mutex);
+    bool last = atomic_fetch_sub(&server->refs, 1) == 1;
+    if (last) list_remove(&server->link);
+    bool runs = !hub->stopped;
+    if (last && runs) loop_post(hub->loop, &server->close, on_close, server);
+    pthread_mutex_unlock(&hub->mutex);
+    if (last && !runs) free_server(server);
+}
+
+/* --- finding one -------------------------------------------------------------------------- */
+
+static void write_strings(struct buf *out, const char *const *strings) {
+    for (size_t i = 0; strings && strings[i]; i++)
+        buf_append(out, str_of(strings[i], strlen(strings[i]) + 1));
+    buf_append(out, str_of("", 1));
+}
+
+static void write_str(struct buf *out, struct str text) {
+    buf_append_u64(out, text.len);
+    buf_append_byte(out, ':');
+    buf_append(out, text);
+}
+
+static void write_key(const struct mcp_server_options *options, struct buf *out) {
+    write_str(out, options->name);
+    write_strings(out, options->program);
+    write_strings(out, options->program ? options->environment : NULL);
+    write_str(out, options->endpoint);
+    write_str(out, options->key);
+    write_str(out, options->user_header);
+    write_str(out, options->conversation_header);
+    for (size_t i = 0; i < options->header_count; i++) {
+        write_str(out, options->headers[i].name);
+        write_str(out, options->headers[i].value);
+    }
+}
+
+static struct str keep(struct mcp_server *server, struct str text) {
+    struct str kept = STR_EMPTY;
+    if (!arena_str(server->arena, text, &kept)) abort(); /* the settings are smaller */
+    return kept;
+}
+
+static const char *const *keep_strings(struct mcp_server *server, const char *const *from) {
+    size_t count = 0;
+    if (!from) return NULL;
+    while (from[count]) count++;
+    const char **kept = arena_alloc(server->arena, (count + 1) * sizeof(char *));
+    for (size_t i = 0; i < count; i++) kept[i] = keep(server, str_from(from[i])).at;
+    kept[count] = NULL;
+    return kept;
+}
+
+static void keep_headers(struct mcp_server *server, const struct mcp_server_options *from) {
+    struct http_header *headers =
+        arena_alloc(server->arena, (from->header_count + 1) * sizeof(*headers));
+    size_t count = 0;
+    for (; count < from->header_count; count++)
+        headers[count] = (struct http_header){keep(server, from->headers[count].name),
+                                              keep(server, from->headers[count].value)};
+    if (from->key.len) {
+        struct buf text;
+        buf_init(&text, 8 * KIB);
+        buf_append(&text, STR("Bearer "));
+        buf_append(&text, from->key);
+        headers[count++] =
+            (struct http_header){STR("authorization"), keep(server, buf_str(&text))};
+        buf_done(&text);
+    }
+    server->options.headers = headers;
+    server->options.header_count = count;
+}
+
+static struct mcp_server *server_new(struct mcp_hub *hub,
+                                     const struct mcp_server_options *from) {
+    struct mcp_server *server = MEM_NEW(struct mcp_server);
+    server->hub = hub;
+    atomic_init(&server->refs, 1);
+    buf_init(&server->key, OPTIONS_MAX_BYTES);
+    list_init(&server->remotes);
+    server->arena = arena_new(OPTIONS_MAX_BYTES);
+    server->options = (struct mcp_options){
+        .pool = hub->pool,
+        .loop = hub->loop,
+        .endpoint = keep(server, from->endpoint),
+        .ctx = server,
+        .name = keep(server, from->name),
+        .program = keep_strings(server, from->program),
+        .environment = keep_strings(server, from->environment),
+        .user_header = keep(server, from->user_header),
+        .conversation_header = keep(server, from->conversation_header),
+        .changed = on_changed,
+        .down = on_down,
+    };
+    keep_headers(server, from);
+    write_key(from, &server->key);
+    return server;
+}
+
+static void *run_hub(void *ctx) {
+    struct mcp_hub *hub = ctx;
+    loop_run(hub->loop);
+    return NULL;
+}
+
+/* Under the mutex. */
+static void start_thread(struct mcp_hub *hub) {
+    sigset_t all, before;
+    if (hub->has_thread) return;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    hub->has_thread = pthread_create(&hub->thread, NULL, run_hub, hub) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!hub->has_thread) log_error("there is no thread for the MCP servers");
+}
+
+static struct mcp_server *find_server(struct mcp_hub *hub, struct str key) {
+    LIST_EACH(&hub->servers, link) {
+        struct mcp_server *server = CONTAINER_OF(link, struct mcp_server, link);
+        if (str_equal(buf_str(&server->key), key)) return server;
+    }
+    return NULL;
+}
+
+struct mcp_server *mcp_server_get(struct mcp_hub *hub,
+                                  const struct mcp_server_options *options) {
+    struct buf key;
+    buf_init(&key, OPTIONS_MAX_BYTES);
+    write_key(options, &key);
+    pthread_mutex_lock(&hub->mutex);
+    struct mcp_server *server = find_server(hub, buf_str(&key));
+    if (server) {
+        mcp_server_ref(server);
+    } else {
+        server = server_new(hub, options);
+        list_append(&hub->servers, &server->link);
+        start_thread(hub);
+        if (!hub->stopped) loop_post(hub->loop, &server->begin, on_begin, server);
+    }
+    pthread_mutex_unlock(&hub->mutex);
+    buf_done(&key);
+    return server;
+}
+
+/* --- life of the hub ---------------------------------------------------------------------- */
+
+struct mcp_hub *mcp_hub_new(struct http_pool *pool, struct str pins_path) {
+    struct mcp_hub *hub = MEM_NEW(struct mcp_hub);
+    hub->pool = pool;
+    hub->loop = loop_new();
+    hub->pins_path = str_dup(pins_path);
+    pthread_mutex_init(&hub->mutex, NULL);
+    pthread_cond_init(&hub->settled, NULL);
+    list_init(&hub->servers);
+    http_pool_add(pool, hub->loop);
+    return hub;
+}
+
+/* The last mail. */
+static void on_halt(void *ctx) {
+    struct mcp_hub *hub = ctx;
+    struct list ending, *link;
+    list_init(&ending);
+    list_move(&hub->servers, &ending);
+    while ((link = list_pop(&ending))) {
+        struct mcp_server *server = mcp_server_ref(CONTAINER_OF(link, struct mcp_server, link));
+        end_server(server);
+        mcp_server_unref(server);
+    }
+    http_pool_leave(hub->pool, hub->loop);
+    loop_stop(hub->loop);
+}
+
+void mcp_hub_stop(struct mcp_hub *hub) {
+    if (!hub || hub->stopped) return;
+    pthread_mutex_lock(&hub->mutex);
+    hub->stopped = true;
+    if (hub->has_thread) loop_post(hub->loop, &hub->halt, on_halt, hub);
+    pthread_mutex_unlock(&hub->mutex);
+    if (hub->has_thread) {
+        pthread_join(hub->thread, NULL);
+    } else {
+        http_pool_leave(hub->pool, hub->loop);
+    }
+    loop_free(hub->loop);
+}
+
+void mcp_hub_free(struct mcp_hub *hub) {
+    if (!hub) return;
+    mcp_hub_stop(hub);
+    pthread_cond_destroy(&hub->settled);
+    pthread_mutex_destroy(&hub->mutex);
+    free(hub->pins_path);
+    free(hub);
+}
+
+/* --- a call ------------------------------------------------------------------------------- */
+
+/* It has an owner on each side: the loop that began it, and the hub. Whoever lets go last frees
+ * it. Once it is cancelled nothing is sent back, so its loop may end. */
+struct mcp_remote {
+    struct list link; /* on the hub's loop, while it is out */
+    struct mcp_server *server;
+    struct loop *loop;
+    atomic_uint refs;
+    pthread_mutex_t mutex;
+    bool cancelled; /* under the mutex */
+    struct mail out, back, stop;
+    struct mcp_request request;
+    char *user, *workspace, *conversation, *name, *params;
+    struct mcp_call *call; /* on the hub's loop */
+    struct buf result;
+    struct err failed;
+    mcp_done_fn *done;
+    void *ctx;
+};
+
+static void remote_unref(struct mcp_remote *remote) {
+    if (atomic_fetch_sub(&remote->refs, 1) != 1) return;
+    mcp_server_unref(remote->server);
+    pthread_mutex_destroy(&remote->mutex);
+    buf_done(&remote->result);
+    free(remote->user);
+    free(remote->workspace);
+    free(remote->conversation);
+    free(remote->name);
+    free(remote->params);
+    free(remote);
+}
+
+static void tell_done(struct mcp_remote *remote) {
+    struct json result = {.kind = JSON_NONE};
+    const struct err *failed = remote->failed.code == ERR_NONE ? NULL : &remote->failed;
+    struct err e;
+    if (!failed && !json_read(buf_str(&remote->result), &result, &e)) failed = &e;
+    remote->done(result, failed, remote->ctx);
+}
+
+/* On the caller's loop. */
+static void on_back(void *ctx) {
+    struct mcp_remote *remote = ctx;
+    if (!remote->cancelled) { /* only this thread sets it */
+        tell_done(remote);
+        remote_unref(remote); /* the owner's */
+    }
+    remote_unref(remote); /* the mail's */
+}
+
+/* On the hub's loop. */
+static void on_called(struct json result, const struct err *failed, void *ctx) {
+    struct mcp_remote *remote = ctx;
+    remote->call = NULL;
+    list_remove(&remote->link);
+    if (failed) {
+        remote->failed = *failed;
+    } else {
+        buf_append(&remote->result, result.raw);
+    }
+    pthread_mutex_lock(&remote->mutex);
+    bool wanted = !remote->cancelled;
+    if (wanted) loop_post(remote->loop, &remote->back, on_back, remote);
+    pthread_mutex_unlock(&remote->mutex);
+    if (!wanted) remote_unref(remote);
+}
+
+static void on_out(void *ctx) {
+    struct mcp_remote *remote = ctx;
+    list_append(&remote->server->remotes, &remote->link);
+    remote->call = mcp_call_start(remote->server->client, &remote->request, on_called, remote);
+}
+
+static void on_stop(void *ctx) {
+    struct mcp_remote *remote = ctx;
+    if (remote->call) {
+        mcp_call_cancel(remote->call);
+        remote->call = NULL;
+        list_remove(&remote->link);
+        remote_unref(remote); /* the hub's */
+    }
+    remote_unref(remote); /* the mail's */
+}
+
+/* The hub stops. Their turns are over, or are told nothing any more. */
+static void cut_remotes(struct mcp_server *server) {
+    LIST_EACH(&server->remotes, link) {
+        struct mcp_remote *remote = CONTAINER_OF(link, struct mcp_remote, link);
+        if (remote->call) mcp_call_cancel(remote->call);
+        remote->call = NULL;
+        list_remove(&remote->link);
+        remote_unref(remote); /* the hub's */
+    }
+}
+
+struct mcp_remote *mcp_remote_start(struct mcp_server *server, struct loop *loop,
+                                    const struct mcp_request *request, mcp_done_fn *done,
+                                    void *ctx) {
+    struct mcp_remote *remote = MEM_NEW(struct mcp_remote);
+    remote->server = mcp_server_ref(server);
+    remote->loop = loop;
+    atomic_init(&remote->refs, 2);
+    pthread_mutex_init(&remote->mutex, NULL);
+    remote->request = *request;
+    remote->user = str_dup(request->caller.user);
+    remote->workspace = str_dup(request->caller.workspace);
+    remote->conversation = str_dup(request->caller.conversation);
+    remote->name = str_dup(request->name);
+    remote->params = str_dup(request->params);
+    remote->request.caller = (struct mcp_caller){
+        str_from(remote->user), str_from(remote->workspace), str_from(remote->conversation)};
+    remote->request.name = str_from(remote->name);
+    remote->request.params = str_of(remote->params, request->params.len);
+    remote->done = done;
+    remote->ctx = ctx;
+    list_init(&remote->link);
+    buf_init(&remote->result, SIZE_MAX);
+    if (!hub_post(server->hub, &remote->out, on_out, remote)) {
+        err_set(&remote->failed, ERR_UNAVAILABLE, "the MCP servers have stopped");
+        loop_post(loop, &remote->back, on_back, remote);
+    }
+    return remote;
+}
+
+void mcp_remote_cancel(struct mcp_remote *remote) {
+    pthread_mutex_lock(&remote->mutex);
+    remote->cancelled = true;
+    pthread_mutex_unlock(&remote->mutex);
+    atomic_fetch_add(&remote->refs, 1);
+    if (!hub_post(remote->server->hub, &remote->stop, on_stop, remote)) remote_unref(remote);
+    remote_unref(remote);
+}

@@ -1,0 +1,163 @@
+#include "mcp/pins.h"
+
+#include "base/file.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <nettle/sha2.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FILE_MAX_BYTES (4 * MIB)
+#define HASH_HEX_BYTES ((size_t)2 * SHA256_DIGEST_SIZE)
+
+struct pin {
+    struct str hash, state, server, tool;
+};
+
+static bool read_pin(struct str line, struct pin *ret) {
+    struct str rest;
+    ret->hash = str_split(line, ' ', &rest);
+    ret->state = str_split(rest, ' ', &rest);
+    ret->server = str_split(rest, ' ', &rest);
+    ret->tool = rest;
+    return ret->hash.len == HASH_HEX_BYTES && ret->tool.len > 0;
+}
+
+static void write_pin(struct buf *out, const struct pin *pin) {
+    buf_printf(out, STR_FMT " " STR_FMT " " STR_FMT " " STR_FMT "\n", STR_ARG(pin->hash),
+               STR_ARG(pin->state), STR_ARG(pin->server), STR_ARG(pin->tool));
+}
+
+/* Of the parts with their lengths, so that none can pose as another. */
+static void hash_tool(const struct mcp_tool_info *tool, char hex[HASH_HEX_BYTES + 1]) {
+    const struct str parts[] = {tool->name, tool->description, tool->schema};
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    struct sha256_ctx ctx;
+    sha256_init(&ctx);
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        uint64_t len = parts[i].len;
+        sha256_update(&ctx, sizeof(len), (const uint8_t *)&len);
+        sha256_update(&ctx, parts[i].len, (const uint8_t *)parts[i].at);
+    }
+    sha256_digest(&ctx, sizeof(digest), digest);
+    for (size_t i = 0; i < sizeof(digest); i++) snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+}
+
+void pins_path(struct str data, struct buf *out) {
+    buf_printf(out, STR_FMT "/mcp-tools", STR_ARG(data));
+}
+
+/* --- the file ----------------------------------------------------------------------------- */
+
+static bool write_file(struct str path, struct str text, struct err *e) {
+    char name[4096], beside[4104];
+    snprintf(name, sizeof(name), STR_FMT, STR_ARG(path));
+    snprintf(beside, sizeof(beside), "%s.new", name);
+    int fd = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    bool written = fd >= 0 && write(fd, text.at, text.len) == (ssize_t)text.len;
+    written = written && fsync(fd) == 0;
+    if (fd >= 0) close(fd);
+    return (written && rename(beside, name) == 0) ||
+           err_set(e, ERR_UNAVAILABLE, "cannot write '%s': %s", name, strerror(errno));
+}
+
+/* A file that is not there is empty. */
+static bool read_pins(struct str path, struct buf *out, struct err *e) {
+    return file_read(path, out, e) || e->code == ERR_NOT_FOUND;
+}
+
+static bool find_pin(struct str text, struct str server, struct str tool, struct pin *ret) {
+    while (text.len) {
+        struct str line = str_split(text, '\n', &text);
+        if (read_pin(line, ret) && str_equal(ret->server, server) && str_equal(ret->tool, tool))
+            return true;
+    }
+    return false;
+}
+
+/* --- checking ----------------------------------------------------------------------------- */
+
+static bool is_among(const struct mcp_tool_info *tools, size_t count, struct str name) {
+    for (size_t i = 0; i < count; i++) {
+        if (str_equal(tools[i].name, name)) return true;
+    }
+    return false;
+}
+
+/* Those of other servers, and those that this one lists no more. */
+static void keep_others(struct str text, struct str server, const struct mcp_tool_info *tools,
+                        size_t count, struct buf *out) {
+    while (text.len) {
+        struct pin pin;
+        struct str line = str_split(text, '\n', &text);
+        if (!read_pin(line, &pin)) continue;
+        if (!str_equal(pin.server, server) || !is_among(tools, count, pin.tool))
+            write_pin(out, &pin);
+    }
+}
+
+static void check_tool(struct str text, struct str server, struct mcp_tool_info *tool,
+                       struct buf *out) {
+    char hex[HASH_HEX_BYTES + 1];
+    struct pin before;
+    hash_tool(tool, hex);
+    struct pin now = {str_from(hex), STR("known"), server, tool->name};
+    if (find_pin(text, server, tool->name, &before)) {
+        bool same = str_equal(before.hash, now.hash);
+        if (!same)
+            log_warning("the tool '" STR_FMT "' of the MCP server '" STR_FMT
+                        "' is not what it was: each call asks, until `weir tool accept " STR_FMT
+                        "`",
+                        STR_ARG(tool->name), STR_ARG(server), STR_ARG(tool->name));
+        now.state = same ? before.state : STR("changed");
+    }
+    tool->changed = str_equal(now.state, STR("changed"));
+    write_pin(out, &now);
+}
+
+void pins_check(struct str path, struct str server, struct mcp_tool_info *tools, size_t count) {
+    struct buf before, after;
+    struct err e;
+    if (!path.len) return;
+    buf_init(&before, FILE_MAX_BYTES);
+    buf_init(&after, FILE_MAX_BYTES);
+    bool done = read_pins(path, &before, &e);
+    if (done) {
+        keep_others(buf_str(&before), server, tools, count, &after);
+        for (size_t i = 0; i < count; i++)
+            check_tool(buf_str(&before), server, &tools[i], &after);
+        done = str_equal(buf_str(&before), buf_str(&after)) ||
+               (buf_ok(&after) ? write_file(path, buf_str(&after), &e)
+                               : err_set(&e, ERR_TOO_LARGE, "there are too many tools"));
+    }
+    if (!done) log_warning("what the tools of MCP servers are is not kept: %s", e.text);
+    buf_done(&before);
+    buf_done(&after);
+}
+
+bool pins_accept(struct str path, struct str server, struct str tool, struct err *e) {
+    struct buf before, after;
+    size_t found = 0;
+    buf_init(&before, FILE_MAX_BYTES);
+    buf_init(&after, FILE_MAX_BYTES);
+    bool done = read_pins(path, &before, e);
+    struct str text = buf_str(&before);
+    while (done && text.len) {
+        struct pin pin;
+        if (!read_pin(str_split(text, '\n', &text), &pin)) continue;
+        bool meant = str_equal(pin.tool, tool) && str_equal(pin.state, STR("changed")) &&
+                     (!server.len || str_equal(pin.server, server));
+        if (meant) pin.state = STR("known");
+        found += meant;
+        write_pin(&after, &pin);
+    }
+    if (done && !found)
+        done = err_set(e, ERR_NOT_FOUND, "no tool '" STR_FMT "' has changed", STR_ARG(tool));
+    done = done && write_file(path, buf_str(&after), e);
+    buf_done(&before);
+    buf_done(&after);
+    return done;
+}

@@ -1,0 +1,29 @@
+/* pins: what the tools of MCP servers were when they were first seen.
+ *
+ * A server may describe a tool harmlessly until somebody trusts it, and otherwise later. So the
+ * name, description and schema of each tool are kept as one hash, in a file of lines
+ *
+ *     HASH known|changed SERVER TOOL
+ *
+ * A tool that is seen for the first time is known. One whose hash differs is changed from then
+ * on, also after a restart, until pins_accept().
+ *
+ * Memory   none.
+ * Threads  any, one at a time for a path; it blocks shortly.
+ */
+#ifndef WEIR_MCP_PINS_H
+#define WEIR_MCP_PINS_H
+
+#include "mcp/listing.h"
+
+/* Append where they are kept, in the folder of the store. */
+void pins_path(struct str data, struct buf *out);
+
+/* Mark the tools that have changed, and keep the file. An empty path keeps nothing. */
+void pins_check(struct str path, struct str server, struct mcp_tool_info *tools, size_t count);
+
+/* Accept what a tool is now; `server` empty: of whichever server.
+ * errors  ERR_NOT_FOUND no such tool is changed; those of the file */
+MUST_CHECK bool pins_accept(struct str path, struct str server, struct str tool, struct err *e);
+
+#endif

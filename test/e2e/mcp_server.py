@@ -1,0 +1,86 @@
+"""An MCP server on standard streams, without a library, that fails on command.
+
+    python mcp_server.py FOLDER
+
+FOLDER/tools.json      replaces the list of tools, read at each tools/list
+FOLDER/pids            a line for each process that it was or started
+FOLDER/heard           each message that it read
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import time
+
+FOLDER = pathlib.Path(sys.argv[1])
+LOCK = threading.Lock()
+TEXT = {"type": "object", "properties": {"text": {"type": "string"}}}
+NAMES = ("say", "crash", "hang", "noise", "huge", "slow", "grow", "danger_a", "orphans")
+TOOLS = [{"name": n, "description": f"Does {n}.", "inputSchema": TEXT} for n in NAMES]
+
+
+def note(name, line):
+    with open(FOLDER / name, "a") as file:
+        file.write(f"{line}\n")
+
+
+def send(message):
+    with LOCK:
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        sys.stdout.flush()
+
+
+def tools():
+    own = FOLDER / "tools.json"
+    return json.loads(own.read_text()) if own.exists() else TOOLS
+
+
+def act(id, name, args):
+    text = args.get("text", "")
+    if name == "crash":
+        os._exit(3)
+    if name == "hang":
+        return
+    if name == "noise":
+        with LOCK:
+            sys.stdout.write('no json at all\n{"half": \n[1,2]\n{"jsonrpc":"2.0","id":77,"result":{}}\n')
+    if name == "huge":
+        with LOCK:
+            sys.stdout.write("x" * (5 << 20) + "\n")
+            sys.stdout.flush()
+        return
+    if name == "slow":
+        time.sleep(0.4)
+    if name == "grow":
+        more = {"name": "grown", "description": "New.", "inputSchema": TEXT}
+        (FOLDER / "tools.json").write_text(json.dumps(TOOLS + [more]))
+        send({"method": "notifications/tools/list_changed"})
+    if name == "orphans":  # one in our group, one in a session of its own
+        for start in (False, True):
+            child = subprocess.Popen(
+                ["sleep", "600"], start_new_session=start, stdout=subprocess.DEVNULL
+            )
+            note("pids", child.pid)
+    send({"id": id, "result": {"content": [{"type": "text", "text": f"{name}: {text}"}]}})
+
+
+def answer(message):
+    method, id = message.get("method"), message.get("id")
+    if method == "initialize":
+        version = message["params"]["protocolVersion"]
+        info = {"name": "faults", "version": "1"}
+        send({"id": id, "result": {"protocolVersion": version, "capabilities": {}, "serverInfo": info}})
+    elif method == "tools/list":
+        send({"id": id, "result": {"tools": tools()}})
+    elif method == "tools/call":
+        asked = message["params"]
+        threading.Thread(target=act, args=(id, asked["name"], asked["arguments"]), daemon=True).start()
+
+
+note("pids", os.getpid())
+print("a word on standard error", file=sys.stderr, flush=True)
+for line in sys.stdin:
+    note("heard", line.rstrip())
+    answer(json.loads(line))
