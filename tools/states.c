@@ -4,6 +4,8 @@
  * states, their names and their moves are asked of the module that owns them.
  */
 #include "agent/process.h"
+#include "client/direct.h"
+#include "client/link.h"
 #include "loop/slots.h"
 #include "mcp/client.h"
 #include "provider/media_work.h"
@@ -44,6 +46,8 @@ MACHINE(share)
 MACHINE(call)
 MACHINE(answer)
 MACHINE(conn)
+MACHINE(direct)
+MACHINE(link)
 MACHINE(mcp_session)
 MACHINE(process)
 MACHINE(remote)
@@ -83,6 +87,10 @@ static const struct machine {
      ANSWER_STATE_COUNT, answer_moves, answer_name},
     {"A connection",      "src/server/conn.c",  "From the first byte to the last, in any protocol.",
      CONN_STATE_COUNT,   conn_moves,   conn_name},
+    {"A request to another server", "src/client/direct.c", "On connections of our own.",
+     DIRECT_STATE_COUNT, direct_moves, direct_name},
+    {"A connection to another server", "src/client/link.c", "For one call after the other.",
+     LINK_STATE_COUNT,   link_moves,   link_name},
     {"A user's session at an MCP server", "src/mcp/client.c", "Opened for the first call, and again after it was lost.",
      MCP_SESSION_STATE_COUNT, mcp_session_moves, mcp_session_name},
     {"A process agent",   "src/agent/process_worker.c", "One program that takes turns.",

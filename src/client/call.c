@@ -3,27 +3,26 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/units.h"
-#include "client/fault.h"
+#include "client/place.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
-
-/* All lines of all heads of a call, redirects and trailers included (checks.md X5). */
-#define HEAD_MAX_BYTES (256 * KIB)
 
 /* --- its memory --------------------------------------------------------------------------- */
 
 static void free_call(struct http_call *call) {
-    if (call->transfer.easy) call->lane->curl->curl_easy_cleanup(call->transfer.easy);
-    if (call->headers) call->lane->curl->curl_slist_free_all(call->headers);
+    if (call->carrier) call->carrier->free(call);
     gunzip_free(call->gunzip);
-    --*call->open;
+    call->place->calls--;
+    free(call->refused);
+    free(call->failed);
     free(call);
 }
 
-/* libcurl may have it still, and so may we, further down the stack. */
+/* The carrier may have it still, and so may we, further down the stack. */
 static void free_when_over(struct http_call *call) {
-    if (call->over && !call->on_lane && !call->inside) free_call(call);
+    if (call->over && !call->carried && !call->inside) free_call(call);
 }
 
 static void enter(struct http_call *call) {
@@ -43,9 +42,8 @@ static void leave(struct http_call *call) {
 #pragma GCC diagnostic pop
 #endif
 
-static void on_left(struct transfer *transfer) {
-    struct http_call *call = CONTAINER_OF(transfer, struct http_call, transfer);
-    call->on_lane = false;
+void http_call_left(struct http_call *call) {
+    call->carried = false;
     free_when_over(call);
 }
 
@@ -57,33 +55,53 @@ static void close_call(struct http_call *call) {
     timer_stop(&call->stall);
     timer_stop(&call->total);
     task_cancel(&call->turn);
-    if (call->on_lane) lane_leave(call->lane, &call->transfer);
+    if (call->carried && call->carrier->leave(call)) call->carried = false;
 }
 
-/* Whether something that came earlier has not been told. */
-static bool waits(const struct http_call *call) {
+static struct err *keep(const struct err *why) {
+    struct err *kept = MEM_NEW(struct err);
+    *kept = *why;
+    return kept;
+}
+
+bool http_call_fault(struct http_call *call, enum err_code code, const char *format, ...) {
+    char text[ERR_TEXT_BYTES];
+    va_list values;
+    struct err why;
+    va_start(values, format);
+    vsnprintf(text, sizeof(text), format, values);
+    va_end(values);
+    err_set(&why, code, "%s", text);
+    if (!call->failed) call->failed = keep(&why);
+    return false;
+}
+
+/* Whether something that came earlier has not been reported. */
+bool http_call_waits(const struct http_call *call) {
     return call->paused || (call->gunzip && gunzip_waits(call->gunzip));
+}
+
+bool http_call_is_line(struct str text) {
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.at[i] == '\r' || text.at[i] == '\n' || text.at[i] == '\0') return false;
+    }
+    return true;
 }
 
 /* --- the end ------------------------------------------------------------------------------ */
 
-static bool is_connected(const struct http_call *call) {
-    curl_off_t us = 0;
-    if (!call->transfer.easy) return false;
-    call->lane->curl->curl_easy_getinfo(call->transfer.easy, CURLINFO_PRETRANSFER_TIME_T, &us);
-    return us > 0;
-}
-
 static enum http_stage stage_of(const struct http_call *call) {
     if (call->headed) return HTTP_READING;
-    return is_connected(call) ? HTTP_WAITING : HTTP_CONNECTING;
+    bool connected = call->carrier && call->carrier->is_connected(call);
+    return connected ? HTTP_WAITING : HTTP_CONNECTING;
 }
 
 static void client_call_fail(struct http_call *call, const struct err *why) {
     enum http_stage stage = stage_of(call);
+    struct err kept = *why; /* it may lie in the carrier, which leaves */
     enter(call);
     close_call(call);
-    call->sink.on_end(why, stage, call->ctx);
+    call->sink.on_end(&kept, stage, call->ctx);
     leave(call);
 }
 
@@ -94,59 +112,28 @@ static void succeed(struct http_call *call) {
     leave(call);
 }
 
-static void explain(const struct http_call *call, CURLcode result, struct err *ret) {
-    if (result == CURLE_UNSUPPORTED_PROTOCOL && call->secure && is_connected(call)) {
-        err_set(
-            ret, ERR_UNAVAILABLE,
-            "the server redirects from https: to what is not https:, which is not followed");
-        return;
-    }
-    /* Said of the URL that was asked, and of what came back. */
-    if (result == CURLE_UNSUPPORTED_PROTOCOL && is_connected(call))
-        result = CURLE_WEIRD_SERVER_REPLY;
-    /* The head was there: that something was still to be sent is not what went wrong. */
-    if (result == CURLE_SEND_ERROR && call->headed) result = CURLE_RECV_ERROR;
-    if (call->failed.code != ERR_NONE) {
-        *ret = call->failed;
-    } else if (result == CURLE_COULDNT_CONNECT && call->sockets_refused && !call->sockets) {
-        err_set(ret, ERR_PERMISSION_DENIED,
-                "the server has no public address; what stands on this machine or in a private "
-                "network is not asked");
-    } else {
-        const char *detail =
-            *call->detail ? call->detail : call->lane->curl->curl_easy_strerror(result);
-        fault_of(result, str_from(detail), ret);
-    }
-}
-
-/* libcurl is content with a connection that closes inside a head, and we undo gzip ourselves.
- */
+/* A carrier is content with a compressed body that ends early, since we undo gzip. */
 static bool is_whole(const struct http_call *call) {
     if (!call->headed) return false;
     return !call->gunzip || call->body_bytes == 0 || gunzip_whole(call->gunzip);
 }
 
 static void client_call_end(struct http_call *call) {
-    struct err why;
-    CURLcode result = call->result;
-    if (result == CURLE_OK && call->failed.code == ERR_NONE) {
-        if (is_whole(call)) {
-            succeed(call);
-            return;
-        }
-        result = CURLE_PARTIAL_FILE;
+    struct err cut;
+    if (!call->failed && is_whole(call)) {
+        succeed(call);
+        return;
     }
-    explain(call, result, &why);
-    client_call_fail(call, &why);
+    err_set(&cut, ERR_UNAVAILABLE, "the answer was cut short");
+    client_call_fail(call, call->failed ? call->failed : &cut);
 }
 
-static void on_done(struct transfer *transfer, CURLcode result) {
-    struct http_call *call = CONTAINER_OF(transfer, struct http_call, transfer);
-    call->on_lane = false;
+void http_call_ended(struct http_call *call, const struct err *why) {
+    assert(!call->over); /* a call that is over hears nothing */
     call->done = true;
-    call->result = result;
-    assert(!call->over);                           /* what left is not told */
-    if (result == CURLE_OK && waits(call)) return; /* what came first is told first */
+    call->carried = false;
+    if (why && !call->failed) call->failed = keep(why);
+    if (!call->failed && http_call_waits(call)) return; /* what came first is reported first */
     client_call_end(call);
 }
 
@@ -175,7 +162,8 @@ static void on_total_late(void *ctx) {
 /* Not started anew with each piece: it looks how long the last one is ago. */
 static void on_stall(void *ctx) {
     struct http_call *call = ctx;
-    uint64_t due_ms = call->last_byte_ms + call->stall_ms, now_ms = loop_now_ms(call->loop);
+    uint64_t due_ms = call->last_byte_ms + call->stall_ms,
+             now_ms = loop_now_ms(call->place->loop);
     if (now_ms < due_ms) {
         timer_start(&call->stall, due_ms - now_ms);
         return;
@@ -184,25 +172,23 @@ static void on_stall(void *ctx) {
 }
 
 static void watch_stall(struct http_call *call) {
-    call->last_byte_ms = loop_now_ms(call->loop);
+    call->last_byte_ms = loop_now_ms(call->place->loop);
     if (call->stall_ms && !call->done) timer_start(&call->stall, call->stall_ms);
 }
 
 /* --- the head ----------------------------------------------------------------------------- */
 
-static bool is_redirect(const struct http_call *call) {
-    return call->follows && call->head.location && call->head.status >= 300 &&
+bool http_call_is_redirect(const struct http_call *call) {
+    return call->redirects_max > 0 && call->head.location && call->head.status >= 300 &&
            call->head.status < 400;
 }
 
 static bool tell_head(struct http_call *call) {
-    char *url = NULL;
     call->headed = true;
     timer_stop(&call->first_byte);
     watch_stall(call);
-    call->lane->curl->curl_easy_getinfo(call->transfer.easy, CURLINFO_EFFECTIVE_URL, &url);
     struct http_head head = {call->head.status, head_content_type(&call->head),
-                             call->head.retry_after_ms, str_from(url),
+                             call->head.retry_after_ms, call->carrier->url(call),
                              head_session(&call->head)};
     call->sink.on_head(&head, call->ctx);
     return !call->over;
@@ -210,42 +196,25 @@ static bool tell_head(struct http_call *call) {
 
 static bool client_call_give(struct str bytes, void *ctx);
 
-/* Whether the head that just came did; a redirect before it may have led there. */
-static bool came_by_https(const struct http_call *call) {
-    char *url = NULL;
-    call->lane->curl->curl_easy_getinfo(call->transfer.easy, CURLINFO_EFFECTIVE_URL, &url);
-    return url && str_equal_nocase(str_head(str_from(url), 6), STR("https:"));
-}
-
 static bool end_head(struct http_call *call) {
     if (call->head.status < 200) return true; /* 100, 103: the real one follows */
-    if (is_redirect(call)) {
-        call->sockets = call->sockets_refused = 0;
-        if (!call->secure && came_by_https(call)) http_call_stay_secure(call);
-        return true;
-    }
+    if (http_call_is_redirect(call)) return true;
     if (call->head.coding == CODING_UNKNOWN)
-        return err_set(&call->failed, ERR_UNAVAILABLE,
-                       "the answer is compressed in a way that was not asked for");
+        return http_call_fault(call, ERR_UNAVAILABLE,
+                               "the answer is compressed in a way that was not asked for");
     if (call->head.coding == CODING_GZIP) call->gunzip = gunzip_new(client_call_give, call);
     return tell_head(call);
 }
 
-static bool take_line(struct http_call *call, struct str line) {
+bool http_call_on_line(struct http_call *call, struct str line) {
+    if (call->over) return false;
     call->head_bytes += line.len;
-    if (call->head_bytes > HEAD_MAX_BYTES)
-        return err_set(&call->failed, ERR_TOO_LARGE,
-                       "the headers of the answer are longer than %zu KiB",
-                       HEAD_MAX_BYTES / KIB);
+    if (call->head_bytes > HTTP_HEAD_MAX_BYTES)
+        return http_call_fault(call, ERR_TOO_LARGE,
+                               "the headers of the answer are longer than %zu KiB",
+                               HTTP_HEAD_MAX_BYTES / KIB);
     if (call->headed) return true; /* trailers */
     return !head_line(&call->head, line, clock_unix_ms()) || end_head(call);
-}
-
-size_t http_call_on_header(char *line, size_t size, size_t count, void *ctx) {
-    struct http_call *call = ctx;
-    size_t len = size * count;
-    if (call->over || !take_line(call, str_of(line, len))) return CURL_WRITEFUNC_ERROR;
-    return len;
 }
 
 /* --- the body ----------------------------------------------------------------------------- */
@@ -266,54 +235,50 @@ static bool client_call_give(struct str bytes, void *ctx) {
     if (fits.len) lend(call, fits);
     if (call->over) return false;
     if (fits.len == bytes.len) return !call->paused;
-    return err_set(&call->failed, ERR_TOO_LARGE, "the answer is longer than %zu bytes",
-                   call->body_max_bytes);
+    return http_call_fault(call, ERR_TOO_LARGE, "the answer is longer than %zu bytes",
+                           call->body_max_bytes);
 }
 
-static bool take_bytes(struct http_call *call, struct str bytes) {
+static bool inflate(struct http_call *call, struct str bytes) {
+    struct err e;
+    return gunzip_feed(call->gunzip, bytes, &e) || http_call_fault(call, e.code, "%s", e.text);
+}
+
+bool http_call_on_bytes(struct http_call *call, struct str bytes) {
+    if (call->over) return false;
+    assert(bytes.len && !http_call_waits(call));
+    call->last_byte_ms = loop_now_ms(call->place->loop);
     if (!call->gunzip) {
         (void)client_call_give(bytes, call);
-    } else if (!gunzip_feed(call->gunzip, bytes, &call->failed)) {
+    } else if (!inflate(call, bytes)) {
         return false;
     }
-    return !call->over && call->failed.code == ERR_NONE;
-}
-
-size_t http_call_on_body(char *bytes, size_t size, size_t count, void *ctx) {
-    struct http_call *call = ctx;
-    size_t len = size * count;
-    if (call->over) return CURL_WRITEFUNC_ERROR;
-    if (len == 0) return 0;
-    if (waits(call)) {
-        call->held = true; /* libcurl keeps these, and reads no further */
-        return CURL_WRITEFUNC_PAUSE;
-    }
-    call->last_byte_ms = loop_now_ms(call->loop);
-    return take_bytes(call, str_of(bytes, len)) ? len : CURL_WRITEFUNC_ERROR;
+    return !call->over && !call->failed;
 }
 
 /* --- its turns ---------------------------------------------------------------------------- */
 
 static void client_call_begin(struct http_call *call) {
     call->begun = true;
-    if (call->refused.code != ERR_NONE) {
-        client_call_fail(call, &call->refused);
+    if (call->refused) {
+        client_call_fail(call, call->refused);
         return;
     }
-    call->on_lane = true;
+    call->carried = true;
     if (call->first_byte_ms) timer_start(&call->first_byte, call->first_byte_ms);
     if (call->total_ms) timer_start(&call->total, call->total_ms);
-    lane_add(call->lane, &call->transfer);
+    call->carrier->begin(call);
 }
 
 /* False: this call is over or paused again. */
 static bool go_on_inflating(struct http_call *call) {
+    struct err e;
     if (!call->gunzip) return true;
-    bool good = gunzip_go(call->gunzip, &call->failed);
+    bool good = gunzip_go(call->gunzip, &e);
     if (call->over) return false;
-    if (!good || call->failed.code != ERR_NONE) {
-        struct err why = call->failed;
-        client_call_fail(call, &why);
+    if (!good) http_call_fault(call, e.code, "%s", e.text);
+    if (call->failed) {
+        client_call_fail(call, call->failed);
         return false;
     }
     return !call->paused;
@@ -325,12 +290,7 @@ static void go_on(struct http_call *call) {
         client_call_end(call);
         return;
     }
-    if (!call->held) return;
-    call->held = false;
-    CURLcode result = lane_unpause(call->lane, &call->transfer);
-    if (result == CURLE_OK || call->over || call->done) return;
-    call->result = result; /* told here; the transfer itself may not have noticed */
-    client_call_end(call);
+    call->carrier->resume(call);
 }
 
 static void on_turn(void *ctx) {
@@ -347,46 +307,35 @@ static void on_turn(void *ctx) {
 /* --- the public story --------------------------------------------------------------------- */
 
 static void init_limits(struct http_call *call, const struct http_request *request) {
+    struct loop *loop = call->place->loop;
     call->first_byte_ms = request->first_byte_ms;
     call->stall_ms = request->stall_ms;
     call->total_ms = request->total_ms;
     call->body_max_bytes = request->body_max_bytes;
-    call->follows = request->redirects_max > 0;
+    call->redirects_max = request->redirects_max;
     call->public_only = request->public_only;
-    timer_init(&call->first_byte, call->loop, on_first_byte_late, call);
-    timer_init(&call->stall, call->loop, on_stall, call);
-    timer_init(&call->total, call->loop, on_total_late, call);
+    call->secure = str_equal_nocase(str_head(request->url, 6), STR("https:"));
+    timer_init(&call->first_byte, loop, on_first_byte_late, call);
+    timer_init(&call->stall, loop, on_stall, call);
+    timer_init(&call->total, loop, on_total_late, call);
 }
 
-static void init_transfer(struct http_call *call, const struct http_request *request) {
-    call->transfer = (struct transfer){
-        .easy = call->lane->curl->curl_easy_init(), .on_done = on_done, .on_left = on_left};
-    assert(call->transfer.easy); /* an exhausted machine */
-    struct err e;
-    if (!http_call_set_options(call, request, &e)) call->refused = e;
-}
-
-struct http_call *http_call_new(struct lane *lane, struct loop *loop, size_t *open,
-                                const struct http_request *request,
-                                const struct http_sink *sink, void *ctx,
-                                const struct err *why) {
+struct http_call *http_call_new(struct place *place, const struct http_request *request,
+                                const struct http_sink *sink, void *ctx) {
     struct http_call *call = MEM_NEW(struct http_call);
-    call->loop = loop;
-    call->lane = lane;
-    call->open = open;
+    call->place = place;
     call->sink = *sink;
     call->ctx = ctx;
     call->head.retry_after_ms = -1;
-    ++*open;
+    place->calls++;
     init_limits(call, request);
-    if (lane) {
-        init_transfer(call, request);
-    } else {
-        call->refused = *why;
-    }
     task_init(&call->turn, on_turn, call);
-    loop_defer(loop, &call->turn);
+    loop_defer(place->loop, &call->turn);
     return call;
+}
+
+void http_call_refuse(struct http_call *call, const struct err *why) {
+    call->refused = keep(why);
 }
 
 void http_pause(struct http_call *call) {
@@ -400,7 +349,7 @@ void http_resume(struct http_call *call) {
     if (!call->paused) return;
     call->paused = false;
     if (call->headed) watch_stall(call);
-    loop_defer(call->loop, &call->turn); /* libcurl may be on the stack */
+    loop_defer(call->place->loop, &call->turn); /* the carrier may be on the stack */
 }
 
 void http_cancel(struct http_call *call) {

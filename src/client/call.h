@@ -1,7 +1,8 @@
-/* call: one request and its response, on a lane.
+/* call: one request and its response, whatever carries it.
  *
- * options.c creates libcurl's handle for a request. call.c handles libcurl's callbacks,
- * enforces the limits and reports to the caller.
+ * call.c enforces the limits of time and size, reads the head, decompresses and reports to the
+ * caller. A carrier brings the request to the server and the response back: direct.c over our
+ * own connections, easy.c through libcurl.
  *
  *     new ─▶ begun ─▶ headed ─▶ done ─▶ over      (over from everywhere: failed, cancelled)
  *
@@ -15,58 +16,95 @@
 #include "client/gunzip.h"
 #include "client/head.h"
 #include "client/http.h"
-#include "client/lane.h"
+
+struct place;
+
+/* What carries a call. `leave` is called once, when the call is over or its carrier has ended. It
+ * returns false if the carrier still needs the call; http_call_left() then says when it does not.
+ * The carrier calls the functions below while its call is not over. */
+struct carrier {
+    void (*begin)(struct http_call *call);
+    void (*resume)(struct http_call *call);
+    bool (*leave)(struct http_call *call);
+    void (*free)(struct http_call *call);
+    bool (*is_connected)(const struct http_call *call);
+    struct str (*url)(const struct http_call *call); /* after redirects */
+};
 
 struct http_call {
-    struct loop *loop;
-    struct lane *lane; /* NULL: the library is not installed */
-    size_t *open;      /* the loop's counter of open calls */
+    struct place *place;
     struct http_sink sink;
     void *ctx;
-    struct task turn;   /* starts the call, and continues it after a pause */
-    struct err refused; /* an error in the request, reported in the first turn */
+    const struct carrier *carrier; /* NULL: the request is refused */
+    union {
+        struct direct *direct;
+        struct easy *easy;
+    };
+    struct task turn;    /* starts the call, and continues it after a pause */
+    struct err *refused; /* an error in the request, reported in the first turn */
+    struct err *failed;  /* why one of our own callbacks stopped the response */
 
     /* of the request */
     uint64_t first_byte_ms, stall_ms, total_ms;
     size_t body_max_bytes;
-    bool follows, public_only;
+    unsigned redirects_max;
+    bool public_only;
     bool secure; /* started with https: and never follows a redirect to http: */
 
-    struct str body; /* borrowed from the caller until `over` */
-    size_t body_sent;
-    struct transfer transfer; /* easy: NULL without a library */
-    struct curl_slist *headers;
-    char detail[CURL_ERROR_SIZE]; /* libcurl's sentence */
     struct timer first_byte, stall, total;
-
     struct head head;
     struct gunzip *gunzip; /* NULL: the body is not compressed */
     size_t head_bytes, body_bytes;
     uint64_t last_byte_ms;
-    unsigned sockets, sockets_refused; /* of this request, or of this redirect */
-    struct err failed;                 /* why one of our libcurl callbacks aborted it */
-    CURLcode result;                   /* once done */
 
     unsigned inside; /* functions of this call on the stack, besides libcurl */
-    bool begun, headed, on_lane, done, over;
-    bool paused, held; /* by the caller; by libcurl, until it is unpaused */
+    bool begun, headed, carried, done, over;
+    bool paused; /* by the caller */
 };
 
-/* As http_start(); `lane` may be NULL, with `why`. */
-struct http_call *http_call_new(struct lane *lane, struct loop *loop, size_t *open,
-                                const struct http_request *request,
-                                const struct http_sink *sink, void *ctx, const struct err *why);
+/* As http_start(). The carrier is set with call->carrier before the first turn, or the call is
+ * refused with http_call_refuse(). */
+struct http_call *http_call_new(struct place *place, const struct http_request *request,
+                                const struct http_sink *sink, void *ctx);
+void http_call_refuse(struct http_call *call, const struct err *why);
 
-/* options.c: call->transfer.easy and headers, from the request.
- * errors  ERR_INVALID_ARGUMENT a line break, or an empty value that must not be empty */
-MUST_CHECK bool http_call_set_options(struct http_call *call,
-                                      const struct http_request *request, struct err *e);
+/* --- for carriers -------------------------------------------------------------------------- */
 
-/* options.c: allow only https: from now on. May be called from libcurl's callbacks. */
-void http_call_stay_secure(struct http_call *call);
+/* One line of a head or of trailers. False: the response is not wanted any more; the call is
+ * over, or call->failed says why. */
+MUST_CHECK bool http_call_on_line(struct http_call *call, struct str line);
 
-/* Callbacks for libcurl. */
-size_t http_call_on_header(char *line, size_t size, size_t count, void *ctx);
-size_t http_call_on_body(char *bytes, size_t size, size_t count, void *ctx);
+/* Bytes of the body, while the call does not wait. False: as above. */
+MUST_CHECK bool http_call_on_bytes(struct http_call *call, struct str bytes);
+
+/* Whether bytes must be held back: the caller is paused. */
+bool http_call_waits(const struct http_call *call);
+
+/* Whether the head that came last asks to be followed. */
+bool http_call_is_redirect(const struct http_call *call);
+
+/* The response has ended, or (with `why`) failed. Nothing follows; the carrier has left. */
+void http_call_ended(struct http_call *call, const struct err *why);
+
+/* The carrier does not need the call any more. */
+void http_call_left(struct http_call *call);
+
+/* http.c: let libcurl carry a call that another carrier has begun; that carrier frees itself, and
+ * begins the new one. False: the new one has failed before it began. */
+MUST_CHECK bool http_call_hand_over(struct http_call *call, const struct http_request *request,
+                                    struct err *e);
+
+/* Start an error in the call itself, which ends it. Returns false. */
+PRINTF_LIKE(3, 4)
+bool http_call_fault(struct http_call *call, enum err_code code, const char *format, ...);
+
+/* Whether `text` may stand in a line: no line break, no NUL. */
+bool http_call_is_line(struct str text);
+
+#define HTTP_CONNECT_MS 10000 /* when the request does not say */
+#define HTTP_LINE_MAX_BYTES (64 * KIB)
+
+/* All lines of all heads of a call, redirects and trailers included (checks.md X5). */
+#define HTTP_HEAD_MAX_BYTES (256 * KIB)
 
 #endif

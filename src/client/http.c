@@ -1,46 +1,89 @@
 #include "client/http.h"
 
 #include "base/mem.h"
-#include "client/call.h"
-#include "client/curl.h"
-#include "client/lane.h"
+#include "client/direct.h"
+#include "client/easy.h"
+#include "client/link.h"
+#include "client/place.h"
 
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* The state of one loop; only that loop uses it. */
-struct place {
-    struct loop *loop;
-    struct lane *lane; /* from its first call on */
-    size_t calls;
-};
-
 struct http_pool {
-    _Atomic(const struct curl *) curl; /* NULL: not needed so far */
-    struct place **places;             /* fixed before the loops run */
+    atomic_bool needed;
+    struct place **places; /* fixed before the loops run */
     size_t count;
 };
 
 struct http_pool *http_pool_new(void) {
     struct http_pool *pool = MEM_NEW(struct http_pool);
-    atomic_init(&pool->curl, NULL);
+    atomic_init(&pool->needed, false);
     return pool;
 }
 
 void http_pool_add(struct http_pool *pool, struct loop *loop) {
     struct place *place = MEM_NEW(struct place);
     place->loop = loop;
+    list_init(&place->idle);
     pool->places = mem_resize(pool->places, (pool->count + 1) * sizeof(struct place *));
     pool->places[pool->count++] = place;
 }
 
+/* --- which carrier ------------------------------------------------------------------------- */
+
+/* libcurl's own list, in its spelling: HTTP_PROXY could be a header of CGI. */
+static bool environment_has_proxy(void) {
+    static const char *const names[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy",
+                                        "ALL_PROXY"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        /* NOLINTNEXTLINE(concurrency-mt-unsafe): nothing changes our environment */
+        const char *value = getenv(names[i]);
+        if (value && *value) return true;
+    }
+    return false;
+}
+
 bool http_pool_need(struct http_pool *pool, struct err *e) {
     const struct curl *curl;
-    if (!curl_load(&curl, e)) return false;
-    atomic_store(&pool->curl, curl);
+    if (environment_has_proxy() && !curl_load(&curl, e)) return false;
+    atomic_store(&pool->needed, true);
     return true;
 }
+
+bool http_call_hand_over(struct http_call *call, const struct http_request *request,
+                         struct err *e) {
+    struct place *place = call->place;
+    const struct curl *curl;
+    if (!curl_load(&curl, e)) return false;
+    if (!place->lane) place->lane = lane_new(curl, place->loop);
+    return easy_carry(call, place->lane, request, e);
+}
+
+/* A proxy connects for us and a user name becomes a header: libcurl knows how. */
+static bool http_carry(const struct http_pool *pool, struct http_call *call,
+                       const struct http_request *request, struct err *e) {
+    struct url url = {0};
+    if (!atomic_load(&pool->needed))
+        return err_set(e, ERR_UNAVAILABLE, "asking other servers was not prepared");
+    if (!request->method.len || !http_call_is_line(request->method))
+        return err_set(e, ERR_INVALID_ARGUMENT, "the request has no method");
+    if (!request->url.len || !http_call_is_line(request->url))
+        return err_set(e, ERR_INVALID_ARGUMENT, "the URL is empty, or has a line break in it");
+    switch (url_read(request->url, &url)) {
+    case URL_FINE: break;
+    case URL_BROKEN: return err_set(e, ERR_INVALID_ARGUMENT, "this is no URL");
+    case URL_OTHER_SCHEME:
+        return err_set(e, ERR_INVALID_ARGUMENT, "only http: and https: are asked");
+    case URL_RARE: return http_call_hand_over(call, request, e);
+    }
+    if (request->public_only && url.user.at)
+        return err_set(e, ERR_PERMISSION_DENIED, "a URL with a user name in it is not asked");
+    bool rare = url.user.at || url.secure || (environment_has_proxy() && !request->public_only);
+    return rare ? http_call_hand_over(call, request, e) : direct_carry(call, request, e);
+}
+
+/* --- the public story --------------------------------------------------------------------- */
 
 static struct place *place_of(const struct http_pool *pool, const struct loop *loop) {
     size_t at = 0;
@@ -52,14 +95,18 @@ static struct place *place_of(const struct http_pool *pool, const struct loop *l
 void http_pool_leave(struct http_pool *pool, struct loop *loop) {
     struct place *place = place_of(pool, loop);
     assert(place->calls == 0);
+    link_close_idle(place);
     lane_free(place->lane);
     place->lane = NULL;
+    free(place->read);
+    place->read = NULL;
 }
 
 void http_pool_free(struct http_pool *pool) {
     if (!pool) return;
     for (size_t i = 0; i < pool->count; i++) {
         assert(!pool->places[i]->lane && pool->places[i]->calls == 0); /* http_pool_leave() */
+        assert(list_empty(&pool->places[i]->idle));
         free(pool->places[i]);
     }
     free(pool->places);
@@ -69,11 +116,9 @@ void http_pool_free(struct http_pool *pool) {
 struct http_call *http_start(struct http_pool *pool, struct loop *loop,
                              const struct http_request *request, const struct http_sink *sink,
                              void *ctx) {
-    struct place *place = place_of(pool, loop);
-    const struct curl *curl = atomic_load(&pool->curl);
     struct err why;
     assert(loop_uv(loop)); /* a fake loop has no sockets: see test/fake/http_fake.h */
-    err_set(&why, ERR_UNAVAILABLE, "libcurl, which asks other servers, is not loaded");
-    if (curl && !place->lane) place->lane = lane_new(curl, loop);
-    return http_call_new(place->lane, loop, &place->calls, request, sink, ctx, &why);
+    struct http_call *call = http_call_new(place_of(pool, loop), request, sink, ctx);
+    if (!http_carry(pool, call, request, &why)) http_call_refuse(call, &why);
+    return call;
 }

@@ -1,10 +1,10 @@
 /* http: concurrent HTTP requests to other servers, on the loops of this process.
  *
  * One pool serves all loops. A call belongs to the loop that started it and shares connections
- * with that loop's other calls (keep-alive, and HTTP/2 if the peer supports it). libcurl does
- * the work. It is loaded only by http_pool_need(), so a daemon without outgoing requests never
- * loads it. Proxies come from the environment (http_proxy, https_proxy, no_proxy), and so does
- * SSL_CERT_FILE, which replaces the system's certificate authorities.
+ * with that loop's other calls. http: goes over our own connections; https:, proxies and what is
+ * rare go through libcurl, which is loaded with the first such call. Proxies come from the
+ * environment (http_proxy, https_proxy, no_proxy), and so does SSL_CERT_FILE, which replaces the
+ * system's certificate authorities.
  *
  *     start ─▶ connecting ─▶ waiting ─▶ reading ─▶ on_end
  *                  (on_head once, at the end of `waiting`; on_body as bytes arrive)
@@ -39,15 +39,15 @@ struct http_request {
     uint64_t total_ms;      /* 0: no limit */
     size_t body_max_bytes;  /* after decompression; more is a failure; 0: no limit */
     /* 0: a redirect is returned as a normal response. More redirects than this are a failure,
-     * and so is one from https: to http:. On a redirect to another host libcurl sends all
-     * headers except authorization and cookie. */
+     * and so is one from https: to http:. A redirect to another host gets all headers
+     * except authorization and cookie. */
     unsigned redirects_max;
     /* For untrusted URLs: every address is checked after it is resolved and before connecting,
      * and addresses that are not public are refused. Uses no proxy and shares no connection
      * with other calls. */
     bool public_only;
-    /* The request must not arrive twice. libcurl repeats a request if a reused connection
-     * breaks before the first byte of the response, so this one gets its own connection. */
+    /* The request must not arrive twice. A request is repeated if a reused connection breaks
+     * before the first byte of the response, so this one gets its own connection. */
     bool once;
 };
 
@@ -81,8 +81,9 @@ struct http_sink {
 struct http_pool *http_pool_new(void);
 void http_pool_add(struct http_pool *pool, struct loop *loop);
 
-/* Load the library. Without it http_start() ends each call with ERR_UNAVAILABLE.
- * errors  ERR_UNAVAILABLE the library is not installed, or too old */
+/* Prepare for calls. Without it http_start() ends each call with ERR_UNAVAILABLE. Where a proxy is
+ * configured this loads libcurl.
+ * errors  ERR_UNAVAILABLE libcurl is not installed, or too old */
 MUST_CHECK bool http_pool_need(struct http_pool *pool, struct err *e);
 
 /* On `loop`, before it stops: closes its idle connections. No call may be left on it. */

@@ -1,4 +1,4 @@
-#include "client/call.h"
+#include "client/easy.h"
 
 #include "base/buf.h"
 
@@ -9,9 +9,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CONNECT_MS 10000
-#define LINE_MAX_BYTES (64 * KIB)
-
 /* For the request's body: the least that libcurl takes. It keeps it while the answer streams,
  * and 64 KiB of it unless told. */
 #define UPLOAD_BYTES (16L * 1024) /* libcurl takes no less */
@@ -21,12 +18,12 @@
  * function that looks. */
 static void set_long(const struct http_call *call, CURLoption option, long value) {
     assert(option / 10000 * 10000 == CURLOPTTYPE_LONG);
-    call->lane->curl->curl_easy_setopt(call->transfer.easy, option, value);
+    call->easy->lane->curl->curl_easy_setopt(call->easy->transfer.easy, option, value);
 }
 
 static void set_object(const struct http_call *call, CURLoption option, const void *value) {
     assert(option / 10000 * 10000 == CURLOPTTYPE_OBJECTPOINT);
-    call->lane->curl->curl_easy_setopt(call->transfer.easy, option, value);
+    call->easy->lane->curl->curl_easy_setopt(call->easy->transfer.easy, option, value);
 }
 
 static void set_text(const struct http_call *call, CURLoption option, struct str value) {
@@ -63,10 +60,10 @@ static curl_socket_t open_socket(void *ctx, curlsocktype purpose,
     struct http_call *call = ctx;
     (void)purpose;
     if (call->public_only && !is_public(address)) {
-        call->sockets_refused++;
+        call->easy->sockets_refused++;
         return CURL_SOCKET_BAD;
     }
-    call->sockets++;
+    call->easy->sockets++;
     int type = address->socktype | SOCK_CLOEXEC;
     return socket(address->family, type, address->protocol);
 }
@@ -82,17 +79,11 @@ static void set_public_only(struct http_call *call) {
 
 /* --- headers ------------------------------------------------------------------------------ */
 
-static bool is_line(struct str text) {
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.at[i] == '\r' || text.at[i] == '\n' || text.at[i] == '\0') return false;
-    }
-    return true;
-}
-
 static void add_line(struct http_call *call, const char *line) {
-    struct curl_slist *more = call->lane->curl->curl_slist_append(call->headers, line);
+    struct curl_slist *more =
+        call->easy->lane->curl->curl_slist_append(call->easy->headers, line);
     assert(more); /* an exhausted machine */
-    call->headers = more;
+    call->easy->headers = more;
 }
 
 static bool is_asked(const struct http_request *request, struct str name) {
@@ -104,13 +95,14 @@ static bool is_asked(const struct http_request *request, struct str name) {
 
 static bool add_header(struct http_call *call, const struct http_header *header,
                        struct err *e) {
-    bool good = header->name.len && is_line(header->name) && is_line(header->value) &&
+    bool good = header->name.len && http_call_is_line(header->name) &&
+                http_call_is_line(header->value) &&
                 str_find_byte(header->name, ':') == header->name.len;
     if (!good)
         return err_set(e, ERR_INVALID_ARGUMENT,
                        "a header of the request has no name, or a line break in it");
     struct buf line;
-    buf_init(&line, LINE_MAX_BYTES);
+    buf_init(&line, HTTP_LINE_MAX_BYTES);
     buf_append(&line, header->name);
     /* That is how libcurl wants to be told of an empty one. */
     buf_append(&line, header->value.len ? STR(": ") : STR(";"));
@@ -132,7 +124,7 @@ static bool set_headers(struct http_call *call, const struct http_request *reque
      * for a permission that servers do not send. */
     if (!is_asked(request, STR("content-type"))) add_line(call, "Content-Type:");
     if (!is_asked(request, STR("expect"))) add_line(call, "Expect:");
-    set_object(call, CURLOPT_HTTPHEADER, call->headers);
+    set_object(call, CURLOPT_HTTPHEADER, call->easy->headers);
     return true;
 }
 
@@ -143,34 +135,35 @@ static bool set_headers(struct http_call *call, const struct http_request *reque
 static size_t read_body(char *room, size_t size, size_t count, void *ctx) {
     struct http_call *call = ctx;
     if (call->over) return CURL_READFUNC_ABORT;
-    struct str piece = str_head(str_skip(call->body, call->body_sent), size * count);
+    struct str piece =
+        str_head(str_skip(call->easy->body, call->easy->body_sent), size * count);
     if (piece.len) memcpy(room, piece.at, piece.len);
-    call->body_sent += piece.len;
+    call->easy->body_sent += piece.len;
     return piece.len;
 }
 
 /* Once more from there: a redirect that keeps the body, an idle connection that was dead. */
 static int seek_body(void *ctx, curl_off_t offset, int origin) {
     struct http_call *call = ctx;
-    if (call->over || origin != SEEK_SET || offset < 0 || (size_t)offset > call->body.len)
+    if (call->over || origin != SEEK_SET || offset < 0 || (size_t)offset > call->easy->body.len)
         return CURL_SEEKFUNC_FAIL;
-    call->body_sent = (size_t)offset;
+    call->easy->body_sent = (size_t)offset;
     return CURL_SEEKFUNC_OK;
 }
 
 /* A body of a few pages is copied: that is less than the room for pieces, which libcurl keeps
  * until the answer has ended. */
 static void set_body(struct http_call *call, struct str body) {
-    const struct curl *curl = call->lane->curl;
-    curl->curl_easy_setopt(call->transfer.easy, CURLOPT_POSTFIELDSIZE_LARGE,
+    const struct curl *curl = call->easy->lane->curl;
+    curl->curl_easy_setopt(call->easy->transfer.easy, CURLOPT_POSTFIELDSIZE_LARGE,
                            (curl_off_t)body.len);
     if (body.len < UPLOAD_BYTES) {
         set_object(call, CURLOPT_COPYPOSTFIELDS, body.len ? body.at : "");
         return;
     }
-    call->body = body;
-    curl->curl_easy_setopt(call->transfer.easy, CURLOPT_READFUNCTION, read_body);
-    curl->curl_easy_setopt(call->transfer.easy, CURLOPT_SEEKFUNCTION, seek_body);
+    call->easy->body = body;
+    curl->curl_easy_setopt(call->easy->transfer.easy, CURLOPT_READFUNCTION, read_body);
+    curl->curl_easy_setopt(call->easy->transfer.easy, CURLOPT_SEEKFUNCTION, seek_body);
     set_object(call, CURLOPT_READDATA, call);
     set_object(call, CURLOPT_SEEKDATA, call);
     set_long(call, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BYTES);
@@ -192,18 +185,18 @@ static void set_method(struct http_call *call, const struct http_request *reques
 }
 
 static void set_callbacks(struct http_call *call) {
-    const struct curl *curl = call->lane->curl;
-    CURL *easy = call->transfer.easy;
-    curl->curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, http_call_on_header);
-    curl->curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, http_call_on_body);
+    const struct curl *curl = call->easy->lane->curl;
+    CURL *easy = call->easy->transfer.easy;
+    curl->curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, easy_on_header);
+    curl->curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, easy_on_body);
     curl->curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     set_object(call, CURLOPT_HEADERDATA, call);
     set_object(call, CURLOPT_WRITEDATA, call);
     set_object(call, CURLOPT_OPENSOCKETDATA, call);
-    set_object(call, CURLOPT_ERRORBUFFER, call->detail);
+    set_object(call, CURLOPT_ERRORBUFFER, call->easy->detail);
 }
 
-void http_call_stay_secure(struct http_call *call) {
+void easy_stay_secure(struct http_call *call) {
     call->secure = true;
     set_object(call, CURLOPT_REDIR_PROTOCOLS_STR, "https");
 }
@@ -211,7 +204,7 @@ void http_call_stay_secure(struct http_call *call) {
 static void set_connection(struct http_call *call, const struct http_request *request) {
     set_object(call, CURLOPT_PROTOCOLS_STR, "http,https");
     set_object(call, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-    if (str_equal_nocase(str_head(request->url, 6), STR("https:"))) http_call_stay_secure(call);
+    if (str_equal_nocase(str_head(request->url, 6), STR("https:"))) easy_stay_secure(call);
     set_long(call, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS);
     set_long(call, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1);
     set_long(call, CURLOPT_NOSIGNAL, 1);
@@ -220,18 +213,19 @@ static void set_connection(struct http_call *call, const struct http_request *re
     set_long(call, CURLOPT_TCP_NODELAY, 1);
     set_long(call, CURLOPT_TCP_KEEPALIVE, 1);
     set_long(call, CURLOPT_CONNECTTIMEOUT_MS,
-             request->connect_ms ? to_long(request->connect_ms) : CONNECT_MS);
-    if (call->lane->curl->ca_file) set_object(call, CURLOPT_CAINFO, call->lane->curl->ca_file);
-    if (!call->follows) return;
+             request->connect_ms ? to_long(request->connect_ms) : HTTP_CONNECT_MS);
+    if (call->easy->lane->curl->ca_file)
+        set_object(call, CURLOPT_CAINFO, call->easy->lane->curl->ca_file);
+    if (!call->redirects_max) return;
     set_long(call, CURLOPT_FOLLOWLOCATION, 1);
     set_long(call, CURLOPT_MAXREDIRS, (long)request->redirects_max);
 }
 
-bool http_call_set_options(struct http_call *call, const struct http_request *request,
-                           struct err *e) {
-    if (!request->method.len || !is_line(request->method))
+bool easy_set_options(struct http_call *call, const struct http_request *request,
+                      struct err *e) {
+    if (!request->method.len || !http_call_is_line(request->method))
         return err_set(e, ERR_INVALID_ARGUMENT, "the request has no method");
-    if (!request->url.len || !is_line(request->url))
+    if (!request->url.len || !http_call_is_line(request->url))
         return err_set(e, ERR_INVALID_ARGUMENT, "the URL is empty, or has a line break in it");
     set_text(call, CURLOPT_URL, request->url);
     set_callbacks(call);

@@ -334,6 +334,101 @@ static void what_must_not_arrive_twice_has_a_connection_of_its_own(void **state)
     peer_stop(&peer);
 }
 
+/* Answers, and closes when the connection is idle; the first request of each next connection
+ * comes again on a fresh one. */
+static bool say_and_close(struct peer *peer, int fd, struct str request) {
+    (void)request;
+    (void)peer_say(peer, fd, OK_PLAIN "Content-Length: 5\r\n\r\nhello");
+    return false;
+}
+
+static bool drop_the_second(struct peer *peer, int fd, struct str request) {
+    atomic_int *requests = peer->ctx;
+    (void)request;
+    if (atomic_fetch_add(requests, 1) == 1) return false;
+    return peer_say(peer, fd, OK_PLAIN "Content-Length: 5\r\n\r\nhello");
+}
+
+static bool break_the_second(struct peer *peer, int fd, struct str request) {
+    atomic_int *requests = peer->ctx;
+    (void)request;
+    if (atomic_fetch_add(requests, 1) == 1) return peer_say(peer, fd, "H") && false;
+    return peer_say(peer, fd, OK_PLAIN "Content-Length: 5\r\n\r\nhello");
+}
+
+static void hear_twice(peer_fn *answer, const char *second, int requests_expected) {
+    struct peer peer;
+    struct asker asker;
+    atomic_int requests = 0;
+    char url[64];
+    peer_start(&peer, answer, &requests);
+    asker_open(&asker);
+    for (int i = 0; i < 2; i++) {
+        struct ask ask = {0};
+        struct http_request request = get_request(url, sizeof(url), &peer, "/");
+        request.method = STR("POST");
+        request.body = STR("once");
+        ask_start(&ask, &asker, &request);
+        loop_run(asker.loop);
+        assert_str(buf_str(&ask.heard), i ? second : "200 text/plain;hello;whole");
+        ask_done(&ask);
+    }
+    assert_int_equal(atomic_load(&requests), requests_expected);
+    asker_shut(&asker);
+    peer_stop(&peer);
+}
+
+static void a_request_on_a_connection_that_was_dead_is_sent_again(void **state) {
+    (void)state;
+    hear_twice(say_and_close, "200 text/plain;hello;whole", 0);
+    hear_twice(drop_the_second, "200 text/plain;hello;whole", 3);
+}
+
+static void but_not_after_a_byte_of_the_answer(void **state) {
+    (void)state;
+    hear_twice(break_the_second, "UNAVAILABLE", 2);
+}
+
+static bool send_elsewhere(struct peer *peer, int fd, struct str request) {
+    char head[160];
+    (void)request;
+    snprintf(head, sizeof(head),
+             "HTTP/1.1 302 F\r\nLocation: http://127.0.0.1:%u/b\r\nContent-Length: 0\r\n\r\n",
+             *(unsigned *)peer->ctx);
+    return peer_say(peer, fd, head);
+}
+
+static void secrets_and_the_body_stay_behind_at_another_server(void **state) {
+    (void)state;
+    struct peer first, second;
+    struct asker asker;
+    struct ask ask = {0};
+    char url[64], expected[256];
+    static const struct http_header headers[] = {{STR_INIT("Authorization"), STR_INIT("key")},
+                                                 {STR_INIT("cookie"), STR_INIT("jar")},
+                                                 {STR_INIT("x-one"), STR_INIT("1")}};
+    peer_start(&second, say_request, NULL);
+    peer_start(&first, send_elsewhere, &second.port);
+    asker_open(&asker);
+    struct http_request request = get_request(url, sizeof(url), &first, "/");
+    request.method = STR("POST");
+    request.body = STR("body");
+    request.headers = headers;
+    request.header_count = ARRAY_LEN(headers);
+    request.redirects_max = 1;
+    ask_start(&ask, &asker, &request);
+    loop_run(asker.loop);
+    snprintf(expected, sizeof(expected),
+             "200 text/plain;GET /b HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nAccept: */*\r\n"
+             "x-one: 1\r\nAccept-Encoding: gzip\r\n\r\n;whole",
+             second.port);
+    assert_str(buf_str(&ask.heard), expected);
+    ask_done(&ask);
+    asker_shut(&asker);
+    peer_stop(&first);
+    peer_stop(&second);
+}
+
 enum { MANY = 200 };
 
 static void two_hundred_calls_at_once_all_end(void **state) {
@@ -445,6 +540,9 @@ int main(void) {
         cmocka_unit_test(a_redirect_that_keeps_the_body_sends_it_again),
         cmocka_unit_test(calls_that_follow_each_other_share_a_connection),
         cmocka_unit_test(what_must_not_arrive_twice_has_a_connection_of_its_own),
+        cmocka_unit_test(a_request_on_a_connection_that_was_dead_is_sent_again),
+        cmocka_unit_test(but_not_after_a_byte_of_the_answer),
+        cmocka_unit_test(secrets_and_the_body_stay_behind_at_another_server),
         cmocka_unit_test(two_hundred_calls_at_once_all_end),
         cmocka_unit_test(a_pool_serves_two_loops_on_two_threads),
         cmocka_unit_test(a_proxy_of_the_environment_is_honoured),

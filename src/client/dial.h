@@ -1,0 +1,33 @@
+/* dial: from a name to a connected socket.
+ *
+ * The name is looked up on a thread of its own. Its addresses are tried in the resolver's order,
+ * the families in turn: a quarter of a second after one attempt, or as soon as it fails, the next
+ * begins beside it. The first that connects wins. With `public_only` each address is checked
+ * right before it is connected to.
+ *
+ *     looking up ─▶ connecting ─▶ on_dialled
+ *
+ * Private to client/.
+ *
+ * Memory   dial_new() gives a dial that frees itself after on_dialled, or by dial_cancel().
+ * Threads  the loop's.
+ * Source   RFC 8305 (happy eyeballs).
+ */
+#ifndef WEIR_CLIENT_DIAL_H
+#define WEIR_CLIENT_DIAL_H
+
+#include "base/err.h"
+#include "loop/loop.h"
+
+struct dial;
+
+/* fd: connected and nonblocking, the receiver's from now on; or -1, with `why`.
+ * Never before dial_new() has returned.
+ * errors  ERR_UNAVAILABLE unknown name, refused; ERR_PERMISSION_DENIED not a public address */
+typedef void dial_fn(int fd, const struct err *why, void *ctx);
+
+struct dial *dial_new(struct loop *loop, struct str host, uint16_t port, bool public_only,
+                      dial_fn *on_dialled, void *ctx);
+void dial_cancel(struct dial *dial); /* accepts NULL; nothing more is reported */
+
+#endif

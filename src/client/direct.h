@@ -1,0 +1,33 @@
+/* direct: the carrier for nearly every call: our own connections.
+ *
+ *     new ─▶ dialling ─▶ asking ─▶ reading ─▶ over
+ *                 ▲         │
+ *                 └─ redirected
+ *
+ * Private to client/.
+ */
+#ifndef WEIR_CLIENT_DIRECT_H
+#define WEIR_CLIENT_DIRECT_H
+
+#include "client/call.h"
+#include "client/url.h"
+
+enum direct_state {
+    DIRECT_NEW,
+    DIRECT_DIALLING,   /* a name, a connection, TLS */
+    DIRECT_ASKING,     /* the request is on its way, no head so far */
+    DIRECT_REDIRECTED, /* the body of a redirect is read and dropped */
+    DIRECT_READING,
+    DIRECT_OVER,
+    DIRECT_STATE_COUNT,
+};
+
+bool direct_may_become(enum direct_state state, enum direct_state next);
+struct str direct_state_name(enum direct_state state);
+
+/* Let `call` be carried by our own connections. `url` has been read from request->url.
+ * errors  ERR_INVALID_ARGUMENT the request */
+MUST_CHECK bool direct_carry(struct http_call *call, const struct http_request *request,
+                             struct err *e);
+
+#endif

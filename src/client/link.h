@@ -1,0 +1,61 @@
+/* link: one connection to another server, for one call after the other.
+ *
+ *     securing ─▶ busy ⇄ idle ─▶ closed
+ *
+ * A busy link sends the request of one call and gives it the response. When the response has
+ * ended in order the link is idle, and the next call to the same server takes it. An idle link
+ * that hears anything is closed.
+ *
+ * Private to client/.
+ *
+ * Memory   frees itself once libuv has released its handle.
+ * Threads  the loop's.
+ */
+#ifndef WEIR_CLIENT_LINK_H
+#define WEIR_CLIENT_LINK_H
+
+#include "client/http1_response.h"
+#include "client/place.h"
+#include "client/url.h"
+
+#include "base/err.h"
+#include "base/text.h"
+
+struct link;
+
+enum link_state { LINK_SECURING, LINK_BUSY, LINK_IDLE, LINK_CLOSED, LINK_STATE_COUNT };
+
+bool link_may_become(enum link_state state, enum link_state next);
+struct str link_state_name(enum link_state state);
+
+/* What a call hears from its link. After on_end the link is not the call's any more. */
+struct link_events {
+    struct http1_events response;
+    void (*on_ready)(void *ctx); /* connected and secured: send the request */
+    /* why  NULL: the response has ended; else the link is closed
+     * lost the link was idle before and closed without a byte: the request may be repeated */
+    void (*on_end)(const struct err *why, bool lost, void *ctx);
+};
+
+/* An idle link to that server, or NULL. It is busy from now on. */
+struct link *link_find(struct place *place, const struct url *url,
+                       const struct link_events *events, void *ctx);
+
+/* A link over a connected socket, which is taken. `private` links are not kept for other
+ * calls. on_ready comes, not before this returns. */
+struct link *link_new(struct place *place, int fd, const struct url *url, bool private,
+                      const struct link_events *events, void *ctx);
+
+/* Send a request: `head` is copied, `body` borrowed until the link is left or idle. */
+void link_send(struct link *link, struct str head, struct str body, bool no_body);
+
+/* After a pause of the response. */
+void link_resume(struct link *link);
+
+/* The call does not want the rest: the connection closes. Allowed inside the link's events. */
+void link_leave(struct link *link);
+
+/* Close the idle links of a loop. */
+void link_close_idle(struct place *place);
+
+#endif

@@ -1,0 +1,34 @@
+/* The machines of client/, every pair of states. */
+#include "client/direct.h"
+#include "client/link.h"
+
+#include "helper/moves.h"
+
+MACHINE(direct)
+MACHINE(link)
+
+static void a_request_moves_as_drawn(void **state) {
+    (void)state;
+    static const char *const drawn[] = {
+        "new dialling",  "new asking",          "new over",          "dialling asking",
+        "dialling over", "asking dialling",     "asking redirected", "asking reading",
+        "asking over",   "redirected dialling", "redirected asking", "redirected over",
+        "reading over",
+    };
+    assert_moves(&direct_machine, DIRECT_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+}
+
+static void a_connection_moves_as_drawn(void **state) {
+    (void)state;
+    static const char *const drawn[] = {"securing busy", "securing closed", "busy idle",
+                                        "busy closed",   "idle busy",       "idle closed"};
+    assert_moves(&link_machine, LINK_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_request_moves_as_drawn),
+        cmocka_unit_test(a_connection_moves_as_drawn),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
