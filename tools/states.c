@@ -63,7 +63,7 @@ static const struct machine {
 } machines[] = {
     {"A record",         "src/run/record.c",   "What every kept execution has: a journal, a place in the directory, an end.",
      RECORD_STATE_COUNT, record_moves, record_name},
-    {"A run",            "src/run/run.c",      "One execution: a turn, a job.",
+    {"A run",            "src/run/run_state.c",      "One execution: a turn, a job.",
      RUN_STATE_COUNT,    run_moves,    run_name},
     {"A turn's admission", "src/run/admission.c", "How a turn comes to its session; a place of its workspace comes before.",
      ADMISSION_STATE_COUNT, admission_moves, admission_name},

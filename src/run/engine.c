@@ -1,8 +1,6 @@
 #include "run/engine.h"
 
 #include "run/await_tools.h"
-#include "run/dormant_wake.h"
-
 const struct run_limits run_limits_default = {
     .model_calls_max = 25,
     .tool_calls_max = 100,
@@ -86,26 +84,4 @@ uint64_t engine_tool_timeout(const struct engine *engine, const struct tool *too
     if (tool->timeout_ms) return tool->timeout_ms;
     *ret_own = false;
     return engine->limits.tool_max_ms;
-}
-
-void run_host_init(struct run_host *host, struct engine *engine, struct loop *loop,
-                   struct keeper *keeper) {
-    *host = (struct run_host){.engine = engine_ref(engine), .loop = loop, .keeper = keeper};
-    list_init(&host->runs);
-    list_init(&host->bringings);
-    list_init(&host->replies);
-    timer_init(&host->doze, loop, dormant_wake_look, host);
-}
-
-void run_host_done(struct run_host *host) {
-    dormant_wake_forget(host);
-    engine_unref(host->engine);
-    host->engine = NULL; /* also when there never was one */
-}
-
-void run_host_use(struct run_host *host, struct engine *engine) {
-    struct engine *before = host->engine;
-    host->engine = engine_ref(engine);
-    engine_unref(before);
-    await_tools_use(host);
 }

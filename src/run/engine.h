@@ -17,7 +17,6 @@
 #include "provider/price.h"
 #include "provider/provider.h"
 #include "run/ledger.h"
-#include "run/session.h"
 #include "tool/tool.h"
 #include "wire/yes_no.h"
 
@@ -95,6 +94,8 @@ struct run_limits {
 extern const struct run_limits run_limits_default;
 
 struct offers;
+struct session_table;
+struct store;
 
 struct engine {
     const struct agent
@@ -146,6 +147,7 @@ struct tool *engine_tool(const struct engine *engine, struct str name);
 uint64_t engine_tool_timeout(const struct engine *engine, const struct tool *tool,
                              bool *ret_own);
 
+/* One loop's share of an engine: host.h makes it. */
 struct run_host {
     struct engine *engine; /* a reference */
     struct loop *loop;
@@ -159,14 +161,5 @@ struct run_host {
     unsigned reply_reads;
     bool quiet; /* do not log the ends of turns: the user of this host sees them */
 };
-
-void run_host_init(struct run_host *host, struct engine *engine, struct loop *loop,
-                   struct keeper *keeper);
-
-/* No run may be left. */
-void run_host_done(struct run_host *host);
-
-/* Runs that begin from now on use this engine. */
-void run_host_use(struct run_host *host, struct engine *engine);
 
 #endif

@@ -2,7 +2,8 @@
 
 #include "base/arena.h"
 #include "base/mem.h"
-#include "run/run.h"
+#include "conversation/conversation.h"
+#include "run/engine.h"
 #include "wire/json.h"
 
 #include <assert.h>

@@ -31,7 +31,8 @@
 #include "run/directory.h"
 #include "run/engine.h"
 #include "run/idempotency_claims.h"
-#include "run/run.h"
+#include "run/run_state.h"
+#include "run/session.h"
 
 enum record_state {
     RECORD_FRESH,

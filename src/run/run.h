@@ -19,21 +19,12 @@
 
 #include "conversation/conversation.h"
 #include "journal/journal.h"
-#include "run/engine.h"
+#include "run/host.h"
 #include "run/leaving.h"
+#include "run/run_state.h"
+#include "run/session.h"
 
 struct run;
-
-enum run_state {
-    RUN_QUEUED,
-    RUN_ASKING,
-    RUN_WORKING,
-    RUN_WAITING,
-    RUN_DONE,
-    RUN_FAILED,
-    RUN_CANCELLED,
-    RUN_STATE_COUNT,
-};
 
 /* How a conversation sent by the caller relates to the session's history. */
 enum brought_policy {
@@ -90,8 +81,5 @@ void run_leave(struct run *run, struct leaving leaving, struct str why);
 /* Cancel every run of a host. A stored run that waits for a human is left as it is: the next
  * process takes it up. */
 void run_host_cancel(struct run_host *host, struct str why);
-
-struct str run_state_name(enum run_state state);
-bool run_may_become(enum run_state state, enum run_state next);
 
 #endif

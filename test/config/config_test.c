@@ -13,6 +13,7 @@
 #include "cli/contracts.h"
 #include "config/setting.h"
 #include "run/engine.h"
+#include "run/session.h"
 #include "server/server.h"
 
 /* A settings file of this test's own. */
