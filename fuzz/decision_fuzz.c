@@ -1,6 +1,6 @@
 /* Whatever a human answers, a call is made only for what says yes again when it is read again:
  * a decision is one, whatever stands around it, and never what asks. */
-#include "run/decision.h"
+#include "session/decision.h"
 
 #include "base/utf8.h"
 #include "wire/json.h"

@@ -1,5 +1,5 @@
 /* Whatever an expression comes to is a JSON number that comes to itself. */
-#include "wire/expression.h"
+#include "tool/expression.h"
 
 #include "wire/json.h"
 

@@ -1,5 +1,5 @@
 /* Any bytes that are UTF-8 become text that is UTF-8, within bounds. */
-#include "wire/html.h"
+#include "text/html.h"
 
 #include "base/utf8.h"
 

@@ -1,6 +1,6 @@
 /* Whatever stands in a store: a job is folded from it the same however it is cut, what it shows
  * can be encoded, and once it is over nothing is told any more. */
-#include "contract/nimi/job_fold.h"
+#include "contract/nimi/job/job_fold.h"
 
 #include <assert.h>
 #include <stddef.h>

@@ -10,7 +10,8 @@
 
 #include "fake/exchange_fake.h"
 #include "fake/provider_fake.h"
-#include "run/session.h"
+#include "session/session.h"
+#include "turn/host.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
  * then it ends with what the user said last, no message is empty, and every role is known. The
  * media type of an upload is judged along. */
 #include "contract/nimi/prompt.h"
-#include "contract/nimi/receive.h"
+#include "contract/nimi/upload/receive.h"
 
 #include <assert.h>
 #include <stdint.h>

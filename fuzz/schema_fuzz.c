@@ -1,7 +1,7 @@
 /* The first half, up to the first NUL or else the middle, is a schema, the rest a value.
  * Reading and checking must end, a verdict must not depend on where the value's members stand
  * or how it is spaced, and 'not' must turn it round. */
-#include "wire/schema.h"
+#include "schema/schema.h"
 
 #include <assert.h>
 

@@ -1,8 +1,8 @@
 /* A script of any bytes is read or refused, and what is read can be played to its end: every
  * reply is asked for and every hole is filled, with values that fight back. */
 #include "base/attr.h"
+#include "script/script.h"
 #include "wire/json.h"
-#include "wire/script.h"
 
 #include <assert.h>
 #include <stdlib.h>

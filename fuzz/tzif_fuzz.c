@@ -1,6 +1,6 @@
 /* Whatever is read as a time zone answers at every moment, with an offset that is no nonsense.
  */
-#include "wire/tzif.h"
+#include "tool/tzif.h"
 
 #include <assert.h>
 

@@ -2,7 +2,8 @@
 """lint_layers: hold the includes under src/ to the order in src/LAYERS.
 
 A file includes headers of its own folder and of folders on lower lines. Folders on one line
-may not include each other, and headers may not include each other in a circle. Each name in
+may not include each other, nor may the subfolders of a listed folder, and headers may not
+include each other in a circle. Each name in
 src/LAYERS is a folder with code, or a source file such as main. Findings read
 `file:line: what`; the exit status is 1 when there is one.
 """
@@ -46,6 +47,13 @@ def includes(path):
             yield number, match.group(1)
 
 
+def beside(name, header, folder):
+    """The two subfolders of `folder` that these paths are in, if they are not the same."""
+    rooms = {pathlib.PurePath(path).relative_to(folder).parts[0] for path in (name, header)
+             if len(pathlib.PurePath(path).relative_to(folder).parts) > 1}
+    return " and ".join(sorted(rooms)) if len(rooms) == 2 else ""
+
+
 def find_upward(files, layers):
     for path in files:
         name = path.relative_to(SRC).as_posix()
@@ -60,6 +68,8 @@ def find_upward(files, layers):
                 yield f'{place}: write "{header}" with its folder'
             elif other is None:
                 yield f'{place}: "{header}" is in no folder of src/LAYERS'
+            elif other == own and beside(name, header, own):
+                yield f"{place}: {beside(name, header, own)} stand side by side in {own}"
             elif other != own and layers[other] == layers[own]:
                 yield f"{place}: {own} and {other} stand side by side; neither includes the other"
             elif layers[other] < layers[own]:

@@ -4,24 +4,24 @@
  * states, their names and their moves are asked of the module that owns them.
  */
 #include "agent/process.h"
+#include "budget/ledger.h"
 #include "client/direct.h"
 #include "client/link.h"
+#include "job/run_job.h"
 #include "loop/slots.h"
 #include "mcp/client.h"
 #include "provider/media_work.h"
 #include "provider/remote_inner.h"
+#include "record/record.h"
 #include "route/answer.h"
 #include "rpc/call.h"
-#include "run/admission.h"
-#include "run/calls.h"
-#include "run/ledger.h"
-#include "run/long_reply.h"
-#include "run/record.h"
-#include "run/run.h"
-#include "run/run_job.h"
 #include "server/conn.h"
 #include "stream/close.h"
 #include "stream/share.h"
+#include "turn/admission.h"
+#include "turn/calls.h"
+#include "turn/long_reply.h"
+#include "turn/run.h"
 
 #include <stdio.h>
 
@@ -61,21 +61,21 @@ static const struct machine {
     bool (*moves)(unsigned state, unsigned next);
     struct str (*name)(unsigned state);
 } machines[] = {
-    {"A record",         "src/run/record.c",   "What every kept execution has: a journal, a place in the directory, an end.",
+    {"A record",         "src/record/record.c",   "What every kept execution has: a journal, a place in the directory, an end.",
      RECORD_STATE_COUNT, record_moves, record_name},
-    {"A run",            "src/run/run_state.c",      "One execution: a turn, a job.",
+    {"A run",            "src/record/run_state.c",      "One execution: a turn, a job.",
      RUN_STATE_COUNT,    run_moves,    run_name},
-    {"A turn's admission", "src/run/admission.c", "How a turn comes to its session; a place of its workspace comes before.",
+    {"A turn's admission", "src/turn/admission.c", "How a turn comes to its session; a place of its workspace comes before.",
      ADMISSION_STATE_COUNT, admission_moves, admission_name},
-    {"A tool call of a turn", "src/run/calls.c", "What a reply asks for, until it is answered.",
+    {"A tool call of a turn", "src/turn/calls.c", "What a reply asks for, until it is answered.",
      TURN_CALL_STATE_COUNT, turn_call_moves, turn_call_name},
-    {"The text of a long reply", "src/run/long_reply.c", "Where it is while its caller reads slowly.",
+    {"The text of a long reply", "src/turn/long_reply.c", "Where it is while its caller reads slowly.",
      LONG_REPLY_STATE_COUNT, long_reply_moves, long_reply_name},
-    {"A wait for a budget", "src/run/ledger.c", "A model call that other calls leave no room for.",
+    {"A wait for a budget", "src/budget/ledger.c", "A model call that other calls leave no room for.",
      LEDGER_WAIT_STATE_COUNT, ledger_wait_moves, ledger_wait_name},
-    {"A lease of a session", "src/run/session.c", "Which turn writes a conversation, and which turns wait for it.",
+    {"A lease of a session", "src/session/session.c", "Which turn writes a conversation, and which turns wait for it.",
      LEASE_STATE_COUNT,  lease_moves,  lease_name},
-    {"A job",            "src/run/run_job.c",  "Work that needs no caller, and outlives a process.",
+    {"A job",            "src/job/run_job.c",  "Work that needs no caller, and outlives a process.",
      RUN_JOB_STATE_COUNT, run_job_moves, run_job_name},
     {"A stream",         "src/stream/close.c", "One caller's view of a journal, and how it ends.",
      CLOSE_STATE_COUNT,  close_moves,  close_name},

@@ -1,4 +1,4 @@
-#include "run/run.h"
+#include "turn/run.h"
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/contracts.h"

@@ -16,16 +16,16 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "budget/ledger.h"
 #include "config/lists.h"
+#include "engine/engine.h"
 #include "provider/price.h"
 #include "route/page.h"
-#include "run/engine.h"
-#include "run/leaving.h"
-#include "run/ledger.h"
-#include "run/run.h"
 #include "server/server.h"
+#include "session/leaving.h"
 #include "store/store.h"
 #include "tape/tape.h"
+#include "turn/run.h"
 
 struct setting;
 struct setting_rows;

@@ -1,5 +1,5 @@
 /* lists: the lists of a settings file: providers, agents, connectors, tools.
- * (Prices and budgets are those of provider/price.h and run/ledger.h.)
+ * (Prices and budgets are those of provider/price.h and budget/ledger.h.)
  *
  * They are plain values, each checked where it stands in the file. daemon/team.c makes the
  * engine's objects from them.

@@ -25,10 +25,10 @@
 #include "client/http.h"
 #include "route/route.h"
 #include "rpc/rpc.h"
-#include "run/recover.h"
-#include "run/session.h"
 #include "server/server.h"
+#include "session/session.h"
 #include "store/store.h"
+#include "turn/recover.h"
 
 struct config;
 struct setting_rows;

@@ -13,7 +13,7 @@
 
 #include "contract/contract.h"
 #include "daemon/team.h"
-#include "run/offers.h"
+#include "engine/offers.h"
 
 struct config_snapshot {
     struct engine engine;          /* its reference count is that of the snapshot */

@@ -11,7 +11,7 @@
 #define WEIR_DAEMON_RESTORED_AGENTS_H
 
 #include "daemon/worker.h"
-#include "run/recover.h"
+#include "turn/recover.h"
 
 /* The worker must outlive the callers of the result. */
 struct recover_agents restored_agents(struct worker *worker);

@@ -13,9 +13,9 @@
 #include "agent/process.h"
 #include "client/http.h"
 #include "config/config.h"
+#include "engine/engine.h"
 #include "mcp/hub.h"
-#include "run/engine.h"
-#include "wire/script.h"
+#include "script/script.h"
 
 struct team_own {
     struct agent_tool *tools;

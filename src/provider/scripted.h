@@ -14,7 +14,7 @@
 #define WEIR_PROVIDER_SCRIPTED_H
 
 #include "provider/provider.h"
-#include "wire/script.h"
+#include "script/script.h"
 
 #define SCRIPTED_TURN_BYTES (16 * KIB)
 

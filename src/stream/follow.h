@@ -16,10 +16,10 @@
 #ifndef WEIR_STREAM_FOLLOW_H
 #define WEIR_STREAM_FOLLOW_H
 
-#include "run/directory.h"
-#include "run/dormant_wake.h"
+#include "session/directory.h"
 #include "store/store.h"
 #include "stream/stream.h"
+#include "turn/dormant_wake.h"
 
 struct follow;
 

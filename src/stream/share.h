@@ -22,11 +22,11 @@
 #ifndef WEIR_STREAM_SHARE_H
 #define WEIR_STREAM_SHARE_H
 
-#include "run/directory.h"
-#include "run/dormant_wake.h"
+#include "session/directory.h"
 #include "store/store.h"
 #include "stream/close.h"
 #include "stream/pages.h"
+#include "turn/dormant_wake.h"
 
 #define SHARE_TURN_BYTES (16 * KIB)
 #define SHARE_PASS_BYTES (2 * MIB)

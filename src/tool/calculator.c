@@ -1,8 +1,8 @@
 #include "tool/calculator.h"
 
 #include "tool/computed.h"
+#include "tool/expression.h"
 #include "tool/local.h"
-#include "wire/expression.h"
 
 #define NUMBER_MAX_BYTES 64
 

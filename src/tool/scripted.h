@@ -9,8 +9,8 @@
 #ifndef WEIR_TOOL_SCRIPTED_H
 #define WEIR_TOOL_SCRIPTED_H
 
+#include "script/script.h"
 #include "tool/tool.h"
-#include "wire/script.h"
 
 /* Borrows `script` until tool_free(), which accepts what this returns. */
 struct tool *scripted_tool_new(const struct script_tool *script);

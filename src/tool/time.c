@@ -4,8 +4,8 @@
 #include "base/file.h"
 #include "tool/computed.h"
 #include "tool/local.h"
+#include "tool/tzif.h"
 #include "wire/moment.h"
-#include "wire/tzif.h"
 
 #define ZONE_FOLDER "/usr/share/zoneinfo/"
 #define ZONE_NAME_MAX_BYTES 64

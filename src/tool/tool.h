@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 #include "loop/loop.h"
-#include "wire/schema.h"
+#include "schema/schema.h"
 
 struct tool;
 struct tool_call; /* defined by each kind */

@@ -4,10 +4,10 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "loop/job.h"
+#include "text/charset.h"
+#include "text/html.h"
 #include "tool/get.h"
 #include "tool/local.h"
-#include "wire/charset.h"
-#include "wire/html.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -12,9 +12,9 @@
 #include "base/file.h"
 #include "cli/contracts.h"
 #include "config/setting.h"
-#include "run/engine.h"
-#include "run/session.h"
+#include "engine/engine.h"
 #include "server/server.h"
+#include "session/session.h"
 
 /* A settings file of this test's own. */
 struct folder {

@@ -4,7 +4,7 @@
  * empty line. On standard output a line for each of them: "ok", "no" and why, or for a schema
  * that is refused "refused" and why; its values are then answered the same.
  */
-#include "wire/schema.h"
+#include "schema/schema.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 
 #include "helper/assert_str.h"
 
+#include "schema/schema.h"
 #include "tool/tool.h"
-#include "wire/schema.h"
 
 struct stage {
     struct loop *loop;

@@ -10,8 +10,8 @@
  */
 #include "base/id.h"
 #include "contract/agentbreeder/inner.h"
-#include "run/decision.h"
-#include "run/directory.h"
+#include "session/decision.h"
+#include "session/directory.h"
 
 #include <nettle/sha2.h>
 

@@ -1,6 +1,6 @@
 #include "contract/agentbreeder/idempotency_key.h"
 
-#include "run/idempotency_claims.h"
+#include "session/idempotency_claims.h"
 
 static bool agentbreeder_idempotency_key_check(struct str key, struct err *e) {
     bool good = key.len > 0 && key.len <= CLAIM_KEY_MAX_BYTES;

@@ -8,10 +8,10 @@
 #include "contract/agentbreeder/request.h"
 #include "contract/agentbreeder/runtime.h"
 #include "conversation/seam.h"
-#include "run/asked.h"
-#include "run/dormant_wake.h"
-#include "run/idempotency_lookup.h"
+#include "session/asked.h"
+#include "session/idempotency_lookup.h"
 #include "stream/follow.h"
+#include "turn/dormant_wake.h"
 
 /* An earlier decision, while it is compared with this caller's. */
 struct repeat {

@@ -3,7 +3,7 @@
 #include "base/arena.h"
 #include "base/mem.h"
 #include "conversation/conversation.h"
-#include "run/record.h"
+#include "record/record.h"
 
 #include <stdlib.h>
 #include <time.h>

@@ -3,7 +3,7 @@
 #include "base/id.h"
 #include "base/mem.h"
 #include "conversation/import.h"
-#include "wire/schema.h"
+#include "schema/schema.h"
 
 #include <assert.h>
 #include <nettle/sha2.h>

@@ -15,8 +15,8 @@
 #define WEIR_CONTRACT_AGENTBREEDER_RUNTIME_H
 
 #include "route/route.h"
-#include "run/run.h"
 #include "server/server.h"
+#include "turn/run.h"
 
 struct runtime_settings {
     struct str token;     /* AGENT_AUTH_TOKEN, trimmed; empty: no token is required */

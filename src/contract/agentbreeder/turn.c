@@ -6,8 +6,8 @@
 #include "contract/agentbreeder/inner.h"
 #include "contract/agentbreeder/request.h"
 #include "provider/dialect.h"
-#include "run/directory.h"
-#include "run/guarded.h"
+#include "session/directory.h"
+#include "turn/guarded.h"
 
 #include <stdlib.h>
 

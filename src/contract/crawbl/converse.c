@@ -4,10 +4,10 @@
 #include "base/mem.h"
 #include "contract/crawbl/project.h"
 #include "proto/runtime.pb.h"
-#include "run/decision.h"
-#include "run/directory.h"
-#include "run/dormant_wake.h"
+#include "session/decision.h"
+#include "session/directory.h"
 #include "stream/stream.h"
+#include "turn/dormant_wake.h"
 
 #include <assert.h>
 #include <stdlib.h>

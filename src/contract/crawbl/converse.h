@@ -14,7 +14,7 @@
 
 #include "contract/crawbl/guard.h"
 #include "contract/crawbl/workspace_agents.h"
-#include "run/run.h"
+#include "turn/run.h"
 
 struct converse_settings {
     struct guard guard;

@@ -2,8 +2,8 @@
 
 #include "base/mem.h"
 #include "contract/crawbl/blueprint.h"
-#include "run/offers.h"
-#include "run/run.h"
+#include "engine/offers.h"
+#include "turn/run.h"
 
 #include <stdlib.h>
 

@@ -13,8 +13,8 @@
 #ifndef WEIR_CONTRACT_CRAWBL_WORKSPACE_ENGINE_H
 #define WEIR_CONTRACT_CRAWBL_WORKSPACE_ENGINE_H
 
+#include "engine/engine.h"
 #include "mcp/tool.h"
-#include "run/engine.h"
 
 struct workspace_engine_parts {
     struct engine *base;

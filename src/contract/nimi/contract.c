@@ -4,9 +4,9 @@
 #include "base/mem.h"
 #include "config/config.h"
 #include "contract/nimi/fetch.h"
-#include "contract/nimi/job_work.h"
+#include "contract/nimi/health/probe.h"
+#include "contract/nimi/job/job_work.h"
 #include "contract/nimi/options.h"
-#include "contract/nimi/probe.h"
 #include "contract/nimi/settings.h"
 #include "proto/nimi.pb.h"
 

@@ -1,7 +1,7 @@
 #include "contract/nimi/fetch.h"
 
 #include "base/mem.h"
-#include "run/session.h"
+#include "session/session.h"
 
 #include <inttypes.h>
 #include <stdio.h>

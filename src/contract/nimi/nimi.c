@@ -3,12 +3,12 @@
 #include "base/mem.h"
 #include "contract/nimi/admit.h"
 #include "contract/nimi/call.h"
-#include "contract/nimi/health.h"
-#include "contract/nimi/job_work.h"
-#include "contract/nimi/jobs.h"
+#include "contract/nimi/health/health.h"
+#include "contract/nimi/job/job_work.h"
+#include "contract/nimi/job/jobs.h"
 #include "contract/nimi/once.h"
-#include "contract/nimi/receive.h"
-#include "contract/nimi/scenario.h"
+#include "contract/nimi/scenario/scenario.h"
+#include "contract/nimi/upload/receive.h"
 #include "contract/nimi/voices.h"
 
 #include <assert.h>

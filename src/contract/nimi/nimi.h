@@ -14,13 +14,13 @@
 #define WEIR_CONTRACT_NIMI_NIMI_H
 
 #include "contract/nimi/lifecycle.h"
-#include "contract/nimi/pruner.h"
 #include "contract/nimi/replies.h"
 #include "contract/nimi/scheduler.h"
+#include "contract/nimi/upload/pruner.h"
+#include "job/model_call.h"
 #include "provider/media.h"
 #include "route/route.h"
 #include "rpc/rpc.h"
-#include "run/model_call.h"
 
 /* A connection to models, as configured by the operator. */
 struct nimi_connector {

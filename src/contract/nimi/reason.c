@@ -1,7 +1,7 @@
 #include "contract/nimi/reason.h"
 
+#include "job/media_run.h"
 #include "provider/dialect.h"
-#include "run/media_run.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 #include "contract/weir/api.h"
 
 #include "contract/weir/inner.h"
-#include "run/run.h"
+#include "turn/run.h"
 
 #include <stdarg.h>
 

@@ -44,11 +44,11 @@
 #define WEIR_CONTRACT_WEIR_API_H
 
 #include "contract/contract.h"
-#include "run/directory.h"
-#include "run/dormant_wake.h"
-#include "run/session.h"
+#include "session/directory.h"
+#include "session/session.h"
 #include "store/store.h"
 #include "stream/share.h"
+#include "turn/dormant_wake.h"
 
 #define API_NAMES_BYTES 1024
 

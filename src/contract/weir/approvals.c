@@ -6,7 +6,7 @@
  */
 #include "base/mem.h"
 #include "contract/weir/inner.h"
-#include "run/decision.h"
+#include "session/decision.h"
 
 #include <stdlib.h>
 

@@ -3,7 +3,7 @@
 
 #include "fake/exchange_fake.h"
 #include "helper/assert_str.h"
-#include "run/idempotency_claims.h"
+#include "session/idempotency_claims.h"
 
 #include <stdio.h>
 

@@ -5,8 +5,8 @@
 #include "fake/exchange_fake.h"
 #include "fake/provider_fake.h" /* named here: the build links them */
 #include "fake/store_fake.h"
-#include "run/fixture.h"
 #include "stream/stream.h"
+#include "turn/fixture.h"
 
 #define STALL_MS 5000
 #define HEARTBEAT_MS 60000

@@ -7,8 +7,8 @@
 #include "fake/provider_fake.h" /* named here: the build links them */
 #include "fake/store_fake.h"
 #include "proto/runtime.pb.h"
-#include "run/fixture.h"
 #include "stream/stream.h"
+#include "turn/fixture.h"
 #include "wire/grpc.h"
 
 #define PATH "/crawbl.agentruntime.v1.AgentRuntime/Converse"

@@ -4,7 +4,7 @@
 #include "fake/provider_fake.h"
 #include "helper/assert_str.h"
 
-#include "run/offers.h"
+#include "engine/offers.h"
 #include "wire/json.h"
 
 #include <stdio.h>

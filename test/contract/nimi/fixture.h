@@ -13,7 +13,8 @@
 #include "fake/provider_fake.h"
 #include "helper/assert_str.h"
 #include "proto/nimi.pb.h"
-#include "run/session.h"
+#include "session/session.h"
+#include "turn/host.h"
 #include "wire/grpc.h"
 
 #include <stdio.h>

@@ -1,0 +1,186 @@
+#include "contract/nimi/health/health.h"
+
+#include "base/clock.h"
+#include "base/machine.h"
+#include "contract/nimi/fetch.h"
+#include "wire/json.h"
+#include "wire/moment.h"
+
+#include <sys/resource.h>
+
+/* One look at the runtime. */
+struct sample {
+    enum lifecycle state;
+    char why[NIMI_WHY_BYTES];
+    size_t queue_depth, inference_jobs;
+    int64_t cpu_milli, memory_bytes; /* CPU since the start; what is resident now */
+    int64_t unix_ms;
+};
+
+static int64_t cpu_milli(void) {
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage)) return 0;
+    return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
+           (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
+}
+
+static int64_t memory_bytes(void) {
+    uint64_t bytes;
+    return machine_resident_bytes(&bytes) ? (int64_t)bytes : 0;
+}
+
+static struct sample take_sample(const struct nimi_instance *instance) {
+    struct occupancy slots =
+        scheduler_occupancy(nimi_runtime_scheduler(instance->runtime), STR_EMPTY);
+    struct sample now = {.queue_depth = slots.waiting,
+                         .inference_jobs = slots.global_used,
+                         .cpu_milli = cpu_milli(),
+                         .memory_bytes = memory_bytes(),
+                         .unix_ms = clock_unix_ms()};
+    now.state = nimi_runtime_why(instance->runtime, now.why);
+    return now;
+}
+
+static struct google_timestamp timestamp_of(int64_t unix_ms) {
+    return (struct google_timestamp){.seconds = unix_ms / 1000,
+                                     .nanos = (int32_t)(unix_ms % 1000) * 1000000};
+}
+
+void health_get(struct nimi_call *call, const void *request, struct arena *arena) {
+    struct sample now = take_sample(call->instance);
+    const struct google_timestamp at = timestamp_of(now.unix_ms);
+    (void)request, (void)arena;
+    nimi_reply(call, &nimi_get_runtime_health_response_table,
+               &(struct nimi_get_runtime_health_response){
+                   .status = (int32_t)now.state,
+                   .reason = str_from(now.why),
+                   .queue_depth = (int32_t)now.queue_depth,
+                   .active_inference_jobs = (int32_t)now.inference_jobs,
+                   .cpu_milli = now.cpu_milli,
+                   .memory_bytes = now.memory_bytes,
+                   .sampled_at = &at});
+}
+
+void health_list_providers(struct nimi_call *call, const void *request, struct arena *arena) {
+    struct nimi_probed probed[NIMI_PROBED_MAX];
+    struct google_timestamp changed[NIMI_PROBED_MAX], checked[NIMI_PROBED_MAX];
+    struct nimi_ai_provider_health_snapshot snapshots[NIMI_PROBED_MAX];
+    size_t count = nimi_runtime_providers(call->instance->runtime, probed);
+    (void)request, (void)arena;
+    for (size_t i = 0; i < count; i++) {
+        changed[i] = timestamp_of(probed[i].changed_ms);
+        checked[i] = timestamp_of(probed[i].checked_ms);
+        snapshots[i] = (struct nimi_ai_provider_health_snapshot){
+            .provider_name = str_from(probed[i].name),
+            .state = nimi_probe_state_name(probed[i].state),
+            .reason = str_from(probed[i].reason),
+            .consecutive_failures = probed[i].failures,
+            .last_changed_at = probed[i].changed_ms ? &changed[i] : NULL,
+            .last_checked_at = probed[i].checked_ms ? &checked[i] : NULL};
+    }
+    nimi_reply(call, &nimi_list_ai_provider_health_response_table,
+               &(struct nimi_list_ai_provider_health_response){.providers = snapshots,
+                                                               .providers_count = count});
+}
+
+/* --- HTTP --------------------------------------------------------------------------------- */
+
+static void reply(struct route_call *call, int status, const struct buf *body) {
+    route_reply(call, status, STR("application/json"), buf_str(body));
+}
+
+static int status_of(const struct sample *now) {
+    return now->state == LIFE_READY ? 200 : 503;
+}
+
+static void member_time(struct json_writer *json, const char *key, int64_t unix_ms) {
+    struct buf text;
+    buf_init(&text, 64);
+    moment_put(&text, unix_ms / 1000, 0);
+    json_member_str(json, key, buf_str(&text));
+    buf_done(&text);
+}
+
+static void livez(struct route_call *call, void *ctx) {
+    (void)ctx;
+    route_reply(call, 200, STR("application/json"), STR("{\"ok\":true}"));
+}
+
+static void readyz(struct route_call *call, void *ctx) {
+    struct sample now = take_sample(ctx);
+    struct buf body;
+    buf_init(&body, 4 * KIB);
+    struct json_writer json = json_writer(&body);
+    json_open_object(&json);
+    json_member_bool(&json, "ok", now.state == LIFE_READY);
+    json_member_str(&json, "status", lifecycle_name(now.state));
+    json_member_str(&json, "reason", str_from(now.why));
+    member_time(&json, "sampled_at", now.unix_ms);
+    json_close(&json);
+    reply(call, status_of(&now), &body);
+    buf_done(&body);
+}
+
+static void write_provider(struct json_writer *json, const struct nimi_probed *probed) {
+    json_open_object(json);
+    json_member_str(json, "name", str_from(probed->name));
+    json_member_str(json, "state", nimi_probe_state_name(probed->state));
+    json_member_str(json, "reason", str_from(probed->reason));
+    json_member_i64(json, "consecutive_failures", probed->failures);
+    if (probed->changed_ms) member_time(json, "last_changed_at", probed->changed_ms);
+    if (probed->checked_ms) member_time(json, "last_checked_at", probed->checked_ms);
+    json_close(json);
+}
+
+static void write_providers(struct json_writer *json, struct nimi_runtime *runtime) {
+    struct nimi_probed probed[NIMI_PROBED_MAX];
+    size_t count = nimi_runtime_providers(runtime, probed);
+    json_member_array(json, "ai_providers");
+    for (size_t i = 0; i < count; i++) write_provider(json, &probed[i]);
+    json_close(json);
+}
+
+static void runtime_health(struct route_call *call, void *ctx) {
+    struct sample now = take_sample(ctx);
+    struct buf body;
+    buf_init(&body, 64 * KIB);
+    struct json_writer json = json_writer(&body);
+    json_open_object(&json);
+    json_member_str(&json, "status", lifecycle_name(now.state));
+    json_member_i64(&json, "status_code", (int64_t)now.state);
+    json_member_str(&json, "reason", str_from(now.why));
+    json_member_u64(&json, "queue_depth", now.queue_depth);
+    json_member_u64(&json, "active_workflows", 0);
+    json_member_u64(&json, "active_inference_jobs", now.inference_jobs);
+    json_member_i64(&json, "cpu_milli", now.cpu_milli);
+    json_member_i64(&json, "memory_bytes", now.memory_bytes);
+    json_member_u64(&json, "vram_bytes", 0);
+    member_time(&json, "sampled_at", now.unix_ms);
+    write_providers(&json, ((struct nimi_instance *)ctx)->runtime);
+    json_close(&json);
+    reply(call, status_of(&now), &body);
+    buf_done(&body);
+}
+
+/* Probes ask these; an artifact has its secret in its path. */
+static const struct route rows[] = {
+    {STR_INIT("GET"), STR_INIT("/livez"), livez, ROUTE_OPEN, ROUTE_HEAD},
+    {STR_INIT("GET"), STR_INIT("/readyz"), readyz, ROUTE_OPEN, ROUTE_HEAD},
+    {STR_INIT("GET"), STR_INIT("/healthz"), readyz, ROUTE_OPEN, ROUTE_HEAD},
+    {STR_INIT("GET"), STR_INIT("/v1/runtime/health"), runtime_health, ROUTE_OPEN, ROUTE_HEAD},
+    {STR_INIT("GET"), STR_INIT(FETCH_PATH "{token}"), fetch_artifact, ROUTE_OPEN, ROUTE_HEAD},
+};
+
+static const struct field always[] = {
+    {STR_INIT("cache-control"), STR_INIT("no-store")},
+    {STR_INIT("x-content-type-options"), STR_INIT("nosniff")},
+};
+
+void nimi_health_table(struct nimi_instance *instance, struct route_table *ret) {
+    *ret = (struct route_table){.rows = rows,
+                                .row_count = ARRAY_LEN(rows),
+                                .always = always,
+                                .always_count = ARRAY_LEN(always),
+                                .body_max_bytes = 4 * KIB,
+                                .ctx = instance};
+}

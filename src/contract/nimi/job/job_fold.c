@@ -1,0 +1,227 @@
+#include "contract/nimi/job/job_fold.h"
+
+#include "contract/nimi/reason.h"
+#include "contract/nimi/ulid.h"
+
+#define ARENA_MAX_BYTES (64 * MIB)
+#define ARTIFACTS_MAX 64
+
+void job_fold_init(struct job_fold *fold, enum job_fold_depth depth) {
+    *fold = (struct job_fold){.depth = depth, .arena = arena_new(ARENA_MAX_BYTES)};
+}
+
+void job_fold_done(struct job_fold *fold) {
+    arena_free(fold->arena);
+    *fold = (struct job_fold){.foreign = true};
+}
+
+bool job_fold_is_shown(const struct job_fold *fold) {
+    return fold->sequence > 0 && !fold->foreign;
+}
+
+bool job_fold_is_over(const struct job_fold *fold) {
+    return job_fold_is_shown(fold) && run_job_is_over(fold->note.state);
+}
+
+/* --- what stands in items ----------------------------------------------------------------- */
+
+static bool is(const struct event *event, const char *type) {
+    return event->kind == EVENT_ITEM && str_equal(event->item.type, str_from(type));
+}
+
+/* A copy of the item's message, whole; NULL: it is damaged, or there is no room. */
+static void *copy_of(struct job_fold *fold, const struct pb_message *type, struct str bytes) {
+    struct str kept;
+    struct err e;
+    void *message = arena_alloc(fold->arena, type->size);
+    if (!message || !arena_str(fold->arena, bytes, &kept)) return NULL;
+    return pb_decode_view(type, kept, fold->arena, message, &e) ? message : NULL;
+}
+
+static bool copy_head(struct job_fold *fold, const struct nimi_scenario_request_head *from) {
+    struct nimi_scenario_request_head *to = &fold->head;
+    *to = *from;
+    fold->job.head = to;
+    return arena_str(fold->arena, from->app_id, &to->app_id) &&
+           arena_str(fold->arena, from->subject_user_id, &to->subject_user_id) &&
+           arena_str(fold->arena, from->model_id, &to->model_id) &&
+           arena_str(fold->arena, from->connector_id, &to->connector_id);
+}
+
+/* Of the request only its head is shown, and what kind of request it is. */
+static bool take_request(struct job_fold *fold, struct str bytes) {
+    struct arena *arena = arena_new(8 * bytes.len + 64 * KIB);
+    struct nimi_submit_scenario_job_request request;
+    struct err e;
+    bool whole =
+        pb_decode_view(&nimi_submit_scenario_job_request_table, bytes, arena, &request, &e) &&
+        request.head && copy_head(fold, request.head);
+    fold->job.scenario_type = request.scenario_type;
+    fold->job.execution_mode = NIMI_EXECUTION_MODE_ASYNC_JOB;
+    if (whole && fold->depth == JOB_FOLD_WHOLE)
+        whole = arena_str(fold->arena, bytes, &fold->request);
+    arena_free(arena);
+    return whole;
+}
+
+static void merge_str(struct str *into, struct str from) {
+    if (from.len) *into = from;
+}
+
+static bool take_patch(struct job_fold *fold, struct str bytes) {
+    const struct nimi_scenario_job *patch = copy_of(fold, &nimi_scenario_job_table, bytes);
+    struct nimi_scenario_job *job = &fold->job;
+    if (!patch) return false;
+    merge_str(&job->job_id, patch->job_id);
+    merge_str(&job->trace_id, patch->trace_id);
+    merge_str(&job->model_resolved, patch->model_resolved);
+    if (patch->route_decision) job->route_decision = patch->route_decision;
+    if (patch->usage) {
+        fold->usage = *patch->usage;
+        job->usage = &fold->usage;
+    }
+    return true;
+}
+
+static bool take_artifact(struct job_fold *fold, struct str bytes) {
+    struct nimi_scenario_job *job = &fold->job;
+    const struct nimi_scenario_artifact *artifact =
+        copy_of(fold, &nimi_scenario_artifact_table, bytes);
+    if (!fold->artifacts)
+        fold->artifacts = arena_alloc(fold->arena, ARTIFACTS_MAX * sizeof(*fold->artifacts));
+    if (!artifact || !fold->artifacts || job->artifacts_count == ARTIFACTS_MAX) return false;
+    fold->artifacts[job->artifacts_count++] = *artifact;
+    job->artifacts = fold->artifacts;
+    return true;
+}
+
+static bool take_output(struct job_fold *fold, struct str bytes) {
+    return fold->depth != JOB_FOLD_WHOLE || arena_str(fold->arena, bytes, &fold->output);
+}
+
+static const struct {
+    const char *type;
+    bool (*take)(struct job_fold *fold, struct str bytes);
+} items[] = {
+    {RUN_JOB_REQUEST, take_request},
+    {JOB_PATCH, take_patch},
+    {JOB_ARTIFACT, take_artifact},
+    {JOB_OUTPUT, take_output},
+};
+
+static bool take_item(struct job_fold *fold, const struct event *event) {
+    for (size_t i = 0; i < ARRAY_LEN(items); i++) {
+        if (is(event, items[i].type)) return items[i].take(fold, event->item.bytes);
+    }
+    return true; /* of another contract */
+}
+
+/* --- states ------------------------------------------------------------------------------- */
+
+static struct google_timestamp moment(int64_t unix_ms) {
+    return (struct google_timestamp){.seconds = unix_ms / 1000,
+                                     .nanos = (int32_t)(unix_ms % 1000) * 1000000};
+}
+
+static bool take_started(struct job_fold *fold, const struct event *event) {
+    fold->started_ms = event->started.unix_ms;
+    fold->created = fold->updated = moment(fold->started_ms);
+    fold->job.created_at = &fold->created;
+    fold->job.updated_at = &fold->updated;
+    return str_equal(event->started.contract, STR(JOB_CONTRACT)) &&
+           arena_str(fold->arena, event->started.user, &fold->user);
+}
+
+/* The safe detail beside the short summary (K-JOB-007). */
+static void show_metadata(struct job_fold *fold) {
+    fold->provider_message = (struct google_value){.which_kind = GOOGLE_VALUE_STRING_VALUE,
+                                                   .string_value = fold->job.reason_detail};
+    fold->metadata_fields[0] =
+        (struct google_struct_fields_entry){STR("provider_message"), &fold->provider_message};
+    fold->metadata = (struct google_struct){fold->metadata_fields, 1};
+    fold->job.reason_metadata = &fold->metadata;
+}
+
+static bool show_failure(struct job_fold *fold, const struct event *event) {
+    struct nimi_scenario_job *job = &fold->job;
+    job->reason_code = reason_of_job_failure(event->failed.reason, event->failed.code);
+    if (!arena_str(fold->arena, event->failed.message, &job->reason_detail)) return false;
+    show_metadata(fold);
+    return true;
+}
+
+static bool show_state(struct job_fold *fold, const struct event *event,
+                       const struct run_job_note *note) {
+    struct nimi_scenario_job *job = &fold->job;
+    fold->note.state = note->state;
+    if (note->attempt) fold->note.attempt = note->attempt;
+    job->status = (int32_t)note->state + NIMI_SCENARIO_JOB_STATUS_SUBMITTED;
+    job->reason_code = NIMI_ACTION_EXECUTED;
+    if (note->state == RUN_JOB_QUEUED) job->artifacts_count = 0; /* of an attempt before */
+    job->retry_count = fold->note.attempt > 1 ? (int32_t)fold->note.attempt - 1 : 0;
+    fold->updated = moment(fold->started_ms + event->at_ms);
+    if (event->kind == EVENT_FAILED) return show_failure(fold, event);
+    if (event->kind == EVENT_CANCELLED)
+        return arena_str(fold->arena, event->cancelled.message, &job->reason_detail);
+    if (event->kind == EVENT_DONE) {
+        job->progress_percent = 100;
+        return true;
+    }
+    job->progress_percent = (int32_t)note->progress.percent;
+    job->progress_current_step = (int32_t)note->progress.step;
+    job->progress_total_steps = (int32_t)note->progress.steps;
+    return true;
+}
+
+/* --- one event after the other ------------------------------------------------------------ */
+
+bool job_fold_take(struct job_fold *fold, const struct event *event) {
+    struct run_job_note note;
+    fold->seq = event->seq;
+    fold->last_at_ms = event->at_ms;
+    if (fold->foreign) return false;
+    if (event->kind == EVENT_STARTED) {
+        fold->foreign = !take_started(fold, event);
+        return false;
+    }
+    if (!run_job_read(event, &note)) {
+        fold->foreign = !take_item(fold, event);
+        return false;
+    }
+    if (!fold->job.head || !show_state(fold, event, &note)) {
+        fold->foreign = true;
+        return false;
+    }
+    fold->sequence++;
+    return true;
+}
+
+bool job_fold_sections(struct job_fold *fold, const struct store_section *sections,
+                       size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        struct str rest = sections[i].events;
+        struct event event = {0};
+        struct err e;
+        uint64_t seq = sections[i].first_seq;
+        for (; rest.len; seq++) {
+            if (!event_decode(&rest, &event, &e)) return false;
+            event.seq = seq;
+            if (seq == fold->seq + 1) job_fold_take(fold, &event);
+        }
+    }
+    return true;
+}
+
+struct nimi_scenario_job_event job_fold_event(const struct job_fold *fold) {
+    return (struct nimi_scenario_job_event){.event_type =
+                                                fold->job.status, /* the numbers are the same */
+                                            .sequence = fold->sequence,
+                                            .trace_id = fold->job.trace_id,
+                                            .timestamp = &fold->updated,
+                                            .job = &fold->job};
+}
+
+bool job_artifact_number(struct str artifact_id, uint64_t *ret) {
+    struct str head = STR(JOB_ARTIFACT_HEAD);
+    return str_starts(artifact_id, head) && ulid_number(str_skip(artifact_id, head.len), ret);
+}

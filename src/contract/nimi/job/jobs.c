@@ -1,0 +1,284 @@
+#include "contract/nimi/job/jobs.h"
+
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "contract/nimi/job/job_bytes.h"
+#include "contract/nimi/job/job_open.h"
+#include "session/directory.h"
+#include "stream/follow.h"
+
+#include <stdlib.h>
+
+#define REASON_MAX_BYTES 1024
+
+/* A call that follows its job after it has found it. */
+struct watch {
+    struct job_open open; /* first: it is one */
+    struct job_fold fold;
+    struct follow *follow;   /* NULL: not yet */
+    struct job_shown *shown; /* its last snapshot, while that is completed with bytes */
+    struct str reason;       /* of a cancel */
+};
+
+static struct watch *watch_of(struct job_open *open) {
+    return (struct watch *)(void *)open; /* its first member */
+}
+
+static struct watch *watch_new(struct nimi_call *call,
+                               void (*on_open)(struct job_open *, struct job_fold *),
+                               const struct nimi_work *events) {
+    struct watch *watch = MEM_NEW(struct watch);
+    watch->open = (struct job_open){.call = call, .on_open = on_open};
+    watch->reason = STR_EMPTY;
+    job_fold_init(&watch->fold, JOB_FOLD_SHOWN);
+    nimi_work(call, events, watch);
+    return watch;
+}
+
+static void on_closed(void *ctx) {
+    struct watch *watch = ctx;
+    job_open_done(&watch->open);
+    follow_free(watch->follow);
+    job_shown_free(watch->shown);
+    job_fold_done(&watch->fold);
+    free(watch);
+}
+
+static void on_missing(const struct err *failed, void *ctx) {
+    struct watch *watch = ctx;
+    if (!watch->open.call->over) job_open_missing(&watch->open, failed);
+}
+
+/* From its first event to its last. */
+static void follow_job(struct watch *watch, const struct stream_wire *wire,
+                       void (*begun)(void *ctx)) {
+    const struct nimi_instance *instance = watch->open.call->instance;
+    struct session_table *sessions = instance->host->engine->sessions;
+    watch->follow =
+        follow_new(&(struct follow_options){.loop = watch->open.call->loop,
+                                            .directory = session_table_directory(sessions),
+                                            .store = session_table_store(sessions),
+                                            .run = watch->open.run,
+                                            .mode = CLOSE_TERMINAL,
+                                            .stall_ms = instance->settings->stall_ms,
+                                            .wire = wire,
+                                            .begun = begun,
+                                            .missing = on_missing,
+                                            .ctx = watch});
+}
+
+/* What ends a call that followed its job, for a reason outside the job. */
+static void end_cut(struct nimi_call *call, enum err_code status) {
+    if (status == ERR_CANCELLED) {
+        nimi_end(call, status, STR("runtime shutting down"));
+    } else if (status == ERR_RESOURCE_EXHAUSTED) {
+        nimi_end(call, status, STR("slow consumer"));
+    } else {
+        nimi_end(call, status, STR("the job's events broke off; ask for the job itself"));
+    }
+}
+
+static void on_stopping(void *ctx) {
+    struct watch *watch = ctx;
+    if (watch->follow) follow_end(watch->follow, CAUSE_STOPPING);
+}
+
+static void on_cancelled(enum close_cause why, void *ctx) {
+    struct watch *watch = ctx;
+    if (watch->follow) follow_end(watch->follow, why);
+}
+
+/* --- GetScenarioJob ----------------------------------------------------------------------- */
+
+static void reply_shown(const struct nimi_scenario_job *job, const struct err *failed,
+                        void *ctx) {
+    struct watch *watch = ctx;
+    struct nimi_call *call = watch->open.call;
+    if (call->over) return;
+    if (failed) {
+        job_open_missing(&watch->open, failed);
+    } else {
+        nimi_reply(call, &nimi_get_scenario_job_response_table,
+                   &(struct nimi_get_scenario_job_response){.job = job});
+    }
+}
+
+static void reply_job(struct job_open *open, struct job_fold *fold) {
+    struct watch *watch = watch_of(open);
+    watch->shown = job_shown_start(open->call, fold, reply_shown, watch);
+    if (!watch->shown) reply_shown(&fold->job, NULL, watch);
+}
+
+static const struct nimi_work get_events = {.closed = on_closed};
+
+void jobs_get(struct nimi_call *call, const void *request, struct arena *arena) {
+    const struct nimi_get_scenario_job_request *from = request;
+    struct watch *watch = watch_new(call, reply_job, &get_events);
+    (void)arena;
+    job_open_start(&watch->open, from->job_id, JOB_FOLD_SHOWN);
+}
+
+/* --- SubscribeScenarioJobEvents ----------------------------------------------------------- */
+
+static void send_snapshot(struct watch *watch, const struct nimi_scenario_job *job) {
+    struct rpc_call *rpc = watch->open.call->rpc;
+    struct nimi_scenario_job_event told = job_fold_event(&watch->fold);
+    told.job = job;
+    pb_encode(&nimi_scenario_job_event_table, &told, rpc_message_begin(rpc));
+    rpc_message_end(rpc);
+}
+
+/* The job is over, and so is the stream. What cannot be read now can be asked for later. */
+static void send_last(const struct nimi_scenario_job *job, const struct err *failed,
+                      void *ctx) {
+    struct watch *watch = ctx;
+    if (watch->open.call->over) return;
+    send_snapshot(watch, failed ? &watch->fold.job : job);
+    nimi_end(watch->open.call, ERR_NONE, STR_EMPTY);
+}
+
+/* A last snapshot with bytes waits for them, and the call's end with it. */
+static void send_event(const struct event *event, enum close_frame frame, void *ctx) {
+    struct watch *watch = ctx;
+    (void)frame; /* the events of this wire say themselves which is the last */
+    if (!job_fold_take(&watch->fold, event)) return;
+    watch->shown = job_shown_start(watch->open.call, &watch->fold, send_last, watch);
+    if (!watch->shown) send_snapshot(watch, &watch->fold.job);
+}
+
+static size_t queued(void *ctx) {
+    return rpc_queued(((struct watch *)ctx)->open.call->rpc);
+}
+
+static void wake_at(size_t low, void *ctx) {
+    rpc_wake_at(((struct watch *)ctx)->open.call->rpc, low);
+}
+
+static uint64_t stalled_ms(void *ctx) {
+    return rpc_stalled_ms(((struct watch *)ctx)->open.call->rpc);
+}
+
+static void on_told(struct close_ending ending, enum close_cause cause,
+                    const struct event *last, void *ctx) {
+    struct watch *watch = ctx;
+    struct nimi_call *call = watch->open.call;
+    (void)cause, (void)last;
+    if (call->over) return;
+    if (ending.status != ERR_NONE) {
+        end_cut(call, ending.status);
+    } else if (!watch->shown) {
+        nimi_end(call, ERR_NONE, STR_EMPTY);
+    }
+}
+
+static const struct stream_wire subscriber = {
+    .project = send_event,
+    .queued = queued,
+    .wake_at = wake_at,
+    .stalled_ms = stalled_ms,
+    .ended = on_told,
+};
+
+static void on_begun(void *ctx) {
+    rpc_establish(((struct watch *)ctx)->open.call->rpc);
+}
+
+/* One that comes while the runtime stops is let in, because it only reads: it hears what is
+ * over, and is cut like the others otherwise. */
+static void subscribe(struct job_open *open, struct job_fold *fold) {
+    bool stopping = nimi_runtime_state(open->call->instance->runtime) == LIFE_STOPPING;
+    if (stopping && !job_fold_is_over(fold)) {
+        end_cut(open->call, ERR_CANCELLED);
+    } else {
+        follow_job(watch_of(open), &subscriber, on_begun);
+    }
+}
+
+static void on_drained(void *ctx) {
+    struct watch *watch = ctx;
+    if (watch->follow) follow_drained(watch->follow);
+}
+
+static const struct nimi_work subscribe_events = {.drained = on_drained,
+                                                  .stopping = on_stopping,
+                                                  .cancelled = on_cancelled,
+                                                  .closed = on_closed};
+
+void jobs_subscribe(struct nimi_call *call, const void *request, struct arena *arena) {
+    const struct nimi_subscribe_scenario_job_events_request *from = request;
+    struct watch *watch = watch_new(call, subscribe, &subscribe_events);
+    (void)arena;
+    job_open_start(&watch->open, from->job_id, JOB_FOLD_SHOWN);
+}
+
+/* --- CancelScenarioJob -------------------------------------------------------------------- */
+
+static void refuse_cancel(struct nimi_call *call) {
+    struct fault fault;
+    fault_set(&fault, NIMI_AI_MEDIA_JOB_NOT_CANCELLABLE, "the job is over already");
+    nimi_refuse(call, &fault);
+}
+
+static void fold_event(const struct event *event, enum close_frame frame, void *ctx) {
+    struct watch *watch = ctx;
+    (void)frame;
+    job_fold_take(&watch->fold, event);
+}
+
+/* Nothing is sent before the end. */
+static size_t nothing_queued(void *ctx) {
+    (void)ctx;
+    return 0;
+}
+
+/* It may have come to its own end before it heard of the cancel. */
+static void on_cancel_told(struct close_ending ending, enum close_cause cause,
+                           const struct event *last, void *ctx) {
+    struct watch *watch = ctx;
+    struct nimi_call *call = watch->open.call;
+    (void)cause, (void)last;
+    if (call->over) return;
+    if (ending.status != ERR_NONE) {
+        end_cut(call, ending.status);
+    } else if (watch->fold.job.status != NIMI_SCENARIO_JOB_STATUS_CANCELED) {
+        refuse_cancel(call);
+    } else {
+        nimi_reply(call, &nimi_cancel_scenario_job_response_table,
+                   &(struct nimi_cancel_scenario_job_response){.job = &watch->fold.job});
+    }
+}
+
+static const struct stream_wire canceller = {
+    .project = fold_event,
+    .queued = nothing_queued,
+    .ended = on_cancel_told,
+};
+
+static void on_cancel_begun(void *ctx) {
+    (void)ctx;
+}
+
+/* The reply waits for the end, which is on disk a moment later: what it shows stays true. */
+static void cancel(struct job_open *open, struct job_fold *fold) {
+    struct watch *watch = watch_of(open);
+    struct session_table *sessions = open->call->instance->host->engine->sessions;
+    if (job_fold_is_over(fold)) {
+        refuse_cancel(open->call);
+        return;
+    }
+    directory_leave(session_table_directory(sessions), open->run,
+                    (struct leaving){.how = LEAVING_NOBODY}, watch->reason);
+    follow_job(watch, &canceller, on_cancel_begun);
+}
+
+static const struct nimi_work cancel_events = {
+    .stopping = on_stopping, .cancelled = on_cancelled, .closed = on_closed};
+
+void jobs_cancel(struct nimi_call *call, const void *request, struct arena *arena) {
+    const struct nimi_cancel_scenario_job_request *from = request;
+    struct watch *watch = watch_new(call, cancel, &cancel_events);
+    struct str reason = str_head(from->reason, utf8_cut(from->reason, REASON_MAX_BYTES));
+    (void)arena;
+    watch->reason = nimi_keep(call, reason);
+    job_open_start(&watch->open, from->job_id, JOB_FOLD_SHOWN);
+}

@@ -1,0 +1,21 @@
+/* jobs: the calls about jobs (mode B): submit, get, cancel, subscribe and get artifacts.
+ *
+ *     submit ─▶ admitted ─▶ its key? ─▶ begun (job_work.h) ─▶ on disk ─▶ the job
+ *     others ─▶ found (job_find.h) ─▶ may the caller see it? ─▶ the job | its events | ...
+ *
+ * Every question about a job is answered from its journal. A subscriber reads the journal from
+ * its first event, live or from the store, and gets the terminal event and OK. A subscriber
+ * that does not read gets RESOURCE_EXHAUSTED instead, never both.
+ *
+ * Memory   each call owns what it needs.
+ * Threads  the call's loop.
+ * Source   contracts/nimi.md 1.5, 3.4, 6.2, 6.4; checks.md K19, K20, K24.
+ */
+#ifndef WEIR_CONTRACT_NIMI_JOB_JOBS_H
+#define WEIR_CONTRACT_NIMI_JOB_JOBS_H
+
+#include "contract/nimi/call.h"
+
+nimi_begin_fn jobs_submit, jobs_get, jobs_cancel, jobs_subscribe, jobs_artifacts;
+
+#endif

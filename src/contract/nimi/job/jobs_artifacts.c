@@ -1,0 +1,166 @@
+#include "contract/nimi/job/jobs.h"
+
+#include "base/mem.h"
+#include "contract/nimi/job/job_bytes.h"
+#include "contract/nimi/job/job_open.h"
+
+#include <stdlib.h>
+
+/* One GetScenarioArtifacts. */
+struct result {
+    struct job_open open; /* first: it is one */
+    struct arena *arena;  /* the reply, its own copy */
+    struct nimi_get_scenario_artifacts_response reply;
+    struct nimi_scenario_artifact *artifacts; /* those of the reply */
+    struct str app;
+    size_t told_bytes; /* of the reply without what is still to be read */
+    struct job_bytes *bytes;
+};
+
+/* --- bytes -------------------------------------------------------------------------------- */
+
+static void on_bytes(const struct err *failed, void *ctx) {
+    struct result *result = ctx;
+    struct nimi_call *call = result->open.call;
+    if (call->over) return;
+    if (failed) {
+        struct fault fault;
+        fault_set_code(&fault, NIMI_AI_PROVIDER_UNAVAILABLE, failed->code,
+                       "an artifact cannot be read: %s", failed->text);
+        nimi_refuse(call, &fault);
+    } else {
+        nimi_reply(call, &nimi_get_scenario_artifacts_response_table, &result->reply);
+    }
+}
+
+static void read_bytes(struct result *result) {
+    result->bytes = job_bytes_start(
+        &(struct job_bytes_options){.call = result->open.call,
+                                    .app = result->app,
+                                    .artifacts = result->artifacts,
+                                    .count = result->reply.artifacts_count,
+                                    .room_bytes = JOB_MESSAGE_MAX_BYTES - result->told_bytes,
+                                    .done = on_bytes,
+                                    .ctx = result});
+}
+
+/* --- the rest of the reply ---------------------------------------------------------------- */
+
+/* The output, if the journal has one; otherwise the artifacts. The reply holds their bytes only
+ * once, in the list of artifacts. */
+struct parts {
+    struct nimi_scenario_output output;
+    struct nimi_speech_synthesize_result speech;
+    struct nimi_image_generate_result images;
+    struct nimi_speech_transcribe_result transcript;
+};
+
+/* The text stands in the journal; what it is kept as, in the job. */
+static void add_transcript(const struct nimi_scenario_job *job, struct parts *parts) {
+    if (parts->output.which_output != NIMI_SCENARIO_OUTPUT_SPEECH_TRANSCRIBE) return;
+    parts->transcript = *parts->output.speech_transcribe;
+    parts->transcript.artifacts = job->artifacts;
+    parts->transcript.artifacts_count = job->artifacts_count;
+    parts->output.speech_transcribe = &parts->transcript;
+}
+
+static const struct nimi_scenario_output *output_of(const struct job_fold *fold,
+                                                    struct arena *arena, struct parts *parts) {
+    const struct nimi_scenario_job *job = &fold->job;
+    struct err e;
+    if (fold->output.len) {
+        if (!pb_decode_view(&nimi_scenario_output_table, fold->output, arena, &parts->output,
+                            &e))
+            return NULL;
+        add_transcript(job, parts);
+        return &parts->output;
+    }
+    if (!job->artifacts_count) return NULL;
+    if (job->scenario_type == NIMI_SCENARIO_TYPE_SPEECH_SYNTHESIZE) {
+        parts->speech =
+            (struct nimi_speech_synthesize_result){job->artifacts, job->artifacts_count};
+        parts->output.which_output = NIMI_SCENARIO_OUTPUT_SPEECH_SYNTHESIZE;
+        parts->output.speech_synthesize = &parts->speech;
+    } else {
+        parts->images =
+            (struct nimi_image_generate_result){job->artifacts, job->artifacts_count};
+        parts->output.which_output = NIMI_SCENARIO_OUTPUT_IMAGE_GENERATE;
+        parts->output.image_generate = &parts->images;
+    }
+    return &parts->output;
+}
+
+/* A copy of everything but the artifacts' bytes, which are still to be read. */
+static bool copy_reply(struct result *result, const struct job_fold *fold) {
+    struct parts parts = {.output = {.which_output = 0}};
+    struct arena *passing = arena_new(64 * MIB);
+    const struct nimi_get_scenario_artifacts_response told = {
+        .job_id = fold->job.job_id,
+        .artifacts = fold->job.artifacts,
+        .artifacts_count = fold->job.artifacts_count,
+        .trace_id = nimi_trace(result->open.call),
+        .output = output_of(fold, passing, &parts)};
+    struct buf bytes;
+    struct str kept;
+    struct err e;
+    buf_init(&bytes, JOB_MESSAGE_MAX_BYTES);
+    bool copied = pb_encode(&nimi_get_scenario_artifacts_response_table, &told, &bytes) &&
+                  arena_str(result->arena, buf_str(&bytes), &kept) &&
+                  arena_str(result->arena, fold->head.app_id, &result->app) &&
+                  pb_decode_view(&nimi_get_scenario_artifacts_response_table, kept,
+                                 result->arena, &result->reply, &e);
+    result->told_bytes = bytes.len;
+    buf_done(&bytes);
+    arena_free(passing);
+    return copied;
+}
+
+static bool own_artifacts(struct result *result) {
+    size_t count = result->reply.artifacts_count;
+    result->artifacts = arena_alloc(result->arena, (count + 1) * sizeof(*result->artifacts));
+    if (!result->artifacts) return false;
+    if (count)
+        memcpy(result->artifacts, result->reply.artifacts, count * sizeof(*result->artifacts));
+    result->reply.artifacts = result->artifacts;
+    return true;
+}
+
+/* K-JOB-006: whose credential was revoked has nothing to fetch. */
+static void on_open(struct job_open *open, struct job_fold *fold) {
+    struct result *result = (struct result *)(void *)open; /* its first member */
+    struct fault fault;
+    if (fold->job.status == NIMI_SCENARIO_JOB_STATUS_FAILED &&
+        fold->job.reason_code == NIMI_AI_PROVIDER_AUTH_FAILED) {
+        fault_set(&fault, NIMI_AI_PROVIDER_AUTH_FAILED, STR_FMT,
+                  STR_ARG(fold->job.reason_detail));
+        nimi_refuse(open->call, &fault);
+    } else if (!copy_reply(result, fold) || !own_artifacts(result)) {
+        fault_set(&fault, NIMI_AI_OUTPUT_INVALID,
+                  "what came of the job has no room in a reply");
+        nimi_refuse(open->call, &fault);
+    } else {
+        read_bytes(result);
+    }
+}
+
+/* --- the call ----------------------------------------------------------------------------- */
+
+static void on_closed(void *ctx) {
+    struct result *result = ctx;
+    job_open_done(&result->open);
+    job_bytes_free(result->bytes);
+    arena_free(result->arena);
+    free(result);
+}
+
+static const struct nimi_work events = {.closed = on_closed};
+
+void jobs_artifacts(struct nimi_call *call, const void *request, struct arena *arena) {
+    const struct nimi_get_scenario_artifacts_request *from = request;
+    struct result *result = MEM_NEW(struct result);
+    (void)arena;
+    result->open = (struct job_open){.call = call, .on_open = on_open};
+    result->arena = arena_new(64 * MIB);
+    nimi_work(call, &events, result);
+    job_open_start(&result->open, from->job_id, JOB_FOLD_WHOLE);
+}

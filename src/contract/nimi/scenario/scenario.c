@@ -1,0 +1,329 @@
+#include "contract/nimi/scenario/scenario.h"
+
+#include "base/mem.h"
+#include "contract/nimi/scenario/work.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define TIMEOUT_MAX_MS 300000 /* what a request may ask for */
+
+/* Those that are asked by stream or at once; the others are jobs. */
+static const struct scenario_kind *const kinds[] = {
+    [NIMI_SCENARIO_TYPE_TEXT_GENERATE] = &scenario_text,
+    [NIMI_SCENARIO_TYPE_TEXT_EMBED] = &scenario_embedding,
+    [NIMI_SCENARIO_TYPE_SPEECH_SYNTHESIZE] = &scenario_speech,
+};
+
+/* --- the slot ----------------------------------------------------------------------------- */
+
+void work_release_slot(struct work *work) {
+    scheduler_release(work->ticket);
+    work->ticket = NULL;
+}
+
+/* --- ending ------------------------------------------------------------------------------- */
+
+/* Let go of everything that would still do something. */
+static void stop_work(struct work *work, struct str why) {
+    timer_stop(&work->wait);
+    attach_cancel(work->attach);
+    work->attach = NULL;
+    if (work->kind) work->kind->stop(work, why);
+    work_release_slot(work);
+}
+
+void work_reply(struct work *work, const struct nimi_scenario_output *output,
+                struct str model) {
+    nimi_reply(
+        work->call, &nimi_execute_scenario_response_table,
+        &(struct nimi_execute_scenario_response){.output = output,
+                                                 .finish_reason = work->projection.finish,
+                                                 .usage = &work->projection.usage,
+                                                 .route_decision = work->projection.route,
+                                                 .model_resolved = model,
+                                                 .trace_id = nimi_trace(work->call)});
+}
+
+static void end_status(struct work *work, enum err_code code, const struct event *last) {
+    struct fault fault;
+    if (last) {
+        projection_fault(last, &fault);
+        nimi_refuse(work->call, &fault);
+    } else if (code == ERR_CANCELLED) {
+        nimi_end(work->call, code, STR("runtime shutting down"));
+    } else {
+        nimi_end(work->call, code, STR("the caller did not read in time"));
+    }
+}
+
+static bool is_unary(const struct work *work) {
+    return work->call->row->kind == RPC_UNARY;
+}
+
+static void on_ended(struct close_ending ending, enum close_cause cause,
+                     const struct event *last, void *ctx) {
+    struct work *work = ctx;
+    if (!work->call->over) {
+        if (work->granted) nimi_waited(work->call, work->waited_ms);
+        if (ending.status != ERR_NONE) {
+            end_status(work, ending.status, last);
+        } else if (is_unary(work)) {
+            struct str model = last->done.model;
+            work->kind->reply(work, model.len ? model : work->projection.model);
+        } else {
+            nimi_end(work->call, ERR_NONE, STR_EMPTY);
+        }
+    }
+    stop_work(work,
+              cause == CAUSE_LEFT ? STR("the caller left") : STR("the call was cut short"));
+}
+
+/* --- the wire ----------------------------------------------------------------------------- */
+
+static void project(const struct event *event, enum close_frame frame, void *ctx) {
+    struct work *work = ctx;
+    (void)frame; /* the events of this wire say themselves which is the last */
+    if (!is_unary(work)) {
+        projection_send(&work->projection, event);
+        return;
+    }
+    projection_note(&work->projection, event);
+    if (event->kind == EVENT_TEXT) buf_append(&work->reply, event->text.text);
+}
+
+static size_t queued(void *ctx) {
+    return rpc_queued(((struct work *)ctx)->call->rpc);
+}
+
+static void wake_at(size_t low, void *ctx) {
+    rpc_wake_at(((struct work *)ctx)->call->rpc, low);
+}
+
+static uint64_t stalled_ms(void *ctx) {
+    return rpc_stalled_ms(((struct work *)ctx)->call->rpc);
+}
+
+static const struct stream_wire wire = {
+    .project = project,
+    .queued = queued,
+    .wake_at = wake_at,
+    .stalled_ms = stalled_ms,
+    .ended = on_ended,
+};
+
+/* Of a unary call nothing is sent before the end. */
+static size_t nothing_queued(void *ctx) {
+    (void)ctx;
+    return 0;
+}
+
+static const struct stream_wire unary_wire = {
+    .project = project,
+    .queued = nothing_queued,
+    .ended = on_ended,
+};
+
+/* --- asking ------------------------------------------------------------------------------- */
+
+static bool follow(struct work *work, struct journal *journal, struct err *e) {
+    struct nimi_call *call = work->call;
+    struct stream_options options = {.loop = call->loop,
+                                     .journal = journal,
+                                     .mode = call->row->ends,
+                                     .paces = true,
+                                     .stall_ms = call->instance->settings->stall_ms,
+                                     .wire = is_unary(work) ? &unary_wire : &wire,
+                                     .ctx = work};
+    return stream_open(&options, &work->stream, e);
+}
+
+/* A slot is ours: from here on the stream is established. */
+static void scenario_start(struct work *work) {
+    struct err e;
+    struct fault fault;
+    struct journal *journal;
+    timer_stop(&work->wait);
+    work->granted = true;
+    work->waited_ms = ticket_waited_ms(work->ticket);
+    if (!work->kind->ask(work, &journal, &e) || !follow(work, journal, &e)) {
+        stop_work(work, STR("the call could not be followed"));
+        fault_set_code(&fault, NIMI_AI_PROVIDER_RATE_LIMITED, e.code, "%s", e.text);
+        nimi_refuse(work->call, &fault);
+        return;
+    }
+    if (!is_unary(work)) rpc_establish(work->call->rpc);
+}
+
+static void on_granted(void *ctx) {
+    scenario_start(ctx);
+}
+
+/* K25: nothing was sent, so it is a status. */
+static void on_waited(void *ctx) {
+    struct work *work = ctx;
+    struct fault fault;
+    stop_work(work, STR_EMPTY);
+    fault_set(&fault, NIMI_AI_PROVIDER_TIMEOUT,
+              "all slots for models were taken for too long; ask again later");
+    nimi_refuse(work->call, &fault);
+}
+
+static void wait_for_slot(struct work *work) {
+    struct fault fault;
+    const struct nimi_instance *instance = work->call->instance;
+    switch (scheduler_take(nimi_runtime_scheduler(instance->runtime), work->app,
+                           work->call->loop, on_granted, work, &work->ticket)) {
+    case TICKET_GRANTED: scenario_start(work); break;
+    case TICKET_WAITS: timer_start(&work->wait, work->clocks.first_ms); break;
+    case TICKET_REFUSED:
+        fault_set_code(&fault, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_RESOURCE_EXHAUSTED,
+                       "too many calls wait for a model; ask again later");
+        nimi_refuse(work->call, &fault);
+        break;
+    }
+}
+
+/* --- pictures ----------------------------------------------------------------------------- */
+
+static void on_attached(const struct fault *fault, void *ctx) {
+    struct work *work = ctx;
+    work->attach = NULL;
+    if (fault) {
+        nimi_refuse(work->call, fault);
+    } else {
+        wait_for_slot(work);
+    }
+}
+
+/* Those that were uploaded are read before anything is promised. */
+static void gather(struct work *work) {
+    const struct attach_options options = {.loop = work->call->loop,
+                                           .store = work->engine->store,
+                                           .app = work->app,
+                                           .subject = work->uploader,
+                                           .prompt = &work->prompt,
+                                           .arena = work->arena,
+                                           .done = on_attached,
+                                           .ctx = work};
+    if (work->prompt.artifact_count) {
+        work->attach = attach_start(&options);
+    } else {
+        wait_for_slot(work);
+    }
+}
+
+/* --- what becomes of the call ------------------------------------------------------------- */
+
+static void on_drained(void *ctx) {
+    struct work *work = ctx;
+    if (work->stream) stream_drained(work->stream);
+}
+
+static void on_stopping(void *ctx) {
+    struct work *work = ctx;
+    if (work->stream) {
+        stream_end(work->stream, CAUSE_STOPPING);
+    } else {
+        stop_work(work, STR_EMPTY);
+    }
+}
+
+static void on_cancelled(enum close_cause why, void *ctx) {
+    struct work *work = ctx;
+    if (work->stream) {
+        stream_end(work->stream, why);
+    } else {
+        stop_work(work, STR_EMPTY);
+    }
+}
+
+static void on_closed(void *ctx) {
+    struct work *work = ctx;
+    assert(!work->ticket && !timer_waits(&work->wait));
+    assert(!work->media_run);
+    stream_free(work->stream);
+    model_call_unref(work->model);
+    feed_free(work->feed);
+    projection_done(&work->projection);
+    buf_done(&work->reply);
+    arena_free(work->arena);
+    engine_unref(work->engine);
+    free(work);
+}
+
+static const struct nimi_work events = {.drained = on_drained,
+                                        .stopping = on_stopping,
+                                        .cancelled = on_cancelled,
+                                        .closed = on_closed};
+
+/* --- a request ---------------------------------------------------------------------------- */
+
+static uint64_t at_most(uint64_t limit_ms, uint64_t total_ms) {
+    return limit_ms < total_ms ? limit_ms : total_ms;
+}
+
+static void set_clocks(struct work *work, const struct nimi_scenario_request_head *head) {
+    const char *settings = (const char *)work->call->instance->settings;
+    struct model_call_clocks *clocks = &work->clocks;
+    memcpy(clocks, settings + work->kind->clocks_at, sizeof(*clocks));
+    if (head->timeout_ms > 0)
+        clocks->total_ms = at_most((uint64_t)head->timeout_ms, TIMEOUT_MAX_MS);
+    clocks->first_ms = at_most(clocks->first_ms, clocks->total_ms);
+    clocks->idle_ms = at_most(clocks->idle_ms, clocks->total_ms);
+    if (is_unary(work)) clocks->first_ms = clocks->idle_ms = clocks->total_ms;
+}
+
+static bool prepare(struct work *work, const struct scenario *asked, struct fault *fault) {
+    struct nimi_call *call = work->call;
+    const struct nimi_scenario_request_head *head = asked->head;
+    struct str subject = head->subject_user_id.len ? head->subject_user_id : STR("anonymous");
+    work->kind = kinds[asked->scenario_type];
+    work->app = nimi_keep(call, head->app_id);
+    work->subject = nimi_keep(call, subject);
+    work->admission.model = nimi_keep(call, work->admission.model);
+    work->projection.model = work->admission.model;
+    work->uploader = nimi_keep(call, head->subject_user_id);
+    work->projection.route = work->admission.route;
+    set_clocks(work, head);
+    return work->kind->prepare(work, asked, fault);
+}
+
+static void scenario_begin(struct nimi_call *call, const struct scenario *asked,
+                           enum admit_by by) {
+    const struct nimi_instance *instance = call->instance;
+    struct work *work = MEM_NEW(struct work);
+    struct fault fault;
+    work->call = call;
+    work->engine = engine_ref(instance->host->engine);
+    work->arena = arena_new(work->engine->limits.memory_max_bytes);
+    timer_init(&work->wait, call->loop, on_waited, work);
+    projection_init(&work->projection, call);
+    buf_init(&work->reply, work->engine->limits.reply_max_bytes);
+    nimi_work(call, &events, work);
+    if (admit_scenario(instance->settings, &call->envelope, asked, by, &work->admission,
+                       &fault) &&
+        prepare(work, asked, &fault)) {
+        gather(work);
+    } else {
+        nimi_refuse(call, &fault);
+    }
+}
+
+void scenario_stream(struct nimi_call *call, const void *request, struct arena *arena) {
+    const struct nimi_stream_scenario_request *from = request;
+    (void)arena;
+    scenario_begin(call,
+                   &(struct scenario){from->head, from->scenario_type, from->execution_mode,
+                                      from->spec, from->extensions, from->extensions_count},
+                   ADMIT_STREAM);
+}
+
+void scenario_execute(struct nimi_call *call, const void *request, struct arena *arena) {
+    const struct nimi_execute_scenario_request *from = request;
+    (void)arena;
+    scenario_begin(call,
+                   &(struct scenario){from->head, from->scenario_type, from->execution_mode,
+                                      from->spec, from->extensions, from->extensions_count},
+                   ADMIT_EXECUTE);
+}

@@ -1,0 +1,484 @@
+#include "contract/nimi/upload/receive.h"
+
+#include "base/mem.h"
+#include "contract/nimi/admit.h"
+
+#include <assert.h>
+#include <nettle/sha2.h>
+#include <stdlib.h>
+
+#define ID_PREFIX STR("artifact_")
+#define ID_LEN (sizeof("artifact_") - 1 + ULID_LEN)
+#define GATHERED_MAX_BYTES (RECEIVE_CHUNK_MAX_BYTES + UPLOAD_PIECE_BYTES)
+#define TO(state) (1u << (state))
+
+static const unsigned moves[RECEIVE_STATE_COUNT] = {
+    [RECEIVE_QUEUED] = TO(RECEIVE_READING) | TO(RECEIVE_OVER),
+    [RECEIVE_READING] =
+        TO(RECEIVE_WRITING) | TO(RECEIVE_CHECKING) | TO(RECEIVE_ENDING) | TO(RECEIVE_OVER),
+    [RECEIVE_WRITING] = TO(RECEIVE_READING) | TO(RECEIVE_OVER),
+    [RECEIVE_CHECKING] = TO(RECEIVE_ENDING) | TO(RECEIVE_OVER),
+    [RECEIVE_ENDING] = TO(RECEIVE_OVER),
+    [RECEIVE_OVER] = 0,
+};
+
+bool receive_may_become(enum receive_state state, enum receive_state next) {
+    return moves[state] & TO(next);
+}
+
+struct receipt {
+    struct nimi_call *call;
+    struct store *store;
+    enum receive_state state;
+    struct upload upload;       /* its texts are the call's */
+    char id[ID_LEN + 1];        /* of the artifact */
+    struct ticket *ticket;      /* its slot */
+    struct timer idle;          /* while it reads */
+    uint64_t sequence;          /* of the next chunk */
+    struct buf gathered;        /* come, and not all on its way to the store */
+    size_t taken;               /* of `gathered`: on its way */
+    size_t kept;                /* bytes that the store has, or is about to have */
+    struct sha256_ctx hash;     /* of those */
+    char sum[UPLOAD_SUM_BYTES]; /* of all, once they have come */
+    struct upload_ask *ask;     /* to the store */
+    struct buf again;           /* the reply of an earlier upload with the same key */
+};
+
+static void receive_move(struct receipt *receipt, enum receive_state next) {
+    assert(receive_may_become(receipt->state, next));
+    receipt->state = next;
+}
+
+/* --- ending ------------------------------------------------------------------------------- */
+
+static int64_t now_ms(const struct receipt *receipt) {
+    return receipt->call->instance->pruner.unix_ms();
+}
+
+/* Let go of everything; what the store has of one that did not become whole is over. */
+static void let_go(struct receipt *receipt, bool whole) {
+    struct pruner *pruner = &receipt->call->instance->pruner;
+    if (receipt->state == RECEIVE_OVER) return;
+    receive_move(receipt, RECEIVE_OVER);
+    timer_stop(&receipt->idle);
+    upload_forget(receipt->ask);
+    receipt->ask = NULL;
+    scheduler_release(receipt->ticket);
+    receipt->ticket = NULL;
+    buf_release(&receipt->gathered);
+    if (!whole && receipt->kept) upload_drop(receipt->store, pruner->loop, receipt->upload.id);
+    if (whole || receipt->kept) pruner_wake(pruner);
+}
+
+static void receive_refuse(struct receipt *receipt, const struct fault *fault) {
+    let_go(receipt, false);
+    nimi_refuse(receipt->call, fault);
+}
+
+/* A chunk, or the order of messages, is not as it must be. */
+static void refuse_as(struct receipt *receipt, int reason, const char *sentence) {
+    struct fault fault;
+    fault_set(&fault, reason, "%s", sentence);
+    receive_refuse(receipt, &fault);
+}
+
+static void refuse_by_store(struct receipt *receipt, const struct err *why) {
+    struct fault fault;
+    fault_set_code(&fault, reason_of_failure(STR_EMPTY, why->code), why->code,
+                   "the artifact could not be kept: %s", why->text);
+    receive_refuse(receipt, &fault);
+}
+
+static void put_hex(struct str bytes, struct buf *out) {
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < bytes.len; i++) {
+        unsigned char byte = (unsigned char)bytes.at[i];
+        buf_append_byte(out, digits[byte >> 4]);
+        buf_append_byte(out, digits[byte & 15]);
+    }
+}
+
+static void reply(struct receipt *receipt) {
+    struct nimi_call *call = receipt->call;
+    char hex[2 * UPLOAD_SUM_BYTES];
+    struct buf sum = {.at = hex, .room = sizeof(hex), .max_bytes = sizeof(hex)};
+    put_hex(receipt->upload.sum, &sum);
+    const struct nimi_scenario_artifact artifact = {.artifact_id = receipt->upload.id,
+                                                    .mime_type = receipt->upload.content_type,
+                                                    .sha256 = buf_str(&sum),
+                                                    .size_bytes =
+                                                        (int64_t)receipt->upload.size};
+    nimi_reply(call, &nimi_upload_artifact_response_table,
+               &(struct nimi_upload_artifact_response){.artifact = &artifact,
+                                                       .trace_id = nimi_trace(call)});
+}
+
+/* --- the last piece ----------------------------------------------------------------------- */
+
+static struct str not_taken(const struct receipt *receipt) {
+    return str_skip(buf_str(&receipt->gathered), receipt->taken);
+}
+
+static void on_whole(const struct upload *upload, const struct err *failed, void *ctx) {
+    struct receipt *receipt = ctx;
+    (void)upload;
+    receipt->ask = NULL;
+    if (failed) {
+        refuse_by_store(receipt, failed);
+        return;
+    }
+    let_go(receipt, true);
+    reply(receipt);
+}
+
+static void put_last(struct receipt *receipt) {
+    size_t place = receipt->kept;
+    receive_move(receipt, RECEIVE_ENDING);
+    receipt->upload.bytes = not_taken(receipt);
+    receipt->kept = receipt->upload.size;
+    receipt->ask =
+        upload_put_start(receipt->store, rpc_loop(receipt->call->rpc), &receipt->upload, place,
+                         UPLOAD_LAST, now_ms(receipt), on_whole, receipt);
+}
+
+/* The reply is remembered for a day, the artifact for half an hour: a reply is given again only
+ * while what it speaks of is there. */
+static void on_looked(const struct upload *upload, const struct err *failed, void *ctx) {
+    struct receipt *receipt = ctx;
+    (void)upload;
+    receipt->ask = NULL;
+    if (failed && failed->code != ERR_NOT_FOUND) {
+        refuse_by_store(receipt, failed);
+    } else if (failed) {
+        put_last(receipt);
+    } else {
+        let_go(receipt, false);
+        nimi_reply_again(receipt->call, buf_str(&receipt->again));
+    }
+}
+
+/* The artifact that `again` speaks of. */
+static struct str id_of_reply(const struct receipt *receipt, struct arena *arena) {
+    struct nimi_upload_artifact_response said;
+    struct err e;
+    bool read = pb_decode_view(&nimi_upload_artifact_response_table, buf_str(&receipt->again),
+                               arena, &said, &e);
+    return read && said.artifact ? said.artifact->artifact_id : STR_EMPTY;
+}
+
+static void look_for_earlier(struct receipt *receipt) {
+    struct arena *arena = arena_new(64 * KIB);
+    receive_move(receipt, RECEIVE_CHECKING);
+    receipt->ask =
+        upload_get_start(receipt->store, rpc_loop(receipt->call->rpc), receipt->upload.app,
+                         receipt->upload.subject, id_of_reply(receipt, arena), 0, 0,
+                         now_ms(receipt), on_looked, receipt);
+    arena_free(arena);
+}
+
+/* Of all that a key may be used for only once: whose, what kind, which bytes. */
+static void digest(const struct receipt *receipt, uint8_t *ret) {
+    const struct upload *upload = &receipt->upload;
+    const struct str parts[] = {upload->app, upload->subject, upload->content_type,
+                                upload->name, upload->sum};
+    struct sha256_ctx hash;
+    sha256_init(&hash);
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        uint64_t len = parts[i].len;
+        sha256_update(&hash, sizeof(len), (const uint8_t *)&len);
+        sha256_update(&hash, parts[i].len, (const uint8_t *)parts[i].at);
+    }
+    sha256_digest(&hash, REPLIES_DIGEST_BYTES, ret);
+}
+
+static void receive_finish(struct receipt *receipt) {
+    uint8_t print[REPLIES_DIGEST_BYTES];
+    struct str rest = not_taken(receipt);
+    timer_stop(&receipt->idle);
+    sha256_update(&receipt->hash, rest.len, (const uint8_t *)rest.at);
+    sha256_digest(&receipt->hash, UPLOAD_SUM_BYTES, (uint8_t *)receipt->sum);
+    receipt->upload.sum = str_of(receipt->sum, UPLOAD_SUM_BYTES);
+    receipt->upload.size = receipt->kept + rest.len;
+    digest(receipt, print);
+    switch (nimi_once(receipt->call, print, &receipt->again)) {
+    case REPLY_WAITS: /* only of replies_ask() */
+    case REPLY_NEW: put_last(receipt); break;
+    case REPLY_STORED: look_for_earlier(receipt); break;
+    case REPLY_CONFLICT:
+        refuse_as(receipt, NIMI_PROTOCOL_ENVELOPE_INVALID,
+                  "x-nimi-idempotency-key was used for another upload; send a new key");
+        break;
+    }
+}
+
+static void on_half_closed(void *ctx) {
+    struct receipt *receipt = ctx;
+    if (receipt->kept + receipt->gathered.len > 0) {
+        receive_finish(receipt);
+    } else {
+        refuse_as(receipt, NIMI_AI_ARTIFACT_UPLOAD_INVALID,
+                  "the upload has metadata and no chunk; send at least one with bytes");
+    }
+}
+
+/* --- chunks ------------------------------------------------------------------------------- */
+
+static void read_on(struct receipt *receipt) {
+    buf_drop(&receipt->gathered, receipt->taken);
+    receipt->taken = 0;
+    if (receipt->gathered.len == 0) buf_release(&receipt->gathered);
+    if (receipt->state != RECEIVE_READING) receive_move(receipt, RECEIVE_READING);
+    timer_start(&receipt->idle, RECEIVE_IDLE_MS);
+    rpc_next(receipt->call->rpc);
+}
+
+static void on_kept(const struct upload *upload, const struct err *failed, void *ctx);
+
+/* Only a whole piece at a time, so that neither a commit nor this loop works on more. */
+static void write_piece(struct receipt *receipt) {
+    struct str piece = str_head(not_taken(receipt), UPLOAD_PIECE_BYTES);
+    size_t place = receipt->kept;
+    if (receipt->state != RECEIVE_WRITING) receive_move(receipt, RECEIVE_WRITING);
+    timer_stop(&receipt->idle);
+    sha256_update(&receipt->hash, piece.len, (const uint8_t *)piece.at);
+    receipt->taken += piece.len;
+    receipt->kept += piece.len;
+    receipt->upload.bytes = piece;
+    receipt->ask =
+        upload_put_start(receipt->store, rpc_loop(receipt->call->rpc), &receipt->upload, place,
+                         UPLOAD_GOES_ON, now_ms(receipt), on_kept, receipt);
+}
+
+static void go_on(struct receipt *receipt) {
+    if (not_taken(receipt).len >= UPLOAD_PIECE_BYTES) {
+        write_piece(receipt);
+    } else {
+        read_on(receipt);
+    }
+}
+
+static void on_kept(const struct upload *upload, const struct err *failed, void *ctx) {
+    struct receipt *receipt = ctx;
+    (void)upload;
+    receipt->ask = NULL;
+    if (failed) {
+        refuse_by_store(receipt, failed);
+    } else {
+        go_on(receipt);
+    }
+}
+
+static bool chunk_fits(const struct receipt *receipt,
+                       const struct nimi_upload_artifact_request *request,
+                       struct fault *fault) {
+    const struct nimi_upload_artifact_chunk *chunk = request->chunk;
+    if (request->which_payload == NIMI_UPLOAD_ARTIFACT_REQUEST_METADATA)
+        return fault_set(fault, NIMI_AI_ARTIFACT_UPLOAD_INVALID,
+                         "an upload has its metadata once, in the first message; send chunks "
+                         "after it");
+    if (request->which_payload != NIMI_UPLOAD_ARTIFACT_REQUEST_CHUNK)
+        return fault_set(fault, NIMI_AI_ARTIFACT_UPLOAD_INVALID,
+                         "this message holds no chunk; after the metadata every one must");
+    if (chunk->sequence != receipt->sequence)
+        return fault_set(fault, NIMI_AI_ARTIFACT_UPLOAD_INVALID,
+                         "chunk %llu came where %llu was due; number chunks from 0, without "
+                         "gaps",
+                         (unsigned long long)chunk->sequence,
+                         (unsigned long long)receipt->sequence);
+    if (chunk->bytes.len == 0)
+        return fault_set(fault, NIMI_AI_ARTIFACT_UPLOAD_INVALID,
+                         "chunk %llu has no bytes; leave it out",
+                         (unsigned long long)chunk->sequence);
+    if (chunk->bytes.len > RECEIVE_CHUNK_MAX_BYTES)
+        return fault_set(fault, NIMI_AI_ARTIFACT_UPLOAD_TOO_LARGE,
+                         "chunk %llu has %zu bytes, at most %zu are allowed; cut it in two",
+                         (unsigned long long)chunk->sequence, chunk->bytes.len,
+                         (size_t)RECEIVE_CHUNK_MAX_BYTES);
+    size_t all = receipt->kept + receipt->gathered.len + chunk->bytes.len;
+    return all <= UPLOAD_MAX_BYTES ||
+           fault_set(fault, NIMI_AI_ARTIFACT_UPLOAD_TOO_LARGE,
+                     "the artifact has more than %zu bytes, which is all that is kept of one; "
+                     "send a smaller one",
+                     (size_t)UPLOAD_MAX_BYTES);
+}
+
+static void on_chunk(const void *message, struct arena *arena, void *ctx) {
+    struct receipt *receipt = ctx;
+    const struct nimi_upload_artifact_request *request = message;
+    struct fault fault;
+    (void)arena;
+    if (!chunk_fits(receipt, request, &fault)) {
+        receive_refuse(receipt, &fault);
+        return;
+    }
+    receipt->sequence++;
+    bool fits = buf_append(&receipt->gathered, request->chunk->bytes);
+    assert(fits); /* less than a piece was there */
+    (void)fits;
+    go_on(receipt);
+}
+
+static void on_idle(void *ctx) {
+    struct receipt *receipt = ctx;
+    struct fault fault;
+    fault_set_code(&fault, NIMI_AI_ARTIFACT_UPLOAD_INVALID, ERR_DEADLINE_EXCEEDED,
+                   "no chunk came for %d s; send the upload again", RECEIVE_IDLE_MS / 1000);
+    receive_refuse(receipt, &fault);
+}
+
+/* --- what becomes of the call ------------------------------------------------------------- */
+
+static void on_stopping(void *ctx) {
+    let_go(ctx, false);
+}
+
+static void on_cancelled(enum close_cause why, void *ctx) {
+    (void)why;
+    let_go(ctx, false);
+}
+
+static void on_closed(void *ctx) {
+    struct receipt *receipt = ctx;
+    let_go(receipt, false);
+    buf_done(&receipt->gathered);
+    buf_done(&receipt->again);
+    free(receipt);
+}
+
+static const struct nimi_work work = {
+    .message = on_chunk,
+    .half_closed = on_half_closed,
+    .stopping = on_stopping,
+    .cancelled = on_cancelled,
+    .closed = on_closed,
+};
+
+/* --- the beginning ------------------------------------------------------------------------ */
+
+static bool is_token(struct str text) {
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.at[i];
+        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!word && !(c && strchr("!#$&^_.+-", c))) return false; /* RFC 6838 4.2 */
+    }
+    return text.len > 0;
+}
+
+static bool is_printable(struct str text) {
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.at[i] < ' ' || text.at[i] > '~') return false;
+    }
+    return true;
+}
+
+bool receive_type_is_allowed(struct str type) {
+    static const struct str kinds[] = {STR_INIT("image"), STR_INIT("audio"), STR_INIT("video")};
+    struct str parameters, subtype;
+    struct str kind = str_split(str_trim(str_split(type, ';', &parameters)), '/', &subtype);
+    if (type.len > RECEIVE_TYPE_MAX_BYTES || !is_printable(type)) return false;
+    if (!subtype.at || !is_token(subtype)) return false;
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        if (str_equal_nocase(kind, kinds[i])) return true;
+    }
+    return false;
+}
+
+static bool name_is_short(const char *what, struct str name, struct fault *fault) {
+    return name.len <= RECEIVE_NAME_MAX_BYTES ||
+           fault_set(fault, NIMI_AI_ARTIFACT_UPLOAD_INVALID,
+                     "%s has %zu bytes, at most %d are allowed; shorten it", what, name.len,
+                     RECEIVE_NAME_MAX_BYTES);
+}
+
+static bool metadata_is_right(const struct nimi_call *call,
+                              const struct nimi_upload_artifact_request *request,
+                              struct fault *fault) {
+    if (!request)
+        return fault_set(fault, NIMI_AI_ARTIFACT_UPLOAD_INVALID,
+                         "nothing was sent; send metadata, then chunks, then half-close");
+    if (request->which_payload != NIMI_UPLOAD_ARTIFACT_REQUEST_METADATA)
+        return fault_set(fault, NIMI_AI_ARTIFACT_UPLOAD_INVALID,
+                         "the first message must hold the metadata; send it before the chunks");
+    const struct nimi_upload_artifact_metadata *metadata = request->metadata;
+    if (str_trim(metadata->app_id).len == 0)
+        return fault_set(fault, NIMI_AI_ARTIFACT_UPLOAD_INVALID,
+                         "the metadata needs an app_id: only that app may use the artifact");
+    if (!receive_type_is_allowed(str_trim(metadata->mime_type)))
+        return fault_set(fault, NIMI_AI_ARTIFACT_UPLOAD_INVALID,
+                         "mime_type '" STR_FMT "' is none of image/..., audio/... and "
+                         "video/..., which are all that is kept; name the right one",
+                         STR_ARG(str_head(metadata->mime_type, 80)));
+    return name_is_short("app_id", metadata->app_id, fault) &&
+           name_is_short("subject_user_id", metadata->subject_user_id, fault) &&
+           name_is_short("display_name", metadata->display_name, fault) &&
+           admit_app(&call->envelope, metadata->app_id, fault);
+}
+
+static struct str keep_type(struct nimi_call *call, struct str type) {
+    struct str kept = rpc_keep(call->rpc, str_trim(type));
+    char *at = (char *)(uintptr_t)kept.at; /* ours alone */
+    for (size_t i = 0; i < kept.len && at[i] != ';'; i++) {
+        if (at[i] >= 'A' && at[i] <= 'Z') at[i] = (char)(at[i] - 'A' + 'a');
+    }
+    return kept;
+}
+
+static struct receipt *receipt_new(struct nimi_call *call,
+                                   const struct nimi_upload_artifact_metadata *metadata) {
+    struct receipt *receipt = MEM_NEW(struct receipt);
+    receipt->call = call;
+    receipt->store = call->instance->host->engine->store;
+    memcpy(receipt->id, ID_PREFIX.at, ID_PREFIX.len);
+    ulid_new(receipt->id + ID_PREFIX.len);
+    receipt->upload = (struct upload){
+        .id = str_of(receipt->id, ID_LEN),
+        .app = rpc_keep(call->rpc, metadata->app_id),
+        .subject = rpc_keep(call->rpc, metadata->subject_user_id),
+        .content_type = keep_type(call, metadata->mime_type),
+        .name = rpc_keep(call->rpc, metadata->display_name),
+    };
+    call->envelope.app_id = receipt->upload.app; /* no header need have said it */
+    timer_init(&receipt->idle, rpc_loop(call->rpc), on_idle, receipt);
+    sha256_init(&receipt->hash);
+    buf_init(&receipt->gathered, GATHERED_MAX_BYTES);
+    buf_init(&receipt->again, 64 * KIB);
+    return receipt;
+}
+
+static void on_granted(void *ctx) {
+    read_on(ctx);
+}
+
+static void wait_for_slot(struct receipt *receipt) {
+    struct fault fault;
+    switch (scheduler_take(nimi_runtime_slots(receipt->call->instance->runtime),
+                           receipt->upload.app, rpc_loop(receipt->call->rpc), on_granted,
+                           receipt, &receipt->ticket)) {
+    case TICKET_GRANTED: read_on(receipt); break;
+    case TICKET_WAITS: break; /* as long as the call may take */
+    case TICKET_REFUSED:
+        fault_set_code(&fault, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_RESOURCE_EXHAUSTED,
+                       "too many uploads wait for their turn; send it again later");
+        receive_refuse(receipt, &fault);
+        break;
+    }
+}
+
+void receive_begin(struct nimi_call *call, const void *message, struct arena *arena) {
+    const struct nimi_upload_artifact_request *request = message;
+    struct fault fault;
+    (void)arena;
+    if (!metadata_is_right(call, request, &fault)) {
+        nimi_refuse(call, &fault);
+        return;
+    }
+    if (!call->instance->host->engine->store) {
+        fault_set_code(&fault, NIMI_AI_ARTIFACT_UPLOAD_INVALID, ERR_FAILED_PRECONDITION,
+                       "this runtime has no store to keep an artifact in");
+        nimi_refuse(call, &fault);
+        return;
+    }
+    struct receipt *receipt = receipt_new(call, request->metadata);
+    nimi_work(call, &work, receipt);
+    wait_for_slot(receipt);
+}

@@ -1,0 +1,282 @@
+#include "job/media_run.h"
+
+#include "base/mem.h"
+#include "job/expense.h"
+#include "record/record.h"
+#include "record/unkept.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define MEDIA_RUN_BYTES (256 * KIB) /* of sound or picture, at least */
+#define WINDOW_BYTES (16 * KIB)     /* of the record: a handful of events */
+
+struct media_run {
+    struct record record; /* if the caller keeps one: in memory, and not in the directory */
+    struct media *media;
+    struct media_call *asked; /* NULL: it has answered */
+    const struct media_request *request;
+    reply_event_fn *on_reply;
+    void *ctx;
+    struct clocks clocks;
+    struct expense expense;
+    size_t made;              /* artifacts, texts, vectors that came */
+    struct event_usage usage; /* the models' name borrowed from `names` */
+    struct buf names;         /* workspace, user, the asked model: as long as the record */
+    struct str workspace, user, asked_model;
+    bool cancelled; /* the caller has cancelled */
+    bool usage_seen;
+    struct err why;
+    struct buf said; /* of the ending: who answered, or the stable reason */
+};
+
+/* --- life --------------------------------------------------------------------------------- */
+
+static void free_media_run(struct media_run *media_run) {
+    assert(!media_run->asked && !media_run->expense.reserved.ledger);
+    record_done(&media_run->record);
+    buf_done(&media_run->names);
+    buf_done(&media_run->said);
+    free(media_run);
+}
+
+static void tell_ending(struct media_run *media_run) {
+    struct reply_event ending = {REPLY_DONE, .model = buf_str(&media_run->said)};
+    if (media_run->cancelled) return;
+    if (media_run->record.ending != RUN_DONE) {
+        ending = reply_event_failed(&media_run->why, buf_str(&media_run->said));
+    } else {
+        media_run->on_reply(&(struct reply_event){REPLY_USAGE, .usage = &media_run->usage},
+                            media_run->ctx);
+    }
+    media_run->on_reply(&ending, media_run->ctx);
+}
+
+static void media_run_over(void *ctx) {
+    tell_ending(ctx);
+    free_media_run(ctx);
+}
+
+/* --- ending ------------------------------------------------------------------------------- */
+
+/* Once, whether or not it was counted; not at all if nothing came. */
+static void settle_cost(struct media_run *media_run, bool done) {
+    bool counts = media_run->usage_seen || done || media_run->made;
+    if (counts) {
+        expense_settle(&media_run->expense, &media_run->usage);
+        struct event event = {.kind = EVENT_USAGE, .usage = media_run->usage};
+        record_append(&media_run->record, &event);
+    }
+    expense_drop(&media_run->expense);
+}
+
+static void stop_asking(struct media_run *media_run) {
+    struct media_call *asked = media_run->asked;
+    media_run->asked = NULL;
+    if (asked) media_run->media->kind->cancel(asked);
+    clocks_stop(&media_run->clocks);
+}
+
+/* `event` is what the record says last. */
+static void media_run_finish(struct media_run *media_run, struct event *event) {
+    stop_asking(media_run);
+    settle_cost(media_run, event->kind == EVENT_DONE);
+    record_append(&media_run->record, event);
+}
+
+static void media_run_fail(struct media_run *media_run, const struct err *why,
+                           struct str reason) {
+    struct event event = {
+        .kind = EVENT_FAILED,
+        .failed = {.code = why->code, .reason = reason, .message = err_text(why)}};
+    if (record_is_ending(&media_run->record)) return;
+    media_run->why = *why;
+    buf_append(&media_run->said, reason);
+    media_run_finish(media_run, &event);
+}
+
+void media_run_cancel(struct media_run *media_run, struct str why) {
+    struct event event = {.kind = EVENT_CANCELLED, .cancelled = {.message = why}};
+    media_run->cancelled = true;
+    if (!record_is_ending(&media_run->record)) media_run_finish(media_run, &event);
+}
+
+/* Somebody else has it cancelled, by the record's id. */
+static void media_run_leave(struct leaving leaving, struct str why, void *ctx) {
+    struct media_run *media_run = ctx;
+    struct event event = {.kind = EVENT_CANCELLED, .cancelled = {.message = why}};
+    if (leaving.how == LEAVING_DETACHES || record_is_ending(&media_run->record)) return;
+    err_set(&media_run->why, ERR_CANCELLED, STR_FMT, STR_ARG(why));
+    media_run_finish(media_run, &event);
+}
+
+static void on_expired(const char *text, void *ctx) {
+    struct err why;
+    err_set(&why, ERR_DEADLINE_EXCEEDED, "%s", text);
+    media_run_fail(ctx, &why, STR(CLOCKS_REASON));
+}
+
+/* --- the answer --------------------------------------------------------------------------- */
+
+static void fail_unusable(struct media_run *media_run, const char *what) {
+    struct err why;
+    err_set(&why, ERR_INTERNAL, "%s; ask again, or somebody else", what);
+    media_run_fail(media_run, &why, STR(MEDIA_RUN_UNUSABLE));
+}
+
+/* Something came. */
+static void on_made(const struct reply_event *event, void *ctx) {
+    struct media_run *media_run = ctx;
+    media_run->made++;
+    clocks_heard(&media_run->clocks);
+    expense_use(&media_run->expense, 0);
+    media_run->on_reply(event, media_run->ctx);
+}
+
+static void on_artifact(const struct reply_event *event, void *ctx) {
+    const struct media_artifact *artifact = event->artifact;
+    if (artifact->bytes.len > MEDIA_ARTIFACT_MAX_BYTES) {
+        fail_unusable(ctx, "the provider made more than an artifact may hold");
+    } else if (artifact->bytes.len || artifact->uri.len) {
+        on_made(event, ctx);
+    }
+}
+
+static void on_vector(const struct reply_event *event, void *ctx) {
+    struct media_run *media_run = ctx;
+    if (event->vector->input >= media_run->request->input_count || event->vector->count == 0) {
+        fail_unusable(media_run, "the provider's vectors are not those that were asked for");
+        return;
+    }
+    on_made(event, media_run);
+}
+
+static void on_usage(const struct reply_event *event, void *ctx) {
+    struct media_run *media_run = ctx;
+    if (media_run->usage_seen) return;
+    media_run->usage_seen = true;
+    media_run->usage = *event->usage;
+    media_run->usage.call_sequence = 0;              /* there is only this one */
+    media_run->usage.model = media_run->asked_model; /* the other is borrowed */
+}
+
+static void on_done(const struct reply_event *event, void *ctx) {
+    struct media_run *media_run = ctx;
+    const struct media_request *request = media_run->request;
+    media_run->asked = NULL;
+    size_t wanted = request->task == MEDIA_EMBEDDING ? request->input_count : 1;
+    if (media_run->made < wanted) {
+        fail_unusable(media_run, "the provider ended without all that it was asked for");
+        return;
+    }
+    struct str model = event->model.len ? event->model : media_run->asked_model;
+    buf_append(&media_run->said, model);
+    media_run->usage.model = buf_str(&media_run->said);
+    struct event done = {.kind = EVENT_DONE, .done = {.model = model, .turns = STR_EMPTY}};
+    media_run_finish(media_run, &done);
+}
+
+static void on_failed(const struct reply_event *event, void *ctx) {
+    struct media_run *media_run = ctx;
+    struct err why;
+    err_set(&why, event->code, STR_FMT, STR_ARG(event->text));
+    media_run->asked = NULL;
+    media_run_fail(media_run, &why, event->reason);
+}
+
+static void on_reply(const struct reply_event *event, void *ctx) {
+    static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {
+        [REPLY_ARTIFACT] = on_artifact, [REPLY_TEXT] = on_made, [REPLY_VECTOR] = on_vector,
+        [REPLY_USAGE] = on_usage,       [REPLY_DONE] = on_done, [REPLY_FAILED] = on_failed,
+    };
+    reply_event_handle(handlers, event, ctx);
+}
+
+/* --- the record --------------------------------------------------------------------------- */
+
+/* What cannot be counted was not made. */
+static void media_run_lost(const struct err *why, void *ctx) {
+    struct media_run *media_run = ctx;
+    struct event event = unkept_failure(why, STR(UNKEPT_ANSWER));
+    stop_asking(media_run);
+    expense_drop(&media_run->expense);
+    err_set(&media_run->why, ERR_UNAVAILABLE, STR_FMT, STR_ARG(event.failed.message));
+    buf_clear(&media_run->said);
+    buf_append(&media_run->said, event.failed.reason);
+    record_append(&media_run->record, &event);
+}
+
+static const struct record_events media_run_events = {
+    .on_lost = media_run_lost, .on_over = media_run_over, .leave = media_run_leave};
+
+static void open_record(struct media_run *media_run, const struct media_run_options *options) {
+    struct record *record = &media_run->record;
+    bool kept = options->record == MEDIA_RUN_RECORDED;
+    record_init(record, &(struct record_options){.what = "media call",
+                                                 .host = options->host,
+                                                 .engine = options->engine,
+                                                 .in_memory = !kept,
+                                                 .window_max_bytes = WINDOW_BYTES,
+                                                 .agent = options->engine->agents[0].slug,
+                                                 .events = &media_run_events,
+                                                 .ctx = media_run});
+    if (!kept) return;
+    record_enter(record,
+                 &(struct session_name){media_run->workspace, media_run->user, STR_EMPTY},
+                 RUN_ASKING);
+    struct event started = record_started(record, options->text, options->contract);
+    record_append(record, &started);
+}
+
+/* --- start -------------------------------------------------------------------------------- */
+
+static void keep_names(struct media_run *media_run, const struct media_run_options *options) {
+    struct buf *names = &media_run->names;
+    struct str workspace = options->workspace, user = options->user;
+    struct str model = options->request->model;
+    buf_init(names, workspace.len + user.len + model.len + 1);
+    buf_append(names, workspace);
+    buf_append(names, user);
+    buf_append(names, model);
+    struct str all = buf_str(names);
+    media_run->workspace = str_head(all, workspace.len);
+    media_run->user = str_head(str_skip(all, workspace.len), user.len);
+    media_run->asked_model = str_skip(all, workspace.len + user.len);
+}
+
+/* As far as can be known in advance, a picture or a vector is paid for by its input. */
+static size_t asked_bytes(const struct media_request *request) {
+    size_t bytes = request->text.len;
+    for (size_t i = 0; i < request->input_count; i++) bytes += request->inputs[i].len;
+    return bytes;
+}
+
+bool media_run_start(const struct media_run_options *options, struct media_run **ret,
+                     struct err *e) {
+    if (!mem_check(MEDIA_RUN_BYTES, e)) return false;
+    struct media_run *media_run = MEM_NEW(struct media_run);
+    *media_run = (struct media_run){.media = options->media,
+                                    .request = options->request,
+                                    .on_reply = options->on_reply,
+                                    .ctx = options->ctx,
+                                    .usage = USAGE_UNKNOWN};
+    keep_names(media_run, options);
+    media_run->expense = (struct expense){.engine = options->engine,
+                                          .model = media_run->asked_model,
+                                          .asked_bytes = asked_bytes(options->request)};
+    if (!expense_reserve(&media_run->expense, media_run->workspace,
+                         options->engine->agents[0].slug, e)) {
+        buf_done(&media_run->names);
+        free(media_run);
+        return false;
+    }
+    buf_init(&media_run->said, KIB);
+    clocks_init(&media_run->clocks, options->host->loop, &options->clocks, options->asked_ms,
+                on_expired, media_run);
+    open_record(media_run, options);
+    clocks_start(&media_run->clocks);
+    media_run->asked = media_call_start(media_run->media, options->host->loop,
+                                        media_run->request, on_reply, media_run);
+    *ret = media_run;
+    return true;
+}

@@ -1,0 +1,381 @@
+#include "job/model_call.h"
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "base/utf8_tail.h"
+#include "job/expense.h"
+#include "provider/dialect.h"
+#include "record/record.h"
+#include "record/turn_line.h"
+#include "record/unkept.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define WINDOW_BYTES (512 * KIB)
+#define COPIES_OF_PROMPT 3 /* at once: the call's, the journal's, what the model is sent */
+#define EVENT_MAX_BYTES (16 * KIB)
+#define REPLY_TOKENS 256 /* reserved of a reply that has no limit of its own */
+
+struct model_call {
+    unsigned refs;
+    struct record record;
+    struct provider *provider;
+    struct provider_call *asked; /* NULL: the reply is over */
+    struct provider_request request;
+    struct arena *arena;
+    struct clocks clocks;
+    struct utf8_tail text_tail, thinking_tail;
+    struct expense expense;
+    struct turn_sums sums;
+    bool usage_seen, wants_tool, cut;
+    bool spoke; /* some of its text is in the journal */
+};
+
+/* --- life --------------------------------------------------------------------------------- */
+
+void model_call_unref(struct model_call *call) {
+    if (!call || --call->refs) return;
+    assert(!call->asked);
+    record_done(&call->record);
+    arena_free(call->arena);
+    free(call);
+}
+
+struct journal *model_call_journal(const struct model_call *call) {
+    return call->record.journal;
+}
+
+static uint64_t append(struct model_call *call, struct event *event) {
+    return record_append(&call->record, event);
+}
+
+static void call_over(void *ctx) {
+    struct model_call *call = ctx;
+    const struct record *record = &call->record;
+    const struct turn_end end = {.run = record_id(record),
+                                 .workspace = record->live.workspace,
+                                 .user = record->live.user,
+                                 .session = record->live.session,
+                                 .agent = call->request.agent,
+                                 .model = call->request.model,
+                                 .took_ms = record_took_ms(record),
+                                 .state = run_state_name(record->ending)};
+    turn_line_log(&end, &call->sums);
+    model_call_unref(call);
+}
+
+/* --- what it costs ------------------------------------------------------------------------ */
+
+/* One usage event a call, whether or not the provider counted; none if nobody began to answer.
+ */
+static void append_usage(struct model_call *call, const struct event_usage *usage) {
+    if (call->usage_seen) return;
+    call->usage_seen = true;
+    struct event event = {.kind = EVENT_USAGE, .usage = *usage};
+    event.usage.call_sequence = 0; /* there is only this one */
+    expense_settle(&call->expense, &event.usage);
+    turn_sums_add(&call->sums, &event.usage);
+    append(call, &event);
+}
+
+static void settle_cost(struct model_call *call, bool answered) {
+    const struct event_usage unknown = USAGE_UNKNOWN;
+    if (answered || expense_answered(&call->expense)) append_usage(call, &unknown);
+    expense_drop(&call->expense);
+}
+
+/* --- ending ------------------------------------------------------------------------------- */
+
+/* Nobody is waited for any more. */
+static void call_stop(struct model_call *call) {
+    struct provider_call *asked = call->asked;
+    call->asked = NULL;
+    if (asked) call->provider->kind->cancel(asked);
+    clocks_stop(&call->clocks);
+}
+
+static void end_with(struct model_call *call, struct event *event) {
+    if (record_is_ending(&call->record)) return;
+    call_stop(call);
+    settle_cost(call, event->kind == EVENT_DONE);
+    append(call, event);
+}
+
+static void model_call_fail(struct model_call *call, enum err_code code, struct str reason,
+                            struct str message) {
+    struct event event = {.kind = EVENT_FAILED,
+                          .failed = {.code = code, .reason = reason, .message = message}};
+    end_with(call, &event);
+}
+
+void model_call_cancel(struct model_call *call, struct str why) {
+    struct event event = {.kind = EVENT_CANCELLED, .cancelled = {.message = why}};
+    end_with(call, &event);
+}
+
+/* One that goes on without a reader ends by its own clocks. */
+static void call_leave(struct leaving leaving, struct str why, void *ctx) {
+    if (leaving.how != LEAVING_DETACHES) model_call_cancel(ctx, why);
+}
+
+static void on_expired(const char *why, void *ctx) {
+    model_call_fail(ctx, ERR_DEADLINE_EXCEEDED, STR(CLOCKS_REASON), str_from(why));
+}
+
+/* --- the reply ---------------------------------------------------------------------------- */
+
+/* No event is longer than what a reader's transport takes at once. */
+static void show(struct model_call *call, enum event_kind kind, struct str text) {
+    while (text.len) {
+        struct str part = str_head(text, utf8_cut(text, EVENT_MAX_BYTES));
+        struct event event = {.kind = kind};
+        if (kind == EVENT_TEXT) {
+            event.text.text = part;
+            call->spoke = true;
+        } else {
+            event.thinking.text = part;
+        }
+        append(call, &event);
+        text = str_skip(text, part.len);
+    }
+}
+
+static void model_call_take(struct model_call *call, struct utf8_tail *tail,
+                            enum event_kind kind, struct str bytes) {
+    struct buf room;
+    if (bytes.len == 0) return;
+    clocks_heard(&call->clocks);
+    expense_use(&call->expense, bytes.len);
+    show(call, kind, utf8_tail_take(tail, bytes, &room));
+    buf_done(&room);
+}
+
+/* What was held back will never be completed. */
+static void flush_tails(struct model_call *call) {
+    show(call, EVENT_THINKING, utf8_tail_end(&call->thinking_tail));
+    show(call, EVENT_TEXT, utf8_tail_end(&call->text_tail));
+}
+
+static void on_text(const struct reply_event *event, void *ctx) {
+    struct model_call *call = ctx;
+    model_call_take(call, &call->text_tail, EVENT_TEXT, event->text);
+}
+
+static void on_thinking(const struct reply_event *event, void *ctx) {
+    struct model_call *call = ctx;
+    model_call_take(call, &call->thinking_tail, EVENT_THINKING, event->text);
+}
+
+/* Nobody makes the call here: the caller hears that it was wanted. */
+static void on_tool_call(const struct reply_event *event, void *ctx) {
+    struct model_call *call = ctx;
+    (void)event;
+    clocks_heard(&call->clocks);
+    call->wants_tool = true;
+}
+
+static void on_usage(const struct reply_event *event, void *ctx) {
+    append_usage(ctx, event->usage);
+}
+
+static void on_note(const struct reply_event *event, void *ctx) {
+    struct model_call *call = ctx;
+    if (str_equal(event->text, STR(PROVIDER_CUT_NOTE))) call->cut = true;
+    struct event step = {.kind = EVENT_STEP, .step = {.description = event->text}};
+    append(call, &step);
+}
+
+/* The reply ended; `how` is why, or empty: by itself. */
+static void end_reply(struct model_call *call, struct str model, struct str how) {
+    struct event_usage unknown = USAGE_UNKNOWN;
+    unknown.model = model;
+    append_usage(call, &unknown);
+    if (how.len) {
+        struct event finish = {.kind = EVENT_ITEM, .item = {STR(MODEL_CALL_FINISH), how}};
+        append(call, &finish);
+    }
+    struct event event = {.kind = EVENT_DONE, .done = {model, STR_EMPTY}};
+    end_with(call, &event);
+}
+
+static void on_done(const struct reply_event *event, void *ctx) {
+    struct model_call *call = ctx;
+    call->asked = NULL;
+    flush_tails(call);
+    if (record_is_ending(&call->record)) return;
+    end_reply(call, event->model,
+              call->cut          ? STR("length")
+              : call->wants_tool ? STR("tool_call")
+                                 : STR_EMPTY);
+}
+
+static void on_failed(const struct reply_event *event, void *ctx) {
+    struct model_call *call = ctx;
+    call->asked = NULL;
+    flush_tails(call);
+    if (record_is_ending(&call->record)) return;
+    if (call->spoke && str_equal(event->reason, STR(MODEL_REFUSED))) {
+        end_reply(call, STR_EMPTY, STR("content_filter"));
+    } else {
+        model_call_fail(call, event->code, event->reason, event->text);
+    }
+}
+
+/* Only a later question of the same conversation would need its opaque message. */
+static void on_reply(const struct reply_event *event, void *ctx) {
+    static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {
+        [REPLY_TEXT] = on_text,           [REPLY_THINKING] = on_thinking,
+        [REPLY_TOOL_CALL] = on_tool_call, [REPLY_APPROVAL] = on_tool_call,
+        [REPLY_USAGE] = on_usage,         [REPLY_NOTE] = on_note,
+        [REPLY_DONE] = on_done,           [REPLY_FAILED] = on_failed,
+    };
+    reply_event_handle(handlers, event, ctx);
+}
+
+/* --- the record's calls ------------------------------------------------------------------- */
+
+/* The store refused what had to be on disk: say so instead, from memory. */
+static void call_lost(const struct err *why, void *ctx) {
+    struct model_call *call = ctx;
+    struct event event = unkept_failure(why, STR(UNKEPT_ANSWER));
+    call_stop(call);
+    expense_drop(&call->expense);
+    append(call, &event);
+}
+
+static void call_pace(bool hold, void *ctx) {
+    struct model_call *call = ctx;
+    if (!call->asked) return;
+    clocks_hold(&call->clocks, hold);
+    if (hold) {
+        call->provider->kind->pause(call->asked);
+    } else {
+        call->provider->kind->resume(call->asked);
+    }
+}
+
+static const struct record_events call_events = {
+    .on_lost = call_lost, .on_pace = call_pace, .on_over = call_over, .leave = call_leave};
+
+/* --- start -------------------------------------------------------------------------------- */
+
+static bool copy_messages(struct arena *arena, const struct provider_request *from,
+                          struct provider_request *to) {
+    struct message *messages =
+        arena_alloc(arena, (from->message_count + 1) * sizeof(struct message));
+    if (!messages) return false;
+    for (size_t i = 0; i < from->message_count; i++) {
+        messages[i] = from->messages[i];
+        if (!arena_str(arena, from->messages[i].text, &messages[i].text) ||
+            !arena_str(arena, from->messages[i].parts, &messages[i].parts) ||
+            !arena_str(arena, from->messages[i].agent, &messages[i].agent))
+            return false;
+    }
+    to->messages = messages;
+    return true;
+}
+
+static bool copy_tools(struct arena *arena, const struct provider_request *from,
+                       struct provider_request *to) {
+    struct tool_offer *tools =
+        arena_alloc(arena, (from->tool_count + 1) * sizeof(struct tool_offer));
+    if (!tools) return false;
+    for (size_t i = 0; i < from->tool_count; i++) {
+        if (!arena_str(arena, from->tools[i].name, &tools[i].name) ||
+            !arena_str(arena, from->tools[i].description, &tools[i].description) ||
+            !arena_str(arena, from->tools[i].parameters, &tools[i].parameters))
+            return false;
+    }
+    to->tools = tools;
+    return true;
+}
+
+static bool copy_options(struct arena *arena, const struct provider_request *from,
+                         struct provider_request *to) {
+    if (!from->options) return true;
+    struct model_options *options = ARENA_NEW(arena, struct model_options);
+    if (!options) return false;
+    *options = *from->options;
+    to->options = options;
+    return arena_str(arena, from->options->effort, &options->effort);
+}
+
+static bool copy_request(struct model_call *call, const struct provider_request *from) {
+    struct provider_request *to = &call->request;
+    struct arena *arena = call->arena;
+    *to = *from;
+    return arena_str(arena, from->agent, &to->agent) &&
+           arena_str(arena, from->model, &to->model) &&
+           arena_str(arena, from->system, &to->system) &&
+           arena_str(arena, from->schema, &to->schema) && copy_messages(arena, from, to) &&
+           copy_tools(arena, from, to) && copy_options(arena, from, to);
+}
+
+static size_t prompt_bytes(const struct provider_request *request) {
+    size_t bytes = request->system.len + request->schema.len;
+    for (size_t i = 0; i < request->message_count; i++) bytes += request->messages[i].text.len;
+    return bytes;
+}
+
+static void open_record(struct model_call *call, const struct model_call_options *options) {
+    struct engine *engine = options->engine;
+    record_init(&call->record,
+                &(struct record_options){.what = "model call",
+                                         .host = options->host,
+                                         .engine = engine,
+                                         .window_max_bytes = WINDOW_BYTES,
+                                         .pace_max_bytes = engine->limits.pace_max_bytes,
+                                         .agent = call->request.agent,
+                                         .events = &call_events,
+                                         .ctx = call});
+}
+
+static void model_call_begin(struct model_call *call, const struct model_call_options *options,
+                             const struct session_name *name) {
+    record_enter(&call->record, name, RUN_ASKING);
+    struct event started = record_started(&call->record, options->text, options->contract);
+    append(call, &started);
+    clocks_start(&call->clocks);
+    call->request.run = record_id(&call->record);
+    call->asked = provider_call_start(call->provider, options->host->loop, &call->request,
+                                      on_reply, call);
+}
+
+static size_t reserved_tokens(const struct provider_request *request) {
+    int64_t longest = request->options ? request->options->output_tokens_max : 0;
+    return longest > 0 ? (size_t)longest : REPLY_TOKENS;
+}
+
+bool model_call_start(const struct model_call_options *options, struct model_call **ret,
+                      struct err *e) {
+    struct engine *engine = options->engine;
+    if (!mem_check(COPIES_OF_PROMPT * prompt_bytes(options->request), e)) return false;
+    struct arena *arena = arena_new(engine->limits.memory_max_bytes);
+    struct model_call *call = MEM_NEW(struct model_call);
+    struct session_name name = {.session = STR_EMPTY};
+    *call = (struct model_call){.refs = 2, /* the caller's, and its own until it is over */
+                                .provider = options->provider,
+                                .arena = arena};
+    bool kept = copy_request(call, options->request) &&
+                arena_str(arena, options->workspace, &name.workspace) &&
+                arena_str(arena, options->user, &name.user);
+    if (!kept)
+        err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a model call may hold");
+    call->expense = (struct expense){.engine = engine,
+                                     .model = call->request.model,
+                                     .asked_bytes = prompt_bytes(options->request),
+                                     .reply_tokens = reserved_tokens(options->request)};
+    if (!kept || !expense_reserve(&call->expense, name.workspace, call->request.agent, e)) {
+        arena_free(arena);
+        free(call);
+        return false;
+    }
+    clocks_init(&call->clocks, options->host->loop, &options->clocks, options->asked_ms,
+                on_expired, call);
+    open_record(call, options);
+    model_call_begin(call, options, &name);
+    *ret = call;
+    return true;
+}

@@ -1,0 +1,26 @@
+/* run_state: where a run is. A turn goes through all of them; a job or a call that is not asked
+ * again goes from queued to working and ends.
+ *
+ * Threads  any.
+ * Source   design.md "The run".
+ */
+#ifndef WEIR_RECORD_RUN_STATE_H
+#define WEIR_RECORD_RUN_STATE_H
+
+#include "base/str.h"
+
+enum run_state {
+    RUN_QUEUED,
+    RUN_ASKING,
+    RUN_WORKING,
+    RUN_WAITING,
+    RUN_DONE,
+    RUN_FAILED,
+    RUN_CANCELLED,
+    RUN_STATE_COUNT,
+};
+
+struct str run_state_name(enum run_state state);
+bool run_may_become(enum run_state state, enum run_state next);
+
+#endif

@@ -1,0 +1,210 @@
+#include "session/asked.h"
+
+#include "base/mem.h"
+#include "journal/journal.h"
+#include "session/directory.h"
+
+#include <stdlib.h>
+
+#define PIECE_MAX_BYTES (1 * MIB)
+
+struct asked {
+    struct asked_options options; /* its texts lie in `texts` */
+    struct buf texts, user;       /* user: whose thread was found so far */
+    bool has_user, several;
+    uint64_t run;     /* the newest so far; 0: none */
+    uint64_t seq;     /* of its last question */
+    uint64_t read_to; /* of its events, seq of the last one that was looked at */
+    struct task begin;
+    struct store_load load;
+    bool loading, cancelled;
+};
+
+static void asked_free(struct asked *asked) {
+    buf_done(&asked->texts);
+    buf_done(&asked->user);
+    free(asked);
+}
+
+static void asked_tell(struct asked *asked, enum asked_answer answer,
+                       const struct err *failed) {
+    struct asked_result result = {answer, asked->run, asked->seq};
+    asked_fn *on_answer = asked->options.on_answer;
+    void *ctx = asked->options.ctx;
+    struct err why; /* the load's own goes with it */
+    if (failed) why = *failed;
+    asked_free(asked);
+    on_answer(&result, failed ? &why : NULL, ctx);
+}
+
+/* --- which run ---------------------------------------------------------------------------- */
+
+static void note_run(struct asked *asked, struct str user, uint64_t run) {
+    if (asked->has_user && !str_equal(buf_str(&asked->user), user)) asked->several = true;
+    if (!asked->has_user) buf_append(&asked->user, user);
+    asked->has_user = true;
+    if (run > asked->run) asked->run = run;
+}
+
+static void note_live(struct asked *asked) {
+    struct directory *directory = session_table_directory(asked->options.sessions);
+    const struct session_name *name = &asked->options.name;
+    struct session_runs runs;
+    directory_of_session(directory, name->workspace, name->user, name->session, &runs);
+    for (size_t i = 0; i < runs.count; i++) {
+        struct live_view view;
+        if (!directory_find(directory, runs.runs[i], &view)) continue;
+        note_run(asked, view.user, runs.runs[i]);
+        live_view_done(&view);
+    }
+}
+
+/* --- its last question -------------------------------------------------------------------- */
+
+static void note_event(struct asked *asked, const struct event *event, uint64_t seq) {
+    if (event->kind == EVENT_APPROVAL) asked->seq = seq;
+    asked->read_to = seq;
+}
+
+/* False: it is not alive, or its journal does not reach back to its beginning. */
+static bool read_live(struct asked *asked) {
+    struct live_view view;
+    struct cursor *cursor;
+    struct event event;
+    struct err e;
+    struct directory *directory = session_table_directory(asked->options.sessions);
+    if (!directory_find(directory, asked->run, &view)) return false;
+    bool opened = cursor_open(view.journal, 0, asked->options.loop, NULL, NULL, &cursor, &e);
+    if (opened) {
+        while (cursor_next(cursor, &event)) note_event(asked, &event, event.seq);
+        cursor_close(cursor);
+    }
+    live_view_done(&view);
+    return opened;
+}
+
+static void read_section(struct asked *asked, const struct store_section *section) {
+    struct str rest = section->events;
+    struct event event = {0};
+    struct err e;
+    for (uint64_t seq = section->first_seq; rest.len && event_decode(&rest, &event, &e); seq++)
+        note_event(asked, &event, seq);
+}
+
+static void tell_question(struct asked *asked) {
+    asked_tell(asked, asked->seq ? ASKED_QUESTION : ASKED_NOTHING, NULL);
+}
+
+static void ask_store(struct asked *asked, store_loaded_fn *on_loaded,
+                      struct store_load question) {
+    asked->loading = true;
+    asked->load = question;
+    asked->load.home = asked->options.loop;
+    asked->load.on_loaded = on_loaded;
+    asked->load.ctx = asked;
+    store_load(session_table_store(asked->options.sessions), &asked->load);
+}
+
+/* True: it was cancelled, and is freed. */
+static bool is_over(struct asked *asked, struct store_load *load) {
+    asked->loading = false;
+    if (!asked->cancelled) return false;
+    arena_free(load->arena);
+    asked_free(asked);
+    return true;
+}
+
+static void read_piece(struct asked *asked);
+
+static void on_piece(struct store_load *load, const struct err *failed, void *ctx) {
+    struct asked *asked = ctx;
+    uint64_t before = asked->read_to;
+    if (is_over(asked, load)) return;
+    for (size_t i = 0; !failed && i < load->section_count; i++)
+        read_section(asked, &load->sections[i]);
+    bool more = load->more;
+    arena_free(load->arena);
+    if (failed) {
+        asked_tell(asked, ASKED_FAILED, failed);
+    } else if (more && asked->read_to > before) {
+        read_piece(asked);
+    } else {
+        tell_question(asked);
+    }
+}
+
+static void read_piece(struct asked *asked) {
+    ask_store(asked, on_piece,
+              (struct store_load){.question = STORE_RUN,
+                                  .run = asked->run,
+                                  .after_seq = asked->read_to,
+                                  .max_bytes = PIECE_MAX_BYTES});
+}
+
+static void read_run(struct asked *asked) {
+    if (asked->several) {
+        asked_tell(asked, ASKED_SEVERAL, NULL);
+    } else if (asked->run == 0) {
+        asked_tell(asked, ASKED_NOTHING, NULL);
+    } else if (read_live(asked) || !session_table_store(asked->options.sessions)) {
+        tell_question(asked);
+    } else {
+        read_piece(asked);
+    }
+}
+
+/* --- the way in --------------------------------------------------------------------------- */
+
+static void on_threads(struct store_load *load, const struct err *failed, void *ctx) {
+    struct asked *asked = ctx;
+    if (is_over(asked, load)) return;
+    for (size_t i = 0; !failed && i < load->section_count; i++)
+        note_run(asked, load->sections[i].events, load->sections[i].run);
+    arena_free(load->arena);
+    if (failed) {
+        asked_tell(asked, ASKED_FAILED, failed);
+    } else {
+        read_run(asked);
+    }
+}
+
+static void begin(void *ctx) {
+    struct asked *asked = ctx;
+    const struct session_name *name = &asked->options.name;
+    note_live(asked);
+    if (!session_table_store(asked->options.sessions)) {
+        read_run(asked);
+        return;
+    }
+    ask_store(asked, on_threads,
+              (struct store_load){.question = STORE_THREAD,
+                                  .workspace = name->workspace,
+                                  .user = name->user,
+                                  .session = name->session,
+                                  .max_bytes = PIECE_MAX_BYTES});
+}
+
+/* The request may be gone before the store has answered. */
+static void keep_texts(struct asked *asked) {
+    struct session_name *name = &asked->options.name;
+    struct str *texts[] = {&name->workspace, &name->user, &name->session};
+    buf_keep_texts(&asked->texts, texts, ARRAY_LEN(texts));
+}
+
+struct asked *asked_look(const struct asked_options *options) {
+    struct asked *asked = MEM_NEW(struct asked);
+    asked->options = *options;
+    keep_texts(asked);
+    buf_init(&asked->user, 64 * KIB);
+    task_init(&asked->begin, begin, asked);
+    loop_defer(options->loop, &asked->begin);
+    return asked;
+}
+
+void asked_cancel(struct asked *asked) {
+    if (!asked) return;
+    asked->cancelled = true;
+    if (asked->loading) return; /* the store's answer frees it */
+    task_cancel(&asked->begin);
+    asked_free(asked);
+}

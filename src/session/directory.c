@@ -1,0 +1,187 @@
+#include "session/directory.h"
+
+#include "base/mem.h"
+#include "base/striped.h"
+#include "session/dormant_runs.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#define STRIPE_COUNT 256
+
+struct run_stripe {
+    pthread_mutex_t lock;
+    struct list runs;
+};
+
+struct directory {
+    struct striped *stripes; /* by the run's id */
+    struct dormant_runs *dormant;
+};
+
+/* A message on its way to the run's loop. */
+struct order {
+    struct mail mail;
+    struct directory *directory;
+    uint64_t run;
+    void (*obey)(const struct live *live, const struct order *order);
+    struct leaving leaving;
+    struct str text;
+    char room[]; /* of `text` */
+};
+
+struct directory *directory_new(void) {
+    struct directory *directory = MEM_NEW(struct directory);
+    directory->dormant = dormant_runs_new();
+    directory->stripes = STRIPED_NEW(STRIPE_COUNT, struct run_stripe);
+    struct run_stripe *stripe;
+    for (size_t i = 0; (stripe = striped_at(directory->stripes, i)); i++)
+        list_init(&stripe->runs);
+    return directory;
+}
+
+void directory_free(struct directory *directory) {
+    if (!directory) return;
+    const struct run_stripe *stripe;
+    for (size_t i = 0; (stripe = striped_at(directory->stripes, i)); i++)
+        assert(list_empty(&stripe->runs));
+    striped_free(directory->stripes);
+    dormant_runs_free(directory->dormant);
+    free(directory);
+}
+
+struct dormant_runs *directory_dormant(const struct directory *directory) {
+    return directory->dormant;
+}
+
+static struct run_stripe *lock_stripe(struct directory *directory, uint64_t run) {
+    return striped_lock(directory->stripes, str_of(&run, sizeof(run)));
+}
+
+void directory_add(struct directory *directory, struct live *live) {
+    struct run_stripe *stripe = lock_stripe(directory, live->run);
+    list_append(&stripe->runs, &live->link);
+    pthread_mutex_unlock(&stripe->lock);
+}
+
+void directory_remove(struct directory *directory, struct live *live) {
+    struct run_stripe *stripe = lock_stripe(directory, live->run);
+    list_remove(&live->link);
+    pthread_mutex_unlock(&stripe->lock);
+}
+
+static struct live *run_directory_find(struct run_stripe *stripe, uint64_t run) {
+    LIST_EACH(&stripe->runs, link) {
+        struct live *live = CONTAINER_OF(link, struct live, link);
+        if (live->run == run) return live;
+    }
+    return NULL;
+}
+
+static struct str directory_keep(struct buf *names, struct str name) {
+    size_t at = names->len;
+    buf_append(names, name);
+    return str_of(names->at + at, name.len);
+}
+
+bool directory_find(struct directory *directory, uint64_t run, struct live_view *ret) {
+    struct run_stripe *stripe = lock_stripe(directory, run);
+    const struct live *live = run_directory_find(stripe, run);
+    if (live) {
+        size_t len = live->workspace.len + live->user.len + live->session.len + 1;
+        *ret = (struct live_view){.journal = journal_ref(live->journal),
+                                  .state = atomic_load(&live->state)};
+        buf_init(&ret->names, len);
+        char *room = buf_room(&ret->names, len); /* so that the views do not move */
+        assert(room);
+        (void)room;
+        ret->workspace = directory_keep(&ret->names, live->workspace);
+        ret->user = directory_keep(&ret->names, live->user);
+        ret->session = directory_keep(&ret->names, live->session);
+    }
+    pthread_mutex_unlock(&stripe->lock);
+    return live != NULL;
+}
+
+void live_view_done(struct live_view *view) {
+    journal_unref(view->journal);
+    buf_done(&view->names);
+    *view = (struct live_view){0};
+}
+
+static bool is_of(const struct live *live, struct str workspace, struct str user,
+                  struct str session) {
+    return str_equal(live->session, session) && str_equal(live->workspace, workspace) &&
+           (!user.at || str_equal(live->user, user));
+}
+
+/* Keep the row sorted; ids rise with time. */
+static void insert(struct session_runs *runs, uint64_t run) {
+    if (runs->count == SESSION_RUNS_MAX) return;
+    size_t at = runs->count++;
+    for (; at > 0 && runs->runs[at - 1] > run; at--) runs->runs[at] = runs->runs[at - 1];
+    runs->runs[at] = run;
+}
+
+void directory_of_session(struct directory *directory, struct str workspace, struct str user,
+                          struct str session, struct session_runs *ret) {
+    ret->count = 0;
+    struct run_stripe *stripe;
+    for (size_t i = 0; (stripe = striped_at(directory->stripes, i)); i++) {
+        pthread_mutex_lock(&stripe->lock);
+        LIST_EACH(&stripe->runs, link) {
+            const struct live *live = CONTAINER_OF(link, struct live, link);
+            if (is_of(live, workspace, user, session)) insert(ret, live->run);
+        }
+        pthread_mutex_unlock(&stripe->lock);
+    }
+}
+
+static void leave(const struct live *live, const struct order *order) {
+    live->leave(order->leaving, order->text, live->ctx);
+}
+
+static void say(const struct live *live, const struct order *order) {
+    if (live->say) live->say(order->text, live->ctx);
+}
+
+/* On the run's loop, where it also leaves the directory: what is found stays. */
+static void obey(void *ctx) {
+    struct order *order = ctx;
+    struct run_stripe *stripe = lock_stripe(order->directory, order->run);
+    const struct live *live = run_directory_find(stripe, order->run);
+    pthread_mutex_unlock(&stripe->lock);
+    if (live) order->obey(live, order);
+    free(order);
+}
+
+/* A copy of `what`, with `text`. False: there is no such run. */
+static bool post(const struct order *what, struct str text) {
+    struct run_stripe *stripe = lock_stripe(what->directory, what->run);
+    const struct live *live = run_directory_find(stripe, what->run);
+    if (live) {
+        struct order *order = mem_zero(1, sizeof(struct order) + text.len);
+        *order = *what;
+        order->text = str_of(order->room, text.len);
+        if (text.len) memcpy(order->room, text.at, text.len);
+        loop_post(live->loop, &order->mail, obey, order);
+    }
+    pthread_mutex_unlock(&stripe->lock);
+    return live != NULL;
+}
+
+bool directory_leave(struct directory *directory, uint64_t run, struct leaving leaving,
+                     struct str why) {
+    return post(
+        &(struct order){.directory = directory, .run = run, .obey = leave, .leaving = leaving},
+        why);
+}
+
+void directory_say(struct directory *directory, uint64_t run, struct str words) {
+    (void)post(&(struct order){.directory = directory, .run = run, .obey = say}, words);
+}
+
+bool directory_cancel(struct directory *directory, uint64_t run, struct str why) {
+    return directory_leave(directory, run, (struct leaving){.how = LEAVING_NOBODY}, why);
+}

@@ -1,0 +1,186 @@
+#include "session/history.h"
+
+#include "base/mem.h"
+
+#include <stdlib.h>
+
+/* --- records ------------------------------------------------------------------------------ */
+
+static size_t message_bytes(const struct message *message) {
+    return message->agent.len + message->text.len + message->call_id.len + message->tool.len +
+           message->parts.len;
+}
+
+static struct str history_copy(char **at, struct str text) {
+    if (text.len) memcpy(*at, text.at, text.len);
+    struct str kept = str_of(*at, text.len);
+    *at += text.len;
+    return kept;
+}
+
+static size_t turn_record_bytes(const struct turn_record *record) {
+    return sizeof(*record) + record->message_count * sizeof(struct message) +
+           record->text_bytes;
+}
+
+struct turn_record *turn_record_new(uint64_t run, const struct message *messages,
+                                    size_t count) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++) bytes += message_bytes(&messages[i]);
+    struct turn_record *record =
+        mem_alloc(sizeof(*record) + count * sizeof(struct message) + bytes);
+    atomic_init(&record->refs, 1);
+    record->run = run;
+    record->text_bytes = bytes;
+    record->starts_anew = false;
+    record->message_count = count;
+    mem_count(turn_record_bytes(record));
+    char *at = (char *)(record->messages + count);
+    for (size_t i = 0; i < count; i++) {
+        record->messages[i] =
+            (struct message){.role = messages[i].role,
+                             .error = messages[i].error,
+                             .agent = history_copy(&at, messages[i].agent),
+                             .text = history_copy(&at, messages[i].text),
+                             .call_id = history_copy(&at, messages[i].call_id),
+                             .tool = history_copy(&at, messages[i].tool),
+                             .parts = history_copy(&at, messages[i].parts)};
+    }
+    return record;
+}
+
+struct turn_record *turn_record_ref(struct turn_record *record) {
+    atomic_fetch_add_explicit(&record->refs, 1, memory_order_relaxed);
+    return record;
+}
+
+void turn_record_unref(struct turn_record *record) {
+    if (!record) return;
+    if (atomic_fetch_sub_explicit(&record->refs, 1, memory_order_acq_rel) != 1) return;
+    mem_uncount(turn_record_bytes(record));
+    free(record);
+}
+
+/* --- shelves ------------------------------------------------------------------------------ */
+
+struct shelf {
+    atomic_uint refs;
+    atomic_size_t count; /* places taken; the thread that raises it fills the place */
+    size_t room;
+    struct turn_record *records[];
+};
+
+static struct shelf *shelf_new(size_t room) {
+    struct shelf *shelf = mem_alloc(sizeof(*shelf) + room * sizeof(struct turn_record *));
+    atomic_init(&shelf->refs, 1);
+    atomic_init(&shelf->count, 0);
+    shelf->room = room;
+    return shelf;
+}
+
+static void shelf_unref(struct shelf *shelf) {
+    if (!shelf) return;
+    if (atomic_fetch_sub_explicit(&shelf->refs, 1, memory_order_acq_rel) != 1) return;
+    size_t count = atomic_load_explicit(&shelf->count, memory_order_relaxed);
+    for (size_t i = 0; i < count; i++) turn_record_unref(shelf->records[i]);
+    free(shelf);
+}
+
+/* Put `record` on the place after the history's last one. False when that is taken. */
+static bool shelf_take(const struct history *history, struct turn_record *record) {
+    struct shelf *shelf = history->shelf;
+    if (!shelf) return false;
+    size_t place = (size_t)(history->records - shelf->records) + history->record_count;
+    size_t expected = place;
+    if (place == shelf->room) return false;
+    if (!atomic_compare_exchange_strong(&shelf->count, &expected, place + 1)) return false;
+    shelf->records[place] = record;
+    return true;
+}
+
+/* --- histories ---------------------------------------------------------------------------- */
+
+struct history *history_new(void) {
+    struct history *history = MEM_NEW(struct history);
+    atomic_init(&history->refs, 1);
+    return history;
+}
+
+struct history *history_ref(struct history *history) {
+    atomic_fetch_add_explicit(&history->refs, 1, memory_order_relaxed);
+    return history;
+}
+
+void history_unref(struct history *history) {
+    if (!history) return;
+    if (atomic_fetch_sub_explicit(&history->refs, 1, memory_order_acq_rel) != 1) return;
+    shelf_unref(history->shelf);
+    free(history);
+}
+
+/* The first record that stays when one of `new_bytes` joins. */
+static size_t first_to_stay(const struct history *history, size_t new_bytes) {
+    size_t first = 0, bytes = history->text_bytes + new_bytes;
+    while (first < history->record_count &&
+           (history->record_count - first >= HISTORY_TURNS_MAX || bytes > HISTORY_MAX_BYTES)) {
+        bytes -= history->records[first++]->text_bytes;
+    }
+    return first;
+}
+
+/* A shelf with what stays and the new record, and some room for those to come. */
+static struct shelf *history_move(const struct history *history, size_t first,
+                                  struct turn_record *record) {
+    size_t count = history->record_count - first;
+    struct shelf *shelf = shelf_new(count + 1 + (count + 3) / 4);
+    for (size_t i = 0; i < count; i++) {
+        shelf->records[i] = turn_record_ref(history->records[first + i]);
+    }
+    shelf->records[count] = record;
+    atomic_init(&shelf->count, count + 1);
+    return shelf;
+}
+
+struct history *history_with(const struct history *history, struct turn_record *record) {
+    size_t first = record->starts_anew ? history->record_count
+                                       : first_to_stay(history, record->text_bytes);
+    struct history *longer = history_new();
+    longer->text_bytes = history->text_bytes + record->text_bytes;
+    longer->message_count = history->message_count + record->message_count;
+    longer->record_count = history->record_count - first + 1;
+    size_t fell_out = history->left_bytes;
+    for (size_t i = 0; i < first; i++) {
+        fell_out += history->records[i]->text_bytes;
+        longer->text_bytes -= history->records[i]->text_bytes;
+        longer->message_count -= history->records[i]->message_count;
+    }
+    if (fell_out <= HISTORY_LEFT_BYTES && shelf_take(history, record)) {
+        longer->left_bytes = fell_out;
+        longer->shelf = history->shelf;
+        atomic_fetch_add_explicit(&longer->shelf->refs, 1, memory_order_relaxed);
+        longer->records = history->records + first;
+    } else {
+        longer->shelf = history_move(history, first, record);
+        longer->records = longer->shelf->records;
+    }
+    return longer;
+}
+
+void history_messages(const struct history *history, struct message *ret) {
+    for (size_t i = 0; i < history->record_count; i++) {
+        const struct turn_record *record = history->records[i];
+        memcpy(ret, record->messages, record->message_count * sizeof(struct message));
+        ret += record->message_count;
+    }
+}
+
+struct history *history_before(struct history *history, uint64_t run) {
+    struct history *before = history_new();
+    for (size_t i = 0; i < history->record_count; i++) {
+        if (history->records[i]->run >= run) continue;
+        struct history *longer = history_with(before, turn_record_ref(history->records[i]));
+        history_unref(before);
+        before = longer;
+    }
+    return before;
+}

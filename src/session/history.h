@@ -1,0 +1,68 @@
+/* history: what a session remembers of its turns.
+ *
+ * A turn record is the conversation of one finished run, however it ended: what the user said,
+ * what the agents answered, which tools were called and what they returned. Turns that ran
+ * while it waited for a tool have their own records after it. A history is an immutable row of
+ * records, oldest first. A turn reads the snapshot it started with, whatever others append
+ * meanwhile.
+ *
+ *     shelf   r1 r2 r3 r4 r5 r6 .. ..      histories of one session share a shelf: a longer one
+ *     older      └─────────┘               takes the next place on it, and only when there is
+ *     newer         └─────────┘            none, or somebody else took it, begins a new shelf
+ *
+ * Memory   all are reference-counted; a record owns its text in one block. A shelf keeps its
+ *          records until it is freed: up to a quarter more than the newest history shows.
+ * Threads  any; immutable once made.
+ * Source   design.md "The run"; contracts/crawbl.md 2.7.
+ */
+#ifndef WEIR_SESSION_HISTORY_H
+#define WEIR_SESSION_HISTORY_H
+
+#include "provider/provider.h"
+
+#include <stdatomic.h>
+
+#define HISTORY_TURNS_MAX 64
+#define HISTORY_MAX_BYTES (256 * KIB)              /* of text; the newest turn is always kept */
+#define HISTORY_LEFT_BYTES (HISTORY_MAX_BYTES / 4) /* of dropped turns still on the shelf */
+
+struct turn_record {
+    atomic_uint refs;
+    uint64_t run;
+    size_t text_bytes;
+    bool starts_anew; /* it begins with a summary of all before it: older records are dropped */
+    size_t message_count;
+    struct message messages[];
+};
+
+struct history {
+    atomic_uint refs;
+    size_t text_bytes;
+    size_t record_count;
+    size_t message_count;               /* of all records */
+    struct turn_record *const *records; /* on the shelf */
+    struct shelf *shelf;                /* NULL without records */
+    size_t left_bytes;                  /* of text before its records on the shelf */
+};
+
+/* A record with copies of `messages`. Messages that only their provider understands are
+ * included, so that a later prompt begins with the same bytes as an earlier one. */
+struct turn_record *turn_record_new(uint64_t run, const struct message *messages, size_t count);
+struct turn_record *turn_record_ref(struct turn_record *record);
+void turn_record_unref(struct turn_record *record); /* NULL is fine */
+
+struct history *history_new(void); /* an empty one */
+struct history *history_ref(struct history *history);
+void history_unref(struct history *history); /* NULL is fine */
+
+/* A history with `record` (taken) at its end; the oldest records are dropped at the limits. */
+struct history *history_with(const struct history *history, struct turn_record *record);
+
+/* A history of the records of runs that began before `run`, whenever they ended: a
+ * reference. */
+struct history *history_before(struct history *history, uint64_t run);
+
+/* Copy the messages of all records into `ret`, which has room for message_count. */
+void history_messages(const struct history *history, struct message *ret);
+
+#endif

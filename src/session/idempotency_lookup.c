@@ -1,0 +1,116 @@
+#include "session/idempotency_lookup.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <stdlib.h>
+
+struct idempotency_lookup {
+    struct idempotency_lookup_options options; /* its texts lie in `texts` */
+    struct buf texts;
+    struct claim_view view;
+    struct task tell; /* the answer, when the store need not be asked */
+    struct store_load load;
+    bool loading, cancelled;
+};
+
+static void idempotency_lookup_free(struct idempotency_lookup *lookup) {
+    buf_done(&lookup->texts);
+    free(lookup);
+}
+
+static void idempotency_lookup_tell(struct idempotency_lookup *lookup,
+                                    enum idempotency_answer answer, uint64_t run, uint64_t seq,
+                                    const struct err *failed) {
+    struct idempotency_lookup_result result = {answer, run, lookup->view.mark, seq};
+    idempotency_lookup_fn *on_answer = lookup->options.on_answer;
+    void *ctx = lookup->options.ctx;
+    struct err why; /* the load's own goes with it */
+    if (failed) why = *failed;
+    idempotency_lookup_free(lookup);
+    on_answer(&result, failed ? &why : NULL, ctx);
+}
+
+static enum idempotency_answer same_or_other(const struct idempotency_lookup *lookup,
+                                             struct str print) {
+    return str_equal(print, lookup->options.print) ? IDEMPOTENCY_RUN : IDEMPOTENCY_OTHER;
+}
+
+static void tell_claimed(void *ctx) {
+    struct idempotency_lookup *lookup = ctx;
+    struct str print = str_of(lookup->view.print, lookup->view.print_len);
+    idempotency_lookup_tell(lookup, same_or_other(lookup, print), lookup->view.run,
+                            lookup->view.seq, NULL);
+}
+
+static void tell_free(void *ctx) {
+    idempotency_lookup_tell(ctx, IDEMPOTENCY_FREE, 0, 0, NULL);
+}
+
+/* Runs of one key begin one after the other, and their numbers rise. */
+static bool stands_for_run(const struct idempotency_lookup *lookup,
+                           const struct store_key *means) {
+    bool young = clock_unix_ms() - means->started_ms < (int64_t)lookup->options.kept_ms;
+    bool back = means->left || (means->failed && lookup->options.failures_free);
+    if (means->seq) return young; /* a human's answer was given */
+    return means->run > lookup->view.given_back && (!back || means->acted) && young;
+}
+
+static void idempotency_lookup_on_loaded(struct store_load *load, const struct err *failed,
+                                         void *ctx) {
+    struct idempotency_lookup *lookup = ctx;
+    lookup->loading = false;
+    if (lookup->cancelled) {
+        arena_free(load->arena);
+        idempotency_lookup_free(lookup);
+        return;
+    }
+    const struct store_key *means = &load->key_means;
+    bool stands = !failed && stands_for_run(lookup, means);
+    enum idempotency_answer answer = failed   ? IDEMPOTENCY_FAILED
+                                     : stands ? same_or_other(lookup, means->print)
+                                              : IDEMPOTENCY_FREE;
+    uint64_t run = stands ? means->run : 0, seq = stands ? means->seq : 0;
+    arena_free(load->arena);
+    idempotency_lookup_tell(lookup, answer, run, seq, failed);
+}
+
+/* The request may be gone before the store has answered. */
+static void keep_texts(struct idempotency_lookup *lookup) {
+    struct claim_name *name = &lookup->options.name;
+    struct str *texts[] = {&name->workspace, &name->user, &name->key, &lookup->options.print};
+    buf_keep_texts(&lookup->texts, texts, ARRAY_LEN(texts));
+}
+
+struct idempotency_lookup *
+idempotency_lookup_start(const struct idempotency_lookup_options *options) {
+    struct idempotency_lookup *lookup = MEM_NEW(struct idempotency_lookup);
+    struct store *store = session_table_store(options->sessions);
+    lookup->options = *options;
+    keep_texts(lookup);
+    const struct claim_name *name = &lookup->options.name;
+    idempotency_claims_look(session_table_claims(options->sessions), name, &lookup->view);
+    if (lookup->view.run || !store) {
+        task_init(&lookup->tell, lookup->view.run ? tell_claimed : tell_free, lookup);
+        loop_defer(options->loop, &lookup->tell);
+        return lookup;
+    }
+    lookup->loading = true;
+    lookup->load = (struct store_load){.question = STORE_KEY,
+                                       .workspace = name->workspace,
+                                       .user = name->user,
+                                       .key = name->key,
+                                       .home = options->loop,
+                                       .on_loaded = idempotency_lookup_on_loaded,
+                                       .ctx = lookup};
+    store_load(store, &lookup->load);
+    return lookup;
+}
+
+void idempotency_lookup_cancel(struct idempotency_lookup *lookup) {
+    if (!lookup) return;
+    lookup->cancelled = true;
+    if (lookup->loading) return; /* the store's answer frees it */
+    task_cancel(&lookup->tell);
+    idempotency_lookup_free(lookup);
+}

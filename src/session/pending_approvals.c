@@ -1,0 +1,299 @@
+#include "session/pending_approvals.h"
+
+#include "base/buf.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/striped.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STRIPE_COUNT 16
+#define KEY_MAX_BYTES (64 * KIB)
+
+/* The runs of one workspace and session, of all its users; gone with the last of them. */
+struct session_approvals {
+    struct list parked;
+};
+
+struct pending_stripe {
+    pthread_mutex_t lock;
+    struct map *sessions;
+};
+
+struct pending_approvals {
+    struct striped *stripes;
+};
+
+struct pending_approvals *pending_approvals_new(void) {
+    struct pending_approvals *approvals = MEM_NEW(struct pending_approvals);
+    approvals->stripes = STRIPED_NEW(STRIPE_COUNT, struct pending_stripe);
+    struct pending_stripe *stripe;
+    for (size_t i = 0; (stripe = striped_at(approvals->stripes, i)); i++)
+        stripe->sessions = map_new();
+    return approvals;
+}
+
+void pending_approvals_free(struct pending_approvals *approvals) {
+    if (!approvals) return;
+    const struct pending_stripe *stripe;
+    for (size_t i = 0; (stripe = striped_at(approvals->stripes, i)); i++) {
+        assert(map_count(stripe->sessions) == 0);
+        map_free(stripe->sessions);
+    }
+    striped_free(approvals->stripes);
+    free(approvals);
+}
+
+/* The length in front, so that no two pairs of names share a key. */
+static bool write_key(struct buf *key, const struct session_name *name) {
+    buf_init(key, KEY_MAX_BYTES);
+    buf_append_u64(key, name->workspace.len);
+    buf_append_byte(key, ':');
+    buf_append(key, name->workspace);
+    buf_append(key, name->session);
+    return buf_ok(key);
+}
+
+void pending_approvals_add(struct pending_approvals *approvals,
+                           struct pending_approval *parked) {
+    struct buf key;
+    bool fits = write_key(&key, &parked->name);
+    assert(fits); /* the session has a longer one */
+    (void)fits;
+    struct pending_stripe *stripe = striped_lock(approvals->stripes, buf_str(&key));
+    struct session_approvals *session_approvals = map_find(stripe->sessions, buf_str(&key));
+    if (!session_approvals) {
+        session_approvals = MEM_NEW(struct session_approvals);
+        list_init(&session_approvals->parked);
+        map_put(stripe->sessions, buf_str(&key), session_approvals);
+    }
+    list_append(&session_approvals->parked, &parked->link);
+    pthread_mutex_unlock(&stripe->lock);
+    buf_done(&key);
+}
+
+static struct pending_approval *oldest_of(struct session_approvals *session_approvals,
+                                          struct str user) {
+    LIST_EACH(&session_approvals->parked, link) {
+        struct pending_approval *parked = CONTAINER_OF(link, struct pending_approval, link);
+        if (!user.at || str_equal(parked->name.user, user)) return parked;
+    }
+    return NULL;
+}
+
+static void take_out(struct pending_stripe *stripe, struct str key,
+                     struct pending_approval *parked) {
+    struct session_approvals *session_approvals = map_find(stripe->sessions, key);
+    list_remove(&parked->link);
+    if (!list_empty(&session_approvals->parked)) return;
+    map_remove(stripe->sessions, key);
+    free(session_approvals);
+}
+
+static struct pending_approval *find_run(struct session_approvals *session_approvals,
+                                         uint64_t run, uint64_t seq) {
+    LIST_EACH(&session_approvals->parked, link) {
+        struct pending_approval *parked = CONTAINER_OF(link, struct pending_approval, link);
+        if (parked->run == run && parked->seq == seq) return parked;
+    }
+    return NULL;
+}
+
+/* Which run is meant; NOBODY or SEVERAL when there is no single one. */
+static enum pending_found choose(struct session_approvals *session_approvals,
+                                 const struct pending_approvals_wish *wish,
+                                 struct pending_approval **ret) {
+    if (wish->run) {
+        *ret = find_run(session_approvals, wish->run, wish->seq);
+        return *ret ? PENDING_TAKEN : PENDING_NOBODY;
+    }
+    struct str user = wish->name->user;
+    struct pending_approval *oldest = oldest_of(session_approvals, user);
+    if (!oldest) return PENDING_NOBODY;
+    LIST_EACH(&session_approvals->parked, link) {
+        const struct pending_approval *other =
+            CONTAINER_OF(link, struct pending_approval, link);
+        bool same_user = str_equal(other->name.user, oldest->name.user);
+        if (other == oldest || (user.at && !same_user)) continue;
+        if (wish->rule == PENDING_ONLY_ONE) return PENDING_SEVERAL;
+        if (wish->rule == PENDING_OF_ONE_USER && !same_user) return PENDING_SEVERAL;
+    }
+    *ret = oldest;
+    return PENDING_TAKEN;
+}
+
+static bool pending_approvals_copy(const struct pending_approval *parked, struct arena *arena,
+                                   struct pending_view *ret);
+
+static enum pending_found consider(struct session_approvals *session_approvals,
+                                   const struct pending_approvals_wish *wish,
+                                   struct pending_approval **ret) {
+    struct pending_approval *parked;
+    enum pending_found found = choose(session_approvals, wish, &parked);
+    if (found != PENDING_TAKEN) return found;
+    found = wish->check(&parked->asked, wish->ctx);
+    if (found == PENDING_TAKEN) *ret = parked;
+    if (found != PENDING_TAKEN && wish->view &&
+        !pending_approvals_copy(parked, wish->arena, wish->view))
+        return PENDING_NOBODY; /* its text does not fit: nothing can be said of it */
+    return found;
+}
+
+enum pending_found pending_approvals_take(struct pending_approvals *approvals,
+                                          const struct pending_approvals_wish *wish,
+                                          struct pending_approval **ret) {
+    enum pending_found found = PENDING_NOBODY;
+    struct buf key;
+    if (write_key(&key, wish->name)) {
+        struct pending_stripe *stripe = striped_lock(approvals->stripes, buf_str(&key));
+        struct session_approvals *session_approvals = map_find(stripe->sessions, buf_str(&key));
+        if (session_approvals) found = consider(session_approvals, wish, ret);
+        if (found == PENDING_TAKEN) take_out(stripe, buf_str(&key), *ret);
+        pthread_mutex_unlock(&stripe->lock);
+    }
+    buf_done(&key);
+    return found;
+}
+
+bool pending_approvals_remove(struct pending_approvals *approvals,
+                              struct pending_approval *parked) {
+    struct buf key;
+    bool fits = write_key(&key, &parked->name);
+    assert(fits);
+    (void)fits;
+    struct pending_stripe *stripe = striped_lock(approvals->stripes, buf_str(&key));
+    bool here = list_linked(&parked->link);
+    if (here) take_out(stripe, buf_str(&key), parked);
+    pthread_mutex_unlock(&stripe->lock);
+    buf_done(&key);
+    return here;
+}
+
+bool pending_approvals_has(struct pending_approvals *approvals,
+                           const struct session_name *name) {
+    struct buf key;
+    bool has = false;
+    if (write_key(&key, name)) {
+        struct pending_stripe *stripe = striped_lock(approvals->stripes, buf_str(&key));
+        struct session_approvals *session_approvals = map_find(stripe->sessions, buf_str(&key));
+        has = session_approvals && oldest_of(session_approvals, name->user);
+        pthread_mutex_unlock(&stripe->lock);
+    }
+    buf_done(&key);
+    return has;
+}
+
+/* --- listing ------------------------------------------------------------------------------ */
+
+static bool matches(const struct pending_approval *parked,
+                    const struct pending_approvals_filter *filter) {
+    const struct session_name *name = &parked->name;
+    return (!filter->workspace.at || str_equal(name->workspace, filter->workspace)) &&
+           (!filter->user.at || str_equal(name->user, filter->user)) &&
+           (!filter->session.at || str_equal(name->session, filter->session)) &&
+           (!filter->run || parked->run == filter->run);
+}
+
+typedef bool visit_fn(const struct pending_approval *parked, void *ctx);
+
+/* Each stripe under its lock: what is parked stays while it is looked at. */
+static bool visit(struct pending_approvals *approvals,
+                  const struct pending_approvals_filter *filter, visit_fn *each, void *ctx) {
+    bool on = true;
+    struct pending_stripe *stripe;
+    for (size_t i = 0; on && (stripe = striped_at(approvals->stripes, i)); i++) {
+        size_t at = 0;
+        struct str key;
+        void *session_approvals;
+        pthread_mutex_lock(&stripe->lock);
+        while (on && map_next(stripe->sessions, &at, &key, &session_approvals)) {
+            LIST_EACH(&((struct session_approvals *)session_approvals)->parked, link) {
+                const struct pending_approval *parked =
+                    CONTAINER_OF(link, struct pending_approval, link);
+                if (on && matches(parked, filter)) on = each(parked, ctx);
+            }
+        }
+        pthread_mutex_unlock(&stripe->lock);
+    }
+    return on;
+}
+
+struct listing {
+    struct pending_view *views; /* the lowest runs, sorted */
+    size_t count, count_max;
+    struct arena *arena;
+    bool more;
+};
+
+/* First only find which runs match: the texts are copied only for the ones returned. */
+static bool note(const struct pending_approval *parked, void *ctx) {
+    struct listing *listing = ctx;
+    size_t at = listing->count;
+    while (at > 0 && listing->views[at - 1].run > parked->run) at--;
+    if (listing->count == listing->count_max) {
+        listing->more = true;
+        if (at == listing->count) return true;
+        listing->count--;
+    }
+    memmove(listing->views + at + 1, listing->views + at,
+            (listing->count - at) * sizeof(struct pending_view));
+    listing->views[at] = (struct pending_view){.run = parked->run};
+    listing->count++;
+    return true;
+}
+
+static bool pending_approvals_copy(const struct pending_approval *parked, struct arena *arena,
+                                   struct pending_view *ret) {
+    const struct pending_question *asked = &parked->asked;
+    struct pending_view view = {.run = parked->run, .asked = *asked};
+    view.asked.schema = NULL;
+    view.asked.words = NULL;
+    if (!arena_str(arena, parked->name.workspace, &view.name.workspace) ||
+        !arena_str(arena, parked->name.user, &view.name.user) ||
+        !arena_str(arena, parked->name.session, &view.name.session) ||
+        !arena_str(arena, asked->agent, &view.asked.agent) ||
+        !arena_str(arena, asked->question, &view.asked.question) ||
+        !arena_str(arena, asked->tool, &view.asked.tool) ||
+        !arena_str(arena, asked->args, &view.asked.args) ||
+        !arena_str(arena, asked->guards, &view.asked.guards))
+        return false;
+    view.seq = parked->seq; /* set: it is whole */
+    *ret = view;
+    return true;
+}
+
+static bool fill(const struct pending_approval *parked, void *ctx) {
+    struct listing *listing = ctx;
+    size_t low = 0, high = listing->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (listing->views[middle].run < parked->run) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low == listing->count || listing->views[low].run != parked->run) return true;
+    if (!pending_approvals_copy(parked, listing->arena, &listing->views[low]))
+        listing->more = true;
+    return true;
+}
+
+size_t pending_approvals_list(struct pending_approvals *approvals,
+                              const struct pending_approvals_filter *filter, size_t count,
+                              struct arena *arena, struct pending_view *ret, bool *ret_more) {
+    struct listing listing = {.views = ret, .count_max = count, .arena = arena};
+    size_t whole = 0;
+    *ret_more = false;
+    if (count == 0) return 0;
+    visit(approvals, filter, note, &listing);
+    visit(approvals, filter, fill, &listing);
+    for (size_t i = 0; i < listing.count; i++) { /* who was answered meanwhile has no text */
+        if (ret[i].seq) ret[whole++] = ret[i];
+    }
+    *ret_more = listing.more;
+    return whole;
+}

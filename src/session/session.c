@@ -1,0 +1,800 @@
+#include "session/session.h"
+
+#include "base/clock.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/striped.h"
+#include "base/text.h"
+#include "journal/journal.h"
+#include "loop/slots.h"
+#include "session/decision.h"
+#include "session/directory.h"
+#include "session/dormant_runs.h"
+#include "session/history_read.h"
+#include "session/idempotency_claims.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#define STRIPE_COUNT 64
+#define STRIPE_RESIDENT_MAX (SESSIONS_RESIDENT_MAX / STRIPE_COUNT)
+#define KEY_MAX_BYTES (64 * KIB)
+#define LOAD_MAX_BYTES (1 * MIB)
+#define QUESTION_MAX_BYTES (32 * MIB) /* a run holds no more */
+
+/* What a session is doing; the leases on its stack say the rest. */
+struct session {
+    struct session_stripe *stripe;
+    struct text key;
+    bool loaded;               /* history is what the store has */
+    struct turn_record **late; /* records that came before that */
+    size_t late_count;
+    struct history *history; /* of finished turns */
+    struct list stack;       /* leases, the deepest child last */
+    struct list waiters;     /* leases, the oldest first */
+    struct list idle;        /* in the stripe's list, least recently used first */
+    uint64_t idle_since_ms;  /* when it came there */
+};
+
+struct session_stripe {
+    pthread_mutex_t lock;
+    struct session_table *table;
+    struct map *sessions;
+    struct list idle;
+    size_t idle_count;
+};
+
+struct session_table {
+    struct store *store;
+    struct directory *directory;
+    struct idempotency_claims *claims;
+    struct slots *turns; /* of each workspace, at once */
+    struct pending_approvals *approvals;
+    _Atomic uint64_t last_run;
+    struct history *empty;
+    struct striped *stripes;
+};
+
+/* One reading of a session from the store. */
+struct loading {
+    struct store_load load;
+    struct session *session;
+    struct buf names;
+};
+
+/* --- the states of a lease ---------------------------------------------------------------- */
+
+#define TO(state) (1u << (state))
+
+/* A lease that is lent may be released: its children get its own lender. */
+static const struct {
+    const char *name;
+    unsigned may_become;
+} states[LEASE_STATE_COUNT] = {
+    /* clang-format off */
+    [LEASE_IDLE]    = {"idle",    TO(LEASE_WAITING) | TO(LEASE_HELD)},
+    [LEASE_WAITING] = {"waiting", TO(LEASE_HELD) | TO(LEASE_IDLE)},
+    [LEASE_HELD]    = {"held",    TO(LEASE_LENT) | TO(LEASE_IDLE)},
+    [LEASE_LENT]    = {"lent",    TO(LEASE_HELD) | TO(LEASE_IDLE)},
+    /* clang-format on */
+};
+
+struct str lease_state_name(enum lease_state state) {
+    return str_from(states[state].name);
+}
+
+bool lease_may_become(enum lease_state state, enum lease_state next) {
+    return (states[state].may_become & TO(next)) != 0;
+}
+
+/* The only function that writes lease->state; the stripe's lock is held. */
+static void lease_move(struct lease *lease, enum lease_state next) {
+    assert(lease_may_become(lease->state, next));
+    lease->state = next;
+}
+
+/* --- table -------------------------------------------------------------------------------- */
+
+struct session_table *session_table_new(struct store *store) {
+    struct session_table *table = MEM_NEW(struct session_table);
+    table->store = store;
+    table->empty = history_new();
+    table->directory = directory_new();
+    table->claims = idempotency_claims_new();
+    table->turns = slots_new(&(struct slots_limits){SLOTS_NO_LIMIT, SIZE_MAX});
+    table->approvals = pending_approvals_new();
+    table->stripes = STRIPED_NEW(STRIPE_COUNT, struct session_stripe);
+    struct session_stripe *stripe;
+    for (size_t i = 0; (stripe = striped_at(table->stripes, i)); i++) {
+        stripe->table = table;
+        stripe->sessions = map_new();
+        list_init(&stripe->idle);
+    }
+    return table;
+}
+
+static void free_session(struct session *session) {
+    assert(list_empty(&session->stack) && list_empty(&session->waiters));
+    list_remove(&session->idle);
+    for (size_t i = 0; i < session->late_count; i++) turn_record_unref(session->late[i]);
+    free(session->late);
+    history_unref(session->history);
+    text_done(&session->key);
+    free(session);
+}
+
+void session_table_free(struct session_table *table) {
+    if (!table) return;
+    const struct session_stripe *stripe;
+    for (size_t i = 0; (stripe = striped_at(table->stripes, i)); i++) {
+        size_t at = 0;
+        struct str key;
+        void *session;
+        while (map_next(stripe->sessions, &at, &key, &session)) free_session(session);
+        map_free(stripe->sessions);
+    }
+    striped_free(table->stripes);
+    history_unref(table->empty);
+    directory_free(table->directory);
+    idempotency_claims_free(table->claims);
+    slots_free(table->turns);
+    pending_approvals_free(table->approvals);
+    free(table);
+}
+
+struct slots *session_table_slots(struct session_table *table) {
+    return table->turns;
+}
+
+struct directory *session_table_directory(struct session_table *table) {
+    return table->directory;
+}
+
+struct idempotency_claims *session_table_claims(struct session_table *table) {
+    return table->claims;
+}
+
+struct store *session_table_store(struct session_table *table) {
+    return table->store;
+}
+
+_Atomic uint64_t *session_table_last_run(struct session_table *table) {
+    return &table->last_run;
+}
+
+/* Each length comes first, so that no two triples of names share a key. */
+static void append_key(struct buf *key, const struct session_name *name) {
+    buf_append_u64(key, name->workspace.len);
+    buf_append_byte(key, ':');
+    buf_append_u64(key, name->user.len);
+    buf_append_byte(key, ':');
+    buf_append(key, name->workspace);
+    buf_append(key, name->user);
+    buf_append(key, name->session);
+}
+
+/* --- sessions; all below is called with the stripe's lock held unless it says otherwise --- */
+
+static void touch(struct session *session) {
+    if (!list_linked(&session->idle)) return;
+    list_remove(&session->idle);
+    session->stripe->idle_count--;
+}
+
+static struct session *oldest_of(struct session_stripe *stripe) {
+    if (list_empty(&stripe->idle)) return NULL;
+    return CONTAINER_OF(stripe->idle.next, struct session, idle);
+}
+
+/* Returns the bytes of text that it remembered. */
+static size_t run_session_forget(struct session *session) {
+    struct session_stripe *stripe = session->stripe;
+    size_t bytes = session->history->text_bytes;
+    stripe->idle_count--;
+    map_remove(stripe->sessions, text_str(session->key));
+    free_session(session);
+    return bytes;
+}
+
+/* No lease holds it: it may be forgotten, the least recently used first. */
+static void rest(struct session *session) {
+    struct session_stripe *stripe = session->stripe;
+    if (!list_empty(&session->stack) || !list_empty(&session->waiters)) return;
+    touch(session);
+    session->idle_since_ms = clock_mono_ms();
+    list_append(&stripe->idle, &session->idle);
+    stripe->idle_count++;
+    struct session *oldest = oldest_of(stripe);
+    if (oldest && stripe->idle_count > STRIPE_RESIDENT_MAX) run_session_forget(oldest);
+}
+
+static struct session *find_or_add(struct session_stripe *stripe, struct str key) {
+    struct session *session = map_find(stripe->sessions, key);
+    if (session) {
+        touch(session);
+        return session;
+    }
+    session = MEM_NEW(struct session);
+    session->stripe = stripe;
+    session->key = text_copy(key);
+    session->loaded = stripe->table->store == NULL;
+    session->history = history_ref(stripe->table->empty);
+    list_init(&session->stack);
+    list_init(&session->waiters);
+    list_init(&session->idle);
+    map_put(stripe->sessions, key, session);
+    return session;
+}
+
+static struct lease *top_of(struct session *session) {
+    if (list_empty(&session->stack)) return NULL;
+    return CONTAINER_OF(session->stack.prev, struct lease, link);
+}
+
+/* Whether a new turn could have the session now; *ret_lender is the lease that would lend
+ * it. */
+static bool is_free(struct session *session, struct lease **ret_lender) {
+    struct lease *top = top_of(session);
+    *ret_lender = top;
+    if (!session->loaded) return false;
+    if (!top) return true;
+    return top->state == LEASE_LENT && !top->wants_back && top->depth < SESSION_DEPTH_MAX;
+}
+
+static bool is_too_deep(struct session *session) {
+    struct lease *top = top_of(session);
+    return top && top->state == LEASE_LENT && !top->wants_back &&
+           top->depth >= SESSION_DEPTH_MAX;
+}
+
+static void session_give(struct session *session, struct lease *lease, struct lease *lender) {
+    lease_move(lease, LEASE_HELD);
+    lease->children = 0;
+    lease->lender = lender;
+    lease->depth = lender ? lender->depth + 1 : 0;
+    lease->parent = lender ? lender->run : 0;
+    lease->history = history_ref(lender ? lender->history : session->history);
+    if (lender) lender->children++;
+    list_append(&session->stack, &lease->link);
+}
+
+static void tell_granted(void *ctx) {
+    struct lease *lease = ctx;
+    lease->events->granted(lease->ctx);
+}
+
+static void tell_refused(void *ctx) {
+    struct lease *lease = ctx;
+    struct err why = lease->refusal;
+    lease->events->refused(&why, lease->ctx);
+}
+
+/* "Your children are done", for a lender that may be gone when it arrives. Once made, it
+ * belongs to the lender's loop. */
+struct note {
+    struct mail mail;
+    struct lease *lease; /* NULL: gone */
+};
+
+static void tell_children_done(void *ctx) {
+    struct note *note = ctx;
+    struct lease *lease = note->lease;
+    free(note);
+    if (!lease) return;
+    lease->note = NULL;
+    lease->events->children_done(lease->ctx);
+}
+
+static void post_children_done(struct lease *lender) {
+    struct note *note = MEM_NEW(struct note);
+    note->lease = lender;
+    lender->note = note;
+    loop_post(lender->loop, &note->mail, tell_children_done, note);
+}
+
+static void session_refuse(struct lease *lease, const struct err *why) {
+    list_remove(&lease->link);
+    lease_move(lease, LEASE_IDLE);
+    lease->refusal = *why;
+    loop_post(lease->loop, &lease->mail, tell_refused, lease);
+}
+
+static void set_too_deep(struct err *e) {
+    err_set(e, ERR_RESOURCE_EXHAUSTED,
+            "turns of this session already stand %d deep inside each other; an agent seems to "
+            "call itself",
+            SESSION_DEPTH_MAX);
+}
+
+/* Grant the session to the lease that has waited longest, if possible. A lease that waited
+ * already when the deepest turn lent the session is not what that turn waits for, and keeps
+ * waiting. */
+static void serve_waiters(struct session *session) {
+    while (!list_empty(&session->waiters)) {
+        struct lease *lease = CONTAINER_OF(session->waiters.next, struct lease, link);
+        struct lease *lender;
+        if (!is_free(session, &lender)) return;
+        list_remove(&lease->link);
+        session_give(session, lease, lender);
+        loop_post(lease->loop, &lease->mail, tell_granted, lease);
+    }
+}
+
+static void remember(struct session *session, struct turn_record *record);
+static void remember_late(struct session *session);
+
+/* --- forgetting, without a lock ----------------------------------------------------------- */
+
+/* One of each stripe in turn: nearly the order in which they were used. */
+size_t session_table_shed(struct session_table *table, size_t bytes) {
+    size_t shed = 0;
+    for (bool any = true; any && shed < bytes;) {
+        any = false;
+        struct session_stripe *stripe;
+        for (size_t i = 0; shed < bytes && (stripe = striped_at(table->stripes, i)); i++) {
+            pthread_mutex_lock(&stripe->lock);
+            struct session *oldest = oldest_of(stripe);
+            if (oldest) shed += run_session_forget(oldest);
+            any = any || oldest;
+            pthread_mutex_unlock(&stripe->lock);
+        }
+    }
+    return shed;
+}
+
+size_t session_table_tidy(struct session_table *table, uint64_t unused_ms) {
+    uint64_t now_ms = clock_mono_ms();
+    size_t bytes = 0;
+    struct session_stripe *stripe;
+    for (size_t i = 0; table->store && (stripe = striped_at(table->stripes, i)); i++) {
+        pthread_mutex_lock(&stripe->lock);
+        struct session *oldest = oldest_of(stripe);
+        while (oldest && now_ms - oldest->idle_since_ms >= unused_ms) {
+            bytes += run_session_forget(oldest);
+            oldest = oldest_of(stripe);
+        }
+        pthread_mutex_unlock(&stripe->lock);
+    }
+    return bytes;
+}
+
+/* --- loading ------------------------------------------------------------------------------ */
+
+static void session_on_loaded(struct store_load *load, const struct err *failed, void *ctx) {
+    struct loading *loading = ctx;
+    struct session *session = loading->session;
+    struct history *history = NULL;
+    struct err e;
+    bool whole = !failed && history_read(load->sections, load->section_count, &history, &e);
+    if (failed) e = *failed;
+    struct session_stripe *stripe = session->stripe;
+    pthread_mutex_lock(&stripe->lock);
+    if (whole) {
+        history_unref(session->history);
+        session->history = history;
+        session->loaded = true;
+        remember_late(session);
+        serve_waiters(session);
+    }
+    while (!whole && !list_empty(&session->waiters)) {
+        session_refuse(CONTAINER_OF(session->waiters.next, struct lease, link), &e);
+    }
+    if (!whole) {
+        map_remove(stripe->sessions, text_str(session->key)); /* the next turn tries again */
+        free_session(session);
+    } else {
+        rest(session);
+    }
+    pthread_mutex_unlock(&stripe->lock);
+    arena_free(load->arena);
+    buf_done(&loading->names);
+    free(loading);
+}
+
+static struct str keep_name(struct buf *names, struct str name) {
+    size_t at = names->len;
+    buf_append(names, name);
+    return str_of(names->at + at, name.len);
+}
+
+static bool has_run(const struct history *history, uint64_t run) {
+    for (size_t i = 0; i < history->record_count; i++) {
+        if (history->records[i]->run == run) return true;
+    }
+    return false;
+}
+
+/* What ended while the session was being read: the store may have answered before it. */
+static void remember_late(struct session *session) {
+    for (size_t i = 0; i < session->late_count; i++) {
+        if (has_run(session->history, session->late[i]->run)) {
+            turn_record_unref(session->late[i]);
+        } else {
+            remember(session, session->late[i]);
+        }
+    }
+    free(session->late);
+    session->late = NULL;
+    session->late_count = 0;
+}
+
+/* Without the lock: the answer may come before this returns. */
+static void load(struct session_table *table, struct session *session,
+                 const struct session_name *name, struct loop *home) {
+    struct loading *loading = MEM_NEW(struct loading);
+    loading->session = session;
+    size_t len = name->workspace.len + name->user.len + name->session.len + 1;
+    buf_init(&loading->names, len);
+    char *room = buf_room(&loading->names, len);
+    assert(room);
+    (void)room;
+    loading->load =
+        (struct store_load){.question = STORE_SESSION,
+                            .workspace = keep_name(&loading->names, name->workspace),
+                            .user = keep_name(&loading->names, name->user),
+                            .session = keep_name(&loading->names, name->session),
+                            .runs_max = HISTORY_TURNS_MAX,
+                            .max_bytes = LOAD_MAX_BYTES,
+                            .home = home,
+                            .on_loaded = session_on_loaded,
+                            .ctx = loading};
+    store_load(table->store, &loading->load);
+}
+
+/* --- leases ------------------------------------------------------------------------------- */
+
+static enum session_answer session_ask(struct session *session, enum session_policy policy,
+                                       struct lease *lease, struct err *e) {
+    struct lease *lender;
+    lease->session = session;
+    if (list_empty(&session->waiters) && is_free(session, &lender)) {
+        session_give(session, lease, lender);
+        return SESSION_GRANTED;
+    }
+    if (session->loaded && is_too_deep(session)) {
+        set_too_deep(e);
+        return SESSION_REFUSED;
+    }
+    if (policy == SESSION_REJECT && (session->loaded || !list_empty(&session->waiters))) {
+        err_set(e, ERR_ABORTED,
+                "another turn of this session is running; wait for it to end, then ask again");
+        return SESSION_REFUSED;
+    }
+    lease_move(lease, LEASE_WAITING);
+    list_append(&session->waiters, &lease->link);
+    return SESSION_WAITS;
+}
+
+enum session_answer session_acquire(struct session_table *table,
+                                    const struct session_name *name, enum session_policy policy,
+                                    struct lease *lease, struct err *e) {
+    struct buf key;
+    buf_init(&key, KEY_MAX_BYTES);
+    append_key(&key, name);
+    if (!buf_ok(&key)) {
+        buf_done(&key);
+        err_set(e, ERR_INVALID_ARGUMENT, "the session's ids are longer than %zu bytes together",
+                KEY_MAX_BYTES);
+        return SESSION_REFUSED;
+    }
+    assert(lease->state == LEASE_IDLE);
+    list_init(&lease->link);
+    struct session_stripe *stripe = striped_of(table->stripes, buf_str(&key));
+    lease->stripe = stripe;
+    pthread_mutex_lock(&stripe->lock);
+    bool is_new = map_find(stripe->sessions, buf_str(&key)) == NULL;
+    struct session *session = find_or_add(stripe, buf_str(&key));
+    enum session_answer answer = session_ask(session, policy, lease, e);
+    if (answer == SESSION_REFUSED) rest(session);
+    bool must_load = is_new && !session->loaded;
+    pthread_mutex_unlock(&stripe->lock);
+    buf_done(&key);
+    if (must_load) load(table, session, name, lease->loop);
+    return answer;
+}
+
+size_t session_before(struct lease *lease, uint64_t *ret_runs, size_t max) {
+    struct session_stripe *stripe = lease->stripe;
+    size_t count = 0;
+    pthread_mutex_lock(&stripe->lock);
+    bool waits = lease->state == LEASE_WAITING; /* else it was granted meanwhile */
+    struct lease *top = waits ? top_of(lease->session) : NULL;
+    if (top && count < max) ret_runs[count++] = top->run;
+    if (waits) {
+        LIST_EACH(&lease->session->waiters, link) {
+            struct lease *waiter = CONTAINER_OF(link, struct lease, link);
+            if (waiter == lease || count == max) break;
+            ret_runs[count++] = waiter->run;
+        }
+    }
+    pthread_mutex_unlock(&stripe->lock);
+    return count;
+}
+
+bool session_withdraw(struct lease *lease) {
+    struct session_stripe *stripe =
+        lease->stripe; /* its session may be gone if it was refused */
+    pthread_mutex_lock(&stripe->lock);
+    bool waited = lease->state == LEASE_WAITING;
+    if (waited) {
+        list_remove(&lease->link);
+        lease_move(lease, LEASE_IDLE);
+        if (lease->session->loaded) rest(lease->session);
+    }
+    pthread_mutex_unlock(&stripe->lock);
+    return waited;
+}
+
+void session_lend(struct lease *lease, struct history *so_far) {
+    struct session *session = lease->session;
+    pthread_mutex_lock(&session->stripe->lock);
+    assert(lease->state == LEASE_HELD && top_of(session) == lease);
+    history_unref(lease->history);
+    lease->history = so_far;
+    lease_move(lease, LEASE_LENT);
+    lease->wants_back = false;
+    serve_waiters(session);
+    pthread_mutex_unlock(&session->stripe->lock);
+}
+
+bool session_reclaim(struct lease *lease) {
+    struct session *session = lease->session;
+    pthread_mutex_lock(&session->stripe->lock);
+    assert(lease->state == LEASE_LENT);
+    bool back = lease->children == 0;
+    lease->wants_back = !back;
+    if (back) lease_move(lease, LEASE_HELD);
+    pthread_mutex_unlock(&session->stripe->lock);
+    return back;
+}
+
+/* A child's turn belongs to its lender's conversation. */
+static void hand_to_lender(struct lease *lender, struct turn_record *record) {
+    size_t size = (lender->child_record_count + 1) * sizeof(struct turn_record *);
+    lender->child_records = mem_resize(lender->child_records, size);
+    lender->child_records[lender->child_record_count++] = record;
+    /* The next child of the same lender sees what this one said. */
+    struct history *longer = history_with(lender->history, turn_record_ref(record));
+    history_unref(lender->history);
+    lender->history = longer;
+}
+
+static void remember(struct session *session, struct turn_record *record) {
+    struct history *longer = history_with(session->history, record);
+    history_unref(session->history);
+    session->history = longer;
+}
+
+/* A lender that goes while its children run: they get its own lender instead. */
+static void bequeath(struct session *session, struct lease *gone) {
+    LIST_EACH(&session->stack, link) {
+        struct lease *lease = CONTAINER_OF(link, struct lease, link);
+        if (lease->lender != gone) continue;
+        lease->lender = gone->lender;
+        if (gone->lender) gone->lender->children++;
+    }
+}
+
+/* `record` becomes memory: the lender's, or the session's. */
+static void hand_up(struct session *session, struct lease *lender, struct turn_record *record) {
+    if (lender) {
+        hand_to_lender(lender, record);
+    } else {
+        remember(session, record);
+    }
+}
+
+/* Runs inside it come after it (K11). */
+static void hand_up_children(struct session *session, struct lease *lease) {
+    for (size_t i = 0; i < lease->child_record_count; i++) {
+        hand_up(session, lease->lender, lease->child_records[i]);
+    }
+    free(lease->child_records);
+    lease->child_records = NULL;
+    lease->child_record_count = 0;
+}
+
+void session_release(struct lease *lease, struct turn_record *record) {
+    struct session *session = lease->session;
+    struct session_stripe *stripe = session->stripe;
+    pthread_mutex_lock(&stripe->lock);
+    assert(lease->state == LEASE_HELD || lease->state == LEASE_LENT);
+    struct lease *lender = lease->lender;
+    bequeath(session, lease);
+    list_remove(&lease->link);
+    if (record) hand_up(session, lender, record);
+    hand_up_children(session, lease);
+    if (lender && --lender->children == 0 && lender->wants_back) post_children_done(lender);
+    if (lease->note) lease->note->lease = NULL;
+    lease->note = NULL;
+    lease->wants_back = false;
+    history_unref(lease->history);
+    lease->history = NULL;
+    lease_move(lease, LEASE_IDLE);
+    lease->session = NULL;
+    serve_waiters(session);
+    rest(session);
+    pthread_mutex_unlock(&stripe->lock);
+}
+
+/* If the session is not in memory, its next turn reads it from the store. */
+void session_remember(struct session_table *table, const struct session_name *name,
+                      struct turn_record *record) {
+    struct buf key;
+    buf_init(&key, KEY_MAX_BYTES);
+    append_key(&key, name);
+    struct session_stripe *stripe = striped_lock(table->stripes, buf_str(&key));
+    struct session *session = map_find(stripe->sessions, buf_str(&key));
+    if (session && session->loaded) {
+        remember(session, record);
+    } else if (session) {
+        size_t size = (session->late_count + 1) * sizeof(struct turn_record *);
+        session->late = mem_resize(session->late, size);
+        session->late[session->late_count++] = record;
+    } else {
+        turn_record_unref(record);
+    }
+    pthread_mutex_unlock(&stripe->lock);
+    buf_done(&key);
+}
+
+void session_forget(struct lease *lease) {
+    struct session *session = lease->session;
+    pthread_mutex_lock(&session->stripe->lock);
+    assert(lease->state == LEASE_HELD && !lease->lender);
+    history_unref(session->history);
+    session->history = history_ref(session->stripe->table->empty);
+    pthread_mutex_unlock(&session->stripe->lock);
+}
+
+/* --- pending approvals -------------------------------------------------------------------- */
+
+/* What travels to the parked run. */
+struct answer {
+    struct mail mail;
+    struct pending_approval *parked;
+    struct text text;
+    struct claim *claim; /* of the key that it came with, or NULL */
+};
+
+static void deliver_answer(void *ctx) {
+    struct answer *answer = ctx;
+    if (answer->claim) answer->parked->lookup(answer->claim, answer->parked->ctx);
+    answer->parked->answer(text_str(answer->text), answer->parked->ctx);
+    text_done(&answer->text);
+    free(answer);
+}
+
+void session_park(struct session_table *table, struct pending_approval *parked) {
+    pending_approvals_add(table->approvals, parked);
+}
+
+/* Answer a run that was taken out. It may be freed from now on. */
+static void send_answer(struct pending_approval *parked, struct str text, struct claim *claim) {
+    struct answer *answer = MEM_NEW(struct answer);
+    answer->parked = parked;
+    answer->text = text_copy(text);
+    answer->claim = claim;
+    loop_post(parked->loop, &answer->mail, deliver_answer, answer);
+}
+
+struct words {
+    struct str text;
+    struct err *e;
+};
+
+static enum pending_found check_words(const struct pending_question *asked, void *ctx) {
+    const struct words *words = ctx;
+    return decision_fits(asked, words->text, words->e);
+}
+
+/* What was said beside the question need not be read, and may have left the journal's window. */
+static uint64_t read_on_after(const struct pending_approval *parked) {
+    uint64_t visible = journal_visible(parked->journal);
+    return visible > parked->after_seq ? visible : parked->after_seq;
+}
+
+static enum pending_found give_answer(struct session_table *table,
+                                      const struct pending_answer *answer, struct claim *claim,
+                                      struct pending_answered *ret, struct err *e) {
+    struct pending_approval *parked;
+    struct words words = {answer->text, e};
+    struct pending_view view = {.run = 0};
+    const struct pending_approvals_wish wish = {
+        .name = &answer->name,
+        .rule = answer->rule,
+        .run = answer->run,
+        .seq = answer->seq,
+        .check = answer->check ? answer->check : check_words,
+        .ctx = answer->check ? answer->check_ctx : &words,
+        .arena = answer->arena,
+        .view = answer->arena ? &view : NULL,
+    };
+    enum pending_found found = pending_approvals_take(table->approvals, &wish, &parked);
+    ret->stays = view;
+    if (found != PENDING_TAKEN) return found;
+    ret->journal = journal_ref(parked->journal);
+    ret->seq = read_on_after(parked);
+    if (claim) claim_mean(claim, parked->run, parked->seq);
+    send_answer(parked, answer->text, claim);
+    return PENDING_TAKEN;
+}
+
+/* The key's lock is held meanwhile: other requests with the same key find this answer, or
+ * none. */
+static enum pending_found give_keyed_answer(struct session_table *table,
+                                            const struct pending_answer *answer,
+                                            struct pending_answered *ret, struct err *e) {
+    const struct claim_name name = {answer->name.workspace, answer->key_user, answer->key};
+    if (!idempotency_claims_begin(table->claims, &name, answer->key_mark))
+        return PENDING_CLAIMED;
+    struct claim *claim = claim_new(&name, answer->print);
+    enum pending_found found = give_answer(table, answer, claim, ret, e);
+    idempotency_claims_end(table->claims, &name, found == PENDING_TAKEN ? claim : NULL);
+    if (found != PENDING_TAKEN) claim_free(claim);
+    return found;
+}
+
+/* Only the user may be left open. */
+static struct dormant_filter sleepers_of(const struct session_name *name) {
+    return (struct dormant_filter){.workspace =
+                                       name->workspace.at ? name->workspace : STR_EMPTY,
+                                   .user = name->user,
+                                   .session = name->session.at ? name->session : STR_EMPTY};
+}
+
+struct dormant_filter session_sleepers(const struct pending_answer *answer) {
+    if (answer->run) return (struct dormant_filter){.run = answer->run};
+    return sleepers_of(&answer->name);
+}
+
+/* To tell which run an answer means, all that it may mean must be in memory. Check that before
+ * the search and again after it, because a run may have left meanwhile. */
+enum pending_found session_settle(struct session_table *table,
+                                  const struct pending_answer *answer,
+                                  struct pending_answered *ret, struct err *e) {
+    struct dormant_runs *dormant = directory_dormant(table->directory);
+    const struct dormant_filter filter = session_sleepers(answer);
+    *ret = (struct pending_answered){.journal = NULL};
+    if (dormant_runs_has(dormant, &filter)) return PENDING_ASLEEP;
+    enum pending_found found = answer->key.len ? give_keyed_answer(table, answer, ret, e)
+                                               : give_answer(table, answer, NULL, ret, e);
+    if (found == PENDING_NOBODY && dormant_runs_has(dormant, &filter)) return PENDING_ASLEEP;
+    if (found == PENDING_UNDECIDED && answer->asks_again && ret->stays.run)
+        directory_say(table->directory, ret->stays.run, answer->text);
+    return found;
+}
+
+enum pending_found session_answer_pending(struct session_table *table,
+                                          const struct session_name *name, struct str text,
+                                          struct journal **ret_journal, uint64_t *ret_seq,
+                                          struct err *e) {
+    struct pending_answered answered;
+    struct arena *arena = arena_new(QUESTION_MAX_BYTES);
+    const struct pending_answer answer = {
+        .name = *name, .text = text, .asks_again = true, .arena = arena};
+    enum pending_found found = session_settle(table, &answer, &answered, e);
+    arena_free(arena);
+    if (found == PENDING_UNDECIDED) return PENDING_REFUSED;
+    if (found != PENDING_TAKEN) return found;
+    *ret_journal = answered.journal;
+    *ret_seq = answered.seq;
+    return PENDING_TAKEN;
+}
+
+struct pending_approvals *session_table_approvals(struct session_table *table) {
+    return table->approvals;
+}
+
+bool session_has_pending(struct session_table *table, const struct session_name *name) {
+    struct dormant_runs *dormant = directory_dormant(table->directory);
+    const struct dormant_filter filter = sleepers_of(name);
+    return pending_approvals_has(table->approvals, name) ||
+           dormant_runs_has(dormant, &filter) ||
+           pending_approvals_has(table->approvals, name); /* it may have come back in between */
+}
+
+bool session_unpark(struct session_table *table, struct pending_approval *parked) {
+    return pending_approvals_remove(table->approvals, parked);
+}

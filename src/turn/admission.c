@@ -1,0 +1,190 @@
+#include "turn/admission.h"
+
+#include "turn/turn.h"
+
+#include <assert.h>
+
+#define INTERRUPT_MAX 64 /* turns that one message may replace */
+
+#define TO(state) (1u << (state))
+
+static const struct {
+    const char *name;
+    unsigned may_become;
+} states[ADMISSION_STATE_COUNT] = {
+    /* clang-format off */
+    [ADMISSION_OUTSIDE] = {"outside", TO(ADMISSION_WAITS) | TO(ADMISSION_INSIDE)},
+    [ADMISSION_WAITS]   = {"waits",   TO(ADMISSION_INSIDE) | TO(ADMISSION_OUTSIDE)},
+    [ADMISSION_INSIDE]  = {"inside",  TO(ADMISSION_OUTSIDE)},
+    /* clang-format on */
+};
+
+struct str admission_state_name(enum admission_state state) {
+    return str_from(states[state].name);
+}
+
+bool admission_may_become(enum admission_state state, enum admission_state next) {
+    return (states[state].may_become & TO(next)) != 0;
+}
+
+/* The only function that writes run->admission.state. */
+static void admission_move(struct run *run, enum admission_state next) {
+    assert(admission_may_become(run->admission.state, next));
+    run->admission.state = next;
+}
+
+/* --- the session's callbacks -------------------------------------------------------------- */
+
+static void on_granted(void *ctx) {
+    struct run *run = ctx;
+    admission_move(run, ADMISSION_INSIDE);
+    if (run->ending_begun) { /* cancelled while the answer was on its way */
+        run_leave_session(run, NULL);
+    } else if (run->state == RUN_QUEUED) {
+        run_begin(run);
+    } else {
+        run_work_answered(run);
+    }
+    run_unref(run);
+}
+
+static void on_refused(const struct err *why, void *ctx) {
+    struct run *run = ctx;
+    admission_move(run, ADMISSION_OUTSIDE);
+    run_fail(run, why->code, err_name(why->code), err_text(why));
+    run_unref(run);
+}
+
+static void on_children_done(void *ctx) {
+    struct run *run = ctx;
+    if (!run->ending_begun) run_work_children_done(run);
+}
+
+static const struct lease_events lease_events = {on_granted, on_refused, on_children_done};
+
+/* --- the session -------------------------------------------------------------------------- */
+
+/* The reference is for the answer that will come. */
+static void wait_for_session(struct run *run) {
+    admission_move(run, ADMISSION_WAITS);
+    run_ref(run);
+}
+
+/* A newer message replaces the ones being answered. */
+static void interrupt_others(struct run *run) {
+    uint64_t others[INTERRUPT_MAX];
+    struct directory *directory = session_table_directory(run->record.engine->sessions);
+    size_t count = session_before(&run->admission.lease, others, INTERRUPT_MAX);
+    for (size_t i = 0; i < count; i++) {
+        directory_cancel(directory, others[i],
+                         STR("a newer message of the session took its place"));
+    }
+}
+
+/* False: the turn is refused, and nothing has started. */
+static bool start_in_session(struct run *run, enum session_policy policy, struct err *e) {
+    switch (session_acquire(run->record.engine->sessions, &run->request.name, policy,
+                            &run->admission.lease, e)) {
+    case SESSION_REFUSED: return false;
+    case SESSION_WAITS:
+        run_enter_directory(run);
+        wait_for_session(run);
+        if (policy == SESSION_INTERRUPT) interrupt_others(run);
+        break;
+    case SESSION_GRANTED:
+        run_enter_directory(run);
+        admission_move(run, ADMISSION_INSIDE);
+        run_begin(run);
+        break;
+    }
+    return true;
+}
+
+/* --- a place in its workspace ------------------------------------------------------------- */
+
+void run_leave_slot(struct run *run) {
+    slots_leave(&run->admission.place); /* nothing where it needed none */
+}
+
+/* There is one: the session is asked for now. */
+static void on_slot(void *ctx) {
+    struct run *run = ctx;
+    struct err e;
+    timer_stop(&run->limit);
+    if (run->ending_begun) { /* it ended while the answer was on its way */
+        run_leave_slot(run);
+    } else if (!start_in_session(run, run->admission.policy, &e)) {
+        run_fail(run, e.code, err_name(e.code), err_text(&e));
+    }
+    run_unref(run);
+}
+
+/* A turn in a session that has other turns runs inside one of them, or after it. It needs no
+ * place of its own, and must not wait for a place that they hold. */
+static bool take_slot(struct run *run) {
+    const struct session_name *name = &run->request.name;
+    unsigned slots_max = run->record.engine->limits.workspace_turns_max;
+    struct session_runs others;
+    if (slots_max == 0) return true;
+    directory_of_session(session_table_directory(run->record.engine->sessions), name->workspace,
+                         name->user, name->session, &others);
+    if (others.count) return true;
+    run->admission.place =
+        (struct slot){.loop = run->record.host->loop, .granted = on_slot, .ctx = run};
+    return slots_enter(session_table_slots(run->record.engine->sessions), name->workspace,
+                       slots_max, &run->admission.place) == SLOTS_TAKEN;
+}
+
+static void wait_for_slot(struct run *run, enum session_policy policy) {
+    run_enter_directory(run);
+    run_ref(run); /* for the answer that will come */
+    run->admission.policy = policy;
+    timer_start(&run->limit, run->record.engine->limits.place_max_ms);
+}
+
+bool run_admit(struct run *run, enum session_policy policy, struct err *e) {
+    if (take_slot(run)) return start_in_session(run, policy, e);
+    wait_for_slot(run, policy);
+    return true;
+}
+
+void run_stop_waiting(struct run *run) {
+    if (slots_withdraw(&run->admission.place)) {
+        run_unref(run);
+        return; /* the session comes after the place */
+    }
+    if (run->admission.state != ADMISSION_WAITS) return;
+    if (!session_withdraw(&run->admission.lease)) return;
+    admission_move(run, ADMISSION_OUTSIDE);
+    run_unref(run);
+}
+
+void admission_init(struct run *run) {
+    run->admission.lease = (struct lease){.loop = run->record.host->loop,
+                                          .run = record_id(&run->record),
+                                          .events = &lease_events,
+                                          .ctx = run};
+}
+
+bool run_readmit(struct run *run, struct err *e) {
+    struct lease *lease = &run->admission.lease;
+    switch (session_acquire(run->record.engine->sessions, &run->request.name, SESSION_QUEUE,
+                            lease, e)) {
+    case SESSION_REFUSED: return false;
+    case SESSION_WAITS: wait_for_session(run); break;
+    case SESSION_GRANTED:
+        admission_move(run, ADMISSION_INSIDE);
+        run_work_answered(run);
+        break;
+    }
+    return true;
+}
+
+void run_leave_session(struct run *run, struct turn_record *record) {
+    if (run->admission.state == ADMISSION_INSIDE) {
+        admission_move(run, ADMISSION_OUTSIDE);
+        session_release(&run->admission.lease, record);
+    } else if (record) {
+        session_remember(run->record.engine->sessions, &run->request.name, record);
+    }
+}

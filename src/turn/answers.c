@@ -1,0 +1,76 @@
+/* answers: what a run receives besides a human's decision.
+ *
+ * Words that decide nothing are kept for the model, as an item of the journal after the
+ * question. A request's idempotency key is kept for repeats of the request: as a claim while
+ * the run is alive, and as an item that the store finds later (store/idempotency_key.h). */
+#include "turn/turn.h"
+
+#include "base/log.h"
+#include "base/utf8.h"
+#include "store/idempotency_key.h"
+
+/* The limit between a question and the end of what it guards. */
+#define ASIDES_MAX_BYTES (64 * KIB)
+
+static bool is_open(const struct run *run) {
+    return run->state == RUN_WAITING && !run->ending_begun;
+}
+
+static void keep_aside(struct run *run, struct str words) {
+    size_t len = utf8_cut(words, ASIDES_MAX_BYTES - run->approval.aside_bytes);
+    if (len < words.len)
+        log_warning("run %llu: what was said beside its question is kept in part only",
+                    (unsigned long long)record_id(&run->record));
+    if (len == 0) return;
+    words = str_head(words, len);
+    struct event event = {.kind = EVENT_ITEM, .item = {STR(ASIDE_ITEM), words}};
+    run->approval.aside_bytes += words.len;
+    run_append(run, &event);
+    journal_hurry(run->record.journal);
+}
+
+void run_hear(struct str words, void *ctx) {
+    struct run *run = ctx;
+    struct buf room;
+    if (!is_open(run)) return; /* he was answered meanwhile */
+    if (run_guard_words(run, words, &room, &words)) {
+        keep_aside(run, words);
+    } else {
+        log_warning("run %llu: a guardrail blocked what was said beside its question",
+                    (unsigned long long)record_id(&run->record));
+    }
+    buf_done(&room);
+}
+
+/* --- keys --------------------------------------------------------------------------------- */
+
+static void append_key(struct run *run, const struct claim *claim) {
+    const struct key_item item = {claim->name.user, claim->name.key, claim->print, claim->seq};
+    struct buf bytes;
+    buf_init(&bytes, 64 * KIB);
+    key_item_append(&item, &bytes);
+    struct event event = {.kind = EVENT_ITEM, .item = {STR(KEY_ITEM), buf_str(&bytes)}};
+    run_append(run, &event);
+    buf_done(&bytes);
+}
+
+void run_take_key(struct claim *claim, void *ctx) {
+    struct run *run = ctx;
+    if (run->ending_begun) { /* it was cancelled meanwhile: nothing was decided */
+        idempotency_claims_remove(session_table_claims(run->record.engine->sessions), claim);
+        claim_free(claim);
+        return;
+    }
+    claim->next = run->approval.keys;
+    run->approval.keys = claim;
+    append_key(run, claim);
+}
+
+void run_drop_keys(struct run *run) {
+    while (run->approval.keys) {
+        struct claim *claim = run->approval.keys;
+        run->approval.keys = claim->next;
+        idempotency_claims_remove(session_table_claims(run->record.engine->sessions), claim);
+        claim_free(claim);
+    }
+}

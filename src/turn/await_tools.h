@@ -1,0 +1,34 @@
+/* await_tools: a turn waits for tools that are not known yet.
+ *
+ * An MCP server may still be starting when the first turn comes. A turn whose agent may need its
+ * tools waits until the next engine is used on its loop, which has them, and takes that one; at
+ * most AWAIT_TOOLS_MS. Turns of other agents do not wait.
+ *
+ * Memory   a plain value inside its run.
+ * Threads  the loop of its run.
+ */
+#ifndef WEIR_TURN_AWAIT_TOOLS_H
+#define WEIR_TURN_AWAIT_TOOLS_H
+
+#include "engine/engine.h"
+
+#define AWAIT_TOOLS_MS 15000
+
+struct run;
+
+struct await_tools {
+    bool waits, over;
+    struct timer late;
+    struct engine *before; /* a reference to the engine that it was to have; may be NULL */
+};
+
+/* Whether the turn waits now; run_begin() is called once more when it is over. */
+bool run_await_tools(struct run *run);
+
+void run_stop_await_tools(struct run *run); /* harmless when it does not wait */
+void await_tools_done(struct await_tools *await);
+
+/* The host has another engine. */
+void await_tools_use(struct run_host *host);
+
+#endif

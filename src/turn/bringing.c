@@ -1,0 +1,70 @@
+#include "turn/bringing.h"
+
+#include "turn/turn.h"
+
+#define BROUGHT_MAX_BYTES (16 * MIB)
+
+bool run_keep_brought(struct run *run, const struct run_request *request) {
+    struct buf bytes;
+    run->request.brought.policy = request->brought;
+    if (request->message_count == 0) return true;
+    buf_init(&bytes, BROUGHT_MAX_BYTES);
+    bool kept = import_append(request->messages, request->message_count, &bytes) &&
+                arena_str(run->arena, buf_str(&bytes), &run->request.brought.list);
+    buf_done(&bytes);
+    return kept;
+}
+
+/* Whether what the session has is shown; with a list that is the whole conversation it is not.
+ */
+void run_precede(struct run *run) {
+    const struct history *history = run->seen;
+    bool whole = run->request.brought.list.len && run->request.brought.policy == BROUGHT_WHOLE;
+    if (whole || run->conversation.starts_anew) return;
+    history_messages(history, conversation_precede(&run->conversation, history->message_count));
+}
+
+bool run_take_brought(struct run *run) {
+    const struct conversation *c = &run->conversation;
+    const struct message *history = c->messages;
+    struct import *import = &run->request.brought.fresh;
+    struct err e;
+    if (!run->request.brought.list.len) {
+        run->request.text = import_unpack(history, c->own_from, run->request.text);
+        return true;
+    }
+    if (!import_decode(run->request.brought.list, run->arena, import, &e)) {
+        run_fail_memory(run);
+        return false;
+    }
+    if (run->request.brought.policy == BROUGHT_STRICT &&
+        import_forks(history, c->own_from, import->messages, import->count)) {
+        run_fail(run, ERR_ABORTED, STR("HISTORY_FORK"),
+                 STR("the messages tell of another past than the session has; send its own "
+                     "turns, or only what is new"));
+        return false;
+    }
+    size_t known = import_known(history, c->own_from, import->messages, import->count);
+    import->messages += known;
+    import->count -= known;
+    return true;
+}
+
+void run_append_brought(struct run *run) {
+    bool whole = run->request.brought.policy == BROUGHT_WHOLE;
+    struct event event = {
+        .kind = EVENT_ITEM,
+        .item = {.type = whole ? STR(BROUGHT_ITEM BROUGHT_ALL) : STR(BROUGHT_ITEM)}};
+    struct buf bytes;
+    if (!run->request.brought.list.len || run->ending_begun) return;
+    buf_init(&bytes, BROUGHT_MAX_BYTES);
+    bool fits = import_append(run->request.brought.fresh.messages,
+                              run->request.brought.fresh.count, &bytes);
+    event.item.bytes = buf_str(&bytes);
+    if (fits) {
+        run_append(run, &event);
+    } else {
+        run_fail_memory(run);
+    }
+    buf_done(&bytes);
+}

@@ -1,0 +1,146 @@
+#include "turn/lost_calls.h"
+
+#include "base/mem.h"
+#include "conversation/conversation.h"
+#include "conversation/effect.h"
+#include "wire/json.h"
+
+#include <stdlib.h>
+
+#define REPLY_MAX_BYTES (16 * MIB)
+
+void lost_calls_init(struct lost_calls *calls) {
+    *calls = (struct lost_calls){0};
+    buf_init(&calls->reply, REPLY_MAX_BYTES);
+    buf_init(&calls->speaker, KIB);
+}
+
+static void lost_calls_drop(struct lost_call *call) {
+    text_done(&call->call_id);
+    text_done(&call->tool);
+    text_done(&call->agent);
+}
+
+void lost_calls_done(struct lost_calls *calls) {
+    for (size_t i = 0; i < calls->count; i++) lost_calls_drop(&calls->calls[i]);
+    free(calls->calls);
+    buf_done(&calls->reply);
+    buf_done(&calls->speaker);
+}
+
+/* --- reading ------------------------------------------------------------------------------ */
+
+/* Nobody is transferred who was not: that call has no effect outside. */
+static bool is_harmless(const struct event *event) {
+    return event->tool_call.idempotent || str_equal(event->tool_call.tool, STR(TRANSFER_TOOL));
+}
+
+static void lost_calls_add(struct lost_calls *calls, const struct event *event) {
+    if (calls->count == calls->room) {
+        calls->room = calls->room ? calls->room * 2 : 8;
+        calls->calls = mem_resize(calls->calls, calls->room * sizeof(struct lost_call));
+    }
+    calls->calls[calls->count++] =
+        (struct lost_call){.call_id = text_copy(event->tool_call.call_id),
+                           .tool = text_copy(event->tool_call.tool),
+                           .agent = text_copy(event->agent),
+                           .held = event->tool_call.held,
+                           .idempotent = is_harmless(event)};
+}
+
+/* The oldest without an answer: results answer in the order of the calls. */
+static struct lost_call *lost_calls_find(struct lost_calls *calls, struct str call_id) {
+    for (size_t i = 0; i < calls->count; i++) {
+        struct lost_call *call = &calls->calls[i];
+        if (!call->answered && str_equal(text_str(call->call_id), call_id)) return call;
+    }
+    return NULL;
+}
+
+/* A human's word: a call that he allowed is made from then on. */
+static void decide(struct lost_calls *calls, const struct event *event) {
+    struct str id = str_skip(event->tool_result.call_id, strlen(APPROVAL_ID));
+    struct lost_call *call = lost_calls_find(calls, id);
+    struct json answer;
+    struct err e;
+    if (!call || !json_read(event->tool_result.result, &answer, &e)) return;
+    if (!json_is(json_find(answer, STR("decision")), STR("refuse"))) call->held = false;
+}
+
+static void close_call(struct lost_calls *calls, const struct event *event) {
+    struct lost_call *call = lost_calls_find(calls, event->tool_result.call_id);
+    if (call) {
+        call->answered = true;
+    } else if (str_starts(event->tool_result.call_id, STR(APPROVAL_ID))) {
+        decide(calls, event);
+    }
+}
+
+static void hear(struct lost_calls *calls, const struct event *event) {
+    buf_clear(&calls->speaker);
+    buf_append(&calls->speaker, event->agent);
+    buf_append(&calls->reply, event->text.text);
+}
+
+static void lost_calls_take(struct lost_calls *calls, const struct event *event) {
+    switch (event->kind) {
+    case EVENT_TEXT: hear(calls, event); break;
+    case EVENT_TOOL_CALL:
+        buf_clear(&calls->reply);
+        lost_calls_add(calls, event);
+        break;
+    case EVENT_APPROVAL: buf_clear(&calls->reply); break;
+    case EVENT_TOOL_RESULT: close_call(calls, event); break;
+    default: break;
+    }
+}
+
+bool lost_calls_read(struct lost_calls *calls, struct str events) {
+    struct event event = {0};
+    struct err e;
+    while (events.len) {
+        if (!event_decode(&events, &event, &e)) return false;
+        lost_calls_take(calls, &event);
+    }
+    return true;
+}
+
+bool lost_calls_acted(const struct lost_calls *calls) {
+    for (size_t i = 0; i < calls->count; i++) {
+        if (!calls->calls[i].idempotent && !calls->calls[i].held) return true;
+    }
+    return false;
+}
+
+/* --- saying so ---------------------------------------------------------------------------- */
+
+static bool append_result(const struct lost_call *call, enum effect effect, struct buf *out) {
+    char room[EFFECT_MAX_BYTES];
+    struct buf result = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
+    struct err why;
+    effect_write(effect,
+                 effect == EFFECT_NONE ? STR("the server stopped first")
+                                       : STR("the server stopped while this call was out"),
+                 &result, &why);
+    struct event event = {
+        .kind = EVENT_TOOL_RESULT,
+        .agent = text_str(call->agent),
+        .tool_result = {text_str(call->call_id), buf_str(&result), true, err_text(&why)}};
+    return event_encode(&event, out);
+}
+
+bool lost_calls_close(const struct lost_calls *calls, struct buf *out, size_t *ret_count,
+                      size_t *ret_unknown) {
+    *ret_count = *ret_unknown = 0;
+    for (size_t i = 0; i < calls->count; i++) {
+        const struct lost_call *call = &calls->calls[i];
+        if (call->answered) continue;
+        enum effect effect = call->held         ? EFFECT_NONE
+                             : call->idempotent ? EFFECT_HARMLESS
+                                                : EFFECT_UNKNOWN;
+        if (!append_result(call, effect, out)) return false;
+        *ret_count += 1;
+        *ret_unknown += effect == EFFECT_UNKNOWN;
+    }
+    return true;
+}

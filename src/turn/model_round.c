@@ -1,0 +1,384 @@
+#include "turn/model_round.h"
+
+#include "base/mem.h"
+#include "engine/offers.h"
+#include "provider/dialect.h"
+#include "turn/turn.h"
+#include "wire/json.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* --- life --------------------------------------------------------------------------------- */
+
+void model_round_init(struct run *run) {
+    buf_init(&run->model_round.draft, run->record.engine->limits.reply_max_bytes);
+}
+
+void model_round_done(struct model_round *model_round) {
+    assert(!model_round->call);
+    buf_done(&model_round->draft);
+}
+
+/* --- text --------------------------------------------------------------------------------- */
+
+#define SHORT_REPLY_BYTES (64 * KIB)
+#define TOO_MANY_MAX 256 /* calls above a turn's limit that are answered with an error */
+
+typedef void append_fn(struct run *run, struct str text);
+
+static void show(struct run *run, struct str text) {
+    struct event event = {.kind = EVENT_TEXT, .text = {text}};
+    uint64_t seq = run_append(run, &event);
+    if (seq) run_note_text(run, seq, text);
+}
+
+/* Where an answer must have a shape it is shown when it is known to have it. */
+static void append_text(struct run *run, struct str text) {
+    bool shaped = run_schema(run) != NULL;
+    if (text.len == 0 || run->ending_begun) return;
+    if (text.len > run->record.engine->limits.reply_max_bytes -
+                       (shaped ? run->model_round.draft.len : run_reply_bytes(run))) {
+        run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("REPLY_TOO_LONG"),
+                 STR("the model's reply is longer than the limit of a reply"));
+        return;
+    }
+    if (shaped) {
+        buf_append(&run->model_round.draft, text);
+    } else {
+        show(run, text);
+    }
+}
+
+static void append_thinking(struct run *run, struct str text) {
+    if (text.len == 0 || run->ending_begun) return;
+    struct event event = {.kind = EVENT_THINKING, .thinking = {text}};
+    run_append(run, &event);
+}
+
+#define PIECE_MAX_BYTES (64 * MIB)
+
+/* What the agent's guardrails let pass. A text that must have a shape passes them whole. */
+static void guard(struct run *run, struct filter *filter, struct str text, append_fn *append) {
+    struct buf out;
+    if (!filter->rules.count || (append == append_text && run_schema(run))) {
+        append(run, text);
+        return;
+    }
+    buf_init(&out, PIECE_MAX_BYTES);
+    if (run_guard_piece(run, filter, text, &out)) append(run, buf_str(&out));
+    buf_done(&out);
+}
+
+static void take_text(struct run *run, struct utf8_tail *tail, struct str bytes,
+                      struct filter *filter, append_fn *append) {
+    struct buf room;
+    guard(run, filter, utf8_tail_take(tail, bytes, &room), append);
+    buf_done(&room);
+}
+
+/* Nothing more comes: what was held back is shown. */
+static void end_text(struct run *run, struct utf8_tail *tail, struct filter *filter,
+                     append_fn *append) {
+    struct buf out;
+    guard(run, filter, utf8_tail_end(tail), append);
+    if (run->ending_begun || !filter->rules.count) return;
+    buf_init(&out, PIECE_MAX_BYTES);
+    if (run_guard_end(run, filter, &out)) append(run, buf_str(&out));
+    buf_done(&out);
+}
+
+static void end_texts(struct run *run) {
+    struct model_round *model_round = &run->model_round;
+    end_text(run, &model_round->thinking_tail, &run->guarded.thinking, append_thinking);
+    if (!run->ending_begun)
+        end_text(run, &model_round->text_tail, &run->guarded.text, append_text);
+}
+
+/* A long reply grows only while there is memory; a short one is worth no question. */
+static bool has_memory(struct run *run, size_t len) {
+    struct err e;
+    size_t so_far = run_reply_bytes(run);
+    if (so_far + len <= SHORT_REPLY_BYTES || mem_check(so_far + len, &e)) return true;
+    run_fail(run, e.code, STR("MEMORY"), err_text(&e));
+    return false;
+}
+
+static void on_text(const struct reply_event *event, void *ctx) {
+    struct run *run = ctx;
+    if (has_memory(run, event->text.len) && run_use(run, event->text.len))
+        take_text(run, &run->model_round.text_tail, event->text, &run->guarded.text,
+                  append_text);
+}
+
+static void on_thinking(const struct reply_event *event, void *ctx) {
+    struct run *run = ctx;
+    if (has_memory(run, event->text.len) && run_use(run, event->text.len))
+        take_text(run, &run->model_round.thinking_tail, event->text, &run->guarded.thinking,
+                  append_thinking);
+}
+
+/* --- calls, questions, usage -------------------------------------------------------------- */
+
+/* A provider that names no call gets one from us, unique in its session. */
+static struct str name_call(struct run *run, struct str call_id, char room[48]) {
+    if (call_id.len) return call_id;
+    int len = snprintf(room, 48, "call-%llu-%u", (unsigned long long)record_id(&run->record),
+                       run->calls.total);
+    return str_of(room, (size_t)len);
+}
+
+unsigned run_tool_calls_max(const struct run *run) {
+    unsigned own = run->agent->limits.tool_calls_max;
+    return own ? own : run->record.engine->limits.tool_calls_max;
+}
+
+/* What is too many is answered with an error and the turn goes on; without end it does not. */
+static bool count_call(struct run *run, bool *ret_too_many) {
+    unsigned calls_max = run_tool_calls_max(run);
+    *ret_too_many = run->calls.total >= calls_max;
+    if (run->calls.total < calls_max + TOO_MANY_MAX) {
+        run->calls.total++;
+        return true;
+    }
+    run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("TOOL_CALLS"),
+             STR("the turn asked for far more tool calls than its limit allows"));
+    return false;
+}
+
+static void on_tool_call(const struct reply_event *event, void *ctx) {
+    struct run *run = ctx;
+    struct str tool = event->tool, args = event->args;
+    bool too_many;
+    if (!count_call(run, &too_many)) return;
+    if (!run_use(run, tool.len + args.len)) return;
+    char room[48];
+    struct json object;
+    struct err e;
+    bool usable = json_read(args, &object, &e) && object.kind == JSON_OBJECT;
+    struct turn_call *call = calls_add(run);
+    call->too_many = too_many;
+    if (!run_keep(run, name_call(run, event->call_id, room), &call->call_id)) return;
+    if (!run_keep(run, tool.len ? tool : STR(NAMELESS_TOOL), &call->tool)) return;
+    if (!run_keep(run, usable ? args : STR("{}"), &call->args)) return;
+}
+
+static void on_approval(const struct reply_event *event, void *ctx) {
+    struct run *run = ctx;
+    if (run->approval.by_model) return; /* one question a reply: the first */
+    char room[48];
+    struct turn_call *call = calls_add(run);
+    run->approval.by_model = true;
+    run->approval.index = run->calls.count - 1;
+    if (!run_guard_whole(run, event->text, &run->approval.question)) return;
+    if (!run_keep(run, run->approval.question, &run->approval.question)) return;
+    if (!run_keep(run, name_call(run, event->call_id, room), &call->call_id)) return;
+    if (!run_keep(run, event->tool, &call->tool)) return;
+    if (!run_keep(run, event->args, &call->args)) return;
+}
+
+/* It is told when the reply is over: everything before it in the journal is of this reply. */
+static void on_usage(const struct reply_event *event, void *ctx) {
+    run_note_usage(ctx, event->usage);
+}
+
+/* What only this provider understands stands before the reply's own messages; a later turn's
+ * prompt has it, too, and so begins as this one's did. */
+static void on_opaque(const struct reply_event *event, void *ctx) {
+    struct run *run = ctx;
+    struct buf type;
+    if (!run_guard_allows(run, event->text))
+        return; /* its words are replaced in the messages */
+    buf_init(&type, KIB);
+    buf_printf(&type, OPAQUE_ITEM STR_FMT, STR_ARG(event->dialect));
+    struct event item = {.kind = EVENT_ITEM, .item = {buf_str(&type), event->text}};
+    run_append(run, &item);
+    buf_done(&type);
+}
+
+static void on_note(const struct reply_event *event, void *ctx) {
+    struct run *run = ctx;
+    struct event step = {.kind = EVENT_STEP, .step = {.description = event->text}};
+    run_append(run, &step);
+}
+
+/* --- the end of a reply ------------------------------------------------------------------- */
+
+/* A reply that asks for nothing is the turn's answer. */
+static bool add_turn(struct run *run) {
+    struct str reply = conversation_reply(&run->conversation);
+    if (run->calls.count || str_trim(reply).len == 0) return true;
+    if (event_turn_append(&run->turns, run->agent->slug, reply)) return true;
+    run_fail_memory(run);
+    return false;
+}
+
+static void show_whole(struct run *run, struct str text) {
+    if (run_guard_whole(run, text, &text)) show(run, text);
+}
+
+/* Where an answer must have a shape: whether it has. Prose beside tool calls is nobody's. */
+static bool shape_reply(struct run *run) {
+    if (!run_schema(run)) return true;
+    struct str reply, bare;
+    bool kept = run_keep(run, buf_str(&run->model_round.draft), &reply);
+    buf_clear(&run->model_round.draft);
+    if (!kept) return false;
+    if (run->approval.by_model && reply.len) show_whole(run, reply);
+    if (run->calls.count) return !run->ending_begun;
+    if (!run_shape(run, reply, &bare)) return false;
+    show_whole(run, bare);
+    return !run->ending_begun;
+}
+
+static void on_done(const struct reply_event *event, void *ctx) {
+    struct run *run = ctx;
+    end_texts(run);
+    if (run->ending_begun) return;
+    if (run_end_usage(run, event->model) && run_bring_reply(run)) run_end_reply(run);
+}
+
+void run_end_reply(struct run *run) {
+    if (!shape_reply(run) || !add_turn(run)) return;
+    if (run->calls.count) {
+        run_work(run);
+    } else {
+        run_done(run);
+    }
+}
+
+/* The model says itself that the conversation is too long for it. */
+static bool is_too_long(const struct run *run, struct str reason) {
+    return str_equal(reason, STR(MODEL_CONTEXT)) && run->spending.output_bytes == 0 &&
+           run_may_compact(run);
+}
+
+static void on_failed(const struct reply_event *event, void *ctx) {
+    struct run *run = ctx;
+    end_texts(run);
+    run_settle_failed(run);
+    if (run->ending_begun) return;
+    if (is_too_long(run, event->reason)) {
+        run_compact(run);
+    } else {
+        run_fail(run, event->code, event->reason, event->text);
+    }
+}
+
+static void on_answer(const struct reply_event *event, void *ctx) {
+    static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {
+        [REPLY_TEXT] = on_text,           [REPLY_THINKING] = on_thinking,
+        [REPLY_TOOL_CALL] = on_tool_call, [REPLY_USAGE] = on_usage,
+        [REPLY_OPAQUE] = on_opaque,       [REPLY_NOTE] = on_note,
+        [REPLY_APPROVAL] = on_approval,   [REPLY_DONE] = on_done,
+        [REPLY_FAILED] = on_failed,
+    };
+    reply_event_handle(handlers, event, ctx);
+}
+
+/* --- asking ------------------------------------------------------------------------------- */
+
+/* What the agent is told and may ask for. The caller's own instructions take the place of the
+ * agent's, not of whom it can hand the turn to. */
+static bool add_offer(struct run *run, const struct offer *offer,
+                      struct provider_request *asked) {
+    bool fixed = run->request.addressed || offer->briefing.len == 0;
+    bool transfer = offer->tool_count && str_equal(offer->tools[0].name, STR(TRANSFER_TOOL));
+    asked->tools = offer->tools + (transfer && fixed);
+    asked->tool_count = offer->tool_count - (transfer && fixed);
+    if (fixed) return true;
+    if (run->request.system.len == 0) {
+        asked->system = offer->system;
+        return true;
+    }
+    struct buf text;
+    buf_init(&text, run->request.system.len + offer->briefing.len + 2);
+    buf_append(&text, run->request.system);
+    buf_append(&text, STR("\n\n"));
+    buf_append(&text, offer->briefing);
+    bool kept = run_keep(run, buf_str(&text), &asked->system);
+    buf_done(&text);
+    return kept;
+}
+
+static unsigned model_calls_max(const struct run *run) {
+    unsigned own = run->agent->limits.model_calls_max,
+             all = run->record.engine->limits.model_calls_max;
+    return own && own < all ? own : all;
+}
+
+void run_start_call(struct run *run, const struct provider_request *request,
+                    reply_event_fn *on_reply) {
+    if (run->model_round.model_calls >= model_calls_max(run)) {
+        run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("MODEL_CALLS"),
+                 STR("the turn asked the model more often than its limit allows"));
+        return;
+    }
+    run->model_round.request = *request;
+    run->model_round.request.run = record_id(&run->record);
+    run->model_round.request.workspace = run->request.name.workspace;
+    run->model_round.request.user = run->request.name.user;
+    run->model_round.request.session = run->request.name.session;
+    run->model_round.on_reply = on_reply;
+    if (!run_guard_prompt(run, &run->model_round.request)) return;
+    run_guard_reply(run);
+    if (run_reserve(run)) run_make_call(run);
+}
+
+/* For every listener: the end of a reply ends the call. */
+static void on_event(const struct reply_event *event, void *ctx) {
+    struct run *run = ctx;
+    if (event->kind == REPLY_DONE || event->kind == REPLY_FAILED) run->model_round.call = NULL;
+    run->model_round.on_reply(event, run);
+}
+
+void run_make_call(struct run *run) {
+    struct model_round *model_round = &run->model_round;
+    struct provider *provider = run->agent->provider;
+    model_round->model_calls++;
+    if (run->state != RUN_ASKING) run_move(run, RUN_ASKING);
+    model_round->call = provider_call_start(provider, run->record.host->loop,
+                                            &model_round->request, on_event, run);
+    if (model_round->held) provider->kind->pause(model_round->call);
+}
+
+void run_ask(struct run *run) {
+    const struct engine *engine = run->record.engine;
+    const struct agent *agent = run->agent;
+    if (run_needs_compacting(run)) {
+        run_compact(run);
+        return;
+    }
+    buf_clear(&run->model_round.draft);
+    run->approval.by_model = false;
+    calls_clear(&run->calls);
+    struct provider_request request = {
+        .agent = agent->slug,
+        .model = agent->model,
+        .system = run->request.system.len ? run->request.system : agent->system,
+        .messages = run->conversation.messages,
+        .message_count = run->conversation.count,
+        .turn_start = run->conversation.turn_start,
+        .options = &agent->options,
+        .schema = run->request.schema ? run->request.schema_text : agent->schema_text,
+    };
+    if (engine->offers && !add_offer(run, offers_of(engine->offers, agent), &request)) return;
+    run_start_call(run, &request, on_answer);
+}
+
+void run_stop_model_round(struct run *run) {
+    struct provider_call *call = run->model_round.call;
+    run_stop_reserving(run);
+    run->model_round.call = NULL;
+    if (call) run->agent->provider->kind->cancel(call);
+    run_settle_cut(run); /* also of a reply that had come whole, and was too much */
+}
+
+void run_pace(bool hold, void *ctx) {
+    struct run *run = ctx;
+    run->model_round.held = hold;
+    if (!run->model_round.call) return;
+    const struct provider_kind *kind = run->agent->provider->kind;
+    (hold ? kind->pause : kind->resume)(run->model_round.call);
+}

@@ -1,0 +1,283 @@
+#include "turn/recover.h"
+
+#include "base/mem.h"
+#include "job/run_job.h"
+#include "turn/lost_calls.h"
+#include "turn/restore_run.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#define ENDING_MAX_BYTES (24 * MIB) /* the last events of a run that was cut short */
+#define RUN_MAX_BYTES (16 * MIB)    /* of a run that is made anew */
+
+struct recovery {
+    struct store *store;
+    struct run_host *host;
+    struct recover_helpers helpers;
+    recovered_fn *done;
+    void *ctx;
+    struct recovered found;
+    struct store_load unfinished; /* its answer: one section a run */
+    size_t next;                  /* index of the run that is looked at */
+    struct store_load load;       /* that run */
+    struct list candidates;       /* those whose agents are still being asked for */
+    struct store_write write;     /* the interrupted ones */
+    bool store_busy;              /* it has something of ours */
+    bool stopped;
+};
+
+/* A run that waits for a human, and shall again. */
+struct candidate {
+    struct list link;
+    struct recovery *recovery;
+    uint64_t run, last_seq;
+    struct store_load load;   /* the answer: all of it */
+    struct session_name name; /* of its conversation, borrowed from there */
+    void *ask;                /* NULL: no question is open */
+};
+
+static void candidate_free(struct candidate *candidate) {
+    list_remove(&candidate->link);
+    arena_free(candidate->load.arena);
+    free(candidate);
+}
+
+static void recovery_free(struct recovery *recovery) {
+    for (size_t i = 0; i < recovery->write.row_count; i++) {
+        buf_done(&recovery->write.rows[i].bytes);
+    }
+    free(recovery->write.rows);
+    arena_free(recovery->unfinished.arena);
+    free(recovery);
+}
+
+/* The store has answered. True: it was stopped meanwhile, and this was the last of it. */
+static bool is_stopped(struct recovery *recovery) {
+    recovery->store_busy = false;
+    if (!recovery->stopped) return false;
+    recovery_free(recovery);
+    return true;
+}
+
+static void ask_store(struct recovery *recovery, struct store_load *load) {
+    recovery->store_busy = true;
+    store_load(recovery->store, load);
+}
+
+void recover_stop(struct recovery *recovery) {
+    if (!recovery) return;
+    recovery->stopped = true;
+    LIST_EACH(&recovery->candidates, link) {
+        struct candidate *candidate = CONTAINER_OF(link, struct candidate, link);
+        if (candidate->ask) recovery->helpers.agents.leave(candidate->ask);
+        candidate_free(candidate);
+    }
+    if (!recovery->store_busy) recovery_free(recovery);
+}
+
+static void recover_finish(struct recovery *recovery, const struct err *failed) {
+    struct err why;
+    if (failed) why = *failed;
+    struct recovered found = recovery->found;
+    recovered_fn *done = recovery->done;
+    void *ctx = recovery->ctx;
+    recovery_free(recovery);
+    done(&found, failed ? &why : NULL, ctx);
+}
+
+/* --- runs that were cut short ------------------------------------------------------------- */
+
+static void on_written(struct store_write *write, const struct err *failed, void *ctx) {
+    (void)write;
+    if (is_stopped(ctx)) return;
+    recover_finish(ctx, failed);
+}
+
+/* What was said and done until then is for the next turn to know. */
+static void write_ending(struct recovery *recovery, const struct store_load *load,
+                         struct buf *out) {
+    struct event event = {
+        .kind = EVENT_FAILED,
+        .agent = STR_EMPTY,
+        .failed = {.code = ERR_ABORTED,
+                   .reason = STR_INIT("INTERRUPTED"),
+                   .message =
+                       STR_INIT("the server stopped while this turn was running; ask again")}};
+    struct lost_calls calls;
+    size_t count, unknown = 0;
+    lost_calls_init(&calls);
+    bool whole = !load->more;
+    for (size_t i = 0; i < load->section_count && whole; i++)
+        whole = lost_calls_read(&calls, load->sections[i].events);
+    bool fits = lost_calls_close(&calls, out, &count, &unknown);
+    recovery->found.effects_unknown += unknown;
+    event.failed.acted = !whole || lost_calls_acted(&calls);
+    event.failed.said = buf_str(&calls.reply);
+    if (calls.reply.len) event.agent = buf_str(&calls.speaker);
+    fits = fits && event_encode(&event, out);
+    assert(fits);
+    (void)fits;
+    lost_calls_done(&calls);
+}
+
+static void add_interrupted(struct recovery *recovery, const struct store_load *load,
+                            uint64_t run, uint64_t seq) {
+    struct store_row *row = &recovery->write.rows[recovery->write.row_count++];
+    struct buf bytes;
+    buf_init(&bytes, ENDING_MAX_BYTES);
+    buf_init(&row->bytes, ENDING_MAX_BYTES + KIB);
+    row->run = run;
+    write_ending(recovery, load, &bytes);
+    bool fits = store_section_append(&row->bytes, run, seq, buf_str(&bytes));
+    assert(fits);
+    (void)fits;
+    buf_done(&bytes);
+    recovery->found.interrupted++;
+}
+
+static void write_interrupted(struct recovery *recovery) {
+    struct store_write *write = &recovery->write;
+    if (write->row_count == 0) {
+        recover_finish(recovery, NULL);
+        return;
+    }
+    write->home = recovery->host->loop;
+    write->on_written = on_written;
+    write->ctx = recovery;
+    recovery->store_busy = true;
+    store_write(recovery->store, write);
+}
+
+/* --- jobs --------------------------------------------------------------------------------- */
+
+static void take_job(struct recovery *recovery, uint64_t run, const struct store_load *load) {
+    const struct recover_jobs *jobs = &recovery->helpers.jobs;
+    if (jobs->take) {
+        jobs->take(run, load->sections, load->section_count, jobs->ctx);
+        recovery->found.jobs++;
+    } else {
+        recovery->found.jobs_left++;
+    }
+}
+
+/* --- runs that wait ----------------------------------------------------------------------- */
+
+static void revive(struct candidate *candidate, struct engine *engine) {
+    struct recovery *recovery = candidate->recovery;
+    const struct store_load *load = &candidate->load;
+    if (run_restore(recovery->host, engine, candidate->run, load->sections,
+                    load->section_count)) {
+        recovery->found.waiting++;
+    } else {
+        add_interrupted(recovery, load, candidate->run, candidate->last_seq + 1);
+    }
+    candidate_free(candidate);
+}
+
+/* Every run was looked at, and no run waits for its agents. */
+static void finish_if_all_are_known(struct recovery *recovery) {
+    bool all = recovery->next == recovery->unfinished.section_count;
+    if (all && list_empty(&recovery->candidates)) write_interrupted(recovery);
+}
+
+static void on_engine(struct engine *engine, void *ctx) {
+    struct candidate *candidate = ctx;
+    struct recovery *recovery = candidate->recovery;
+    candidate->ask = NULL;
+    revive(candidate, engine);
+    finish_if_all_are_known(recovery);
+}
+
+/* Find the engine with the agents of its conversation, which may have to be loaded first. */
+static struct engine *find_engine(struct candidate *candidate) {
+    struct recovery *recovery = candidate->recovery;
+    const struct recover_agents *agents = &recovery->helpers.agents;
+    struct str first = candidate->load.sections[0].events;
+    struct event event = {0};
+    struct err e;
+    if (!agents->find || !event_decode(&first, &event, &e) || event.kind != EVENT_STARTED)
+        return recovery->host->engine;
+    candidate->name = (struct session_name){event.started.workspace, event.started.user,
+                                            event.started.session};
+    return agents->find(event.started.contract, &candidate->name, on_engine, candidate,
+                        &candidate->ask, agents->ctx);
+}
+
+/* The load's answer is the candidate's from now on. */
+static void consider(struct recovery *recovery, const struct store_section *left,
+                     const struct store_load *load) {
+    struct candidate *candidate = MEM_NEW(struct candidate);
+    *candidate = (struct candidate){
+        .recovery = recovery, .run = left->run, .last_seq = left->first_seq, .load = *load};
+    list_append(&recovery->candidates, &candidate->link);
+    struct engine *engine = find_engine(candidate);
+    if (engine) revive(candidate, engine);
+}
+
+/* --- one run after the other -------------------------------------------------------------- */
+
+static void look_at_next(struct recovery *recovery);
+
+static void on_run(struct store_load *load, const struct err *failed, void *ctx) {
+    struct recovery *recovery = ctx;
+    struct arena *arena = load->arena;
+    if (is_stopped(recovery)) {
+        arena_free(arena);
+        return;
+    }
+    const struct store_section *left = &recovery->unfinished.sections[recovery->next++];
+    bool whole = !failed && !load->more;
+    if (whole && run_job_is(load->sections, load->section_count)) {
+        take_job(recovery, left->run, load);
+    } else if (whole && restore_run_waits(load->sections, load->section_count)) {
+        consider(recovery, left, load);
+        arena = NULL;
+    } else {
+        add_interrupted(recovery, load, left->run, left->first_seq + 1);
+    }
+    arena_free(arena);
+    look_at_next(recovery);
+}
+
+static void look_at_next(struct recovery *recovery) {
+    if (recovery->next == recovery->unfinished.section_count) {
+        finish_if_all_are_known(recovery);
+        return;
+    }
+    recovery->load =
+        (struct store_load){.question = STORE_RUN,
+                            .run = recovery->unfinished.sections[recovery->next].run,
+                            .max_bytes = RUN_MAX_BYTES,
+                            .home = recovery->host->loop,
+                            .on_loaded = on_run,
+                            .ctx = recovery};
+    ask_store(recovery, &recovery->load);
+}
+
+static void on_unfinished(struct store_load *load, const struct err *failed, void *ctx) {
+    struct recovery *recovery = ctx;
+    if (is_stopped(recovery)) return;
+    if (failed) {
+        recover_finish(recovery, failed);
+        return;
+    }
+    recovery->write.rows = mem_zero(load->section_count + 1, sizeof(struct store_row));
+    look_at_next(recovery);
+}
+
+struct recovery *recover_start(struct store *store, struct run_host *host,
+                               const struct recover_helpers *helpers, recovered_fn *done,
+                               void *ctx) {
+    struct recovery *recovery = MEM_NEW(struct recovery);
+    *recovery = (struct recovery){.store = store, .host = host, .done = done, .ctx = ctx};
+    if (helpers) recovery->helpers = *helpers;
+    list_init(&recovery->candidates);
+    recovery->unfinished = (struct store_load){.question = STORE_UNFINISHED,
+                                               .max_bytes = SIZE_MAX,
+                                               .home = host->loop,
+                                               .on_loaded = on_unfinished,
+                                               .ctx = recovery};
+    ask_store(recovery, &recovery->unfinished);
+    return recovery;
+}

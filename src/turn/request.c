@@ -1,0 +1,33 @@
+#include "turn/request.h"
+
+#include "turn/turn.h"
+
+static bool copy_texts(struct run *run, const struct run_request *from) {
+    struct turn_request *to = &run->request;
+    struct claim *claim = &run->record.claim;
+    struct arena *arena = run->arena;
+    return arena_str(arena, from->name.workspace, &to->name.workspace) &&
+           arena_str(arena, from->name.user, &to->name.user) &&
+           arena_str(arena, from->name.session, &to->name.session) &&
+           arena_str(arena, from->text, &to->text) &&
+           arena_str(arena, from->system, &to->system) &&
+           arena_str(arena, from->contract, &to->contract) &&
+           arena_str(arena, from->schema, &to->schema_text) && run_keep_brought(run, from) &&
+           arena_str(arena, from->key, &claim->name.key) &&
+           arena_str(arena, from->print, &claim->print);
+}
+
+bool run_keep_request(struct run *run, const struct run_request *from, struct err *e) {
+    struct turn_request *to = &run->request;
+    to->sticky = from->sticky;
+    to->addressed = run->agent != &run->record.engine->agents[0];
+    if (!copy_texts(run, from))
+        return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
+    if (to->schema_text.len && !schema_read(to->schema_text, &to->schema, e))
+        return err_add(e, "the schema of the answer");
+    return true;
+}
+
+void request_done(struct run *run) {
+    schema_free(run->request.schema);
+}

@@ -1,0 +1,31 @@
+/* request: what the caller asked of a turn, kept as long as the turn.
+ *
+ * Memory   a plain value inside its run; the texts are in the run's arena.
+ * Threads  the loop of its run.
+ */
+#ifndef WEIR_TURN_REQUEST_H
+#define WEIR_TURN_REQUEST_H
+
+#include "session/session.h"
+#include "turn/bringing.h"
+
+struct schema;
+
+struct turn_request {
+    struct session_name name;
+    struct str text, system, contract;
+    struct brought brought;
+    struct schema *schema;  /* that the answer must match; NULL: the agent's */
+    struct str schema_text; /* the same as text */
+    bool sticky;            /* the agent that spoke last takes the turn, if it still exists */
+    bool addressed; /* the caller named an agent other than the Manager: it keeps the turn */
+};
+
+/* Copy `from`, and its key into the record's claim.
+ * errors  ERR_RESOURCE_EXHAUSTED it is larger than a run may hold; ERR_INVALID_ARGUMENT its
+ *         schema is not supported */
+MUST_CHECK bool run_keep_request(struct run *run, const struct run_request *from,
+                                 struct err *e);
+void request_done(struct run *run);
+
+#endif

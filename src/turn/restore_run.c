@@ -1,0 +1,172 @@
+#include "turn/restore_run.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "turn/turn.h"
+#include "wire/json.h"
+
+#include <stdlib.h>
+
+/* Call `each` with every event; false when it says so, or when one does not decode. */
+static bool walk(const struct store_section *sections, size_t count,
+                 bool (*each)(const struct event *event, void *ctx), void *ctx) {
+    for (size_t i = 0; i < count; i++) {
+        struct str rest = sections[i].events;
+        struct event event = {.seq = sections[i].first_seq};
+        struct err e;
+        for (; rest.len; event.seq++) {
+            if (!event_decode(&rest, &event, &e) || !each(&event, ctx)) return false;
+        }
+    }
+    return true;
+}
+
+/* What a human said while he was asked, and keys, do not end the waiting: answers.c. */
+static bool note_kind(const struct event *event, void *ctx) {
+    if (event->kind != EVENT_ITEM) *(enum event_kind *)ctx = event->kind;
+    return true;
+}
+
+static bool note_seq(const struct event *event, void *ctx) {
+    *(uint64_t *)ctx = event->seq;
+    return true;
+}
+
+bool restore_run_waits(const struct store_section *sections, size_t count) {
+    enum event_kind last = EVENT_KIND_COUNT;
+    return walk(sections, count, note_kind, &last) && last == EVENT_APPROVAL;
+}
+
+/* --- the run from its events -------------------------------------------------------------- */
+
+struct restoring {
+    struct run *run;
+    bool calling; /* the calls of a reply were read, and none of their results yet */
+};
+
+static bool take_started(struct run *run, const struct event *event) {
+    int64_t age_ms = clock_unix_ms() - event->started.unix_ms;
+    run->record.begun_ms = loop_now_ms(run->record.host->loop) - (uint64_t)age_ms;
+    return run_keep(run, event->started.workspace, &run->request.name.workspace) &&
+           run_keep(run, event->started.user, &run->request.name.user) &&
+           run_keep(run, event->started.session, &run->request.name.session) &&
+           run_keep(run, event->started.text, &run->request.text) &&
+           run_keep(run, event->started.contract, &run->request.contract);
+}
+
+/* The reply's calls are those since the last result. Their texts are the conversation's. */
+static struct turn_call *add_call(struct restoring *restoring) {
+    struct run *run = restoring->run;
+    const struct conversation *c = &run->conversation;
+    const struct message *message = &c->messages[c->count - 1];
+    if (!restoring->calling) calls_clear(&run->calls);
+    restoring->calling = true;
+    struct turn_call *call = calls_add(run);
+    call->recorded = true;
+    call->call_id = message->call_id;
+    call->args = message->text;
+    call->tool = message->tool;
+    return call;
+}
+
+static bool take_tool_call(struct restoring *restoring, const struct event *event) {
+    restoring->run->calls.total++;
+    if (!event->tool_call.idempotent && !event->tool_call.held)
+        restoring->run->calls.acted = true;
+    add_call(restoring)->asks = event->tool_call.held;
+    return true;
+}
+
+/* A human's word about a call; what he changed is what was done. */
+static void take_decision(struct restoring *restoring, const struct event *event) {
+    struct run *run = restoring->run;
+    struct str call_id = event->tool_result.call_id;
+    struct str guarded = str_skip(call_id, strlen(APPROVAL_ID));
+    struct turn_call *call =
+        str_starts(call_id, STR(APPROVAL_ID)) ? calls_open(&run->calls, guarded) : NULL;
+    if (!call) return;
+    call->asks = false;
+    call->args = conversation_call(&run->conversation, guarded)->text;
+    run->approval.guarded = NULL;
+    if (!json_is(json_find(json_of(event->tool_result.result), STR("decision")), STR("refuse")))
+        run->calls.acted = true;
+}
+
+static bool take_result(struct restoring *restoring, const struct event *event) {
+    struct run *run = restoring->run;
+    struct turn_call *call = calls_open(&run->calls, event->tool_result.call_id);
+    restoring->calling = false;
+    if (call) {
+        turn_call_move(call, TURN_CALL_ANSWERED);
+    } else {
+        take_decision(restoring, event);
+    }
+    return true;
+}
+
+static bool take_approval(struct restoring *restoring, const struct event *event) {
+    struct run *run = restoring->run;
+    const struct agent *agent = engine_agent(run->record.engine, event->agent);
+    struct str tool;
+    if (!agent) return false;
+    run->agent = agent;
+    run->approval.asked_ms = run->record.begun_ms + (uint64_t)event->at_ms;
+    run->calls.seq = event->seq;
+    if (!run_keep(run, event->approval.question, &run->approval.question)) return false;
+    if (event->approval.guards.len) {
+        run->approval.guarded = calls_open(&run->calls, event->approval.guards);
+        return run->approval.guarded &&
+               run_keep(run, event->approval.call_id, &run->approval.id);
+    }
+    if (!run_keep(run, event->approval.tool, &tool)) return false;
+    restoring->calling = false;
+    struct turn_call *call = add_call(restoring);
+    if (tool.at) call->tool = tool;
+    restoring->calling = false;
+    run->approval.by_model = true;
+    run->calls.total++;
+    return true;
+}
+
+static bool restore_run_take(const struct event *event, void *ctx) {
+    struct restoring *restoring = ctx;
+    struct run *run = restoring->run;
+    if (!conversation_apply(&run->conversation, event, TEXTS_LENT)) return false;
+    switch (event->kind) {
+    case EVENT_STARTED: return take_started(run, event);
+    case EVENT_USAGE:
+        run->model_round.model_calls++;
+        run_count_usage(run, &event->usage);
+        return true;
+    case EVENT_TOOL_CALL: return take_tool_call(restoring, event);
+    case EVENT_TOOL_RESULT: return take_result(restoring, event);
+    case EVENT_APPROVAL: return take_approval(restoring, event);
+    default: return true;
+    }
+}
+
+/* --- back to where it is answered --------------------------------------------------------- */
+
+void run_look_back(struct run *run) {
+    if (run->seen) return;
+    run->seen = history_before(run->admission.lease.history, record_id(&run->record));
+    run_precede(run);
+}
+
+struct run *run_restore(struct run_host *host, struct engine *engine, uint64_t id,
+                        const struct store_section *sections, size_t count) {
+    uint64_t last_seq = 0;
+    if (!walk(sections, count, note_seq, &last_seq)) return NULL;
+    struct run *run =
+        run_new(host, engine, &engine->agents[0], (struct run_left){id, last_seq, RUN_WAITING});
+    run->calls.made = true;
+    struct restoring restoring = {.run = run};
+    if (!walk(sections, count, restore_run_take, &restoring) || run->ending_begun ||
+        !(run->approval.by_model || run->approval.guarded)) {
+        run_discard(run);
+        return NULL;
+    }
+    run_enter_directory(run);
+    run_wait_for_human(run);
+    return run;
+}

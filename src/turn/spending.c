@@ -1,0 +1,296 @@
+/* Only the provider counts tokens, and only at the end. Until then four bytes of text count as
+ * one token, which is close enough for an agent's limits and for a reservation. */
+#include "turn/spending.h"
+
+#include "base/clock.h"
+#include "budget/account.h"
+#include "turn/turn.h"
+
+#include <inttypes.h>
+
+#define BYTES_A_TOKEN 4
+#define TELL_BYTES 1024            /* the ledger hears of a reply in such steps */
+#define BUDGET_WAIT_MS (60 * 1000) /* at most, for calls that hold what is left of a budget */
+
+static int64_t tokens_of(size_t bytes) {
+    return (int64_t)(bytes / BYTES_A_TOKEN) + 1;
+}
+
+static size_t prompt_bytes(const struct provider_request *asked) {
+    size_t bytes = asked->system.len + asked->schema.len;
+    for (size_t i = 0; i < asked->message_count; i++) {
+        bytes += asked->messages[i].text.len + asked->messages[i].tool.len;
+    }
+    for (size_t i = 0; i < asked->tool_count; i++) {
+        const struct tool_offer *tool = &asked->tools[i];
+        bytes += tool->name.len + tool->description.len + tool->parameters.len;
+    }
+    return bytes;
+}
+
+static const struct price *price_now(const struct run *run, struct str model) {
+    const struct price_book *prices = run->record.engine->prices;
+    if (!prices) return NULL;
+    if (model.len == 0) model = run->agent->model;
+    return price_find(prices, model, clock_unix_ms());
+}
+
+static struct amount amount_of(const struct run *run, int64_t output_tokens,
+                               const struct price *price) {
+    struct event_usage guess = USAGE_UNKNOWN;
+    guess.prompt = tokens_of(run->spending.prompt_bytes);
+    guess.completion = output_tokens;
+    int64_t cost = price ? price_of(price, &guess) : 0;
+    return (struct amount){cost == TOKENS_UNKNOWN ? 0 : cost, guess.prompt + guess.completion};
+}
+
+static struct amount used_so_far(const struct run *run) {
+    int64_t output = run->spending.output_bytes ? tokens_of(run->spending.output_bytes) : 0;
+    return amount_of(run, output, price_now(run, run->model_round.request.model));
+}
+
+/* --- limits of an agent ------------------------------------------------------------------- */
+
+static bool is_over(int64_t used, int64_t max) {
+    return max && used >= max;
+}
+
+/* Whether the turn would be within its limits after using `more`. */
+static bool check_limits(struct run *run, struct amount more) {
+    const struct agent_limits *limits = &run->agent->limits;
+    struct amount used = amount_add(run->spending.spent, more);
+    if (is_over(used.tokens, limits->tokens_max)) {
+        run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("TOKENS"),
+                 STR("the turn used more tokens than its limit allows"));
+        return false;
+    }
+    if (is_over(used.cost_nano, limits->cost_nano_max)) {
+        run_fail(run, ERR_RESOURCE_EXHAUSTED, STR("COST"),
+                 STR("the turn cost more than its limit allows"));
+        return false;
+    }
+    return true;
+}
+
+/* --- before a call and while it is out ---------------------------------------------------- */
+
+static void hold(struct run *run, struct reservation reserved) {
+    run->spending.reserved = reserved;
+    run->spending.usage_due = true;
+}
+
+static void on_answer(const struct err *refused, void *ctx) {
+    struct run *run = ctx;
+    run->spending.waits = false;
+    timer_stop(&run->spending.limit);
+    if (run->ending_begun) { /* cancelled while the answer was on its way */
+        ledger_settle(&run->spending.budget.reserved, (struct amount){0});
+    } else if (refused) {
+        run_fail(run, refused->code, STR("BUDGET"), err_text(refused));
+    } else {
+        hold(run, run->spending.budget.reserved);
+        run_make_call(run);
+    }
+    run_unref(run);
+}
+
+static struct ledger_call call_of(const struct run *run) {
+    const struct engine *engine = run->record.engine;
+    const struct provider_request *asked = &run->model_round.request;
+    int64_t longest = asked->options ? asked->options->output_tokens_max : 0;
+    const struct price *price = price_now(run, asked->model);
+    struct amount most = {0};
+    if (longest) most = amount_of(run, longest, price);
+    return (struct ledger_call){.workspace = run->request.name.workspace,
+                                .agent = run->agent->slug,
+                                .model = asked->model,
+                                .budgets = engine->budgets,
+                                .budget_count = engine->budget_count,
+                                .unix_ms = clock_unix_ms(),
+                                .prompt = amount_of(run, 0, price),
+                                .most = most,
+                                .priced = price != NULL};
+}
+
+static void wait_for_budget(struct run *run) {
+    run_ref(run);
+    run->spending.waits = true;
+    timer_start(&run->spending.limit, BUDGET_WAIT_MS);
+    if (run->state != RUN_ASKING) run_move(run, RUN_ASKING);
+}
+
+bool run_reserve(struct run *run) {
+    struct ledger *ledger = run->record.engine->ledger;
+    struct err e;
+    run->spending.prompt_bytes = prompt_bytes(&run->model_round.request);
+    run->spending.output_bytes = run->spending.output_told = 0;
+    run->spending.reserved = (struct reservation){0};
+    if (!check_limits(run, (struct amount){0})) return false;
+    if (!ledger || run->record.engine->budget_count == 0) {
+        hold(run, (struct reservation){0});
+        return true;
+    }
+    run->spending.budget = (struct ledger_wait){
+        .call = call_of(run), .loop = run->record.host->loop, .told = on_answer, .ctx = run};
+    switch (ledger_ask(ledger, &run->spending.budget, &e)) {
+    case LEDGER_GRANTED: hold(run, run->spending.budget.reserved); return true;
+    case LEDGER_REFUSED: run_fail(run, e.code, STR("BUDGET"), err_text(&e)); return false;
+    case LEDGER_WAITS: wait_for_budget(run); return false;
+    }
+    return false;
+}
+
+void run_stop_reserving(struct run *run) {
+    timer_stop(&run->spending.limit);
+    if (!run->spending.waits || !ledger_withdraw(&run->spending.budget)) return;
+    run->spending.waits = false;
+    run_unref(run);
+}
+
+static void reserved_too_late(void *ctx) {
+    run_fail(ctx, ERR_RESOURCE_EXHAUSTED, STR("BUDGET"),
+             STR("other calls hold what is left of the budget, and did not end in time; try "
+                 "again later, or raise it in the settings under 'budgets'"));
+}
+
+void spending_init(struct run *run) {
+    timer_init(&run->spending.limit, run->record.host->loop, reserved_too_late, run);
+}
+
+/* Whether anybody asks, before a call is over, what it has used. */
+static bool is_watched(const struct run *run) {
+    const struct agent_limits *limits = &run->agent->limits;
+    return run->spending.reserved.ledger || limits->tokens_max || limits->cost_nano_max;
+}
+
+bool run_use(struct run *run, size_t bytes) {
+    run->spending.output_bytes += bytes;
+    if (!run->spending.usage_due || run->spending.usage_noted)
+        return true; /* it was counted already */
+    if (run->spending.output_bytes - run->spending.output_told < TELL_BYTES) return true;
+    if (!is_watched(run)) return true;
+    run->spending.output_told = run->spending.output_bytes;
+    struct amount used = used_so_far(run);
+    if (!check_limits(run, used)) return false;
+    if (run->spending.reserved.ledger) ledger_use(&run->spending.reserved, used);
+    return true;
+}
+
+/* --- after it ----------------------------------------------------------------------------- */
+
+static int64_t sum(int64_t a, int64_t b) {
+    return a > INT64_MAX - b ? INT64_MAX : a + b;
+}
+
+/* What the provider counted as one number, or nothing. */
+static int64_t counted(const struct event_usage *usage) {
+    if (usage->total >= 0) return usage->total;
+    if (usage->prompt < 0 || usage->completion < 0) return TOKENS_UNKNOWN;
+    return sum(usage->prompt, usage->completion);
+}
+
+/* `usage`, with estimates from the bytes sent and received where the provider reported
+ * nothing. */
+static struct event_usage completed(const struct run *run, const struct event_usage *usage) {
+    struct event_usage all = *usage;
+    int64_t heard = run->spending.output_bytes ? tokens_of(run->spending.output_bytes) : 0;
+    if (all.prompt < 0) all.prompt = tokens_of(run->spending.prompt_bytes);
+    if (all.completion < 0) all.completion = heard;
+    return all;
+}
+
+/* Estimate what was not counted, as closely as possible. */
+static void estimate(const struct run *run, const struct price *price,
+                     struct event_usage *usage) {
+    if (counted(usage) >= 0) return;
+    const struct event_usage all = completed(run, usage);
+    usage->estimated = true;
+    usage->estimate_prompt = all.prompt;
+    usage->estimate_completion = all.completion;
+    usage->estimate_cost_nano = price_of(price, &all);
+}
+
+/* What the call costs on budgets and the agent's limits. A price known only for the requested
+ * model name is better than no price. */
+static struct amount amount_used(const struct run *run, const struct price *price,
+                                 const struct event_usage *usage) {
+    struct str requested = run->model_round.request.model;
+    const struct event_usage all = completed(run, usage);
+    int64_t tokens = counted(usage), cost_nano = usage->cost_nano;
+    if (cost_nano < 0) cost_nano = price_of(price, &all);
+    if (cost_nano < 0 && !str_equal(usage->model, requested))
+        cost_nano = price_of(price_now(run, requested), &all);
+    return (struct amount){cost_nano > 0 ? cost_nano : 0,
+                           tokens >= 0 ? tokens : sum(all.prompt, all.completion)};
+}
+
+enum call_end { CALL_ENDED_WELL, CALL_WAS_CUT, CALL_CAME_TO_NOTHING };
+
+/* One event a model call, always, whether or not the provider counted; the event says what is
+ * known, and what is estimated apart from it. */
+static void append_usage(struct run *run, const struct event_usage *usage, enum call_end end) {
+    if (!run->spending.usage_due) return;
+    struct event event = {.kind = EVENT_USAGE, .usage = *usage};
+    event.usage.call_sequence = run->model_round.model_calls - 1;
+    /* If the provider names no model, take the requested one. */
+    if (event.usage.model.len == 0) event.usage.model = run->model_round.request.model;
+    const struct price *price = price_now(run, event.usage.model);
+    event.usage.cost_nano = price_of(price, usage);
+    struct amount used = {0};
+    if (end != CALL_CAME_TO_NOTHING) {
+        estimate(run, price, &event.usage);
+        used = amount_used(run, price, &event.usage);
+    }
+    run->spending.usage_due = false;
+    run->spending.spent = amount_add(run->spending.spent, used);
+    if (run->spending.reserved.ledger && end == CALL_ENDED_WELL && !event.usage.estimated)
+        ledger_learn(run->record.engine->ledger, run->spending.reserved.agent,
+                     run->model_round.request.model, used);
+    ledger_settle(&run->spending.reserved, used);
+    turn_sums_add(&run->spending.sums, &event.usage);
+    run_append(run, &event);
+}
+
+void run_note_usage(struct run *run, const struct event_usage *usage) {
+    struct event_usage noted = *usage;
+    if (!run->spending.usage_due || run->spending.usage_noted) return;
+    if (!run_keep(run, usage->model, &noted.model)) return;
+    run->spending.usage = noted;
+    run->spending.usage_noted = true;
+}
+
+/* Of a call whose provider counted: that. Else what is known otherwise. */
+static void end_usage(struct run *run, struct str model, enum call_end end) {
+    struct event_usage usage = USAGE_UNKNOWN;
+    usage.model = model;
+    if (run->spending.usage_noted) usage = run->spending.usage;
+    if (run->spending.usage_noted && end == CALL_CAME_TO_NOTHING) end = CALL_WAS_CUT;
+    run->spending.usage_noted = false;
+    append_usage(run, &usage, end);
+}
+
+bool run_end_usage(struct run *run, struct str model) {
+    if (!run_keep(run, model.len ? model : run->model_round.request.model,
+                  &run->model_round.model))
+        return false;
+    end_usage(run, run->model_round.model, CALL_ENDED_WELL);
+    return !run->ending_begun;
+}
+
+void run_settle_cut(struct run *run) {
+    end_usage(run, run->model_round.request.model, CALL_WAS_CUT);
+}
+
+void run_settle_failed(struct run *run) {
+    end_usage(run, run->model_round.request.model,
+              run->spending.output_bytes ? CALL_WAS_CUT : CALL_CAME_TO_NOTHING);
+}
+
+void run_count_usage(struct run *run, const struct event_usage *usage) {
+    int64_t tokens = counted(usage), cost_nano = usage->cost_nano;
+    if (tokens < 0) tokens = sum(usage->estimate_prompt, usage->estimate_completion);
+    if (cost_nano < 0) cost_nano = usage->estimate_cost_nano;
+    run->spending.spent =
+        amount_add(run->spending.spent, (struct amount){cost_nano > 0 ? cost_nano : 0, tokens});
+    turn_sums_add(&run->spending.sums, usage);
+}

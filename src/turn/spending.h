@@ -1,0 +1,69 @@
+/* spending: the cost of a turn's model calls, before, during and after each call.
+ *
+ *     reserve ─▶ (waits for its budget) ─▶ made: use, use ... ─▶ one usage event, and settled
+ *
+ * The cost of each call is reserved on the budgets before the call is made, and settled once,
+ * with what the provider counted or with an estimate. The agent's limits are checked in
+ * between.
+ *
+ * Memory   a plain value inside its run; nothing may be reserved or waited for when the run
+ *          goes.
+ * Threads  the loop of its run.
+ * Source   ledger.h; docs/accounting.md.
+ */
+#ifndef WEIR_TURN_SPENDING_H
+#define WEIR_TURN_SPENDING_H
+
+#include "budget/ledger.h"
+#include "loop/loop.h"
+#include "record/turn_line.h"
+
+struct run;
+
+struct spending {
+    struct reservation reserved; /* for the call in flight */
+    struct ledger_wait budget;   /* its place in the queue for a budget, before the call */
+    bool waits;                  /* in that queue: holds a reference until the answer */
+    struct timer limit;          /* ends that wait */
+    size_t prompt_bytes;         /* of the call in flight, for estimates */
+    size_t output_bytes;         /* its reply and thinking so far */
+    size_t output_told;          /* the part of them reported to the ledger */
+    struct amount spent;         /* by the turn's earlier calls */
+    struct turn_sums sums;       /* the known usage of all calls */
+    bool usage_due;              /* the call was made and has no usage event yet */
+    bool usage_noted;            /* its provider has counted: */
+    struct event_usage usage;
+};
+
+/* Clears everything and sets up the timer. */
+void spending_init(struct run *run);
+
+/* Reserve what the call may cost. False: the run has failed because a budget is used up, or it
+ * waits for other calls to end and run_make_call() follows. */
+bool run_reserve(struct run *run);
+
+/* Stop waiting for a budget. */
+void run_stop_reserving(struct run *run);
+
+/* `bytes` more of the reply have come. False: the run has reached a limit of its agent and has
+ * failed. A budget never ends a call. */
+bool run_use(struct run *run, size_t bytes);
+
+/* Take the provider's count for the call in flight. Later counts are ignored. */
+void run_note_usage(struct run *run, const struct event_usage *usage);
+
+/* The reply of `model` is over: append its usage event, if it has none yet. False: the run is
+ * ending. */
+bool run_end_usage(struct run *run, struct str model);
+
+/* We cut the call short: settle what was sent and received by estimate. Harmless when no call
+ * is open. */
+void run_settle_cut(struct run *run);
+
+/* The provider failed: the same, but a call that returned nothing cost nothing. */
+void run_settle_failed(struct run *run);
+
+/* Count a call that this turn made in an earlier process. */
+void run_count_usage(struct run *run, const struct event_usage *usage);
+
+#endif

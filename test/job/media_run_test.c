@@ -1,0 +1,370 @@
+/* What a media is asked for: its clocks, its cost, its record, and one ending. */
+#include "job/media_run.h"
+
+#include "fake/media_fake.h" /* named here: the build links them */
+#include "fake/provider_fake.h"
+#include "fake/store_fake.h"
+#include "helper/reply_heard.h"
+#include "turn/fixture.h"
+
+#include "session/directory.h"
+
+/* A making, what its caller heard, and its record. */
+struct made {
+    struct fixture f;
+    struct media *media;
+    struct media_run *media_run;
+    struct media_request request;
+    struct str inputs[2];
+    struct buf heard;
+    struct journal *record;
+    enum media_run_record how;
+    bool cancels; /* from inside its next callback */
+};
+
+static const char *const forms[REPLY_KIND_COUNT] = {
+    [REPLY_USAGE] = "usage($p $c) ", [REPLY_FAILED] = "failed($e $n) "};
+
+static void on_reply(const struct reply_event *event, void *ctx) {
+    struct made *m = ctx;
+    reply_heard(&m->heard, forms, event);
+    if (!m->cancels) return;
+    m->cancels = false;
+    media_run_cancel(m->media_run, STR("enough"));
+}
+
+static void made_init(struct made *m, bool with_store) {
+    *m = (struct made){.media = fake_media_new(~0u),
+                       .inputs = {STR("one"), STR("two")},
+                       .how = MEDIA_RUN_RECORDED};
+    fixture_init(&m->f, with_store);
+    m->request = (struct media_request){
+        .task = MEDIA_SPEECH, .model = STR("voice-1"), .text = STR("Good morning")};
+    buf_init(&m->heard, 4 * KIB);
+}
+
+static bool begin(struct made *m, struct err *e) {
+    struct media_run_options options = {.host = &m->f.host,
+                                        .engine = &m->f.engine,
+                                        .media = m->media,
+                                        .request = &m->request,
+                                        .record = m->how,
+                                        .workspace = STR("w"),
+                                        .user = STR("u"),
+                                        .text = m->request.text,
+                                        .contract = STR("test"),
+                                        .asked_ms = loop_now_ms(m->f.loop),
+                                        .clocks = {60000, 30000, 45000},
+                                        .on_reply = on_reply,
+                                        .ctx = m};
+    return media_run_start(&options, &m->media_run, e);
+}
+
+static void ask(struct made *m) {
+    struct session_runs runs;
+    struct live_view view;
+    struct err e;
+    if (!begin(m, &e)) fail_msg("%s", e.text);
+    struct directory *directory = session_table_directory(m->f.engine.sessions);
+    directory_of_session(directory, STR("w"), STR("u"), STR(""), &runs);
+    assert_int_equal(runs.count, m->how == MEDIA_RUN_RECORDED ? 1 : 0);
+    if (runs.count == 0) return;
+    assert_true(directory_find(directory, runs.runs[0], &view));
+    m->record = journal_ref(view.journal);
+    live_view_done(&view);
+}
+
+static struct media_call *call(struct made *m) {
+    return fake_media_call(m->media, 0);
+}
+
+static void assert_heard(struct made *m, const char *expected) {
+    turns(&m->f);
+    assert_str(str_trim(buf_str(&m->heard)), expected);
+}
+
+static void assert_record(struct made *m, const char *expected) {
+    struct cursor *cursor;
+    struct event event = {0};
+    struct buf seen;
+    struct err e;
+    turns(&m->f);
+    buf_init(&seen, 4 * KIB);
+    assert_true(cursor_open(m->record, 0, m->f.loop, NULL, NULL, &cursor, &e));
+    while (cursor_next(cursor, &event)) write_event(&seen, &event);
+    cursor_close(cursor);
+    assert_str(buf_str(&seen), expected);
+    buf_done(&seen);
+}
+
+static void made_done(struct made *m) {
+    turns(&m->f);
+    assert_int_equal(fake_media_calls(m->media), 0);
+    journal_unref(m->record);
+    buf_done(&m->heard);
+    media_free(m->media);
+    fixture_done(&m->f);
+}
+
+/* --- endings ------------------------------------------------------------------------------ */
+
+static void what_is_made_goes_to_the_caller_and_its_cost_into_the_record(void **state) {
+    (void)state;
+    struct made m;
+    made_init(&m, true);
+    ask(&m);
+    fake_media_artifact(call(&m), "audio/wav", STR("RIFF"));
+    fake_media_usage(call(&m), 3, 4);
+    fake_media_done(call(&m), "voice-1.2");
+    assert_heard(&m, "artifact(audio/wav 4) usage(3 4) done(voice-1.2)");
+    assert_record(&m, "started(Good morning) usage(0 3) done(voice-1.2)");
+    made_done(&m);
+}
+
+static void usage_that_nobody_counted_is_told_as_unknown(void **state) {
+    (void)state;
+    struct made m;
+    made_init(&m, false);
+    ask(&m);
+    fake_media_artifact(call(&m), "audio/wav", STR("RIFF"));
+    fake_media_done(call(&m), "");
+    assert_heard(&m, "artifact(audio/wav 4) usage(-1 -1) done(voice-1)");
+    assert_record(&m, "started(Good morning) usage(0 -1) done(voice-1)");
+    made_done(&m);
+}
+
+static void the_ending_waits_for_the_disk(void **state) {
+    (void)state;
+    struct made m;
+    made_init(&m, true);
+    fake_store_ask_me(m.f.store);
+    ask(&m);
+    fake_media_artifact(call(&m), "audio/wav", STR("RIFF"));
+    fake_media_done(call(&m), "v");
+    assert_heard(&m, "artifact(audio/wav 4)");
+    while (fake_store_writes(m.f.store)) fake_store_commit(m.f.store, 0);
+    assert_heard(&m, "artifact(audio/wav 4) usage(-1 -1) done(v)");
+    made_done(&m);
+}
+
+static void what_cannot_be_recorded_was_not_made(void **state) {
+    (void)state;
+    struct made m;
+    made_init(&m, true);
+    ask(&m);
+    fake_media_artifact(call(&m), "audio/wav", STR("RIFF"));
+    turns(&m.f);
+    fake_store_always_lose(m.f.store, ERR_UNAVAILABLE);
+    fake_media_done(call(&m), "v");
+    assert_heard(&m, "artifact(audio/wav 4) failed(UNAVAILABLE STORE_UNAVAILABLE)");
+    made_done(&m);
+}
+
+static void a_failure_is_told_as_its_provider_said_it(void **state) {
+    (void)state;
+    struct made m;
+    made_init(&m, false);
+    ask(&m);
+    fake_media_fail(call(&m), ERR_RESOURCE_EXHAUSTED, "PROVIDER_RATE_LIMITED");
+    assert_heard(&m, "failed(RESOURCE_EXHAUSTED PROVIDER_RATE_LIMITED)");
+    assert_record(&m, "started(Good morning) failed(RESOURCE_EXHAUSTED PROVIDER_RATE_LIMITED)");
+    made_done(&m);
+}
+
+static void an_unrecorded_one_ends_the_same_without_a_run(void **state) {
+    (void)state;
+    struct made m;
+    made_init(&m, true);
+    m.how = MEDIA_RUN_UNRECORDED;
+    ask(&m);
+    fake_media_artifact(call(&m), "audio/pcm", STR("1234"));
+    fake_media_done(call(&m), "v");
+    assert_heard(&m, "artifact(audio/pcm 4) usage(-1 -1) done(v)");
+    made_done(&m);
+}
+
+/* --- what is no answer -------------------------------------------------------------------- */
+
+static void a_provider_that_made_nothing_has_failed(void **state) {
+    (void)state;
+    struct made m;
+    made_init(&m, false);
+    ask(&m);
+    fake_media_artifact(call(&m), "audio/wav", STR(""));
+    fake_media_done(call(&m), "v");
+    assert_heard(&m, "failed(INTERNAL OUTPUT_INVALID)");
+    made_done(&m);
+}
+
+static void an_input_without_a_vector_has_failed_them_all(void **state) {
+    (void)state;
+    static const double one[] = {0.5, 0.25};
+    struct made m;
+    made_init(&m, false);
+    m.request = (struct media_request){
+        .task = MEDIA_EMBEDDING, .model = STR("e"), .inputs = m.inputs, .input_count = 2};
+    ask(&m);
+    fake_media_vector(call(&m), 1, one, 2);
+    fake_media_done(call(&m), "e");
+    assert_heard(&m, "vector(1 2 0.5) failed(INTERNAL OUTPUT_INVALID)");
+    made_done(&m);
+}
+
+static void a_vector_that_nobody_asked_for_is_a_failure(void **state) {
+    (void)state;
+    static const double one[] = {0.5};
+    struct made m;
+    made_init(&m, false);
+    m.request = (struct media_request){
+        .task = MEDIA_EMBEDDING, .model = STR("e"), .inputs = m.inputs, .input_count = 2};
+    ask(&m);
+    assert_false(fake_media_vector(call(&m), 2, one, 1));
+    assert_heard(&m, "failed(INTERNAL OUTPUT_INVALID)");
+    made_done(&m);
+}
+
+/* --- clocks ------------------------------------------------------------------------------- */
+
+/* Of the whole here: it is shorter than the first word's. */
+static void it_has_as_long_as_its_clocks_say_from_the_request_on(void **state) {
+    (void)state;
+    struct made m;
+    made_init(&m, false);
+    ask(&m);
+    loop_advance(m.f.loop, 44999);
+    assert_heard(&m, "");
+    loop_advance(m.f.loop, 1);
+    assert_heard(&m, "failed(DEADLINE_EXCEEDED PROVIDER_TIMEOUT)");
+    assert_int_equal(fake_media_calls(m.media), 0);
+    made_done(&m);
+}
+
+static void silence_after_something_came_has_thirty_seconds(void **state) {
+    (void)state;
+    struct made m;
+    made_init(&m, false);
+    ask(&m);
+    loop_advance(m.f.loop, 10000);
+    fake_media_artifact(call(&m), "audio/wav", STR("RIFF"));
+    loop_advance(m.f.loop, 29999);
+    assert_heard(&m, "artifact(audio/wav 4)");
+    loop_advance(m.f.loop, 1);
+    assert_heard(&m, "artifact(audio/wav 4) failed(DEADLINE_EXCEEDED PROVIDER_TIMEOUT)");
+    made_done(&m);
+}
+
+/* --- who ends it -------------------------------------------------------------------------- */
+
+static void a_cancelled_one_says_nothing_and_is_recorded(void **state) {
+    (void)state;
+    struct made m;
+    made_init(&m, true);
+    ask(&m);
+    media_run_cancel(m.media_run, STR("the caller left"));
+    assert_int_equal(fake_media_calls(m.media), 0);
+    assert_heard(&m, "");
+    assert_record(&m, "started(Good morning) cancelled(the caller left)");
+    made_done(&m);
+}
+
+static void a_caller_may_cancel_from_inside_a_callback(void **state) {
+    (void)state;
+    struct made m;
+    made_init(&m, true);
+    ask(&m);
+    m.cancels = true;
+    assert_false(fake_media_artifact(call(&m), "audio/wav", STR("RIFF")));
+    assert_heard(&m, "artifact(audio/wav 4)");
+    assert_record(&m, "started(Good morning) usage(0 -1) cancelled(enough)");
+    made_done(&m);
+}
+
+static void one_that_waits_for_the_disk_can_still_be_cancelled(void **state) {
+    (void)state;
+    struct made m;
+    made_init(&m, true);
+    fake_store_ask_me(m.f.store);
+    ask(&m);
+    fake_media_artifact(call(&m), "audio/wav", STR("RIFF"));
+    fake_media_done(call(&m), "v");
+    turns(&m.f);
+    media_run_cancel(m.media_run, STR("enough"));
+    while (fake_store_writes(m.f.store)) fake_store_commit(m.f.store, 0);
+    assert_heard(&m, "artifact(audio/wav 4)");
+    made_done(&m);
+}
+
+static void somebody_else_may_have_it_cancelled_by_its_run(void **state) {
+    (void)state;
+    struct made m;
+    made_init(&m, false);
+    ask(&m);
+    assert_true(directory_cancel(session_table_directory(m.f.engine.sessions),
+                                 journal_run(m.record), STR("an operator stopped it")));
+    assert_heard(&m, "failed(CANCELLED )");
+    assert_record(&m, "started(Good morning) cancelled(an operator stopped it)");
+    made_done(&m);
+}
+
+/* --- money -------------------------------------------------------------------------------- */
+
+static void a_budget_that_is_used_up_is_asked_before_the_media(void **state) {
+    (void)state;
+    static const struct budget budget = {STR_INIT(""), STR_INIT(""), BUDGET_DAY, 0, 2};
+    struct made m;
+    struct err e;
+    made_init(&m, false);
+    m.f.engine.ledger = ledger_new(NULL, m.f.loop);
+    m.f.engine.budgets = &budget;
+    m.f.engine.budget_count = 1;
+    assert_false(begin(&m, &e));
+    assert_int_equal(e.code, ERR_RESOURCE_EXHAUSTED);
+    assert_int_equal(fake_media_calls_ever(m.media), 0);
+    ledger_free(m.f.engine.ledger);
+    made_done(&m);
+}
+
+static void what_was_counted_is_what_the_budget_loses(void **state) {
+    (void)state;
+    static const struct budget budget = {STR_INIT(""), STR_INIT(""), BUDGET_DAY, 0, 10};
+    struct made m;
+    struct err e;
+    made_init(&m, false);
+    m.f.engine.ledger = ledger_new(NULL, m.f.loop);
+    m.f.engine.budgets = &budget;
+    m.f.engine.budget_count = 1;
+    ask(&m);
+    fake_media_artifact(call(&m), "audio/wav", STR("RIFF"));
+    fake_media_usage(call(&m), 6, 2);
+    fake_media_done(call(&m), "v");
+    turns(&m.f);
+    assert_false(begin(&m, &e)); /* four tokens of text, and two are left */
+    assert_int_equal(e.code, ERR_RESOURCE_EXHAUSTED);
+    ledger_free(m.f.engine.ledger);
+    made_done(&m);
+}
+
+#define T(name) cmocka_unit_test(name)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        T(what_is_made_goes_to_the_caller_and_its_cost_into_the_record),
+        T(usage_that_nobody_counted_is_told_as_unknown),
+        T(the_ending_waits_for_the_disk),
+        T(what_cannot_be_recorded_was_not_made),
+        T(a_failure_is_told_as_its_provider_said_it),
+        T(an_unrecorded_one_ends_the_same_without_a_run),
+        T(a_provider_that_made_nothing_has_failed),
+        T(an_input_without_a_vector_has_failed_them_all),
+        T(a_vector_that_nobody_asked_for_is_a_failure),
+        T(it_has_as_long_as_its_clocks_say_from_the_request_on),
+        T(silence_after_something_came_has_thirty_seconds),
+        T(a_cancelled_one_says_nothing_and_is_recorded),
+        T(a_caller_may_cancel_from_inside_a_callback),
+        T(one_that_waits_for_the_disk_can_still_be_cancelled),
+        T(somebody_else_may_have_it_cancelled_by_its_run),
+        T(a_budget_that_is_used_up_is_asked_before_the_media),
+        T(what_was_counted_is_what_the_budget_loses),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,372 @@
+/* A job's journal: its states, what is on disk when, what a lost disk and a restart do to it.
+ */
+#include "job/run_job.h"
+
+#include "fake/provider_fake.h"
+#include "fake/store_fake.h"
+#include "helper/moves.h"
+#include "session/directory.h"
+#include "session/idempotency_claims.h"
+#include "turn/fixture.h"
+#include "turn/recover.h"
+
+MACHINE(run_job)
+
+/* Every pair of states, against the drawing in the header. */
+static void only_the_drawn_moves_are_legal(void **state) {
+    (void)state;
+    static const char *const drawn[] = {
+        "submitted queued", "submitted failed",  "submitted cancelled", "submitted timed_out",
+        "queued queued",    "queued running",    "queued failed",       "queued cancelled",
+        "queued timed_out", "running queued",    "running running",     "running completed",
+        "running failed",   "running cancelled", "running timed_out",
+    };
+    assert_moves(&run_job_machine, RUN_JOB_STATE_COUNT, drawn, ARRAY_LEN(drawn));
+    for (enum run_job_state from = 0; from < RUN_JOB_STATE_COUNT; from++)
+        assert_int_equal(run_job_is_over(from), from >= RUN_JOB_COMPLETED);
+}
+
+/* --- an owner that writes down what it is told -------------------------------------------- */
+
+struct owner {
+    struct fixture f;
+    struct run_job *job;
+    struct turn reader; /* only its cursor and what it has seen */
+    struct buf told;
+};
+
+static void on_kept(void *ctx) {
+    buf_append(&((struct owner *)ctx)->told, STR("kept "));
+}
+
+static void on_running(void *ctx) {
+    buf_append(&((struct owner *)ctx)->told, STR("running "));
+}
+
+static void on_cancel(struct str why, void *ctx) {
+    struct owner *owner = ctx;
+    buf_printf(&owner->told, "cancel(" STR_FMT ") ", STR_ARG(why));
+    run_job_cancel(owner->job, why);
+}
+
+static void on_over(void *ctx) {
+    struct owner *owner = ctx;
+    buf_append(&owner->told, STR("over "));
+    run_job_free(owner->job);
+    owner->job = NULL;
+}
+
+static const struct run_job_owner callbacks = {on_kept, on_running, on_cancel, on_over};
+
+static struct run_job_options options_of(struct owner *owner) {
+    return (struct run_job_options){.host = &owner->f.host,
+                                    .engine = &owner->f.engine,
+                                    .workspace = STR("app"),
+                                    .user = STR("anna"),
+                                    .text = STR("please"),
+                                    .contract = STR("test-job"),
+                                    .request = STR("the request"),
+                                    .key = STR_EMPTY,
+                                    .print = STR_EMPTY,
+                                    .owner = &callbacks,
+                                    .ctx = owner};
+}
+
+enum where { IN_MEMORY, ON_DISK };
+
+static void owner_start(struct owner *owner, enum where where) {
+    struct err e;
+    *owner = (struct owner){.job = NULL};
+    fixture_init(&owner->f, where == ON_DISK);
+    buf_init(&owner->told, KIB);
+    struct run_job_options options = options_of(owner);
+    assert_true(run_job_start(&options, &owner->job, &e));
+    owner->reader.f = &owner->f;
+    follow(&owner->reader, run_job_journal(owner->job), 0);
+    run_job_submit(owner->job);
+}
+
+static void owner_end(struct owner *owner) {
+    cursor_close(owner->reader.cursor);
+    buf_done(&owner->reader.seen);
+    buf_done(&owner->told);
+    run_job_free(owner->job);
+    fixture_done(&owner->f);
+}
+
+static void assert_told(struct owner *owner, const char *expected) {
+    turns(&owner->f);
+    assert_str(buf_str(&owner->told), expected);
+}
+
+#define SUBMITTED                                                                              \
+    "started(please) item(application/vnd.weir.job.request) "                                  \
+    "item(application/vnd.weir.job.state+json)"
+#define STATE " item(application/vnd.weir.job.state+json)"
+
+static void nobody_sees_a_state_before_it_is_on_disk(void **state) {
+    (void)state;
+    struct owner owner;
+    owner = (struct owner){.job = NULL};
+    owner_start(&owner, ON_DISK);
+    fake_store_ask_me(owner.f.store);
+    assert_told(&owner, "");
+    assert_str(buf_str(&owner.reader.seen),
+               "started(please) item(application/vnd.weir.job.request)");
+    fake_store_commit(owner.f.store, 0);
+    assert_told(&owner, "kept ");
+    assert_str(buf_str(&owner.reader.seen), SUBMITTED);
+    run_job_queue(owner.job);
+    run_job_run(owner.job);
+    assert_told(&owner, "kept ");
+    assert_str(buf_str(&owner.reader.seen), SUBMITTED);
+    fake_store_commit(owner.f.store, 0);
+    assert_told(&owner, "kept running ");
+    assert_str(buf_str(&owner.reader.seen), SUBMITTED STATE STATE);
+    run_job_done(owner.job, STR("m"));
+    assert_told(&owner, "kept running ");
+    fake_store_commit(owner.f.store, 0);
+    assert_told(&owner, "kept running over ");
+    assert_str(buf_str(&owner.reader.seen), SUBMITTED STATE STATE " done(m)");
+    owner_end(&owner);
+}
+
+static void a_write_that_is_on_its_way_does_not_free_what_came_behind_it(void **state) {
+    (void)state;
+    struct owner owner;
+    owner_start(&owner, ON_DISK);
+    assert_told(&owner, "kept ");
+    fake_store_ask_me(owner.f.store);
+    run_job_queue(owner.job);
+    turns(&owner.f);
+    run_job_run(owner.job); /* behind the write of `queued` */
+    turns(&owner.f);
+    fake_store_commit(owner.f.store, 0);
+    assert_told(&owner, "kept ");
+    assert_str(buf_str(&owner.reader.seen), SUBMITTED STATE);
+    fake_store_commit(owner.f.store, 0);
+    assert_told(&owner, "kept running ");
+    assert_str(buf_str(&owner.reader.seen), SUBMITTED STATE STATE);
+    fake_store_always_commit(owner.f.store);
+    run_job_cancel(owner.job, STR("enough"));
+    run_job_cancel(owner.job, STR("again"));
+    assert_told(&owner, "kept running over ");
+    owner_end(&owner);
+}
+
+static void one_that_cannot_be_written_never_was(void **state) {
+    (void)state;
+    struct owner owner;
+    owner_start(&owner, ON_DISK);
+    fake_store_always_lose(owner.f.store, ERR_UNAVAILABLE);
+    assert_told(&owner, "cancel(the store is gone) over ");
+    owner_end(&owner);
+}
+
+/* Whoever asks within half an hour hears how it ended; the store still has it as unfinished. */
+static void one_whose_end_cannot_be_written_stays_for_a_while(void **state) {
+    (void)state;
+    struct owner owner;
+    struct live_view view;
+    owner_start(&owner, ON_DISK);
+    assert_told(&owner, "kept ");
+    uint64_t run = run_job_id(owner.job);
+    run_job_queue(owner.job);
+    run_job_run(owner.job);
+    assert_told(&owner, "kept running ");
+    fake_store_always_lose(owner.f.store, ERR_UNAVAILABLE);
+    run_job_done(owner.job, STR("m"));
+    assert_told(&owner, "kept running ");
+    assert_str(buf_str(&owner.reader.seen),
+               SUBMITTED STATE STATE " failed(UNAVAILABLE STORE_UNAVAILABLE)");
+    loop_advance(owner.f.loop, RUN_JOB_LINGER_MS - 1);
+    assert_true(directory_find(session_table_directory(owner.f.engine.sessions), run, &view));
+    assert_int_equal(view.state, RUN_FAILED); /* and not done, as it was about to be */
+    live_view_done(&view);
+    loop_advance(owner.f.loop, 1);
+    assert_told(&owner, "kept running over ");
+    owner_end(&owner);
+}
+
+static void in_memory_it_is_told_all_the_same(void **state) {
+    (void)state;
+    struct owner owner;
+    owner_start(&owner, IN_MEMORY);
+    assert_told(&owner, "kept ");
+    run_job_queue(owner.job);
+    run_job_run(owner.job);
+    assert_told(&owner, "kept running ");
+    run_job_fail(owner.job, ERR_DEADLINE_EXCEEDED, STR("PROVIDER_TIMEOUT"), STR("slow"));
+    assert_told(&owner, "kept running ");
+    loop_advance(owner.f.loop, RUN_JOB_LINGER_MS);
+    assert_told(&owner, "kept running over ");
+    owner_end(&owner);
+}
+
+static void a_cancel_from_anywhere_reaches_its_owner_in_the_callers_words(void **state) {
+    (void)state;
+    struct owner owner;
+    char why[] = "my own words";
+    owner_start(&owner, ON_DISK);
+    assert_told(&owner, "kept ");
+    assert_true(directory_leave(session_table_directory(owner.f.engine.sessions),
+                                run_job_id(owner.job), (struct leaving){.how = LEAVING_NOBODY},
+                                str_from(why)));
+    memset(why, 'x', sizeof(why) - 1);
+    assert_told(&owner, "kept cancel(my own words) over ");
+    owner_end(&owner);
+}
+
+static void of_two_with_one_key_only_one_begins(void **state) {
+    (void)state;
+    struct owner owner;
+    struct claim_view view;
+    struct run_job *second;
+    struct err e;
+    owner = (struct owner){.job = NULL};
+    fixture_init(&owner.f, true);
+    buf_init(&owner.told, KIB);
+    const struct claim_name name = {STR("app"), STR("anna"), STR("k")};
+    idempotency_claims_look(session_table_claims(owner.f.engine.sessions), &name, &view);
+    struct run_job_options options = options_of(&owner);
+    options.key = STR("k");
+    options.print = STR("print");
+    options.key_mark = view.mark;
+    assert_true(run_job_start(&options, &owner.job, &e));
+    assert_false(run_job_start(&options, &second, &e));
+    assert_int_equal(e.code, ERR_ALREADY_EXISTS);
+    run_job_submit(owner.job);
+    run_job_cancel(owner.job, STR("enough"));
+    assert_told(&owner, "over ");
+    run_job_free(owner.job);
+    buf_done(&owner.told);
+    fixture_done(&owner.f);
+}
+
+/* --- what events say ---------------------------------------------------------------------- */
+
+static void progress_is_read_back_as_it_was_told(void **state) {
+    (void)state;
+    struct owner owner;
+    struct run_job_note note;
+    struct event event = {0};
+    struct cursor *cursor;
+    struct err e;
+    owner_start(&owner, ON_DISK);
+    turns(&owner.f);
+    run_job_queue(owner.job);
+    run_job_run(owner.job);
+    turns(&owner.f);
+    run_job_tell(owner.job, &(struct run_job_progress){40, 2, 5});
+    turns(&owner.f);
+    assert_true(
+        cursor_open(run_job_journal(owner.job), 5, owner.f.loop, NULL, NULL, &cursor, &e));
+    assert_true(cursor_next(cursor, &event));
+    assert_true(run_job_read(&event, &note));
+    assert_int_equal(note.state, RUN_JOB_RUNNING);
+    assert_int_equal(note.attempt, 1);
+    assert_int_equal(note.progress.percent, 40);
+    assert_int_equal(note.progress.step, 2);
+    assert_int_equal(note.progress.steps, 5);
+    cursor_close(cursor);
+    run_job_cancel(owner.job, STR("enough"));
+    turns(&owner.f);
+    owner_end(&owner);
+}
+
+static void bytes_that_are_no_state_say_nothing(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "", "{", "[]", "{\"state\":5}", "{\"state\":\"done\"}", "{\"state\":\"completed\"}"};
+    struct run_job_note note;
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct event event = {.kind = EVENT_ITEM,
+                              .item = {STR(RUN_JOB_STATE), str_from(texts[i])}};
+        assert_false(run_job_read(&event, &note));
+    }
+    struct event negative = {
+        .kind = EVENT_ITEM,
+        .item = {STR(RUN_JOB_STATE), STR("{\"state\":\"running\",\"attempt\":-1}")}};
+    assert_true(run_job_read(&negative, &note));
+    assert_int_equal(note.attempt, 0);
+}
+
+/* --- the next process --------------------------------------------------------------------- */
+
+struct taken {
+    size_t times;
+    uint64_t run;
+    bool is_job;
+    struct recovered found;
+};
+
+static void take(uint64_t run, const struct store_section *sections, size_t count, void *ctx) {
+    struct taken *taken = ctx;
+    taken->times++;
+    taken->run = run;
+    taken->is_job = run_job_is(sections, count);
+}
+
+static void on_recovered(const struct recovered *found, const struct err *failed, void *ctx) {
+    struct taken *taken = ctx;
+    assert_null(failed);
+    taken->found = *found;
+}
+
+/* it is neither interrupted nor lost; and without anybody who serves it, it waits. */
+static void a_job_that_was_left_is_handed_to_whoever_serves_jobs(void **state) {
+    (void)state;
+    struct owner owner;
+    struct taken taken = {0};
+    owner_start(&owner, ON_DISK);
+    turns(&owner.f);
+    run_job_queue(owner.job);
+    run_job_run(owner.job);
+    assert_told(&owner, "kept running ");
+    uint64_t run = run_job_id(owner.job);
+    run_job_free(owner.job); /* the process ends */
+    owner.job = NULL;
+    turns(&owner.f);
+    recover_start(owner.f.store, &owner.f.host, NULL, on_recovered, &taken);
+    turns(&owner.f);
+    assert_int_equal(taken.found.jobs_left, 1);
+    assert_int_equal(taken.found.interrupted, 0);
+    const struct recover_helpers helpers = {.jobs = {take, &taken}};
+    recover_start(owner.f.store, &owner.f.host, &helpers, on_recovered, &taken);
+    turns(&owner.f);
+    assert_int_equal(taken.found.jobs, 1);
+    assert_int_equal(taken.times, 1);
+    assert_int_equal(taken.run, run);
+    assert_true(taken.is_job);
+
+    struct run_job_options options = options_of(&owner);
+    const struct run_job_left left = {
+        .run = run, .last_seq = 5, .note = {.state = RUN_JOB_RUNNING, .attempt = 1}};
+    owner.job = run_job_resume(&options, &left);
+    run_job_queue(owner.job);
+    run_job_run(owner.job);
+    assert_told(&owner, "kept running running ");
+    run_job_done(owner.job, STR("m"));
+    assert_told(&owner, "kept running running over ");
+    recover_start(owner.f.store, &owner.f.host, NULL, on_recovered, &taken);
+    turns(&owner.f);
+    assert_int_equal(taken.found.jobs_left, 0);
+    owner_end(&owner);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_the_drawn_moves_are_legal),
+        cmocka_unit_test(nobody_sees_a_state_before_it_is_on_disk),
+        cmocka_unit_test(a_write_that_is_on_its_way_does_not_free_what_came_behind_it),
+        cmocka_unit_test(one_that_cannot_be_written_never_was),
+        cmocka_unit_test(one_whose_end_cannot_be_written_stays_for_a_while),
+        cmocka_unit_test(in_memory_it_is_told_all_the_same),
+        cmocka_unit_test(a_cancel_from_anywhere_reaches_its_owner_in_the_callers_words),
+        cmocka_unit_test(of_two_with_one_key_only_one_begins),
+        cmocka_unit_test(progress_is_read_back_as_it_was_told),
+        cmocka_unit_test(bytes_that_are_no_state_say_nothing),
+        cmocka_unit_test(a_job_that_was_left_is_handed_to_whoever_serves_jobs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,125 @@
+/* Histories that are too long for the model. */
+#include "turn/run.h"
+
+#include "fake/provider_fake.h" /* named here: the build links them */
+#include "fake/store_fake.h"
+#include "fixture.h"
+
+#define SUMMARY "What was said before, in short:\nhe likes tea"
+
+/* One turn of 400 bytes: a hundred tokens. */
+static void fill(struct fixture *f) {
+    struct turn turn;
+    char words[401];
+    memset(words, 'w', 400);
+    words[400] = '\0';
+    say(&turn, f, words);
+    reply(f, "noted");
+    end(&turn);
+}
+
+static void a_history_beyond_the_window_becomes_a_summary(void **state) {
+    (void)state;
+    for (int with_store = 0; with_store < 2; with_store++) {
+        struct fixture f;
+        struct turn turn;
+        fixture_init(&f, with_store);
+        f.agents[0].window_tokens = 100;
+        fill(&f);
+        say(&turn, &f, "and now?");
+        const struct provider_request *request = fake_request(asked(&f));
+        assert_int_equal(request->message_count, 1);
+        assert_true(str_find(request->messages[0].text, STR("[manager] noted")) <
+                    request->messages[0].text.len);
+        assert_int_equal(request->tool_count, 0);
+        reply(&f, "he likes tea");
+        assert_asked(&f, "user=" SUMMARY " user=and now?");
+        reply(&f, "tea");
+        assert_seen(&turn, "started(and now?) usage(0 -1) item(application/vnd.weir.summary) "
+                           "step(earlier turns were condensed into a summary) text(tea) "
+                           "usage(1 -1) done(m-1 manager=tea)");
+        end(&turn);
+        assert_history(&f, "user=" SUMMARY " user=and now? agent/manager=tea");
+        fixture_done(&f);
+    }
+}
+
+static void a_session_that_is_read_back_begins_with_its_summary(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    fixture_init(&f, true);
+    f.agents[0].window_tokens = 100;
+    fill(&f);
+    say(&turn, &f, "and now?");
+    reply(&f, "he likes tea");
+    reply(&f, "tea");
+    end(&turn);
+    turns(&f);
+    session_table_free(f.engine.sessions); /* as a new process would begin */
+    f.engine.sessions = session_table_new(f.store);
+    assert_history(&f, "user=" SUMMARY " user=and now? agent/manager=tea");
+    fixture_done(&f);
+}
+
+static void a_model_that_finds_it_too_long_is_asked_for_a_summary_once(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    fixture_init(&f, false);
+    fill(&f);
+    say(&turn, &f, "x");
+    fake_fail(asked(&f), ERR_INVALID_ARGUMENT, "MODEL_CONTEXT");
+    turns(&f);
+    reply(&f, "short");
+    fake_fail(asked(&f), ERR_INVALID_ARGUMENT, "MODEL_CONTEXT");
+    turns(&f);
+    assert_int_equal(run_state(turn.run), RUN_FAILED);
+    end(&turn);
+    fixture_done(&f);
+}
+
+static void a_model_that_writes_no_summary_fails_the_turn_and_keeps_the_history(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    fixture_init(&f, false);
+    f.agents[0].window_tokens = 100;
+    fill(&f);
+    say(&turn, &f, "x");
+    reply(&f, " ");
+    assert_int_equal(run_state(turn.run), RUN_FAILED);
+    end(&turn);
+    f.agents[0].window_tokens = 0;
+    say(&turn, &f, "y");
+    assert_int_equal(fake_request(asked(&f))->turn_start, 3); /* and what failed */
+    reply(&f, "z");
+    end(&turn);
+    fixture_done(&f);
+}
+
+static void cancelling_while_the_summary_is_written_ends_the_turn(void **state) {
+    (void)state;
+    struct fixture f;
+    struct turn turn;
+    fixture_init(&f, true);
+    f.agents[0].window_tokens = 100;
+    fill(&f);
+    say(&turn, &f, "x");
+    fake_text(asked(&f), STR("he"));
+    run_cancel(turn.run, STR("enough"));
+    assert_seen(&turn, "started(x) usage(0 -1) cancelled(enough)");
+    end(&turn);
+    fixture_done(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_history_beyond_the_window_becomes_a_summary),
+        cmocka_unit_test(a_session_that_is_read_back_begins_with_its_summary),
+        cmocka_unit_test(a_model_that_finds_it_too_long_is_asked_for_a_summary_once),
+        cmocka_unit_test(a_model_that_writes_no_summary_fails_the_turn_and_keeps_the_history),
+        cmocka_unit_test(cancelling_while_the_summary_is_written_ends_the_turn),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
