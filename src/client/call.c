@@ -342,6 +342,7 @@ void http_pause(struct http_call *call) {
     assert(!call->over);
     call->paused = true;
     timer_stop(&call->stall);
+    if (call->carried) call->carrier->pause(call);
 }
 
 void http_resume(struct http_call *call) {

@@ -24,6 +24,7 @@ struct place;
  * The carrier calls the functions below while its call is not over. */
 struct carrier {
     void (*begin)(struct http_call *call);
+    void (*pause)(struct http_call *call); /* also between two callbacks */
     void (*resume)(struct http_call *call);
     bool (*leave)(struct http_call *call);
     void (*free)(struct http_call *call);

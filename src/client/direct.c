@@ -404,6 +404,10 @@ static void direct_free(struct http_call *call) {
     direct_done(call->direct);
 }
 
+static void direct_pause(struct http_call *call) {
+    if (call->direct->link) link_pause(call->direct->link);
+}
+
 static void direct_resume(struct http_call *call) {
     if (call->direct->link) link_resume(call->direct->link);
 }
@@ -419,7 +423,8 @@ static struct str direct_url(const struct http_call *call) {
 }
 
 static const struct carrier direct_carrier = {
-    direct_begin, direct_resume, direct_leave, direct_free, direct_is_connected, direct_url,
+    direct_begin, direct_pause,        direct_resume, direct_leave,
+    direct_free,  direct_is_connected, direct_url,
 };
 
 static bool is_asked(const struct http_request *request, struct str name) {

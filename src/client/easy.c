@@ -97,6 +97,10 @@ static void easy_begin(struct http_call *call) {
     lane_add(call->easy->lane, &call->easy->transfer);
 }
 
+static void easy_pause(struct http_call *call) {
+    (void)call; /* easy_on_body() looks */
+}
+
 static void easy_resume(struct http_call *call) {
     if (!call->easy->held) return;
     call->easy->held = false;
@@ -119,7 +123,7 @@ static void easy_free(struct http_call *call) {
 }
 
 static const struct carrier easy_carrier = {
-    easy_begin, easy_resume, easy_leave, easy_free, easy_is_connected, easy_url,
+    easy_begin, easy_pause, easy_resume, easy_leave, easy_free, easy_is_connected, easy_url,
 };
 
 bool easy_carry(struct http_call *call, struct lane *lane, const struct http_request *request,

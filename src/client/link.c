@@ -135,6 +135,7 @@ static void become_idle(struct link *link) {
     buf_release(&link->unread);
     list_append(&place->idle, &link->idle);
     timer_start(&link->timer, PLACE_IDLE_MS);
+    link_watch(link);
     if (++place->idle_count > PLACE_IDLE_MAX)
         link_close(CONTAINER_OF(place->idle.next, struct link, idle));
 }
@@ -217,6 +218,7 @@ static void link_break(struct link *link, enum err_code code, const char *text,
 static void link_finish(struct link *link, bool reusable) {
     const struct link_events *to = link->to;
     void *ctx = link->ctx;
+    link->paused = false;
     reusable = reusable && link->response.keeps_alive && !link->private &&
                !has_more_to_send(link) && !link->send_failed;
     if (reusable)
@@ -226,13 +228,6 @@ static void link_finish(struct link *link, bool reusable) {
     to->on_end(NULL, false, ctx);
 }
 
-/* `rest` stays for after the pause. */
-static void link_pause(struct link *link, struct str rest) {
-    buf_append(&link->unread, rest);
-    link->paused = true;
-    link_watch(link);
-}
-
 /* False: the link is not this call's any more, or paused. */
 static bool link_take(struct link *link, struct str bytes) {
     size_t used;
@@ -240,7 +235,10 @@ static bool link_take(struct link *link, struct str bytes) {
     if (link->state == LINK_CLOSED) return false; /* left in a callback */
     switch (verdict) {
     case HTTP1_MORE: return true;
-    case HTTP1_PAUSED: link_pause(link, str_skip(bytes, used)); return false;
+    case HTTP1_PAUSED:
+        buf_append(&link->unread, str_skip(bytes, used)); /* for after the pause */
+        link_pause(link);
+        return false;
     case HTTP1_END: link_finish(link, used == bytes.len); return false;
     case HTTP1_TOO_LARGE:
         link_break(link, ERR_TOO_LARGE, "the head of the answer is too long", NULL);
@@ -293,12 +291,22 @@ static void read_some(struct link *link) {
 static void on_ready(uv_poll_t *poll, int status, int events) {
     struct link *link = poll->data;
     if (link->state == LINK_CLOSED) return;
-    if (status < 0) events |= UV_READABLE; /* the read says which error it is */
+    if (status <
+        0) { /* libuv has stopped watching; the reads say what is left, and which error it is */
+        link->events = 0;
+        events = UV_READABLE | UV_WRITABLE;
+    }
     if (events & UV_WRITABLE) {
         send_some(link);
         link_watch(link);
     }
-    if (events & UV_READABLE) read_some(link);
+    if ((events & UV_READABLE) && !link->paused) read_some(link);
+    link_watch(link);
+}
+
+void link_pause(struct link *link) {
+    link->paused = true;
+    link_watch(link);
 }
 
 void link_resume(struct link *link) {
@@ -306,7 +314,7 @@ void link_resume(struct link *link) {
     if (!link->paused) return;
     link->paused = false;
     buf_init(&link->unread, PLACE_READ_BYTES);
-    if (link_take(link, buf_str(&unread))) link_watch(link);
+    if (!unread.len || link_take(link, buf_str(&unread))) link_watch(link);
     buf_done(&unread);
 }
 

@@ -49,6 +49,9 @@ struct link *link_new(struct place *place, int fd, const struct url *url, bool p
 /* Send a request: `head` is copied, `body` borrowed until the link is left or idle. */
 void link_send(struct link *link, struct str head, struct str body, bool no_body);
 
+/* Read no more of the response; allowed inside the link's events and between them. */
+void link_pause(struct link *link);
+
 /* After a pause of the response. */
 void link_resume(struct link *link);
 

@@ -291,6 +291,87 @@ static void a_redirect_that_keeps_the_body_sends_it_again(void **state) {
 
 /* --- many, and again ---------------------------------------------------------------------- */
 
+static bool say_and_reset(struct peer *peer, int fd, struct str request) {
+    struct linger now = {.l_onoff = 1};
+    (void)request;
+    (void)peer_say(peer, fd, OK_PLAIN "Content-Length: 9\r\n\r\nhello");
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+    return false;
+}
+
+static void what_came_before_a_reset_is_heard_and_then_its_end(void **state) {
+    (void)state;
+    struct peer peer;
+    struct asker asker;
+    struct ask ask = {0};
+    char url[64];
+    peer_start(&peer, say_and_reset, NULL);
+    asker_open(&asker);
+    struct http_request request = get_request(url, sizeof(url), &peer, "/");
+    ask_start(&ask, &asker, &request);
+    loop_run(asker.loop);
+    assert_str(buf_str(&ask.heard), "200 text/plain;helloUNAVAILABLE");
+    ask_done(&ask);
+    asker_shut(&asker);
+    peer_stop(&peer);
+}
+
+#define PIECE_MS 40
+
+struct between {
+    struct ask *ask;
+    struct timer pause, look;
+    atomic_bool paused;
+};
+
+/* The rest comes once the asker has paused. */
+static bool say_with_a_rest(struct peer *peer, int fd, struct str request) {
+    struct between *between = peer->ctx;
+    (void)request;
+    if (!peer_say(peer, fd, OK_PLAIN "Content-Length: 5\r\n\r\nhe")) return false;
+    while (!atomic_load(&between->paused)) usleep(1000);
+    return peer_say(peer, fd, "llo");
+}
+
+static void pause_between(void *ctx) {
+    struct between *between = ctx;
+    if (between->ask->bytes < 2) {
+        timer_start(&between->pause, 1);
+        return;
+    }
+    http_pause(between->ask->call);
+    atomic_store(&between->paused, true);
+    timer_start(&between->look, PIECE_MS);
+}
+
+static void look_and_resume(void *ctx) {
+    struct between *between = ctx;
+    assert_str(buf_str(&between->ask->heard), "200 text/plain;he");
+    http_resume(between->ask->call);
+}
+
+/* Not only a callback may pause: the reader of what was heard may be slow later. */
+static void a_pause_between_two_pieces_holds_the_second(void **state) {
+    (void)state;
+    struct peer peer;
+    struct asker asker;
+    struct ask ask = {0};
+    struct between between = {.ask = &ask};
+    char url[64];
+    peer_start(&peer, say_with_a_rest, &between);
+    asker_open(&asker);
+    timer_init(&between.pause, asker.loop, pause_between, &between);
+    timer_init(&between.look, asker.loop, look_and_resume, &between);
+    struct http_request request = get_request(url, sizeof(url), &peer, "/");
+    ask_start(&ask, &asker, &request);
+    timer_start(&between.pause, 1);
+    loop_run(asker.loop);
+    assert_str(buf_str(&ask.heard), "200 text/plain;hello;whole");
+    ask_done(&ask);
+    asker_shut(&asker);
+    peer_stop(&peer);
+}
+
 static void calls_that_follow_each_other_share_a_connection(void **state) {
     (void)state;
     struct answer answer = answers[0];
@@ -538,6 +619,8 @@ int main(void) {
         cmocka_unit_test(a_port_that_nobody_listens_on_is_unavailable),
         cmocka_unit_test(a_redirect_is_followed_and_only_its_end_is_told),
         cmocka_unit_test(a_redirect_that_keeps_the_body_sends_it_again),
+        cmocka_unit_test(what_came_before_a_reset_is_heard_and_then_its_end),
+        cmocka_unit_test(a_pause_between_two_pieces_holds_the_second),
         cmocka_unit_test(calls_that_follow_each_other_share_a_connection),
         cmocka_unit_test(what_must_not_arrive_twice_has_a_connection_of_its_own),
         cmocka_unit_test(a_request_on_a_connection_that_was_dead_is_sent_again),
