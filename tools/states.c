@@ -10,6 +10,7 @@
 #include "job/run_job.h"
 #include "loop/slots.h"
 #include "mcp/client.h"
+#include "mcp/pipe.h"
 #include "provider/media_work.h"
 #include "provider/remote_inner.h"
 #include "record/record.h"
@@ -49,6 +50,7 @@ MACHINE(conn)
 MACHINE(direct)
 MACHINE(link)
 MACHINE(mcp_session)
+MACHINE(pipe)
 MACHINE(process)
 MACHINE(remote)
 MACHINE(media)
@@ -93,6 +95,8 @@ static const struct machine {
      LINK_STATE_COUNT,   link_moves,   link_name},
     {"A user's session at an MCP server", "src/mcp/client.c", "Opened for the first call, and again after it was lost.",
      MCP_SESSION_STATE_COUNT, mcp_session_moves, mcp_session_name},
+    {"An MCP server that is a program", "src/mcp/pipe.c", "Started when it is needed, with a back-off.",
+     PIPE_STATE_COUNT, pipe_moves, pipe_name},
     {"A process agent",   "src/agent/process_worker.c", "One program that takes turns.",
      PROCESS_STATE_COUNT, process_moves, process_name},
     {"A model call",      "src/provider/remote_call.c", "One question to a vendor's API.",

@@ -116,7 +116,7 @@ void process_pool_add(struct process_pool *pool, struct loop *loop) {
     list_init(&place->waiting);
     task_init(&place->serve, serve, place);
     timer_init(&place->again, loop, on_again, place);
-    pool->places = mem_resize(pool->places, (pool->count + 1) * sizeof(*pool->places));
+    pool->places = mem_resize(pool->places, (pool->count + 1) * sizeof(struct process_place *));
     pool->places[pool->count++] = place;
 }
 

@@ -73,6 +73,17 @@ static void process_free(struct process *process) {
     free(process);
 }
 
+/* Between these two it stays, also when it goes. */
+static void process_enter(struct process *process) {
+    process->inside++;
+    assert(process->inside > 0);
+}
+
+static void process_leave(struct process *process) {
+    process->inside--;
+    process_free(process);
+}
+
 /* The call that is with it ends with `event`, whatever comes after. */
 static void end_call(struct process *process, const struct reply_event *event) {
     struct provider_call *call = process->call;
@@ -88,11 +99,10 @@ static void process_break(struct process *process, enum err_code code, const cha
     err_set(&e, code, "the agent '" STR_FMT "' " STR_FMT, STR_ARG(process->name), STR_ARG(why));
     log_warning("%s", e.text);
     struct reply_event failed = reply_event_failed(&e, str_from(reason));
-    process->inside++;
+    process_enter(process);
     process_kill(process);
     end_call(process, &failed);
-    process->inside--;
-    process_free(process);
+    process_leave(process);
 }
 
 void process_kill(struct process *process) {
@@ -114,6 +124,7 @@ static void on_end(const struct child_end *end, void *ctx) {
     }
     process->child = NULL;
     bool asked = process->state == PROCESS_BUSY;
+    process_enter(process);
     process_move(process, PROCESS_GONE);
     if (asked) {
         struct err e;
@@ -121,12 +132,10 @@ static void on_end(const struct child_end *end, void *ctx) {
                 STR_ARG(buf_str(&why)));
         log_warning("%s", e.text);
         struct reply_event failed = reply_event_failed(&e, STR(AGENT_ENDED));
-        process->inside++;
         end_call(process, &failed);
-        process->inside--;
     }
     buf_done(&why);
-    process_free(process);
+    process_leave(process);
 }
 
 static void on_timer(void *ctx) {
@@ -287,15 +296,14 @@ static void read_lines(struct process *process) {
 }
 
 void process_read(struct process *process) {
-    process->inside++;
+    process_enter(process);
     if (process->call) (void)process_call_release(process->call);
     read_lines(process);
     if (process->child) {
         bool full = !may_read(process) && lines_waiting(&process->lines) > UNREAD_MAX_BYTES;
         child_hold(process->child, full);
     }
-    process->inside--;
-    process_free(process);
+    process_leave(process);
 }
 
 static void on_output(struct str bytes, void *ctx) {

@@ -246,7 +246,8 @@ bool config_read_breeder_guardrails(const struct reading *reading, const struct 
         arena_alloc(config->arena, (room + 1) * sizeof(struct config_guardrail));
     struct str *names = arena_alloc(config->arena, (room + 1) * sizeof(struct str));
     if (!rules || !names) return config_too_large(node, e);
-    config->agent_yaml.missing = arena_alloc(config->arena, (node->count + 1) * sizeof(node));
+    config->agent_yaml.missing =
+        arena_alloc(config->arena, (node->count + 1) * sizeof(struct yaml *));
     if (!config->agent_yaml.missing) return config_too_large(node, e);
     for (const struct yaml *item = node->first; item; item = item->next) {
         if (!take_breeder_rule(reading, item, rules, &count, ret_asks, e)) return false;

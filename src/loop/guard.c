@@ -65,7 +65,7 @@ static bool is_child_of(const char *pid, pid_t parent) {
 static void kill_children(void) {
     DIR *all = opendir("/proc");
     struct dirent *entry;
-    while (all && (entry = readdir(all))) {
+    while (all && (entry = readdir(all))) { /* NOLINT(concurrency-mt-unsafe): one thread */
         if (!isdigit((unsigned char)entry->d_name[0])) continue;
         if (is_child_of(entry->d_name, getpid()))
             kill((pid_t)strtol(entry->d_name, NULL, 10), SIGKILL);

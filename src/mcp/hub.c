@@ -523,7 +523,7 @@ static void on_back(void *ctx) {
         tell_done(remote);
         remote_unref(remote); /* the owner's */
     }
-    remote_unref(remote); /* the mail's */
+    remote_unref(remote); /* the mail's. NOLINT(clang-analyzer-unix.Malloc): each has its own */
 }
 
 /* On the hub's loop. */
@@ -557,7 +557,7 @@ static void on_stop(void *ctx) {
         list_remove(&remote->link);
         remote_unref(remote); /* the hub's */
     }
-    remote_unref(remote); /* the mail's */
+    remote_unref(remote); /* the mail's. NOLINT(clang-analyzer-unix.Malloc): each has its own */
 }
 
 /* The hub stops. Their turns are over, or are told nothing any more. */
@@ -606,5 +606,6 @@ void mcp_remote_cancel(struct mcp_remote *remote) {
     pthread_mutex_unlock(&remote->mutex);
     atomic_fetch_add(&remote->refs, 1);
     if (!hub_post(remote->server->hub, &remote->stop, on_stop, remote)) remote_unref(remote);
-    remote_unref(remote);
+    remote_unref(
+        remote); /* the owner's. NOLINT(clang-analyzer-unix.Malloc): each has its own */
 }

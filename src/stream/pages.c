@@ -193,10 +193,12 @@ static void page_recount(struct page *page) {
 /* Drop this stripe's oldest pages, but `keep` of them, while the cache holds more. */
 static void stripe_shrink(struct pages *pages, struct stripe *stripe, size_t bytes,
                           const struct page *keep) {
-    while (pages_held(pages) > bytes && !list_empty(&stripe->pages)) {
-        struct page *oldest = CONTAINER_OF(stripe->pages.prev, struct page, link);
-        if (oldest == keep) return;
-        page_free(oldest);
+    struct list *oldest = stripe->pages.prev;
+    while (pages_held(pages) > bytes && oldest != &stripe->pages) {
+        struct page *page = CONTAINER_OF(oldest, struct page, link);
+        oldest = oldest->prev;
+        if (page == keep) return;
+        page_free(page);
     }
 }
 
@@ -225,9 +227,8 @@ void pages_drop_all(struct pages *pages) {
     for (size_t i = 0; i < STRIPES; i++) {
         struct stripe *stripe = striped_at(pages->stripes, i);
         pthread_mutex_lock(&stripe->lock);
-        stripe_shrink(pages, stripe, 0, NULL);
-        while (!list_empty(&stripe->pages)) {
-            page_free(CONTAINER_OF(stripe->pages.prev, struct page, link));
+        LIST_EACH(&stripe->pages, link) {
+            page_free(CONTAINER_OF(link, struct page, link));
         }
         pthread_mutex_unlock(&stripe->lock);
     }

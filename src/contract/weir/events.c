@@ -235,8 +235,8 @@ static void run_end_free(struct run_end *end) {
 }
 
 void api_forget_ends(struct api_instance *instance) {
-    while (!list_empty(&instance->ends)) {
-        run_end_free(CONTAINER_OF(instance->ends.next, struct run_end, link));
+    LIST_EACH(&instance->ends, link) {
+        run_end_free(CONTAINER_OF(link, struct run_end, link));
     }
 }
 
