@@ -89,7 +89,7 @@ static void share_move(struct share_reader *reader, enum share_state next) {
     struct list *const lists[SHARE_STATE_COUNT] = {[SHARE_QUEUED] = &share->queue,
                                                    [SHARE_TAIL] = &audience->tail,
                                                    [SHARE_LOAD] = &audience->loads};
-    assert(share_may_become(reader->state, next));
+    assert(share && share_may_become(reader->state, next));
     reader->state = (uint8_t)next;
     if (list_linked(&reader->link)) list_remove(&reader->link);
     if (lists[next]) list_append(lists[next], &reader->link);
