@@ -101,7 +101,7 @@ static void process_break(struct process *process, enum err_code code, const cha
     struct reply_event failed = reply_event_failed(&e, str_from(reason));
     process_enter(process);
     process_kill(process);
-    end_call(process, &failed);
+    end_call(process, &failed); /* NOLINT(clang-analyzer-unix.Malloc): `inside` kept it */
     process_leave(process);
 }
 
@@ -299,7 +299,7 @@ void process_read(struct process *process) {
     process_enter(process);
     if (process->call) (void)process_call_release(process->call);
     read_lines(process);
-    if (process->child) {
+    if (process->child) { /* NOLINT(clang-analyzer-unix.Malloc): `inside` kept it */
         bool full = !may_read(process) && lines_waiting(&process->lines) > UNREAD_MAX_BYTES;
         child_hold(process->child, full);
     }

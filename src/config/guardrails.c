@@ -214,7 +214,7 @@ static bool read_breeder_rule(const struct reading *reading, const struct yaml *
 static bool take_breeder_rule(const struct reading *reading, const struct yaml *item,
                               struct config_guardrail *rules, size_t *count, bool *ret_asks,
                               struct err *e) {
-    struct breeder_rule from;
+    struct breeder_rule from = {0};
     if (!read_breeder_rule(reading, item, &from, e)) return false;
     struct config_guardrail rule = from.rule;
     struct str name = rule.rule.name;

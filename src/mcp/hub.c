@@ -606,6 +606,5 @@ void mcp_remote_cancel(struct mcp_remote *remote) {
     pthread_mutex_unlock(&remote->mutex);
     atomic_fetch_add(&remote->refs, 1);
     if (!hub_post(remote->server->hub, &remote->stop, on_stop, remote)) remote_unref(remote);
-    remote_unref(
-        remote); /* the owner's. NOLINT(clang-analyzer-unix.Malloc): each has its own */
+    remote_unref(remote); /* NOLINT(clang-analyzer-unix.Malloc): the owner's reference */
 }

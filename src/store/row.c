@@ -206,7 +206,8 @@ static bool walk_stored(const struct walk *walk, struct stored left, struct err 
     bool packed = left.run == ROW_PACKED;
     int64_t order = left.id * ORDER_PARTS;
     do {
-        struct row row = {.id = left.id, .order = order++};
+        struct row row = {.id = left.id, .order = order};
+        order++;
         if (!next_part(walk->rows, &left, &row.run, &row.bytes, e)) return false;
         row.last = left.bytes.len == 0;
         if (packed && !walk->all && row.run && row.run != walk->run) continue;

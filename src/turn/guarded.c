@@ -23,7 +23,7 @@ static bool refuse(struct run *run, const struct filter_result *result, const ch
 
 /* Text stays where it is unless something in it was replaced. */
 static bool pass(struct run *run, struct guardrails rules, struct str *text, bool json) {
-    struct filter_result result;
+    struct filter_result result = {0};
     struct buf out;
     if (!text->len || !rules.count) return true;
     buf_init(&out, TEXT_MAX_BYTES);
