@@ -314,7 +314,8 @@ void link_resume(struct link *link) {
     if (!link->paused) return;
     link->paused = false;
     buf_init(&link->unread, PLACE_READ_BYTES);
-    if (!unread.len || link_take(link, buf_str(&unread))) link_watch(link);
+    /* Also without a byte: the end of a body that came whole has not been told. */
+    if (link_take(link, buf_str(&unread))) link_watch(link);
     buf_done(&unread);
 }
 
