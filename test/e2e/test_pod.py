@@ -1,5 +1,6 @@
 """In place of the pod of a Crawbl workspace: the webhook's own arguments, a user who owns nothing,
 no settings file. contracts/crawbl.md 4 has the flags and the variables."""
+import contextlib
 import os
 import pathlib
 import shutil
@@ -93,8 +94,10 @@ class Pod:
 
     def listeners(self):
         """How many sockets of the process listen."""
-        fds = pathlib.Path(f"/proc/{self.process.pid}/fd").iterdir()
-        own = {os.readlink(fd)[8:-1] for fd in fds if os.readlink(fd).startswith("socket:[")}
+        own = set()
+        for fd in pathlib.Path(f"/proc/{self.process.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile
+                own.add(os.readlink(fd).removeprefix("socket:[").removesuffix("]"))
         rows = []
         for table in ("tcp", "tcp6"):
             rows += [line.split() for line in open(f"/proc/net/{table}").readlines()[1:]]
