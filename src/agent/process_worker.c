@@ -92,6 +92,13 @@ static void end_call(struct process *process, const struct reply_event *event) {
     process_call_end(call, event);
 }
 
+static void end_child(struct process *process) {
+    if (!process->child) return;
+    child_kill(process->child);
+    process->child = NULL;
+    process_move(process, PROCESS_GONE);
+}
+
 /* It goes, and so does its turn. */
 static void process_break(struct process *process, enum err_code code, const char *reason,
                           struct str why) {
@@ -100,16 +107,14 @@ static void process_break(struct process *process, enum err_code code, const cha
     log_warning("%s", e.text);
     struct reply_event failed = reply_event_failed(&e, str_from(reason));
     process_enter(process);
-    process_kill(process);
-    end_call(process, &failed); /* NOLINT(clang-analyzer-unix.Malloc): `inside` kept it */
+    end_child(process);
+    end_call(process, &failed);
     process_leave(process);
 }
 
 void process_kill(struct process *process) {
     if (!process->child) return;
-    child_kill(process->child);
-    process->child = NULL;
-    process_move(process, PROCESS_GONE);
+    end_child(process);
     process_free(process);
 }
 

@@ -495,8 +495,9 @@ struct mcp_remote {
     void *ctx;
 };
 
-static void remote_unref(struct mcp_remote *remote) {
-    if (atomic_fetch_sub(&remote->refs, 1) != 1) return;
+/* Give up `count` references at once. */
+static void remote_unref_many(struct mcp_remote *remote, unsigned count) {
+    if (atomic_fetch_sub(&remote->refs, count) != count) return;
     mcp_server_unref(remote->server);
     pthread_mutex_destroy(&remote->mutex);
     buf_done(&remote->result);
@@ -506,6 +507,10 @@ static void remote_unref(struct mcp_remote *remote) {
     free(remote->name);
     free(remote->params);
     free(remote);
+}
+
+static void remote_unref(struct mcp_remote *remote) {
+    remote_unref_many(remote, 1);
 }
 
 static void tell_done(struct mcp_remote *remote) {
@@ -519,11 +524,9 @@ static void tell_done(struct mcp_remote *remote) {
 /* On the caller's loop. */
 static void on_back(void *ctx) {
     struct mcp_remote *remote = ctx;
-    if (!remote->cancelled) { /* only this thread sets it */
-        tell_done(remote);
-        remote_unref(remote); /* the owner's */
-    }
-    remote_unref(remote); /* the mail's. NOLINT(clang-analyzer-unix.Malloc): each has its own */
+    bool cancelled = remote->cancelled; /* only this thread sets it */
+    if (!cancelled) tell_done(remote);
+    remote_unref_many(remote, cancelled ? 1 : 2); /* the mail's and, told, the owner's */
 }
 
 /* On the hub's loop. */
@@ -551,13 +554,13 @@ static void on_out(void *ctx) {
 
 static void on_stop(void *ctx) {
     struct mcp_remote *remote = ctx;
-    if (remote->call) {
+    bool ours = remote->call != NULL;
+    if (ours) {
         mcp_call_cancel(remote->call);
         remote->call = NULL;
         list_remove(&remote->link);
-        remote_unref(remote); /* the hub's */
     }
-    remote_unref(remote); /* the mail's. NOLINT(clang-analyzer-unix.Malloc): each has its own */
+    remote_unref_many(remote, ours ? 2 : 1); /* the mail's and, with a call, the hub's */
 }
 
 /* The hub stops. Their turns are over, or are told nothing any more. */
@@ -605,6 +608,6 @@ void mcp_remote_cancel(struct mcp_remote *remote) {
     remote->cancelled = true;
     pthread_mutex_unlock(&remote->mutex);
     atomic_fetch_add(&remote->refs, 1);
-    if (!hub_post(remote->server->hub, &remote->stop, on_stop, remote)) remote_unref(remote);
-    remote_unref(remote); /* NOLINT(clang-analyzer-unix.Malloc): the owner's reference */
+    bool posted = hub_post(remote->server->hub, &remote->stop, on_stop, remote);
+    remote_unref_many(remote, posted ? 1 : 2); /* the owner's, and the mail's that did not go */
 }

@@ -307,7 +307,7 @@ bool row_without(struct rows *rows, int64_t id, uint64_t run, struct buf *kept,
     if (ok) *ret_owner = left.run;
     while (ok && left.bytes.len) {
         uint64_t owner;
-        struct str part;
+        struct str part = {0};
         ok = next_part(rows, &left, &owner, &part, e) &&
              keep_part(rows, id, owner, part, run, *ret_owner == ROW_PACKED, kept, ret_changed,
                        e);
