@@ -27,8 +27,9 @@ foreach(flag -fstack-clash-protection -fcf-protection)
 endforeach()
 
 if(WEIR_SANITIZE)
+    # -g1: the lines that a stack trace names, without the variables.
     target_compile_options(weir_flags INTERFACE
-        -O1 -fno-omit-frame-pointer -fsanitize=${WEIR_SANITIZE} -fno-sanitize-recover=all)
+        -O1 -g1 -fno-omit-frame-pointer -fsanitize=${WEIR_SANITIZE} -fno-sanitize-recover=all)
     target_link_options(weir_flags INTERFACE -fsanitize=${WEIR_SANITIZE})
     if(WEIR_FUZZER)
         target_compile_options(weir_flags INTERFACE -fsanitize=fuzzer-no-link)

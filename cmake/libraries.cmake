@@ -27,7 +27,7 @@ weir_library(gumbo gumbo.h libgumbo.a gumbo)
 weir_library(pcre2 pcre2.h libpcre2-8.a pcre2-8)
 target_link_libraries(weir_libraries INTERFACE Threads::Threads m ${CMAKE_DL_LIBS})
 
-# OpenSSL is loaded by name when TLS is configured (server/openssl.c): only its headers are
+# OpenSSL is loaded by name when TLS is configured (tls/openssl.c): only its headers are
 # needed here.
 find_path(OPENSSL_INCLUDE openssl/ssl.h)
 if(NOT OPENSSL_INCLUDE)
@@ -44,6 +44,14 @@ if(NOT CURL_INCLUDE)
 endif()
 mark_as_advanced(CURL_INCLUDE)
 target_include_directories(weir_libraries SYSTEM INTERFACE ${CURL_INCLUDE})
+
+# libseccomp likewise, when commands are shut in (tool/sandbox_filter.c).
+find_path(SECCOMP_INCLUDE seccomp.h)
+if(NOT SECCOMP_INCLUDE)
+    message(FATAL_ERROR "libseccomp: <seccomp.h> is missing; `make` installs it, or see scripts/setup")
+endif()
+mark_as_advanced(SECCOMP_INCLUDE)
+target_include_directories(weir_libraries SYSTEM INTERFACE ${SECCOMP_INCLUDE})
 
 # llhttp comes as C sources (package node-llhttp): compiled here, in strict mode, as it is.
 find_path(LLHTTP_INCLUDE llhttp.h PATHS /usr/share/include/llhttp)

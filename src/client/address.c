@@ -3,7 +3,7 @@
 #include <assert.h>
 
 struct range {
-    unsigned char bytes[6]; /* what follows is zero */
+    unsigned char bytes[6]; /* the remaining bytes are zero */
     unsigned bits;
 };
 
@@ -14,28 +14,28 @@ static const struct range not_public_4[] = {
     {{10}, 8},            /* private (RFC 1918) */
     {{100, 64}, 10},      /* shared with a carrier's NAT (RFC 6598) */
     {{127}, 8},           /* loopback */
-    {{169, 254}, 16},     /* link-local, and what clouds tell their machines there */
+    {{169, 254}, 16},     /* link-local; clouds serve machine credentials there */
     {{172, 16}, 12},      /* private */
     {{192, 0, 0}, 24},    /* protocol assignments */
     {{192, 0, 2}, 24},    /* documentation (RFC 5737) */
-    {{192, 88, 99}, 24},  /* relays of 6to4, withdrawn (RFC 7526) */
+    {{192, 88, 99}, 24},  /* 6to4 relays, withdrawn (RFC 7526) */
     {{192, 168}, 16},     /* private */
-    {{198, 18}, 15},      /* measurements between networks (RFC 2544) */
+    {{198, 18}, 15},      /* benchmarks (RFC 2544) */
     {{198, 51, 100}, 24}, /* documentation */
     {{203, 0, 113}, 24},  /* documentation */
     {{224}, 4},           /* multicast */
     {{240}, 4},           /* reserved, broadcast */
 };
 
-/* The internet's own addresses are handed out of 2000::/3. All that lies outside needs no row:
- * unspecified, loopback, IPv4 mapped and compatible, NAT64 (64:ff9b::/96 and 64:ff9b:1::/48),
- * discard, segment routing, unique local, link-local, site-local, multicast. */
+/* Global addresses are allocated from 2000::/3. Everything outside needs no row: unspecified,
+ * loopback, IPv4 mapped and compatible, NAT64 (64:ff9b::/96 and 64:ff9b:1::/48), discard,
+ * segment routing, unique local, link-local, site-local, multicast. */
 static const struct range global_6 = {{0x20}, 3};
 
 static const struct range not_public_6[] = {
     {{0x20, 0x01, 0x00, 0x00}, 23}, /* protocol assignments: Teredo, ORCHID, benchmarking */
     {{0x20, 0x01, 0x0d, 0xb8}, 32}, /* documentation */
-    {{0x20, 0x02}, 16},             /* 6to4: an IPv4 address in disguise */
+    {{0x20, 0x02}, 16},             /* 6to4: contains an IPv4 address */
     {{0x3f, 0xff, 0x00}, 20},       /* documentation (RFC 9637) */
 };
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* --- its memory --------------------------------------------------------------------------- */
+/* --- freeing ------------------------------------------------------------------------------ */
 
 static void free_call(struct http_call *call) {
     if (call->carrier) call->carrier->free(call);
@@ -20,7 +20,7 @@ static void free_call(struct http_call *call) {
     free(call);
 }
 
-/* The carrier may have it still, and so may we, further down the stack. */
+/* The carrier, or a function further down the stack, may still use the call. */
 static void free_when_over(struct http_call *call) {
     if (call->over && !call->carried && !call->inside) free_call(call);
 }
@@ -47,7 +47,8 @@ void http_call_left(struct http_call *call) {
     free_when_over(call);
 }
 
-/* No caller's callback after this. Functions still inside keep it until they return. */
+/* The caller gets no callback after this. Functions on the stack keep the call until they
+ * return. */
 static void close_call(struct http_call *call) {
     assert(!call->over && call->inside);
     call->over = true;
@@ -76,7 +77,7 @@ bool http_call_fault(struct http_call *call, enum err_code code, const char *for
     return false;
 }
 
-/* Whether something that came earlier has not been reported. */
+/* Whether something received has not been reported yet. */
 bool http_call_waits(const struct http_call *call) {
     return call->paused || (call->gunzip && gunzip_waits(call->gunzip));
 }
@@ -98,7 +99,7 @@ static enum http_stage stage_of(const struct http_call *call) {
 
 static void client_call_fail(struct http_call *call, const struct err *why) {
     enum http_stage stage = stage_of(call);
-    struct err kept = *why; /* it may lie in the carrier, which leaves */
+    struct err kept = *why; /* `why` may be part of the carrier, which leaves */
     enter(call);
     close_call(call);
     call->sink.on_end(&kept, stage, call->ctx);
@@ -112,7 +113,7 @@ static void succeed(struct http_call *call) {
     leave(call);
 }
 
-/* A carrier is content with a compressed body that ends early, since we undo gzip. */
+/* Carriers do not notice when a compressed body ends early, because gzip is decoded here. */
 static bool is_whole(const struct http_call *call) {
     if (!call->headed) return false;
     return !call->gunzip || call->body_bytes == 0 || gunzip_whole(call->gunzip);
@@ -129,11 +130,11 @@ static void client_call_end(struct http_call *call) {
 }
 
 void http_call_ended(struct http_call *call, const struct err *why) {
-    assert(!call->over); /* a call that is over hears nothing */
+    assert(!call->over); /* nothing is reported after the end */
     call->done = true;
     call->carried = false;
     if (why && !call->failed) call->failed = keep(why);
-    if (!call->failed && http_call_waits(call)) return; /* what came first is reported first */
+    if (!call->failed && http_call_waits(call)) return; /* report the received bytes first */
     client_call_end(call);
 }
 
@@ -159,7 +160,8 @@ static void on_total_late(void *ctx) {
     fail_late(call, call->total_ms, "the whole answer did not come");
 }
 
-/* Not started anew with each piece: it looks how long the last one is ago. */
+/* The timer is not restarted for each piece; when it fires, it checks the time of the last
+ * one. */
 static void on_stall(void *ctx) {
     struct http_call *call = ctx;
     uint64_t due_ms = call->last_byte_ms + call->stall_ms,
@@ -187,9 +189,9 @@ static bool tell_head(struct http_call *call) {
     call->headed = true;
     timer_stop(&call->first_byte);
     watch_stall(call);
-    struct http_head head = {call->head.status, head_content_type(&call->head),
+    struct http_head head = {call->head.status,         head_content_type(&call->head),
                              call->head.retry_after_ms, call->carrier->url(call),
-                             head_session(&call->head)};
+                             head_session(&call->head), head_version(&call->head)};
     call->sink.on_head(&head, call->ctx);
     return !call->over;
 }
@@ -197,7 +199,7 @@ static bool tell_head(struct http_call *call) {
 static bool client_call_give(struct str bytes, void *ctx);
 
 static bool end_head(struct http_call *call) {
-    if (call->head.status < 200) return true; /* 100, 103: the real one follows */
+    if (call->head.status < 200) return true; /* 100, 103: the final head follows */
     if (http_call_is_redirect(call)) return true;
     if (call->head.coding == CODING_UNKNOWN)
         return http_call_fault(call, ERR_UNAVAILABLE,
@@ -226,7 +228,8 @@ static void lend(struct http_call *call, struct str bytes) {
     lent_end(&block);
 }
 
-/* What fits is told also where the rest is too much. False: no more, for whatever reason. */
+/* Report what is within the limit, even if the rest is not. False: no more is wanted, for
+ * whatever reason. */
 static bool client_call_give(struct str bytes, void *ctx) {
     struct http_call *call = ctx;
     struct str fits = bytes;
@@ -256,7 +259,7 @@ bool http_call_on_bytes(struct http_call *call, struct str bytes) {
     return !call->over && !call->failed;
 }
 
-/* --- its turns ---------------------------------------------------------------------------- */
+/* --- turns -------------------------------------------------------------------------------- */
 
 static void client_call_begin(struct http_call *call) {
     call->begun = true;
@@ -270,7 +273,7 @@ static void client_call_begin(struct http_call *call) {
     call->carrier->begin(call);
 }
 
-/* False: this call is over or paused again. */
+/* False: the call is over or paused again. */
 static bool go_on_inflating(struct http_call *call) {
     struct err e;
     if (!call->gunzip) return true;
@@ -304,7 +307,7 @@ static void on_turn(void *ctx) {
     leave(call); /* NOLINT(clang-analyzer-unix.Malloc): `inside` kept it */
 }
 
-/* --- the public story --------------------------------------------------------------------- */
+/* --- public functions --------------------------------------------------------------------- */
 
 static void init_limits(struct http_call *call, const struct http_request *request) {
     struct loop *loop = call->place->loop;

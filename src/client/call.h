@@ -90,11 +90,6 @@ void http_call_ended(struct http_call *call, const struct err *why);
 /* The carrier does not need the call any more. */
 void http_call_left(struct http_call *call);
 
-/* http.c: let libcurl carry a call that another carrier has begun; that carrier frees itself, and
- * begins the new one. False: the new one has failed before it began. */
-MUST_CHECK bool http_call_hand_over(struct http_call *call, const struct http_request *request,
-                                    struct err *e);
-
 /* Start an error in the call itself, which ends it. Returns false. */
 PRINTF_LIKE(3, 4)
 bool http_call_fault(struct http_call *call, enum err_code code, const char *format, ...);

@@ -4,10 +4,10 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* The name carries the ABI: a library with another number has other functions. */
+/* The name includes the ABI version; a library with another version has other functions. */
 #define LIBCURL "libcurl.so.4"
 
-/* 7.87.0: the first that does not wait for a name server when a call is cancelled. */
+/* 7.87.0: the first version in which a cancelled call does not wait for a name server. */
 #define VERSION_MIN 0x075700
 
 static struct curl table;
@@ -24,8 +24,8 @@ static bool open_library(void **ret) {
                    why);
 }
 
-/* dlsym() answers with an object pointer for what is a function; POSIX promises that copying
- * the bits is right. */
+/* dlsym() returns an object pointer even for a function. POSIX guarantees that copying the bits
+ * works. */
 static bool curl_find(void *library, const char *name, void *ret) {
     void *found = dlsym(library, name);
     if (!found)
@@ -53,7 +53,7 @@ static bool check_version(void) {
     if (info->version_num < VERSION_MIN)
         return err_set(&failed, ERR_UNAVAILABLE,
                        "the installed libcurl is %s; weir needs 7.87 or later", info->version);
-    /* Without the second it would look up names while all else waits. */
+    /* Without asynchronous DNS, a name lookup would block the loop. */
     int needed = CURL_VERSION_SSL | CURL_VERSION_ASYNCHDNS;
     if ((info->features & needed) != needed)
         return err_set(&failed, ERR_UNAVAILABLE,
@@ -66,10 +66,7 @@ static bool check_version(void) {
 static void load(void) {
     void *library;
     bool good = open_library(&library) && find_all(library) && start_up() && check_version();
-    (void)good; /* `failed` says it */
-    /* NOLINTNEXTLINE(concurrency-mt-unsafe): nothing changes our environment */
-    const char *ca_file = getenv("SSL_CERT_FILE");
-    table.ca_file = ca_file && *ca_file ? ca_file : NULL;
+    (void)good; /* the result is in `failed` */
 }
 
 bool curl_load(const struct curl **ret, struct err *e) {

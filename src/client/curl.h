@@ -33,7 +33,6 @@ struct curl {
 #define MEMBER(name) __typeof__(name) *name;
     CURL_FUNCTIONS(MEMBER)
 #undef MEMBER
-    const char *ca_file; /* SSL_CERT_FILE of the environment, or NULL: the system's */
 };
 
 /* The table; the same one each time.

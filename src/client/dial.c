@@ -9,42 +9,15 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <uv.h>
 
-#define ADDRESSES_MAX 16
 #define NEXT_MS 250 /* RFC 8305 5 */
-#define THREAD_STACK_BYTES ((size_t)(256 * KIB))
-
-union address {
-    struct sockaddr any;
-    struct sockaddr_in four;
-    struct sockaddr_in6 six;
-};
-
-struct addresses {
-    union address at[ADDRESSES_MAX];
-    size_t count;
-};
-
-/* One look-up, shared by its thread and its dial; the last of both frees it. */
-struct lookup {
-    uv_async_t wake;
-    pthread_mutex_t lock;
-    bool wanted; /* under the lock: there is still a dial */
-    bool ready;  /* under the lock */
-    int refs;    /* under the lock */
-    char *host;
-    struct addresses found;
-    int failed; /* of getaddrinfo() */
-    struct dial *dial;
-};
 
 struct attempt {
     uv_poll_t poll;
-    struct dial *dial; /* NULL: it is given up */
+    struct dial *dial; /* NULL: abandoned */
     int fd;
 };
 
@@ -54,10 +27,10 @@ struct dial {
     bool public_only;
     dial_fn *on_dialled;
     void *ctx;
-    struct lookup *lookup;
-    struct addresses addresses;
-    size_t next; /* address to try */
-    struct attempt *attempts[ADDRESSES_MAX];
+    struct name_wait wait;
+    struct name_addresses addresses;
+    size_t next; /* index of the next address to try */
+    struct attempt *attempts[NAMES_ADDRESSES_MAX];
     size_t pending, tried, refused;
     int last_errno;
     struct timer timer;
@@ -65,21 +38,8 @@ struct dial {
 
 /* --- addresses ---------------------------------------------------------------------------- */
 
-static void add_address(struct addresses *list, const struct sockaddr *address) {
-    if (list->count == ADDRESSES_MAX) return;
-    union address *to = &list->at[list->count];
-    if (address->sa_family == AF_INET) {
-        memcpy(&to->four, address, sizeof(to->four));
-    } else if (address->sa_family == AF_INET6) {
-        memcpy(&to->six, address, sizeof(to->six));
-    } else {
-        return;
-    }
-    list->count++;
-}
-
-/* The next unused address at or after `from` of the other family, or of any. */
-static size_t pick(const struct addresses *list, const bool *used, int not_family) {
+/* The next unused address at or after `from`, of the other family if there is one. */
+static size_t pick(const struct name_addresses *list, const bool *used, int not_family) {
     size_t any = list->count;
     for (size_t i = 0; i < list->count; i++) {
         if (used[i]) continue;
@@ -89,10 +49,10 @@ static size_t pick(const struct addresses *list, const bool *used, int not_famil
     return any;
 }
 
-/* The families take turns; within one the resolver's order stays. */
-static void interleave(struct addresses *list) {
-    struct addresses sorted = {.count = 0};
-    bool used[ADDRESSES_MAX] = {false};
+/* Alternate between the families; within each, keep the resolver's order. */
+static void interleave(struct name_addresses *list) {
+    struct name_addresses sorted = {.count = 0};
+    bool used[NAMES_ADDRESSES_MAX] = {false};
     int family = AF_UNSPEC;
     while (sorted.count < list->count) {
         size_t i = pick(list, used, family);
@@ -103,15 +63,15 @@ static void interleave(struct addresses *list) {
     *list = sorted;
 }
 
-static bool address_is_public(const union address *address) {
+static bool address_is_public(const union name_address *address) {
     if (address->any.sa_family == AF_INET)
         return http_address_is_public((const unsigned char *)&address->four.sin_addr, 4);
     return http_address_is_public((const unsigned char *)&address->six.sin6_addr, 16);
 }
 
-/* An address as it stands, in each spelling that getaddrinfo() knows too: "127.1". */
-static bool read_literal(const char *host, struct addresses *ret) {
-    union address address = {0};
+/* Parse a literal address, in the spellings that getaddrinfo() accepts too ("127.1"). */
+static bool read_literal(const char *host, struct name_addresses *ret) {
+    union name_address address = {0};
     ret->count = 0;
     if (inet_pton(AF_INET6, host, &address.six.sin6_addr) == 1) {
         address.six.sin6_family = AF_INET6;
@@ -120,7 +80,7 @@ static bool read_literal(const char *host, struct addresses *ret) {
     } else {
         return false;
     }
-    add_address(ret, &address.any);
+    name_addresses_add(ret, &address.any);
     return true;
 }
 
@@ -130,7 +90,7 @@ static void free_attempt(uv_handle_t *handle) {
     free(handle->data);
 }
 
-/* The descriptor stays open when it is somebody else's now. */
+/* Release the attempt without closing its descriptor, which may have a new owner. */
 static void let_go(struct attempt *attempt) {
     attempt->dial->pending--;
     attempt->dial = NULL;
@@ -147,12 +107,10 @@ static void give_up_attempts(struct dial *dial) {
     }
 }
 
-static void lookup_leave(struct lookup *lookup);
-
 static void dial_free(struct dial *dial) {
     give_up_attempts(dial);
     timer_stop(&dial->timer);
-    if (dial->lookup) lookup_leave(dial->lookup);
+    names_cancel(&dial->wait);
     free(dial);
 }
 
@@ -221,8 +179,8 @@ static void set_options(int fd) {
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &apart_s, sizeof(apart_s));
 }
 
-/* 0, or why not. */
-static int begin_attempt(struct dial *dial, const union address *address, size_t index) {
+/* Returns 0 or an errno. */
+static int begin_attempt(struct dial *dial, const union name_address *address, size_t index) {
     bool six = address->any.sa_family == AF_INET6;
     int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) return errno;
@@ -238,7 +196,7 @@ static int begin_attempt(struct dial *dial, const union address *address, size_t
     attempt->fd = fd;
     attempt->poll.data = attempt;
     int failed = uv_poll_init(loop_uv(dial->loop), &attempt->poll, fd);
-    assert(failed == 0); /* a fresh, nonblocking descriptor */
+    assert(failed == 0); /* the descriptor is new and nonblocking */
     (void)failed;
     uv_poll_start(&attempt->poll, UV_WRITABLE, on_writable);
     dial->attempts[index] = attempt;
@@ -246,12 +204,12 @@ static int begin_attempt(struct dial *dial, const union address *address, size_t
     return 0;
 }
 
-/* Here stands the very address that is connected to next, wherever it came from: what a name
- * meant a moment ago, and how a URL spelled it, does not count. */
+/* The check is made on the very address that is connected to. An earlier lookup of the name, or
+ * the spelling in the URL, does not matter. */
 static void try_next(struct dial *dial) {
     while (dial->next < dial->addresses.count) {
         size_t index = dial->next++;
-        union address *address = &dial->addresses.at[index];
+        union name_address *address = &dial->addresses.at[index];
         if (dial->public_only && !address_is_public(address)) {
             dial->refused++;
             continue;
@@ -276,111 +234,38 @@ static void on_next(void *ctx) {
     try_next(ctx);
 }
 
-/* --- look-ups ----------------------------------------------------------------------------- */
+/* --- its name --- */
 
-static void lookup_unref(struct lookup *lookup) {
-    pthread_mutex_lock(&lookup->lock);
-    bool last = --lookup->refs == 0;
-    pthread_mutex_unlock(&lookup->lock);
-    if (!last) return;
-    pthread_mutex_destroy(&lookup->lock);
-    free(lookup->host);
-    free(lookup);
-}
-
-static void on_lookup_closed(uv_handle_t *handle) {
-    lookup_unref(handle->data);
-}
-
-/* The dial's side: the thread may take its time. */
-static void lookup_leave(struct lookup *lookup) {
-    pthread_mutex_lock(&lookup->lock);
-    lookup->wanted = false;
-    pthread_mutex_unlock(&lookup->lock);
-    lookup->dial = NULL;
-    uv_close((uv_handle_t *)&lookup->wake, on_lookup_closed);
-}
-
-static void *look_up(void *ctx) {
-    struct lookup *lookup = ctx;
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    struct addrinfo *infos = NULL;
-    lookup->failed = getaddrinfo(lookup->host, NULL, &hints, &infos);
-    for (struct addrinfo *info = infos; !lookup->failed && info; info = info->ai_next)
-        add_address(&lookup->found, info->ai_addr);
-    if (infos) freeaddrinfo(infos);
-    pthread_mutex_lock(&lookup->lock);
-    lookup->ready = true;
-    if (lookup->wanted) uv_async_send(&lookup->wake);
-    pthread_mutex_unlock(&lookup->lock);
-    lookup_unref(lookup);
-    return NULL;
-}
-
-static void on_looked_up(uv_async_t *wake) {
-    struct lookup *lookup = wake->data;
-    struct dial *dial = lookup->dial;
+static void on_looked_up(const struct name_addresses *found, int failed, void *ctx) {
+    struct dial *dial = ctx;
     struct err why;
-    if (!dial) return;
-    int failed = lookup->failed;
-    dial->addresses = lookup->found;
-    dial->lookup = NULL;
-    lookup_leave(lookup);
-    if (failed || dial->addresses.count == 0) {
+    if (failed || found->count == 0) {
         err_set(&why, ERR_UNAVAILABLE, "the name of the server is not known (%s)",
                 failed ? gai_strerror(failed) : "it has no address");
         dial_report(dial, -1, &why);
         return;
     }
+    dial->addresses = *found;
     interleave(&dial->addresses);
     try_next(dial);
 }
 
-static struct lookup *lookup_new(struct dial *dial, const char *host) {
-    struct lookup *lookup = MEM_NEW(struct lookup);
-    pthread_mutex_init(&lookup->lock, NULL);
-    lookup->host = str_dup(str_from(host));
-    lookup->refs = 1;
-    lookup->wanted = true;
-    lookup->dial = dial;
-    lookup->wake.data = lookup;
-    uv_async_init(loop_uv(dial->loop), &lookup->wake, on_looked_up);
-    return lookup;
-}
+/* --- public functions --------------------------------------------------------------------- */
 
-/* A machine without a thread left answers as one without a name server. */
-static void lookup_begin(struct lookup *lookup) {
-    pthread_attr_t attributes;
-    pthread_t thread;
-    pthread_attr_init(&attributes);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attributes, THREAD_STACK_BYTES);
-    lookup->refs = 2;
-    if (pthread_create(&thread, &attributes, look_up, lookup) != 0) {
-        lookup->refs = 1;
-        lookup->failed = EAI_MEMORY;
-        uv_async_send(&lookup->wake);
-    }
-    pthread_attr_destroy(&attributes);
-}
-
-/* --- the public story --------------------------------------------------------------------- */
-
-struct dial *dial_new(struct loop *loop, struct str host, uint16_t port, bool public_only,
+struct dial *dial_new(struct place *place, struct str host, uint16_t port, bool public_only,
                       dial_fn *on_dialled, void *ctx) {
     struct dial *dial = MEM_NEW(struct dial);
-    dial->loop = loop;
+    dial->loop = place->loop;
     dial->port = port;
     dial->public_only = public_only;
     dial->on_dialled = on_dialled;
     dial->ctx = ctx;
-    timer_init(&dial->timer, loop, on_next, dial);
+    timer_init(&dial->timer, place->loop, on_next, dial);
     char *name = str_dup(host);
     if (read_literal(name, &dial->addresses)) {
         timer_start(&dial->timer, 0);
     } else {
-        dial->lookup = lookup_new(dial, name);
-        lookup_begin(dial->lookup);
+        names_ask(&place->names, host, &dial->wait, on_looked_up, dial);
     }
     free(name);
     return dial;

@@ -1,6 +1,6 @@
 /* dial: from a name to a connected socket.
  *
- * The name is looked up on a thread of its own. Its addresses are tried in the resolver's order,
+ * The name is looked up on a thread (names.h). Its addresses are tried in the resolver's order,
  * the families in turn: a quarter of a second after one attempt, or as soon as it fails, the next
  * begins beside it. The first that connects wins. With `public_only` each address is checked
  * right before it is connected to.
@@ -17,7 +17,7 @@
 #define WEIR_CLIENT_DIAL_H
 
 #include "base/err.h"
-#include "loop/loop.h"
+#include "client/place.h"
 
 struct dial;
 
@@ -26,7 +26,7 @@ struct dial;
  * errors  ERR_UNAVAILABLE unknown name, refused; ERR_PERMISSION_DENIED not a public address */
 typedef void dial_fn(int fd, const struct err *why, void *ctx);
 
-struct dial *dial_new(struct loop *loop, struct str host, uint16_t port, bool public_only,
+struct dial *dial_new(struct place *place, struct str host, uint16_t port, bool public_only,
                       dial_fn *on_dialled, void *ctx);
 void dial_cancel(struct dial *dial); /* accepts NULL; nothing more is reported */
 

@@ -9,31 +9,31 @@
 
 #define TO(state) (1u << (state))
 
-/* Two of them are ours. */
+/* Including the two that are added here. */
 #define FIELDS_MAX 128
 
 #define URL_MAX_BYTES (64 * KIB)
 
-/* Of a redirect's body; a longer one costs the connection. */
+/* Limit for the body of a redirect; a longer one closes the connection. */
 #define DROPPED_MAX_BYTES (64 * KIB)
 
 struct direct {
     struct http_call *call;
     enum direct_state state;
-    struct buf method, address, fields; /* address: the URL; fields: those of the request */
+    struct buf method, address, fields; /* address: the URL; fields: the request's */
     struct url url;                     /* views into address */
     struct str body;                    /* borrowed from the caller */
     bool has_body, once, posts;
-    bool elsewhere; /* redirected to another server: secrets stay behind */
+    bool elsewhere; /* redirected to another server: secrets are not sent */
     uint64_t connect_ms;
     struct timer connect;
     struct dial *dial;
     struct link *link;
-    struct buf location; /* of the head that is being read */
+    struct buf location; /* of the current head */
     size_t dropped_bytes;
     unsigned redirects;
     bool connected;
-    unsigned inside; /* the link's events on the stack */
+    unsigned inside; /* number of the link's events on the stack */
 };
 
 /* --- states ------------------------------------------------------------------------------- */
@@ -71,7 +71,7 @@ static void direct_move(struct direct *direct, enum direct_state next) {
 
 /* --- the end ------------------------------------------------------------------------------ */
 
-/* Nothing of the direct may be touched after this, where it is the last one on the stack. */
+/* Frees the direct if it is the last on the stack, so do not touch it afterwards. */
 static void direct_finish(struct direct *direct, const struct err *why) {
     struct http_call *call = direct->call;
     timer_stop(&direct->connect);
@@ -79,7 +79,7 @@ static void direct_finish(struct direct *direct, const struct err *why) {
     http_call_ended(call, why);
 }
 
-/* In the middle of the link's events the call is needed until they return. */
+/* While events of the link are on the stack, the call must not be freed. */
 static bool direct_leave(struct http_call *call) {
     struct direct *direct = call->direct;
     struct link *link = direct->link;
@@ -94,7 +94,7 @@ static bool direct_leave(struct http_call *call) {
 
 /* --- the request -------------------------------------------------------------------------- */
 
-/* What is said to one server only. */
+/* Fields that are only for the server of the original URL. */
 static bool is_bound(struct str line) {
     struct str value, name = str_split(line, ':', &value);
     return str_equal_nocase(name, STR("host")) ||
@@ -177,7 +177,8 @@ static void on_connect_late(void *ctx) {
     struct direct *direct = ctx;
     struct err why;
     struct link *link = direct->link;
-    err_set(&why, ERR_DEADLINE_EXCEEDED, "no connection in time");
+    err_set(&why, ERR_DEADLINE_EXCEEDED, "no connection in time%s",
+            link ? ": the server took it, and has not finished the TLS handshake" : "");
     dial_cancel(direct->dial);
     direct->dial = NULL;
     direct->link = NULL;
@@ -190,11 +191,12 @@ static void direct_dial(struct direct *direct) {
     direct_move(direct, DIRECT_DIALLING);
     direct->connected = false;
     timer_start(&direct->connect, direct->connect_ms);
-    direct->dial = dial_new(call->place->loop, direct->url.host, direct->url.port,
-                            call->public_only, on_dialled, direct);
+    direct->dial = dial_new(call->place, direct->url.host, direct->url.port, call->public_only,
+                            on_dialled, direct);
 }
 
-/* An idle connection may have been judged by other rules, or repeat the request. */
+/* Idle connections are not used for a public-only request, since other rules were applied to
+ * them, nor for one that must not be repeated. */
 static void direct_ask(struct direct *direct) {
     struct http_call *call = direct->call;
     bool fresh = direct->once || call->public_only;
@@ -215,7 +217,7 @@ static bool same_server(const struct url *a, const struct url *b) {
     return a->secure == b->secure && a->port == b->port && str_equal_nocase(a->host, b->host);
 }
 
-/* As browsers do: a POST that is sent elsewhere becomes a GET, unless the status says no. */
+/* Like browsers: a redirected POST becomes a GET, unless the status forbids it. */
 static void change_method(struct direct *direct) {
     unsigned status = direct->call->head.status;
     bool head = str_equal(buf_str(&direct->method), STR("HEAD"));
@@ -266,66 +268,10 @@ static bool read_redirect(struct direct *direct, struct err *e) {
     return true;
 }
 
-static void direct_done(struct direct *direct) {
-    buf_done(&direct->method);
-    buf_done(&direct->address);
-    buf_done(&direct->fields);
-    buf_done(&direct->location);
-    free(direct);
-}
-
-/* The fields of the request once more as what they were made from, views into them. */
-static size_t split_fields(const struct direct *direct, struct http_header *ret, size_t max) {
-    struct str rest = buf_str(&direct->fields);
-    size_t count = 0;
-    while (rest.len && count < max) {
-        struct str value, line = str_head(rest, str_find(rest, STR("\r\n")));
-        rest = str_skip(rest, line.len + 2);
-        if (direct->elsewhere && is_bound(line)) continue;
-        struct str name = str_split(line, ':', &value);
-        ret[count++] = (struct http_header){name, str_trim(value)};
-    }
-    return count;
-}
-
-static const struct carrier direct_carrier;
-
-/* To https:, which is libcurl's. */
-static void direct_hand_over(struct direct *direct) {
-    struct http_call *call = direct->call;
-    struct http_header headers[FIELDS_MAX];
-    struct err why;
-    size_t count = split_fields(direct, headers, FIELDS_MAX);
-    struct http_request request = {
-        .method = buf_str(&direct->method),
-        .url = buf_str(&direct->address),
-        .headers = headers,
-        .header_count = count,
-        .body = direct->body,
-        .connect_ms = direct->connect_ms,
-        .redirects_max = call->redirects_max - direct->redirects,
-        .public_only = call->public_only,
-        .once = direct->once,
-    };
-    timer_stop(&direct->connect);
-    bool good = http_call_hand_over(call, &request, &why);
-    if (call->carrier == &direct_carrier) { /* no libcurl here */
-        direct_finish(direct, &why);
-        return;
-    }
-    direct_done(direct);
-    if (good)
-        call->carrier->begin(call);
-    else
-        http_call_ended(call, &why);
-}
-
 static void direct_follow(struct direct *direct) {
     struct err why;
     if (!read_redirect(direct, &why)) {
         direct_finish(direct, &why);
-    } else if (direct->url.secure) {
-        direct_hand_over(direct);
     } else {
         direct_ask(direct);
     }
@@ -341,7 +287,7 @@ static void note_location(struct direct *direct, struct str line) {
     buf_append(&direct->location, str_trim(value));
 }
 
-/* What only the request needed. */
+/* Free what only the request needed. */
 static void direct_slim(struct direct *direct) {
     buf_release(&direct->fields);
     buf_release(&direct->location);
@@ -349,7 +295,7 @@ static void direct_slim(struct direct *direct) {
     direct->url = (struct url){0};
 }
 
-/* After a callback of the caller. False: it does not want the rest. */
+/* Call after a callback of the caller. False: the caller wants no more. */
 static bool direct_came_back(struct direct *direct, bool good) {
     struct http_call *call = direct->call;
     direct->inside--;
@@ -390,9 +336,9 @@ static void on_end(const struct err *why, bool lost, void *ctx) {
     struct direct *direct = ctx;
     direct->link = NULL;
     if (lost && direct->state == DIRECT_ASKING) {
-        direct_dial(direct); /* it closed while it was idle: the request was not read */
+        direct_dial(direct); /* it was closed while idle, so the request was not read */
     } else if (direct->state == DIRECT_REDIRECTED && !direct->call->failed) {
-        direct_follow(direct); /* whatever became of a body that nobody reads */
+        direct_follow(direct); /* the body is ignored, even if it broke off */
     } else {
         direct_finish(direct, why);
     }
@@ -401,7 +347,12 @@ static void on_end(const struct err *why, bool lost, void *ctx) {
 static const struct link_events link_events = {{on_line, on_body}, on_ready, on_end};
 
 static void direct_free(struct http_call *call) {
-    direct_done(call->direct);
+    struct direct *direct = call->direct;
+    buf_done(&direct->method);
+    buf_done(&direct->address);
+    buf_done(&direct->fields);
+    buf_done(&direct->location);
+    free(direct);
 }
 
 static void direct_pause(struct http_call *call) {

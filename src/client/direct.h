@@ -14,8 +14,8 @@
 
 enum direct_state {
     DIRECT_NEW,
-    DIRECT_DIALLING,   /* a name, a connection, TLS */
-    DIRECT_ASKING,     /* the request is on its way, no head so far */
+    DIRECT_DIALLING,   /* looks up the name, connects, secures */
+    DIRECT_ASKING,     /* the request is being sent; no head yet */
     DIRECT_REDIRECTED, /* the body of a redirect is read and dropped */
     DIRECT_READING,
     DIRECT_OVER,

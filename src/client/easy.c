@@ -23,10 +23,11 @@ static void explain(const struct http_call *call, CURLcode result, struct err *r
             "the server redirects from https: to what is not https:, which is not followed");
         return;
     }
-    /* Said of the URL that was asked, and of what came back. */
+    /* libcurl reports this for the requested URL and for the response; here it is the
+     * response. */
     if (result == CURLE_UNSUPPORTED_PROTOCOL && easy_is_connected(call))
         result = CURLE_WEIRD_SERVER_REPLY;
-    /* The head was there: that something was still to be sent is not what went wrong. */
+    /* The head has arrived, so the rest of the request is not what failed. */
     if (result == CURLE_SEND_ERROR && call->headed) result = CURLE_RECV_ERROR;
     if (result == CURLE_COULDNT_CONNECT && easy->sockets_refused && !easy->sockets) {
         err_set(ret, ERR_PERMISSION_DENIED,
@@ -53,7 +54,7 @@ static void on_left(struct transfer *transfer) {
     http_call_left(CONTAINER_OF(transfer, struct easy, transfer)->call);
 }
 
-/* --- what libcurl reads ------------------------------------------------------------------- */
+/* --- the response ------------------------------------------------------------------------- */
 
 static struct str easy_url(const struct http_call *call) {
     char *url = NULL;
@@ -62,7 +63,7 @@ static struct str easy_url(const struct http_call *call) {
     return url ? str_from(url) : STR_EMPTY;
 }
 
-/* Whether the head that just came did; a redirect before it may have led there. */
+/* Whether the latest head came over https; a redirect may have led there. */
 static bool came_by_https(const struct http_call *call) {
     return str_equal_nocase(str_head(easy_url(call), 6), STR("https:"));
 }
@@ -85,7 +86,7 @@ size_t easy_on_body(char *bytes, size_t size, size_t count, void *ctx) {
     if (call->over) return CURL_WRITEFUNC_ERROR;
     if (len == 0) return 0;
     if (http_call_waits(call)) {
-        call->easy->held = true; /* libcurl keeps these, and reads no further */
+        call->easy->held = true; /* libcurl keeps these bytes and stops reading */
         return CURL_WRITEFUNC_PAUSE;
     }
     return http_call_on_bytes(call, str_of(bytes, len)) ? len : CURL_WRITEFUNC_ERROR;
@@ -98,7 +99,7 @@ static void easy_begin(struct http_call *call) {
 }
 
 static void easy_pause(struct http_call *call) {
-    (void)call; /* easy_on_body() looks */
+    (void)call; /* easy_on_body() checks for a pause */
 }
 
 static void easy_resume(struct http_call *call) {
@@ -107,7 +108,7 @@ static void easy_resume(struct http_call *call) {
     CURLcode result = lane_unpause(call->easy->lane, &call->easy->transfer);
     if (result == CURLE_OK || call->over || call->done) return;
     lane_leave(call->easy->lane, &call->easy->transfer);
-    end(call, result); /* reported here; the transfer itself may not have noticed */
+    end(call, result); /* report it here; the transfer may not */
 }
 
 static bool easy_leave(struct http_call *call) {
@@ -133,7 +134,7 @@ bool easy_carry(struct http_call *call, struct lane *lane, const struct http_req
     easy->lane = lane;
     easy->transfer = (struct transfer){
         .easy = lane->curl->curl_easy_init(), .on_done = on_done, .on_left = on_left};
-    assert(easy->transfer.easy); /* an exhausted machine */
+    assert(easy->transfer.easy); /* fails only when memory is exhausted */
     call->carrier = &easy_carrier;
     return easy_set_options(call, request, e);
 }

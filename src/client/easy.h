@@ -1,10 +1,9 @@
-/* easy: the carrier for what is rare, libcurl: proxies, URLs with a user name, names that are not
- * ASCII.
+/* easy: the carrier for rare cases, over libcurl: proxies, URLs with a user name, names that
+ * are not ASCII.
  *
  * options.c creates libcurl's handle for a request. easy.c handles libcurl's callbacks.
  *
- * Private to client/.
- */
+ * Private to client/. */
 #ifndef WEIR_CLIENT_EASY_H
 #define WEIR_CLIENT_EASY_H
 
@@ -18,7 +17,7 @@ struct easy {
     size_t body_sent;
     struct transfer transfer;
     struct curl_slist *headers;
-    char detail[CURL_ERROR_SIZE];      /* libcurl's sentence */
+    char detail[CURL_ERROR_SIZE];      /* libcurl's message */
     unsigned sockets, sockets_refused; /* of this request, or of this redirect */
     bool held;                         /* libcurl keeps bytes until it is unpaused */
 };

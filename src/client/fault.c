@@ -28,7 +28,7 @@ static const struct {
     /* clang-format on */
 };
 
-#define HEAD_TOO_LARGE 100 /* CURLE_TOO_LARGE of 8.6, which was CURLE_OUT_OF_MEMORY before */
+#define HEAD_TOO_LARGE 100 /* CURLE_TOO_LARGE since 8.6; CURLE_OUT_OF_MEMORY before */
 
 void fault_of(CURLcode result, struct str detail, struct err *ret) {
     enum err_code code = ERR_UNAVAILABLE;

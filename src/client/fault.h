@@ -9,7 +9,7 @@
 
 #include "client/curl.h"
 
-/* `detail` is libcurl's own sentence, or empty. */
+/* `detail` is libcurl's own message, or empty. */
 void fault_of(CURLcode result, struct str detail, struct err *ret);
 
 #endif

@@ -8,17 +8,17 @@
 #include <zlib.h>
 
 #define PIECE_BYTES (16 * KIB)
-#define GZIP_ONLY (15 + 16) /* zlib's window bits, and what says gzip */
+#define GZIP_ONLY (15 + 16) /* window bits, and zlib's flag for gzip only */
 
 struct gunzip {
     z_stream z;
     gunzip_fn *on_bytes;
     void *ctx;
-    struct buf waiting; /* compressed, for when on_bytes wants more */
+    struct buf waiting; /* compressed bytes kept during a pause */
     bool begun;         /* inside a member */
-    bool ended;         /* one member is whole */
+    bool ended;         /* at least one member is complete */
     bool waits;
-    bool after; /* padding behind the last member, ignored */
+    bool after; /* after the last member: padding is ignored */
     unsigned char piece[PIECE_BYTES];
 };
 
@@ -28,7 +28,7 @@ struct gunzip *gunzip_new(gunzip_fn *on_bytes, void *ctx) {
     gunzip->ctx = ctx;
     buf_init(&gunzip->waiting, MIB);
     int result = inflateInit2(&gunzip->z, GZIP_ONLY);
-    assert(result == Z_OK); /* an exhausted machine */
+    assert(result == Z_OK); /* fails only when memory is exhausted */
     (void)result;
     return gunzip;
 }
@@ -48,7 +48,7 @@ bool gunzip_whole(const struct gunzip *gunzip) {
     return !gunzip->begun && !gunzip->waits;
 }
 
-/* Give what the last step made. */
+/* Pass on the output of the last step. */
 static void gunzip_give(struct gunzip *gunzip) {
     size_t len = PIECE_BYTES - gunzip->z.avail_out;
     if (len == 0) return;
@@ -61,7 +61,7 @@ static void end_member(struct gunzip *gunzip) {
     inflateReset(&gunzip->z);
 }
 
-/* Behind a member another may follow (RFC 1952 2.2); anything else is padding. */
+/* After a member, another one may follow (RFC 1952 2.2); any other bytes are padding. */
 static bool is_padding(const struct gunzip *gunzip) {
     return gunzip->ended && !gunzip->begun && gunzip->z.avail_in > 0 &&
            gunzip->z.next_in[0] != 0x1f;
@@ -81,7 +81,7 @@ static bool step(struct gunzip *gunzip, struct err *e) {
     return true;
 }
 
-/* A full piece may have more behind it, though no byte is left to read. */
+/* A full piece may be followed by more output even when all input was consumed. */
 static bool has_more(const struct gunzip *gunzip) {
     return !gunzip->after && (gunzip->z.avail_in > 0 || gunzip->z.avail_out == 0);
 }

@@ -31,6 +31,14 @@ static void read_session(struct head *head, struct str value, int64_t now_unix_m
     head->session_len = value.len;
 }
 
+static void read_version(struct head *head, struct str value, int64_t now_unix_ms) {
+    (void)now_unix_ms;
+    head->version_len = 0;
+    if (value.len == 0 || value.len > sizeof(head->version)) return;
+    memcpy(head->version, value.at, value.len);
+    head->version_len = value.len;
+}
+
 /* The three forms of RFC 9110 5.6.7; senders write the first. */
 static const char *const date_forms[] = {
     "%a, %d %b %Y %H:%M:%S GMT",
@@ -80,9 +88,12 @@ static const struct {
     struct str name;
     void (*read)(struct head *head, struct str value, int64_t now_unix_ms);
 } fields[] = {
-    {STR_INIT("content-type"), read_content_type}, {STR_INIT("mcp-session-id"), read_session},
-    {STR_INIT("retry-after"), read_retry_after},   {STR_INIT("content-encoding"), read_coding},
+    {STR_INIT("content-type"), read_content_type},
+    {STR_INIT("mcp-session-id"), read_session},
+    {STR_INIT("retry-after"), read_retry_after},
+    {STR_INIT("content-encoding"), read_coding},
     {STR_INIT("location"), read_location},
+    {STR_INIT("x-runtime-contract-version"), read_version},
 };
 
 /* --- lines -------------------------------------------------------------------------------- */

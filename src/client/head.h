@@ -1,7 +1,8 @@
 /* head: parse the head of a response line by line.
  *
  * Only the values that callers need are kept: the status, the content type, Retry-After, the
- * MCP session, the content coding, and whether there is a Location. No socket and no clock.
+ * MCP session, the version of the Runtime Contract, the content coding, and whether there is a
+ * Location. No socket and no clock.
  *
  * Private to client/.
  *
@@ -22,6 +23,8 @@ struct head {
     size_t content_type_len;
     char session[256];
     size_t session_len;
+    char version[32];
+    size_t version_len;
     int64_t retry_after_ms; /* -1: absent */
     enum coding coding;
     bool location; /* not empty */
@@ -33,6 +36,10 @@ bool head_line(struct head *head, struct str line, int64_t now_unix_ms);
 
 static inline struct str head_session(const struct head *head) {
     return str_of(head->session, head->session_len);
+}
+
+static inline struct str head_version(const struct head *head) {
+    return str_of(head->version, head->version_len);
 }
 
 static inline struct str head_content_type(const struct head *head) {

@@ -3,6 +3,8 @@
 #include "base/mem.h"
 #include "client/direct.h"
 #include "client/easy.h"
+#include "client/grpc_keep.h"
+#include "client/h2.h"
 #include "client/link.h"
 #include "client/place.h"
 
@@ -12,6 +14,7 @@
 
 struct http_pool {
     atomic_bool needed;
+    struct authorities *authorities;
     struct place **places; /* fixed before the loops run */
     size_t count;
 };
@@ -19,13 +22,22 @@ struct http_pool {
 struct http_pool *http_pool_new(void) {
     struct http_pool *pool = MEM_NEW(struct http_pool);
     atomic_init(&pool->needed, false);
+    pool->authorities = authorities_new();
     return pool;
+}
+
+void http_pool_trust(struct http_pool *pool, struct str path) {
+    authorities_set(pool->authorities, path);
 }
 
 void http_pool_add(struct http_pool *pool, struct loop *loop) {
     struct place *place = MEM_NEW(struct place);
     place->loop = loop;
     list_init(&place->idle);
+    list_init(&place->shared);
+    list_init(&place->kept);
+    names_init(&place->names, loop);
+    secure_init(&place->secure, loop, pool->authorities);
     pool->places = mem_resize(pool->places, (pool->count + 1) * sizeof(struct place *));
     pool->places[pool->count++] = place;
 }
@@ -51,8 +63,8 @@ bool http_pool_need(struct http_pool *pool, struct err *e) {
     return true;
 }
 
-bool http_call_hand_over(struct http_call *call, const struct http_request *request,
-                         struct err *e) {
+static bool carry_with_curl(struct http_call *call, const struct http_request *request,
+                            struct err *e) {
     struct place *place = call->place;
     const struct curl *curl;
     if (!curl_load(&curl, e)) return false;
@@ -75,17 +87,17 @@ static bool http_carry(const struct http_pool *pool, struct http_call *call,
     case URL_BROKEN: return err_set(e, ERR_INVALID_ARGUMENT, "this is no URL");
     case URL_OTHER_SCHEME:
         return err_set(e, ERR_INVALID_ARGUMENT, "only http: and https: are asked");
-    case URL_RARE: return http_call_hand_over(call, request, e);
+    case URL_RARE: return carry_with_curl(call, request, e);
     }
     if (request->public_only && url.user.at)
         return err_set(e, ERR_PERMISSION_DENIED, "a URL with a user name in it is not asked");
-    bool rare = url.user.at || url.secure || (environment_has_proxy() && !request->public_only);
-    return rare ? http_call_hand_over(call, request, e) : direct_carry(call, request, e);
+    bool rare = url.user.at || (environment_has_proxy() && !request->public_only);
+    return rare ? carry_with_curl(call, request, e) : direct_carry(call, request, e);
 }
 
-/* --- the public story --------------------------------------------------------------------- */
+/* --- public functions --------------------------------------------------------------------- */
 
-static struct place *place_of(const struct http_pool *pool, const struct loop *loop) {
+struct place *http_place_of(const struct http_pool *pool, const struct loop *loop) {
     size_t at = 0;
     while (at < pool->count && pool->places[at]->loop != loop) at++;
     assert(at < pool->count); /* http_pool_add() */
@@ -93,9 +105,13 @@ static struct place *place_of(const struct http_pool *pool, const struct loop *l
 }
 
 void http_pool_leave(struct http_pool *pool, struct loop *loop) {
-    struct place *place = place_of(pool, loop);
+    struct place *place = http_place_of(pool, loop);
+    grpc_keep_leave(place);
     assert(place->calls == 0);
     link_close_idle(place);
+    h2_close_all(place);
+    secure_leave(&place->secure);
+    names_leave(&place->names);
     lane_free(place->lane);
     place->lane = NULL;
     free(place->read);
@@ -106,9 +122,11 @@ void http_pool_free(struct http_pool *pool) {
     if (!pool) return;
     for (size_t i = 0; i < pool->count; i++) {
         assert(!pool->places[i]->lane && pool->places[i]->calls == 0); /* http_pool_leave() */
-        assert(list_empty(&pool->places[i]->idle));
+        assert(list_empty(&pool->places[i]->idle) && list_empty(&pool->places[i]->shared));
+        secure_done(&pool->places[i]->secure);
         free(pool->places[i]);
     }
+    authorities_unref(pool->authorities);
     free(pool->places);
     free(pool);
 }
@@ -118,7 +136,7 @@ struct http_call *http_start(struct http_pool *pool, struct loop *loop,
                              void *ctx) {
     struct err why;
     assert(loop_uv(loop)); /* a fake loop has no sockets: see test/fake/http_fake.h */
-    struct http_call *call = http_call_new(place_of(pool, loop), request, sink, ctx);
+    struct http_call *call = http_call_new(http_place_of(pool, loop), request, sink, ctx);
     if (!http_carry(pool, call, request, &why)) http_call_refuse(call, &why);
     return call;
 }

@@ -1,10 +1,11 @@
 /* http: concurrent HTTP requests to other servers, on the loops of this process.
  *
  * One pool serves all loops. A call belongs to the loop that started it and shares connections
- * with that loop's other calls. http: goes over our own connections; https:, proxies and what is
- * rare go through libcurl, which is loaded with the first such call. Proxies come from the
- * environment (http_proxy, https_proxy, no_proxy), and so does SSL_CERT_FILE, which replaces the
- * system's certificate authorities.
+ * with that loop's other calls. http: and https: go over our own connections; proxies and what is
+ * rare go through libcurl, which is loaded with the first such call. OpenSSL is loaded on a
+ * thread, with the first https: call. Proxies come from the environment (http_proxy, https_proxy,
+ * no_proxy), and so do SSL_CERT_FILE and SSL_CERT_DIR, which replace the system's certificate
+ * authorities where no setting does.
  *
  *     start ─▶ connecting ─▶ waiting ─▶ reading ─▶ on_end
  *                  (on_head once, at the end of `waiting`; on_body as bytes arrive)
@@ -58,6 +59,7 @@ struct http_head {
     int64_t retry_after_ms; /* -1: absent */
     struct str url;         /* the final URL, after redirects */
     struct str session;     /* Mcp-Session-Id, or empty */
+    struct str version;     /* X-Runtime-Contract-Version, or empty */
 };
 
 enum http_stage { HTTP_CONNECTING, HTTP_WAITING, HTTP_READING, HTTP_COMPLETE };
@@ -79,6 +81,10 @@ struct http_sink {
 
 /* One pool per process. Loops are added before they run. */
 struct http_pool *http_pool_new(void);
+/* Before the loops run. https: servers are checked with the certificate authorities of `path`, a
+ * file or a folder of files in PEM form, instead of the environment's or the system's. Empty:
+ * as without. */
+void http_pool_trust(struct http_pool *pool, struct str path);
 void http_pool_add(struct http_pool *pool, struct loop *loop);
 
 /* Prepare for calls. Without it http_start() ends each call with ERR_UNAVAILABLE. Where a proxy is

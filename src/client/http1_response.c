@@ -6,7 +6,7 @@
 
 /* --- lines -------------------------------------------------------------------------------- */
 
-/* llhttp reports it under a name of the callback's own. */
+/* Make llhttp return an error; `stopped` says that it was ours. */
 static int stop(struct http1_response *response) {
     response->stopped = true;
     return HPE_USER;
@@ -24,7 +24,7 @@ static int http1_collect(struct http1_response *response, struct str part) {
     return HPE_USER;
 }
 
-/* The reason phrase is not kept, but an endless one is noticed. */
+/* The reason phrase is not kept, but its length is limited. */
 static int on_status(llhttp_t *parser, const char *at, size_t len) {
     return http1_collect(parser->data, str_of(at, len));
 }
@@ -46,7 +46,7 @@ static int on_field_end(llhttp_t *parser) {
     return http1_collect(parser->data, STR(": "));
 }
 
-/* Other codings than chunked would reach the caller undecoded. */
+/* Codings other than chunked would reach the caller undecoded. */
 static bool coding_is_known(struct str line) {
     struct str value, name = str_split(line, ':', &value);
     if (!str_equal_nocase(name, STR("transfer-encoding"))) return true;
@@ -59,19 +59,19 @@ static int on_value_end(llhttp_t *parser) {
     return coding_is_known(line) ? give_line(response, line) : stop(response);
 }
 
-/* RFC 9112 6.3, rule 1; llhttp would wait for what a 304 says about the length of a 200. */
+/* RFC 9112 6.3, rule 1. llhttp would wait for the body that a 304 gives a length for. */
 static bool has_no_body(const struct http1_response *response) {
     unsigned status = response->parser.status_code;
     return response->no_body || status == 204 || status == 304;
 }
 
-/* llhttp wants 1 for a response without a body. */
+/* For llhttp, 1 means that the response has no body. */
 static int on_head_end(llhttp_t *parser) {
     struct http1_response *response = parser->data;
     enum http1_go go = response->events->on_line(STR_EMPTY, response->ctx);
     buf_release(&response->line);
     if (go == HTTP1_STOP) return stop(response);
-    if (parser->status_code == 101) return -1; /* it was not asked to change the protocol */
+    if (parser->status_code == 101) return -1; /* no upgrade was requested */
     if (has_no_body(response)) return 1;
     return go == HTTP1_PAUSE ? HPE_PAUSED : 0;
 }
@@ -109,7 +109,7 @@ static const llhttp_settings_t settings = {
     .on_message_complete = on_message_end,
 };
 
-/* --- the public story --------------------------------------------------------------------- */
+/* --- public functions --------------------------------------------------------------------- */
 
 void http1_response_init(struct http1_response *response, bool no_body,
                          const struct http1_events *events, void *ctx) {

@@ -6,17 +6,17 @@
 #include <stdlib.h>
 #include <uv.h>
 
-/* Idle connections that a loop keeps. */
+/* Maximum number of idle connections per loop. */
 #define IDLE_MAX 64L
 
-/* One of libcurl's sockets, watched. */
+/* One of libcurl's sockets, watched by the loop. */
 struct watch {
     uv_poll_t poll;
     struct lane *lane;
     curl_socket_t fd;
 };
 
-/* --- after libcurl was called ------------------------------------------------------------- */
+/* --- after calls of libcurl --------------------------------------------------------------- */
 
 static void take_off(struct lane *lane, struct transfer *transfer) {
     CURLMcode removed = lane->curl->curl_multi_remove_handle(lane->multi, transfer->easy);
@@ -34,7 +34,7 @@ static void let_go(struct lane *lane) {
     }
 }
 
-/* What leaves goes first: it hears nothing any more, also not that it is done. */
+/* Transfers that leave are removed first, so that they get no further callback. */
 static void lane_settle(struct lane *lane) {
     int left;
     CURLMsg *message;
@@ -58,7 +58,7 @@ static void act(struct lane *lane, curl_socket_t fd, int events) {
     lane_settle(lane);
 }
 
-/* --- its time ----------------------------------------------------------------------------- */
+/* --- timer -------------------------------------------------------------------------------- */
 
 static void on_timer(void *ctx) {
     act(ctx, CURL_SOCKET_TIMEOUT, 0);
@@ -75,7 +75,7 @@ static int want_time(CURLM *multi, long in_ms, void *ctx) {
     return 0;
 }
 
-/* --- its sockets -------------------------------------------------------------------------- */
+/* --- sockets ------------------------------------------------------------------------------ */
 
 static void free_watch(uv_handle_t *handle) {
     free(handle->data);
@@ -101,8 +101,8 @@ static struct watch *watch_new(struct lane *lane, curl_socket_t fd) {
     return watch;
 }
 
-/* libcurl closes the descriptor after this; libuv has forgotten it by then, and the handle
- * goes when its callback comes. */
+/* libcurl closes the descriptor after this returns. libuv no longer uses it; the handle is
+ * freed in its callback. */
 static void unwatch(struct lane *lane, curl_socket_t fd, struct watch *watch) {
     if (!watch) return;
     lane->curl->curl_multi_assign(lane->multi, fd, NULL);
@@ -128,14 +128,14 @@ static int want_socket(CURL *easy, curl_socket_t fd, int what, void *ctx, void *
     return uv_poll_start(&watch->poll, events, on_ready) == 0 ? 0 : -1;
 }
 
-/* --- the public story --------------------------------------------------------------------- */
+/* --- public functions --------------------------------------------------------------------- */
 
 struct lane *lane_new(const struct curl *curl, struct loop *loop) {
     struct lane *lane = MEM_NEW(struct lane);
     lane->curl = curl;
     lane->loop = loop;
     lane->multi = curl->curl_multi_init();
-    assert(lane->multi); /* an exhausted machine */
+    assert(lane->multi); /* fails only when memory is exhausted */
     list_init(&lane->leaving);
     timer_init(&lane->timer, loop, on_timer, lane);
     curl->curl_multi_setopt(lane->multi, CURLMOPT_SOCKETFUNCTION, want_socket);
@@ -143,8 +143,8 @@ struct lane *lane_new(const struct curl *curl, struct loop *loop) {
     curl->curl_multi_setopt(lane->multi, CURLMOPT_TIMERFUNCTION, want_time);
     curl->curl_multi_setopt(lane->multi, CURLMOPT_TIMERDATA, lane);
     curl->curl_multi_setopt(lane->multi, CURLMOPT_MAXCONNECTS, IDLE_MAX);
-    /* One call at a time on a connection, also with HTTP/2: libcurl reads for all streams of
-     * one, so a call that is paused would stop the others. */
+    /* One call at a time per connection, even with HTTP/2: libcurl reads for all streams of a
+     * connection, so a paused call would block the others. */
     curl->curl_multi_setopt(lane->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_NOTHING);
     return lane;
 }

@@ -1,6 +1,7 @@
 #include "client/link.h"
 
 #include "base/mem.h"
+#include "tls/visit.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -11,33 +12,42 @@
 
 #define TO(state) (1u << (state))
 
-/* A body up to this size leaves together with its head. */
+/* A body up to this size is sent together with its head. */
 #define JOIN_BYTES (16 * KIB)
+
+/* Of a longer body, this much is encrypted at once: a few records. */
+#define SEAL_BYTES (64 * KIB)
+
+/* The most that one read can produce. */
+#define UNREAD_MAX_BYTES (PLACE_READ_BYTES + 2 * RECORDS_ROOM_BYTES)
 
 struct link {
     struct place *place;
     uv_poll_t poll;
-    int fd, events; /* events: what the loop watches now */
+    int fd, events; /* events the loop watches for */
     enum link_state state;
     struct list idle;   /* in place->idle */
-    struct timer timer; /* while idle: until it is too old */
-    struct task task;   /* on_ready of a new link */
+    struct timer timer; /* runs while idle, up to the maximum age */
+    struct task task;   /* starts a new link */
 
-    /* who is at the other end */
+    /* The server. */
     struct text host;
     uint16_t port;
     bool secure, private;
+    struct visit visit; /* TLS, once started */
+    struct secure_wait wait;
+    enum records_verdict verdict; /* when bytes last came, even if they are still unread */
 
-    const struct link_events *to; /* the call's */
+    const struct link_events *to; /* the current call's */
     void *ctx;
     struct http1_response response;
-    struct buf out; /* of the request, not sent yet */
+    struct buf out; /* not sent yet: of the request (encrypted with TLS), and TLS's own bytes */
     size_t out_at;
-    struct str body;   /* of the request, not sent yet */
-    struct buf unread; /* of the response, while the call is paused */
+    struct str body;   /* of the request: not sent or encrypted yet */
+    struct buf unread; /* of the response, during a pause */
     bool paused;
-    bool reused;      /* the request is not its first */
-    bool send_failed; /* the peer may still have answered */
+    bool reused;      /* it has carried an earlier request */
+    bool send_failed; /* the peer may have answered nevertheless */
 };
 
 /* --- states ------------------------------------------------------------------------------- */
@@ -66,7 +76,7 @@ static void link_move(struct link *link, enum link_state next) {
     link->state = next;
 }
 
-/* --- what the loop watches ---------------------------------------------------------------- */
+/* --- watching the socket ------------------------------------------------------------------ */
 
 static void on_ready(uv_poll_t *poll, int status, int events);
 
@@ -74,8 +84,13 @@ static bool has_more_to_send(const struct link *link) {
     return link->out.len > link->out_at || link->body.len;
 }
 
+/* A pause of the call does not stop the handshake. */
+static bool link_reads(const struct link *link) {
+    return !link->paused || link->state == LINK_SECURING;
+}
+
 static void link_watch(struct link *link) {
-    int events = link->paused ? 0 : UV_READABLE;
+    int events = link_reads(link) ? UV_READABLE : 0;
     if (has_more_to_send(link)) events |= UV_WRITABLE;
     if (events == link->events || link->state == LINK_CLOSED) return;
     link->events = events;
@@ -90,6 +105,7 @@ static void link_watch(struct link *link) {
 static void link_on_closed(uv_handle_t *handle) {
     struct link *link = handle->data;
     http1_response_done(&link->response);
+    visit_done(&link->visit);
     buf_done(&link->unread);
     buf_done(&link->out);
     text_done(&link->host);
@@ -102,12 +118,26 @@ static void leave_idle(struct link *link) {
     link->place->idle_count--;
 }
 
-/* Out of the loop first: once it is closed, its number may be another loop's. */
+static size_t send_now(struct link *link, struct str bytes);
+
+/* Send a close notification, so that the end does not look truncated. If it cannot be sent at
+ * once, the socket is closed without it. */
+static void say_end(struct link *link) {
+    if (has_more_to_send(link) || link->send_failed || !records_are_open(link->visit.records))
+        return;
+    records_end(link->visit.records, &link->out);
+    if (link->out.len) (void)send_now(link, buf_str(&link->out));
+}
+
+/* Take the descriptor out of the loop before closing it: another loop may get the same
+ * number. */
 static void link_close(struct link *link) {
     if (link->state == LINK_CLOSED) return;
     if (link->state == LINK_IDLE) leave_idle(link);
+    if (link->visit.records) say_end(link);
     link_move(link, LINK_CLOSED);
     task_cancel(&link->task);
+    secure_wait_cancel(&link->wait);
     uv_close((uv_handle_t *)&link->poll, link_on_closed);
     close(link->fd);
     link->fd = -1;
@@ -145,7 +175,7 @@ static bool leads_to(const struct link *link, const struct url *url) {
            str_equal_nocase(text_str(link->host), url->host);
 }
 
-/* The newest first: it is the least likely to be closed already. */
+/* Newest first, because it is the least likely to have been closed. */
 struct link *link_find(struct place *place, const struct url *url,
                        const struct link_events *events, void *ctx) {
     for (struct list *at = place->idle.prev; at != &place->idle; at = at->prev) {
@@ -168,7 +198,8 @@ void link_close_idle(struct place *place) {
 
 /* --- sending ------------------------------------------------------------------------------ */
 
-/* How much left. A peer that does not read any more may have answered. */
+/* Returns the number of bytes sent. If the peer no longer reads, it may have answered already,
+ * so the response is still read. */
 static size_t send_now(struct link *link, struct str bytes) {
     ssize_t sent;
     do {
@@ -182,13 +213,31 @@ static size_t send_now(struct link *link, struct str bytes) {
     return 0;
 }
 
+/* Encrypt the next part of the body; only a part, because the result is a copy. */
+static void seal_some(struct link *link) {
+    struct str part = str_head(link->body, SEAL_BYTES);
+    link->body = str_skip(link->body, part.len);
+    link->send_failed |= !records_seal(link->visit.records, part, &link->out);
+}
+
 static void send_some(struct link *link) {
+    bool sealed = link->visit.records != NULL;
+    if (sealed && link->out.len == link->out_at && link->body.len) seal_some(link);
     struct str head = str_skip(buf_str(&link->out), link->out_at);
     if (head.len) link->out_at += send_now(link, head);
     if (link->out_at < link->out.len) return;
     buf_release(&link->out);
     link->out_at = 0;
-    if (link->body.len) link->body = str_skip(link->body, send_now(link, link->body));
+    if (!sealed && link->body.len)
+        link->body = str_skip(link->body, send_now(link, link->body));
+}
+
+/* Encrypted bytes must be sent in the order in which they were encrypted. */
+static void put(struct link *link, struct str bytes) {
+    if (link->visit.records)
+        link->send_failed |= !records_seal(link->visit.records, bytes, &link->out);
+    else
+        buf_append(&link->out, bytes);
 }
 
 void link_send(struct link *link, struct str head, struct str body, bool no_body) {
@@ -196,9 +245,8 @@ void link_send(struct link *link, struct str head, struct str body, bool no_body
     bool joined = body.len <= JOIN_BYTES;
     http1_response_init(&link->response, no_body, &link->to->response, link->ctx);
     link->send_failed = false;
-    link->out_at = 0;
-    buf_append(&link->out, head);
-    if (joined) buf_append(&link->out, body);
+    put(link, head);
+    if (joined) put(link, body);
     link->body = joined ? STR_EMPTY : body;
     send_some(link);
     link_watch(link);
@@ -220,7 +268,7 @@ static void link_finish(struct link *link, bool reusable) {
     void *ctx = link->ctx;
     link->paused = false;
     reusable = reusable && link->response.keeps_alive && !link->private &&
-               !has_more_to_send(link) && !link->send_failed;
+               !has_more_to_send(link) && !link->send_failed && link->verdict == RECORDS_FINE;
     if (reusable)
         become_idle(link);
     else
@@ -228,15 +276,15 @@ static void link_finish(struct link *link, bool reusable) {
     to->on_end(NULL, false, ctx);
 }
 
-/* False: the link is not this call's any more, or paused. */
+/* False: the link is no longer this call's, or is paused. */
 static bool link_take(struct link *link, struct str bytes) {
     size_t used;
     enum http1_verdict verdict = http1_response_feed(&link->response, bytes, &used);
-    if (link->state == LINK_CLOSED) return false; /* left in a callback */
+    if (link->state == LINK_CLOSED) return false; /* the call left in a callback */
     switch (verdict) {
     case HTTP1_MORE: return true;
     case HTTP1_PAUSED:
-        buf_append(&link->unread, str_skip(bytes, used)); /* for after the pause */
+        buf_append(&link->unread, str_skip(bytes, used)); /* kept until the pause ends */
         link_pause(link);
         return false;
     case HTTP1_END: link_finish(link, used == bytes.len); return false;
@@ -252,32 +300,122 @@ static bool link_take(struct link *link, struct str bytes) {
     return false;
 }
 
+/* Whether the server itself ended the stream. With TLS a bare end of the socket proves
+ * nothing. */
+static bool end_is_told(const struct link *link) {
+    return !link->visit.records || link->verdict == RECORDS_ENDED;
+}
+
 static void link_on_eof(struct link *link) {
-    if (http1_response_finish(&link->response) == HTTP1_END) {
+    if (link->state == LINK_SECURING) {
+        link_break(link, ERR_UNAVAILABLE,
+                   "the server closed the connection in the middle of the TLS handshake", NULL);
+    } else if (end_is_told(link) && http1_response_finish(&link->response) == HTTP1_END) {
         if (link->state == LINK_CLOSED) return;
         link_finish(link, false);
     } else if (!link->response.began) {
         link_break(link, ERR_UNAVAILABLE, "the server closed the connection without an answer",
                    NULL);
     } else {
-        link_break(link, ERR_UNAVAILABLE, "the answer was cut short", NULL);
+        link_break(link, ERR_UNAVAILABLE, "the answer was cut short",
+                   end_is_told(link) ? NULL : "the connection ended and TLS did not");
     }
 }
 
 static void link_on_error(struct link *link, int error) {
-    link_break(link, ERR_UNAVAILABLE,
-               link->send_failed ? "the connection broke while the request was sent"
-                                 : "the connection broke while the answer was read",
-               strerrordesc_np(error));
+    const char *text = "the connection broke while the answer was read";
+    if (link->send_failed) text = "the connection broke while the request was sent";
+    if (link->state == LINK_SECURING) text = "the connection broke in the TLS handshake";
+    link_break(link, ERR_UNAVAILABLE, text, strerrordesc_np(error));
 }
 
-/* One read a wake: what has more is woken again, and the others are not late. */
+/* --- TLS ---------------------------------------------------------------------------------- */
+
+static void link_open(struct link *link) {
+    link_move(link, LINK_BUSY);
+    link->to->on_ready(link->ctx);
+}
+
+static void link_on_broken(struct link *link) {
+    struct err why;
+    bool lost = link->reused && !link->response.began && link->response.events;
+    visit_explain(&link->visit, &why);
+    link_end(link, &why, lost);
+}
+
+/* Act on the verdict, once the response has been fed the bytes before it. */
+static void link_judge(struct link *link) {
+    if (link->verdict == RECORDS_ENDED)
+        link_on_eof(link);
+    else if (link->verdict == RECORDS_BROKEN)
+        link_on_broken(link);
+}
+
+/* Take the decrypted bytes, then the verdict of the records. */
+static void link_take_plain(struct link *link, struct str plain) {
+    if (link->state == LINK_IDLE) { /* only tickets may arrive */
+        if (plain.len || link->verdict != RECORDS_FINE) link_close(link);
+    } else if (link->state == LINK_SECURING) { /* also for a call that is paused */
+        link_judge(link);
+    } else if (link->paused) {
+        buf_append(&link->unread, plain);
+    } else if (plain.len == 0 || link_take(link, plain)) {
+        link_judge(link);
+    }
+}
+
+/* Our last handshake bytes and the request are sent together. */
+static void link_receive(struct link *link, struct str sealed) {
+    struct buf *plain = &link->place->secure.plain;
+    buf_clear(plain);
+    link->verdict = records_receive(link->visit.records, sealed, plain, &link->out);
+    if (link->state == LINK_SECURING && records_are_open(link->visit.records)) link_open(link);
+    if (link->state == LINK_CLOSED) return;
+    if (link->out.len) send_some(link);
+    link_take_plain(link, buf_str(plain));
+}
+
+static void link_on_ticket(struct ssl_session_st *ticket, void *ctx) {
+    struct link *link = ctx;
+    struct place *place = link->place;
+    tickets_put(&place->secure.tickets, text_str(link->host), link->port, ticket,
+                loop_now_ms(place->loop));
+}
+
+/* A private link neither uses nor keeps tickets. */
+static void link_secure(struct link *link, struct trust *trust) {
+    struct place *place = link->place;
+    struct visit_options options = {.host = text_str(link->host), .protocols = VISIT_HTTP_1};
+    if (!link->private) {
+        options.ticket = tickets_take(&place->secure.tickets, text_str(link->host), link->port,
+                                      loop_now_ms(place->loop));
+        options.on_ticket = link_on_ticket;
+        options.ctx = link;
+    }
+    visit_init(&link->visit, trust, &options);
+    link_receive(link, STR_EMPTY);
+    link_watch(link);
+}
+
+static void link_on_trust(struct trust *trust, const struct err *why, void *ctx) {
+    struct link *link = ctx;
+    if (trust)
+        link_secure(link, trust);
+    else
+        link_end(link, why, false);
+}
+
+/* --- reading ------------------------------------------------------------------------------ */
+
+/* One read per wake-up, so that one busy peer does not delay the others. */
 static void read_some(struct link *link) {
     struct place *place = link->place;
     if (!place->read) place->read = mem_alloc(PLACE_READ_BYTES);
     ssize_t len = recv(link->fd, place->read, PLACE_READ_BYTES, 0);
     if (len < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-    if (link->state == LINK_IDLE) { /* it says something that nobody asked for, or its end */
+    if (len > 0 && link->visit.records) {
+        link_receive(link, str_of(place->read, (size_t)len));
+    } else if (link->state == LINK_IDLE) { /* unexpected bytes, or the end */
         link_close(link);
     } else if (len > 0) {
         (void)link_take(link, str_of(place->read, (size_t)len));
@@ -291,8 +429,7 @@ static void read_some(struct link *link) {
 static void on_ready(uv_poll_t *poll, int status, int events) {
     struct link *link = poll->data;
     if (link->state == LINK_CLOSED) return;
-    if (status <
-        0) { /* libuv has stopped watching; the reads say what is left, and which error it is */
+    if (status < 0) { /* libuv has stopped watching; the reads report the error */
         link->events = 0;
         events = UV_READABLE | UV_WRITABLE;
     }
@@ -300,7 +437,7 @@ static void on_ready(uv_poll_t *poll, int status, int events) {
         send_some(link);
         link_watch(link);
     }
-    if ((events & UV_READABLE) && !link->paused) read_some(link);
+    if ((events & UV_READABLE) && link_reads(link)) read_some(link);
     link_watch(link);
 }
 
@@ -313,9 +450,13 @@ void link_resume(struct link *link) {
     struct buf unread = link->unread;
     if (!link->paused) return;
     link->paused = false;
-    buf_init(&link->unread, PLACE_READ_BYTES);
-    /* Also without a byte: the end of a body that came whole has not been told. */
-    if (link_take(link, buf_str(&unread))) link_watch(link);
+    if (link->state == LINK_SECURING) return; /* no request was sent yet */
+    buf_init(&link->unread, UNREAD_MAX_BYTES);
+    /* Even without bytes: the end of a complete body has not been reported yet. */
+    if (link_take(link, buf_str(&unread))) {
+        link_judge(link);
+        link_watch(link);
+    }
     buf_done(&unread);
 }
 
@@ -323,12 +464,17 @@ void link_leave(struct link *link) {
     link_close(link);
 }
 
-/* --- its beginning ------------------------------------------------------------------------ */
+/* --- creating ----------------------------------------------------------------------------- */
 
-static void link_is_ready(void *ctx) {
+static void link_begin(void *ctx) {
     struct link *link = ctx;
-    link_move(link, LINK_BUSY);
-    link->to->on_ready(link->ctx);
+    struct trust *trust = secure_trust(&link->place->secure);
+    if (!link->secure)
+        link_open(link);
+    else if (trust)
+        link_secure(link, trust);
+    else
+        secure_await(&link->place->secure, &link->wait);
 }
 
 struct link *link_new(struct place *place, int fd, const struct url *url, bool private,
@@ -345,11 +491,12 @@ struct link *link_new(struct place *place, int fd, const struct url *url, bool p
     link->poll.data = link;
     list_init(&link->idle);
     timer_init(&link->timer, place->loop, on_old, link);
-    task_init(&link->task, link_is_ready, link);
+    task_init(&link->task, link_begin, link);
+    secure_wait_init(&link->wait, link_on_trust, link);
     buf_init(&link->out, 2 * HTTP_REQUEST_HEAD_MAX_BYTES);
-    buf_init(&link->unread, PLACE_READ_BYTES);
+    buf_init(&link->unread, UNREAD_MAX_BYTES);
     int failed = uv_poll_init(loop_uv(place->loop), &link->poll, fd);
-    assert(failed == 0); /* a nonblocking descriptor that no other handle has */
+    assert(failed == 0); /* the descriptor is nonblocking and has no other handle */
     (void)failed;
     loop_defer(place->loop, &link->task);
     return link;

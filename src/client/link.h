@@ -2,15 +2,15 @@
  *
  *     securing ─▶ busy ⇄ idle ─▶ closed
  *
- * A busy link sends the request of one call and gives it the response. When the response has
- * ended in order the link is idle, and the next call to the same server takes it. An idle link
- * that hears anything is closed.
+ * A link to an https: server is securing until its handshake is complete and the certificate is
+ * verified; one to an http: server, until the end of the loop's turn. A busy link sends one
+ * call's request and passes the response to it. After a complete response the link is idle, and
+ * the next call to the same server takes it. An idle link that receives anything is closed.
  *
  * Private to client/.
  *
  * Memory   frees itself once libuv has released its handle.
- * Threads  the loop's.
- */
+ * Threads  the loop's. */
 #ifndef WEIR_CLIENT_LINK_H
 #define WEIR_CLIENT_LINK_H
 
@@ -28,7 +28,7 @@ enum link_state { LINK_SECURING, LINK_BUSY, LINK_IDLE, LINK_CLOSED, LINK_STATE_C
 bool link_may_become(enum link_state state, enum link_state next);
 struct str link_state_name(enum link_state state);
 
-/* What a call hears from its link. After on_end the link is not the call's any more. */
+/* What a link reports to its call. After on_end the link is no longer the call's. */
 struct link_events {
     struct http1_events response;
     void (*on_ready)(void *ctx); /* connected and secured: send the request */
@@ -37,22 +37,22 @@ struct link_events {
     void (*on_end)(const struct err *why, bool lost, void *ctx);
 };
 
-/* An idle link to that server, or NULL. It is busy from now on. */
+/* Take an idle link to that server; NULL: there is none. It is busy from now on. */
 struct link *link_find(struct place *place, const struct url *url,
                        const struct link_events *events, void *ctx);
 
-/* A link over a connected socket, which is taken. `private` links are not kept for other
- * calls. on_ready comes, not before this returns. */
+/* A link over a connected socket, which is taken. `private` links are not kept for other calls.
+ * on_ready is not called before this returns. */
 struct link *link_new(struct place *place, int fd, const struct url *url, bool private,
                       const struct link_events *events, void *ctx);
 
 /* Send a request: `head` is copied, `body` borrowed until the link is left or idle. */
 void link_send(struct link *link, struct str head, struct str body, bool no_body);
 
-/* Read no more of the response; allowed inside the link's events and between them. */
+/* Stop reading the response. Allowed inside the link's events and between them. */
 void link_pause(struct link *link);
 
-/* After a pause of the response. */
+/* Continue reading after link_pause(). */
 void link_resume(struct link *link);
 
 /* The call does not want the rest: the connection closes. Allowed inside the link's events. */

@@ -1,6 +1,7 @@
 #include "client/easy.h"
 
 #include "base/buf.h"
+#include "client/place.h"
 
 #include <assert.h>
 #include <netinet/in.h>
@@ -9,13 +10,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* For the request's body: the least that libcurl takes. It keeps it while the answer streams,
- * and 64 KiB of it unless told. */
-#define UPLOAD_BYTES (16L * 1024) /* libcurl takes no less */
-#define READ_BYTES (4L * 1024)    /* as long as a call lasts; most pieces are a line or two */
+/* Buffer for the request's body. libcurl keeps it while the answer streams; its default is 64
+ * KiB. */
+#define UPLOAD_BYTES (16L * 1024) /* the minimum of libcurl */
+#define READ_BYTES (4L * 1024)    /* kept for the whole call; most pieces are a line or two */
 
-/* libcurl takes whatever it is given for what the option's number says: so each kind has a
- * function that looks. */
+/* libcurl does not check the type of an option's value, so there is one checking function per
+ * type. */
 static void set_long(const struct http_call *call, CURLoption option, long value) {
     assert(option / 10000 * 10000 == CURLOPTTYPE_LONG);
     call->easy->lane->curl->curl_easy_setopt(call->easy->transfer.easy, option, value);
@@ -28,7 +29,7 @@ static void set_object(const struct http_call *call, CURLoption option, const vo
 
 static void set_text(const struct http_call *call, CURLoption option, struct str value) {
     char *text = str_dup(value);
-    set_object(call, option, text); /* copied */
+    set_object(call, option, text); /* libcurl copies it */
     free(text);
 }
 
@@ -53,8 +54,8 @@ static bool is_public(const struct curl_sockaddr *address) {
     return false;
 }
 
-/* Here stands the very address that is connected to next, wherever it came from: what a name
- * meant a moment ago, and how a URL spelled it, does not count. */
+/* The check is made on the very address that is connected to. An earlier lookup of the name, or
+ * the spelling in the URL, does not matter. */
 static curl_socket_t open_socket(void *ctx, curlsocktype purpose,
                                  struct curl_sockaddr *address) {
     struct http_call *call = ctx;
@@ -69,10 +70,10 @@ static curl_socket_t open_socket(void *ctx, curlsocktype purpose,
 }
 
 static void set_public_only(struct http_call *call) {
-    /* No proxy, which would connect for us, and no user name. */
+    /* No proxy, which would connect in our place, and no user name. */
     set_object(call, CURLOPT_PROXY, "");
     set_long(call, CURLOPT_DISALLOW_USERNAME_IN_URL, 1);
-    /* No connection that another call judged by other rules. */
+    /* No connection to which other rules were applied. */
     set_long(call, CURLOPT_FRESH_CONNECT, 1);
     set_long(call, CURLOPT_FORBID_REUSE, 1);
 }
@@ -82,7 +83,7 @@ static void set_public_only(struct http_call *call) {
 static void add_line(struct http_call *call, const char *line) {
     struct curl_slist *more =
         call->easy->lane->curl->curl_slist_append(call->easy->headers, line);
-    assert(more); /* an exhausted machine */
+    assert(more); /* fails only when memory is exhausted */
     call->easy->headers = more;
 }
 
@@ -104,7 +105,7 @@ static bool add_header(struct http_call *call, const struct http_header *header,
     struct buf line;
     buf_init(&line, HTTP_LINE_MAX_BYTES);
     buf_append(&line, header->name);
-    /* That is how libcurl wants to be told of an empty one. */
+    /* libcurl's notation for an empty value. */
     buf_append(&line, header->value.len ? STR(": ") : STR(";"));
     buf_append(&line, header->value);
     buf_append_byte(&line, '\0');
@@ -120,8 +121,8 @@ static bool set_headers(struct http_call *call, const struct http_request *reque
         if (!add_header(call, &request->headers[i], e)) return false;
     }
     if (!is_asked(request, STR("accept-encoding"))) add_line(call, "Accept-Encoding: gzip");
-    /* Not what libcurl would add on its own: a type that we do not know, and a wait of a second
-     * for a permission that servers do not send. */
+    /* Suppress what libcurl would add itself: a content type, and an Expect field, which costs
+     * a second because servers do not answer it. */
     if (!is_asked(request, STR("content-type"))) add_line(call, "Content-Type:");
     if (!is_asked(request, STR("expect"))) add_line(call, "Expect:");
     set_object(call, CURLOPT_HTTPHEADER, call->easy->headers);
@@ -130,7 +131,7 @@ static bool set_headers(struct http_call *call, const struct http_request *reque
 
 /* --- the request -------------------------------------------------------------------------- */
 
-/* libcurl reads the body piece by piece and keeps no reference to it. So the caller may free it
+/* libcurl reads the body piece by piece and keeps no reference to it, so the caller may free it
  * right after a cancel, even while libcurl is on the stack. */
 static size_t read_body(char *room, size_t size, size_t count, void *ctx) {
     struct http_call *call = ctx;
@@ -142,7 +143,8 @@ static size_t read_body(char *room, size_t size, size_t count, void *ctx) {
     return piece.len;
 }
 
-/* Once more from there: a redirect that keeps the body, an idle connection that was dead. */
+/* Rewind to `offset`, for a redirect that repeats the body or after an idle connection that was
+ * closed. */
 static int seek_body(void *ctx, curl_off_t offset, int origin) {
     struct http_call *call = ctx;
     if (call->over || origin != SEEK_SET || offset < 0 || (size_t)offset > call->easy->body.len)
@@ -151,7 +153,7 @@ static int seek_body(void *ctx, curl_off_t offset, int origin) {
     return CURL_SEEKFUNC_OK;
 }
 
-/* A body of a few pages is copied: that is less than the room for pieces, which libcurl keeps
+/* A short body is copied: the copy is smaller than the buffer for pieces, which libcurl keeps
  * until the answer has ended. */
 static void set_body(struct http_call *call, struct str body) {
     const struct curl *curl = call->easy->lane->curl;
@@ -169,8 +171,8 @@ static void set_body(struct http_call *call, struct str body) {
     set_long(call, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BYTES);
 }
 
-/* With CUSTOMREQUEST a method stays what it is over a redirect; without it a POST that is sent
- * elsewhere becomes a GET, as with browsers. */
+/* With CUSTOMREQUEST the method is kept across redirects. Without it a redirected POST becomes
+ * a GET, as in browsers. */
 static void set_method(struct http_call *call, const struct http_request *request) {
     bool is_post = str_equal(request->method, STR("POST"));
     if (is_post || request->body.len) {
@@ -201,6 +203,16 @@ void easy_stay_secure(struct http_call *call) {
     set_object(call, CURLOPT_REDIR_PROTOCOLS_STR, "https");
 }
 
+/* Without one of both libcurl would add the system's. */
+static void set_authorities(struct http_call *call) {
+    struct trust_options from = authorities_source(call->place->secure.authorities);
+    if (!from.file.len && !from.folders.len) return;
+    set_object(call, CURLOPT_CAINFO, NULL);
+    set_object(call, CURLOPT_CAPATH, NULL);
+    if (from.file.len) set_text(call, CURLOPT_CAINFO, from.file);
+    if (from.folders.len) set_text(call, CURLOPT_CAPATH, from.folders);
+}
+
 static void set_connection(struct http_call *call, const struct http_request *request) {
     set_object(call, CURLOPT_PROTOCOLS_STR, "http,https");
     set_object(call, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
@@ -208,14 +220,13 @@ static void set_connection(struct http_call *call, const struct http_request *re
     set_long(call, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_2TLS);
     set_long(call, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1);
     set_long(call, CURLOPT_NOSIGNAL, 1);
-    set_long(call, CURLOPT_QUICK_EXIT, 1); /* a cancel does not wait for a name server */
+    set_long(call, CURLOPT_QUICK_EXIT, 1); /* on a cancel, do not wait for a name server */
     set_long(call, CURLOPT_BUFFERSIZE, READ_BYTES);
     set_long(call, CURLOPT_TCP_NODELAY, 1);
     set_long(call, CURLOPT_TCP_KEEPALIVE, 1);
     set_long(call, CURLOPT_CONNECTTIMEOUT_MS,
              request->connect_ms ? to_long(request->connect_ms) : HTTP_CONNECT_MS);
-    if (call->easy->lane->curl->ca_file)
-        set_object(call, CURLOPT_CAINFO, call->easy->lane->curl->ca_file);
+    set_authorities(call);
     if (!call->redirects_max) return;
     set_long(call, CURLOPT_FOLLOWLOCATION, 1);
     set_long(call, CURLOPT_MAXREDIRS, (long)request->redirects_max);

@@ -8,6 +8,8 @@
 #define WEIR_CLIENT_PLACE_H
 
 #include "base/list.h"
+#include "client/names.h"
+#include "client/secure.h"
 #include "loop/loop.h"
 
 /* Idle connections that a loop keeps, and for how long. */
@@ -25,7 +27,16 @@ struct place {
     size_t calls;
     struct list idle; /* connections without a call, the oldest first */
     size_t idle_count;
+    struct list shared; /* HTTP/2 connections */
+    struct list kept;   /* parked gRPC calls (grpc_keep.h) */
+    struct secure secure;
+    struct names names;
     char *read; /* what a connection reads into, NULL until the first one does */
 };
+
+struct http_pool;
+
+/* http.c: that of a loop of the pool. */
+struct place *http_place_of(const struct http_pool *pool, const struct loop *loop);
 
 #endif

@@ -8,7 +8,7 @@ static bool is_digit(char byte) {
     return byte >= '0' && byte <= '9';
 }
 
-/* The length of "scheme:" at the beginning, or 0. */
+/* Length of "scheme:" at the start, or 0. */
 static size_t scheme_len(struct str text) {
     if (text.len == 0 || !is_alpha(text.at[0])) return 0;
     for (size_t i = 1; i < text.len; i++) {
@@ -72,7 +72,7 @@ static enum url_kind read_authority(struct str text, struct url *url) {
 enum url_kind url_read(struct str text, struct url *ret) {
     size_t scheme = scheme_len(text);
     struct url url = {0};
-    if (scheme == 0) return URL_RARE; /* libcurl guesses */
+    if (scheme == 0) return URL_RARE; /* libcurl would guess a scheme */
     url.secure = str_equal_nocase(str_head(text, scheme), STR("https:"));
     if (!url.secure && !str_equal_nocase(str_head(text, scheme), STR("http:")))
         return URL_OTHER_SCHEME;
@@ -90,9 +90,9 @@ enum url_kind url_read(struct str text, struct url *ret) {
     return kind;
 }
 
-/* --- dots --------------------------------------------------------------------------------- */
+/* --- dot segments ------------------------------------------------------------------------- */
 
-/* The last segment of what was written, with its slash. */
+/* Remove the last segment, with its slash. */
 static void drop_segment(struct buf *buf, size_t from) {
     while (buf->len > from && buf->at[--buf->len] != '/') {
     }
@@ -128,7 +128,7 @@ static void append_origin(struct buf *buf, const struct url *url) {
     buf_append(buf, url->authority);
 }
 
-/* A path beside the base's: everything up to its last slash stays. */
+/* Resolve a relative path: it replaces everything after the base's last slash. */
 static void append_merged(struct buf *buf, const struct url *base, struct str path) {
     struct buf merged;
     size_t keep = base->path.len;
@@ -140,7 +140,7 @@ static void append_merged(struct buf *buf, const struct url *base, struct str pa
     buf_done(&merged);
 }
 
-/* Servers send spaces and other bytes that no URL has. */
+/* Escape spaces and other bytes that servers send but URLs do not allow. */
 static void append_escaped(struct buf *buf, struct str text) {
     for (size_t i = 0; i < text.len; i++) {
         unsigned char byte = (unsigned char)text.at[i];

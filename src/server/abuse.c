@@ -4,7 +4,7 @@
 
 #define NEVER UINT64_MAX
 
-/* In ABUSE_WINDOW_S (row H3); the last of them ends the connection. */
+/* Faults within ABUSE_WINDOW_S; this many end the connection (row H3). */
 #define FAULTS_MAX 200
 
 #define RESETS_BURST 1000
@@ -17,7 +17,7 @@ static const struct budget refusals_allowed = {
     .left = RESETS_BURST, .most = RESETS_BURST, .per_s = RESETS_PER_S};
 static const struct budget chores_allowed = {.left = 1000, .most = 1000, .per_s = 100};
 
-/* A ping may come this much too early: clients' clocks and the net shake a little. */
+/* A ping may come this much too early, to allow for clock error and network jitter. */
 #define PING_EARLY_MS 1000
 #define PING_STRIKES_MAX 2
 
@@ -51,7 +51,7 @@ bool abuse_refusal(struct abuse *abuse, uint64_t now_ms) {
     return spend(&abuse->refusals, now_ms);
 }
 
-/* Forget the seconds that have left the window. */
+/* Clear the seconds that have left the window. */
 static void move_window(struct abuse *abuse, uint64_t now_s) {
     uint64_t passed = now_s - abuse->fault_s;
     if (passed > ABUSE_WINDOW_S) passed = ABUSE_WINDOW_S;

@@ -36,7 +36,7 @@ struct abuse {
     uint16_t faults[ABUSE_WINDOW_S];
     uint64_t ping_ms; /* of the peer's last ping without traffic since, or never */
     int ping_strikes;
-    size_t section_bytes; /* of the header section that is coming */
+    size_t section_bytes; /* of the current header section */
     /* The streams that we reset last; `lost` is the highest that fell out. */
     int32_t resets[ABUSE_RESETS_KEPT], lost;
     uint32_t resets_at;

@@ -20,7 +20,7 @@ static bool parse_local(struct str text, struct str path, struct address *ret, s
     return true;
 }
 
-/* "host:port" from the right, so that "[::1]:80" keeps its colons. */
+/* Split "host:port" at the last colon, so that "[::1]:80" keeps its own. */
 static bool split_port(struct str text, struct str *ret_host, uint64_t *ret_port) {
     size_t colon = text.len;
     while (colon > 0 && text.at[colon - 1] != ':') colon--;
@@ -35,7 +35,7 @@ static bool split_port(struct str text, struct str *ret_host, uint64_t *ret_port
     return true;
 }
 
-/* Without a host: every address of both families, where there are two. */
+/* The address for ":port": all interfaces; the IPv6 socket serves IPv4 too. */
 static struct address everywhere(uint16_t port) {
     struct address address = {.len = sizeof(struct sockaddr_in6)};
     struct sockaddr_in6 *inet = (struct sockaddr_in6 *)&address.as.inet;
@@ -74,7 +74,7 @@ bool address_parse(struct str text, struct address *ret, struct err *e) {
     }
     char service[8];
     snprintf(service, sizeof(service), "%u", (unsigned)port);
-    /* Numbers first: they need no name service, and that is a library to load. */
+    /* Numeric addresses first: a name lookup loads more libraries. */
     if (look_up(host, service, AI_NUMERICHOST, ret)) return true;
     if (look_up(str_equal(host, STR("localhost")) ? STR("127.0.0.1") : host, service, 0, ret))
         return true;
@@ -83,7 +83,7 @@ bool address_parse(struct str text, struct address *ret, struct err *e) {
                    STR_ARG(text), STR_ARG(host));
 }
 
-/* An IPv4 peer of a socket that serves both families looks like ::ffff:1.2.3.4. */
+/* An IPv4 peer of a dual-stack socket appears as ::ffff:1.2.3.4. */
 static bool is_mapped(const struct address *address, struct in_addr *ret) {
     const struct sockaddr_in6 *inet = (const struct sockaddr_in6 *)&address->as.inet;
     if (address->as.any.sa_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&inet->sin6_addr))

@@ -9,15 +9,15 @@
 
 #define CONN_MAGIC 0x636f6e6eu
 
-/* So much leaves in one turn; then the others have theirs. */
+/* Bytes written per turn; then other connections get theirs. */
 #define TURN_BYTES (512 * KIB)
 
-/* A peer that never stops sending is not read in peace for ever. */
+/* Limits for a lingering connection whose peer does not stop sending. */
 #define LINGER_MS 1000
 #define LINGER_MAX_BYTES (1 * MIB)
 
-/* Who serves a stream ends it with words at write_stall_ms (ruling K20); where nobody does,
- * the server cuts it a little later. */
+/* A handler ends its stalled stream with a status at write_stall_ms (ruling K20). If none does,
+ * the server cuts the stream this much later. */
 #define STALL_GRACE_MS 5000
 
 #define HOME_REST_MS 5000
@@ -91,7 +91,13 @@ static void on_rest(void *ctx) {
 
 void home_settle(struct home *home) {
     size_t left = atomic_load_explicit(&home->exchange_count, memory_order_relaxed);
-    if (left == 0 && !timer_waits(&home->rest)) timer_start(&home->rest, HOME_REST_MS);
+    bool rests = left == 0 && !home->shut_down && !timer_waits(&home->rest);
+    if (rests) timer_start(&home->rest, HOME_REST_MS);
+}
+
+void home_shut_down(struct home *home) {
+    home->shut_down = true;
+    timer_stop(&home->rest);
 }
 
 char *home_read_bytes(struct home *home) {
@@ -233,8 +239,8 @@ void conn_shut_down(struct conn *conn) {
         conn_cut(conn, EXCHANGE_ABORTED);
 }
 
-/* All that was to be said has left: wait for the peer to close, so that a reset for bytes we
- * did not read cannot overtake the answer. */
+/* All output has left. Wait for the peer to close: closing with unread input would send a
+ * reset, which could overtake the answer. */
 static void linger(struct conn *conn) {
     if (conn->peer_ended) {
         conn_cut(conn, EXCHANGE_ABORTED);
@@ -262,8 +268,8 @@ static void use(struct conn *conn, const struct protocol *protocol, struct str s
     if (seen.len) protocol->receive(conn, seen);
 }
 
-/* The HTTP/2 preface is a sentence that no HTTP/1 request can begin with. While the bytes
- * agree with it nothing needs to be stored: we know what they were. */
+/* No HTTP/1 request can begin with the HTTP/2 preface. Matching bytes need not be stored,
+ * because they equal the preface. */
 static struct str tell_apart(struct conn *conn, struct str bytes) {
     size_t same = 0;
     while (same < bytes.len && conn->preface_seen < preface.len &&
@@ -293,8 +299,8 @@ void conn_receive(struct conn *conn, struct str bytes) {
 }
 
 void conn_peer_ended(struct conn *conn) {
-    /* Half of a connection is not used by HTTP clients; who closes it gives up (an exchange
-     * that is running is cancelled). What is complete still leaves. */
+    /* HTTP clients do not half-close: a peer that ends its side gives up, and a running
+     * exchange is cancelled. A complete answer is still sent. */
     bool answered = conn->exchange_count == 0 && conn_unsent_bytes(conn) > 0;
     conn->peer_ended = true;
     if (conn->state == CONN_OPEN && answered) conn_finish(conn);
@@ -305,7 +311,7 @@ void conn_peer_ended(struct conn *conn) {
 }
 
 void conn_peer_left_unread(struct conn *conn) {
-    /* The rest of a request that its owner reads slowly is still wanted. */
+    /* A request still being read is completed, even if its owner reads slowly. */
     bool wanted = conn->exchange_count > 0 &&
                   !CONTAINER_OF(conn->exchanges.next, struct exchange, link)->request_ended;
     if (wanted)
@@ -329,7 +335,7 @@ void conn_writable(struct conn *conn) {
     conn_flush_soon(conn);
 }
 
-/* How many of the bytes left now; on a broken transport the connection is cut. */
+/* Send; returns the number of bytes sent. A broken transport cuts the connection. */
 static size_t send_some(struct conn *conn, struct str bytes) {
     size_t held = conn->transport->held;
     ptrdiff_t sent = conn->transport->kind->send(conn->transport, bytes);
@@ -351,7 +357,7 @@ static bool send_unsent(struct conn *conn) {
     return true;
 }
 
-/* One gathered write. False when there was nothing to say, or not all of it was taken. */
+/* One gathered write. False: there was nothing to send, or not all of it was accepted. */
 static bool send_gathered(struct conn *conn, size_t *ret_sent) {
     struct gather gather = {.at = home_gather_bytes(conn->home)};
     conn->protocol->gather(conn, &gather);
@@ -361,7 +367,7 @@ static bool send_gathered(struct conn *conn, size_t *ret_sent) {
     *ret_sent = send_some(conn, bytes);
     if (conn->state == CONN_CUT) return false;
     buf_append(&conn->unsent, str_skip(bytes, *ret_sent));
-    size_t waiting = conn_unsent_bytes(conn); /* and nothing did before */
+    size_t waiting = conn_unsent_bytes(conn); /* nothing waited before */
     if (waiting) pace_begin(&conn->pace, now_ms(conn), waiting);
     return waiting == 0;
 }
@@ -394,20 +400,21 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-/* When an exchange that waits to be read since `since_ms` is cut. */
+/* When to cut an exchange that has made no progress since `since_ms`. */
 static uint64_t stall_ms(const struct conn *conn, uint64_t since_ms) {
     return since_ms + conn->limits->write_stall_ms + STALL_GRACE_MS;
 }
 
-/* What must leave in a stretch of write_stall_ms, where `sharers` have the connection. */
+/* Bytes that must leave in a stretch of write_stall_ms, with `sharers` exchanges on the
+ * connection. */
 static size_t wanted_bytes(const struct conn *conn, size_t sharers) {
     const struct server_limits *limits = conn->limits;
     return (size_t)(limits->answer_bytes_per_s * limits->write_stall_ms / 1000) /
            (sharers ? sharers : 1);
 }
 
-/* Whether its peer takes what waits; at the end of a stretch the next one begins. While the
- * connection itself is slow, its own pace is measured and not that of its exchanges. */
+/* Whether the peer reads fast enough; if so, the next stretch begins. While the connection
+ * itself has unsent bytes, its own pace is measured instead. */
 static bool keeps_pace(struct conn *conn, struct exchange *exchange) {
     struct pace *pace = &exchange->pace;
     if (stall_ms(conn, pace->since_ms) > now_ms(conn)) return true;
@@ -417,7 +424,7 @@ static bool keeps_pace(struct conn *conn, struct exchange *exchange) {
     return fine;
 }
 
-/* Scanning all exchanges takes its time, so it happens once in a while, not at each write. */
+/* Scanning all exchanges takes time, so it runs at deadlines and not at each write. */
 static void scan_for_stalled(struct conn *conn) {
     conn->scan_ms = CONN_NEVER;
     LIST_EACH(&conn->exchanges, link) {
@@ -443,7 +450,7 @@ static uint64_t stalled_due_ms(const struct conn *conn) {
     return conn_unsent_bytes(conn) ? since_ms + conn->limits->write_stall_ms : CONN_NEVER;
 }
 
-/* It is due. A peer that took enough begins its next stretch. */
+/* Call when due. A peer that read enough begins its next stretch. */
 static bool is_stalled(struct conn *conn) {
     uint64_t now = now_ms(conn), stall = conn->limits->write_stall_ms;
     if (conn->progress_ms + stall <= now) return true;
@@ -452,7 +459,8 @@ static bool is_stalled(struct conn *conn) {
     return false;
 }
 
-/* A burst of clients that all mean to ask has done so by then. */
+/* A new connection is judged after this time; clients that mean to send have done so by
+ * then. */
 #define STRANGER_YOUNG_MS 500
 
 static uint64_t stranger_due_ms(const struct conn *conn) {
@@ -464,7 +472,7 @@ static bool must_go(struct conn *conn) {
     conn->stranger_ms = now_ms(conn);
     if (!home->sends_away || !home->sends_away(home, conn->listener, &conn->stranger))
         return false;
-    conn->stranger.len = 0; /* it counts no more */
+    conn->stranger.len = 0; /* it is no longer counted */
     return true;
 }
 
@@ -487,7 +495,7 @@ static uint64_t next_due_ms(struct conn *conn) {
     return earlier(due_ms, protocol_due_ms(conn));
 }
 
-/* Deadlines mostly move away, and then the timer may fire too early and look again: that is
+/* Deadlines mostly move later. The timer then fires too early and is started again, which is
  * cheaper than moving it with every byte. */
 void conn_rearm(struct conn *conn) {
     if (conn->state == CONN_CUT) return;
@@ -518,7 +526,7 @@ static void tick(void *ctx) {
                 conn_cut(conn, EXCHANGE_ABORTED);
         } else if (idle_due_ms(conn) <= now) {
             conn_shut_down(conn);
-            conn->idle_ms = now; /* a second time only when that came to nothing */
+            conn->idle_ms = now; /* try again only after another idle timeout */
         }
     }
     conn_rearm(conn);

@@ -79,6 +79,7 @@ struct home {
 
     /* Frees all of these after a while without requests. */
     struct timer rest;
+    bool shut_down; /* then no timer runs: another thread ends the home while its loop turns */
 
     /* Shared by all HTTP/2 sessions; created with the first one. */
     struct nghttp2_session_callbacks *callbacks;
@@ -110,6 +111,9 @@ void home_done(struct home *home);
 
 /* An exchange is over. After the last one, the home's memory is freed after a while. */
 void home_settle(struct home *home);
+
+/* The server stops: no timer of the home runs from now on. On the home's loop. */
+void home_shut_down(struct home *home);
 
 /* The buffers for reading and for gathering output. */
 char *home_read_bytes(struct home *home);
@@ -344,8 +348,8 @@ uint64_t exchange_progress_ms(const struct exchange *exchange);
 /* The owner has new output: flush at the end of the turn. */
 void exchange_mark(struct exchange *exchange);
 
-/* Call on_drained if it is due. */
-void exchange_tell_drained(struct exchange *exchange);
+/* The flush has it: count what waits, and call on_drained if that is due. */
+void exchange_settle(struct exchange *exchange);
 
 /* End the exchange: unlink it, call on_closed, free it. */
 void exchange_close(struct exchange *exchange, enum exchange_close how);

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* No owner means to queue this much: streams wait at 256 KiB, messages end at 4 MiB. */
+/* No owner intends to queue this much: streams wait at 256 KiB, messages are at most 4 MiB. */
 #define QUEUE_MAX_BYTES (64 * MIB)
 
 /* A connection past its limit may go on as long as its peer keeps reading. */
@@ -19,6 +19,14 @@
 
 static uint64_t now_ms(const struct exchange *exchange) {
     return loop_now_ms(exchange->conn->home->loop);
+}
+
+/* Update the connection's sum of queued bytes. */
+static void count_queued(struct exchange *exchange) {
+    size_t queued = exchange_queued(exchange);
+    exchange->conn->queued_bytes += queued;
+    exchange->conn->queued_bytes -= exchange->counted;
+    exchange->counted = queued;
 }
 
 /* --- from begin to close ------------------------------------------------------------------ */
@@ -161,7 +169,7 @@ void exchange_authenticated(struct exchange *exchange) {
 
 /* --- the response: head and trailers ------------------------------------------------------ */
 
-/* Control bytes never leave in a field: they would end it, and begin another one. */
+/* Control bytes are never sent in a field, because they could end it and begin another one. */
 static void copy_value(char *to, struct str value) {
     for (size_t i = 0; i < value.len; i++) {
         uint8_t byte = (uint8_t)value.at[i];
@@ -209,6 +217,7 @@ bool exchange_head_sent(const struct exchange *exchange) {
 void exchange_end(struct exchange *exchange, const struct field *trailers, size_t count) {
     if (exchange->aborted) return;
     assert(exchange->head_given && !exchange->ended);
+    count_queued(exchange);
     exchange->ended = true;
     if (count) exchange->trailers = section_new(0, trailers, count);
     exchange_mark(exchange);
@@ -266,21 +275,21 @@ void exchange_send(struct exchange *exchange, struct str bytes) {
     exchange_touch(exchange);
 }
 
-/* Keep the connection's sum of what waits. */
-static void count_queued(struct exchange *exchange) {
-    size_t queued = exchange_queued(exchange);
-    exchange->conn->queued_bytes += queued;
-    exchange->conn->queued_bytes -= exchange->counted;
-    exchange->counted = queued;
-}
-
 static bool over_limit(const struct exchange *exchange) {
     const struct conn *conn = exchange->conn;
     return conn->queued_bytes + conn_unsent_bytes(conn) > conn->limits->connection_max_bytes &&
            now_ms(exchange) - conn->progress_ms > OVER_LIMIT_GRACE_MS;
 }
 
+/* Whether the connection already knows of queued bytes: the next flush then counts these
+ * too. */
+static bool is_noted(const struct exchange *exchange) {
+    return list_linked(&exchange->dirty) && exchange->counted > 0 && buf_ok(&exchange->out) &&
+           !exchange->aborted && !exchange->ended;
+}
+
 void exchange_touch(struct exchange *exchange) {
+    if (is_noted(exchange)) return;
     if (exchange->aborted) {
         exchange->out.len = exchange->out_at + exchange->counted;
         return;
@@ -323,14 +332,15 @@ void exchange_wake_at(struct exchange *exchange, size_t low) {
     if (exchange_queued(exchange) <= low) exchange_mark(exchange);
 }
 
-void exchange_tell_drained(struct exchange *exchange) {
+void exchange_settle(struct exchange *exchange) {
+    count_queued(exchange);
     if (!exchange->wakes || exchange_queued(exchange) > exchange->wake_low) return;
     exchange->wakes = false;
     if (exchange->events && exchange->events->on_drained && !exchange->aborted)
         exchange->events->on_drained(exchange, exchange->ctx);
 }
 
-/* While the connection has not passed on what it took, its progress is ours. */
+/* While the connection holds unsent bytes, its progress counts as the exchange's. */
 uint64_t exchange_progress_ms(const struct exchange *exchange) {
     const struct conn *conn = exchange->conn;
     bool behind = conn_unsent_bytes(conn) > 0 && conn->progress_ms > exchange->progress_ms;

@@ -16,7 +16,7 @@ static void pass_over(struct frames *frames, struct str *bytes) {
     *bytes = str_skip(*bytes, len);
 }
 
-/* Whether `want` bytes of head are here. */
+/* Collect `want` bytes of the frame header. False: not all of them are here yet. */
 static bool gather(struct frames *frames, size_t want, struct str *bytes) {
     if (frames->have >= want) return true;
     struct str part = str_head(*bytes, want - frames->have);
@@ -43,7 +43,7 @@ bool frames_next(struct frames *frames, struct str *bytes, struct frame_head *re
     return true;
 }
 
-/* Pairs of a 16-bit name and a 32-bit value behind the head. */
+/* The payload is pairs of a 16-bit name and a 32-bit value. */
 void frames_set(char *frame, size_t len, uint16_t setting, uint32_t value) {
     if (len < FRAMES_HEAD_BYTES || frame[3] != FRAMES_SETTINGS) return;
     for (size_t at = FRAMES_HEAD_BYTES; at + 6 <= len; at += 6) {

@@ -2,11 +2,11 @@
 
 #include "server/server.h"
 
-/* Every place expects the next byte; the comment says which. */
+/* The next byte that is expected. */
 enum place {
     HEAD_START,    /* CR of an empty line, or the request line */
     HEAD_START_LF, /* LF of that empty line */
-    REQUEST_FIRST, /* the request line, and no empty line any more */
+    REQUEST_FIRST, /* the request line; no further empty line */
     REQUEST_LINE,
     REQUEST_LF,
     NAME_FIRST, /* a field, or the CR that ends the section */
@@ -25,11 +25,11 @@ enum place {
 };
 
 #define METHOD_AND_VERSION_BYTES 40
-#define FIELD_EXTRA_BYTES 32 /* what RFC 9113 6.5.2 adds to name and value */
-#define SIZE_DIGITS 15       /* less than 2^60 */
+#define FIELD_EXTRA_BYTES 32 /* added to name and value (RFC 9113 6.5.2) */
+#define SIZE_DIGITS 15       /* values below 2^60 */
 #define EXTENSION_BYTES 256
 
-/* What RFC 9110 calls tchar, the bytes a field value may hold, and hexadecimal digits. */
+/* The bytes of an RFC 9110 tchar, those allowed in a field value, and hexadecimal digits. */
 static bool is_token(uint8_t byte) {
     return (byte >= '0' && byte <= '9') || ((byte | 32) >= 'a' && (byte | 32) <= 'z') ||
            (byte > 0 && byte < 128 && strchr("!#$%&'*+-.^_`|~", byte));
@@ -62,7 +62,7 @@ bool guard_began(const struct guard *guard) {
     return guard->place != HEAD_START;
 }
 
-/* One byte of the framing. GUARD_MORE keeps going. */
+/* Check one byte of framing. GUARD_MORE: continue. */
 static enum guard_verdict step(struct guard *guard, uint8_t byte) {
     const struct server_limits *limits = guard->limits;
     switch ((enum place)guard->place) {
@@ -95,7 +95,7 @@ static enum guard_verdict step(struct guard *guard, uint8_t byte) {
             guard->place = LAST_LF;
             return GUARD_MORE;
         }
-        if (!is_token(byte)) return GUARD_BAD; /* a folded line among them */
+        if (!is_token(byte)) return GUARD_BAD; /* also refuses a folded line */
         guard->place = NAME;
         guard->fields_bytes += FIELD_EXTRA_BYTES + 1;
         if (++guard->fields > limits->fields_max) return GUARD_FIELDS_TOO_LARGE;

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The state of a listening socket in /proc/net/tcp, and the flag of one in /proc/net/unix. */
+/* The state of a listening socket in /proc/net/tcp, and its flag in /proc/net/unix. */
 #define TCP_LISTENING 0x0A
 #define UNIX_ACCEPTING 0x10000
 
 /* --- sockets ------------------------------------------------------------------------------ */
 
-/* The inode a line of the table gives for our address, or 0. */
+/* The inode that a line of the table gives for our address, or 0. */
 typedef uint64_t line_fn(const char *line, const struct address *address);
 
 /*  sl  local_address rem_address   st tx_queue:rx_queue tr:when retrnsmt   uid timeout inode */
@@ -90,7 +90,7 @@ static bool process_holds(const char *pid, uint64_t inode) {
     return found;
 }
 
-/* A process may call itself anything; what is not plain text is left out. */
+/* A process may choose any name; bytes that are not printable ASCII become '?'. */
 static void print(const char *pid, char *ret, size_t size) {
     char path[64], name[32] = "";
     snprintf(path, sizeof(path), "/proc/%.20s/comm", pid);

@@ -14,12 +14,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Body bytes that may be with the owner before reading pauses, and pipelined ones with us. */
+/* Limit for body bytes that the owner has not consumed, and for pipelined bytes kept here;
+ * beyond it reading pauses. */
 #define BODY_WINDOW_BYTES (64 * KIB)
 #define STASH_PAUSE_BYTES (64 * KIB)
 #define STASH_MAX_BYTES (STASH_PAUSE_BYTES + HOME_READ_BYTES)
 
-/* A body must come at 1 KiB a second after 10 s (checks.md, limits): one byte buys a
+/* A body must arrive at 1 KiB per second after 10 s (checks.md, limits): each byte adds a
  * millisecond. */
 #define BODY_GRACE_MS 10000
 
@@ -34,20 +35,20 @@ struct http1 {
     llhttp_t parser;
     struct exchange *exchange; /* the active one */
     uint64_t body_left;        /* of a content-length */
-    uint64_t head_ms;          /* when the first byte of a header section came */
+    uint64_t head_ms;          /* when the first byte of the header section arrived */
     uint64_t body_due_ms;
-    struct buf partial;  /* a header section that has not ended */
-    struct buf stash;    /* what came behind the active request ... */
+    struct buf partial;  /* an incomplete header section */
+    struct buf stash;    /* bytes after the active request ... */
     size_t stash_at;     /* ... and how far it has been read */
-    struct buf own;      /* what the server itself says: 100, refusals */
-    int64_t answer_left; /* bytes the answer still owes its content-length; -1 = none */
+    struct buf own;      /* the server's own output: 100, refusals */
+    int64_t answer_left; /* bytes still due by the answer's content-length; -1: none was sent */
     bool keeps_alive;
     bool is_chunked;      /* the request */
     bool answer_chunked;  /* the response */
     bool answer_bodiless; /* HEAD, 204, 304 */
-    bool answering;       /* the head of the answer has left */
+    bool answering;       /* the head of the answer was sent */
     bool body_over;       /* llhttp has seen the last chunk */
-    struct buf trailer;   /* the name of a trailer that is coming */
+    struct buf trailer;   /* the name of the trailer being received */
 };
 
 static uint64_t now_ms(const struct http1 *http1) {
@@ -56,7 +57,7 @@ static uint64_t now_ms(const struct http1 *http1) {
 
 /* --- refusing ----------------------------------------------------------------------------- */
 
-/* There is no exchange to carry the answer: bytes that never became a request. */
+/* There is no exchange to carry the answer, because the bytes never became a request. */
 static void write_refusal(struct http1 *http1, int status) {
     static const struct refusal_form plain = {.content_type =
                                                   STR_INIT("text/plain; charset=utf-8")};
@@ -83,7 +84,7 @@ static void write_refusal(struct http1 *http1, int status) {
     buf_done(&body);
 }
 
-/* Answer with `status` and close: after such a request nobody knows where the next begins. */
+/* Answer with `status` and close, because it is unknown where the next request begins. */
 static void http1_refuse(struct http1 *http1, int status) {
     struct conn *conn = http1->conn;
     http1->step = OVER;
@@ -116,7 +117,7 @@ static int on_trailer(llhttp_t *parser, const char *at, size_t len) {
     return 0;
 }
 
-/* Too long a name for the room is none of those that count. */
+/* A name that is too long for the buffer is none of the relevant ones. */
 static int on_trailer_over(llhttp_t *parser) {
     struct http1 *http1 = parser->data;
     bool fine = !buf_ok(&http1->trailer) || single_may_trail(buf_str(&http1->trailer));
@@ -130,7 +131,7 @@ static int on_body_over(llhttp_t *parser) {
     return 0;
 }
 
-/* Not const only because llhttp keeps a plain pointer to it. */
+/* Not const because llhttp keeps a non-const pointer to it. */
 static llhttp_settings_t body_settings = {
     .on_body = on_body,
     .on_header_field = on_trailer,
@@ -162,9 +163,9 @@ static void take_head(struct http1 *http1, struct exchange *exchange,
     http1->parser.settings = &body_settings;
 }
 
-/* Three words without a slash open somebody else's protocol: a request line has a target and
- * a version. Who speaks it is told by the close; an answer in HTTP would mean nothing to him.
- */
+/* Three words without a slash begin another protocol: a request line has a target and a
+ * version. Such a peer would not understand an HTTP answer, so the connection is just
+ * closed. */
 static bool is_foreign(struct str section) {
     struct str line = str_head(section, str_find_byte(section, '\r'));
     size_t spaces = 0;
@@ -202,7 +203,7 @@ static size_t read_head(struct http1 *http1, struct str bytes) {
     bool in_pieces = http1->partial.len > 0 || verdict == GUARD_MORE;
     if (in_pieces) {
         buf_append(&http1->partial, section);
-        assert(buf_ok(&http1->partial)); /* the guard's limits are narrower */
+        assert(buf_ok(&http1->partial)); /* the guard's limits are lower */
         section = buf_str(&http1->partial);
     }
     if (verdict == GUARD_MORE) return used;
@@ -228,7 +229,7 @@ static size_t read_counted(struct http1 *http1, struct str bytes) {
     return part.len;
 }
 
-/* The guard looks first, llhttp unwraps, and both must see the same end. */
+/* The guard checks the bytes first, then llhttp decodes them; both must find the same end. */
 static size_t read_chunked(struct http1 *http1, struct str bytes) {
     size_t used;
     enum guard_verdict verdict = guard_scan(&http1->guard, bytes, &used);
@@ -242,7 +243,7 @@ static size_t read_chunked(struct http1 *http1, struct str bytes) {
     return used;
 }
 
-/* How many of the bytes could be used: those behind a request wait for its answer. */
+/* Returns how many bytes were used. Bytes after a request wait for its answer. */
 static size_t use_bytes(struct http1 *http1, struct str bytes) {
     size_t used = 0;
     while (used < bytes.len && http1->conn->state == CONN_OPEN) {
@@ -262,10 +263,10 @@ static void http1_receive(struct conn *conn, struct str bytes) {
     size_t used = http1->stash.len ? 0 : use_bytes(http1, bytes);
     if (conn->state != CONN_OPEN || used == bytes.len) return;
     buf_append(&http1->stash, str_skip(bytes, used));
-    assert(buf_ok(&http1->stash)); /* reading paused before that */
+    assert(buf_ok(&http1->stash)); /* reading pauses before that */
 }
 
-/* The next request, from what came behind the last one. */
+/* Parse the next request from the bytes kept after the last one. */
 static void resume(struct http1 *http1) {
     if (http1->step != HEAD || http1->stash.len == 0) return;
     http1->stash_at += use_bytes(http1, str_skip(buf_str(&http1->stash), http1->stash_at));
@@ -289,7 +290,7 @@ static void http1_consumed(struct exchange *exchange, size_t len) {
 }
 
 static void http1_authenticated(struct conn *conn) {
-    (void)conn; /* one exchange at a time, whoever asks */
+    (void)conn; /* there is only one exchange at a time */
 }
 
 /* --- answers: the head -------------------------------------------------------------------- */
@@ -314,7 +315,7 @@ static void put_status(struct gather *gather, int status) {
     gather_append(gather, STR("\r\n"));
 }
 
-struct told { /* what the owner said by itself */
+struct told { /* header fields that the owner set */
     bool date;
     struct str connection;
 };
@@ -332,7 +333,7 @@ static struct told put_fields(struct http1 *http1, struct gather *gather,
             told.connection = value;
             continue;
         }
-        if (str_equal(name, STR("transfer-encoding"))) continue; /* ours to say */
+        if (str_equal(name, STR("transfer-encoding"))) continue; /* set by us */
         uint64_t length;
         if (str_equal(name, STR("content-length")) && str_to_u64(value, &length))
             http1->answer_left = length <= INT64_MAX ? (int64_t)length : -1;
@@ -342,7 +343,7 @@ static struct told put_fields(struct http1 *http1, struct gather *gather,
     return told;
 }
 
-/* How the peer will know where the body ends. */
+/* Write how the peer finds the end of the body. */
 static void put_framing(struct http1 *http1, struct gather *gather) {
     const struct exchange *exchange = http1->exchange;
     bool trails = exchange->trailers && exchange->wants_trailers;
@@ -405,7 +406,7 @@ static void put_body(struct http1 *http1, struct gather *gather) {
     } else if (http1->answer_chunked) {
         put_chunk(gather, part);
     } else if (http1->answer_left >= 0) {
-        /* More than was announced would be read as the next answer. */
+        /* Bytes beyond the announced length would be read as the next answer. */
         if (part.len > (uint64_t)http1->answer_left) part = unsent;
         struct str announced = str_head(part, (size_t)http1->answer_left);
         http1->answer_left -= (int64_t)announced.len;
@@ -459,7 +460,7 @@ static void http1_gather(struct conn *conn, struct gather *gather) {
         if (!http1->exchange || !put_answer(http1, gather)) break;
         end_exchange(http1);
     }
-    /* A request that came in pieces may have been refused just now. */
+    /* The request may have been refused just now. */
     gather_append(gather, buf_str(&http1->own));
     buf_release(&http1->own);
 }
@@ -505,14 +506,14 @@ static void http1_settle(struct conn *conn) {
     bool waits = exchange->expects_continue && !exchange->body_came && !exchange->head_given;
     exchange->expects_continue = false;
     if (waits) buf_append(&http1->own, STR("HTTP/1.1 100 Continue\r\n\r\n"));
-    exchange_tell_drained(exchange);
+    exchange_settle(exchange);
 }
 
 static void http1_shut_down(struct conn *conn) {
     struct http1 *http1 = conn->protocol_state;
     http1->keeps_alive = false;
     if (http1->step != HEAD || guard_began(&http1->guard)) return;
-    /* Between two requests there is nothing a reset could overtake: no need to linger. */
+    /* Between two requests a reset cannot destroy an answer, so do not linger. */
     if (conn_unsent_bytes(conn))
         conn_finish(conn);
     else

@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-/* --- what llhttp finds -------------------------------------------------------------------- */
+/* --- callbacks of llhttp ------------------------------------------------------------------ */
 
 static int on_field(llhttp_t *parser, const char *at, size_t len) {
     struct http1_head *head = parser->data;
@@ -24,8 +24,8 @@ static int on_value(llhttp_t *parser, const char *at, size_t len) {
 
 static int on_section_end(llhttp_t *parser) {
     struct http1_head *head = parser->data;
-    head->keeps_alive = llhttp_should_keep_alive(parser); /* llhttp forgets it right after */
-    parser->upgrade = 0; /* h2c and the rest are not for us: the request is plain HTTP/1.1 */
+    head->keeps_alive = llhttp_should_keep_alive(parser); /* llhttp loses this later */
+    parser->upgrade = 0; /* no h2c or other upgrade: it stays plain HTTP/1.1 */
     return 0;
 }
 
@@ -38,7 +38,7 @@ static const llhttp_settings_t settings = {
 /* --- the request line --------------------------------------------------------------------- */
 
 static void lower(struct str text) {
-    char *at = (char *)(uintptr_t)text.at; /* in the arena, our own copy */
+    char *at = (char *)(uintptr_t)text.at; /* our own copy, in the arena */
     for (size_t i = 0; i < text.len; i++)
         if (at[i] >= 'A' && at[i] <= 'Z') at[i] = (char)(at[i] | 32);
 }
@@ -62,7 +62,7 @@ static bool starts_nocase(struct str s, struct str head) {
     return s.len >= head.len && str_equal_nocase(str_head(s, head.len), head);
 }
 
-/* "http://host/path": the authority in it takes the place of Host. */
+/* In "http://host/path" the authority takes the place of Host. */
 static int read_absolute(struct request *request, struct str target) {
     size_t scheme = starts_nocase(target, STR("http://"))    ? 7
                     : starts_nocase(target, STR("https://")) ? 8
@@ -89,7 +89,7 @@ static int read_target(struct request *request, struct str target,
     return 0;
 }
 
-/* "GET /path HTTP/1.1": two single spaces, nothing else. */
+/* Read "GET /path HTTP/1.1": exactly two single spaces. */
 static int read_line(struct http1_head *head, struct str section,
                      const struct server_limits *limits) {
     struct str line = str_head(section, str_find_byte(section, '\r'));
@@ -105,7 +105,7 @@ static int read_line(struct http1_head *head, struct str section,
     return read_target(head->request, target, limits);
 }
 
-/* --- the fields that decide --------------------------------------------------------------- */
+/* --- fields that decide about framing ----------------------------------------------------- */
 
 static size_t count_of(const struct request *request, struct str name) {
     size_t count = 0;
@@ -114,7 +114,7 @@ static size_t count_of(const struct request *request, struct str name) {
     return count;
 }
 
-/* One Host, always; HTTP/1.0 knew none, and may leave it out. */
+/* Exactly one Host; HTTP/1.0 may omit it. */
 static int check_host(struct http1_head *head) {
     struct request *request = head->request;
     const struct field *host = request_find(request, STR("host"));
@@ -125,7 +125,7 @@ static int check_host(struct http1_head *head) {
     return 0;
 }
 
-/* One length or one coding, in the only spelling that everybody reads the same way. */
+/* At most one length or one coding, in the only spelling that all parsers read alike. */
 static int check_length(struct http1_head *head) {
     struct request *request = head->request;
     const struct field *length = request_find(request, STR("content-length"));
@@ -134,8 +134,8 @@ static int check_length(struct http1_head *head) {
         if (length || head->http == EXCHANGE_HTTP_1_0) return 400;
         if (count_of(request, STR("transfer-encoding")) > 1) return 400;
         if (!str_equal_nocase(coding->value, STR("chunked"))) return 400;
-        /* White space behind it is legal, but not every parser trims it: the section is still
-         * around the value, so look. */
+        /* White space after it is legal, but some parsers do not trim it. The byte after the
+         * value in the section shows whether there is any. */
         if (coding->value.at[coding->value.len] != '\r') return 400;
         head->is_chunked = true;
     }
@@ -179,8 +179,8 @@ static bool read_with(struct http1_head *head, llhttp_t *parser, struct str meth
     return read;
 }
 
-/* llhttp has a closed list of methods, some of them with rules of their own. Whether a path
- * takes a method is not its question: what it does not know it reads as one that it knows. */
+/* llhttp accepts a fixed list of methods, some with rules of their own. The routes decide which
+ * methods a path accepts, so a method that llhttp does not know is parsed as POST. */
 static bool read_fields(struct http1_head *head, llhttp_t *parser, struct str section) {
     struct str method = head->request->method;
     struct str rest = str_skip(section, method.len);
@@ -190,7 +190,7 @@ static bool read_fields(struct http1_head *head, llhttp_t *parser, struct str se
     return unknown && read_with(head, parser, STR("POST"), rest);
 }
 
-/* --- all of it ---------------------------------------------------------------------------- */
+/* --- the whole section -------------------------------------------------------------------- */
 
 int http1_head_read(struct http1_head *head, llhttp_t *parser, struct str section,
                     const struct server_limits *limits) {

@@ -1,11 +1,10 @@
-/* HTTP/2: nghttp2 keeps the protocol's rules, this file keeps ours.
+/* HTTP/2: nghttp2 enforces the protocol's rules, this file enforces ours.
  *
- * What owners say is turned into frames once a turn, in http2_settle(); bytes are pulled out
- * of nghttp2 only while the socket takes them. A DATA frame is copied once, from the
+ * The owners' output is turned into frames once per turn, in http2_settle(). Bytes are taken
+ * from nghttp2 only while the socket accepts them. A DATA frame is copied once, from the
  * exchange's queue into the turn's write.
  *
- * Source   RFC 9113; checks.md groups G and H for what counts as abuse.
- */
+ * Source   RFC 9113; checks.md groups G and H for what counts as abuse. */
 #include "base/mem.h"
 #include "server/abuse.h"
 #include "server/conn.h"
@@ -20,7 +19,7 @@
 #define STREAM_WINDOW_BYTES (256 * KIB)
 #define CONNECTION_WINDOW_BYTES (1 * MIB)
 
-/* After the first GOAWAY, requests that were already on their way still come in. */
+/* After the first GOAWAY, requests that were already sent still arrive. */
 #define SHUT_DOWN_GRACE_MS 1000
 
 /* nghttp2 treats a stream above SETTINGS_MAX_CONCURRENT_STREAMS as a broken connection once
@@ -33,20 +32,20 @@ struct http2 {
     nghttp2_session *session;
     struct gather *gather; /* during http2_gather() */
     struct abuse abuse;
-    uint64_t head_ms;   /* a header block is open since, or CONN_NEVER */
-    uint64_t asked_ms;  /* our own ping waits for its answer since, or CONN_NEVER */
-    uint64_t notice_ms; /* the first GOAWAY is out since, or CONN_NEVER */
-    int32_t peer_reset; /* the stream that the peer itself reset last */
+    uint64_t head_ms;   /* when the open header block began, or CONN_NEVER */
+    uint64_t asked_ms;  /* when our unanswered ping was sent, or CONN_NEVER */
+    uint64_t notice_ms; /* when the first GOAWAY was sent, or CONN_NEVER */
+    int32_t peer_reset; /* the stream that the peer reset last */
     struct frames ahead;
     bool settings_came;
-    bool ending; /* the last GOAWAY is made: nothing else matters */
+    bool ending; /* the last GOAWAY is queued: ignore everything else */
 };
 
 static uint64_t now_ms(const struct http2 *http2) {
     return loop_now_ms(http2->conn->home->loop);
 }
 
-/* Only too little memory or our own mistakes make these fail. */
+/* These calls fail only when memory is exhausted, or by a bug of ours. */
 static void must(int result) {
     assert(result == 0);
     (void)result;
@@ -54,7 +53,7 @@ static void must(int result) {
 
 /* --- abuse -------------------------------------------------------------------------------- */
 
-/* A last GOAWAY with `why` for the peer's log; what is running is cut. */
+/* Queue the last GOAWAY, with `why` for the peer's log. Running exchanges are cut. */
 static void end_session(struct http2 *http2, uint32_t code, struct str why) {
     if (http2->ending) return;
     http2->ending = true;
@@ -102,7 +101,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     }
     struct exchange *exchange = exchange_new(http2->conn, EXCHANGE_HTTP_2);
     exchange->stream_id = frame->hd.stream_id;
-    /* Streams take turns: without "incremental" the oldest would go first to its end. */
+    /* Streams take turns. Without "incremental" the oldest would be sent completely first. */
     const nghttp2_extpri in_turns = {.urgency = NGHTTP2_EXTPRI_DEFAULT_URGENCY, .inc = 1};
     nghttp2_session_change_extpri_stream_priority(session, frame->hd.stream_id, &in_turns, 1);
     return nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, exchange);
@@ -163,9 +162,8 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id,
 
 /* --- frames on closed streams --------------------------------------------------------- */
 
-/* Nothing may come on a stream that the peer itself knows to be closed, nor on one whose
- * number it has passed over (RFC 9113 5.1 and 5.1.1): nghttp2 keeps no closed streams here
- * and would not notice. */
+/* Frames on a stream that the peer has closed, or whose number it has skipped, are errors (RFC
+ * 9113 5.1 and 5.1.1). nghttp2 keeps no closed streams here and would not notice. */
 static bool is_closed(const struct http2 *http2, int32_t stream_id) {
     bool past = stream_id % 2 == 1 &&
                 stream_id <= nghttp2_session_get_last_proc_stream_id(http2->session);
@@ -177,7 +175,7 @@ static void refuse_closed(struct http2 *http2) {
     end_session(http2, NGHTTP2_STREAM_CLOSED, STR("stream_is_closed"));
 }
 
-/* Of header sections nghttp2 tells at the right moment, between the frames around them. */
+/* nghttp2 reports header sections at the right time, between the frames around them. */
 static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head, void *ctx) {
     (void)session;
     struct http2 *http2 = ctx;
@@ -186,7 +184,7 @@ static int on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *head
     return 0;
 }
 
-/* PRIORITY means nothing any more and nghttp2 drops it in silence. */
+/* PRIORITY has no effect any more, and nghttp2 drops it silently. */
 static void judge_priority(struct http2 *http2, const struct frame_head *head) {
     bool on_itself = (head->first4 & 0x7fffffff) == (uint32_t)head->stream;
     if (head->stream == 0 || on_itself)
@@ -194,8 +192,8 @@ static void judge_priority(struct http2 *http2, const struct frame_head *head) {
     count_chore(http2);
 }
 
-/* What nghttp2 lets pass without a word, seen in the heads of the frames it is about to read.
- */
+/* Check the heads of the frames that nghttp2 is about to read for what it would accept
+ * silently. */
 static void look_ahead(struct http2 *http2, struct str bytes) {
     struct frame_head head;
     while (!http2->ending && frames_next(&http2->ahead, &bytes, &head)) {
@@ -284,14 +282,14 @@ static int on_stream_close(nghttp2_session *session, int32_t stream_id, uint32_t
     struct http2 *http2 = ctx;
     struct exchange *exchange = http2_find(http2, stream_id);
     if (!exchange) return 0;
-    /* The connection's window gets back what the owner never dealt with. */
+    /* Give back to the connection's window what the owner did not consume. */
     if (exchange->unconsumed) nghttp2_session_consume_connection(session, exchange->unconsumed);
     exchange_close(exchange, how_closed(exchange));
     return 0;
 }
 
-/* nghttp2 found a fault with a stream and will reset it: counted here, for many may come before
- * anything is sent. */
+/* nghttp2 found an error in a stream and will reset it. Count it here, because many may arrive
+ * before anything is sent. */
 static int on_invalid_frame(nghttp2_session *session, const nghttp2_frame *frame, int why,
                             void *ctx) {
     (void)session;
@@ -313,7 +311,7 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
     struct exchange *exchange = http2_find(http2, frame->hd.stream_id);
     if (type == NGHTTP2_RST_STREAM) {
         abuse_reset(&http2->abuse, frame->hd.stream_id);
-        /* Not asked for by us: nghttp2 found a fault with the stream. */
+        /* Not requested by us: nghttp2 found an error in the stream. */
         if (exchange && !exchange->reset) count_fault(http2);
         return 0;
     }
@@ -321,7 +319,7 @@ static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, v
     if (!exchange || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM)) return 0;
     exchange->response_sent = true;
     if (exchange->request_ended) return 0;
-    exchange->reset = true; /* RFC 9113 8.1: whole answer, no use for the rest */
+    exchange->reset = true; /* RFC 9113 8.1: the answer is complete, the rest is not needed */
     reset(http2, exchange->stream_id, NGHTTP2_NO_ERROR);
     return 0;
 }
@@ -336,8 +334,7 @@ static void submit_trailers(struct http2 *http2, struct exchange *exchange) {
     exchange->trailers = NULL;
 }
 
-/* How much of the queue the next DATA frame takes; the bytes themselves follow in
- * put_data(). */
+/* Returns how much of the queue the next DATA frame takes; put_data() copies the bytes. */
 static ssize_t on_read(nghttp2_session *session, int32_t stream_id, uint8_t *at, size_t len,
                        uint32_t *flags, nghttp2_data_source *source, void *ctx) {
     (void)session;
@@ -368,7 +365,7 @@ static int put_data(nghttp2_session *session, nghttp2_frame *frame, const uint8_
     (void)source;
     struct http2 *http2 = ctx;
     struct exchange *exchange = http2_find(http2, frame->hd.stream_id);
-    if (!exchange) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* cut, and reset with it */
+    if (!exchange) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* cut; reset with it */
     if (gather_full(http2->gather)) return NGHTTP2_ERR_WOULDBLOCK;
     gather_append(http2->gather, str_of(head, 9));
     gather_append(http2->gather, str_head(exchange_unsent(exchange), len));
@@ -449,7 +446,7 @@ static void settle_one(struct http2 *http2, struct exchange *exchange) {
         exchange->body_deferred = false;
         nghttp2_session_resume_data(http2->session, exchange->stream_id);
     }
-    exchange_tell_drained(exchange);
+    exchange_settle(exchange);
 }
 
 /* --- the rest ----------------------------------------------------------------------------- */
@@ -505,12 +502,12 @@ static void http2_authenticated(struct conn *conn) {
 }
 
 static bool http2_wants_bytes(const struct conn *conn) {
-    (void)conn; /* each stream's window holds its own sender back */
+    (void)conn; /* each stream's window limits its sender */
     return true;
 }
 
-/* Two steps (RFC 9113 6.8): first "I am about to stop", and once the peer surely has read
- * that, "nothing above stream n was done". */
+/* In two steps (RFC 9113 6.8): first announce the stop; then, when the peer must have read
+ * that, name the last stream that was handled. */
 static void http2_shut_down(struct conn *conn) {
     struct http2 *http2 = conn->protocol_state;
     nghttp2_submit_shutdown_notice(http2->session);
@@ -583,7 +580,7 @@ static void make_options(struct home *home) {
     must(nghttp2_option_new(&options));
     nghttp2_option_set_no_auto_window_update(options, 1);
     nghttp2_option_set_no_closed_streams(options, 1);
-    /* A token with a space behind it is answered by who reads tokens, with words. */
+    /* A token followed by a space is refused with a message by the code that reads tokens. */
     nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(options, 1);
     abuse_limit(options);
     home->options = options;

@@ -49,7 +49,8 @@ void http2_head_field(struct exchange *exchange, struct str name, struct str val
         keep_field(exchange, name, value);
 }
 
-/* :authority and Host must agree, or two servers in a row route the request differently. */
+/* :authority and Host must agree, or two servers in a row could route the request
+ * differently. */
 static bool read_authority(struct request *request) {
     const struct field *host = request_find(request, STR("host"));
     if (request->authority.len == 0 && host) request->authority = host->value;
@@ -70,7 +71,7 @@ static void read_wishes(struct exchange *exchange) {
                                  str_equal_nocase(expect->value, STR("100-continue"));
 }
 
-/* 0, or the status that refuses the request. */
+/* Returns 0, or the status with which to refuse the request. */
 static int http2_head_check(const struct exchange *exchange, struct str target) {
     if (exchange->too_large) return 431;
     if (target.len > exchange->conn->limits->target_max_bytes) return 414;
@@ -92,7 +93,7 @@ int http2_head_end(struct exchange *exchange, bool ends) {
 
 /* --- writing ------------------------------------------------------------------------------ */
 
-/* Fields that speak about an HTTP/1 connection (RFC 9113 8.2.2). */
+/* Fields about an HTTP/1 connection (RFC 9113 8.2.2). */
 static bool is_of_http1(struct str name) {
     static const struct str names[] = {STR_INIT("connection"), STR_INIT("keep-alive"),
                                        STR_INIT("transfer-encoding"), STR_INIT("upgrade"),

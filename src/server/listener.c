@@ -14,19 +14,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The kernel lowers it to what the system allows. */
+/* The kernel lowers this to the system's limit. */
 #define BACKLOG_MAX 65535
 
-/* Accepted in one turn, so that those already here are served between. */
+/* Connections accepted per turn, so that existing ones are served in between. */
 #define ACCEPTS_A_TURN 64
 
-/* Without descriptors the socket stays readable: looking again at once would only burn. */
+/* Without free descriptors the socket stays readable, so retrying at once would only spin. */
 #define BACK_OFF_MS 100
 #define WARN_EVERY_MS 10000
 
 /* --- opening ------------------------------------------------------------------------------ */
 
-/* The flag that names a listener: "nimi-grpc" for nimi_grpc. */
+/* The command-line flag of a listener: "nimi-grpc" for nimi_grpc. */
 static const char *flag_of(const struct listener *listener, char *flag, size_t size) {
     snprintf(flag, size, STR_FMT, STR_ARG(listener->options.name));
     for (char *c = flag; *c; c++) {
@@ -35,7 +35,7 @@ static const char *flag_of(const struct listener *listener, char *flag, size_t s
     return flag;
 }
 
-/* "it is taken by pid 4121 (node). ..." */
+/* Writes "it is taken by pid 4121 (node). ..." */
 static const char *explain_taken(const struct listener *listener, const struct address *address,
                                  char *text, size_t size) {
     char who[64] = "another process", flag[32];
@@ -60,7 +60,7 @@ static bool explain(const struct listener *listener, const struct address *addre
                    STR_ARG(name), STR_ARG(where), why);
 }
 
-/* A socket file whose owner is gone stays behind and would block its name for ever. */
+/* A socket file outlives its process and would block its path for ever. */
 static bool remove_stale(const struct address *address) {
     struct stat info;
     const char *path = address->as.local.sun_path;
@@ -89,7 +89,7 @@ static int open_socket(const struct address *address) {
     return -1;
 }
 
-/* ":port" means both families; a machine without IPv6 has only the other. */
+/* ":port" means both families; a machine without IPv6 has only IPv4. */
 static int open_anywhere(const struct address *address) {
     int fd = open_socket(address);
     if (fd >= 0 || errno != EAFNOSUPPORT || address->as.any.sa_family != AF_INET6) return fd;
@@ -195,7 +195,8 @@ static void free_closed(uv_handle_t *handle) {
     free_listener(handle->data);
 }
 
-/* Out of the loop first: once it is closed, its number may be another loop's. */
+/* Take the descriptor out of the loop before closing it: another loop may get the same
+ * number. */
 static void let_go(struct listener *listener, uv_close_cb closed) {
     timer_stop(&listener->back_off);
     uv_close((uv_handle_t *)&listener->poll, closed);
@@ -204,8 +205,8 @@ static void let_go(struct listener *listener, uv_close_cb closed) {
     if (listener->path) unlink(listener->path);
 }
 
-/* One that still listens, because another could not, lets go of its socket now and of its
- * memory when the loop has: nobody waits for that. */
+/* A listener that still listens (because another one failed to) closes its socket now. Its
+ * memory is freed when the loop has released it. */
 void listener_free(struct listener *listener) {
     if (!listener) return;
     if (listener->poll.data && listener->fd >= 0) {
@@ -256,8 +257,8 @@ struct tls *listener_tls(struct listener *listener) {
 
 /* --- strangers --------------------------------------------------------------------------- */
 
-/* A quarter of the places is what one peer's connections may hold that have asked for nothing:
- * those that work are not counted, so a proxy may have them all. */
+/* Strangers (connections without a whole request) of one peer may hold this share of all
+ * connections. Other connections are not counted, so a proxy may hold all of them. */
 #define STRANGERS_SHARE 4
 
 static size_t count_of(const struct listener *listener, struct str owner) {
@@ -300,13 +301,13 @@ bool listener_sends_away(struct listener *listener, const struct address_owner *
 
 /* --- accepting ---------------------------------------------------------------------------- */
 
-/* Whether there is something to accept, and room for it. At the limit the others wait in the
- * kernel's queue until a connection goes. */
+/* Whether another connection fits. At the limit, clients wait in the kernel's queue until a
+ * connection closes. */
 static bool has_room(struct listener *listener) {
     if (atomic_load(&listener->conn_count) < listener->limits.connections_max) return true;
     uv_poll_stop(&listener->poll);
     atomic_store(&listener->full, true);
-    /* One may have gone between the two looks, and seen no one waiting. */
+    /* A connection may have closed between the two checks, before `full` was set. */
     if (atomic_load(&listener->conn_count) >= listener->limits.connections_max) return false;
     if (atomic_exchange(&listener->full, false)) watch(listener);
     return false;
@@ -323,7 +324,7 @@ static void back_off(struct listener *listener, int reason) {
     timer_start(&listener->back_off, BACK_OFF_MS);
 }
 
-/* False when there is no more for now. */
+/* False: nothing more to accept for now. */
 static bool accept_one(struct listener *listener) {
     struct address peer = {.len = sizeof(peer.as)};
     int fd = accept4(listener->fd, &peer.as.any, &peer.len, SOCK_NONBLOCK | SOCK_CLOEXEC);

@@ -26,7 +26,7 @@ struct listener {
     struct listener_options options; /* name, address, limits and tls are copies */
     struct server_limits limits;
     struct tls_options tls_files;
-    struct text name, address, cert, key, ca; /* what those two show */
+    struct text name, address, cert, key, ca; /* the memory of the options' texts */
     struct list link;                         /* in the server's list */
     struct loop *loop;
     listener_accept_fn *on_accept;

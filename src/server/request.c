@@ -1,10 +1,10 @@
-/* What was asked: the header section of one request, in an arena of its own. */
+/* The header section of one request, in its own arena. */
 #include "base/arena.h"
 #include "server/conn.h"
 
 #include <assert.h>
 
-/* Twice what the limits let through: alignment and the growing of `fields` cost some. */
+/* Twice the limits, to allow for alignment and the growth of `fields`. */
 static size_t arena_limit(const struct server_limits *limits) {
     return 2 * (limits->target_max_bytes + limits->fields_max_bytes +
                 2 * limits->fields_max * sizeof(struct field)) +
@@ -80,7 +80,7 @@ bool request_authority_ok(struct str authority) {
     return host.len > 0 && all_of(host, "-._~%!$&'()*+,;=") && is_port(port);
 }
 
-/* The phrase that belongs to a status; clients ignore it, people read it. */
+/* The reason phrase of a status, for people; clients ignore it. */
 const char *status_text(int status) {
     static const struct {
         int status;

@@ -26,16 +26,16 @@ const struct server_limits server_limits_default = {
     .ping_apart_ms = 15 * 1000,
 };
 
-/* How long who came while the server stopped may be answered, once all others have gone. */
+/* Time for connections that arrived during the stop, once all earlier ones have closed. */
 #define LATE_MS 300
 
 /*     serving ─▶ draining ─▶ closing
  *
- * Draining: who was there is let go; who comes is served, as long as others are not done.
- * Closing: nobody is let in any more. */
+ * Draining: earlier connections finish; new ones are still accepted while any of those is left.
+ * Closing: no more connections are accepted. */
 enum phase { SERVING, DRAINING, CLOSING };
 
-struct side { /* of the server: what lives on one loop */
+struct side { /* the part of the server on one loop */
     struct home home;
     struct server *server;
     struct mail stop, close, cut;
@@ -47,13 +47,13 @@ struct server {
     struct list listeners;
     struct timer deadline;
 
-    /* What must have ended before the server may: connections, also those on their way to a
-     * loop, and while stopping the listeners and the letters to each side. Until it closes the
-     * server counts as one itself. */
+    /* References that must end before the server does: connections (from the moment they are
+     * accepted), and during the stop the listeners and the mails to each side. The server
+     * itself counts as one until it closes. */
     atomic_size_t alive;
-    /* The connections that came while it served, and the server itself until it drains. */
+    /* Connections accepted while serving, and the server itself until it drains. */
     atomic_size_t early;
-    atomic_int phase; /* moved on loops[0] */
+    atomic_int phase; /* changed on loops[0] */
     struct mail drained, stopped;
     bool cutting, done;
     void (*on_stopped)(void *ctx);
@@ -106,7 +106,7 @@ void server_free(struct server *server) {
     free(server);
 }
 
-/* --- what is alive ------------------------------------------------------------------------ */
+/* --- references --------------------------------------------------------------------------- */
 
 static void all_stopped(void *ctx) {
     struct server *server = ctx;
@@ -125,7 +125,7 @@ static void release_early(struct server *server) {
         loop_post(server->sides[0].home.loop, &server->drained, begin_close, server);
 }
 
-/* More to wait for, unless the last has ended already. */
+/* Add references, unless the last one has been released. */
 static bool hold_if_alive(struct server *server, size_t count) {
     size_t alive = atomic_load(&server->alive);
     do {
@@ -134,8 +134,7 @@ static bool hold_if_alive(struct server *server, size_t count) {
     return true;
 }
 
-/* --- connections come and go
- * ------------------------------------------------------------------ */
+/* --- connections come and go -------------------------------------------------------------- */
 
 /* A socket on its way to its loop. */
 struct arrival {
@@ -246,7 +245,7 @@ bool server_listen(struct server *server, const struct listener_options *options
     return true;
 }
 
-/* Read all before any is shown, so that a mistake in one leaves every one as it was. */
+/* Read all files before any is used, so that an error in one changes nothing. */
 bool server_reload_tls(struct server *server, struct err *e) {
     bool good = true;
     LIST_EACH(&server->listeners, link) {
@@ -270,10 +269,9 @@ int server_port(const struct server *server, struct str name) {
     return 0;
 }
 
-/* --- stopping
- * ----------------------------------------------------------------------------------- */
+/* --- stopping ----------------------------------------------------------------------------- */
 
-/* To each side, which releases the server when it has obeyed. */
+/* Run `obey` on each side, which then releases the server. */
 static void tell_sides(struct server *server, struct mail *(*mail_of)(struct side *side),
                        void (*obey)(void *side)) {
     for (size_t i = 0; i < server->side_count; i++) {
@@ -284,6 +282,7 @@ static void tell_sides(struct server *server, struct mail *(*mail_of)(struct sid
 
 static void shut_down_side(void *ctx) {
     struct side *side = ctx;
+    home_shut_down(&side->home);
     LIST_EACH(&side->home.conns, link)
     conn_shut_down(CONTAINER_OF(link, struct conn, link));
     release(side->server);
@@ -318,7 +317,7 @@ static void listener_closed(void *ctx) {
     release(ctx);
 }
 
-/* Those who were there when the stop began have gone, or have had their time. */
+/* The earlier connections have closed, or their time is over. */
 static void begin_close(void *ctx) {
     struct server *server = ctx;
     if (phase_of(server) == CLOSING) return;

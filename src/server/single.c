@@ -19,7 +19,8 @@ static const struct str singles[] = {
     STR_INIT("expect"),
 };
 
-/* Framing, routing, modifiers, who asks, and what the content is; beside the singles. */
+/* Fields for framing, routing, modifiers, authentication and content type, in addition to those
+ * above. */
 static const struct str leaders[] = {
     STR_INIT("transfer-encoding"),
     STR_INIT("trailer"),

@@ -15,10 +15,10 @@ struct socket {
     struct transport transport;
     uv_poll_t poll;
     int fd;
-    int events;              /* what the loop watches now */
-    bool peer_ended;         /* no more bytes will come: do not be woken for that again */
-    struct tls_session *tls; /* NULL: plain */
-    struct buf held;         /* encrypted, and not taken by the peer yet */
+    int events;              /* events the loop watches for */
+    bool peer_ended;         /* no more bytes will come; not watched for again */
+    struct records *records; /* NULL: no TLS */
+    struct buf held;         /* encrypted bytes that the peer has not accepted yet */
 };
 
 static void on_ready(uv_poll_t *poll, int status, int events);
@@ -37,8 +37,8 @@ static ptrdiff_t socket_send(struct transport *transport, struct str bytes) {
     return send_now(socket, bytes);
 }
 
-/* Not reading, the end of the peer's side is all there is to notice; it stays true once it
- * is, so after the first time it would only keep the loop awake. */
+/* Without reading, only the end of the peer's side can be noticed. It stays ready once it is,
+ * so it is watched only until the first time. */
 static void socket_watch(struct transport *transport, bool reading, bool writing) {
     struct socket *socket = CONTAINER_OF(transport, struct socket, transport);
     int events = writing ? UV_WRITABLE : 0;
@@ -62,12 +62,13 @@ static void socket_end(struct transport *transport) {
 static void on_closed(uv_handle_t *handle) {
     struct socket *socket = handle->data;
     conn_closed(socket->transport.conn);
-    tls_session_free(socket->tls);
+    records_free(socket->records);
     buf_done(&socket->held);
     free(socket);
 }
 
-/* Out of the loop first: once it is closed, its number may be another loop's. */
+/* Take the descriptor out of the loop before closing it: another loop may get the same
+ * number. */
 static void socket_close(struct transport *transport) {
     struct socket *socket = CONTAINER_OF(transport, struct socket, transport);
     uv_close((uv_handle_t *)&socket->poll, on_closed);
@@ -84,8 +85,8 @@ static const struct transport_kind plain = {
 
 /* --- TLS ---------------------------------------------------------------------------------- */
 
-/* Records leave in the order they were made, so once some are held all others queue behind
- * them, and no more are made until they have left. */
+/* Records must leave in order, so once some are held, later ones queue after them, and no more
+ * are made until all have left. */
 static bool send_records(struct socket *socket, struct str records) {
     ptrdiff_t sent = 0;
     if (socket->held.len) {
@@ -107,7 +108,7 @@ static ptrdiff_t secure_send(struct transport *transport, struct str bytes) {
     if (!send_records(socket, STR_EMPTY)) return -1;
     if (bytes.len == 0 || socket->held.len) return 0;
     buf_clear(out);
-    bool good = tls_seal(socket->tls, bytes, out) && send_records(socket, buf_str(out));
+    bool good = records_seal(socket->records, bytes, out) && send_records(socket, buf_str(out));
     return good ? (ptrdiff_t)bytes.len : -1;
 }
 
@@ -115,7 +116,7 @@ static void secure_end(struct transport *transport) {
     struct socket *socket = CONTAINER_OF(transport, struct socket, transport);
     struct buf *out = &transport->conn->home->tls_out;
     buf_clear(out);
-    tls_end(socket->tls, out);
+    records_end(socket->records, out);
     if (send_records(socket, buf_str(out))) socket_end(transport);
 }
 
@@ -126,23 +127,23 @@ static const struct transport_kind secure = {
     .close = socket_close,
 };
 
-/* What the handshake has to say leaves at once: nobody gathers for it. */
-static void receive_records(struct socket *socket, struct str records) {
+/* Handshake bytes are sent at once; no flush would follow. */
+static void receive_records(struct socket *socket, struct str sealed) {
     struct conn *conn = socket->transport.conn;
     struct buf *plain_bytes = &conn->home->tls_plain, *out = &conn->home->tls_out;
     buf_clear(plain_bytes);
     buf_clear(out);
-    enum tls_verdict verdict = tls_receive(socket->tls, records, plain_bytes, out);
+    enum records_verdict verdict = records_receive(socket->records, sealed, plain_bytes, out);
     bool sent = send_records(socket, buf_str(out));
-    if (verdict == TLS_BROKEN || !sent) {
+    if (verdict == RECORDS_BROKEN || !sent) {
         conn_broken(conn);
         return;
     }
     if (plain_bytes->len)
         conn_receive(conn, buf_str(plain_bytes));
     else
-        conn_watch(conn); /* something may be held now */
-    if (verdict == TLS_ENDED && conn->state != CONN_CUT) {
+        conn_watch(conn); /* records may be held now */
+    if (verdict == RECORDS_ENDED && conn->state != CONN_CUT) {
         socket->peer_ended = true;
         conn_peer_ended(conn);
     }
@@ -150,13 +151,13 @@ static void receive_records(struct socket *socket, struct str records) {
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-/* One read per wake: whoever has more to say is woken again, and the others are not late. */
+/* One read per wake-up, so that one busy peer does not delay the others. */
 static void read_some(struct socket *socket) {
     struct conn *conn = socket->transport.conn;
     char *bytes = home_read_bytes(conn->home);
     ssize_t len = recv(socket->fd, bytes, HOME_READ_BYTES, 0);
     if (len == 0) socket->peer_ended = true;
-    if (len > 0 && socket->tls)
+    if (len > 0 && socket->records)
         receive_records(socket, str_of(bytes, (size_t)len));
     else if (len > 0)
         conn_receive(conn, str_of(bytes, (size_t)len));
@@ -183,14 +184,15 @@ static void on_ready(uv_poll_t *poll, int status, int events) {
     }
 }
 
-/* The kernel counts its own overhead, too, and doubles it for that: 128 KiB in all. */
+/* The kernel doubles this for its own overhead: 128 KiB in total. */
 #define SEND_BUFFER_BYTES ((int)(64 * KIB))
-/* What the peer's window does not let out waits with us, where it stops the source. */
+/* Bytes that the peer's window does not admit wait in our queue, which stops the source. */
 #define NOT_SENT_MAX_BYTES ((int)(16 * KIB))
 
-/* An answer must not wait for the peer's acknowledgement of the one before, and a peer that
- * vanished should not hold a connection longer than one that does not read. One that reads
- * slowly must not hold megabytes in the kernel, where nobody would see them wait. */
+/* TCP_NODELAY: an answer must not wait for the acknowledgement of the previous one.
+ * TCP_USER_TIMEOUT: a peer that vanished holds a connection no longer than one that does not
+ * read. The buffer limits: for a slow reader, waiting bytes must be in our queues and not in
+ * the kernel. */
 static void set_options(int fd, const struct server_limits *limits) {
     int on = 1, buffer = SEND_BUFFER_BYTES, not_sent = NOT_SENT_MAX_BYTES;
     unsigned patience_ms = (unsigned)limits->write_stall_ms;
@@ -204,7 +206,7 @@ struct conn *socket_serve(int fd, struct tls *tls, const struct conn_options *op
     struct socket *socket = MEM_NEW(struct socket);
     struct conn_options whole = *options;
     socket->transport.kind = tls ? &secure : &plain;
-    if (tls) socket->tls = tls_session_new(tls);
+    if (tls) socket->records = tls_accept(tls);
     buf_init(&socket->held, HOME_GATHER_ROOM + HOME_TLS_ROOM);
     socket->fd = fd;
     socket->poll.data = socket;

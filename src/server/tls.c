@@ -1,24 +1,18 @@
 #include "server/tls.h"
 
 #include "base/mem.h"
-#include "server/openssl.h"
+#include "tls/openssl.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-/* TLS 1.2 only; those of 1.3 are all sound. */
+/* TLS 1.2 only; all ciphers of TLS 1.3 are acceptable. */
 #define CIPHERS "ECDHE+AESGCM:ECDHE+CHACHA20"
 
-/* One ticket is enough for a client that comes back; the default of two is for browsers. */
+/* One ticket is enough for a client that reconnects; the default of two is for browsers. */
 #define TICKETS 1
-
-/* What a peer may send after the handshake without saying anything: key updates and the like
- * cost us more than it. */
-#define SILENT_MAX_BYTES (16 * 1024)
 
 struct tls {
     const struct openssl *ssl;
@@ -26,17 +20,9 @@ struct tls {
     atomic_uint refs;
 };
 
-struct tls_session {
-    const struct openssl *ssl;
-    SSL *state;
-    struct str in;       /* not yet read by OpenSSL; only during tls_receive() */
-    struct buf *out;     /* only during a call */
-    size_t silent_bytes; /* came since the last byte that meant something */
-};
-
 /* --- certificates ------------------------------------------------------------------------- */
 
-/* The peer's list is length-prefixed names, in its order; we prefer ours. */
+/* The peer sends length-prefixed names in its order of preference; ours decides. */
 static int choose_protocol(SSL *state, const unsigned char **ret, unsigned char *ret_len,
                            const unsigned char *names, unsigned len, void *ctx) {
     static const struct str ours[] = {STR_INIT("h2"), STR_INIT("http/1.1")};
@@ -53,7 +39,7 @@ static int choose_protocol(SSL *state, const unsigned char **ret, unsigned char 
     return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-/* OpenSSL would ask on the terminal. */
+/* By default OpenSSL would prompt on the terminal. */
 static int no_password(char *text, int size, int writing, void *ctx) {
     (void)text;
     (void)size;
@@ -84,7 +70,7 @@ static bool use_key(struct tls *tls, const char *path, struct err *e) {
                       e);
 }
 
-/* From now on a peer must show a certificate that one of these has signed. */
+/* Require peers to present a certificate signed by one of these authorities. */
 static bool use_authorities(struct tls *tls, const char *path, struct err *e) {
     if (tls->ssl->SSL_CTX_load_verify_file(tls->context, path) != 1)
         return tls_refuse(tls, str_from(path), "holds no certificates in PEM form", e);
@@ -166,116 +152,6 @@ void tls_unref(struct tls *tls) {
     free(tls);
 }
 
-/* --- between OpenSSL and the session's bytes ---------------------------------------------- */
-
-static int bio_read(BIO *bio, char *ret, int size) {
-    const struct openssl *ssl = openssl_loaded();
-    struct tls_session *session = ssl->BIO_get_data(bio);
-    struct str part = str_head(session->in, (size_t)size);
-    ssl->BIO_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
-    if (part.len == 0) {
-        ssl->BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY);
-        return -1;
-    }
-    memcpy(ret, part.at, part.len);
-    session->in = str_skip(session->in, part.len);
-    return (int)part.len;
-}
-
-static int bio_write(BIO *bio, const char *bytes, int len) {
-    struct tls_session *session = openssl_loaded()->BIO_get_data(bio);
-    if (!session->out || !buf_append(session->out, str_of(bytes, (size_t)len))) return -1;
-    return len;
-}
-
-static long bio_ctrl(BIO *bio, int what, long number, void *at) {
-    (void)bio;
-    (void)number;
-    (void)at;
-    return what == BIO_CTRL_FLUSH; /* it all lies in memory */
-}
-
-static BIO_METHOD *method;
-static pthread_once_t method_once = PTHREAD_ONCE_INIT;
-
-static void make_method(void) {
-    const struct openssl *ssl = openssl_loaded();
-    method = ssl->BIO_meth_new(ssl->BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "weir");
-    ssl->BIO_meth_set_read(method, bio_read);
-    ssl->BIO_meth_set_write(method, bio_write);
-    ssl->BIO_meth_set_ctrl(method, bio_ctrl);
-}
-
-/* --- sessions ----------------------------------------------------------------------------- */
-
-struct tls_session *tls_session_new(struct tls *tls) {
-    pthread_once(&method_once, make_method);
-    struct tls_session *session = MEM_NEW(struct tls_session);
-    const struct openssl *ssl = session->ssl = tls->ssl;
-    session->state = ssl->SSL_new(tls->context);
-    BIO *bio = ssl->BIO_new(method);
-    assert(session->state && bio); /* only an exhausted machine has none */
-    ssl->BIO_set_data(bio, session);
-    ssl->BIO_set_init(bio, 1);
-    ssl->SSL_set_bio(session->state, bio, bio);
-    ssl->SSL_set_accept_state(session->state);
-    return session;
-}
-
-void tls_session_free(struct tls_session *session) {
-    if (!session) return;
-    session->ssl->SSL_free(session->state);
-    free(session);
-}
-
-static enum tls_verdict verdict_of(const struct tls_session *session, int result) {
-    switch (session->ssl->SSL_get_error(session->state, result)) {
-    case SSL_ERROR_WANT_READ: return TLS_FINE;
-    case SSL_ERROR_ZERO_RETURN: return TLS_ENDED;
-    default: return TLS_BROKEN;
-    }
-}
-
-/* Everything that is there, until OpenSSL wants more. It performs the handshake on the way. */
-static enum tls_verdict read_all(struct tls_session *session, struct buf *plain) {
-    for (;;) {
-        char *room = buf_room(plain, TLS_RECORD_BYTES);
-        if (!room) return TLS_BROKEN;
-        session->ssl->ERR_clear_error();
-        int len = session->ssl->SSL_read(session->state, room, TLS_RECORD_BYTES);
-        if (len <= 0) return verdict_of(session, len);
-        buf_grew(plain, (size_t)len);
-    }
-}
-
-enum tls_verdict tls_receive(struct tls_session *session, struct str bytes, struct buf *plain,
-                             struct buf *out) {
-    size_t before = plain->len;
-    bool was_open = session->ssl->SSL_is_init_finished(session->state) == 1;
-    session->in = bytes;
-    session->out = out;
-    enum tls_verdict verdict = read_all(session, plain);
-    session->in = STR_EMPTY;
-    session->out = NULL;
-    if (plain->len > before || !was_open)
-        session->silent_bytes = 0;
-    else
-        session->silent_bytes += bytes.len;
-    return session->silent_bytes > SILENT_MAX_BYTES + TLS_RECORD_BYTES ? TLS_BROKEN : verdict;
-}
-
-bool tls_seal(struct tls_session *session, struct str plain, struct buf *out) {
-    session->out = out;
-    session->ssl->ERR_clear_error();
-    int len = session->ssl->SSL_write(session->state, plain.at, (int)plain.len);
-    session->out = NULL;
-    return len == (int)plain.len;
-}
-
-void tls_end(struct tls_session *session, struct buf *out) {
-    if (session->ssl->SSL_is_init_finished(session->state) != 1) return;
-    session->out = out;
-    session->ssl->ERR_clear_error();
-    session->ssl->SSL_shutdown(session->state);
-    session->out = NULL;
+struct records *tls_accept(struct tls *tls) {
+    return records_new(tls->context, RECORDS_SERVER);
 }

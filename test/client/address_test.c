@@ -1,4 +1,4 @@
-/* Which addresses a stranger may name (checks.md X1). */
+/* Which addresses untrusted URLs may name (checks.md X1). */
 #include "client/http.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,4 @@
-/* Responses from bytes: however they are cut, and wherever the reader pauses. */
+/* Responses parsed from bytes, cut and paused anywhere. */
 #include "client/http1_response.h"
 
 #include "helper/assert_str.h"

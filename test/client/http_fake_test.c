@@ -1,4 +1,4 @@
-/* The stand-in for client/http.h that other tests lean on. */
+/* Tests of the fake of client/http.h that other tests use. */
 #include "fake/http_fake.h"
 
 #include "base/buf.h"

@@ -1,4 +1,4 @@
-/* The machines of client/, every pair of states. */
+/* The state machines of client/, every pair of states. */
 #include "client/direct.h"
 #include "client/link.h"
 

@@ -1,7 +1,7 @@
-/* ours: an address of the internet that is ours, in a network of our own.
+/* ours: a public address that is ours, in a network namespace of our own.
  *
- * Call ours_enter() before there are threads. False: this machine does not let us, and what
- * needs it is skipped.
+ * Call ours_enter() before threads are created. False: this machine does not allow it; skip the
+ * tests that need it.
  */
 #ifndef WEIR_TEST_CLIENT_OURS_H
 #define WEIR_TEST_CLIENT_OURS_H

@@ -1,8 +1,10 @@
-/* peer: a server of a few lines on the loopback, and somebody who asks it.
+/* peer: a server of a few lines on the loopback, and a client that asks it.
  *
- * Each connection has a thread that reads requests and lets the test's function answer
- * with plain writes, so that a test can say any byte at any time. The asker writes down what
- * its calls hear as "200 text/plain;body;whole".
+ * Each connection has a thread that reads requests and lets the test's function answer with
+ * plain writes, so a test can send any byte at any time. The client records what its calls
+ * report as "200 text/plain;body;whole".
+ *
+ * If a test defines PEER_SECURE before it includes this, everything runs over TLS.
  */
 #ifndef WEIR_TEST_CLIENT_PEER_H
 #define WEIR_TEST_CLIENT_PEER_H
@@ -22,6 +24,13 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#ifdef PEER_SECURE
+#include "client/peer_secure.h"
+#define PEER_SCHEME "https"
+#else
+#define PEER_SCHEME "http"
+#endif
 
 /* --- the server --------------------------------------------------------------------------- */
 
@@ -49,9 +58,27 @@ struct peer_connection {
     pthread_t thread;
 };
 
+#ifdef PEER_SECURE
+static inline ssize_t peer_raw_send(int fd, struct str bytes) {
+    return peer_secure_send(fd, bytes);
+}
+
+static inline ssize_t peer_raw_recv(int fd, char *ret, size_t size) {
+    return peer_secure_recv(fd, ret, size);
+}
+#else
+static inline ssize_t peer_raw_send(int fd, struct str bytes) {
+    return send(fd, bytes.at, bytes.len, MSG_NOSIGNAL);
+}
+
+static inline ssize_t peer_raw_recv(int fd, char *ret, size_t size) {
+    return recv(fd, ret, size, 0);
+}
+#endif
+
 static inline bool peer_send(struct peer *peer, int fd, struct str bytes) {
     while (bytes.len) {
-        ssize_t sent = send(fd, bytes.at, bytes.len, MSG_NOSIGNAL);
+        ssize_t sent = peer_raw_send(fd, bytes);
         if (sent <= 0) return false;
         atomic_fetch_add(&peer->sent, (size_t)sent);
         bytes = str_skip(bytes, (size_t)sent);
@@ -66,7 +93,7 @@ static inline bool peer_say(struct peer *peer, int fd, const char *text) {
 /* Until the other side closes. */
 static inline bool peer_wait(struct peer *peer, int fd) {
     char byte;
-    while (recv(fd, &byte, 1, 0) > 0) {
+    while (peer_raw_recv(fd, &byte, 1) > 0) {
     }
     atomic_store(&peer->saw_close, true);
     return false;
@@ -89,14 +116,20 @@ static inline void *peer_serve(void *ctx) {
     struct peer_connection *connection = ctx;
     char text[16 * 1024];
     size_t len = 0;
+#ifdef PEER_SECURE
+    peer_secure_open(connection->fd);
+#endif
     for (bool open = true; open;) {
-        ssize_t got = recv(connection->fd, text + len, sizeof(text) - len, 0);
+        ssize_t got = peer_raw_recv(connection->fd, text + len, sizeof(text) - len);
         if (got <= 0) break;
         len += (size_t)got;
         if (len < peer_request_len(str_of(text, len))) continue;
         open = connection->peer->answer(connection->peer, connection->fd, str_of(text, len));
         len = 0;
     }
+#ifdef PEER_SECURE
+    peer_secure_shut(connection->fd);
+#endif
     close(connection->fd);
     return NULL;
 }
@@ -126,6 +159,9 @@ static inline void peer_start_on(struct peer *peer, const char *ip, unsigned por
                                   .sin_port = htons((uint16_t)port),
                                   .sin_addr.s_addr = inet_addr(ip)};
     socklen_t len = sizeof(address);
+#ifdef PEER_SECURE
+    pthread_once(&peer_secure_once, peer_secure_load);
+#endif
     *peer = (struct peer){.answer = answer, .ctx = ctx};
     peer->listener = socket(AF_INET, SOCK_STREAM, 0);
     assert_int_equal(bind(peer->listener, (struct sockaddr *)&address, len), 0);
@@ -263,7 +299,7 @@ static inline void ask_done(struct ask *ask) {
 
 static inline struct http_request get_request(char *room, size_t size, const struct peer *peer,
                                               const char *path) {
-    snprintf(room, size, "http://127.0.0.1:%u%s", peer->port, path);
+    snprintf(room, size, PEER_SCHEME "://127.0.0.1:%u%s", peer->port, path);
     return (struct http_request){.method = STR("GET"), .url = str_from(room)};
 }
 

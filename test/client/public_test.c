@@ -1,4 +1,4 @@
-/* What strangers name is asked only where it is public (checks.md X1, X3). */
+/* Untrusted URLs are only requested from public addresses (checks.md X1, X3). */
 #include "client/http.h"
 
 #include "client/ours.h"

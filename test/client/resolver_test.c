@@ -1,8 +1,8 @@
-/* A resolver that lies (checks.md X3): mixed answers, another answer the next time. Whatever it
- * says, nobody is connected to who is not public.
+/* A resolver that lies (checks.md X3): mixed answers, and different answers each time. Whatever
+ * it answers, only public addresses are connected to.
  *
- * This program's own getaddrinfo() is the resolver, and its own connect() keeps the book: both
- * come before the C library's, also for libcurl. */
+ * This program's getaddrinfo() is the resolver, and its connect() records the attempts. Both
+ * override those of the C library, also for libcurl. */
 #include "client/http.h"
 
 #include "client/ours.h"
@@ -21,7 +21,18 @@ static struct {
     const char *answers[LOOKUPS_MAX][ANSWERS_MAX + 1];
     size_t count;
     atomic_size_t asked;
+    atomic_bool held; /* nobody is answered until this is over */
+    atomic_int inside, inside_max;
 } lies;
+
+/* As a name server that does not answer: the thread waits. */
+static void wait_for_the_server(void) {
+    int inside = atomic_fetch_add(&lies.inside, 1) + 1, max = atomic_load(&lies.inside_max);
+    while (inside > max && !atomic_compare_exchange_weak(&lies.inside_max, &max, inside)) {
+    }
+    while (atomic_load(&lies.held)) usleep(500);
+    atomic_fetch_sub(&lies.inside, 1);
+}
 
 static void lie(size_t count, const char *const answers[][ANSWERS_MAX + 1]) {
     assert_true(count <= LOOKUPS_MAX);
@@ -63,6 +74,7 @@ __attribute__((visibility("default"))) int getaddrinfo(const char *node, const c
                                                        struct addrinfo **ret) {
     (void)node;
     size_t asked = atomic_fetch_add(&lies.asked, 1);
+    wait_for_the_server();
     const char *const *answers = lies.answers[asked < lies.count ? asked : lies.count - 1];
     struct addrinfo *first = NULL, **last = &first;
     for (; *answers; answers++) {
@@ -249,6 +261,125 @@ static void a_redirect_is_looked_up_and_judged_like_the_first_address(void **sta
     town_close(&town);
 }
 
+/* --- many names --- */
+
+enum { CALLERS = 60 };
+
+static bool greet_anybody(struct peer *peer, int fd, struct str request) {
+    (void)request;
+    return peer_say(peer, fd, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello");
+}
+
+struct crowd {
+    struct peer peer;
+    struct asker asker;
+    struct ask asks[CALLERS];
+    struct timer timer;
+};
+
+static struct crowd *crowd_open(void) {
+    struct crowd *crowd = MEM_NEW(struct crowd);
+    LIE({"127.0.0.1", NULL});
+    atomic_store(&lies.inside_max, 0);
+    atomic_store(&lies.held, true);
+    peer_start(&crowd->peer, greet_anybody, NULL);
+    asker_open(&crowd->asker);
+    return crowd;
+}
+
+/* Caller i asks for the name of i, of so many. */
+static void crowd_ask(struct crowd *crowd, unsigned i, unsigned names) {
+    char url[64];
+    snprintf(url, sizeof(url), "http://name%u.test:%u/", i % names, crowd->peer.port);
+    ask_start(&crowd->asks[i], &crowd->asker,
+              &(struct http_request){.method = STR("GET"), .url = str_from(url)});
+}
+
+static void crowd_shut(struct crowd *crowd) {
+    for (unsigned i = 0; i < CALLERS; i++) ask_done(&crowd->asks[i]);
+    asker_shut(&crowd->asker);
+    peer_stop(&crowd->peer);
+    free(crowd);
+}
+
+static void let_go(void *ctx) {
+    (void)ctx;
+    atomic_store(&lies.held, false);
+}
+
+/* Everyone hears; the server is asked once for each name, by a few threads. */
+static void hear_all(unsigned names, int threads) {
+    struct crowd *crowd = crowd_open();
+    for (unsigned i = 0; i < CALLERS; i++) crowd_ask(crowd, i, names);
+    timer_init(&crowd->timer, crowd->asker.loop, let_go, NULL);
+    timer_start(&crowd->timer, 100);
+    loop_run(crowd->asker.loop);
+    for (unsigned i = 0; i < CALLERS; i++)
+        assert_str(buf_str(&crowd->asks[i].heard), "200 ;hello;whole");
+    assert_int_equal(atomic_load(&lies.asked), names);
+    assert_int_equal(atomic_load(&lies.inside_max), threads);
+    crowd_shut(crowd);
+}
+
+static void callers_of_one_name_share_a_look_up(void **state) {
+    (void)state;
+    hear_all(1, 1);
+    hear_all(3, 3);
+}
+
+static void many_names_take_turns(void **state) {
+    (void)state;
+    hear_all(CALLERS, 16);
+}
+
+static void cancel_half(void *ctx) {
+    struct crowd *crowd = ctx;
+    for (unsigned i = 0; i < CALLERS; i += 2) {
+        http_cancel(crowd->asks[i].call);
+        ask_over(&crowd->asks[i]);
+    }
+    atomic_store(&lies.held, false);
+}
+
+/* Half of those who share a look-up, and half of those who wait for a thread. */
+static void who_leaves_takes_nothing_from_the_others(void **state) {
+    (void)state;
+    const unsigned names[] = {1, 7, CALLERS};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        struct crowd *crowd = crowd_open();
+        for (unsigned j = 0; j < CALLERS; j++) crowd_ask(crowd, j, names[i]);
+        timer_init(&crowd->timer, crowd->asker.loop, cancel_half, crowd);
+        timer_start(&crowd->timer, 50);
+        loop_run(crowd->asker.loop);
+        for (unsigned j = 1; j < CALLERS; j += 2)
+            assert_str(buf_str(&crowd->asks[j].heard), "200 ;hello;whole");
+        for (unsigned j = 0; j < CALLERS; j += 2) assert_int_equal(crowd->asks[j].heard.len, 0);
+        crowd_shut(crowd);
+    }
+}
+
+static void cancel_all(void *ctx) {
+    struct crowd *crowd = ctx;
+    for (unsigned i = 0; i < CALLERS; i++) {
+        http_cancel(crowd->asks[i].call);
+        ask_over(&crowd->asks[i]);
+    }
+}
+
+/* The loop ends while the server is silent, and its threads hear of it later. */
+static void a_loop_ends_without_its_look_ups(void **state) {
+    (void)state;
+    struct crowd *crowd = crowd_open();
+    for (unsigned i = 0; i < CALLERS; i++) crowd_ask(crowd, i, CALLERS);
+    timer_init(&crowd->timer, crowd->asker.loop, cancel_all, crowd);
+    timer_start(&crowd->timer, 50);
+    loop_run(crowd->asker.loop);
+    crowd_shut(crowd);
+    atomic_store(&lies.held, false);
+    while (atomic_load(&lies.inside)) usleep(500);
+    assert_int_equal(atomic_load(&lies.asked), 16);
+}
+
 int main(void) {
     /* Before there are threads. A machine that forbids it skips what needs it. */
     have_ours = ours_enter();
@@ -261,6 +392,10 @@ int main(void) {
         cmocka_unit_test(answers_that_are_all_private_are_refused),
         cmocka_unit_test(another_answer_the_next_time_changes_nothing),
         cmocka_unit_test(a_redirect_is_looked_up_and_judged_like_the_first_address),
+        cmocka_unit_test(callers_of_one_name_share_a_look_up),
+        cmocka_unit_test(many_names_take_turns),
+        cmocka_unit_test(who_leaves_takes_nothing_from_the_others),
+        cmocka_unit_test(a_loop_ends_without_its_look_ups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

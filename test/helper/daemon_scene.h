@@ -1,12 +1,12 @@
-/* daemon_scene: the real daemon on a thread of its own, and a peer that asks it over sockets.
+/* daemon_scene: the real daemon on its own thread, and a client that asks it over sockets.
  *
  *     scene_start(&scene, &contracts, "listen: {http: 127.0.0.1:0, grpc: off}\n");
  *     scene_ask(scene, &(struct question){"http", "GET", "/health"}, &it);
  *     assert_int_equal(it.status, 200);
  *     scene_stop(scene);
  *
- * The peer speaks HTTP/2, which every listener takes, one request a connection. The folder of a
- * scene holds its settings and its store, and goes with it.
+ * The client speaks HTTP/2, which every listener accepts, with one request per connection. The
+ * folder of a scene holds its settings and its store, and is deleted with it.
  *
  * Memory   scene_start() makes a scene, scene_stop() ends it.
  * Threads  the test's; the daemon has its own, and gets the signals.

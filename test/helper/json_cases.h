@@ -1,7 +1,7 @@
-/* json_cases: what RFC 8259 says yes and no to, production by production.
+/* json_cases: what RFC 8259 accepts and rejects, production by production.
  *
- * The list is the frozen verdict for every place where JSON comes in. Where the RFC leaves a
- * choice, the verdict is ours and the remark says so.
+ * The list is the fixed verdict for every place that reads JSON. Where the RFC leaves a choice,
+ * the verdict is ours and the remark says so.
  */
 #ifndef WEIR_TEST_HELPER_JSON_CASES_H
 #define WEIR_TEST_HELPER_JSON_CASES_H

@@ -1,12 +1,12 @@
-/* log_heard: what the log says while a test looks.
+/* log_heard: capture the log during a test.
  *
  *     log_begin(&log);
  *     ... what writes lines ...
  *     log_says(&log, "run 7: provider 'acme'");
  *     log_end(&log);
  *
- * Standard error goes to a file without a name meanwhile. log_often() writes few lines a
- * second, so a test that looks at one stands among the first of its program.
+ * Standard error goes to an unnamed file meanwhile. log_often() limits the lines per second, so
+ * a test that checks such a line must be among the first of its program.
  */
 #ifndef WEIR_TEST_HELPER_LOG_HEARD_H
 #define WEIR_TEST_HELPER_LOG_HEARD_H

@@ -1,4 +1,4 @@
-/* moves: a table of moves against its drawing, every pair of states.
+/* moves: compare a state machine's table with its drawing, for every pair of states.
  *
  *     MACHINE(record)
  *     assert_moves(&record_machine, RECORD_STATE_COUNT, drawn, ARRAY_LEN(drawn));

@@ -1,22 +1,22 @@
-/* powercut_vfs: a disk that loses its power, underneath SQLite.
+/* powercut_vfs: a disk under SQLite that loses power.
  *
- * A file system of SQLite's that hands everything on to the real one, and keeps for each file
- * what the disk would surely hold: its content at its last sync. Each write and each cut of its
- * length since then is kept beside that. Every call that changes something, and every
- * powercut_tick(), counts; at the one that was chosen the power goes:
+ * A file system for SQLite that passes everything on to the real one, and remembers for each
+ * file what the disk is sure to hold: its content at its last sync. Writes and truncations
+ * since then are remembered separately. Every call that changes something, and every
+ * powercut_tick(), counts; at the chosen one the power is cut:
  *
  *     file = content at its last sync
  *          + an arbitrary subset of the writes since, in an arbitrary order,
  *            one of them torn at a sector's boundary
  *
- * A file that was made and never synced may be gone, one that was deleted may be back. Then
- * the process is ended; what it left is found under the files' own names.
+ * A file that was created and never synced may be gone, a deleted one may be back. Then the
+ * process is ended; what is left is found under the files' own names.
  *
- * Syncs can be made to fail, which loses what was written before them for good: it still reads
- * well, and no later sync brings it to the disk. Writes can be, too: then nothing, or all of
- * it, is written.
+ * Syncs can be made to fail, which loses for good what was written before them: it still reads
+ * well, but no later sync brings it to the disk. Writes can be made to fail, too: then nothing
+ * is written, or all of it.
  *
- * Shared memory (-shm) is handed on as it is: SQLite makes it anew when nobody has it open.
+ * Shared memory (-shm) is passed on unchanged: SQLite recreates it when no process has it open.
  *
  * Memory   the files' contents, until the process ends.
  * Threads  any.

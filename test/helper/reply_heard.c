@@ -14,6 +14,8 @@ static const char *const usual[REPLY_KIND_COUNT] = {
     [REPLY_APPROVAL] = "approval($t) ",
     [REPLY_ARTIFACT] = "artifact($y $l) ",
     [REPLY_VECTOR] = "vector($v $w $x) ",
+    [REPLY_OWN_CALL] = "own($i,$n,$a) ",
+    [REPLY_OWN_RESULT] = "owned($i,$t,$n) ",
     [REPLY_DONE] = "done($n) ",
     [REPLY_FAILED] = "failed($n) ",
 };

@@ -1,4 +1,4 @@
-/* reply_heard: what a provider reports, written down as one line: "text(Hi) done(m) ".
+/* reply_heard: what a provider reports, recorded as one line: "text(Hi) done(m) ".
  *
  * Each kind of event has a form. `$` and a letter stand for a field:
  *
@@ -6,7 +6,7 @@
  *     e code   p c s u h k prompt, completion, total, tool_use, thoughts, cached of usage
  *     y l type and length of an artifact   v w x input, length and first number of a vector
  *
- * A test that looks closer, or less close, brings its own forms for some kinds.
+ * A test that needs more or fewer fields sets its own forms for some kinds.
  */
 #ifndef WEIR_TEST_HELPER_REPLY_HEARD_H
 #define WEIR_TEST_HELPER_REPLY_HEARD_H

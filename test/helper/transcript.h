@@ -1,9 +1,9 @@
-/* transcript: replay what a model API sent and compare what its dialect made of it.
+/* transcript: replay what a model API sent and compare the events that its dialect reports.
  *
- * A folder holds one folder a transcript, with two files:
+ * A folder holds one folder for each transcript, with two files:
  *
  *     NAME/input     the body of the answer, server-sent events
- *     NAME/expect    what is heard, a line each, and the outcome:
+ *     NAME/expect    the events, one per line, and the outcome:
  *
  *         text "Hel"
  *         thinking "hm"
@@ -13,10 +13,10 @@
  *         opaque DIALECT BYTES
  *         done MODEL | cut MODEL | failed REASON CODE "why"
  *
- * Each input is replayed cut at every byte, and byte by byte; and so are the same events with
- * CRLF, with CR, behind a byte order mark, between comments and with their data on many lines.
- * A reply that is stopped from inside a callback must not call back again, and one that is cut
- * off early must never be complete and then, with more of it, not.
+ * Each input is replayed cut at every byte, and byte by byte. So are the same events with CRLF,
+ * with CR, after a byte order mark, between comments, and with their data on many lines. A
+ * reply that is stopped from inside a callback must not call back again. An input that is cut
+ * off must not count as complete if the longer input does not.
  */
 #ifndef WEIR_TEST_HELPER_TRANSCRIPT_H
 #define WEIR_TEST_HELPER_TRANSCRIPT_H

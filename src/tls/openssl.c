@@ -1,11 +1,11 @@
-#include "server/openssl.h"
+#include "tls/openssl.h"
 
 #include "base/mem.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 
-/* The names carry the ABI: a library with another number has other functions. */
+/* The names include the ABI version; a library with another version has other functions. */
 #define LIBSSL "libssl.so.3"
 #define LIBCRYPTO "libcrypto.so.3"
 
@@ -23,8 +23,8 @@ static bool open_library(const char *name, void **ret) {
                    why);
 }
 
-/* dlsym() answers with an object pointer for what is a function; POSIX promises that copying
- * the bits is right. */
+/* dlsym() returns an object pointer even for a function. POSIX guarantees that copying the bits
+ * works. */
 static bool openssl_find(void *library, const char *name, void *ret) {
     void *found = dlsym(library, name);
     if (!found)
@@ -52,7 +52,7 @@ static void load(void) {
     void *ssl, *crypto;
     bool good =
         open_library(LIBCRYPTO, &crypto) && open_library(LIBSSL, &ssl) && find_all(ssl, crypto);
-    (void)good; /* `failed` says it */
+    (void)good; /* the result is in `failed` */
 }
 
 bool openssl_load(const struct openssl **ret, struct err *e) {
