@@ -6,6 +6,9 @@ export interface Turn {
   readonly messages: object[];
   readonly tools: { name: string; description: string; parameters: object }[];
   readonly instructions: string;
+  /** What the caller sent along; {} where there is none. */
+  readonly config: Record<string, unknown>;
+  readonly metadata: Record<string, unknown>;
   readonly agent: string;
   readonly model: string;
   readonly session: string;

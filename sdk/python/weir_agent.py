@@ -31,15 +31,15 @@ class ToolError(Exception):
 
 
 class Turn:
-    """What is asked (input, messages, instructions, tools, agent, session, user, workspace,
-    model), and the ways to answer."""
+    """What is asked (input, messages, instructions, tools, agent, session, user, workspace, model,
+    and the caller's config and metadata), and the ways to answer."""
 
     def __init__(self, wire, line):
-        self._wire, self._id = wire, line["turn"]
-        self._recorded, self._calls = line["calls"], 0
+        self._wire, self._id, self._recorded, self._calls = wire, line["turn"], line["calls"], 0
         self.input, self.messages, self.tools = line["input"], line["messages"], line["tools"]
         self.instructions, self.agent, self.model = line["instructions"], line["agent"], line["model"]
         self.session, self.user, self.workspace = line["session"], line["user"], line["workspace"]
+        self.config, self.metadata = line.get("config", {}), line.get("metadata", {})
 
     def say(self, text):
         """A piece of the answer."""

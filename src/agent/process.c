@@ -1,4 +1,4 @@
-/* The kind of provider that process agents are, and one call of it. */
+/* The provider kind of process agents, and one call of it. */
 #include "agent/process.h"
 
 #include "agent/process_inner.h"
@@ -9,37 +9,19 @@
 
 /* --- calls -------------------------------------------------------------------------------- */
 
-static void call_free(struct provider_call *call) {
+static void call_free(struct answer *answer) {
+    struct provider_call *call = CONTAINER_OF(answer, struct provider_call, answer);
     list_remove(&call->link);
     task_cancel(&call->task);
-    gate_done(&call->gate);
-    buf_done(&call->model);
+    answer_done(answer);
     free(call);
 }
 
-/* After its end has been told, or its cancel, the last callback frees it. */
-static bool leave(struct provider_call *call) {
-    bool alive = !call->dropped;
-    if (--call->inside == 0 && (call->dropped || call->gate.over)) call_free(call);
-    return alive;
-}
-
-bool process_call_give(struct provider_call *call, const struct reply_event *event) {
-    call->inside++;
-    gate_take(event, &call->gate);
-    return leave(call);
-}
-
-bool process_call_release(struct provider_call *call) {
-    call->inside++;
-    gate_release(&call->gate);
-    return leave(call);
-}
-
-/* The listener may ask again from within: the process is no longer this call's. */
+/* The listener may make the next call from inside its callback, so the process is released
+ * first. */
 void process_call_end(struct provider_call *call, const struct reply_event *event) {
     call->process = NULL;
-    (void)process_call_give(call, event);
+    (void)answer_give(&call->answer, event);
 }
 
 static void go_on(void *ctx) {
@@ -47,7 +29,7 @@ static void go_on(void *ctx) {
     if (call->process) {
         process_read(call->process);
     } else {
-        (void)process_call_release(call);
+        (void)answer_release(&call->answer);
     }
 }
 
@@ -59,9 +41,7 @@ static struct provider_call *start(struct provider *provider, struct loop *loop,
     call->provider = own;
     call->place = process_place_of(own->pool, loop);
     call->request = request;
-    call->usage = USAGE_UNKNOWN;
-    buf_init(&call->model, KIB);
-    gate_init(&call->gate, on_reply, ctx);
+    answer_init(&call->answer, on_reply, ctx, call_free);
     task_init(&call->task, go_on, call);
     list_append(&call->place->waiting, &call->link);
     process_place_serve(call->place);
@@ -69,19 +49,18 @@ static struct provider_call *start(struct provider *provider, struct loop *loop,
 }
 
 static void pause_call(struct provider_call *call) {
-    call->gate.closed = true;
+    call->answer.gate.closed = true;
 }
 
 static void resume_call(struct provider_call *call) {
-    call->gate.closed = false;
+    call->answer.gate.closed = false;
     if (!list_linked(&call->link)) loop_defer(call->place->loop, &call->task);
 }
 
 static void cancel(struct provider_call *call) {
     struct process *process = call->process;
     call->process = NULL;
-    call->dropped = call->gate.shut = true;
-    if (!call->inside) call_free(call);
+    answer_drop(&call->answer);
     if (!process) return;
     process->call = NULL;
     process_drop(process);
@@ -124,12 +103,21 @@ static const char **point(const char **at, size_t count) {
     return list;
 }
 
-struct provider *process_provider_new(const struct process_options *options) {
+static struct str path_variable(const char *const *environment) {
+    for (; *environment; environment++) {
+        struct str variable = str_from(*environment);
+        if (str_starts(variable, STR("PATH="))) return str_skip(variable, 5);
+    }
+    return STR_EMPTY;
+}
+
+static struct provider *process_provider_new(const struct agent_options *options,
+                                             const char *path) {
     struct process_provider *own = MEM_NEW(struct process_provider);
-    size_t args = count_of(options->args), variables = count_of(options->environment);
+    size_t args = count_of(options->command), variables = count_of(options->environment);
     buf_init(&own->texts, MIB);
-    keep(&own->texts, options->path);
-    for (size_t i = 0; i < args; i++) keep(&own->texts, options->args[i]);
+    keep(&own->texts, path);
+    for (size_t i = 0; i < args; i++) keep(&own->texts, options->command[i]);
     for (size_t i = 0; i < variables; i++) keep(&own->texts, options->environment[i]);
     size_t key_len = own->texts.len;
     buf_append(&own->texts, options->name);
@@ -141,8 +129,21 @@ struct provider *process_provider_new(const struct process_options *options) {
     own->environment = point(&at, variables);
     own->name = str_skip(buf_str(&own->texts), key_len);
     own->base = (struct provider){&kind, own->name};
-    own->pool = options->pool;
+    own->pool = options->processes;
     own->processes_max = options->processes_max;
-    own->stall_ms = options->stall_ms;
+    own->stall_ms = options->silence_ms;
     return &own->base;
 }
+
+static bool make(const struct agent_options *options, struct provider **ret, struct err *e) {
+    struct buf path;
+    struct str program = str_from(options->command[0]);
+    buf_init(&path, 64 * KIB);
+    bool found = child_find(program, path_variable(options->environment), &path);
+    if (found) *ret = process_provider_new(options, path.at);
+    buf_done(&path);
+    return found || err_set(e, ERR_NOT_FOUND, "there is no program '" STR_FMT "'",
+                            STR_ARG(str_head(program, 200)));
+}
+
+const struct agent_kind process_agent = {"process", "command", make};

@@ -22,7 +22,7 @@ static bool read_kind(struct json type, enum process_line_kind *ret, struct err 
                    "'type' is none of text, thinking, step, call, ask, usage, done, error");
 }
 
-/* A member that is a string, or absent. */
+/* Read a member that is a string or absent. */
 static bool read_text(struct json line, const char *key, struct arena *arena, struct str *ret,
                       struct err *e) {
     struct json value = json_find(line, str_from(key));

@@ -1,11 +1,10 @@
-/* process_line: what a process agent writes, one JSON object a line.
+/* process_line: what a process agent writes: one JSON object per line.
  *
- * docs/process-agents.md has the protocol. Members that are not known are ignored; a line
- * without a known type is refused.
+ * docs/process-agents.md has the protocol. Unknown members are ignored; a line without a known
+ * type is refused.
  *
- * Memory   a line borrows the text it was read from; texts that were escaped are in the arena.
- * Threads  none; values only.
- */
+ * Memory   a line borrows the text it was read from; texts with escapes are in the arena.
+ * Threads  none; values only. */
 #ifndef WEIR_AGENT_PROCESS_LINE_H
 #define WEIR_AGENT_PROCESS_LINE_H
 
@@ -16,7 +15,7 @@ enum process_line_kind {
     PROCESS_TEXT,     /* text */
     PROCESS_THINKING, /* text */
     PROCESS_STEP,     /* text */
-    PROCESS_CALL,     /* calls: of tools, made at once; the reply ends with them */
+    PROCESS_CALL,     /* calls: tool calls to make at once; the reply ends with them */
     PROCESS_ASK,      /* text: a question to a human; the reply ends with it */
     PROCESS_USAGE,    /* usage */
     PROCESS_DONE,
@@ -26,7 +25,7 @@ enum process_line_kind {
 struct process_line {
     enum process_line_kind kind;
     struct str turn, text, model;
-    struct json calls; /* an array of {tool, args} that was checked */
+    struct json calls; /* a valid array of {tool, args} */
     struct event_usage usage;
     enum err_code code;
 };

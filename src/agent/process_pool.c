@@ -6,11 +6,11 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* One that waits for its calls may be taken from its turn after so long. */
+/* A process that waits for the results of its calls may lose its turn after this time. */
 #define HELD_MIN_MS 250
 
 struct process_pool {
-    struct process_place **places; /* fixed before the loops run */
+    struct process_place **places; /* complete before the loops run */
     size_t count;
 };
 
@@ -24,8 +24,8 @@ static bool is_of(const struct process *process, const struct provider_call *cal
     return process->child && str_equal(process->key, call->provider->key);
 }
 
-/* The one that waits for the results of this turn's calls, if the turn went on as it knows it.
- */
+/* Whether the process waits for the results of this turn's calls, and knows the turn up to
+ * there. */
 static bool waits_for(const struct process *process, const struct provider_call *call) {
     return process->state == PROCESS_HELD && process->run == call->request->run &&
            process->calls == process_turn_calls(call->request);
@@ -50,7 +50,8 @@ static size_t count_of(const struct process_place *place, const struct provider_
     return count;
 }
 
-/* All are busy. One that only waits for its calls gives its turn up: that turn goes on anew. */
+/* All processes are busy. The one that has waited longest for results loses its turn, which
+ * then starts again on a process. */
 static void take_back(struct process_place *place, const struct provider_call *call) {
     struct process *oldest = NULL;
     LIST_EACH(&place->processes, link) {
@@ -67,7 +68,7 @@ static void take_back(struct process_place *place, const struct provider_call *c
     }
 }
 
-/* False: it goes on waiting. */
+/* False: the call keeps waiting. */
 static bool serve_call(struct process_place *place, struct provider_call *call) {
     struct process *process = find(place, call);
     struct err e;
@@ -86,7 +87,7 @@ static bool serve_call(struct process_place *place, struct provider_call *call) 
     return true;
 }
 
-/* An end that is told may start or cancel calls: begin again after each. */
+/* A reported end may start or cancel calls, so start over after each. */
 static void serve(void *ctx) {
     struct process_place *place = ctx;
     bool served = true;
@@ -123,7 +124,7 @@ void process_pool_add(struct process_pool *pool, struct loop *loop) {
 struct process_place *process_place_of(struct process_pool *pool, struct loop *loop) {
     size_t at = 0;
     while (at < pool->count && pool->places[at]->loop != loop) at++;
-    assert(at < pool->count); /* process_pool_add() */
+    assert(at < pool->count); /* added by process_pool_add() */
     return pool->places[at];
 }
 
@@ -139,7 +140,7 @@ void process_pool_leave(struct process_pool *pool, struct loop *loop) {
 void process_pool_free(struct process_pool *pool) {
     if (!pool) return;
     for (size_t i = 0; i < pool->count; i++) {
-        assert(list_empty(&pool->places[i]->processes)); /* process_pool_leave() */
+        assert(list_empty(&pool->places[i]->processes)); /* emptied by process_pool_leave() */
         free(pool->places[i]);
     }
     free(pool->places);

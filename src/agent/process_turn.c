@@ -10,7 +10,7 @@ static bool is_call(const struct provider_request *request, size_t i) {
            str_equal(message->agent, request->agent);
 }
 
-/* The first result of that id after the call: a call that is made twice has two ids. */
+/* The first result with the call's id after the call. */
 static const struct message *result_of(const struct provider_request *request, size_t call) {
     struct str id = request->messages[call].call_id;
     for (size_t i = call + 1; i < request->message_count; i++) {
@@ -27,7 +27,7 @@ size_t process_turn_calls(const struct provider_request *request) {
     return count;
 }
 
-/* JSON as it is, but on one line; else the text as a string. */
+/* Write JSON on one line, and any other text as a string. */
 static void write_value(struct json_writer *json, const char *key, struct str text) {
     struct json value;
     struct err none;
@@ -68,7 +68,7 @@ static void write_message(struct json_writer *json, const struct message *messag
         [MESSAGE_TOOL_CALL] = "tool_call", [MESSAGE_TOOL_RESULT] = "tool_result",
         [MESSAGE_SYSTEM] = "system",
     };
-    if (message->role == MESSAGE_OPAQUE) return; /* for the provider that wrote it */
+    if (message->role == MESSAGE_OPAQUE) return; /* only its own provider can read it */
     json_open_object(json);
     json_member_str(json, "role", str_from(roles[message->role]));
     if (message->agent.len) json_member_str(json, "agent", message->agent);
@@ -91,6 +91,17 @@ static void write_tool(struct json_writer *json, const struct tool_offer *tool) 
     json_member_str(json, "description", tool->description);
     write_value(json, "parameters", tool->parameters.len ? tool->parameters : STR("{}"));
     json_close(json);
+}
+
+/* What the caller sent in addition; {} if there was nothing. */
+static void write_extras(struct json_writer *json, struct str extras) {
+    static const char *const keys[] = {"config", "metadata"};
+    struct json all = extras.len ? json_of(extras) : (struct json){.kind = JSON_NONE};
+    for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
+        struct json found = json_find(all, str_from(keys[i]));
+        bool object = found.kind == JSON_OBJECT;
+        json_member_raw(json, keys[i], object ? found.raw : STR("{}"));
+    }
 }
 
 /* --- the lines ---------------------------------------------------------------------------- */
@@ -125,6 +136,7 @@ bool process_turn_append(const struct provider_request *request, struct str turn
         write_message(&json, &request->messages[i]);
     json_close(&json);
     write_calls(&json, request);
+    write_extras(&json, request->extras);
     json_member_array(&json, "tools");
     for (size_t i = 0; i < request->tool_count; i++) write_tool(&json, &request->tools[i]);
     json_close(&json);

@@ -1,4 +1,4 @@
-/* One process: its states, and what it writes as events of a reply. */
+/* One process: its states, and its output as events of a reply. */
 #include "agent/process_inner.h"
 #include "agent/process_line.h"
 #include "agent/process_turn.h"
@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LINE_MAX_BYTES (4 * MIB)    /* of what it writes */
-#define UNREAD_MAX_BYTES (64 * KIB) /* it is not read while so much waits */
-#define TURN_MAX_BYTES (64 * MIB)   /* a conversation */
-#define ERROR_MAX_BYTES 400         /* of what it says about its failure */
-#define IDLE_MS (10 * 60 * 1000)    /* then it is not kept any more */
-#define HOLD_MS (10 * 1000)         /* how long it waits for its calls */
-#define DRAIN_MS 2000               /* to notice that its turn was dropped */
+#define LINE_MAX_BYTES (4 * MIB)    /* of its output */
+#define UNREAD_MAX_BYTES (64 * KIB) /* when this much waits, its output is not read */
+#define TURN_MAX_BYTES (64 * MIB)   /* of a conversation */
+#define ERROR_MAX_BYTES 400         /* of its own text about a failure */
+#define IDLE_MS (10 * 60 * 1000)    /* idle longer than this, it is ended */
+#define HOLD_MS (10 * 1000)         /* how long it may wait for the results of its calls */
+#define DRAIN_MS 2000               /* to stop writing after its turn was dropped */
 #define UNSENT_MAX 3                /* processes tried before a turn fails */
 
 #define TO(state) (1u << (state))
@@ -43,7 +43,7 @@ bool process_may_become(enum process_state state, enum process_state next) {
     return (states[state].may_become & TO(next)) != 0;
 }
 
-/* The only function that writes process->state, once it has begun. */
+/* The only function that writes process->state after the start. */
 static void process_move(struct process *process, enum process_state next) {
     static const uint64_t limits_ms[] = {[PROCESS_IDLE] = IDLE_MS,
                                          [PROCESS_BUSY] = 0,
@@ -62,7 +62,7 @@ static void process_move(struct process *process, enum process_state next) {
     if (next == PROCESS_IDLE || next == PROCESS_GONE) process_place_serve(process->place);
 }
 
-/* --- its end ------------------------------------------------------------------------------ */
+/* --- ending ------------------------------------------------------------------------------- */
 
 static void process_free(struct process *process) {
     if (process->child || process->inside) return;
@@ -73,7 +73,7 @@ static void process_free(struct process *process) {
     free(process);
 }
 
-/* Between these two it stays, also when it goes. */
+/* Between enter and leave the process is not freed, even if it ends. */
 static void process_enter(struct process *process) {
     process->inside++;
     assert(process->inside > 0);
@@ -84,7 +84,7 @@ static void process_leave(struct process *process) {
     process_free(process);
 }
 
-/* The call that is with it ends with `event`, whatever comes after. */
+/* End the current call, if any, with `event`. */
 static void end_call(struct process *process, const struct reply_event *event) {
     struct provider_call *call = process->call;
     if (!call) return;
@@ -99,16 +99,21 @@ static void end_child(struct process *process) {
     process_move(process, PROCESS_GONE);
 }
 
-/* It goes, and so does its turn. */
-static void process_break(struct process *process, enum err_code code, const char *reason,
-                          struct str why) {
+/* End the process and fail its turn. The caller is inside the process. */
+static void break_inside(struct process *process, enum err_code code, const char *reason,
+                         struct str why) {
     struct err e;
     err_set(&e, code, "the agent '" STR_FMT "' " STR_FMT, STR_ARG(process->name), STR_ARG(why));
     log_warning("%s", e.text);
     struct reply_event failed = reply_event_failed(&e, str_from(reason));
-    process_enter(process);
     end_child(process);
     end_call(process, &failed);
+}
+
+static void process_break(struct process *process, enum err_code code, const char *reason,
+                          struct str why) {
+    process_enter(process);
+    break_inside(process, code, reason, why);
     process_leave(process);
 }
 
@@ -145,7 +150,7 @@ static void on_end(const struct child_end *end, void *ctx) {
 
 static void on_timer(void *ctx) {
     struct process *process = ctx;
-    bool paused = process->call && process->call->gate.closed;
+    bool paused = process->call && process->call->answer.gate.closed;
     switch (process->state) {
     case PROCESS_BUSY:
         if (paused) {
@@ -163,20 +168,18 @@ static void on_timer(void *ctx) {
 /* --- lines of a turn ---------------------------------------------------------------------- */
 
 static void give(struct process *process, const struct reply_event *event) {
-    (void)process_call_give(process->call, event); /* process->call says whether it is there */
+    (void)answer_give(&process->call->answer, event); /* the caller checks process->call */
 }
 
-/* The counts come last in a reply. The call is over before its end is told, because the
- * listener may ask again at once. */
+/* Usage is the last event before the end. The process leaves the call before reporting the end,
+ * because the listener may make the next call at once. */
 static void end_reply(struct process *process, enum process_state next) {
     struct provider_call *call = process->call;
     struct buf model;
-    call->usage.model = buf_str(&call->model);
-    struct reply_event usage = {.kind = REPLY_USAGE, .usage = &call->usage};
-    if (call->counted) give(process, &usage);
-    if (!process->call) return; /* cancelled meanwhile */
+    if (!answer_give_usage(&call->answer)) return;
     buf_init(&model, KIB);
-    buf_append(&model, call->model.len ? buf_str(&call->model) : call->request->model);
+    buf_append(&model,
+               call->answer.model.len ? buf_str(&call->answer.model) : call->request->model);
     process_move(process, next);
     struct reply_event done = {.kind = REPLY_DONE, .model = buf_str(&model)};
     end_call(process, &done);
@@ -210,18 +213,7 @@ static void on_ask(struct process *process, const struct process_line *line) {
 }
 
 static void on_usage(struct process *process, const struct process_line *line) {
-    struct provider_call *call = process->call;
-    struct event_usage *sums = &call->usage;
-    const int64_t before[] = {sums->prompt, sums->completion, sums->total};
-    *sums = line->usage;
-    if (call->counted) { /* of each model call that the agent has made */
-        sums->prompt = usage_sum(sums->prompt, before[0]);
-        sums->completion = usage_sum(sums->completion, before[1]);
-        sums->total = usage_sum(sums->total, before[2]);
-    }
-    call->counted = true;
-    buf_clear(&call->model);
-    buf_append(&call->model, str_head(line->model, 200));
+    answer_count(&process->call->answer, &line->usage, line->model);
 }
 
 static void on_error(struct process *process, const struct process_line *line) {
@@ -247,7 +239,7 @@ static void act(struct process *process, const struct process_line *line, struct
     }
 }
 
-/* What belongs to a turn that was dropped says only that it is over. */
+/* Lines of a dropped turn are ignored, except its end. */
 static void take(struct process *process, const struct process_line *line,
                  struct arena *arena) {
     bool ours = str_equal(line->turn, str_from(process->turn));
@@ -258,8 +250,8 @@ static void take(struct process *process, const struct process_line *line,
     } else if (process->state == PROCESS_DRAINING && ours && ends) {
         process_move(process, PROCESS_IDLE);
     } else if (process->state == PROCESS_BUSY || process->state == PROCESS_IDLE) {
-        process_break(process, ERR_INTERNAL, AGENT_PROTOCOL,
-                      STR("wrote a line outside of its turn"));
+        break_inside(process, ERR_INTERNAL, AGENT_PROTOCOL,
+                     STR("wrote a line outside of its turn"));
     }
 }
 
@@ -273,7 +265,7 @@ static void take_line(struct process *process, struct str text) {
         struct buf why;
         buf_init(&why, KIB);
         buf_printf(&why, "wrote a line that is none of the protocol: %s", e.text);
-        process_break(process, ERR_INTERNAL, AGENT_PROTOCOL, buf_str(&why));
+        break_inside(process, ERR_INTERNAL, AGENT_PROTOCOL, buf_str(&why));
         buf_done(&why);
     }
     arena_free(arena);
@@ -283,7 +275,7 @@ static void take_line(struct process *process, struct str text) {
 
 static bool may_read(const struct process *process) {
     if (!process->child || process->state == PROCESS_HELD) return false;
-    return !process->call || !process->call->gate.closed;
+    return !process->call || !process->call->answer.gate.closed;
 }
 
 static void read_lines(struct process *process) {
@@ -292,8 +284,8 @@ static void read_lines(struct process *process) {
         enum lines_found found = lines_next(&process->lines, &line);
         if (found == LINES_NONE) return;
         if (found == LINES_TOO_LONG) {
-            process_break(process, ERR_INTERNAL, AGENT_PROTOCOL,
-                          STR("wrote a line that is too long"));
+            break_inside(process, ERR_INTERNAL, AGENT_PROTOCOL,
+                         STR("wrote a line that is too long"));
             return;
         }
         take_line(process, line);
@@ -302,7 +294,7 @@ static void read_lines(struct process *process) {
 
 void process_read(struct process *process) {
     process_enter(process);
-    if (process->call) (void)process_call_release(process->call);
+    if (process->call) (void)answer_release(&process->call->answer);
     read_lines(process);
     if (process->child) { /* NOLINT(clang-analyzer-unix.Malloc): `inside` kept it */
         bool full = !may_read(process) && lines_waiting(&process->lines) > UNREAD_MAX_BYTES;
@@ -321,7 +313,7 @@ static void on_output(struct str bytes, void *ctx) {
     process_read(process);
 }
 
-/* Its standard error is for the operator. */
+/* Log its standard error for the operator. */
 static void on_complaint(struct str bytes, void *ctx) {
     const struct process *process = ctx;
     struct str said = str_trim(bytes);
@@ -349,7 +341,8 @@ static bool send_results(struct process *process, const struct provider_request 
            child_write(process->child, buf_str(out));
 }
 
-/* It has not read its turn, so another process may have it: one that is held may have died. */
+/* It has not read its turn, so the turn can go to another process. A held process may have
+ * died. */
 static void try_another(struct process *process) {
     struct provider_call *call = process->call;
     if (++call->unsent >= UNSENT_MAX) {

@@ -54,7 +54,8 @@ static const struct provider_request request = {.agent = STR_INIT("worker"),
                                                 .tool_count = 1,
                                                 .workspace = STR_INIT("w"),
                                                 .user = STR_INIT("u"),
-                                                .session = STR_INIT("s")};
+                                                .session = STR_INIT("s"),
+                                                .extras = STR_INIT("{\"config\":{\"a\":[1]}}")};
 
 static void a_turn_is_one_line_with_the_calls_made_so_far(void **state) {
     (void)state;
@@ -81,7 +82,8 @@ static void a_turn_is_one_line_with_the_calls_made_so_far(void **state) {
         "\"calls\":[{\"tool\":\"look\",\"args\":{\"a\":1.50},\"result\":{\"x\":[1,2]},"
         "\"error\":false},{\"tool\":\"do\",\"args\":{},\"result\":\"plain words\","
         "\"error\":true}],"
-        "\"tools\":[{\"name\":\"look\",\"description\":\"Looks.\",\"parameters\":"
+        "\"config\":{\"a\":[1]},\"metadata\":{},\"tools\":[{\"name\":\"look\",\"description\":"
+        "\"Looks.\",\"parameters\":"
         "{\"type\":\"object\"}}]}\n");
     buf_done(&out);
 }

@@ -1,0 +1,90 @@
+/* kind: agents that are not models, one kind of them in a row.
+ *
+ * Such an agent stands where a model stands: its kind makes a provider (provider/provider.h), a
+ * turn asks that, and what the agent says becomes the events of a reply. When the agent wants a
+ * tool of ours, or asks a human, the reply ends. The turn's own machinery makes the call, with
+ * its policy, its approval, its record and its budget, and then asks the agent again; the
+ * request holds the call with its result. Calls that the agent makes itself, elsewhere, are
+ * REPLY_OWN_CALL and REPLY_OWN_RESULT.
+ *
+ * Whatever goes wrong ends the call once, with one of the reasons below.
+ *
+ * A new kind is one row of AGENT_KINDS, a file that defines NAME_agent, and its keys in
+ * config/agents.c. Kinds whose calls live here share answer.h.
+ *
+ * Memory   options are copied; the pools must outlive the provider.
+ * Threads  as provider.h.
+ */
+#ifndef WEIR_AGENT_KIND_H
+#define WEIR_AGENT_KIND_H
+
+#include "client/http.h"
+#include "provider/provider.h"
+
+/* Reasons of failures. */
+#define AGENT_FAILED "AGENT_FAILED"           /* it says so itself */
+#define AGENT_START "AGENT_START"             /* its program cannot be run */
+#define AGENT_UNREACHABLE "AGENT_UNREACHABLE" /* its server cannot be asked */
+#define AGENT_ENDED "AGENT_ENDED"             /* it ended in the middle of a turn */
+#define AGENT_PROTOCOL "AGENT_PROTOCOL"       /* it said what is not of its protocol */
+#define AGENT_STALLED "AGENT_STALLED"         /* it said nothing for too long */
+
+struct process_pool;
+
+/* What the settings say of one agent. A kind looks at what is its own. */
+struct agent_options {
+    struct str name;     /* for messages */
+    struct str model;    /* the name that the agent gets, or empty */
+    uint64_t silence_ms; /* the longest silence while a turn is with it */
+
+    /* of a program */
+    const char *const *command;     /* the program and its arguments; ends with NULL */
+    const char *const *environment; /* ends with NULL */
+    size_t processes_max;           /* of each loop */
+
+    /* of a server */
+    struct str url; /* without a slash at its end */
+    struct str key; /* goes with each request; empty: none */
+    const struct http_header *headers;
+    size_t header_count;
+    bool streams;            /* it is asked for a stream first */
+    struct str address;      /* of an AgentRuntime: "host:port" */
+    bool tls;                /* the address is asked over TLS */
+    struct str remote_agent; /* what it is called there; empty: the runtime chooses */
+    bool stream_per_turn;    /* it is asked on a stream of its own each time */
+    struct str own;          /* what goes with each turn, as runtime.h has it; or empty */
+
+    /* of a shared library */
+    struct str library; /* its path */
+    struct str config;  /* JSON that it gets, or empty */
+
+    struct process_pool *processes;
+    struct http_pool *http;
+};
+
+struct agent_kind {
+    const char *name;  /* as `kind:` in the settings */
+    const char *needs; /* the key that it cannot do without */
+    /* The caller ends the result with provider_free(). errors  about the value of `needs` */
+    bool (*make)(const struct agent_options *options, struct provider **ret, struct err *e);
+};
+
+/* clang-format off */
+#define AGENT_KINDS(ROW)                                                                       \
+    ROW(process)                                                                               \
+    ROW(http)                                                                                  \
+    ROW(openai)                                                                                \
+    ROW(converse)                                                                              \
+    ROW(plugin)
+
+#define AGENT_KIND_DECLARE(name) extern const struct agent_kind name##_agent;
+AGENT_KINDS(AGENT_KIND_DECLARE)
+/* clang-format on */
+
+/* "model", then each kind; ends with NULL. */
+extern const char *const agent_kind_names[];
+
+/* NULL: it is "model", or none. */
+const struct agent_kind *agent_kind_find(struct str name);
+
+#endif

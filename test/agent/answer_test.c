@@ -1,0 +1,119 @@
+#include "agent/answer.h"
+
+#include "base/mem.h"
+#include "helper/assert_str.h"
+#include "helper/reply_heard.h"
+
+#include <stdlib.h>
+
+/* A call that is nothing but its answer, and a listener who may cancel or pause it. */
+struct heard {
+    struct answer *answer;
+    struct buf words;
+    bool drops, pauses, freed;
+};
+
+struct call {
+    struct answer answer;
+    struct heard *heard;
+};
+
+static void free_call(struct answer *answer) {
+    struct call *call = CONTAINER_OF(answer, struct call, answer);
+    assert_false(call->heard->freed);
+    call->heard->freed = true;
+    answer_done(answer);
+    free(call);
+}
+
+static void on_reply(const struct reply_event *event, void *ctx) {
+    struct heard *heard = ctx;
+    reply_heard(&heard->words, NULL, event);
+    if (event->kind == REPLY_USAGE)
+        buf_printf(&heard->words, "%lld+%lld=%lld ", (long long)event->usage->prompt,
+                   (long long)event->usage->completion, (long long)event->usage->total);
+    if (heard->pauses) heard->answer->gate.closed = true;
+    if (heard->drops) answer_drop(heard->answer);
+}
+
+static void begin(struct heard *heard) {
+    struct call *call = MEM_NEW(struct call);
+    *heard = (struct heard){.answer = &call->answer};
+    buf_init(&heard->words, MIB);
+    call->heard = heard;
+    answer_init(&call->answer, on_reply, heard, free_call);
+}
+
+static const struct reply_event text = {.kind = REPLY_TEXT, .text = STR_INIT("a")};
+static const struct reply_event over = {.kind = REPLY_DONE, .model = STR_INIT("m")};
+
+static void ended(struct heard *heard, const char *expected) {
+    assert_true(heard->freed);
+    assert_str(buf_str(&heard->words), expected);
+    buf_done(&heard->words);
+}
+
+static void an_ending_frees_the_call_once(void **state) {
+    (void)state;
+    struct heard heard;
+    begin(&heard);
+    assert_true(answer_give(heard.answer, &text));
+    assert_true(answer_give(heard.answer, &over));
+    ended(&heard, "text(a) done(m) ");
+}
+
+static void a_listener_may_cancel_from_inside(void **state) {
+    (void)state;
+    for (int last = 0; last < 2; last++) {
+        struct heard heard;
+        begin(&heard);
+        heard.drops = true;
+        assert_false(answer_give(heard.answer, last ? &over : &text));
+        ended(&heard, last ? "done(m) " : "text(a) ");
+    }
+}
+
+static void what_a_pause_holds_back_is_told_in_order(void **state) {
+    (void)state;
+    struct heard heard;
+    begin(&heard);
+    heard.pauses = true;
+    assert_true(answer_give(heard.answer, &text));
+    assert_true(answer_paused(heard.answer));
+    assert_true(answer_give(heard.answer, &text));
+    assert_true(answer_give(heard.answer, &over));
+    assert_false(heard.freed);
+    heard.answer->gate.closed = false;
+    assert_true(answer_release(heard.answer));
+    assert_false(heard.freed);
+    heard.answer->gate.closed = heard.pauses = false;
+    assert_true(answer_release(heard.answer));
+    ended(&heard, "text(a) text(a) done(m) ");
+}
+
+static void tokens_are_added_and_told_once(void **state) {
+    (void)state;
+    struct heard heard;
+    begin(&heard);
+    assert_true(answer_give_usage(heard.answer)); /* there are none */
+    struct event_usage usage = USAGE_UNKNOWN;
+    usage.prompt = 3;
+    answer_count(heard.answer, &usage, STR("small"));
+    usage.prompt = INT64_MAX;
+    usage.completion = 4;
+    usage.total = 7;
+    answer_count(heard.answer, &usage, STR("large"));
+    assert_true(answer_give_usage(heard.answer));
+    answer_drop(heard.answer);
+    ended(&heard, "usage(large) 9223372036854775807+4=7 ");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_ending_frees_the_call_once),
+        cmocka_unit_test(a_listener_may_cancel_from_inside),
+        cmocka_unit_test(what_a_pause_holds_back_is_told_in_order),
+        cmocka_unit_test(tokens_are_added_and_told_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
