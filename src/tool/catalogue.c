@@ -66,6 +66,15 @@ static bool make_file_write(const struct catalogue_options *options, struct tool
     return needs_files(options, e) && file_write_tool_new(options->file_root, ret, e);
 }
 
+static bool make_exec(const struct catalogue_options *options, struct tool **ret,
+                      struct err *e) {
+    if (!options->exec.root.len)
+        return err_set(
+            e, ERR_FAILED_PRECONDITION,
+            "no folder for its workspaces is set; write tools: {exec: {root: FOLDER}}");
+    return exec_tool_new(&options->exec, ret, e);
+}
+
 static bool make_memory(const struct catalogue_options *options,
                         struct tool *(*make)(struct store *store), struct tool **ret,
                         struct err *e) {
@@ -102,25 +111,27 @@ static bool make_memory_delete(const struct catalogue_options *options, struct t
 static const struct catalogue_row rows[] = {
     /* clang-format off */
     {ROW("web_fetch", "search", "Reads a public page as text."),
-     true, make_web_fetch, true},
+     true, make_web_fetch, true, false},
     {ROW("web_search_tool", "search", "Searches the web through the operator's search backend."),
-     true, make_web_search, true},
+     true, make_web_search, true, false},
     {ROW("file_read", "files", "Reads a file of the workspace."),
-     true, make_file_read, false},
+     true, make_file_read, false, false},
     {ROW("file_write", "files", "Writes a file of the workspace, or replaces it."),
-     true, make_file_write, false},
+     true, make_file_write, false, false},
+    {ROW("exec", "code", "Runs a command in a sandbox."),
+     false, make_exec, false, true},
     {ROW("memory_search", "memory", "Searches what is remembered of the workspace."),
-     true, make_memory_search, false},
+     true, make_memory_search, false, false},
     {ROW("memory_list", "memory", "Lists what is remembered of the workspace."),
-     true, make_memory_list, false},
+     true, make_memory_list, false, false},
     {ROW("memory_write", "memory", "Remembers something, or changes what is remembered."),
-     true, make_memory_write, false},
+     true, make_memory_write, false, false},
     {ROW("memory_delete", "memory", "Forgets what is remembered under a key."),
-     false, make_memory_delete, false},
+     false, make_memory_delete, false, false},
     {ROW("calculator", "utility", "Works out an arithmetic expression exactly."),
-     true, make_calculator, false},
+     true, make_calculator, false, false},
     {ROW("current_time", "utility", "Tells date and time in a time zone, now or at a moment."),
-     true, make_time, false},
+     true, make_time, false, false},
     /* clang-format on */
 };
 

@@ -12,6 +12,7 @@
 #define WEIR_TOOL_CATALOGUE_H
 
 #include "store/store.h"
+#include "tool/exec.h"
 #include "tool/tool.h"
 #include "tool/web_search.h"
 
@@ -20,6 +21,7 @@ struct catalogue_options {
     struct http_pool *pool;           /* for every tool that sends requests */
     struct web_search_options search; /* its pool is taken from above; backend empty: none */
     struct str file_root;             /* directory of all workspaces' files; empty: none */
+    struct exec_options exec;         /* its root empty: none */
     struct store *store;              /* holds the memories; NULL: none */
     bool only_looked_at; /* no tool will be called: resources may still be missing */
 };
@@ -30,9 +32,11 @@ struct catalogue_row {
     struct str summary;  /* one sentence for a person */
     bool idempotent;     /* safe to repeat; same value as in the tool */
 
-    /* errors  ERR_FAILED_PRECONDITION a setting is missing; ERR_INVALID_ARGUMENT it is wrong */
+    /* errors  ERR_FAILED_PRECONDITION a setting is missing; ERR_INVALID_ARGUMENT it is wrong;
+     *         ERR_UNIMPLEMENTED this machine cannot do it: the tool is off */
     bool (*make)(const struct catalogue_options *options, struct tool **ret, struct err *e);
-    bool asks; /* sends requests to other servers: call http_pool_need() first */
+    bool asks;    /* sends requests to other servers: call http_pool_need() first */
+    bool guarded; /* a human decides about each call; same value as tool->asks */
 };
 
 /* All rows, in the order they are shown. */

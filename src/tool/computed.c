@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* Arguments once unescaped, and whatever a computation keeps beside them. */
+/* For unescaped arguments and the computation's own memory. */
 #define ARENA_EXTRA_BYTES (64 * KIB)
 
 struct computed_tool {
@@ -22,7 +22,7 @@ struct tool_call {
     struct buf result;
     struct err why;
     bool succeeded;
-    bool abandoned; /* nobody waits any more: only the memory is left to free */
+    bool abandoned; /* the caller left; the call is freed when the worker is done */
     tool_done_fn *done;
     void *ctx;
 };
@@ -33,7 +33,7 @@ static void call_free(struct tool_call *call) {
     free(call);
 }
 
-/* On a worker. */
+/* Runs on a worker. */
 static void work(void *ctx) {
     struct tool_call *call = ctx;
     struct json args;
@@ -56,7 +56,7 @@ static struct tool_call *computed_start(struct tool *tool, struct loop *loop,
     call->what = CONTAINER_OF(tool, struct computed_tool, base)->what;
     call->arena = arena_new(2 * request->args.len + ARENA_EXTRA_BYTES);
     if (!arena_str(call->arena, request->args, &call->args))
-        abort(); /* it was sized for them */
+        abort(); /* the arena was sized for it */
     buf_init(&call->result, LOCAL_RESULT_MAX_BYTES);
     call->done = done;
     call->ctx = ctx;

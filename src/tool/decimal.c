@@ -8,10 +8,10 @@
 
 #define DIGITS_MAX 18                             /* 10^18 fits an int64_t */
 #define DIGITS_LIMIT INT64_C(1000000000000000000) /* below this, both ways */
-#define TEXT_MAX_BYTES ((size_t)512)              /* of a number that is read */
+#define TEXT_MAX_BYTES ((size_t)512)              /* of a number to parse */
 #define POWER_STEPS_MAX 4096 /* of an exact power; more need too many digits */
 
-__extension__ typedef __int128 wide; /* of two numbers of 18 digits, multiplied */
+__extension__ typedef __int128 wide; /* holds the product of two numbers of 18 digits */
 
 static wide ten_to(unsigned exponent) {
     wide ten = 1;
@@ -19,7 +19,7 @@ static wide ten_to(unsigned exponent) {
     return ten;
 }
 
-/* Beyond it a double no longer tells neighbours apart. */
+/* Above this, a double cannot represent every whole number. */
 #define WHOLE_LIMIT 9007199254740992.0 /* 2^53 */
 
 struct decimal decimal_of(double real) {
@@ -30,7 +30,7 @@ struct decimal decimal_of(double real) {
     return (struct decimal){.real = real};
 }
 
-/* Exact if it fits when the zeros at its end are gone, else the double. */
+/* Exact if it fits without trailing zeros, else a double. */
 static bool make_exact(wide digits, unsigned scale, struct decimal *ret) {
     while (scale > 0 && digits % 10 == 0) {
         digits /= 10;
@@ -40,7 +40,7 @@ static bool make_exact(wide digits, unsigned scale, struct decimal *ret) {
         return false;
     *ret = (struct decimal){.exact = true, .digits = (int64_t)digits, .scale = scale};
 
-    /* Two correctly rounded parts would round twice: let the reader of numbers do it once. */
+    /* Converting two rounded parts would round twice, so let strtod() round once. */
     struct buf text;
     char spelled[48];
     buf_init(&text, sizeof spelled);
@@ -59,13 +59,13 @@ static bool digits_of(struct str text, size_t *at, wide *digits, size_t *count, 
     for (; *at < text.len && text.at[*at] >= '0' && text.at[*at] <= '9'; (*at)++) {
         *digits = *digits * 10 + (text.at[*at] - '0');
         if (*digits >= (wide)DIGITS_LIMIT * DIGITS_LIMIT / 10) *fits = false;
-        if (!*fits) *digits = 0; /* its value comes from the double */
+        if (!*fits) *digits = 0; /* the double is used instead */
     }
     *count = *at - began;
     return *count > 0;
 }
 
-/* The exponent of "1e-3" from where it stands; 0 without one. */
+/* The exponent in "1e-3", which begins at `text`; 0 without one. */
 static bool exponent_of(struct str text, int64_t *ret) {
     *ret = 0;
     if (text.len == 0) return true;
@@ -124,7 +124,7 @@ bool decimal_put(struct buf *out, struct decimal value) {
 
 /* ---- Steps ---- */
 
-/* Both with the same scale. False when one is a double. */
+/* Bring both to the same scale. False: one is a double. */
 static bool align(struct decimal a, struct decimal b, wide *left, wide *right,
                   unsigned *scale) {
     if (!a.exact || !b.exact) return false;
@@ -160,7 +160,7 @@ struct decimal decimal_multiply(struct decimal a, struct decimal b) {
     return decimal_of(a.real * b.real);
 }
 
-/* Digit by digit, as on paper, until nothing is left over. */
+/* Long division, digit by digit, until there is no remainder. */
 struct decimal decimal_divide(struct decimal a, struct decimal b) {
     unsigned scale;
     wide left, right;

@@ -33,7 +33,7 @@ static struct decimal larger(struct decimal a, struct decimal b) {
     return decimal_compare(b, a) > 0 ? b : a;
 }
 
-/* One of the three is set: how a value becomes another, or how two become one. */
+/* Exactly one of the three functions is set: of one value or of two. */
 static const struct function {
     struct str name;
     double (*of_double)(double);
@@ -60,7 +60,7 @@ static const struct function {
 
 /* ---- Places ---- */
 
-/* Of the byte at `at`, in characters, from 1. */
+/* The column of the byte at `at`, in characters, from 1. */
 static size_t column(const struct parser *parser, size_t at) {
     size_t count = 1;
     for (size_t i = 0; i < at; i++) {
@@ -73,7 +73,7 @@ static bool expression_refuse(struct parser *parser, size_t at, const char *why)
     return err_set(parser->e, ERR_INVALID_ARGUMENT, "column %zu: %s", column(parser, at), why);
 }
 
-/* Every step ends here: a value that is no finite number goes no further. */
+/* Every step ends here. A value that is not finite is an error. */
 static bool expression_keep(struct parser *parser, size_t at, struct decimal value,
                             struct decimal *ret) {
     if (!isfinite(value.real))
@@ -109,7 +109,7 @@ static void skip_space(struct parser *parser) {
     parser->at += space;
 }
 
-/* The next byte that is no space; NUL at the end. */
+/* The next byte that is not a space; NUL at the end. */
 static char peek(struct parser *parser) {
     skip_space(parser);
     return parser->at < parser->text.len ? parser->text.at[parser->at] : '\0';

@@ -11,7 +11,7 @@
 static const struct content {
     const char *extension;
     struct str type;
-    bool text; /* shown as it is when it is UTF-8 */
+    bool text; /* shown as text if it is valid UTF-8 */
 } contents[] = {
     {"txt",   STR_INIT("text/plain; charset=utf-8"),      true},
     {"log",   STR_INIT("text/plain; charset=utf-8"),      true},
@@ -45,7 +45,7 @@ static const struct content {
 };
 /* clang-format on */
 
-/* A name that tells nothing: what the bytes look like. */
+/* For names without a known extension; the bytes then decide. */
 static const struct content unknown_text = {"", STR_INIT("text/plain; charset=utf-8"), true};
 static const struct content unknown_bytes = {"", STR_INIT("application/octet-stream"), false};
 
@@ -62,14 +62,14 @@ static const struct content *content_of(struct str path, bool is_text) {
 
 /* ---- The result ---- */
 
-/* Whether this beginning of a file is text, and how much of it ends on a character. */
+/* Whether the start of a file is text. *ret is the part that ends on a character. */
 static bool text_of(struct str bytes, bool is_whole, struct str *ret) {
     size_t pending = is_whole ? 0 : utf8_pending(bytes);
     *ret = str_head(bytes, bytes.len - pending);
     return utf8_valid(*ret) && str_find_byte(*ret, '\0') == ret->len;
 }
 
-/* Of `bytes` what fits into `room` bytes of a JSON string, quotes and all. */
+/* Encode as much of `bytes` as fits into a JSON string of `room` bytes, quotes included. */
 static bool as_base64(struct str bytes, size_t room, struct arena *arena, struct str *ret) {
     size_t most = room > 2 ? (room - 2) / 4 * 3 : 0;
     struct buf text;
@@ -103,7 +103,7 @@ static bool show(const struct file_request *request, struct str bytes, uint64_t 
     is_text = is_text && content->text;
     struct str encoding = is_text ? STR("text") : STR("base64");
 
-    /* All but the content, to know what is left for it. */
+    /* Write everything but the content, to know how much room is left for it. */
     struct buf frame;
     buf_init(&frame, out->max_bytes);
     write_result(request, &frame, content, encoding, STR_EMPTY, size, true);
@@ -125,7 +125,7 @@ static bool show(const struct file_request *request, struct str bytes, uint64_t 
 static bool perform(const struct file_request *request, struct buf *out, struct err *e) {
     struct buf bytes;
     uint64_t size = 0;
-    buf_init(&bytes, LOCAL_RESULT_MAX_BYTES); /* no more could be shown */
+    buf_init(&bytes, LOCAL_RESULT_MAX_BYTES); /* the most that a result can show */
     bool done = root_read(request->root, request->path, &bytes, &size, e);
     if (done) {
         done = show(request, buf_str(&bytes), size, out, e);

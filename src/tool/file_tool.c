@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-/* Beside the arguments once copied and once unescaped: paths, and what is read of a file. */
+/* In addition to the arguments, copied and unescaped: paths, and what is read of a file. */
 #define ARENA_EXTRA_BYTES (256 * KIB)
 
 #define PATH_MAX_BYTES (8 * KIB)
@@ -19,14 +19,14 @@ struct file_tool {
 
 struct tool_call {
     const struct file_tool_kind *kind;
-    struct root *root; /* counted: a worker may outlive the tool */
+    struct root *root; /* a reference; a worker may outlive the tool */
     struct job job;
     struct arena *arena;
     struct str args, workspace; /* in the arena */
     struct buf result;
     struct err why;
     bool succeeded;
-    atomic_bool stop; /* nobody waits any more */
+    atomic_bool stop; /* the caller left */
     tool_done_fn *done;
     void *ctx;
 };
@@ -58,7 +58,7 @@ static bool perform(struct tool_call *call, struct err *e) {
     return done;
 }
 
-/* On a worker. */
+/* Runs on a worker. */
 static void work(void *ctx) {
     struct tool_call *call = ctx;
     call->succeeded = perform(call, &call->why);
@@ -82,7 +82,7 @@ static struct tool_call *file_start(struct tool *tool, struct loop *loop,
     call->arena = arena_new(2 * request->args.len + request->workspace.len + ARENA_EXTRA_BYTES);
     if (!arena_str(call->arena, request->args, &call->args) ||
         !arena_str(call->arena, request->workspace, &call->workspace))
-        abort(); /* it was sized for them */
+        abort(); /* the arena was sized for it */
     buf_init(&call->result, LOCAL_RESULT_MAX_BYTES);
     atomic_init(&call->stop, false);
     call->done = done;
@@ -117,7 +117,7 @@ bool file_tool_new(const struct file_tool_kind *kind, struct str root, struct to
     struct file_tool *file = MEM_NEW(struct file_tool);
     file->kind = kind;
     file->root = opened;
-    /* Writing the same again ends in the same file. */
+    /* Writing the same content again gives the same file. */
     file->base = (struct tool){.kind = &file_kind,
                                .name = kind->name,
                                .description = kind->description,

@@ -24,7 +24,8 @@ static bool perform(const struct file_request *request, struct buf *out, struct 
         return err_set(e, ERR_INVALID_ARGUMENT, "the content type is too long");
     if (type.len == 0) type = STR("text/plain; charset=utf-8");
 
-    /* Before anything is written: a result that cannot be told would look like a failure. */
+    /* Write the result first: if it failed after the file was written, the call would look like
+     * a failure. */
     if (!write_result(request, type, content, out))
         return err_set(e, ERR_INVALID_ARGUMENT, "the key or the content type is too long");
     return root_write(request->root, request->path, content, request->stop, e) ||

@@ -2,13 +2,14 @@
 
 #define TYPE_MAX_BYTES 256
 #define URL_MAX_BYTES (8 * KIB)
-/* Beyond what is kept, so that the client need not fail a call that ends here anyway. */
+/* Margin over the kept bytes, so that the client does not fail a call that ends here anyway. */
 #define SLACK_BYTES (64 * KIB)
 
-/* It ends here, whatever its server would still say. */
+/* End the call, even if the server sends more. */
 static void get_stop(struct get *get) {
     struct http_call *call = get->call;
     get->call = NULL;
+    get->stage = HTTP_READING;
     http_cancel(call);
     get->done(NULL, get->ctx);
 }
@@ -34,6 +35,7 @@ static void on_body(struct lent lent, void *ctx) {
 static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
     struct get *get = ctx;
     get->call = NULL;
+    get->stage = stage;
     if (failed && failed->code == ERR_TOO_LARGE && stage == HTTP_READING) {
         get->truncated = true;
         failed = NULL;
@@ -65,7 +67,7 @@ void get_end(struct get *get) {
 
 /* ---- Addresses ---- */
 
-/* What stands between "://" and the path; `ret_at` is where it begins. */
+/* The part between "://" and the path; `ret_at` is its offset. */
 static struct str authority(struct str url, size_t *ret_at) {
     size_t scheme = str_find(url, STR("://"));
     *ret_at = scheme == url.len ? url.len : scheme + 3;
@@ -75,7 +77,7 @@ static struct str authority(struct str url, size_t *ret_at) {
     return str_head(rest, len);
 }
 
-/* Bytes up to and with the last '@'; 0 when there is none. */
+/* Length up to and including the last '@'; 0 when there is none. */
 static size_t user_len(struct str authority_text) {
     size_t len = authority_text.len;
     while (len > 0 && authority_text.at[len - 1] != '@') len--;

@@ -26,7 +26,8 @@ struct get {
     struct buf type, url;   /* from the response head */
     struct buf body;
     bool truncated;
-    get_head_fn *on_head; /* NULL: every body is wanted */
+    enum http_stage stage; /* how far the request got, once it is done */
+    get_head_fn *on_head;  /* NULL: every body is wanted */
     get_done_fn *done;
     void *ctx;
 };

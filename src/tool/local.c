@@ -8,7 +8,7 @@
 void local_tool_init(struct tool *tool) {
     struct err e;
     struct schema *schema;
-    if (!schema_read(tool->parameters, &schema, &e)) abort(); /* a constant of ours */
+    if (!schema_read(tool->parameters, &schema, &e)) abort(); /* it is constant and valid */
     tool->schema = schema;
 }
 
@@ -33,7 +33,7 @@ uint64_t local_number(struct json args, struct str name, uint64_t low, uint64_t 
     int64_t given;
     struct json member = json_find(args, name);
     if (member.kind != JSON_NUMBER) return absent;
-    if (!json_i64(member, &given)) return high; /* beyond all bounds, or no whole number */
+    if (!json_i64(member, &given)) return high; /* out of range, or not a whole number */
     if (given < 0 || (uint64_t)given < low) return low;
     return (uint64_t)given > high ? high : (uint64_t)given;
 }
@@ -46,7 +46,7 @@ static bool fits(struct str text, size_t max_bytes) {
     return fitted;
 }
 
-/* A longer beginning never takes fewer bytes: halve the distance. */
+/* A binary search, because a longer prefix never needs fewer bytes. */
 struct str local_fit(struct str text, size_t max_bytes) {
     if (fits(text, max_bytes)) return text;
     size_t good = 0, bad = text.len < max_bytes ? text.len : max_bytes;

@@ -11,7 +11,7 @@
 #define SEARCH_COMMON 5
 #define LIST_COMMON 20
 #define PAGE_MAX 50
-#define ARGS_MAX_BYTES (256 * KIB) /* of unescaped text */
+#define ARGS_MAX_BYTES (256 * KIB) /* for unescaped text */
 
 struct memory_tool {
     struct tool base;
@@ -22,18 +22,18 @@ struct memory_tool {
 struct tool_call {
     struct memory_tool *tool;
     struct loop *loop;
-    struct memory_ask *ask; /* on its way to the store, or NULL */
-    struct task refused;    /* tells `why` when it was not asked at all */
+    struct memory_ask *ask; /* the open request to the store; NULL: none */
+    struct task refused;    /* reports `why` when no request was sent */
     struct err why;
     tool_done_fn *done;
     void *ctx;
 };
 
-/* What one of the tools is, and does. */
+/* What one of the tools does. */
 struct memory_deed {
     struct str name, description, parameters;
     bool idempotent;
-    /* Ask the store; what is asked is copied. */
+    /* Send the request to the store, which copies it. */
     bool (*start)(struct tool_call *call, struct str workspace, struct json args,
                   struct arena *arena, struct err *e);
 };
@@ -46,7 +46,7 @@ static void call_free(struct tool_call *call) {
     free(call);
 }
 
-/* The answer ends the call, so what it tells must not lie in it. */
+/* Reporting the answer frees the call, so the answer must not be part of it. */
 static void tool_memory_tell(struct tool_call *call, const struct buf *result,
                              const struct err *failed) {
     tool_done_fn *done = call->done;
@@ -62,7 +62,7 @@ static void tell_refused(void *ctx) {
     tool_memory_tell(call, NULL, &why);
 }
 
-/* The store's own words name files: they are for the operator, not for a model. */
+/* The store's messages name files, so they are for the operator and not for the model. */
 static void tell_failed(struct tool_call *call, const struct err *failed) {
     struct err why;
     log_often(LOG_WARNING, "memory: %s", failed->text);
@@ -94,7 +94,7 @@ static void write_entry(struct json_writer *json, const struct memory_entry *ent
 
 /* --- memory_search and memory_list -------------------------------------------------------- */
 
-/* The room that the entries leave each other: all of them are shown, long ones cut. */
+/* Limit for each entry's text, so that all entries fit; longer texts are cut. */
 static size_t content_max_bytes(size_t count) {
     size_t names = 6 * (MEMORY_KEY_MAX_BYTES + MEMORY_CATEGORY_MAX_BYTES); /* escaped */
     size_t fair = (LOCAL_RESULT_MAX_BYTES - KIB) / (count ? count : 1);
@@ -292,7 +292,7 @@ static const struct memory_deed remember = {
     .start = start_write,
 };
 
-/* Made a second time it would find nothing, and say so. */
+/* Not idempotent: a second time it would find nothing and report that. */
 static const struct memory_deed forget = {
     .name = STR_INIT("memory_delete"),
     .description = STR_INIT("Forget a key of this workspace, in every category that has it."),

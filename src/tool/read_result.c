@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#define ROOM_FOR_THE_REST 512 /* of the answer, beside the text */
+#define ROOM_FOR_THE_REST 512 /* of the answer, besides the text */
 
 struct reader {
     struct tool base;
@@ -29,7 +29,7 @@ static void call_free(struct tool_call *call) {
 
 static void write_piece(const struct tool_call *call, const struct artifact *artifact,
                         struct buf *out) {
-    struct buf text; /* an offset may fall into a character */
+    struct buf text; /* an offset may be inside a character */
     buf_init(&text, 3 * artifact->bytes.len + 4);
     struct str whole =
         str_head(artifact->bytes, artifact->bytes.len - utf8_pending(artifact->bytes));
@@ -38,7 +38,7 @@ static void write_piece(const struct tool_call *call, const struct artifact *art
     if (!valid) utf8_append_repaired(&text, whole);
     struct str shown =
         local_fit(valid ? whole : buf_str(&text), LOCAL_RESULT_MAX_BYTES - ROOM_FOR_THE_REST);
-    /* What was repaired has another length: then the whole piece counts as read. */
+    /* Repaired text has another length; the whole piece then counts as read. */
     uint64_t next = call->offset + (valid ? shown.len : whole.len);
     struct json_writer json = json_writer(out);
     json_open_object(&json);

@@ -14,15 +14,15 @@
 
 #define FOLDER_MODE 0700
 #define FILE_MODE 0600
-#define NAME_BYTES_MAX 255  /* of one part of a path: what Linux takes */
-#define KEY_BYTES_MAX 1024  /* as in the object stores that keys come from */
-#define PATH_BYTES_MAX 4095 /* of all of it */
-#define AGAIN_MAX 100       /* the kernel asks to look again when somebody renames meanwhile */
-#define WRITE_BYTES MIB     /* between two looks at *stop */
+#define NAME_BYTES_MAX 255  /* of one part of a path (Linux NAME_MAX) */
+#define KEY_BYTES_MAX 1024  /* as in common object stores */
+#define PATH_BYTES_MAX 4095 /* of the whole path */
+#define AGAIN_MAX 100       /* retries when a rename interferes with openat2() */
+#define WRITE_BYTES MIB     /* between two checks of *stop */
 
 struct root {
     atomic_uint refs;
-    atomic_uint_fast64_t parts; /* written so far: each has a name of its own */
+    atomic_uint_fast64_t parts; /* temporary files so far; each has a name of its own */
     int fd;
 };
 
@@ -57,7 +57,8 @@ static bool root_refuse(int error, struct err *e) {
 
 /* ---- Opening beneath ---- */
 
-/* As openat(), but no name leads out of `folder` and no link is followed. -1 and errno. */
+/* Like openat(), but no name leads out of `folder` and no link is followed. Returns -1 and sets
+ * errno. */
 static int open_beneath(int folder, const char *name, int flags, mode_t mode) {
     int more = flags & O_PATH ? O_CLOEXEC : O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
     struct open_how how = {
@@ -127,7 +128,7 @@ static bool is_plain(char c) {
            c == '.' || c == '_' || c == '-';
 }
 
-/* As one name that no other workspace has and that is never "." or "..". */
+/* Append the workspace as one file name that is unique to it and never "." or "..". */
 static bool append_workspace(struct str workspace, struct buf *out, struct err *e) {
     if (workspace.len == 0)
         return err_set(e, ERR_INVALID_ARGUMENT, "the call belongs to no workspace");
@@ -205,7 +206,7 @@ static bool read_beginning(int fd, uint64_t size, struct buf *out, struct err *e
         ssize_t got = read(fd, buf_room(out, room), room);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return root_refuse(errno, e);
-        if (got == 0) break; /* somebody made it shorter */
+        if (got == 0) break; /* the file was truncated meanwhile */
         buf_grew(out, (size_t)got);
         size -= (uint64_t)got;
     }
@@ -228,8 +229,8 @@ bool root_read(const struct root *root, struct str path, struct buf *out, uint64
 
 /* ---- Writing ---- */
 
-/* Open the folder that the file at `path` stands in, made on the way where it is missing. The
- * slashes of `path` become NULs; *ret_name is what follows the last one. */
+/* Open the folder of the file at `path`, creating missing folders. The slashes of `path` become
+ * NULs; *ret_name is the part after the last one. */
 static int open_parent(const struct root *root, char *path, const char **ret_name) {
     int folder = fcntl(root->fd, F_DUPFD_CLOEXEC, 0);
     char *name = path;
@@ -247,7 +248,7 @@ static int open_parent(const struct root *root, char *path, const char **ret_nam
     return folder;
 }
 
-/* What stands there already may be replaced when it is a regular file. */
+/* An existing entry may be replaced only if it is a regular file. */
 static bool check_place(int folder, const char *name, struct err *e) {
     struct stat about;
     if (fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) != 0)
@@ -276,7 +277,7 @@ static bool write_all(int fd, struct str bytes, const atomic_bool *stop, struct 
     return fdatasync(fd) == 0 || root_refuse(errno, e);
 }
 
-/* A name beside the file's own that nobody else uses. */
+/* Create a temporary file in the same folder, with a name that is not in use. */
 static int open_beside(struct root *root, int folder, char name[32]) {
     for (int tries = 0; tries < AGAIN_MAX; tries++) {
         uint64_t number = atomic_fetch_add_explicit(&root->parts, 1, memory_order_relaxed);

@@ -5,14 +5,14 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* Of a result whose holes were filled: arguments are no larger. */
+/* Limit for a result with its holes filled; arguments are no larger. */
 #define RESULT_MAX_BYTES (16 * MIB)
 
 struct scripted {
     struct tool base;
     const struct script_tool *script;
-    struct schema *schema; /* of its arguments; NULL: anything goes */
-    atomic_size_t calls;   /* so far, on all loops */
+    struct schema *schema; /* of its arguments; NULL: not checked */
+    atomic_size_t calls;   /* number of calls so far, on all loops */
 };
 
 struct tool_call {
@@ -44,7 +44,7 @@ static void answer(void *ctx) {
     bool done = render(call, &result, &why);
     tool_done_fn *tell = call->done;
     void *tell_ctx = call->ctx;
-    call_free(call); /* the answer ends the call: a cancel from inside it would be a mistake */
+    call_free(call); /* free first: a cancel from inside the callback would be a mistake */
     tell(buf_str(&result), done ? NULL : &why, tell_ctx);
     buf_done(&result);
 }
@@ -90,7 +90,7 @@ struct tool *scripted_tool_new(const struct script_tool *script) {
                                    .description = script->description,
                                    .parameters = script->parameters};
     scripted->script = script;
-    struct err e; /* what we cannot check is passed on, as it always was */
+    struct err e; /* arguments that cannot be checked are passed on */
     if (script->parameters.len && !schema_read(script->parameters, &scripted->schema, &e))
         scripted->schema = NULL;
     scripted->base.schema = scripted->schema;

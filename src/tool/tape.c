@@ -14,7 +14,7 @@ struct taped {
     struct tool *inner;
 };
 
-/* --- what is asked ------------------------------------------------------------------------ */
+/* --- requests ----------------------------------------------------------------------------- */
 
 static void put_request(const struct tool *tool, const struct tool_request *request,
                         struct buf *out) {
@@ -26,7 +26,7 @@ static void put_request(const struct tool *tool, const struct tool_request *requ
     json_close(&writer);
 }
 
-/* For people: the same call is the same for others and later. */
+/* For people only: a replay does not compare it. */
 static void put_who(const struct tool_request *request, struct buf *out) {
     struct json_writer writer = json_writer(out);
     json_open_object(&writer);

@@ -10,8 +10,8 @@
 #define ZONE_FOLDER "/usr/share/zoneinfo/"
 #define ZONE_NAME_MAX_BYTES 64
 
-/* A name is parts of letters, digits and signs joined by '/'. There is no point in it, so
- * none leads out of the folder; and a part is never empty. */
+/* Names are parts of letters, digits and signs, joined by '/'. Without dots no name leads out
+ * of the folder. A part is never empty. */
 static bool name_is_safe(struct str name) {
     char before = '/';
     for (size_t i = 0; i < name.len; i++) {
@@ -39,7 +39,7 @@ static bool read_zone(struct str name, struct buf *file, struct tzif *ret, struc
     buf_init(&path, sizeof ZONE_FOLDER + ZONE_NAME_MAX_BYTES);
     buf_append(&path, STR(ZONE_FOLDER));
     buf_append(&path, name);
-    struct err why; /* names a path, which is nothing for a model */
+    struct err why; /* names a path, which is not for the model */
     bool read = file_read(buf_str(&path), file, &why) && tzif_read(buf_str(file), ret, &why);
     buf_done(&path);
     return read || no_zone(name, e);

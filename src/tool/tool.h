@@ -16,10 +16,15 @@
 struct tool;
 struct tool_call; /* defined by each kind */
 
+/* How far a call got, in words; as often as the tool says it. With the ctx of the call, on its
+ * loop, between its start and its answer. */
+typedef void tool_progress_fn(struct str text, void *ctx);
+
 /* The arguments of a call, and for whom it is made. */
 struct tool_request {
     struct str call_id, args; /* args: one JSON object */
     struct str agent, workspace, user, session;
+    tool_progress_fn *progress; /* NULL: nobody wants to know */
 };
 
 /* Called once, on the call's loop, never before tool_call_start() has returned. `result` is
@@ -44,7 +49,8 @@ struct tool {
     const struct schema *schema; /* the same, parsed: arguments are checked before a call; NULL:
                                     no check */
     bool idempotent;             /* repeating a call does no harm */
-    uint64_t timeout_ms;         /* time limit of a call, unless a setting gives one; the turn
+    bool asks; /* a human decides about each call, unless the settings say otherwise */
+    uint64_t timeout_ms; /* time limit of a call, unless a setting gives one; the turn
                                     cancels longer calls. 0: only the general limits */
 };
 

@@ -2,7 +2,7 @@
 
 #define HEADER_BYTES 44
 #define KIND_BYTES 6
-/* RFC 9636 3.2: an offset lies between these. */
+/* The range of an offset (RFC 9636 3.2). */
 #define OFFSET_MIN_S (-25 * 3600)
 #define OFFSET_MAX_S (26 * 3600)
 
@@ -33,7 +33,7 @@ static bool read_header(struct str *rest, struct header *ret, struct err *e) {
     return true;
 }
 
-/* Cut the next `count` items off; false when there are fewer. */
+/* Cut off the next `count` items; false when there are fewer. */
 static bool cut(struct str *rest, size_t count, size_t item_bytes, struct str *ret) {
     if (count > rest->len / item_bytes) return false;
     *ret = str_head(*rest, count * item_bytes);
@@ -99,7 +99,7 @@ bool tzif_read(struct str bytes, struct tzif *ret, struct err *e) {
     struct str rest = bytes;
     if (!read_header(&rest, &header, e) || !cut_block(&rest, &header, 4, &zone, e))
         return false;
-    if (header.version != 0) { /* what came so far is for readers older than 2005 */
+    if (header.version != 0) { /* skip the 32-bit block, for readers older than 2005 */
         if (!read_header(&rest, &header, e) || !cut_block(&rest, &header, 8, &zone, e))
             return false;
         if (!read_footer(rest, &zone, e)) return false;
@@ -110,7 +110,7 @@ bool tzif_read(struct str bytes, struct tzif *ret, struct err *e) {
 }
 
 int32_t tzif_offset(const struct tzif *zone, int64_t unix_s) {
-    size_t low = 0, high = zone->time_count; /* the first time that is later lies in here */
+    size_t low = 0, high = zone->time_count; /* the first later time is in this range */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (time_at(zone, middle) <= unix_s) {

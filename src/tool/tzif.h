@@ -2,15 +2,14 @@
  *
  *     header | times | which | kinds | names | leap seconds | flags      of 32 bits
  *     header | times | which | kinds | names | leap seconds | flags      of 64 bits
- *     \n rule \n                                                         for all after that
+ *     \n rule \n                                                         for all later times
  *
  * At times[i] the clocks begin to show kinds[which[i]]. libc reads such files only for the
- * zone of the whole process; this is for anybody's, on any thread.
+ * zone of the whole process; this reads any zone, on any thread.
  *
  * Memory   a struct tzif borrows the bytes that were read.
  * Threads  any; values only.
- * Source   RFC 9636.
- */
+ * Source   RFC 9636. */
 #ifndef WEIR_TOOL_TZIF_H
 #define WEIR_TOOL_TZIF_H
 
@@ -22,7 +21,7 @@ struct tzif {
     struct str times, which, kinds;
     size_t time_count, kind_count;
     size_t time_bytes; /* 4 or 8 */
-    bool ruled;        /* whether `rule` says what comes after the last time */
+    bool ruled;        /* `rule` is set, for times after the last one */
     struct tzrule rule;
 };
 

@@ -5,7 +5,7 @@
 #define HOUR_S 3600
 #define OFFSET_HOURS_MAX 24
 #define RULE_HOURS_MAX 167
-#define RULE_TIME_S (2 * HOUR_S) /* where none is given */
+#define RULE_TIME_S (2 * HOUR_S) /* the default */
 #define LAST_WEEK 5
 
 /* ---- Reading ---- */
@@ -31,7 +31,7 @@ static bool take_number(struct str *rest, unsigned low, unsigned high, unsigned 
     return true;
 }
 
-/* Three letters or more, or whatever stands between angle brackets. */
+/* Three letters or more, or any text in angle brackets. */
 static bool skip_name(struct str *rest) {
     if (tzrule_take(rest, '<')) {
         size_t end = str_find_byte(*rest, '>');
@@ -47,7 +47,7 @@ static bool skip_name(struct str *rest) {
     return len >= 3;
 }
 
-/* "-1", "5:30", "10:00:00": seconds. */
+/* Read "-1", "5:30" or "10:00:00" as seconds. */
 static bool take_time(struct str *rest, unsigned hours_max, int32_t *ret) {
     unsigned hours, minutes = 0, seconds = 0;
     bool negative = tzrule_take(rest, '-');
@@ -115,17 +115,17 @@ bool tzrule_read(struct str text, struct tzrule *ret, struct err *e) {
 
 static int64_t weekday_in_month(int64_t year, const struct tzrule_day *day) {
     int64_t first = moment_days(year, day->month, 1);
-    int64_t weekday = ((first + 4) % 7 + 7) % 7; /* 1970-01-01 was a Thursday; Sunday is 0 */
+    int64_t weekday = ((first + 4) % 7 + 7) % 7; /* 1970-01-01 was a Thursday; 0 is Sunday */
     int64_t in_month = ((int64_t)day->day - weekday + 7) % 7 + 7 * ((int64_t)day->week - 1);
     while (in_month >= (int64_t)moment_month_days(year, day->month)) in_month -= 7;
     return first + in_month;
 }
 
-/* The moment of a change in `year`, made when clocks are `offset_s` ahead. */
+/* The time of a change in `year`, when clocks were `offset_s` ahead before it. */
 static int64_t change(int64_t year, const struct tzrule_day *day, int32_t offset_s) {
     int64_t days = moment_days(year, 1, 1) + day->day;
     if (day->kind == 'M') days = weekday_in_month(year, day);
-    /* Day 60 is March 1, also in a year that has a February 29. */
+    /* Day 60 is always March 1, even in a leap year. */
     if (day->kind == 'J') days -= moment_leap_year(year) && day->day >= 60 ? 0 : 1;
     return days * MOMENT_DAY_S + day->time_s - offset_s;
 }
@@ -138,7 +138,7 @@ int32_t tzrule_offset(const struct tzrule *rule, int64_t unix_s) {
     int64_t from = change(year, &rule->from, rule->offset_s);
     int64_t until = change(year, &rule->until, rule->summer_offset_s);
 
-    bool summer = from < until ? unix_s >= from && unix_s < until  /* the north */
-                               : unix_s >= from || unix_s < until; /* the south */
+    bool summer = from < until ? unix_s >= from && unix_s < until  /* northern hemisphere */
+                               : unix_s >= from || unix_s < until; /* southern hemisphere */
     return summer ? rule->summer_offset_s : rule->offset_s;
 }

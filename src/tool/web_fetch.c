@@ -14,11 +14,11 @@
 
 #define ADDRESS_MAX_BYTES 2048
 #define BODY_MAX_BYTES (200 * KIB)
-#define REASON_BYTES 256 /* of the body, when the server refuses */
+#define REASON_BYTES 256 /* of the body of a refusal */
 #define TIMEOUT_S 10
 #define TIMEOUT_MAX_S 60
 #define REDIRECTS_MAX 5
-#define READING_MS 2000 /* for making text of a page that has come */
+#define READING_MS 2000 /* for converting a page to text */
 
 struct web_fetch {
     struct tool base;
@@ -30,11 +30,11 @@ struct tool_call {
     struct loop *loop;
     tool_done_fn *done;
     void *ctx;
-    struct timer refused; /* says what is wrong with the arguments */
+    struct timer refused; /* reports bad arguments */
     struct get get;
     struct err why;
 
-    /* The worker's, between the start of its job and its end; only `abandoned` is shared. */
+    /* Used by the worker from the start to the end of its job; only `abandoned` is shared. */
     struct job job;
     bool reading;
     atomic_bool abandoned;
@@ -60,7 +60,7 @@ static void web_fetch_tell(struct tool_call *call, bool succeeded) {
 
 enum page_kind { PAGE_OTHER, PAGE_TEXT, PAGE_HTML };
 
-/* A type that is none of these is text when it begins with "text/" or ends as +json, +xml. */
+/* Other types are text if they begin with "text/" or end in +json or +xml. */
 static const struct {
     struct str type;
     enum page_kind kind;
@@ -91,7 +91,7 @@ static enum page_kind kind_of_type(struct str type) {
     return text ? PAGE_TEXT : PAGE_OTHER;
 }
 
-/* Of a server that names no type: no text has a NUL in it. */
+/* For servers that send no type: text contains no NUL. */
 static enum page_kind kind_of_bytes(struct str body) {
     if (str_find_byte(body, '\0') < body.len) return PAGE_OTHER;
     return str_starts(str_trim(body), STR("<")) ? PAGE_HTML : PAGE_TEXT;
@@ -106,7 +106,7 @@ static bool may_go_on(void *ctx) {
 static bool to_text(struct tool_call *call, enum page_kind kind, struct buf *out) {
     struct str body = buf_str(&call->get.body), type = buf_str(&call->get.type);
     struct str charset = charset_of_type(type);
-    /* No character is cut in two; of other alphabets no more than three are lost. */
+    /* Do not end inside a character; in other encodings at most three characters are lost. */
     if (call->get.truncated) body.len -= utf8_pending(body);
     if (!charset.len && kind == PAGE_HTML) charset = charset_of_page(body);
     if (kind == PAGE_TEXT) {
@@ -145,7 +145,7 @@ static void put_result(struct tool_call *call, struct str text) {
 
 static bool read_page(struct tool_call *call) {
     struct buf text;
-    buf_init(&text, 4 * BODY_MAX_BYTES); /* no charset makes more of a byte */
+    buf_init(&text, 4 * BODY_MAX_BYTES); /* no charset needs more than 4 bytes for one */
     struct str type = media_type(buf_str(&call->get.type));
     enum page_kind kind =
         type.len ? kind_of_type(type) : kind_of_bytes(buf_str(&call->get.body));
@@ -194,7 +194,7 @@ static bool refused_status(struct tool_call *call) {
     return false;
 }
 
-/* Whether there is something to read. */
+/* Whether there is a page to convert. */
 static bool judge(struct tool_call *call, const struct err *failed) {
     struct str type = media_type(buf_str(&call->get.type));
     if (failed) {
@@ -226,7 +226,7 @@ static void on_refused(void *ctx) {
     web_fetch_tell(ctx, false);
 }
 
-/* An address that a request can be made of, and that keeps no secret. */
+/* Check that the address can be requested and holds no secret. */
 static bool check_address(struct str url, struct err *e) {
     bool web = str_equal_nocase(str_head(url, 7), STR("http://")) ||
                str_equal_nocase(str_head(url, 8), STR("https://"));

@@ -15,17 +15,17 @@
 #define TITLE_MAX_BYTES 400
 #define SNIPPET_MAX_BYTES 1600
 
-/* How a search engine is asked, and where its answer has what. */
+/* How to query one search engine, and where its answer holds what. */
 struct backend {
     struct str name;
-    struct str base_url;   /* empty: the operator must say */
-    struct str path;       /* with all of the query but the question itself */
-    struct str count;      /* its parameter for how many; empty: it has none */
-    struct str key_header; /* empty: it wants no key */
-    struct str list[2];    /* members that lead to the rows */
-    struct str snippet;    /* members of a row */
+    struct str base_url;   /* empty: must be configured */
+    struct str path;       /* with the query string, except the query itself */
+    struct str count;      /* the parameter for the number of results; empty: none */
+    struct str key_header; /* empty: no key is needed */
+    struct str list[2];    /* path to the array of results */
+    struct str snippet;    /* members of a result */
     struct str engine;
-    const char *refusal; /* what a refusal mostly means */
+    const char *refusal; /* the usual reason for a refusal */
 };
 
 static const struct backend backends[] = {
@@ -53,7 +53,7 @@ struct web_search {
     struct tool base;
     struct http_pool *pool;
     const struct backend *backend;
-    char *base_url, *key; /* never shown to anybody */
+    char *base_url, *key; /* secret: never shown */
 };
 
 struct tool_call {
@@ -61,13 +61,13 @@ struct tool_call {
     struct loop *loop;
     tool_done_fn *done;
     void *ctx;
-    struct timer refused; /* says what is wrong with the arguments */
+    struct timer refused; /* reports bad arguments */
     struct get get;
     struct err why;
     struct str query; /* in the arena */
     size_t results_max;
 
-    struct arena *arena; /* the worker's while it reads, as are get.body and result */
+    struct arena *arena; /* used by the worker while it reads, like get.body and result */
     struct job job;
     bool reading, abandoned;
     struct buf result;
@@ -92,7 +92,7 @@ static bool is_address(struct str url) {
     return web && url.len <= ADDRESS_MAX_BYTES;
 }
 
-/* A header's value can hold any of these, and no line break. */
+/* Check that the key is valid as a header value. */
 static bool is_key(struct str key) {
     for (size_t i = 0; i < key.len; i++) {
         if ((unsigned char)key.at[i] <= ' ' || (unsigned char)key.at[i] >= 0x7F) return false;
@@ -131,7 +131,7 @@ static struct str member(struct json row, struct str name, struct arena *arena) 
     return json_str(json_find(row, name), arena, &text) ? str_trim(text) : STR_EMPTY;
 }
 
-/* False for a row that nobody could follow. */
+/* False: the row has no usable address. */
 static bool put_row(const struct backend *backend, struct json row, struct arena *arena,
                     struct buf *out) {
     struct str title = member(row, STR("title"), arena);
@@ -151,7 +151,7 @@ static bool put_row(const struct backend *backend, struct json row, struct arena
     return true;
 }
 
-/* As many rows as are wanted and as fit. */
+/* Write as many rows as were requested and fit. */
 static void put_rows(struct tool_call *call, struct json list, struct json_writer *w) {
     size_t count = 0;
     struct json row;
@@ -170,8 +170,8 @@ static void put_rows(struct tool_call *call, struct json list, struct json_write
     }
 }
 
-/* The list of rows. Without one the answer is none: an empty search has an empty list, and
- * one that found nothing at all may leave it out. */
+/* Find the array of results. It is empty when nothing was found; some engines then leave it
+ * out. Any other answer without it is an error. */
 static bool find_rows(const struct tool_call *call, struct json answer, struct json *ret) {
     *ret = answer;
     for (size_t i = 0; i < ARRAY_LEN(call->backend->list) && call->backend->list[i].len; i++)
@@ -181,7 +181,7 @@ static bool find_rows(const struct tool_call *call, struct json answer, struct j
 
 static bool read_answer(struct tool_call *call) {
     struct json answer, rows;
-    struct err inner; /* quotes what came, which may be anything */
+    struct err inner; /* quotes the answer, which may be anything */
     if (!json_read(buf_str(&call->get.body), &answer, &inner) ||
         !find_rows(call, answer, &rows))
         return err_set(&call->why, ERR_UNAVAILABLE, "the search backend's answer is malformed");
@@ -225,7 +225,7 @@ static void worked(void *ctx) {
     }
 }
 
-/* What a failure is called without the words of the client, which know the address. */
+/* Report the failure without the client's own text, which contains the address. */
 static bool unreachable(struct tool_call *call, const struct err *failed) {
     const char *what = "cannot be reached";
     if (failed->code == ERR_DEADLINE_EXCEEDED) what = "did not answer in time";
@@ -328,7 +328,7 @@ static struct tool_call *search_start(struct tool *tool, struct loop *loop,
     timer_init(&call->refused, loop, on_refused, call);
 
     struct str args;
-    if (!arena_str(call->arena, request->args, &args)) abort(); /* it was sized for them */
+    if (!arena_str(call->arena, request->args, &args)) abort(); /* the arena was sized for it */
     if (take_args(call, args)) {
         web_search_ask(search, call);
     } else {

@@ -1,4 +1,4 @@
-/* fixture: one tool, called on a fake loop, and what it said. */
+/* fixture: one tool, called on a fake loop, and its result. */
 #ifndef WEIR_TEST_TOOL_FIXTURE_H
 #define WEIR_TEST_TOOL_FIXTURE_H
 

@@ -1,5 +1,5 @@
-/* The memory tools on a fake store that has the real tables: what a model reads, and that its
- * workspace is the run's own. */
+/* The memory tools on a fake store that has the real tables: the result that a model reads, and
+ * that the workspace is the run's own. */
 #include "tool/memory.h"
 
 #include "base/buf.h"

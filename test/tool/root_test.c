@@ -1,5 +1,5 @@
-/* Row X6 of the checks: whatever stands in the folder and whoever changes it meanwhile, nothing
- * outside is read or written. */
+/* Check X6: whatever is in the folder, and whoever changes it meanwhile, nothing outside it is
+ * read or written. */
 #include "tool/root.h"
 
 #include "helper/assert_str.h"

@@ -1,0 +1,163 @@
+/* The seccomp filter of the sandbox: what a command has no use for, and an attack has.
+ *
+ * Everything else is allowed, since nobody knows what a command needs; the namespaces are the
+ * wall, and the filter keeps it away from the kernel's less used doors. */
+#include "tool/sandbox.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <seccomp.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* The name carries the ABI. */
+#define LIBSECCOMP "libseccomp.so.2"
+
+#define SECCOMP_FUNCTIONS(X)                                                                   \
+    X(seccomp_init)                                                                            \
+    X(seccomp_release)                                                                         \
+    X(seccomp_rule_add_array)                                                                  \
+    X(seccomp_syscall_resolve_name)                                                            \
+    X(seccomp_export_bpf)
+
+struct library {
+#define MEMBER(name) __typeof__(name) *name;
+    SECCOMP_FUNCTIONS(MEMBER)
+#undef MEMBER
+};
+
+/* --- the rules ---------------------------------------------------------------------------- */
+
+/* Answered with EPERM. Names that this kernel's architecture does not have are passed over. */
+static const char *const refused[] = {
+    /* other processes */
+    "ptrace", "process_vm_readv", "process_vm_writev", "process_madvise", "kcmp", "pidfd_getfd",
+    /* namespaces and mounts */
+    "unshare", "setns", "mount", "umount", "umount2", "pivot_root", "chroot", "move_mount",
+    "fsopen", "fsconfig", "fsmount", "fspick", "open_tree", "mount_setattr",
+    /* the kernel itself */
+    "bpf", "perf_event_open", "userfaultfd", "io_uring_setup", "io_uring_enter",
+    "io_uring_register", "kexec_load", "kexec_file_load", "init_module", "finit_module",
+    "delete_module", "reboot", "swapon", "swapoff", "acct", "quotactl", "quotactl_fd", "syslog",
+    "iopl", "ioperm", "modify_ldt", "vhangup", "lookup_dcookie", "nfsservctl", "uselib",
+    "ustat", "sysfs", "_sysctl", "personality", "fanotify_init", "open_by_handle_at",
+    "name_to_handle_at",
+    /* names and times of the machine */
+    "sethostname", "setdomainname", "settimeofday", "clock_settime", "clock_settime64",
+    "adjtimex", "clock_adjtime", "clock_adjtime64", "stime",
+    /* keys */
+    "add_key", "request_key", "keyctl",
+    /* memory that no limit counts */
+    "memfd_create", "memfd_secret", "shmget", "msgget", "semget", "mq_open"};
+
+/* Flags of clone(). */
+static const uint64_t new_namespaces[] = {CLONE_NEWNS,    CLONE_NEWUSER, CLONE_NEWPID,
+                                          CLONE_NEWNET,   CLONE_NEWIPC,  CLONE_NEWUTS,
+                                          CLONE_NEWCGROUP};
+
+/* Input for the terminal of somebody else. */
+static const uint64_t terminal_requests[] = {TIOCSTI, 0x541C /* TIOCLINUX */};
+
+/* Families of sockets: these, and those above AF_INET6, are refused. */
+static const int families[] = {3, 4, 5, 6, 7, 8, 9};
+
+/* Filled once, as in client/curl.c. */
+static struct library table;
+static struct err failed;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static bool add(scmp_filter_ctx filter, const char *name, int code,
+                const struct scmp_arg_cmp *arg) {
+    int number = table.seccomp_syscall_resolve_name(name);
+    if (number == __NR_SCMP_ERROR) return true; /* not of this library */
+    int refused_with = table.seccomp_rule_add_array(filter, SCMP_ACT_ERRNO((unsigned)code),
+                                                    number, arg ? 1 : 0, arg);
+    return refused_with == 0 || refused_with == -EDOM || refused_with == -EEXIST;
+}
+
+static bool add_flag(scmp_filter_ctx filter, const char *name, unsigned position,
+                     uint64_t flag) {
+    const struct scmp_arg_cmp has = {position, SCMP_CMP_MASKED_EQ, flag, flag};
+    return add(filter, name, EPERM, &has);
+}
+
+static bool add_rules(scmp_filter_ctx filter) {
+    bool done = true;
+    for (size_t i = 0; i < ARRAY_LEN(refused); i++)
+        done = done && add(filter, refused[i], EPERM, NULL);
+    /* Its flags lie in memory, where a filter cannot look: callers fall back to clone(). */
+    done = done && add(filter, "clone3", ENOSYS, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(new_namespaces); i++)
+        done = done && add_flag(filter, "clone", 0, new_namespaces[i]);
+    for (size_t i = 0; i < ARRAY_LEN(terminal_requests); i++) {
+        const struct scmp_arg_cmp is = {1, SCMP_CMP_MASKED_EQ, UINT32_MAX,
+                                        terminal_requests[i]};
+        done = done && add(filter, "ioctl", EPERM, &is);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(families); i++) {
+        const struct scmp_arg_cmp is = {0, SCMP_CMP_EQ, (scmp_datum_t)families[i], 0};
+        done = done && add(filter, "socket", EAFNOSUPPORT, &is);
+    }
+    const struct scmp_arg_cmp above = {0, SCMP_CMP_GT, AF_INET6, 0};
+    return done && add(filter, "socket", EAFNOSUPPORT, &above);
+}
+
+/* --- the library -------------------------------------------------------------------------- */
+
+static bool find_function(void *handle, const char *name, void *ret) {
+    void *found = dlsym(handle, name);
+    if (!found)
+        return err_set(&failed, ERR_UNIMPLEMENTED, "the installed libseccomp has no %s()",
+                       name);
+    memcpy(ret, &found, sizeof(found)); /* as client/curl.c */
+    return true;
+}
+
+static bool find_all(void *handle) {
+#define FIND(name)                                                                             \
+    if (!find_function(handle, #name, &table.name)) return false;
+    SECCOMP_FUNCTIONS(FIND)
+#undef FIND
+    return true;
+}
+
+static void open_library(void) {
+    void *handle = dlopen(LIBSECCOMP, RTLD_NOW | RTLD_LOCAL);
+    failed.code = ERR_NONE;
+    if (!handle) {
+        err_set(&failed, ERR_UNIMPLEMENTED,
+                "libseccomp is missing: install the package libseccomp2");
+    } else if (!find_all(handle)) {
+        dlclose(handle);
+    }
+}
+
+/* The library writes to a file; here one in memory. */
+static bool read_filter(scmp_filter_ctx filter, struct buf *out) {
+    int fd = memfd_create("filter", MFD_CLOEXEC);
+    if (fd < 0) return false;
+    bool done = table.seccomp_export_bpf(filter, fd) == 0 && lseek(fd, 0, SEEK_SET) == 0;
+    char piece[4096];
+    ssize_t got = 0;
+    while (done && (got = read(fd, piece, sizeof(piece))) > 0)
+        buf_append(out, str_of(piece, (size_t)got));
+    close(fd);
+    return done && got == 0 && buf_ok(out) && out->len > 0;
+}
+
+bool sandbox_filter(struct buf *out, struct err *e) {
+    pthread_once(&once, open_library);
+    if (failed.code != ERR_NONE) {
+        *e = failed;
+        return false;
+    }
+    scmp_filter_ctx filter = table.seccomp_init(SCMP_ACT_ALLOW);
+    bool done = filter && add_rules(filter) && read_filter(filter, out);
+    if (filter) table.seccomp_release(filter);
+    return done || err_set(e, ERR_UNIMPLEMENTED, "libseccomp makes no filter here");
+}
