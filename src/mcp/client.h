@@ -6,6 +6,12 @@
  *     fresh ─▶ greeting ─▶ telling ─▶ ready        (initialize; notifications/initialized)
  *       ▲_________│____________│_________│           failed, or lost
  *
+ * Where the options say so, a server is first asked whether it is stateless (mcp/generation.h). Of
+ * such a one a session is nothing but a place to wait in:
+ *
+ *     fresh ─▶ probing ─▶ ready        (server/discover)      afterwards fresh ─▶ ready
+ *                 └─────▶ greeting     it is not
+ *
  * A call waits until its session is ready, is posted, and answers once. It is repeated once if
  * the session was lost, and once if the connection was lost: only if the message was never sent
  * or repeating it does no harm. Every request is authorized separately, because tokens expire.
@@ -14,8 +20,8 @@
  *
  * Memory   reference-counted on its loop; a call holds its client. Requests are copied.
  * Threads  one loop's.
- * Source   Model Context Protocol 2025-11-25, "Lifecycle", "Transports", "Cancellation";
- *          contracts/crawbl.md 2.9.
+ * Source   Model Context Protocol 2025-11-25, "Lifecycle", "Transports", "Cancellation"; 2026-07-28,
+ *          "Versioning", "Multi Round-Trip Requests"; contracts/crawbl.md 2.9.
  */
 #ifndef WEIR_MCP_CLIENT_H
 #define WEIR_MCP_CLIENT_H
@@ -29,6 +35,7 @@ struct mcp_call;
 /* The state of a user's session. */
 enum mcp_session_state {
     MCP_SESSION_FRESH,
+    MCP_SESSION_PROBING,  /* `server/discover` was sent: is it stateless? */
     MCP_SESSION_GREETING, /* `initialize` was sent: negotiating the version */
     MCP_SESSION_TELLING,  /* `notifications/initialized` was sent */
     MCP_SESSION_READY,
@@ -48,13 +55,14 @@ struct mcp_caller {
 typedef bool mcp_authorize_fn(const struct mcp_caller *caller, struct buf *out, void *ctx,
                               struct err *e);
 
-/* The server says that its tools are others now, or a program that was running has ended. */
+/* The server reports a change of its tools, or a program that was running has ended. */
 typedef void mcp_changed_fn(void *ctx);
 
 struct mcp_options {
     struct http_pool *pool;
     struct loop *loop;
     struct str endpoint;         /* http: or https: */
+    bool probes;                 /* ask whether the server is stateless; else it is not */
     mcp_authorize_fn *authorize; /* NULL: no authorization */
     void *ctx;                   /* of the callbacks; must live as long as the client */
 
@@ -73,6 +81,15 @@ struct mcp_client *mcp_client_new(const struct mcp_options *options);
 struct mcp_client *mcp_client_ref(struct mcp_client *client);
 void mcp_client_unref(struct mcp_client *client); /* accepts NULL */
 
+bool mcp_client_is_http(const struct mcp_client *client);
+
+/* Whether the server is stateless and reports changes of its tools through
+ * `subscriptions/listen`. Known once a call was answered. */
+bool mcp_client_may_listen(const struct mcp_client *client);
+
+/* The server reports the progress of a call. `params` is borrowed: progress, total, message. */
+typedef void mcp_progress_fn(struct json params, void *ctx);
+
 /* Called once, never before mcp_call_start() has returned. `result` is borrowed; `failed` is
  * NULL on success. */
 typedef void mcp_done_fn(struct json result, const struct err *failed, void *ctx);
@@ -82,8 +99,10 @@ struct mcp_request {
     const char *method; /* constant */
     struct str name;    /* of the tool, or empty */
     struct str params;  /* one JSON object, or empty */
-    uint64_t total_ms;  /* per attempt; 0: no limit */
-    bool repeatable;    /* repeating it does no harm */
+    struct str schema;  /* of the arguments in them, if some go as headers (param_headers.h) */
+    mcp_progress_fn *progress; /* NULL: not asked for; as `done`, with its ctx */
+    uint64_t total_ms;         /* per attempt; 0: no limit */
+    bool repeatable;           /* repeating it does no harm */
 };
 
 struct mcp_call *mcp_call_start(struct mcp_client *client, const struct mcp_request *request,

@@ -17,17 +17,22 @@
 
 enum server_state { SERVER_STARTING, SERVER_LISTED, SERVER_AWAY };
 
+/* Between two times that it listens; longer where they are short. */
+#define LISTEN_AGAIN_MS 1000
+#define LISTEN_AGAIN_MAX_MS 60000
+#define LISTEN_LONG_MS 10000
+
 struct mcp_hub {
     struct http_pool *pool;
     struct loop *loop;
     char *pins_path;
     pthread_t thread;
     bool has_thread;
-    pthread_mutex_t mutex; /* for what follows, and for the published parts of servers */
+    pthread_mutex_t mutex; /* guards the members below, and the published parts of servers */
     pthread_cond_t settled;
     bool stopped;
     struct list servers;
-    struct loop *watcher; /* NULL: nobody watches */
+    struct loop *watcher; /* NULL: no watcher */
     struct mail watch_mail;
     bool watch_out;
     task_fn *watch_fn;
@@ -39,20 +44,22 @@ struct mcp_server {
     struct list link;
     struct mcp_hub *hub;
     atomic_uint refs;
-    struct buf key; /* all its options as text */
+    struct buf key; /* all options as text */
     struct arena *arena;
     struct mcp_options options;
     struct mail begin, close;
 
-    /* on the hub's loop */
+    /* On the hub's loop. */
     struct mcp_client *client;
-    struct mcp_listing *listing; /* being asked; NULL: none is */
-    bool again;                  /* list once more after this one */
+    struct mcp_listing *listing; /* NULL: no listing is running */
+    bool again;                  /* list again after this one */
     struct timer retry;
     uint64_t retry_ms;
+    struct mcp_call *listening; /* to changes, of a stateless server; NULL: it does not */
+    uint64_t listening_since_ms, listen_ms;
     struct list remotes;
 
-    /* published, under the mutex */
+    /* Published; guarded by the mutex. */
     enum server_state state;
     struct mcp_tools *tools;
 };
@@ -76,7 +83,7 @@ static void on_watch(void *ctx) {
     hub->watch_fn(hub->watch_ctx);
 }
 
-/* Under the mutex. */
+/* Called with the mutex held. */
 static void tell_watcher(struct mcp_hub *hub) {
     pthread_cond_broadcast(&hub->settled);
     if (!hub->watcher || hub->watch_out || hub->stopped) return;
@@ -164,7 +171,7 @@ static bool same_tools(const struct mcp_tools *a, const struct mcp_tools *b) {
     return true;
 }
 
-/* tools: taken; NULL: none came. */
+/* tools: taken; NULL: the listing failed. */
 static void publish(struct mcp_server *server, enum server_state state,
                     struct mcp_tools *tools) {
     pthread_mutex_lock(&server->hub->mutex);
@@ -187,6 +194,33 @@ static void list_later(struct mcp_server *server) {
     timer_start(&server->retry, server->retry_ms);
 }
 
+/* --- changes that a stateless server tells ------------------------------------------------ */
+
+/* What changed meanwhile the next list says, after which it listens again. */
+static void on_listened(struct json result, const struct err *failed, void *ctx) {
+    struct mcp_server *server = ctx;
+    uint64_t lasted_ms = loop_now_ms(server->hub->loop) - server->listening_since_ms;
+    (void)result;
+    (void)failed;
+    server->listening = NULL;
+    server->listen_ms = lasted_ms < LISTEN_LONG_MS ? 2 * server->listen_ms : LISTEN_AGAIN_MS;
+    if (server->listen_ms > LISTEN_AGAIN_MAX_MS) server->listen_ms = LISTEN_AGAIN_MAX_MS;
+    if (!timer_waits(&server->retry)) timer_start(&server->retry, server->listen_ms);
+}
+
+static void listen_to(struct mcp_server *server) {
+    static const struct mcp_request request = {
+        .caller = {STR_INIT(""), STR_INIT(""), STR_INIT("")},
+        .method = "subscriptions/listen",
+        .name = STR_INIT(""),
+        .schema = STR_INIT(""),
+        .params = STR_INIT("{\"notifications\":{\"toolsListChanged\":true}}"),
+        .repeatable = true};
+    if (server->listening || !mcp_client_may_listen(server->client)) return;
+    server->listening_since_ms = loop_now_ms(server->hub->loop);
+    server->listening = mcp_call_start(server->client, &request, on_listened, server);
+}
+
 static void take_list(struct mcp_server *server) {
     struct mcp_hub *hub = server->hub;
     size_t count;
@@ -197,6 +231,7 @@ static void take_list(struct mcp_server *server) {
     log_debug("the MCP server '" STR_FMT "' has %zu tools", STR_ARG(server->options.name),
               tools->count);
     publish(server, SERVER_LISTED, tools);
+    listen_to(server);
 }
 
 static void on_listed(const struct err *failed, void *ctx) {
@@ -231,7 +266,7 @@ static void on_changed(void *ctx) {
     list_tools(ctx);
 }
 
-/* It is started again for the list, after a while. */
+/* List again after a while, which restarts the program. */
 static void on_down(void *ctx) {
     struct mcp_server *server = ctx;
     if (!server->listing) list_later(server);
@@ -241,6 +276,7 @@ static void on_down(void *ctx) {
 
 static void on_begin(void *ctx) {
     struct mcp_server *server = ctx;
+    server->listen_ms = LISTEN_AGAIN_MS;
     timer_init(&server->retry, server->hub->loop, on_retry, server);
     server->client = mcp_client_new(&server->options);
     list_tools(server);
@@ -249,9 +285,11 @@ static void on_begin(void *ctx) {
 static void cut_remotes(struct mcp_server *server);
 
 static void end_server(struct mcp_server *server) {
-    timer_stop(&server->retry);
     mcp_listing_free(server->listing);
     server->listing = NULL;
+    if (server->listening) mcp_call_cancel(server->listening);
+    server->listening = NULL;
+    timer_stop(&server->retry);
     cut_remotes(server);
     mcp_client_unref(server->client);
     server->client = NULL;
@@ -317,7 +355,7 @@ static void write_key(const struct mcp_server_options *options, struct buf *out)
 
 static struct str keep(struct mcp_server *server, struct str text) {
     struct str kept = STR_EMPTY;
-    if (!arena_str(server->arena, text, &kept)) abort(); /* the settings are smaller */
+    if (!arena_str(server->arena, text, &kept)) abort(); /* the settings are limited to less */
     return kept;
 }
 
@@ -363,6 +401,7 @@ static struct mcp_server *server_new(struct mcp_hub *hub,
         .pool = hub->pool,
         .loop = hub->loop,
         .endpoint = keep(server, from->endpoint),
+        .probes = true,
         .ctx = server,
         .name = keep(server, from->name),
         .program = keep_strings(server, from->program),
@@ -383,7 +422,7 @@ static void *run_hub(void *ctx) {
     return NULL;
 }
 
-/* Under the mutex. */
+/* Called with the mutex held. */
 static void start_thread(struct mcp_hub *hub) {
     sigset_t all, before;
     if (hub->has_thread) return;
@@ -436,7 +475,7 @@ struct mcp_hub *mcp_hub_new(struct http_pool *pool, struct str pins_path) {
     return hub;
 }
 
-/* The last mail. */
+/* The last mail that the hub gets. */
 static void on_halt(void *ctx) {
     struct mcp_hub *hub = ctx;
     struct list ending, *link;
@@ -476,36 +515,42 @@ void mcp_hub_free(struct mcp_hub *hub) {
 
 /* --- a call ------------------------------------------------------------------------------- */
 
-/* It has an owner on each side: the loop that began it, and the hub. Whoever lets go last frees
- * it. Once it is cancelled nothing is sent back, so its loop may end. */
+/* Has two owners: the loop that began it, and the hub. The last one to release it frees it.
+ * Once it is cancelled nothing is sent back, so the loop may end. */
 struct mcp_remote {
-    struct list link; /* on the hub's loop, while it is out */
+    struct list link; /* on the hub's loop, while the call is open */
     struct mcp_server *server;
     struct loop *loop;
     atomic_uint refs;
     pthread_mutex_t mutex;
-    bool cancelled; /* under the mutex */
-    struct mail out, back, stop;
+    bool cancelled; /* guarded by the mutex */
+    bool over;      /* on the caller's loop: it was told */
+    struct mail out, back, stop, told;
+    struct buf progress; /* under the mutex: the newest that was told */
+    bool telling;        /* under the mutex: `told` is on its way */
     struct mcp_request request;
-    char *user, *workspace, *conversation, *name, *params;
+    char *user, *workspace, *conversation, *name, *params, *schema;
     struct mcp_call *call; /* on the hub's loop */
     struct buf result;
     struct err failed;
     mcp_done_fn *done;
+    mcp_progress_fn *progress_fn;
     void *ctx;
 };
 
-/* Give up `count` references at once. */
+/* Release `count` references. */
 static void remote_unref_many(struct mcp_remote *remote, unsigned count) {
     if (atomic_fetch_sub(&remote->refs, count) != count) return;
     mcp_server_unref(remote->server);
     pthread_mutex_destroy(&remote->mutex);
     buf_done(&remote->result);
+    buf_done(&remote->progress);
     free(remote->user);
     free(remote->workspace);
     free(remote->conversation);
     free(remote->name);
     free(remote->params);
+    free(remote->schema);
     free(remote);
 }
 
@@ -525,11 +570,46 @@ static void tell_done(struct mcp_remote *remote) {
 static void on_back(void *ctx) {
     struct mcp_remote *remote = ctx;
     bool cancelled = remote->cancelled; /* only this thread sets it */
+    remote->over = true;
     if (!cancelled) tell_done(remote);
-    remote_unref_many(remote, cancelled ? 1 : 2); /* the mail's and, told, the owner's */
+    remote_unref_many(remote, cancelled ? 1 : 2); /* the mail's; the owner's once told */
 }
 
-/* On the hub's loop. */
+/* --- its progress ------------------------------------------------------------------------- */
+
+/* On the caller's loop. */
+static void on_told(void *ctx) {
+    struct mcp_remote *remote = ctx;
+    struct json params;
+    struct err e;
+    struct buf text;
+    buf_init(&text, SIZE_MAX);
+    pthread_mutex_lock(&remote->mutex);
+    remote->telling = false;
+    buf_append(&text, buf_str(&remote->progress));
+    pthread_mutex_unlock(&remote->mutex);
+    bool waits = !remote->cancelled && !remote->over;
+    if (waits && json_read(buf_str(&text), &params, &e))
+        remote->progress_fn(params, remote->ctx);
+    buf_done(&text);
+    remote_unref(remote);
+}
+
+/* On the hub's loop. What comes while mail is under way replaces what it brings. */
+static void on_remote_progress(struct json params, void *ctx) {
+    struct mcp_remote *remote = ctx;
+    pthread_mutex_lock(&remote->mutex);
+    buf_clear(&remote->progress);
+    buf_append(&remote->progress, params.raw);
+    if (!remote->cancelled && !remote->telling) {
+        remote->telling = true;
+        atomic_fetch_add(&remote->refs, 1);
+        loop_post(remote->loop, &remote->told, on_told, remote);
+    }
+    pthread_mutex_unlock(&remote->mutex);
+}
+
+/* Runs on the hub's loop. */
 static void on_called(struct json result, const struct err *failed, void *ctx) {
     struct mcp_remote *remote = ctx;
     remote->call = NULL;
@@ -540,10 +620,12 @@ static void on_called(struct json result, const struct err *failed, void *ctx) {
         buf_append(&remote->result, result.raw);
     }
     pthread_mutex_lock(&remote->mutex);
-    bool wanted = !remote->cancelled;
-    if (wanted) loop_post(remote->loop, &remote->back, on_back, remote);
+    if (!remote->cancelled) {
+        atomic_fetch_add(&remote->refs, 1); /* the mail's own: ours must outlive the mutex */
+        loop_post(remote->loop, &remote->back, on_back, remote);
+    }
     pthread_mutex_unlock(&remote->mutex);
-    if (!wanted) remote_unref(remote);
+    remote_unref(remote);
 }
 
 static void on_out(void *ctx) {
@@ -560,10 +642,10 @@ static void on_stop(void *ctx) {
         remote->call = NULL;
         list_remove(&remote->link);
     }
-    remote_unref_many(remote, ours ? 2 : 1); /* the mail's and, with a call, the hub's */
+    remote_unref_many(remote, ours ? 2 : 1); /* the mail's; the hub's too, if it had a call */
 }
 
-/* The hub stops. Their turns are over, or are told nothing any more. */
+/* The hub stops: cancel the open calls. Their turns have ended, or get no answer. */
 static void cut_remotes(struct mcp_server *server) {
     LIST_EACH(&server->remotes, link) {
         struct mcp_remote *remote = CONTAINER_OF(link, struct mcp_remote, link);
@@ -588,10 +670,15 @@ struct mcp_remote *mcp_remote_start(struct mcp_server *server, struct loop *loop
     remote->conversation = str_dup(request->caller.conversation);
     remote->name = str_dup(request->name);
     remote->params = str_dup(request->params);
+    remote->schema = str_dup(request->schema);
     remote->request.caller = (struct mcp_caller){
         str_from(remote->user), str_from(remote->workspace), str_from(remote->conversation)};
     remote->request.name = str_from(remote->name);
     remote->request.params = str_of(remote->params, request->params.len);
+    remote->request.schema = str_from(remote->schema);
+    remote->progress_fn = request->progress;
+    if (request->progress) remote->request.progress = on_remote_progress;
+    buf_init(&remote->progress, 64 * KIB);
     remote->done = done;
     remote->ctx = ctx;
     list_init(&remote->link);
@@ -609,5 +696,5 @@ void mcp_remote_cancel(struct mcp_remote *remote) {
     pthread_mutex_unlock(&remote->mutex);
     atomic_fetch_add(&remote->refs, 1);
     bool posted = hub_post(remote->server->hub, &remote->stop, on_stop, remote);
-    remote_unref_many(remote, posted ? 1 : 2); /* the owner's, and the mail's that did not go */
+    remote_unref_many(remote, posted ? 1 : 2); /* the owner's; the mail's if it was not sent */
 }

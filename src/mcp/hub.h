@@ -1,20 +1,19 @@
 /* hub: the MCP servers of the settings, for all loops of this process.
  *
- * The hub has a thread and a loop of its own, where one client asks each server. A server is
- * started when the settings first name it, lists its tools, and lists them again when it says
- * that they changed, after it ended, and, as long as it cannot be reached, at longer and longer
- * intervals. A snapshot of the settings holds references to its servers; a server that is
- * described alike in the next snapshot goes on.
+ * The hub has its own thread and loop, with one client per server. A server is started when the
+ * settings first name it. Its tools are listed then, and again when it reports a change, after
+ * it has ended, and, while it cannot be reached, at growing intervals. A snapshot of the
+ * settings holds references to its servers; a server with the same description in the next
+ * snapshot is kept.
  *
  *     starting ─▶ listed ⇄ away            settled: all but starting
  *         └────────▶ away
  *
  * Names, descriptions and schemas of tools are kept as hashes in a file (mcp/pins.h): a tool
- * that is not what it was is marked, until somebody accepts it.
+ * that has changed is marked until someone accepts it.
  *
  * Memory   the owner ends the hub with mcp_hub_free(), after all references to its servers.
- * Threads  any, except where said; a call belongs to the loop that began it.
- */
+ * Threads  any, except where said; a call belongs to the loop that began it. */
 #ifndef WEIR_MCP_HUB_H
 #define WEIR_MCP_HUB_H
 
@@ -28,13 +27,13 @@ struct mcp_server;
 struct mcp_hub *mcp_hub_new(struct http_pool *pool, struct str pins_path);
 
 /* Before the loops of the callers end: no call is answered any more. Its own thread ends. */
-void mcp_hub_stop(struct mcp_hub *hub); /* NULL is fine; once */
+void mcp_hub_stop(struct mcp_hub *hub); /* NULL is fine; call it once */
 void mcp_hub_free(struct mcp_hub *hub); /* NULL is fine; stops it too */
 
 /* Run fn(ctx) on `loop` after the tools of a server have changed, or one has settled. */
 void mcp_hub_watch(struct mcp_hub *hub, struct loop *loop, task_fn *fn, void *ctx);
 
-/* Wait until all servers have settled, at most so long. For commands without a loop. */
+/* Wait until all servers have settled, at most `ms`. For commands without a loop. */
 void mcp_hub_wait(struct mcp_hub *hub, uint64_t ms);
 
 struct mcp_server_options {
@@ -47,7 +46,7 @@ struct mcp_server_options {
     struct str user_header, conversation_header;
 };
 
-/* The server that is described so: the one that there is, else a new one. A reference. */
+/* A reference to the server with this description, which is created if there is none. */
 struct mcp_server *mcp_server_get(struct mcp_hub *hub,
                                   const struct mcp_server_options *options);
 struct mcp_server *mcp_server_ref(struct mcp_server *server);
@@ -63,7 +62,7 @@ struct mcp_tools {
     size_t count;
 };
 
-/* A reference, or NULL: none were listed yet. */
+/* A reference; NULL: nothing was listed yet. */
 struct mcp_tools *mcp_server_tools(struct mcp_server *server);
 void mcp_tools_unref(struct mcp_tools *tools); /* NULL is fine */
 

@@ -3,6 +3,7 @@
 #include "base/arena.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "mcp/param_headers.h"
 
 #include <stdlib.h>
 
@@ -18,7 +19,7 @@ struct mcp_listing {
     size_t count;
     unsigned pages;
     struct str cursor;
-    struct mcp_call *call; /* NULL: not out */
+    struct mcp_call *call; /* NULL: no request is open */
     mcp_listed_fn *done;
     void *ctx;
 };
@@ -54,7 +55,18 @@ static bool keep_text(struct mcp_listing *listing, struct json string, struct st
     return arena_str(listing->arena, text, ret);
 }
 
-/* False where there is no room. A tool that cannot be offered is passed over. */
+/* Over HTTP, one whose headers are wrong is none. */
+static bool is_usable(const struct mcp_listing *listing, struct str name, struct json schema) {
+    struct err e;
+    if (!mcp_client_is_http(listing->client) || !param_headers_wanted(schema.raw) ||
+        param_headers_check(schema, &e))
+        return true;
+    log_often(LOG_WARNING, "the tool '" STR_FMT "' of the MCP server is left out: %s",
+              STR_ARG(name), e.text);
+    return false;
+}
+
+/* False: the arena is full. A tool that cannot be offered is skipped. */
 static bool take_tool(struct mcp_listing *listing, struct json item) {
     struct mcp_tool_info *tool = &listing->tools[listing->count];
     struct json schema = json_find(item, STR("inputSchema"));
@@ -67,6 +79,7 @@ static bool take_tool(struct mcp_listing *listing, struct json item) {
                   is_name(tool->name) ? "there twice" : "none that models accept");
         return true;
     }
+    if (!is_usable(listing, tool->name, schema)) return true;
     tool->idempotent = says(annotations, "idempotentHint") || says(annotations, "readOnlyHint");
     if (!keep_text(listing, json_find(item, STR("description")), &tool->description) ||
         !arena_str(listing->arena, parameters, &tool->schema))
@@ -132,7 +145,7 @@ static void ask_page(struct mcp_listing *listing) {
     buf_done(&params);
 }
 
-/* --- the public story --------------------------------------------------------------------- */
+/* --- public functions --------------------------------------------------------------------- */
 
 struct mcp_listing *mcp_list(struct mcp_client *client, const struct mcp_caller *caller,
                              mcp_listed_fn *done, void *ctx) {
@@ -147,7 +160,7 @@ struct mcp_listing *mcp_list(struct mcp_client *client, const struct mcp_caller 
     if (!arena_str(listing->arena, caller->user, &listing->caller.user) ||
         !arena_str(listing->arena, caller->workspace, &listing->caller.workspace) ||
         !arena_str(listing->arena, caller->conversation, &listing->caller.conversation))
-        abort(); /* there is room for them */
+        abort(); /* there is room for it */
     ask_page(listing);
     return listing;
 }

@@ -19,7 +19,7 @@ struct mcp_tool_info {
     struct str description;
     struct str schema; /* of its arguments, JSON; an object */
     bool idempotent;   /* repeating a call does no harm */
-    bool changed;      /* it is not what it was: see mcp/pins.h */
+    bool changed;      /* since it was first seen: mcp/pins.h */
 };
 
 /* Called once, never before mcp_list() has returned. On success the listing holds the tools. */

@@ -31,7 +31,7 @@ static void write_pin(struct buf *out, const struct pin *pin) {
                STR_ARG(pin->state), STR_ARG(pin->server), STR_ARG(pin->tool));
 }
 
-/* Of the parts with their lengths, so that none can pose as another. */
+/* Hash the parts with their lengths, so that different tools cannot have the same input. */
 static void hash_tool(const struct mcp_tool_info *tool, char hex[HASH_HEX_BYTES + 1]) {
     const struct str parts[] = {tool->name, tool->description, tool->schema};
     uint8_t digest[SHA256_DIGEST_SIZE];
@@ -64,7 +64,7 @@ static bool write_file(struct str path, struct str text, struct err *e) {
            err_set(e, ERR_UNAVAILABLE, "cannot write '%s': %s", name, strerror(errno));
 }
 
-/* A file that is not there is empty. */
+/* A missing file counts as empty. */
 static bool read_pins(struct str path, struct buf *out, struct err *e) {
     return file_read(path, out, e) || e->code == ERR_NOT_FOUND;
 }
@@ -87,7 +87,7 @@ static bool is_among(const struct mcp_tool_info *tools, size_t count, struct str
     return false;
 }
 
-/* Those of other servers, and those that this one lists no more. */
+/* Keep the pins of other servers, and those of this server's tools that it no longer lists. */
 static void keep_others(struct str text, struct str server, const struct mcp_tool_info *tools,
                         size_t count, struct buf *out) {
     while (text.len) {

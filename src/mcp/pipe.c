@@ -10,9 +10,9 @@
 
 #define REST_FIRST_MS 250
 #define REST_MAX_MS 30000
-#define LIVED_LONG_MS 60000 /* its end is then no early one */
+#define LIVED_LONG_MS 60000 /* a program that ran this long did not end early */
 #define COMPLAINT_LINE_BYTES 512
-#define COMPLAINTS_MAX 20 /* lines in COMPLAINTS_MS */
+#define COMPLAINTS_MAX 20 /* lines per COMPLAINTS_MS */
 #define COMPLAINTS_MS 1000
 
 struct mcp_pipe {
@@ -20,11 +20,11 @@ struct mcp_pipe {
     const struct pipe_events *events;
     void *ctx;
     enum pipe_state state;
-    struct child *child; /* while it is up */
+    struct child *child; /* NULL unless the program runs */
     struct lines lines, complaints;
     bool feeding, freed;
     uint64_t started_ms, rests_until_ms, rest_ms;
-    uint64_t counted_ms; /* since when complaints are counted */
+    uint64_t counted_ms; /* when the current count of complaints began */
     unsigned complaint_count;
 };
 
@@ -55,9 +55,9 @@ static void pipe_move(struct mcp_pipe *pipe, enum pipe_state next) {
     pipe->state = next;
 }
 
-/* --- its end ------------------------------------------------------------------------------ */
+/* --- ending ------------------------------------------------------------------------------- */
 
-/* One that ends early again and again is started less and less often. */
+/* A program that keeps ending early is restarted after growing pauses. */
 static void rest(struct mcp_pipe *pipe) {
     uint64_t now_ms = loop_now_ms(pipe->options.loop);
     bool early = now_ms - pipe->started_ms < LIVED_LONG_MS;
@@ -91,7 +91,7 @@ static void on_end(const struct child_end *end, void *ctx) {
     go_down(pipe, &why);
 }
 
-/* --- what it says ------------------------------------------------------------------------- */
+/* --- output ------------------------------------------------------------------------------- */
 
 static void take_line(struct mcp_pipe *pipe, struct str line) {
     struct json value;
@@ -110,7 +110,7 @@ static void pipe_destroy(struct mcp_pipe *pipe) {
     free(pipe);
 }
 
-/* A callback may end the pipe, or its program. */
+/* A callback may end the pipe or its program. */
 static void take_lines(struct mcp_pipe *pipe) {
     const struct child *speaker = pipe->child;
     struct str line;
@@ -148,7 +148,7 @@ static void log_complaint(struct mcp_pipe *pipe, struct str line) {
              STR_ARG(str_head(line, COMPLAINT_LINE_BYTES)));
 }
 
-/* A line that is too long is given up, not the server. */
+/* A line of standard error that is too long is dropped; the server keeps running. */
 static void on_complaint(struct str bytes, void *ctx) {
     struct mcp_pipe *pipe = ctx;
     struct str line;
@@ -165,7 +165,7 @@ static void on_complaint(struct str bytes, void *ctx) {
 
 static const struct child_sink child_sink = {on_output, on_end, on_complaint};
 
-/* --- the public story --------------------------------------------------------------------- */
+/* --- public functions --------------------------------------------------------------------- */
 
 static struct str path_of(const char *const *environment) {
     for (size_t i = 0; environment[i]; i++) {

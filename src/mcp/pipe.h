@@ -1,20 +1,19 @@
-/* pipe: a server that runs as a program beside us and speaks over its standard streams.
+/* pipe: an MCP server that is a program on this machine, over its standard streams.
  *
- * One JSON-RPC message a line in both directions. The program is started when it is first
- * needed and again after it has ended, but not more often than its back-off allows:
+ * Both sides send one JSON-RPC message per line. The program is started when it is first needed
+ * and again after it has ended, but not more often than its back-off allows:
  *
  *     down ─▶ up ─▶ resting ─▶ up            (250 ms, doubled at each early end, at most 30 s)
  *      ▲_______│________│                    stopped by us
  *
- * What it writes to its standard error goes to the log, line by line, at most a few per second.
- * A line of more than 4 MiB ends it; what is no message is passed over and logged.
+ * Its standard error goes to the log line by line, at most a few lines per second. A line of
+ * more than 4 MiB ends the program; a line that is not a message is logged and skipped.
  *
  * Private to mcp/.
  *
  * Memory   owned by its client. Messages are lent.
  * Threads  one loop's.
- * Source   Model Context Protocol 2025-11-25, "Transports", stdio.
- */
+ * Source   Model Context Protocol 2025-11-25, "Transports", stdio. */
 #ifndef WEIR_MCP_PIPE_H
 #define WEIR_MCP_PIPE_H
 
@@ -40,7 +39,7 @@ struct pipe_options {
 
 struct pipe_events {
     void (*on_message)(struct json value, void *ctx);
-    void (*on_down)(const struct err *why, void *ctx); /* it ended, and not by pipe_stop() */
+    void (*on_down)(const struct err *why, void *ctx); /* it ended, not by pipe_stop() */
 };
 
 /* The options' texts are borrowed and outlive it. */
@@ -49,13 +48,13 @@ struct mcp_pipe *pipe_new(const struct pipe_options *options, const struct pipe_
 void pipe_free(struct mcp_pipe *pipe); /* NULL is fine; ends the program */
 
 /* Start the program unless it runs.
- * errors  ERR_NOT_FOUND there is none; ERR_UNAVAILABLE it rests, and until when */
+ * errors  ERR_NOT_FOUND there is no such program; ERR_UNAVAILABLE it rests, and until when */
 MUST_CHECK bool pipe_start(struct mcp_pipe *pipe, struct err *e);
 
-/* Send one message. False: it cannot take it. */
+/* Send one message. False: it cannot be taken now. */
 MUST_CHECK bool pipe_send(struct mcp_pipe *pipe, struct str message);
 
-/* For a server that is known to be broken. on_down is called. */
+/* The server is known to be broken: end it. on_down is called. */
 void pipe_fail(struct mcp_pipe *pipe, const char *why);
 
 #endif

@@ -29,6 +29,8 @@ static void post_refuse(struct post *post, const struct jsonrpc *message) {
     err_set(&post->why, meaning_of(message->code), "the MCP server says: " STR_FMT " (%lld)",
             STR_ARG(str_head(buf_str(&text), 2 * EXCERPT_BYTES)), (long long)message->code);
     buf_done(&text);
+    post->refusal_code = message->code;
+    post->refusal_data = message->data;
     post->broken = true;
 }
 
@@ -62,7 +64,7 @@ static void take_text(struct post *post, struct str text) {
     while (json_next_item(&reader, &item)) take_message(post, item);
 }
 
-/* The event's bytes are lent: the answer is kept. */
+/* Keep the answer; the event's bytes are only lent. */
 static void on_event(const struct sse_event *event, void *ctx) {
     struct post *post = ctx;
     if (!str_equal(event->type, STR("message")) || post->answered || post->broken) return;
@@ -93,7 +95,7 @@ static void post_fail(struct post *post, enum err_code code, const char *what) {
     post_finish(post, POST_FAILED);
 }
 
-/* A few readable bytes of what a refusal says. */
+/* A short readable part of a refusal's body. */
 static struct str excerpt(struct post *post) {
     struct str text = str_head(str_trim(buf_str(&post->got)), EXCERPT_BYTES);
     for (size_t i = 0; i < text.len; i++) {
@@ -111,9 +113,22 @@ static enum err_code code_of(unsigned status) {
     return ERR_UNAVAILABLE;
 }
 
+/* A refusal by status may say more in its body. */
+static void note_refusal(struct post *post) {
+    struct jsonrpc message;
+    struct json value;
+    struct err e;
+    if (!post->is_json || !json_read(buf_str(&post->got), &value, &e) ||
+        !jsonrpc_read(value, &message, &e) || message.kind != JSONRPC_ERROR)
+        return;
+    post->refusal_code = message.code;
+    post->refusal_data = message.data;
+}
+
 static void fail_status(struct post *post) {
     struct str text = excerpt(post);
-    post->unsure = post->status >= 500 && post->status != 503; /* that one took nothing in */
+    note_refusal(post);
+    post->unsure = post->status >= 500 && post->status != 503; /* 503: it had no effect */
     err_set(&post->why, code_of(post->status), "the MCP server answered %u%s" STR_FMT,
             post->status, text.len ? ": " : "", STR_ARG(text));
     post_finish(post, POST_FAILED);
@@ -133,7 +148,7 @@ static void conclude(struct post *post) {
     }
 }
 
-/* What a failure is called without the client's words, which may know the address. */
+/* Report the failure without the client's own text, which may contain the address. */
 static void fail_call(struct post *post, const struct err *failed, enum http_stage stage) {
     post->unsure = stage != HTTP_CONNECTING;
     if (failed->code == ERR_TOO_LARGE) {
@@ -201,13 +216,13 @@ static const struct http_sink http_sink = {on_head, on_body, on_end};
 
 /* --- the request -------------------------------------------------------------------------- */
 
-/* Nothing that could end a header, or hide in one. */
+/* No byte that could end a header, or be invisible in one. */
 static bool is_plain(struct str value) {
     for (size_t i = 0; i < value.len; i++) {
         if ((unsigned char)value.at[i] < ' ' || (unsigned char)value.at[i] >= 0x7F)
             return false;
     }
-    return value.len > 0;
+    return true;
 }
 
 static void start_http(struct post *post, struct http_pool *pool, struct loop *loop,
@@ -226,7 +241,7 @@ static void start_http(struct post *post, struct http_pool *pool, struct loop *l
     };
     size_t count = 3;
     for (size_t i = 0; i < ARRAY_LEN(wished); i++) {
-        if (is_plain(wished[i].value)) headers[count++] = wished[i];
+        if (wished[i].value.len && is_plain(wished[i].value)) headers[count++] = wished[i];
     }
     for (size_t i = 0; i < request->header_count && count < POST_HEADERS_MAX; i++) {
         if (is_plain(request->headers[i].value)) headers[count++] = request->headers[i];
@@ -282,7 +297,7 @@ static void start_in_pipe(struct post *post, struct loop *loop,
 bool post_take(struct post_desk *desk, struct json value) {
     struct jsonrpc message;
     struct err e;
-    if (!jsonrpc_read(value, &message, &e)) return true; /* it is passed over */
+    if (!jsonrpc_read(value, &message, &e)) return true; /* not a message: ignored */
     if (message.kind != JSONRPC_RESULT && message.kind != JSONRPC_ERROR) return false;
     LIST_EACH(&desk->waiting, link) {
         struct post *post = CONTAINER_OF(link, struct post, link);
@@ -325,7 +340,7 @@ void post_stop(struct post *post) {
     if (post->call) http_cancel(post->call);
     post->call = NULL;
     timer_stop(&post->late);
-    if (post->sink) task_cancel(&post->accepted); /* it was started */
+    if (post->sink) task_cancel(&post->accepted); /* it has been started */
     leave_desk(post);
     sse_free(post->sse);
     post->sse = NULL;

@@ -75,11 +75,13 @@ struct post {
     bool had_session;
     unsigned status; /* 0: no response head */
     bool is_json, answered, broken;
-    struct json result; /* once answered */
-    struct buf session; /* from the response head */
-    bool unsent;        /* it failed before any byte could arrive */
-    bool cut;           /* it failed because the connection failed */
-    bool unsure;        /* it failed, but may have arrived and taken effect */
+    struct json result;       /* once answered */
+    struct buf session;       /* from the response head */
+    int64_t refusal_code;     /* of an error of JSON-RPC; 0: there was none */
+    struct json refusal_data; /* likewise */
+    bool unsent;              /* it failed before any byte could arrive */
+    bool cut;                 /* it failed because the connection failed */
+    bool unsure;              /* it failed, but may have arrived and taken effect */
     struct err why;
 };
 
@@ -87,8 +89,8 @@ struct post {
 void post_start(struct post *post, struct http_pool *pool, struct loop *loop,
                 const struct post_request *request, const struct post_sink *sink, void *ctx);
 
-/* The pipe read this message: if it is an answer, its post is over. False: it is no answer to
- * any that waits. */
+/* The pipe has read this message. If it is an answer, its post is over. False: no post waits
+ * for it. */
 bool post_take(struct post_desk *desk, struct json value);
 
 /* The pipe went down: all posts in it fail. */

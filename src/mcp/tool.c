@@ -2,24 +2,28 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "mcp/param_headers.h"
 
 #include <stdlib.h>
 
-/* More than the largest answer, with every byte of it escaped. */
+/* Room for the largest answer with every byte escaped. */
 #define RESULT_MAX_BYTES (32 * MIB)
+#define PROGRESS_MAX_BYTES 1000
 
 struct mcp_tool {
     struct tool base;
-    struct mcp_client *client; /* NULL: a server of the hub */
+    struct mcp_client *client; /* NULL: the tool belongs to a server of the hub */
     struct mcp_server *server;
-    char *remote_name; /* what the server calls it */
+    char *remote_name; /* the server's own name for it */
     char *name, *description, *parameters;
-    struct schema *schema; /* NULL: none that is understood */
+    struct schema *schema; /* NULL: none, or not supported */
+    bool has_headers;      /* some arguments go as headers, too */
 };
 
 struct tool_call {
-    struct mcp_call *asked;    /* of a client */
-    struct mcp_remote *remote; /* of a server */
+    struct mcp_call *asked;    /* a call through a client */
+    struct mcp_remote *remote; /* a call through the hub */
+    tool_progress_fn *progress;
     tool_done_fn *done;
     void *ctx;
 };
@@ -85,6 +89,23 @@ static void on_answer(struct json result, const struct err *failed, void *ctx) {
     free(call);
 }
 
+/* "reading (3 of 10)": what there is of it. */
+static void on_progress(struct json params, void *ctx) {
+    struct tool_call *call = ctx;
+    struct json now = json_find(params, STR("progress"));
+    struct json total = json_find(params, STR("total"));
+    struct buf text;
+    buf_init(&text, PROGRESS_MAX_BYTES);
+    json_text(json_find(params, STR("message")), &text);
+    if (!text.len) buf_append(&text, STR("progress"));
+    if (now.kind == JSON_NUMBER) buf_printf(&text, " (" STR_FMT, STR_ARG(now.raw));
+    if (now.kind == JSON_NUMBER && total.kind == JSON_NUMBER)
+        buf_printf(&text, " of " STR_FMT, STR_ARG(total.raw));
+    if (now.kind == JSON_NUMBER) buf_append_byte(&text, ')');
+    if (buf_ok(&text)) call->progress(buf_str(&text), call->ctx);
+    buf_done(&text);
+}
+
 static void write_params(const struct mcp_tool *tool, struct str args, struct buf *out) {
     struct json_writer w = json_writer(out);
     json_open_object(&w);
@@ -99,7 +120,7 @@ static struct tool_call *mcp_tool_start(struct tool *base, struct loop *loop,
     struct mcp_tool *tool = CONTAINER_OF(base, struct mcp_tool, base);
     struct tool_call *call = MEM_NEW(struct tool_call);
     struct buf params;
-    *call = (struct tool_call){.done = done, .ctx = ctx};
+    *call = (struct tool_call){.progress = request->progress, .done = done, .ctx = ctx};
     buf_init(&params, SIZE_MAX);
     write_params(tool, request->args, &params);
     struct mcp_request asked = {
@@ -107,6 +128,9 @@ static struct tool_call *mcp_tool_start(struct tool *base, struct loop *loop,
         .method = "tools/call",
         .name = str_from(tool->remote_name),
         .params = buf_str(&params),
+        .schema = tool->has_headers ? base->parameters : STR_EMPTY,
+        /* An orchestrator's contract knows no tokens. */
+        .progress = tool->server && request->progress ? on_progress : NULL,
         .repeatable = base->idempotent,
     };
     if (tool->client) {
@@ -161,6 +185,7 @@ static struct mcp_tool *make(const struct mcp_tool_info *info, struct str name) 
             "something unknown: %s",
             tool->name, e.text);
     tool->base.schema = tool->schema;
+    tool->has_headers = param_headers_wanted(tool->base.parameters);
     return tool;
 }
 

@@ -26,8 +26,8 @@
  * the arguments are then not checked. */
 struct tool *mcp_tool_new(struct mcp_client *client, const struct mcp_tool_info *info);
 
-/* The same of a server of the hub; for any loop. It holds a reference to the server. Agents know
- * it by `name`. */
+/* The same for a server of the hub, on any loop. Holds a reference to the server. Agents see it
+ * as `name`. */
 struct tool *mcp_server_tool_new(struct mcp_server *server, const struct mcp_tool_info *info,
                                  struct str name, uint64_t timeout_ms);
 

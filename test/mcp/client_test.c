@@ -10,8 +10,10 @@ MACHINE(mcp_session)
 
 static void only_the_drawn_moves_are_legal(void **state) {
     (void)state;
-    static const char *const drawn[] = {"fresh greeting", "greeting telling", "greeting fresh",
-                                        "telling ready",  "telling fresh",    "ready fresh"};
+    static const char *const drawn[] = {"fresh probing",    "fresh greeting", "fresh ready",
+                                        "probing greeting", "probing ready",  "probing fresh",
+                                        "greeting telling", "greeting fresh", "telling ready",
+                                        "telling fresh",    "ready fresh"};
     assert_moves(&mcp_session_machine, MCP_SESSION_STATE_COUNT, drawn, ARRAY_LEN(drawn));
 }
 
@@ -94,8 +96,8 @@ static void every_version_that_we_know_is_agreed_to(void **state) {
             stage_said(&stage, false, "1");
         } else {
             stage_said(&stage, true,
-                       "the MCP server speaks no protocol version that we know; ours is "
-                       "2025-11-25");
+                       "the MCP server speaks no protocol version that we know; ours are "
+                       "2025-11-25 and 2026-07-28");
         }
         buf_done(&member);
         stage_done(&stage);

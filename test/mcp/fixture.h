@@ -31,16 +31,21 @@ FRESH bool stage_authorize(const struct mcp_caller *caller, struct buf *out, voi
     return true;
 }
 
-FRESH void stage_init(struct stage *stage) {
+FRESH void stage_init_as(struct stage *stage, bool probes) {
     *stage = (struct stage){.loop = loop_new_fake(), .pool = http_pool_new()};
     stage->client =
         mcp_client_new(&(struct mcp_options){.pool = stage->pool,
                                              .loop = stage->loop,
                                              .endpoint = STR(ENDPOINT),
+                                             .probes = probes,
                                              .conversation_header = STR("x-conversation-id"),
                                              .authorize = stage_authorize,
                                              .ctx = stage});
     buf_init(&stage->said, MIB);
+}
+
+FRESH void stage_init(struct stage *stage) {
+    stage_init_as(stage, false);
 }
 
 FRESH void stage_done(struct stage *stage) {

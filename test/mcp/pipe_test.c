@@ -1,4 +1,4 @@
-/* A program that speaks MCP: `cat` answers with what it was told. */
+/* A program that speaks MCP: `cat`, which answers with what it was sent. */
 #include "mcp/pipe.h"
 
 #include "helper/assert_str.h"

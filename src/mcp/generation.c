@@ -1,0 +1,72 @@
+#include "mcp/generation.h"
+
+/* Reserved for the protocol from 2026-07-28 on. */
+#define HEADER_MISMATCH (-32020)
+#define MISSING_CAPABILITY (-32021)
+#define UNSUPPORTED_VERSION (-32022)
+
+/* A server may answer with any of them. */
+static const char *const versions[] = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
+
+struct str mcp_offered_version(void) {
+    return str_from(versions[0]);
+}
+
+const char *mcp_known_version(struct json version) {
+    for (size_t i = 0; i < ARRAY_LEN(versions); i++) {
+        if (json_is(version, str_from(versions[i]))) return versions[i];
+    }
+    return NULL;
+}
+
+/* Choose from the versions that the server lists, preferring the stateless one. */
+static enum mcp_generation listed(struct json supported) {
+    enum mcp_generation found = MCP_UNKNOWN;
+    struct json version;
+    struct json_reader all = json_enter(supported);
+    while (json_next_item(&all, &version)) {
+        if (json_is(version, STR(MCP_STATELESS_VERSION))) return MCP_STATELESS;
+        if (mcp_known_version(version)) found = MCP_HANDSHAKE;
+    }
+    return found;
+}
+
+enum mcp_generation mcp_generation_of_error(int64_t code, struct json data) {
+    if (code == UNSUPPORTED_VERSION) return listed(json_find(data, STR("supported")));
+    return code == HEADER_MISMATCH || code == MISSING_CAPABILITY ? MCP_STATELESS : MCP_UNKNOWN;
+}
+
+static void write_identity(struct json_writer *w) {
+    json_member_str(w, "io.modelcontextprotocol/protocolVersion", STR(MCP_STATELESS_VERSION));
+    json_member_object(w, "io.modelcontextprotocol/clientInfo");
+    json_member_str(w, "name", STR("weir"));
+    json_member_str(w, "version", STR("0.1.0"));
+    json_close(w);
+    json_member_object(w, "io.modelcontextprotocol/clientCapabilities");
+    json_close(w);
+}
+
+/* The members are copied unchanged after `_meta`. */
+void mcp_write_params(enum mcp_generation generation, struct str params, uint64_t token,
+                      struct buf *out) {
+    bool stateless = generation == MCP_STATELESS;
+    struct json key, value;
+    struct json_reader members = json_enter(json_of(params));
+    if (!stateless && !token) {
+        buf_append(out, params);
+        return;
+    }
+    struct json_writer w = json_writer(out);
+    json_open_object(&w);
+    json_member_object(&w, "_meta");
+    if (stateless) write_identity(&w);
+    if (token) json_member_u64(&w, "progressToken", token);
+    json_close(&w);
+    while (json_next_member(&members, &key, &value)) {
+        buf_append_byte(out, ',');
+        buf_append(out, key.raw);
+        buf_append_byte(out, ':');
+        buf_append(out, value.raw);
+    }
+    buf_append_byte(out, '}');
+}
