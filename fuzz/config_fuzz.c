@@ -24,7 +24,9 @@ static size_t cut_words(char *text, const char **words) {
 
 /* Files that settings name are read: none of the machine's own may be. */
 static bool names_a_file(char where, const char *text) {
-    if (where == 'f') return strstr(text, "_file") != NULL;
+    if (where == 'f')
+        return strstr(text, "_file") || strstr(text, "agent_yaml") ||
+               strstr(text, "subagents") || strstr(text, "prompts/");
     return strstr(text, "_FILE") || strstr(text, "WEIR_CONFIG") || strstr(text, "-c") ||
            strstr(text, "--config") || strstr(text, "CREDENTIALS_DIRECTORY");
 }

@@ -1,7 +1,10 @@
 /* The agents in the file. Their models and providers are resolved after the whole file has been
  * read (models.c). */
+#include "config/breeder.h"
 #include "config/rows.h"
 
+#include "agent/converse.h"
+#include "agent/kind.h"
 #include "base/nearest.h"
 #include "wire/json.h"
 
@@ -78,8 +81,56 @@ static bool read_command(const struct reading *reading, const struct yaml *node,
     return config_read_command(reading, node, reading->entry, e);
 }
 
-static const char *const agent_kinds[] = {
-    [CONFIG_AGENT_MODEL] = "model", [CONFIG_AGENT_PROCESS] = "process", NULL};
+/* Kept without the slash at its end. */
+static bool read_url(const struct reading *reading, const struct yaml *node, struct err *e) {
+    struct config_agent *agent = reading->entry;
+    struct str text;
+    struct err why;
+    if (!yaml_value(node, YAML_TEXT, &text, e)) return false;
+    return config_keep_url(reading->config, text, &agent->url, &why) ||
+           yaml_err(e, node, "url: %s", why.text);
+}
+
+/* A path, from where the settings file stands. */
+static bool read_library(const struct reading *reading, const struct yaml *node,
+                         struct err *e) {
+    struct config_agent *agent = reading->entry;
+    struct str text;
+    struct buf room;
+    if (!yaml_value(node, YAML_TEXT, &text, e)) return false;
+    buf_init(&room, 64 * KIB);
+    text = config_from_folder(reading->config, text, &room);
+    bool kept = arena_str(reading->config->arena, text, &agent->library);
+    buf_done(&room);
+    return kept || config_too_large(node, e);
+}
+
+static bool read_headers(const struct reading *reading, const struct yaml *map, struct err *e) {
+    struct config_agent *agent = reading->entry;
+    return config_read_headers(reading, map, &agent->headers, &agent->header_count, e);
+}
+
+static bool read_address(const struct reading *reading, const struct yaml *node,
+                         struct err *e) {
+    struct config_agent *agent = reading->entry;
+    struct str host;
+    uint16_t port;
+    struct err why;
+    return yaml_value(node, YAML_TEXT, &agent->address, e) &&
+           (converse_read_address(agent->address, &host, &port, &why) ||
+            yaml_err(e, node, "address: %s", why.text));
+}
+
+static bool refuse_secret(const struct reading *reading, const struct yaml *api_key,
+                          struct err *e) {
+    (void)reading;
+    return config_refuse_key(api_key, e);
+}
+
+const char *const config_histories[] = {[CONFIG_HISTORY_SESSION] = "session",
+                                        [CONFIG_HISTORY_METADATA] = "metadata",
+                                        [CONFIG_HISTORY_INPUT] = "input",
+                                        NULL};
 
 static const char *const efforts[] = {"low", "medium", "high", NULL};
 
@@ -106,10 +157,15 @@ static const struct setting limit_rows[] = {
 static const struct entry_schema limits = {.what = "limits", ROWS(limit_rows)};
 
 static const struct setting rows[] = {
-    {.key = "slug", NAME(slug), .required = true, .help = "its name on every wire"},
-    {.key = "kind", CHOICE(kind), .choices = agent_kinds,
-     .help = "model (the default), or process: a program of any language "
-             "([process agents](process-agents.md))"},
+    {.key = "slug", NAME(slug), .help = "its name on every wire (*required*)"},
+    {.key = "agent_yaml",
+     .help = "in place of all other keys: the path of an agent.yaml of AgentBreeder "
+             "([agents](agents.md#an-agentyaml-of-agentbreeder))"},
+    {.key = "kind", WORD(kind_name), .choices = agent_kind_names,
+     .help = "model (the default); process: a program of any language "
+             "([process agents](process-agents.md)); http, openai, converse: a server elsewhere "
+             "([remote agents](remote-agents.md)); plugin: a shared library "
+             "([plugin agents](plugin-agents.md))"},
     {.key = "command", .read = read_command,
      .help = "of a process: the program and its arguments, as a list; files beside the "
              "settings file are found"},
@@ -117,9 +173,39 @@ static const struct setting rows[] = {
      .beyond = "an agent has 1 to 256 processes",
      .help = "of a process: so many turns at once for each thread, 4 where it is left out"},
     {.key = "silence", DURATION(silence_ms), .least = 1,
-     .beyond = "a process needs some time; give it 1ms or more",
-     .help = "of a process: how long it may write nothing while a turn is with it, 5m where it "
-             "is left out"},
+     .beyond = "an agent needs some time; give it 1ms or more",
+     .help = "of every kind but model: how long it may say nothing while a turn is with it, 5m "
+             "where it is left out"},
+    {.key = "url", .read = read_url,
+     .help = "of http and openai: where its server is, such as `http://127.0.0.1:8000`; for "
+             "openai with the `/v1`"},
+    {.key = "key_env", NAME(key_env),
+     .help = "of a server: the variable that holds a key, sent as Bearer; of converse: it signs tokens"},
+    {.key = "key_file", TEXT(key_file), .help = "of a server: a file that holds it"},
+    {.key = "api_key", .read = refuse_secret,
+     .help = "refused: a key never stands in the settings"},
+    {.key = "headers", .read = read_headers, .help = "of a server: a map of more headers"},
+    {.key = "stream", BOOL(streams),
+     .help = "of a server: whether it is asked for a stream; true where it is left out. One "
+             "that does not stream is asked without"},
+    {.key = "address", .read = read_address,
+     .help = "of converse: where the AgentRuntime is, such as `agents.example:42618`; the port "
+             "is 42618 where it is left out"},
+    {.key = "tls", BOOL(tls),
+     .help = "of converse: whether the address is asked over TLS, with a certificate that the "
+             "system trusts"},
+    {.key = "remote_agent", NAME(remote_agent),
+     .help = "of converse: which of its agents is asked; its Manager where it is left out"},
+    {.key = "stream_per_turn", BOOL(stream_per_turn),
+     .help = "of converse: whether each turn opens a stream of its own; a conversation keeps "
+             "one where it is left out"},
+    {.key = "history", CHOICE(history), .choices = config_histories,
+     .help = "of http: `session` (the server remembers its sessions), `metadata` or `input` "
+             "(earlier turns go there with each turn)"},
+    {.key = "config", JSON(sent_config),
+     .help = "of http and plugin: a map that goes with each turn"},
+    {.key = "metadata", JSON(sent_metadata), .help = "of http: likewise"},
+    {.key = "library", .read = read_library, .help = "of a plugin: the shared library"},
     {.key = "environment",
      .help = "of a process: a map of variables; one without a value is passed on. Beside them "
              "it gets PATH, HOME, LANG and the like, and no keys"},
@@ -171,6 +257,7 @@ static const struct setting rows[] = {
 
 static const struct config_agent blank = {.processes = CONFIG_PROCESSES,
                                           .silence_ms = CONFIG_SILENCE_MS,
+                                          .streams = true,
                                           .model.name = STR_INIT(""),
                                           .temperature = -1,
                                           .top_p = -1,
@@ -219,21 +306,102 @@ static bool check_window(const struct config_agent *agent, struct err *e) {
                     (unsigned long long)agent->max_tokens, (unsigned long long)agent->window);
 }
 
-static bool check_process(const struct reading *reading, const struct yaml *node,
-                          struct config_agent *agent, struct err *e) {
-    static const char *const its_own[] = {"command", "processes", "silence", "environment"};
-    if (agent->kind == CONFIG_AGENT_PROCESS) {
-        if (!yaml_find(node, STR("command")))
-            return yaml_err(e, node, "a process needs the key 'command'");
-        return config_read_environment(reading, yaml_find(node, STR("environment")), node,
-                                       agent, e);
+/* Keys that some kinds have. */
+static const struct {
+    const char *key, *kinds;
+} own_keys[] = {
+    {"command", "process"},
+    {"processes", "process"},
+    {"environment", "process"},
+    {"silence", "process, http, openai, converse, plugin"},
+    {"library", "plugin"},
+    {"url", "http, openai"},
+    {"key_env", "http, openai, converse"},
+    {"key_file", "http, openai, converse"},
+    {"headers", "http, openai"},
+    {"stream", "http, openai"},
+    {"address", "converse"},
+    {"tls", "converse"},
+    {"remote_agent", "converse"},
+    {"stream_per_turn", "converse"},
+    {"history", "http"},
+    {"config", "http, plugin"},
+    {"metadata", "http"},
+};
+
+static bool has_word(const char *words, const char *word) {
+    struct str rest = str_from(words);
+    while (rest.len) {
+        if (str_equal(str_trim(str_split(rest, ',', &rest)), str_from(word))) return true;
     }
-    for (size_t i = 0; i < ARRAY_LEN(its_own); i++) {
-        const struct yaml *found = yaml_find(node, str_from(its_own[i]));
-        if (found)
-            return yaml_err_key(e, found, "'%s' is of an agent with kind: process", its_own[i]);
-    }
+    return false;
+}
+
+static bool read_key(const struct reading *reading, const struct yaml *node,
+                     struct config_agent *agent, struct err *e) {
+    struct config_key_names names = {.file = STR_EMPTY};
+    struct err why;
+    struct buf room;
+    buf_init(&room, 64 * KIB);
+    if (agent->key_env.len) names.names[names.count++] = agent->key_env;
+    if (agent->key_file.len)
+        names.file = config_from_folder(reading->config, agent->key_file, &room);
+    bool found = config_find_key(reading->config, reading->input, &names, &agent->key,
+                                 &agent->key_source, &why);
+    buf_done(&room);
+    const struct yaml *file = yaml_find(node, STR("key_file"));
+    if (!found) return yaml_err(e, file ? file : node, "%s", why.text);
+    if (agent->url.len) /* a signing key is not sent */
+        config_warn_of_clear_key(reading->config, "agent", agent->slug, agent->url, agent->key);
     return true;
+}
+
+static bool check_kind(const struct reading *reading, const struct yaml *node,
+                       struct config_agent *agent, struct err *e) {
+    const struct agent_kind *kind = agent->kind = agent_kind_find(agent->kind_name);
+    const char *name = kind ? kind->name : agent_kind_names[0];
+    const struct yaml *said = yaml_find(node, STR("kind"));
+    if (said && !kind && !str_equal(said->text, str_from(name))) return true; /* it was noted */
+    for (size_t i = 0; i < ARRAY_LEN(own_keys); i++) {
+        const struct yaml *found = yaml_find(node, str_from(own_keys[i].key));
+        if (found && !has_word(own_keys[i].kinds, name))
+            return yaml_err_key(e, found, "'%s' is of an agent with kind: %s", own_keys[i].key,
+                                own_keys[i].kinds);
+    }
+    if (!kind) return true;
+    if (!yaml_find(node, str_from(kind->needs)))
+        return yaml_err(e, node, "an agent with kind: %s needs the key '%s'", name,
+                        kind->needs);
+    if (agent->url.len || agent->address.len) return read_key(reading, node, agent, e);
+    return !agent->command_count ||
+           config_read_environment(reading, yaml_find(node, STR("environment")), node, agent,
+                                   e);
+}
+
+/* An entry that is the path of an agent.yaml. */
+static bool read_breeder(const struct reading *reading, const struct yaml *node,
+                         const struct yaml *path, struct config_agent *ret, struct err *e) {
+    for (const struct yaml *other = node->first; other; other = other->next) {
+        if (other != path)
+            return yaml_err_key(e, other,
+                                "'agent_yaml' stands alone; write '" STR_FMT "' into that file",
+                                STR_ARG(str_head(other->key, 40)));
+    }
+    struct str file;
+    struct buf room;
+    if (!yaml_value(path, YAML_TEXT, &file, e)) return false;
+    buf_init(&room, 4 * KIB);
+    file = config_from_folder(reading->config, file, &room);
+    bool done = breeder_read_file(reading->config, reading->input, file, path, ret, e);
+    buf_done(&room);
+    return done;
+}
+
+/* Its absence was not noted as a slip in the key. */
+static bool check_slug(const struct reading *reading, const struct config_agent *agent,
+                       const struct yaml *node, struct err *e) {
+    return agent->slug.len || reading->config->problem_count > reading->problems ||
+           yaml_err(e, node, "an agent needs the key 'slug'");
 }
 
 /* An agent with a mistake still counts as a name that others may refer to. */
@@ -241,11 +409,16 @@ static bool keep_agent(const struct reading *reading, const struct yaml *node, s
     struct config *config = reading->config;
     struct config_agent *agents = (struct config_agent *)config->agents; /* ours until now */
     struct config_agent *agent = reading->entry;
+    const struct yaml *path = yaml_find(node, STR("agent_yaml"));
+    if (path && !read_breeder(reading, node, path, agent, e)) return false;
+    if (!check_slug(reading, agent, node, e)) return false;
+    if (path) node = agent->at;
     if (!config_step(config, check_window(agent, e), e)) return false;
-    if (!config_step(config, check_process(reading, node, agent, e), e)) return false;
+    if (!path && !config_step(config, check_kind(reading, node, agent, e), e)) return false;
     if (!agent->slug.len) return true;
     if (has_agent(agents, config->agent_count, agent->slug))
-        return yaml_err(e, node, "a second agent '" STR_FMT "'; give it another slug",
+        return yaml_err(e, path ? path : node,
+                        "a second agent '" STR_FMT "'; give it another slug",
                         STR_ARG(agent->slug));
     agents[config->agent_count++] = *agent;
     return true;

@@ -5,9 +5,15 @@
  * warning that names them.
  *
  * Source   contracts/agentbreeder.md 6.2 */
+#include "config/breeder.h"
+
+#include "agent/kind.h"
+#include "base/file.h"
 #include "config/rows.h"
 
-#include "base/nearest.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #define DESCRIPTION_MAX 500
 #define NAME_MIN 2
@@ -15,9 +21,9 @@
 
 struct breeder {
     struct str name, version, description, framework, language;
-    struct str unused; /* of keys whose text is looked at and means nothing here */
+    struct str unused; /* for keys whose text is checked and not used */
     struct config_agent agent;
-    bool asks; /* its guardrails have a human decide about its tools */
+    struct config_breeder *names; /* the names it refers to */
 };
 
 #define ROW_OF struct breeder
@@ -91,7 +97,7 @@ static bool check_spec(const struct reading *reading, const struct yaml *node, s
 static const char *const frameworks[] = {"langgraph",  "crewai", "claude_sdk", "openai_agents",
                                          "google_adk", "custom", NULL};
 
-/* By hand, in whatever language: the platform does not build it. */
+/* A custom framework may use any language, because the platform does not build it. */
 static bool check_language(const struct reading *reading, const struct yaml *node,
                            struct err *e) {
     static const char *const languages[] = {"python", "node",   "go", "kotlin",
@@ -150,13 +156,60 @@ static const struct setting model_rows[] = {
 
 static const struct entry_schema model = {.what = "model", ROWS(model_rows)};
 
+#define PROMPTS "prompts/"
+
+/* A prompt named "prompts/NAME" or "prompts/NAME@1.2.0" is a file next to the agent.yaml. */
+static bool find_prompt(const struct config *config, struct str name, struct buf *path) {
+    static const char *const endings[] = {".md", ".txt", ".prompt"};
+    struct str bare = str_head(name, str_find_byte(name, '@'));
+    for (size_t i = 0; i < ARRAY_LEN(endings); i++) {
+        struct buf file;
+        buf_init(&file, KIB);
+        buf_printf(&file, STR_FMT "%s", STR_ARG(bare), endings[i]);
+        buf_clear(path);
+        struct str found = config_from_folder(config, buf_str(&file), path);
+        if (found.at != path->at) buf_append(path, found);
+        buf_append_byte(path, '\0');
+        buf_done(&file);
+        if (buf_ok(path) && access(path->at, R_OK) == 0) return true;
+    }
+    return false;
+}
+
+static bool read_prompt_file(struct config *config, const struct yaml *system, struct str path,
+                             struct str *ret, struct err *e) {
+    struct buf text;
+    struct err why;
+    buf_init(&text, MIB);
+    bool done = file_read(path, &text, &why) ? arena_str(config->arena, buf_str(&text), ret) ||
+                                                   config_too_large(system, e)
+                                             : yaml_err(e, system, "%s", why.text);
+    buf_done(&text);
+    return done;
+}
+
 static bool read_prompts(const struct reading *reading, const struct yaml *node,
                          struct err *e) {
     struct breeder *breeder = reading->entry;
+    struct config *config = reading->config;
     if (!config_want(node, YAML_MAP, "prompts as a map, such as {system: TEXT}", e))
         return false;
     const struct yaml *system = yaml_find(node, STR("system"));
-    return !system || yaml_value(system, YAML_TEXT, &breeder->agent.system, e);
+    if (!system) return true;
+    if (!yaml_value(system, YAML_TEXT, &breeder->agent.system, e)) return false;
+    struct str name = breeder->agent.system;
+    bool named =
+        str_starts(name, STR(PROMPTS)) && str_find_byte(str_trim(name), '\n') == name.len;
+    if (!named) return true;
+    struct buf path;
+    buf_init(&path, 4 * KIB);
+    bool found = find_prompt(config, name, &path);
+    breeder->agent.system = STR_EMPTY;
+    if (!found) breeder->names->prompt = system;
+    bool done = !found ||
+                read_prompt_file(config, system, str_from(path.at), &breeder->agent.system, e);
+    buf_done(&path);
+    return done;
 }
 
 static const char *const clouds[] = {"aws",   "azure",          "gcp", "kubernetes",
@@ -176,63 +229,83 @@ static const struct setting deploy_rows[] = {
 
 static const struct entry_schema deploy = {.what = "deploy", ROWS(deploy_rows)};
 
-/* --- tools -------------------------------------------------------------------------------- */
+/* --- references --------------------------------------------------------------------------- */
 
-static struct str last_part(struct str ref) {
+struct str breeder_last_part(struct str ref) {
     size_t start = ref.len;
     while (start > 0 && ref.at[start - 1] != '/') start--;
     return str_skip(ref, start);
 }
 
-/* A tool of the platform's registry, or ours of the same name. Registry names use '-', ours use
- * '_'. */
-static bool read_tool(struct config *config, const struct yaml *node,
-                      struct config_agent_tool *ret, struct err *e) {
-    const struct yaml *name = yaml_find(node, STR("name"));
-    const struct yaml *ref = yaml_find(node, STR("ref"));
-    const struct yaml *approval = yaml_find(node, STR("approval"));
-    struct str text;
-    if (!config_want(node, YAML_MAP, "a tool as a map, such as {ref: tools/web-search}", e))
-        return false;
-    if (!name && !ref) return yaml_err(e, node, "a tool needs the key 'ref' or 'name'");
-    if (!yaml_value(name ? name : ref, YAML_NAME, &text, e)) return false;
-    bool asks =
-        approval && approval->kind == YAML_SCALAR &&
-        (str_equal(approval->text, STR("true")) || str_equal(approval->text, STR("required")));
-    *ret = (struct config_agent_tool){.policy = asks ? CONFIG_TOOL_ASK : CONFIG_TOOL_ALLOW,
-                                      .said = asks,
-                                      .optional = true,
-                                      .at = node};
-    if (!arena_str(config->arena, last_part(text), &ret->name))
-        return yaml_err(e, node, "the settings are too large");
-    for (char *at = (char *)ret->name.at; *at; at++) {
-        if (*at == '-') *at = '_';
+struct str breeder_text(const struct yaml *item, const char *key) {
+    const struct yaml *node = yaml_find(item, str_from(key));
+    return node && node->kind == YAML_SCALAR && !yaml_is_null(node) ? node->text : STR_EMPTY;
+}
+
+/* Each item must be a map with at least one of the two keys. */
+static bool check_items(const struct yaml *list, const char *what, const char *example,
+                        bool name_alone, struct err *e) {
+    if (list->kind != YAML_LIST) return yaml_err(e, list, "expected a list of %ss", what);
+    for (const struct yaml *item = list->first; item; item = item->next) {
+        const struct yaml *ref = yaml_find(item, STR("ref"));
+        const struct yaml *name = yaml_find(item, STR("name"));
+        struct str text;
+        if (item->kind != YAML_MAP)
+            return yaml_err(e, item, "expected a %s as a map, such as %s", what, example);
+        if (!ref && !(name && name_alone))
+            return yaml_err(e, item, "a %s needs the key 'ref'%s", what,
+                            name_alone ? " or 'name'" : "");
+        if (ref && !yaml_value(ref, YAML_NAME, &text, e)) return false;
+        if (name && !yaml_value(name, YAML_NAME, &text, e)) return false;
+        if (ref && !breeder_last_part(ref->text).len)
+            return yaml_err(e, ref, "'" STR_FMT "' names nothing", STR_ARG(ref->text));
     }
     return true;
 }
 
 static bool read_tools(const struct reading *reading, const struct yaml *node, struct err *e) {
-    struct config *config = reading->config;
-    struct breeder *breeder = reading->entry;
-    struct config_agent *ret = &breeder->agent;
-    if (!config_want(node, YAML_LIST, "a list of tools", e)) return false;
-    struct config_agent_tool *tools = arena_alloc(config->arena, node->count * sizeof(*tools));
-    if (!tools) return yaml_err(e, node, "this list is too large");
-    for (const struct yaml *item = node->first; item; item = item->next) {
-        if (!read_tool(config, item, &tools[ret->tool_count++], e)) return false;
-    }
-    ret->tools = tools;
-    return true;
+    ((struct breeder *)reading->entry)->names->tools = node;
+    return check_items(node, "tool", "{ref: tools/web-search}", true, e);
 }
 
-/* framework: custom with a command is a program that speaks our protocol. */
+static bool read_servers(const struct reading *reading, const struct yaml *node,
+                         struct err *e) {
+    ((struct breeder *)reading->entry)->names->servers = node;
+    return check_items(node, "server", "{ref: mcp/github}", false, e);
+}
+
+static bool read_knowledge(const struct reading *reading, const struct yaml *node,
+                           struct err *e) {
+    ((struct breeder *)reading->entry)->names->knowledge = node;
+    return check_items(node, "knowledge base", "{ref: kb/docs}", false, e);
+}
+
+static bool read_subagents(const struct reading *reading, const struct yaml *node,
+                           struct err *e) {
+    ((struct breeder *)reading->entry)->names->subagents = node;
+    return check_items(node, "subagent", "{ref: agents/summarizer}", false, e);
+}
+
+bool breeder_missing(struct config *config, const struct yaml *at, struct err *e,
+                     const char *format, ...) {
+    char text[ERR_TEXT_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    yaml_err(e, at, "%s; or set agent_yaml.missing: warn to go without it", text);
+    if (config->agent_yaml.missing_warns) config_warn(config, "%s", e->text);
+    return config->agent_yaml.missing_warns;
+}
+
+/* `framework: custom` with a command is a program that speaks our protocol. */
 static bool read_command(const struct reading *reading, const struct yaml *node,
                          struct err *e) {
     struct breeder *breeder = reading->entry;
     struct config_agent *agent = &breeder->agent;
     if (!str_equal(breeder->framework, STR("custom")))
         return yaml_err_key(e, node, "'command' stands beside framework: custom");
-    agent->kind = CONFIG_AGENT_PROCESS;
+    agent->kind = agent_kind_find(STR("process"));
     agent->processes = CONFIG_PROCESSES;
     agent->silence_ms = CONFIG_SILENCE_MS;
     return config_read_command(reading, node, agent, e) &&
@@ -242,16 +315,7 @@ static bool read_command(const struct reading *reading, const struct yaml *node,
 static bool read_guardrails(const struct reading *reading, const struct yaml *node,
                             struct err *e) {
     struct breeder *breeder = reading->entry;
-    return config_read_breeder_guardrails(reading, node, &breeder->agent, &breeder->asks, e);
-}
-
-/* hitl_approve: a human decides about each call. */
-static void ask_for_tools(struct config_agent *agent) {
-    struct config_agent_tool *tools = (struct config_agent_tool *)agent->tools; /* ours */
-    for (size_t i = 0; i < agent->tool_count; i++) {
-        tools[i].policy = CONFIG_TOOL_ASK;
-        tools[i].said = true;
-    }
+    return config_read_breeder_guardrails(reading, node, &breeder->agent, breeder->names, e);
 }
 
 /* --- the file ----------------------------------------------------------------------------- */
@@ -273,11 +337,11 @@ static const struct setting rows[] = {
     {.key = "tools", .read = read_tools},
     {.key = "tags"},
     {.key = "type"},
-    {.key = "knowledge_bases", .kind = SETTING_UNUSED},
+    {.key = "knowledge_bases", .read = read_knowledge},
     {.key = "guardrails", .read = read_guardrails},
-    {.key = "subagents", .kind = SETTING_UNUSED},
+    {.key = "subagents", .read = read_subagents},
     {.key = "memory", .kind = SETTING_UNUSED},
-    {.key = "mcp_servers", .kind = SETTING_UNUSED},
+    {.key = "mcp_servers", .read = read_servers},
     {.key = "access", .kind = SETTING_UNUSED},
     {.key = "gateways", .kind = SETTING_UNUSED},
     {.key = "crewai", .kind = SETTING_UNUSED},
@@ -299,7 +363,7 @@ static const struct breeder blank = {.agent = {.slug = STR_INIT(""),
 static const struct entry_schema schema = {
     .what = "an agent.yaml", ROWS(rows), .blank = &blank};
 
-/* Whatever its `deploy` says: nothing is deployed here. */
+/* Includes `deploy`, because nothing is deployed here. */
 static void warn_of_unused(struct config *config, const struct yaml *root) {
     struct buf keys;
     buf_init(&keys, KIB);
@@ -319,26 +383,60 @@ static bool breeder_tell(struct config *config, const char *key, struct str valu
                         e);
 }
 
-bool config_read_breeder(struct config *config, const struct config_input *input,
-                         const struct yaml *node, struct err *e) {
-    struct breeder breeder;
-    const struct reading reading = {config, input, node, &breeder, 0};
-    struct config_agent *agent = ARENA_NEW(config->arena, struct config_agent);
-    if (!agent) return config_too_large(node, e);
-    entry_blank(&schema, &breeder);
-    if (!entry_read(&schema, &reading, node, e) || !check_framework(&breeder, node, e))
-        return false;
-    *agent = breeder.agent;
-    if (breeder.asks) ask_for_tools(agent);
-    agent->slug = breeder.name;
-    agent->description = breeder.description;
-    agent->at = node;
-    config->agents = agent;
-    config->agent_count = 1;
-    if (!breeder_tell(config, "agent.name", breeder.name, e) ||
-        !breeder_tell(config, "agent.version", breeder.version, e) ||
-        !breeder_tell(config, "agent.framework", breeder.framework, e))
-        return false;
+/* Read one file as an agent. Its paths are relative to the file. */
+static bool read_agent(struct config *config, const struct config_input *input,
+                       const struct yaml *node, struct breeder *ret, struct err *e) {
+    const struct reading reading = {config, input, node, ret, 0};
+    entry_blank(&schema, ret);
+    ret->names = ARENA_NEW(config->arena, struct config_breeder);
+    if (!ret->names) return config_too_large(node, e);
+    *ret->names = (struct config_breeder){.file = config->file};
+    if (!entry_read(&schema, &reading, node, e) || !check_framework(ret, node, e)) return false;
+    ret->agent.slug = ret->name;
+    ret->agent.description = ret->description;
+    ret->agent.at = node;
+    ret->agent.breeder = ret->names;
     warn_of_unused(config, node);
     return true;
+}
+
+static bool parse_file(struct config *config, struct str path, const struct yaml *at,
+                       const struct yaml **ret, struct err *e) {
+    struct buf text;
+    struct err why;
+    buf_init(&text, YAML_MAX_BYTES);
+    bool done = file_read(path, &text, &why)
+                    ? yaml_parse(config->arena, path, buf_str(&text), ret, e)
+                    : yaml_err(e, at, "%s", why.text);
+    buf_done(&text);
+    return done;
+}
+
+bool breeder_read_file(struct config *config, const struct config_input *input, struct str path,
+                       const struct yaml *at, struct config_agent *ret, struct err *e) {
+    struct breeder breeder = blank;
+    const struct yaml *root = NULL;
+    struct str file = config->file;
+    if (!arena_str(config->arena, path, &path)) return config_too_large(at, e);
+    if (!parse_file(config, path, at, &root, e)) return false;
+    config->file = path;
+    bool done = read_agent(config, input, root, &breeder, e);
+    config->file = file;
+    if (done) *ret = breeder.agent;
+    return done;
+}
+
+bool config_read_breeder(struct config *config, const struct config_input *input,
+                         const struct yaml *node, struct err *e) {
+    struct breeder breeder = blank;
+    struct config_agent *agent = ARENA_NEW(config->arena, struct config_agent);
+    if (!agent) return config_too_large(node, e);
+    config->agent_yaml.alone = true;
+    if (!read_agent(config, input, node, &breeder, e)) return false;
+    *agent = breeder.agent;
+    config->agents = agent;
+    config->agent_count = 1;
+    return breeder_tell(config, "agent.name", breeder.name, e) &&
+           breeder_tell(config, "agent.version", breeder.version, e) &&
+           breeder_tell(config, "agent.framework", breeder.framework, e);
 }

@@ -56,7 +56,7 @@ struct str config_env(const struct config_input *input, const char *name);
 /* Resolve a path of the file relative to the file's folder. `room` may hold the result. */
 struct str config_from_folder(const struct config *config, struct str path, struct buf *room);
 
-/* --- the sections of the file, each in a file of its own ---------------------------------- */
+/* --- the sections of the file, one source file each --------------------------------------- */
 
 typedef bool config_section_fn(struct config *config, const struct config_input *input,
                                const struct yaml *node, struct err *e);
@@ -71,9 +71,29 @@ extern const struct config_list *const config_lists[];
 /* The section `tools`: a map with free names, not a list. */
 config_section_fn config_read_tools;
 
+/* A tool of the operator's own, under its name in that section (own_tools.c). *ret_policy is the
+ * node of its policy, or NULL. */
+extern const struct entry_schema config_own_tool_schema;
+bool config_is_own_tool(const struct yaml *node);
+MUST_CHECK bool config_read_own_tool(const struct reading *reading, const struct yaml *node,
+                                     const struct yaml **ret_policy, uint64_t *ret_timeout_ms,
+                                     struct err *e);
+
+/* Append one that was made elsewhere, such as from an agent.yaml. */
+MUST_CHECK bool config_add_own_tool(struct config *config, const struct config_own_tool *tool,
+                                    const struct yaml *at, struct err *e);
+
+/* One with nothing but defaults. */
+extern const struct config_own_tool config_own_tool_blank;
+
 /* AgentBreeder's agent.yaml in place of a settings file. */
 bool config_is_breeder(const struct config *config, const struct yaml *root);
 config_section_fn config_read_breeder;
+
+/* Find what each agent.yaml names, after everything has been read: its subagents, which become
+ * agents, its tools, MCP servers, knowledge bases and prompt. */
+MUST_CHECK bool config_resolve_breeders(struct config *config, const struct config_input *input,
+                                        struct err *e);
 
 /* Find the model and provider of each agent, after everything has been read. */
 MUST_CHECK bool config_resolve_models(struct config *config, const struct config_input *input,
@@ -82,13 +102,20 @@ MUST_CHECK bool config_resolve_models(struct config *config, const struct config
 /* Check the names of the guardrails that agents have, after everything has been read. */
 MUST_CHECK bool config_resolve_guardrails(struct config *config, struct err *e);
 
-/* An agent's list of them, and that of an agent.yaml. There *ret_asks says that a human decides
- * about the agent's tools. */
+/* An agent's list of them, and that of an agent.yaml. There ret_names->asks says that a human
+ * decides about the agent's tools. */
 setting_read_fn config_read_agent_guardrails;
+struct config_breeder;
 MUST_CHECK bool config_read_breeder_guardrails(const struct reading *reading,
                                                const struct yaml *node,
-                                               struct config_agent *ret, bool *ret_asks,
-                                               struct err *e);
+                                               struct config_agent *ret,
+                                               struct config_breeder *ret_names, struct err *e);
+
+/* Add a server over HTTP for one agent, or give the agent one of that name and address.
+ * errors  there is another of that name, or there are too many */
+MUST_CHECK bool config_add_mcp(struct config *config, struct str name, struct str url,
+                               struct str agent, const struct yaml *at,
+                               const struct config_mcp **ret, struct err *e);
 
 /* The command of an agent that is a program, and its environment: what every program gets, and
  * the variables in `named` (may be NULL). */
@@ -143,9 +170,24 @@ struct str config_vendor_of(struct str model);
 MUST_CHECK bool config_keep_url(struct config *config, struct str url, struct str *ret,
                                 struct err *e);
 
+/* Whether this is a name of a header that a request may carry; the error is about the key. */
+MUST_CHECK bool config_header_name(const struct yaml *node, struct err *e);
+
 /* One header of a map of headers. */
 MUST_CHECK bool config_read_header(const struct yaml *node, struct config_header *ret,
                                    struct err *e);
+
+/* A map of them. */
+MUST_CHECK bool config_read_headers(const struct reading *reading, const struct yaml *map,
+                                    const struct config_header **ret, size_t *ret_count,
+                                    struct err *e);
+
+/* A key that stands in the settings itself. Returns false. */
+bool config_refuse_key(const struct yaml *api_key, struct err *e);
+
+/* A key sent unencrypted can be read by anyone on the way. what: "provider", "agent" */
+void config_warn_of_clear_key(struct config *config, const char *what, struct str name,
+                              struct str url, struct str key);
 
 struct config_key_names {
     struct str names[3]; /* variables; the first one that is set counts */

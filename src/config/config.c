@@ -12,14 +12,14 @@
 
 #define THREADS_MAX 256
 
-/* What `weir init` writes. */
+/* The file that `weir init` writes. */
 #define CONFIG_FILE_BESIDE "weir.yaml"
 
 /* --- what the sources share ----------------------------------------------------------- */
 
 void config_warn(struct config *config, const char *format, ...) {
     if (config->warning_count == CONFIG_WARNINGS_MAX) return;
-    struct str *warnings = (struct str *)config->warnings; /* ours until it is handed out */
+    struct str *warnings = (struct str *)config->warnings; /* not shared yet */
     struct buf text;
     va_list values;
     buf_init(&text, KIB);
@@ -34,7 +34,7 @@ void config_warn(struct config *config, const char *format, ...) {
 
 bool config_goes_on(struct config *config, const struct err *why) {
     if (!config->problems || config->problem_count == CONFIG_PROBLEMS_MAX) return false;
-    struct str *problems = (struct str *)config->problems; /* ours until it is handed out */
+    struct str *problems = (struct str *)config->problems; /* not shared yet */
     if (!arena_str(config->arena, err_text(why), &problems[config->problem_count]))
         return false;
     config->problem_count++;
@@ -42,7 +42,7 @@ bool config_goes_on(struct config *config, const struct err *why) {
 }
 
 void config_problem(struct config *config, const struct err *why) {
-    (void)!config_goes_on(config, why); /* too many: the first ones will do */
+    (void)!config_goes_on(config, why); /* at the limit, the first ones are enough */
 }
 
 bool config_step(struct config *config, bool well, const struct err *why) {
@@ -95,17 +95,17 @@ struct str config_env(const struct config_input *input, const char *name) {
 
 /* --- flags ---------------------------------------------------------------------------- */
 
-/* The command line, read before the file because it may name the file. */
+/* The command line, which is read before the file because it may name the file. */
 struct flags {
     struct given {
         const struct setting *setting;
-        const char *flag;   /* as it was said */
-        const char *before; /* stands before the value */
+        const char *flag;   /* as given */
+        const char *before; /* prepended to the value */
         struct str value;
     } * given;
     size_t count;
     struct str file;
-    const struct config *config; /* whose settings they may name */
+    const struct config *config; /* whose settings it may name */
 };
 
 static bool find_flag(const struct config *config, struct str flag, struct given *ret) {
@@ -194,7 +194,7 @@ static bool is_help(const char *arg) {
 
 static bool scan_flags(struct config *config, const struct config_input *input,
                        struct flags *flags, struct err *e) {
-    struct str *operands = (struct str *)config->operands; /* ours until it is handed out */
+    struct str *operands = (struct str *)config->operands; /* not shared yet */
     bool flags_over = false;
     for (size_t i = 0; i < input->arg_count; i++) {
         const char *arg = input->args[i];
@@ -215,7 +215,7 @@ static bool scan_flags(struct config *config, const struct config_input *input,
     return true;
 }
 
-/* A value that begins with `before`, however the text does. */
+/* Set a value with `before` prepended, unless it begins with it already. */
 static bool apply_after(struct config *config, const struct setting *setting,
                         const char *before, struct str value, enum config_source source,
                         const char *name, struct err *e) {
@@ -268,8 +268,8 @@ static bool read_secret_at(struct config *config, const struct setting *setting,
            err_add(e, "%s", where);
 }
 
-/* Beside the variable itself, which comes first: a file of its name that was mounted, then the
- * one that NAME_FILE names, as containers like to pass them. */
+/* If the variable is not set, use a mounted file of its name, or the file that NAME_FILE names,
+ * as is usual in containers. */
 static bool apply_secret_file(struct config *config, const struct setting *setting,
                               const struct config_input *input, const char *name,
                               struct err *e) {
@@ -308,13 +308,13 @@ static bool apply_environment(struct config *config, const struct config_input *
                 err_add(e, "%s", name);
                 if (!config_goes_on(config, e)) return false;
             }
-            break; /* our own name stands first, and wins */
+            break; /* our own name comes first and wins */
         }
     }
     return true;
 }
 
-/* A variable with our prefix that is not a setting is most likely a typing mistake. */
+/* A variable with our prefix that is not a setting is probably a typing mistake. */
 static void warn_of_slips(struct config *config, const struct config_input *input) {
     for (const char *const *entry = input->environment; entry && *entry; entry++) {
         struct str rest;
@@ -350,14 +350,14 @@ static uint64_t allowed_cpus(const struct config_input *input) {
     return (uint64_t)CPU_COUNT(&cpus);
 }
 
-/* XDG's data folder of the user, or that of a service if there is no home. */
+/* The user's XDG data folder, or that of a service without a home. */
 static bool work_out_data(struct config *config, const struct config_input *input,
                           struct err *e) {
     struct str data_home = config_env(input, "XDG_DATA_HOME");
     struct str home = config_env(input, "HOME");
     struct buf path;
     buf_init(&path, 4 * KIB);
-    if (str_starts(data_home, STR("/"))) { /* a relative one does not count, says XDG */
+    if (str_starts(data_home, STR("/"))) { /* XDG: ignore a relative path */
         buf_printf(&path, STR_FMT "/weir", STR_ARG(data_home));
     } else if (home.at) {
         buf_printf(&path, STR_FMT "/.local/share/weir", STR_ARG(home));
@@ -393,7 +393,7 @@ static bool is_loopback(struct str address) {
     return address.len == 0;
 }
 
-/* Warn of settings that may be intended but are dangerous otherwise (K6). */
+/* Warn of settings that may be intended but are dangerous (K6). */
 static void warn_of_open_doors(struct config *config) {
     if (!is_loopback(config->listen.http) && config->tokens.auth.len == 0)
         config_warn(config,
@@ -413,6 +413,10 @@ static void warn_of_open_doors(struct config *config) {
                     "listening on " STR_FMT " for nimi.runtime.v1: callers are who they say "
                     "they are. Listen on 127.0.0.1",
                     STR_ARG(config->listen.nimi_grpc));
+    if (config->tools.exec.limits.network && config->tokens.auth.len == 0)
+        config_warn(config,
+                    "tools.exec.network lets a command call this program's own listeners; "
+                    "set AGENT_AUTH_TOKEN: export AGENT_AUTH_TOKEN=$(openssl rand -hex 32)");
     if (config->tokens.key_previous.len && config->tokens.key.len == 0)
         config_warn(config, "CRAWBL_MCP_SIGNING_KEY_PREVIOUS means nothing without "
                             "CRAWBL_MCP_SIGNING_KEY");
@@ -447,7 +451,7 @@ static void warn_of_weak_keys(struct config *config, const struct config_input *
                             "with; set CRAWBL_MCP_SIGNING_KEY");
 }
 
-/* Limits that contradict each other: the wider one is never reached. */
+/* Warn of limits that another limit makes unreachable. */
 static void warn_of_limits(struct config *config) {
     static const struct {
         const char *narrow, *wide, *what;
@@ -460,7 +464,7 @@ static void warn_of_limits(struct config *config) {
     for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
         const struct setting *narrow = setting_by_key(config, str_from(pairs[i].narrow));
         const struct setting *wide = setting_by_key(config, str_from(pairs[i].wide));
-        if (!narrow || !wide) continue; /* of a contract that is not there */
+        if (!narrow || !wide) continue; /* belongs to a contract that is not built in */
         uint64_t outer = setting_number(wide, config);
         if (outer == 0 || setting_number(narrow, config) <= outer) continue;
         config_warn(config, "%s is more than %s and never counts: %s", narrow->key, wide->key,
@@ -468,7 +472,7 @@ static void warn_of_limits(struct config *config) {
     }
 }
 
-/* A number of a setting is checked when all have been read: it may follow from others. */
+/* Checked when all settings have been read, because a number may be derived from others. */
 static bool check_bounds(const struct config *config, const struct setting *setting,
                          struct err *e) {
     uint64_t number = setting_number(setting, config);
@@ -504,7 +508,7 @@ static bool config_config_check(const struct config *config, struct err *e) {
 
 /* --- loading -------------------------------------------------------------------------- */
 
-/* The named file, else one in the current folder. */
+/* The named file, or one in the current folder. */
 static struct str find_file(struct config *config, const struct config_input *input,
                             const struct flags *flags) {
     struct str named = flags->file;
@@ -529,7 +533,8 @@ static bool load(struct config *config, const struct config_input *input, struct
     config_pod_model(config);
     config_pod_search(config);
     if (!work_out(config, input, e) || !config_resolve_connectors(config, input, e) ||
-        !config_resolve_guardrails(config, e) || !config_resolve_models(config, input, e))
+        !config_resolve_breeders(config, input, e) || !config_resolve_guardrails(config, e) ||
+        !config_resolve_models(config, input, e))
         return false;
     if (!config_config_check(config, e) && !config_goes_on(config, e)) return false;
     warn_of_open_doors(config);
@@ -549,8 +554,8 @@ static const struct setting_rows *more_at(const struct config *config, size_t in
     return config->more ? config->more(index, config->more_ctx) : NULL;
 }
 
-/* The values of further rows follow our own in memory, in order, so that an offset from the
- * config leads to each. */
+/* The values of further rows follow ours in memory, in order, so an offset from the config
+ * reaches each. */
 static void list_settings(struct config *config) {
     const struct setting_rows *more;
     size_t at = aligned(sizeof(*config)), count = setting_count;
@@ -631,6 +636,12 @@ static void config_config_forget(struct str secret) {
     if (secret.len) explicit_bzero((char *)secret.at, secret.len);
 }
 
+static void forget_own(const struct config_own_tool *tool) {
+    config_config_forget(tool->key);
+    for (size_t i = 0; i < tool->secret_count; i++)
+        config_config_forget(tool->secrets[i].value);
+}
+
 void config_free(struct config *config) {
     if (!config) return;
     for (size_t i = 0; i < config->setting_count; i++) {
@@ -643,5 +654,6 @@ void config_free(struct config *config) {
     for (size_t i = 0; i < config->provider_count; i++)
         config_config_forget(config->providers[i].key);
     for (size_t i = 0; i < config->mcp_count; i++) config_config_forget(config->mcp[i].key);
-    arena_free(config->arena); /* the config itself lives in it */
+    for (size_t i = 0; i < config->tools.own_count; i++) forget_own(&config->tools.own[i]);
+    arena_free(config->arena); /* also frees the config, which is in it */
 }

@@ -20,9 +20,7 @@
 #include "config/lists.h"
 #include "engine/engine.h"
 #include "provider/price.h"
-#include "route/page.h"
 #include "server/server.h"
-#include "session/leaving.h"
 #include "store/store.h"
 #include "tape/tape.h"
 #include "turn/run.h"
@@ -50,6 +48,7 @@ struct config {
     } listen;
     struct {
         struct str cert, key, ca; /* files; empty = none. With none, no TLS */
+        struct str trust;         /* file or folder; empty = the system's authorities */
     } tls;
     struct str data;       /* folder of the store */
     struct str ports_file; /* empty = none */
@@ -62,22 +61,12 @@ struct config {
         bool strict;                  /* refuse undated tokens (K1) */
     } tokens;
     struct {
-        bool lenient, errors_as_text, sticky, reflection;
         struct str workspace, user; /* the only identity served; empty = any */
         struct str mcp_endpoint;    /* empty = none */
         struct str orchestrator;    /* not used; its presence marks a pod of Crawbl */
         struct str searxng;         /* search engine for agents of a blueprint; empty = none */
-        bool blueprint;
-        struct leaving on_disconnect;
+        bool blueprint, reflection;
     } converse;
-    struct {
-        struct str workspace; /* of all callers of the Runtime Contract (K23) */
-        struct leaving on_disconnect;
-        enum brought_policy
-            history; /* how a caller's message list relates to its session (K31) */
-        struct page_list hosts, origins; /* checked where no token is required (K6) */
-        bool sidecar;                    /* a sidecar is in front: accept any Host */
-    } http;
     struct {
         struct str name, version, framework; /* as /health reports them */
         struct str instructions;             /* for agents without their own */
@@ -86,9 +75,10 @@ struct config {
         bool thinking;                       /* likewise: whether callers see their reasoning */
     } agent;
     struct {
-        bool missing_warns;          /* what an agent.yaml names and is not here is left out */
-        const struct yaml **missing; /* its guardrails without a rule */
-        size_t missing_count;
+        bool missing_warns; /* what an agent.yaml names and is not here is left out */
+        bool alone;         /* the settings file is one */
+        size_t room;        /* of `agents`, which subagents join */
+        size_t own_count;   /* tools of the section, before those of agent.yaml files */
     } agent_yaml;
     struct str openai_url; /* overrides the environment's; empty = none */
     struct {

@@ -1,11 +1,11 @@
-/* The section `connectors`: which providers the callers of nimi.runtime.v1 may ask. */
+/* The section `connectors`: the providers that callers of nimi.runtime.v1 may use. */
 #include "config/rows.h"
 
 #include "base/nearest.h"
 #include "provider/media_local.h"
 
-/* Not a provider but the media interface of provider/media_local.h. A provider of that name in
- * the file takes precedence. */
+/* Not a provider but the media interface of provider/media_local.h. A provider with this name
+ * in the file takes precedence. */
 #define BUILTIN "builtin"
 
 static bool read_models(const struct reading *reading, const struct yaml *node, struct err *e) {
@@ -66,7 +66,7 @@ const struct config_list config_connector_list = {
     KEPT_IN(connectors, connector_count),
     .at = offsetof(struct config_connector, at)};
 
-/* --- when everything has been read -------------------------------------------------------- */
+/* --- resolving ---------------------------------------------------------------------------- */
 
 static bool find_provider(struct config *config, const struct config_input *input,
                           struct config_connector *connector, struct err *e) {
@@ -90,7 +90,7 @@ static bool find_provider(struct config *config, const struct config_input *inpu
     return true;
 }
 
-/* Callers name its models without naming it, unless the file says otherwise. */
+/* Unless the file says otherwise it is local: callers name only its models. */
 static bool be_builtin(struct config_connector *connector, struct err *e) {
     static const struct str models[] = {STR_INIT(LOCAL_SPEECH_MODEL),
                                         STR_INIT(LOCAL_EMBEDDING_MODEL)};

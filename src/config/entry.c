@@ -1,4 +1,4 @@
-/* Entries of lists, and maps in them, read by the rows of their schema. */
+/* Reads entries of lists, and maps in them, by the rows of their schema. */
 #include "config/build.h"
 
 #include "base/nearest.h"
@@ -28,7 +28,7 @@ static bool refuse_key(const struct entry_schema *schema, const struct yaml *nod
                         STR_ARG(str_head(node->key, 40)), nearest_hint(&nearest, hint));
 }
 
-/* It is there, but its name was written wrong, which was reported already. */
+/* The key is present but misspelt, which was reported already. */
 static bool is_misspelt(const struct entry_schema *schema, const struct yaml *map,
                         const struct setting *row) {
     for (const struct yaml *node = map->first; node; node = node->next) {
@@ -40,7 +40,7 @@ static bool is_misspelt(const struct entry_schema *schema, const struct yaml *ma
     return false;
 }
 
-/* Another row says the same, and came before. */
+/* An earlier row with the same meaning was given too. */
 static bool is_second(const struct entry_schema *schema, const struct yaml *map,
                       const struct setting *row) {
     for (const struct setting *other = schema->rows; other < row; other++) {
@@ -68,7 +68,7 @@ static bool read_row(const struct entry_schema *schema, const struct reading *re
            (!row->read || row->read(reading, node, e));
 }
 
-/* Whether to go on after a mistake. */
+/* Whether to continue after an error. */
 static bool goes_on(const struct entry_schema *schema, const struct reading *reading,
                     const struct err *why) {
     return schema->every && config_goes_on(reading->config, why);

@@ -1,11 +1,10 @@
-/* The settings file: YAML whose keys are those of the table, and the sections that are lists.
- */
+/* The settings file: YAML with the keys of the table, and sections that are lists. */
 #include "config/build.h"
 
 #include "base/file.h"
 #include "base/nearest.h"
 
-/* What is no setting of the table. */
+/* The sections that are not settings of the table. */
 const struct config_list *const config_lists[] = {
     &config_provider_list,  &config_agent_list,  &config_tool_map,
     &config_price_list,     &config_budget_list, &config_connector_list,
@@ -34,7 +33,7 @@ static bool apply_value(struct config *config, const struct setting *setting,
     return done || yaml_err(e, value, "%s: %s", setting->key, why.text);
 }
 
-/* A list of words is one text with ';' between them. */
+/* Join a list of words to one text with ';' between them. */
 static bool take_words(struct config *config, const struct setting *setting,
                        const struct yaml *list, struct err *e) {
     struct buf text;
@@ -61,7 +60,7 @@ static bool is_list(enum setting_kind kind) {
 
 static bool take_value(struct config *config, const struct setting *setting,
                        const struct yaml *value, struct err *e) {
-    if (yaml_is_null(value)) return true; /* a key without a value says nothing */
+    if (yaml_is_null(value)) return true; /* a key without a value has no effect */
     if (is_list(setting->kind) && value->kind == YAML_LIST)
         return take_words(config, setting, value, e);
     if (value->kind != YAML_SCALAR)
@@ -74,7 +73,8 @@ static bool take_value(struct config *config, const struct setting *setting,
     return done;
 }
 
-/* What stands below "listen." in the table, or, for an empty prefix, at the top. */
+/* Offer the names that follow `prefix` in the table; with an empty prefix, the top-level
+ * keys. */
 static void offer_keys(const struct config *config, struct nearest *nearest,
                        struct str prefix) {
     for (size_t i = 0; i < config->setting_count; i++) {
@@ -88,11 +88,11 @@ static void offer_keys(const struct config *config, struct nearest *nearest,
         nearest_offer(nearest, str_from(config_lists[i]->key));
 }
 
-/* Other programs' names for the section of their MCP servers. */
-#define MCP_HINT "; the tools of an MCP server come by converse.mcp_endpoint (docs/tools.md)"
+/* For names that other programs give their section of MCP servers. */
+#define MCP_HINT "; MCP servers are a list of the section mcp (docs/tools.md)"
 
 static bool means_mcp(struct str key) {
-    return str_equal(key, STR("mcp")) || str_equal(key, STR("mcp_servers"));
+    return str_equal(key, STR("mcp_servers")) || str_equal(key, STR("mcpServers"));
 }
 
 static bool refuse_key(const struct config *config, const struct yaml *value, struct str prefix,

@@ -1,4 +1,5 @@
 /* The section `guardrails`: rules for the text that agents read and write. */
+#include "config/breeder.h"
 #include "config/rows.h"
 
 #include "base/nearest.h"
@@ -19,8 +20,8 @@ bool config_guardrail_is_personal(struct str name) {
     return str_equal(name, STR("pii_detection"));
 }
 
-/* One that is compiled here is compiled again where it is used; what is wrong with it is
- * reported at its line. */
+/* Compile the rule here only to report errors at its line; it is compiled again where it is
+ * used. */
 static bool check_rule(const struct reading *reading, struct config_guardrail *ret,
                        struct err *e) {
     const struct yaml *map = reading->map;
@@ -84,7 +85,7 @@ static bool keep_guardrail(const struct reading *reading, const struct yaml *nod
     struct config_guardrail *rule = reading->entry;
     struct reading inner = *reading;
     inner.map = node;
-    rules[config->guardrail_count++] = *rule; /* with a mistake it still is a name */
+    rules[config->guardrail_count++] = *rule; /* with an error its name still counts */
     return !rule->rule.pattern.len ||
            check_rule(&inner, &rules[config->guardrail_count - 1], e);
 }
@@ -105,7 +106,7 @@ const struct config_guardrail *config_guardrail_find(const struct config *config
     return NULL;
 }
 
-/* --- an agent's own ------------------------------------------------------------------------- */
+/* --- an agent's list ---------------------------------------------------------------------- */
 
 static bool is_known(const struct config *config, struct str name) {
     return config_guardrail_is_personal(name) || config_guardrail_find(config, name);
@@ -143,7 +144,7 @@ bool config_read_agent_guardrails(const struct reading *reading, const struct ya
     return true;
 }
 
-/* --- those of an agent.yaml ----------------------------------------------------------------- */
+/* --- the list of an agent.yaml ------------------------------------------------------------ */
 
 struct breeder_rule {
     struct config_guardrail rule;
@@ -151,8 +152,8 @@ struct breeder_rule {
     unsigned upstream_action; /* one of `upstream_actions` */
 };
 
-/* hitl_approve: a human decides about the agent's tools. Nobody can be asked about a text while
- * it is said, so what the rule finds is blocked. */
+/* hitl_approve: a human decides about the agent's tools. Text is not held for approval, so a
+ * match in it is blocked. */
 #define HITL_APPROVE (GUARDRAIL_WARN + 1)
 
 static const char *const upstream_actions[] = {[GUARDRAIL_REDACT] = "redact",
@@ -177,26 +178,21 @@ static const struct setting breeder_rows[] = {
 
 static const struct entry_schema breeder_schema = {.what = "a guardrail", ROWS(breeder_rows)};
 
-/* Nothing here says what it looks for. */
-static bool refuse_unresolved(struct config *config, const struct yaml *item, struct err *e) {
-    const struct yaml *key = yaml_find(item, STR("name"));
-    struct str name = key ? key->text : item->text;
-    yaml_err(e, item,
-             "guardrail '" STR_FMT "' has no rule here; write - {name: " STR_FMT
-             ", type: keyword, pattern: 'word, other word', action: block}, or set "
-             "agent_yaml.missing: warn to go without it",
-             STR_ARG(str_head(name, 60)), STR_ARG(str_head(name, 60)));
-    if (!config->agent_yaml.missing_warns) return false;
-    config_warn(config, "%s", e->text);
-    return true;
-}
+/* The rules of a file, and the names of all its guardrails in order. */
+struct breeder_rules {
+    struct config_guardrail *rules;
+    struct str *names;
+    size_t count, name_count;
+};
 
-/* The built-in rules with another action: each of them under a name of its own. */
-static void add_personal(struct config_guardrail *rules, size_t *count,
-                         enum guardrail_action action, const struct yaml *at) {
+/* Add the built-in rules with another action, each under its own name. */
+static void add_personal(struct breeder_rules *ret, enum guardrail_action action,
+                         const struct yaml *at) {
     for (size_t i = 0; i < GUARDRAIL_PERSONAL_COUNT; i++) {
-        rules[*count] = (struct config_guardrail){.rule = guardrail_personal[i], .at = at};
-        rules[(*count)++].rule.action = action;
+        ret->rules[ret->count] =
+            (struct config_guardrail){.rule = guardrail_personal[i], .at = at};
+        ret->rules[ret->count++].rule.action = action;
+        ret->names[ret->name_count++] = guardrail_personal[i].name;
     }
 }
 
@@ -212,7 +208,7 @@ static bool read_breeder_rule(const struct reading *reading, const struct yaml *
 }
 
 static bool take_breeder_rule(const struct reading *reading, const struct yaml *item,
-                              struct config_guardrail *rules, size_t *count, bool *ret_asks,
+                              struct breeder_rules *ret, struct config_breeder *ret_names,
                               struct err *e) {
     struct breeder_rule from = {0};
     if (!read_breeder_rule(reading, item, &from, e)) return false;
@@ -224,55 +220,138 @@ static bool take_breeder_rule(const struct reading *reading, const struct yaml *
     rule.rule.action = (enum guardrail_action)from.upstream_action;
     if (from.upstream_action == HITL_APPROVE)
         rule.rule.action = personal ? GUARDRAIL_REDACT : GUARDRAIL_BLOCK;
-    *ret_asks |= human || from.upstream_action == HITL_APPROVE;
-    if (personal) add_personal(rules, count, rule.rule.action, item);
+    ret_names->asks |= human || from.upstream_action == HITL_APPROVE;
+    if (personal) add_personal(ret, rule.rule.action, item);
     if (personal || (human && !rule.rule.pattern.len)) return true;
-    if (!rule.rule.pattern.len) { /* whether that is a mistake, all settings together say */
-        reading->config->agent_yaml.missing[reading->config->agent_yaml.missing_count++] = item;
+    ret->names[ret->name_count++] = name;
+    if (!rule.rule.pattern.len) { /* checked once all settings are known */
+        ret_names->missing[ret_names->missing_count++] = item;
         return true;
     }
     struct reading inner = *reading;
     inner.map = item;
-    rules[*count] = rule;
-    return check_rule(&inner, &rules[(*count)++], e);
+    ret->rules[ret->count] = rule;
+    return check_rule(&inner, &ret->rules[ret->count++], e);
 }
 
 bool config_read_breeder_guardrails(const struct reading *reading, const struct yaml *node,
-                                    struct config_agent *ret, bool *ret_asks, struct err *e) {
-    struct config *config = reading->config;
+                                    struct config_agent *ret, struct config_breeder *ret_names,
+                                    struct err *e) {
+    struct arena *arena = reading->config->arena;
+    size_t room = node->count * GUARDRAIL_PERSONAL_COUNT + 1;
+    struct breeder_rules all = {0};
     if (!config_want(node, YAML_LIST, "a list of guardrails", e)) return false;
-    size_t room = node->count * GUARDRAIL_PERSONAL_COUNT, count = 0;
-    struct config_guardrail *rules =
-        arena_alloc(config->arena, (room + 1) * sizeof(struct config_guardrail));
-    struct str *names = arena_alloc(config->arena, (room + 1) * sizeof(struct str));
-    if (!rules || !names) return config_too_large(node, e);
-    config->agent_yaml.missing =
-        arena_alloc(config->arena, (node->count + 1) * sizeof(struct yaml *));
-    if (!config->agent_yaml.missing) return config_too_large(node, e);
+    all.rules = arena_alloc(arena, room * sizeof(struct config_guardrail));
+    all.names = arena_alloc(arena, room * sizeof(struct str));
+    ret_names->missing = arena_alloc(arena, (node->count + 1) * sizeof(struct yaml *));
+    if (!all.rules || !all.names || !ret_names->missing) return config_too_large(node, e);
     for (const struct yaml *item = node->first; item; item = item->next) {
-        if (!take_breeder_rule(reading, item, rules, &count, ret_asks, e)) return false;
+        if (!take_breeder_rule(reading, item, &all, ret_names, e)) return false;
     }
-    for (size_t i = 0; i < count; i++) names[i] = rules[i].rule.name;
-    config->guardrails = rules;
-    config->guardrail_count = count;
-    ret->guardrails = names;
-    ret->guardrail_count = count;
+    ret_names->rules = all.rules;
+    ret_names->rule_count = all.count;
+    ret->guardrails = all.names;
+    ret->guardrail_count = all.name_count;
     return true;
 }
 
-/* --- when everything has been read ---------------------------------------------------------- */
+/* --- resolving ---------------------------------------------------------------------------- */
 
-bool config_resolve_guardrails(struct config *config, struct err *e) {
-    for (size_t i = 0; i < config->agent_yaml.missing_count; i++) {
-        bool done = refuse_unresolved(config, config->agent_yaml.missing[i], e);
-        if (!done && !config_goes_on(config, e)) return false;
+static void drop_name(struct config_agent *agent, struct str name) {
+    struct str *names = (struct str *)agent->guardrails; /* not shared yet */
+    size_t kept = 0;
+    for (size_t i = 0; i < agent->guardrail_count; i++) {
+        if (!str_equal(names[i], name)) names[kept++] = names[i];
     }
+    agent->guardrail_count = kept;
+}
+
+/* Find a rule of this name in the section. Without one the name is dropped, or it is an
+ * error. */
+static bool find_missing(struct config *config, struct config_agent *agent,
+                         const struct yaml *item, struct err *e) {
+    struct str name = item->kind == YAML_SCALAR ? item->text : breeder_text(item, "name");
+    struct str shown = str_head(name, 60);
+    if (config_guardrail_find(config, name)) return true;
+    if (!breeder_missing(config, item, e,
+                         "guardrail '" STR_FMT "' has no rule here; write - {name: " STR_FMT
+                         ", type: keyword, pattern: 'word, other word', action: block}",
+                         STR_ARG(shown), STR_ARG(shown)))
+        return false;
+    drop_name(agent, name);
+    return true;
+}
+
+static bool is_same_rule(const struct config_guardrail *a, const struct config_guardrail *b) {
+    return a->rule.kind == b->rule.kind && a->rule.action == b->rule.action &&
+           a->rule.luhn == b->rule.luhn && a->direction == b->direction &&
+           str_equal(a->rule.pattern, b->rule.pattern) &&
+           str_equal(a->rule.replacement, b->rule.replacement);
+}
+
+static bool name_apart(struct config *config, struct config_agent *agent,
+                       struct config_guardrail *rule, struct err *e) {
+    struct str *names = (struct str *)agent->guardrails; /* not shared yet */
+    struct str old = rule->rule.name;
+    struct buf name;
+    buf_init(&name, KIB);
+    buf_printf(&name, STR_FMT "@" STR_FMT, STR_ARG(old), STR_ARG(agent->slug));
+    bool kept = arena_str(config->arena, buf_str(&name), &rule->rule.name);
+    buf_done(&name);
+    for (size_t i = 0; kept && i < agent->guardrail_count; i++) {
+        if (str_equal(names[i], old)) names[i] = rule->rule.name;
+    }
+    return kept || config_too_large(rule->at, e);
+}
+
+/* If two files have different rules with one name, the second gets the agent's name added. */
+static bool add_rule(struct config *config, struct config_agent *agent,
+                     struct config_guardrail rule, struct config_guardrail *ret,
+                     struct err *e) {
+    const struct config_guardrail *other = config_guardrail_find(config, rule.rule.name);
+    if (other && is_same_rule(other, &rule)) return true;
+    if (other && !name_apart(config, agent, &rule, e)) return false;
+    ret[config->guardrail_count++] = rule;
+    return true;
+}
+
+/* Add the rules of all files to those of the section. */
+static bool join_rules(struct config *config, struct config_agent *agents, struct err *e) {
+    size_t room = config->guardrail_count;
+    for (size_t i = 0; i < config->agent_count; i++)
+        room += agents[i].breeder ? agents[i].breeder->rule_count : 0;
+    if (room == config->guardrail_count) return true;
+    struct config_guardrail *all = arena_alloc(config->arena, room * sizeof(*all));
+    if (!all) return err_set(e, ERR_TOO_LARGE, "the settings are too large");
+    for (size_t i = 0; i < config->guardrail_count; i++) all[i] = config->guardrails[i];
+    config->guardrails = all;
     for (size_t i = 0; i < config->agent_count; i++) {
-        const struct yaml *list = config->agents[i].guardrails_at;
-        for (const struct yaml *name = list ? list->first : NULL; name; name = name->next) {
-            if (is_known(config, name->text)) continue;
-            if (!refuse_name(config, name, e) && !config_goes_on(config, e)) return false;
+        const struct config_breeder *from = agents[i].breeder;
+        for (size_t r = 0; from && r < from->rule_count; r++) {
+            if (!add_rule(config, &agents[i], from->rules[r], all, e)) return false;
         }
     }
     return true;
+}
+
+static bool resolve_agent(struct config *config, struct config_agent *agent, struct err *e) {
+    const struct config_breeder *from = agent->breeder;
+    for (size_t i = 0; from && i < from->missing_count; i++) {
+        if (!find_missing(config, agent, from->missing[i], e) && !config_goes_on(config, e))
+            return false;
+    }
+    const struct yaml *list = agent->guardrails_at;
+    for (const struct yaml *name = list ? list->first : NULL; name; name = name->next) {
+        if (is_known(config, name->text)) continue;
+        if (!refuse_name(config, name, e) && !config_goes_on(config, e)) return false;
+    }
+    return true;
+}
+
+bool config_resolve_guardrails(struct config *config, struct err *e) {
+    struct config_agent *agents = (struct config_agent *)config->agents; /* not shared yet */
+    for (size_t i = 0; i < config->agent_count; i++) {
+        if (!resolve_agent(config, &agents[i], e)) return false;
+    }
+    return join_rules(config, agents, e);
 }

@@ -1,4 +1,4 @@
-/* The settings explained and shown: --help, docs/config.md, and what is in force. */
+/* Settings explained and shown: --help, docs/config.md, and the values in force. */
 #include "config/build.h"
 
 #include "wire/json.h"
@@ -74,7 +74,7 @@ static void append_settings(const struct config *config, struct buf *out) {
     }
 }
 
-/* "low, medium, high", "1 to 10", "TIME": what may be written. */
+/* The accepted form of a value: "low, medium, high", "1 to 10", "TIME". */
 static void append_form(const struct setting *row, struct buf *out) {
     for (size_t i = 0; row->choices && row->choices[i]; i++)
         buf_printf(out, "%s%s", i ? ", " : "", row->choices[i]);
@@ -146,7 +146,7 @@ static void put_setting(struct json_writer *json, const struct config *config, s
     json_close(json);
 }
 
-/* What the lists hold, a line each: "KEY = VALUE". */
+/* Write the entries of lists, one line each: "KEY = VALUE". */
 static void put_lists(struct json_writer *json, const struct config *config,
                       struct buf *lines) {
     buf_clear(lines);

@@ -1,11 +1,11 @@
-/* Keys of vendors: from a variable, a file, or a systemd credential. */
+/* Vendors' keys: from a variable, a file, or a systemd credential. */
 #include "config/build.h"
 
 #include "base/file.h"
 
 #include <stdio.h>
 
-/* A key is sent in a header, and a wrong file should be noticed before that. */
+/* Check that the key is valid in a header, so that a wrong file is noticed early. */
 static bool check_key(struct str key, struct err *e) {
     for (size_t i = 0; i < key.len; i++) {
         unsigned char byte = (unsigned char)key.at[i];
@@ -41,8 +41,8 @@ static bool note_source(struct config *config, struct str source, struct str *re
            err_set(e, ERR_TOO_LARGE, "the settings are too large");
 }
 
-/* The variable itself, a mounted file of its name, or the one that NAME_FILE names. Nothing:
- * *ret_key stays empty. */
+/* From the variable, a mounted file of its name, or the file that NAME_FILE names. If there is
+ * none, *ret_key stays empty. */
 static bool key_of_variable(struct config *config, const struct config_input *input,
                             struct str name, struct str *ret_key, struct str *ret_source,
                             struct err *e) {
@@ -68,7 +68,7 @@ static bool key_of_variable(struct config *config, const struct config_input *in
     return note_source(config, str_from(variable), ret_source, e);
 }
 
-/* What systemd hands to a service with LoadCredential=NAME:PATH. */
+/* From systemd's LoadCredential=NAME:PATH. */
 static bool key_of_credential(struct config *config, const struct config_input *input,
                               struct str name, struct str *ret_key, struct str *ret_source,
                               struct err *e) {

@@ -1,5 +1,5 @@
-/* The kinds of values: text or a node of the file to value, and value to text. */
-#include "config/build.h"
+/* The kinds of values: parsed from text or from a node of the file, and written as text. */
+#include "config/rows.h"
 
 #include "base/file.h"
 #include "base/id.h"
@@ -10,19 +10,19 @@
 #include <stdio.h>
 #include <sys/un.h>
 
-/* Larger counts are mistakes, and some counts become an unsigned int. */
+/* Larger counts are mistakes, and some counts are stored as unsigned int. */
 #define COUNT_MAX UINT64_C(1000000000)
 
 #define NANO_DIGITS 9
 
 #define CONTENTS_MAX_BYTES (1 * MIB)
 
-/* What is read, and for which row. */
+/* The value to parse, and the row it is for. */
 struct value {
     const struct setting *row;
     struct config *config;
-    struct str text;         /* of a variable, a flag, or a scalar of the file */
-    const struct yaml *node; /* of an entry; NULL: the text is all there is */
+    struct str text;         /* from a variable, a flag, or a scalar in the file */
+    const struct yaml *node; /* of an entry; NULL: there is only the text */
 };
 
 /* `ret` has the type of the row's kind. */
@@ -50,13 +50,13 @@ uint64_t setting_number(const struct setting *row, const void *entry) {
     return memcpy(&number, at, sizeof(number)), number;
 }
 
-/* With its place, where it has one. */
+/* Include the position if there is one. */
 static bool kind_refuse(const struct value *value, const char *why, struct err *e) {
     return value->node ? yaml_err(e, value->node, "%s", why)
                        : err_set(e, ERR_INVALID_ARGUMENT, "%s", why);
 }
 
-/* Within the bounds of its row, or refused in the row's words. */
+/* Check the bounds of the row; the error uses the row's words. */
 static bool check_bounds(const struct value *value, uint64_t number, uint64_t scale,
                          struct err *e) {
     const struct setting *row = value->row;
@@ -84,7 +84,7 @@ static bool refuse_decimal(struct str text, struct err *e) {
                    STR_ARG(str_head(text, 40)));
 }
 
-/* Digits, with at most `digits` of them after a point: "0.25" with 3 is 250. */
+/* Parse a decimal with at most `digits` places: "0.25" with 3 is 250. */
 static bool read_decimal(struct str text, unsigned digits, uint64_t *ret, struct err *e) {
     struct str fraction;
     struct str whole = str_split(text, '.', &fraction);
@@ -128,6 +128,14 @@ static bool read_count(const struct value *value, void *ret, struct err *e) {
 static bool set_size(const struct value *value, void *ret, struct err *e) {
     uint64_t bytes;
     if (!units_size(value->text, &bytes, e)) return false;
+    put_number(value->row, ret, bytes);
+    return true;
+}
+
+static bool read_size(const struct value *value, void *ret, struct err *e) {
+    uint64_t bytes;
+    if (!yaml_value(value->node, YAML_SIZE, &bytes, e) || !check_bounds(value, bytes, 1, e))
+        return false;
     put_number(value->row, ret, bytes);
     return true;
 }
@@ -182,7 +190,7 @@ bool config_dollars(const struct yaml *node, int64_t *ret, struct err *e) {
     struct str text = str_skip(node->text, str_starts(node->text, STR("$")));
     if (!read_decimal(text, NANO_DIGITS, &nano, &why))
         return yaml_err(e, node, "%s; write dollars such as $1.50", why.text);
-    *ret = (int64_t)nano; /* nine digits before the point: it fits */
+    *ret = (int64_t)nano; /* cannot overflow: nine digits before the point */
     return true;
 }
 
@@ -226,7 +234,7 @@ static bool set_prose(const struct value *value, void *ret, struct err *e) {
     return kind_keep(value->text, value->config, ret, e);
 }
 
-/* Whoever reads it has looked at it. */
+/* The secret was checked when it was read. */
 static bool set_secret(const struct value *value, void *ret, struct err *e) {
     return kind_keep(value->text, value->config, ret, e);
 }
@@ -241,7 +249,7 @@ static bool set_id(const struct value *value, void *ret, struct err *e) {
     return set_text(value, ret, e);
 }
 
-/* A password must not be part of the URL, because the value is shown and logged. */
+/* The URL must not contain a password, because settings are shown and logged. */
 static bool set_url(const struct value *value, void *ret, struct err *e) {
     struct str text = value->text;
     bool web = str_starts(text, STR("http://")) || str_starts(text, STR("https://"));
@@ -255,7 +263,7 @@ static bool set_url(const struct value *value, void *ret, struct err *e) {
     return set_text(value, ret, e);
 }
 
-/* The text of the file that the node names. */
+/* Read the file that the node names. */
 static bool read_contents(const struct value *value, void *ret, struct err *e) {
     struct err why;
     struct str path;
@@ -316,9 +324,9 @@ static bool set_address(const struct value *value, void *ret, struct err *e) {
     return kind_keep(text, value->config, ret, e);
 }
 
-/* --- lists in one text -------------------------------------------------------------------- */
+/* --- lists as one text -------------------------------------------------------------------- */
 
-/* What is to be an entry must be readable as one. */
+/* An entry must be a valid word. */
 static bool check_word(struct str word, struct err *e) {
     const struct yes_no_words as_yes = {.yes = {&word, 1}}, as_no = {.no = {&word, 1}};
     if (yes_no_read(word, &as_yes) != YES_NO_NEITHER ||
@@ -332,7 +340,7 @@ static bool check_word(struct str word, struct err *e) {
 
 typedef bool check_entry_fn(struct str entry, struct err *e);
 
-/* The entries of a text, separated by ';', each checked. */
+/* Split a text at ';' and check each entry. */
 static bool set_list(const struct value *value, check_entry_fn *check, const struct str **ret,
                      size_t *ret_count, struct err *e) {
     struct config *config = value->config;
@@ -410,7 +418,7 @@ static bool set_choice(const struct value *value, void *ret, struct err *e) {
     struct str text = value->text;
     for (unsigned i = 0; setting->choices[i]; i++) {
         if (!str_equal(text, str_from(setting->choices[i]))) continue;
-        put_number(setting, ret, i); /* an enum counts from 0 as its names do */
+        put_number(setting, ret, i); /* an enum counts from 0, like its names */
         return true;
     }
     struct str meant = nearest_name(text, setting->choices);
@@ -456,12 +464,12 @@ static bool read_word(const struct value *value, void *ret, struct err *e) {
 
 /* --- the kinds ---------------------------------------------------------------------------- */
 
-/* A kind without `read` is what the tree's own type of a value says. */
+/* A kind without `read` uses yaml_value() with `type`. */
 static const struct {
     const char *placeholder;
     read_fn *set;        /* from a text */
-    read_fn *read;       /* from a node of an entry */
-    enum yaml_type type; /* else */
+    read_fn *read;       /* from a node in an entry */
+    enum yaml_type type; /* used without `read` */
 } kinds[SETTING_KINDS] = {
     [SETTING_NONE] = {.placeholder = ""},
     [SETTING_UNUSED] = {.placeholder = ""},
@@ -479,7 +487,7 @@ static const struct {
     [SETTING_BOOL] = {.placeholder = "", .set = set_bool, .type = YAML_BOOL},
     [SETTING_CHOICE] = {.placeholder = "WORD", .set = set_choice, .read = read_choice},
     [SETTING_COUNT] = {.placeholder = "N", .set = set_count, .read = read_count},
-    [SETTING_SIZE] = {.placeholder = "SIZE", .set = set_size},
+    [SETTING_SIZE] = {.placeholder = "SIZE", .set = set_size, .read = read_size},
     [SETTING_DURATION] = {.placeholder = "TIME", .set = set_duration, .read = read_duration},
     [SETTING_DECIMAL] = {.placeholder = "0-2", .set = set_decimal, .read = read_a_decimal},
     [SETTING_DOLLARS] = {.placeholder = "DOLLARS", .read = read_dollars},
@@ -521,7 +529,7 @@ static void append_text(const struct setting *setting, struct str text, struct b
     } else if (!text.len) {
         buf_append(out, setting->kind == SETTING_ADDRESS ? STR("off") : STR("none"));
     } else if (setting->kind == SETTING_PROSE) {
-        json_put_str(out, text); /* in one line */
+        json_put_str(out, text); /* on one line */
     } else {
         buf_append(out, text);
     }
@@ -563,6 +571,6 @@ void setting_append(const struct setting *setting, const void *entry, struct buf
     case SETTING_WORDS: append_list(words->entries, words->count, out); break;
     case SETTING_HOSTS:
     case SETTING_ORIGINS: append_list(names->entries, names->count, out); break;
-    default: break; /* of entries alone: show.c has sentences for them */
+    default: break; /* only in entries, which show.c writes */
     }
 }

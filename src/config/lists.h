@@ -12,12 +12,15 @@
 
 #include "base/str.h"
 #include "guardrail/guardrail.h"
+#include "tool/exec.h"
+#include "tool/request.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct yaml; /* a place in the file; NULL: not from a file */
+struct config_breeder;
 
 /* A time or a count that is not set; the module that uses it has a default. */
 #define CONFIG_UNSET UINT64_MAX
@@ -74,16 +77,35 @@ struct config_guardrail {
     const struct yaml *at;
 };
 
-enum config_agent_kind { CONFIG_AGENT_MODEL, CONFIG_AGENT_PROCESS };
+/* Where a server gets the earlier turns of a session. */
+enum config_history {
+    CONFIG_HISTORY_SESSION, /* it remembers them */
+    CONFIG_HISTORY_METADATA,
+    CONFIG_HISTORY_INPUT,
+};
+
+extern const char *const config_histories[]; /* their names; ends with NULL */
 
 /* An agent as listed in the file. Without any, the script's agents are used. */
 struct config_agent {
     struct str slug, description;
     struct str system; /* its instructions, or empty */
-    enum config_agent_kind kind;
+    struct str kind_name;
+    const struct agent_kind *kind;           /* NULL: a model */
     const struct str *command, *environment; /* of a process; each text ends in NUL */
     size_t command_count, environment_count;
-    uint64_t processes, silence_ms; /* of a process */
+    uint64_t processes;  /* of a process */
+    uint64_t silence_ms; /* of all kinds but a model */
+    struct str library;  /* of a plugin: its path */
+    struct str url, key; /* of a server; the key may be empty */
+    struct str key_env, key_file, key_source;
+    const struct config_header *headers;
+    size_t header_count;
+    struct str address, remote_agent; /* of an AgentRuntime; the second may be empty */
+    bool stream_per_turn, tls;        /* likewise */
+    bool streams;                     /* a server is asked for a stream first */
+    enum config_history history;
+    struct str sent_config, sent_metadata; /* JSON objects that go with each turn, or empty */
     struct config_model model;
     const struct config_model *fallback; /* asked in order when the model before fails */
     size_t fallback_count;
@@ -105,6 +127,8 @@ struct config_agent {
         uint64_t model_calls, tool_calls, tokens; /* per turn; 0: the global limits */
         int64_t cost_nano;                        /* billionths of a dollar; 0: no limit */
     } limits;
+
+    struct config_breeder *breeder; /* of an agent.yaml: what it names; else NULL */
 
     /* Its places in the file, for checks that can only be made later. */
     const struct yaml *at, *model_at, *provider_at, *fallback_at, *guardrails_at;
@@ -145,7 +169,37 @@ struct config_mcp {
     const struct yaml *at;
 };
 
-/* The settings of the built-in tools. */
+/* Limit for the operator's own tools. */
+#define CONFIG_OWN_TOOLS_MAX 256
+
+/* Whether repeating a call does no harm; `auto`: only of a GET or a HEAD. */
+enum config_repeat { CONFIG_REPEAT_AUTO, CONFIG_REPEAT_HARMS, CONFIG_REPEAT_HARMLESS };
+
+/* A tool of the operator's own: a program, or a request to a server. */
+struct config_own_tool {
+    struct str name, description;
+    struct str parameters;                   /* JSON Schema */
+    const struct str *command, *environment; /* of a program; each text ends in NUL */
+    size_t command_count, environment_count;
+    struct str method, url; /* of a request; url empty: a program */
+    struct str body;        /* JSON with templates, or empty */
+    struct str key;         /* goes with each request; empty: none */
+    const struct request_field *query, *headers;
+    size_t query_count, header_count;
+    bool has_query;
+    const struct tool_secret *secrets; /* that its templates name */
+    size_t secret_count;
+    bool public_only; /* its server must have a public address */
+    enum tool_output_form answer;
+    struct str pick;
+    uint64_t output_bytes, at_once;
+    enum config_repeat idempotent;
+    const struct str *agents; /* who may have it; none: all */
+    size_t agent_count;
+    const struct yaml *at;
+};
+
+/* The settings of tools: the built-in ones, the operator's own, and what is said of any by name. */
 struct config_tools {
     struct {
         struct str backend, url, key; /* backend empty: there is no web search */
@@ -155,6 +209,9 @@ struct config_tools {
         struct str root; /* folder; empty: there are no file tools */
         const struct yaml *at;
     } files;
+    struct exec_options exec; /* root empty: there is no such tool */
+    const struct config_own_tool *own;
+    size_t own_count;
     bool web; /* agents from an orchestrator have both web tools */
     /* For all agents, including those from an orchestrator. hidden: no agent may have it. */
     const struct config_agent_tool *policies;

@@ -9,7 +9,7 @@ struct mcp_entry {
     struct str key_env, key_file;
 };
 
-/* A program sees these of our environment, and what the entry adds. */
+/* Variables of our environment that a server's program gets, in addition to the entry's own. */
 static const char *const passed[] = {"PATH", "HOME",    "LANG",  "LC_ALL", "TERM",
                                      "USER", "LOGNAME", "SHELL", "TMPDIR"};
 
@@ -158,7 +158,7 @@ static bool read_url(struct config *config, const struct config_input *input,
     return found || yaml_err(e, entry->mcp.at, "%s", why.text);
 }
 
-/* --- who has what ------------------------------------------------------------------------- */
+/* --- which agent has which server --------------------------------------------------------- */
 
 static bool read_agents(struct config *config, struct mcp_entry *entry, struct err *e) {
     const struct yaml *list = entry->agents;
@@ -241,11 +241,23 @@ static bool check_mcp(const struct reading *reading, const struct mcp_entry *ent
     return either || yaml_err(e, node, "a server needs either 'command' or 'url'");
 }
 
+static bool append_mcp(struct config *config, const struct config_mcp *mcp, struct err *e) {
+    struct config_mcp *all = (struct config_mcp *)(uintptr_t)config->mcp; /* not shared yet */
+    if (!all) {
+        all = arena_alloc(config->arena, CONFIG_MCP_MAX * sizeof(*all));
+        if (!all) return config_too_large(mcp->at, e);
+        config->mcp = all;
+    }
+    if (config->mcp_count == CONFIG_MCP_MAX)
+        return yaml_err(e, mcp->at, "there are more than %d MCP servers", CONFIG_MCP_MAX);
+    all[config->mcp_count++] = *mcp;
+    return true;
+}
+
 static bool keep_mcp(const struct reading *reading, const struct yaml *node, struct err *e) {
     struct config *config = reading->config;
     struct mcp_entry *entry = reading->entry;
-    struct config_mcp *all = (struct config_mcp *)(uintptr_t)config->mcp;
-    if (!entry->mcp.name.len) return true; /* that was noted */
+    if (!entry->mcp.name.len) return true; /* that error was reported already */
     entry->mcp.at = node;
     if (!check_mcp(reading, entry, node, e) || !read_agents(config, entry, e) ||
         !read_policies(config, entry, e))
@@ -254,15 +266,7 @@ static bool keep_mcp(const struct reading *reading, const struct yaml *node, str
                            !read_environment(config, reading->input, entry, e)))
         return false;
     if (entry->url && !read_url(config, reading->input, entry, e)) return false;
-    if (!all) {
-        all = arena_alloc(config->arena, CONFIG_MCP_MAX * sizeof(*all));
-        if (!all) return config_too_large(node, e);
-        config->mcp = all;
-    }
-    if (config->mcp_count == CONFIG_MCP_MAX)
-        return yaml_err(e, node, "there are more than %d MCP servers", CONFIG_MCP_MAX);
-    all[config->mcp_count++] = entry->mcp;
-    return true;
+    return append_mcp(config, &entry->mcp, e);
 }
 
 static const struct mcp_entry blank = {.mcp = {.name = STR_INIT(""),
@@ -279,3 +283,40 @@ const struct config_list config_mcp_list = {
     .what = "a list of MCP servers",
     .schema = {.what = "an MCP server", ROWS(rows), .blank = &blank},
     .keep = keep_mcp};
+
+/* --- servers of an agent.yaml ------------------------------------------------------------- */
+
+static bool add_agent(struct config *config, struct config_mcp *mcp, struct str agent,
+                      struct err *e) {
+    struct str *agents = arena_alloc(config->arena, (mcp->agent_count + 1) * sizeof(*agents));
+    if (!agents) return config_too_large(mcp->at, e);
+    for (size_t i = 0; i < mcp->agent_count; i++) agents[i] = mcp->agents[i];
+    agents[mcp->agent_count++] = agent;
+    mcp->agents = agents;
+    return true;
+}
+
+bool config_add_mcp(struct config *config, struct str name, struct str url, struct str agent,
+                    const struct yaml *at, const struct config_mcp **ret, struct err *e) {
+    struct config_mcp *all = (struct config_mcp *)(uintptr_t)config->mcp; /* not shared yet */
+    struct config_mcp mcp = blank.mcp;
+    struct err why;
+    mcp.name = name;
+    mcp.at = at;
+    if (!is_name(name))
+        return yaml_err(e, at, "a server's name has 1 to %d letters, digits, '-' and '_'",
+                        NAME_MAX_BYTES);
+    if (!config_keep_url(config, url, &mcp.url, &why))
+        return yaml_err(e, at, "url: %s", why.text);
+    for (size_t i = 0; i < config->mcp_count; i++) {
+        *ret = &all[i];
+        if (!str_equal(all[i].name, name)) continue;
+        return str_equal(all[i].url, mcp.url)
+                   ? add_agent(config, &all[i], agent, e)
+                   : yaml_err(e, at, "a second server '" STR_FMT "'; give it another name",
+                              STR_ARG(name));
+    }
+    if (!add_agent(config, &mcp, agent, e) || !append_mcp(config, &mcp, e)) return false;
+    *ret = &config->mcp[config->mcp_count - 1];
+    return true;
+}

@@ -1,4 +1,5 @@
-/* Resolve the model of each agent: names such as "openai/gpt-4o" become a provider and a model.
+/* Resolves the model of each agent: names such as "openai/gpt-4o" become a provider and a
+ * model.
  *
  * This runs after file, environment and flags have been read, because the default model and the
  * keys can come from any of them. */
@@ -9,7 +10,7 @@
 
 #define SCRIPTED STR("scripted")
 
-/* A place in the file, or, where there is none, what else says the name. */
+/* A position in the file, or else the name of what gave the value. */
 struct place {
     const struct yaml *at;
     const char *what; /* "--model" */
@@ -118,7 +119,7 @@ static bool model_of(const struct config *config, const struct config_provider *
     return models_refuse(place, why.text, e);
 }
 
-/* No model or provider is named. Use the default model, else the first listed provider, else
+/* No model or provider is given. Use the default model, else the first listed provider, else
  * the script. */
 static bool default_of(struct config *config, const struct config_input *input,
                        const struct place *place, struct config_model *ret, struct err *e) {
@@ -147,7 +148,7 @@ static bool resolve_model(struct config *config, const struct config_input *inpu
         !resolve(config, input, text, own, &place, &agent->model, e))
         return false;
     if (agent->model.provider) return true;
-    struct config_provider *script; /* its models are names that it reports */
+    struct config_provider *script; /* a script accepts any model name */
     if (!get_provider(config, input, SCRIPTED, &place, &script, e)) return false;
     script->used = true;
     agent->model.provider = script;
@@ -200,7 +201,7 @@ static bool resolve_agent(struct config *config, const struct config_input *inpu
                           struct config_agent *agent, struct err *e) {
     struct config_provider *own = NULL;
     struct str name;
-    if (agent->kind == CONFIG_AGENT_PROCESS) /* the name is for the program alone */
+    if (agent->kind) /* only the agent itself uses the name */
         return !agent->model_at ||
                yaml_value(agent->model_at, YAML_TEXT, &agent->model.name, e);
     if (agent->provider_at) {
@@ -213,7 +214,7 @@ static bool resolve_agent(struct config *config, const struct config_input *inpu
            (!agent->fallback_at || resolve_fallback(config, input, agent, e));
 }
 
-/* --- what a vendor would refuse in every turn --------------------------------------------- */
+/* --- settings that a vendor would refuse in every turn ------------------------------------ */
 
 static const struct yaml *place_of_options(const struct config_agent *agent) {
     static const char *const keys[] = {"thinking_tokens", "max_tokens", "effort"};
@@ -224,7 +225,7 @@ static const struct yaml *place_of_options(const struct config_agent *agent) {
     return agent->at;
 }
 
-/* The dialect that will be asked knows: it writes a small request with the agent's options. */
+/* Let the dialect check the options by writing a small request with them. */
 static bool check_options(const struct config_agent *agent, const struct config_model *model,
                           struct err *e) {
     bool known = model->provider && !model->provider->broken;
@@ -258,7 +259,7 @@ static bool check_agent(const struct config_agent *agent, struct err *e) {
     return true;
 }
 
-/* --- all of them -------------------------------------------------------------------------- */
+/* --- all agents --------------------------------------------------------------------------- */
 
 static bool resolve_default(struct config *config, const struct config_input *input,
                             struct err *e) {
@@ -285,7 +286,7 @@ static bool resolve_default(struct config *config, const struct config_input *in
     return done;
 }
 
-/* A model is set but no agents: make one that just answers. */
+/* A model is set but no agent: add one that just answers. */
 static bool make_agent(struct config *config, struct err *e) {
     struct config_agent *agent = ARENA_NEW(config->arena, struct config_agent);
     if (!agent) return err_set(e, ERR_TOO_LARGE, "the settings are too large");
@@ -324,7 +325,7 @@ static void warn_of_missing_keys(struct config *config) {
 
 bool config_resolve_models(struct config *config, const struct config_input *input,
                            struct err *e) {
-    struct config_agent *agents = (struct config_agent *)config->agents; /* ours until now */
+    struct config_agent *agents = (struct config_agent *)config->agents; /* not shared yet */
     if (config->model.len && !resolve_default(config, input, e) && !config_goes_on(config, e))
         return false;
     for (size_t i = 0; i < config->agent_count; i++) {

@@ -1,10 +1,10 @@
-/* Prices of models, and budgets. Amounts are parsed directly into whole numbers of a small
- * unit, because a sum that passed through a double cannot be verified. */
+/* Prices of models, and budgets. Amounts are parsed directly into integers of a small unit,
+ * because a sum of doubles cannot be verified. */
 #include "config/rows.h"
 
 #include "base/nearest.h"
 
-/* The highest price of a million tokens, so that the cost of a call cannot overflow. */
+/* The highest price per million tokens; with it the cost of a call cannot overflow. */
 #define PRICE_MAX_NANO (INT64_C(1000000) * 1000000000)
 
 /* --- prices ------------------------------------------------------------------------------- */
@@ -17,13 +17,13 @@ static bool is_leap(unsigned year) {
     return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
 }
 
-/* Days from 1970-01-01 to the first of January of this year. */
+/* Days from 1970-01-01 to January 1 of the year. */
 static int64_t days_before(unsigned year) {
     int64_t past = (int64_t)year - 1;
     return past * 365 + past / 4 - past / 100 + past / 400 - 719162;
 }
 
-/* "2026-01-31", from 1970 on, and a day that there is: days since 1970-01-01. */
+/* Parse a date such as "2026-01-31", not before 1970, into days since 1970-01-01. */
 static bool read_date(struct str text, int64_t *ret) {
     static const unsigned char days[] = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
     static const char form[] = "dddd-dd-dd";
@@ -94,7 +94,7 @@ const struct config_list config_price_list = {
 
 /* --- budgets ------------------------------------------------------------------------------ */
 
-/* One entry may limit both the day and the month; each is a budget of its own. */
+/* One entry may limit both the day and the month; each becomes a budget. */
 struct budget_entry {
     struct str workspace, agent;
     struct budget of[2]; /* by enum budget_period */
@@ -105,7 +105,7 @@ static bool refuse_amount(const struct yaml *node, struct err *e) {
                     "expected dollars, such as $5.00, or tokens, such as 200000 tokens");
 }
 
-/* "$5.00" or "200000 tokens": a bare number would be a guess. */
+/* "$5.00" or "200000 tokens". A number without a unit is refused. */
 static bool read_amount(const struct yaml *node, struct budget *ret, struct err *e) {
     struct str rest;
     if (node->kind != YAML_SCALAR) return refuse_amount(node, e);
@@ -147,7 +147,7 @@ static const struct setting budget_rows[] = {
 
 static bool keep_budget(const struct reading *reading, const struct yaml *node, struct err *e) {
     struct config *config = reading->config;
-    struct budget *budgets = (struct budget *)config->budgets; /* ours until now */
+    struct budget *budgets = (struct budget *)config->budgets; /* not shared yet */
     const struct budget_entry *said = reading->entry;
     size_t before = config->budget_count;
     for (size_t i = 0; i < ARRAY_LEN(said->of); i++) {
@@ -166,7 +166,7 @@ const struct config_list config_budget_list = {
     .key = "budgets",
     .what = "a list of budgets",
     .schema = {.what = "a budget", ROWS(budget_rows)},
-    KEPT_IN(budgets, budget_count), /* an entry has room for the budgets in it */
+    KEPT_IN(budgets, budget_count), /* room for both budgets of each entry */
     .keep = keep_budget};
 
 static bool is_agent(const struct config *config, struct str slug, struct nearest *nearest) {
@@ -179,7 +179,7 @@ static bool is_agent(const struct config *config, struct str slug, struct neares
     return found;
 }
 
-/* A script names its agents itself, and so does a blueprint: those are not known here. */
+/* The agents of a script or a blueprint are not known here. */
 void config_warn_of_budgets(struct config *config) {
     bool blueprints = config->converse.mcp_endpoint.len && config->converse.blueprint;
     if (config->agent_count == 0 || blueprints) return;

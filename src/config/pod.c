@@ -13,7 +13,7 @@ bool config_is_pod(const struct config *config) {
     return config->converse.orchestrator.len > 0;
 }
 
-/* --- what is taken and means nothing ------------------------------------------------------ */
+/* --- ignored flags and variables ---------------------------------------------------------- */
 
 static const char *const unused_flags[] = {"redis-addr", "redis-session-ttl", "spaces-endpoint",
                                            "spaces-region", "spaces-bucket"};
@@ -38,7 +38,7 @@ static void add_name(struct buf *names, const char *before, struct str name) {
     buf_printf(names, "%s%s" STR_FMT, names->len ? ", " : "", before, STR_ARG(name));
 }
 
-/* "--redis-addr=x" and "--redis-addr" are one flag. */
+/* Note a flag once: "--redis-addr=x" and "--redis-addr" are the same. */
 static void add_flags(const struct config_input *input, struct buf *names) {
     for (size_t i = 0; i < input->arg_count; i++) {
         struct str value, arg = str_from(input->args[i]);
@@ -65,10 +65,9 @@ void config_pod_warn(struct config *config, const struct config_input *input) {
     buf_done(&names);
 }
 
-/* --- where data goes ---------------------------------------------------------------------- */
+/* --- the data folder ---------------------------------------------------------------------- */
 
-/* Whether the folder can be written, or be made because its nearest existing parent can be
- * written. */
+/* Whether the folder can be written, or created in its nearest existing parent. */
 static bool can_be_written(const char *folder) {
     char path[4096];
     snprintf(path, sizeof(path), "%s", folder);
@@ -79,7 +78,7 @@ static bool can_be_written(const char *folder) {
     return access("/", W_OK) == 0;
 }
 
-/* Another user must not have put something there for us to find. */
+/* Refuse a folder that belongs to another user, who may have put files in it. */
 static bool is_free_or_ours(const char *folder) {
     struct stat found;
     if (lstat(folder, &found) != 0) return true;
@@ -117,7 +116,7 @@ bool config_pod_data(struct config *config, struct err *e) {
     return true;
 }
 
-/* --- what the runtime it was made for would do -------------------------------------------- */
+/* --- defaults of the runtime it was made for ---------------------------------------------- */
 
 void config_pod_model(struct config *config) {
     bool chosen = config->model.len || config->script.len || config->agent_count;
@@ -127,7 +126,7 @@ void config_pod_model(struct config *config) {
 void config_pod_search(struct config *config) {
     if (!config->converse.searxng.len) return;
     config->tools.web = true;
-    if (config->tools.web_search.backend.len) return; /* the file says how */
+    if (config->tools.web_search.backend.len) return; /* the file has its own setting */
     config->tools.web_search.backend = STR("searxng");
     config->tools.web_search.url = config->converse.searxng;
 }

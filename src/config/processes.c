@@ -6,7 +6,7 @@
 #define WORDS_MAX 64
 #define WORD_MAX_BYTES (16 * KIB)
 
-/* What every program gets. Keys and tokens are not among them. */
+/* Variables that every program gets. None of them is a key or token. */
 static const char *const usual[] = {
     "PATH",   "HOME", "USER",   "LOGNAME",   "SHELL",      "LANG",       "LANGUAGE",
     "LC_ALL", "TZ",   "TMPDIR", "NODE_PATH", "PYTHONPATH", "VIRTUAL_ENV"};
@@ -16,7 +16,7 @@ static bool keep(struct config *config, const struct yaml *node, struct str text
     return arena_str(config->arena, text, ret) || config_too_large(node, e);
 }
 
-/* A relative path of a file beside the settings file becomes one that is right from anywhere. */
+/* Make a path relative to the settings file valid in any folder. */
 static bool keep_word(struct config *config, const struct yaml *node, struct str *ret,
                       struct err *e) {
     struct buf room;
@@ -52,7 +52,7 @@ static bool add_variable(const struct reading *reading, const struct yaml *node,
                          struct str name, struct str value, struct config_agent *ret,
                          struct err *e) {
     struct buf room;
-    struct str *list = (struct str *)ret->environment; /* ours */
+    struct str *list = (struct str *)ret->environment; /* not shared yet */
     buf_init(&room, 2 * WORD_MAX_BYTES);
     buf_append(&room, name);
     buf_append_byte(&room, '=');
@@ -65,7 +65,7 @@ static bool add_variable(const struct reading *reading, const struct yaml *node,
     return kept;
 }
 
-/* Except where the agent says it itself. */
+/* Unless the agent sets it itself. */
 static bool add_usual(const struct reading *reading, const struct yaml *named,
                       const struct yaml *node, struct config_agent *ret, struct err *e) {
     for (size_t i = 0; i < ARRAY_LEN(usual); i++) {
@@ -78,7 +78,7 @@ static bool add_usual(const struct reading *reading, const struct yaml *named,
     return true;
 }
 
-/* `named` may be NULL: only what every program gets. */
+/* `named` may be NULL: then only the variables of every program are set. */
 bool config_read_environment(const struct reading *reading, const struct yaml *named,
                              const struct yaml *at, struct config_agent *ret, struct err *e) {
     size_t room = ARRAY_LEN(usual) + (named ? named->count : 0);
@@ -98,7 +98,7 @@ bool config_read_environment(const struct reading *reading, const struct yaml *n
         struct str value = buf_ok(&name) ? config_env(reading->input, name.at) : STR_EMPTY;
         buf_done(&name);
         if (item->kind == YAML_SCALAR && !yaml_is_null(item)) value = item->text;
-        if (!value.at) continue; /* it is not set here either */
+        if (!value.at) continue; /* not set here either */
         if (!add_variable(reading, item, item->key, value, ret, e)) return false;
     }
     return true;

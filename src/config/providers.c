@@ -84,7 +84,7 @@ static bool too_large(struct err *e) {
     return err_set(e, ERR_TOO_LARGE, "the settings are too large");
 }
 
-/* --- where it is -------------------------------------------------------------------------- */
+/* --- address ------------------------------------------------------------------------------ */
 
 /* The part between "://" and the path. */
 static struct str host_of(struct str url) {
@@ -160,20 +160,20 @@ static bool find_url(struct config *config, const struct config_input *input,
     return true;
 }
 
-/* --- its key ------------------------------------------------------------------------------ */
+/* --- key ---------------------------------------------------------------------------------- */
 
-/* A key sent unencrypted can be read by anyone on the way. */
-static void warn_of_clear_key(struct config *config, const struct config_provider *provider) {
+void config_warn_of_clear_key(struct config *config, const char *what, struct str name,
+                              struct str url, struct str key) {
     static const char *const near[] = {"127.", "localhost", "[::1]"};
-    struct str host = host_of(provider->base_url);
-    if (!provider->key.len || !str_starts(provider->base_url, STR("http://"))) return;
+    struct str host = host_of(url);
+    if (!key.len || !str_starts(url, STR("http://"))) return;
     for (size_t i = 0; i < ARRAY_LEN(near); i++) {
         if (str_starts(host, str_from(near[i]))) return;
     }
     config_warn(config,
-                "the key of provider '" STR_FMT "' is sent to " STR_FMT
+                "the key of %s '" STR_FMT "' is sent to " STR_FMT
                 " without encryption; use https://",
-                STR_ARG(provider->name), STR_ARG(host));
+                what, STR_ARG(name), STR_ARG(host));
 }
 
 static bool find_key(struct config *config, const struct config_input *input,
@@ -182,7 +182,8 @@ static bool find_key(struct config *config, const struct config_input *input,
     if (names->count) provider->key_name = names->names[0];
     if (!config_find_key(config, input, names, &provider->key, &provider->key_source, e))
         return false;
-    warn_of_clear_key(config, provider);
+    config_warn_of_clear_key(config, "provider", provider->name, provider->base_url,
+                             provider->key);
     return true;
 }
 
@@ -298,7 +299,7 @@ static bool is_token(struct str name) {
     return name.len > 0;
 }
 
-bool config_read_header(const struct yaml *node, struct config_header *ret, struct err *e) {
+bool config_header_name(const struct yaml *node, struct err *e) {
     if (!is_token(node->key))
         return yaml_err_key(e, node, "'" STR_FMT "' is no name of a header",
                             STR_ARG(str_head(node->key, 40)));
@@ -307,6 +308,11 @@ bool config_read_header(const struct yaml *node, struct config_header *ret, stru
             return yaml_err_key(e, node, "the header '%s' is made by the request itself",
                                 own_headers[i]);
     }
+    return true;
+}
+
+bool config_read_header(const struct yaml *node, struct config_header *ret, struct err *e) {
+    if (!config_header_name(node, e)) return false;
     ret->name = node->key;
     if (!yaml_value(node, YAML_TEXT, &ret->value, e)) return false;
     for (size_t i = 0; i < ret->value.len; i++) {
@@ -317,19 +323,25 @@ bool config_read_header(const struct yaml *node, struct config_header *ret, stru
     return true;
 }
 
-static bool read_headers(const struct reading *reading, const struct yaml *map, struct err *e) {
-    struct provider_entry *entry = reading->entry;
-    struct config_provider *ret = &entry->provider;
+bool config_read_headers(const struct reading *reading, const struct yaml *map,
+                         const struct config_header **ret, size_t *ret_count, struct err *e) {
     if (!config_want(map, YAML_MAP, "headers as a map, such as {x-team: blue}", e))
         return false;
     struct config_header *headers =
-        arena_alloc(reading->config->arena, map->count * sizeof(*headers));
+        arena_alloc(reading->config->arena, (map->count + 1) * sizeof(*headers));
+    size_t count = 0;
     if (!headers) return yaml_err(e, map, "this map is too large");
     for (const struct yaml *node = map->first; node; node = node->next) {
-        if (!config_read_header(node, &headers[ret->header_count++], e)) return false;
+        if (!config_read_header(node, &headers[count++], e)) return false;
     }
-    ret->headers = headers;
+    *ret = headers;
+    *ret_count = count;
     return true;
+}
+
+static bool read_headers(const struct reading *reading, const struct yaml *map, struct err *e) {
+    struct config_provider *ret = &((struct provider_entry *)reading->entry)->provider;
+    return config_read_headers(reading, map, &ret->headers, &ret->header_count, e);
 }
 
 #define SCRIPTED "scripted" /* our own player of scripts, beside the dialects */
@@ -403,12 +415,16 @@ static bool read_provider_key(struct config *config, const struct config_input *
     return yaml_err(e, file ? file : node, "%s", why.text);
 }
 
-static bool refuse_secret(const struct reading *reading, const struct yaml *api_key,
-                          struct err *e) {
-    (void)reading;
+bool config_refuse_key(const struct yaml *api_key, struct err *e) {
     return yaml_err_key(e, api_key,
                         "a key never stands in the settings; name the variable that holds it "
                         "with key_env, or a file with key_file");
+}
+
+static bool refuse_secret(const struct reading *reading, const struct yaml *api_key,
+                          struct err *e) {
+    (void)reading;
+    return config_refuse_key(api_key, e);
 }
 
 #define ROW_OF struct provider_entry

@@ -7,6 +7,8 @@
 #define WEIR_CONFIG_ROWS_H
 
 #include "config/build.h"
+#include "route/page.h"
+#include "session/leaving.h"
 
 /* KIND(member) sets a row's kind and the place of its value in the struct that ROW_OF names.
  * The compiler warns when the member's type does not fit the kind. */

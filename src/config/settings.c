@@ -1,4 +1,4 @@
-/* The settings of the program, each a row. */
+/* The table of settings, one row each. */
 #include "config/rows.h"
 
 #include "stream/stream.h"
@@ -12,8 +12,6 @@ static const char *const busy_policies[] = {[SESSION_QUEUE] = "queue",
                                             [SESSION_INTERRUPT] = "interrupt",
                                             NULL};
 static const char *const missing[] = {"refuse", "warn", NULL};
-static const char *const histories[] = {
-    [BROUGHT_MERGE] = "session", [BROUGHT_WHOLE] = "caller", [BROUGHT_STRICT] = "strict", NULL};
 static const char *const expiries[] = {"refuse", "approve", NULL}; /* no or yes */
 static const char *const log_levels[] = {[LOG_DEBUG] = "debug",
                                          [LOG_INFO] = "info",
@@ -28,7 +26,7 @@ static const char *const tape_paces[] = {
 
 #define ROW_OF struct config
 
-/* A limit has the same name three times. */
+/* For a limit whose key, flag and variable have the same name. */
 #define LIMIT(name, flag_name, env_name)                                                       \
     .key = "limits." name, .flag = "limit-" flag_name, .env = {"WEIR_LIMIT_" env_name}
 
@@ -62,6 +60,10 @@ const struct setting settings[] = {
     {.key = "tls.ca", .flag = "tls-ca", .env = {"WEIR_TLS_CA", "CRAWBL_TLS_CA"}, PATH(tls.ca),
      .shown = "none: callers need no certificate", .fixed = true,
      .help = "whose certificates callers must show, PEM"},
+    {.key = "tls.trust", .flag = "tls-trust", .env = {"WEIR_TLS_TRUST"}, PATH(tls.trust),
+     .shown = "what SSL_CERT_FILE and SSL_CERT_DIR name, or the system's", .fixed = true,
+     .help = "the certificate authorities that https: servers are checked with: a file, or a "
+             "folder of files, PEM"},
     {.key = "ports_file", .flag = "ports-file", .env = {"WEIR_PORTS_FILE"}, PATH(ports_file),
      .fixed = true, .help = "write the ports that were really taken here, as JSON, once ready"},
 
@@ -160,15 +162,6 @@ const struct setting settings[] = {
      .shown = "any", .help = "serve this workspace only"},
     {.key = "converse.user", .flag = "user-id", .env = {"WEIR_USER_ID", "CRAWBL_USER_ID"},
      ID(converse.user), .shown = "any", .help = "serve this user only"},
-    {.key = "converse.lenient", .flag = "lenient", .env = {"WEIR_LENIENT"},
-     BOOL(converse.lenient), .preset = "false",
-     .help = "fall back where a request lacks an agent, a session or ids, as upstream does"},
-    {.key = "converse.errors_as_text", .flag = "errors-as-text", .env = {"WEIR_ERRORS_AS_TEXT"},
-     BOOL(converse.errors_as_text), .preset = "false",
-     .help = "also send a failed turn's reason as text, for clients that show nothing else"},
-    {.key = "converse.sticky", .flag = "sticky", .env = {"WEIR_STICKY"}, BOOL(converse.sticky),
-     .preset = "false",
-     .help = "let the agent that spoke last take the next turn, not the Manager"},
     {.key = "converse.mcp_endpoint", .flag = "mcp-endpoint",
      .env = {"WEIR_MCP_ENDPOINT", "CRAWBL_MCP_ENDPOINT"}, URL(converse.mcp_endpoint),
      .shown = "none: local tools",
@@ -187,36 +180,6 @@ const struct setting settings[] = {
     {.key = "converse.reflection", .flag = "enable-reflection",
      .env = {"WEIR_REFLECTION", "CRAWBL_ENABLE_REFLECTION"}, BOOL(converse.reflection),
      .preset = "true", .fixed = true, .help = "answer gRPC server reflection"},
-    {.key = "converse.on_disconnect", .flag = "converse-on-disconnect",
-     .env = {"WEIR_CONVERSE_ON_DISCONNECT"}, LEAVING(converse.on_disconnect),
-     .preset = "cancel",
-     .help = "a caller of Converse who leaves: cancel his turn, detach it (it goes on), or "
-             "detach-for=30s without a reader"},
-    {.key = "http.on_disconnect", .flag = "http-on-disconnect",
-     .env = {"WEIR_HTTP_ON_DISCONNECT"}, LEAVING(http.on_disconnect), .preset = "cancel",
-     .help = "the same for callers of the Runtime Contract; a request may say it itself, in "
-             "X-Weir-On-Disconnect"},
-    {.key = "http.history", .flag = "http-history", .env = {"WEIR_HTTP_HISTORY"},
-     CHOICE(http.history), .choices = histories, .preset = "session",
-     .help = "a message list that a caller of the Runtime Contract brings: session adds what "
-             "is new in it, caller takes it for the whole conversation, strict refuses one "
-             "that tells of another past"},
-    {.key = "http.hosts", .flag = "http-hosts", .env = {"WEIR_HTTP_HOSTS"}, HOSTS(http.hosts),
-     .help = "names that a loopback listener without a token answers to, beside localhost "
-             "and loopback addresses: a list, or with ; between them"},
-    {.key = "http.origins", .flag = "http-origins", .env = {"WEIR_HTTP_ORIGINS"},
-     ORIGINS(http.origins),
-     .help = "web pages of other places that may use the HTTP listener, "
-             "https://studio.example: a list, or with ; between them; switches CORS on for "
-             "them"},
-    {.key = "http.sidecar", .flag = "http-sidecar",
-     .env = {"WEIR_HTTP_SIDECAR", "AGENTBREEDER_SIDECAR_ACTIVE"}, BOOL(http.sidecar),
-     .preset = "false",
-     .help = "a sidecar stands in front and keeps its client's Host: without a token any "
-             "name is answered"},
-    {.key = "http.workspace", .flag = "http-workspace", .env = {"WEIR_HTTP_WORKSPACE"},
-     ID(http.workspace), .preset = "default",
-     .help = "the workspace of callers of the Runtime Contract"},
 
     {.group = "Running", .key = "threads", .flag = "threads", .env = {"WEIR_THREADS"},
      COUNT(threads), .shown = "one for each CPU", .fixed = true, .least = 1, .most = 256,
@@ -338,7 +301,7 @@ const struct setting *setting_by_flag(const struct config *config, struct str fl
 
 /* --- defaults ----------------------------------------------------------------------------- */
 
-/* Those that the parts themselves have: their rows need no preset. */
+/* Defaults that the modules define themselves; their rows need no preset. */
 static void defaults_of_parts(struct config *config) {
     config->limits.server = server_limits_default;
     config->limits.run = run_limits_default;
@@ -352,7 +315,7 @@ void settings_default(struct config *config) {
         struct str *text = (void *)((char *)config + setting->offset);
         struct err e;
         if (setting_is_text(setting)) *text = STR_EMPTY;
-        /* Our own text: it reads, and the arena is empty. */
+        /* Cannot fail: the text is ours and the arena is empty. */
         if (setting->preset && !setting_set(setting, str_from(setting->preset), config, &e))
             abort();
     }
@@ -364,7 +327,7 @@ void setting_append_default(const struct setting *setting, struct buf *out) {
     defaults_of_parts(&config);
     if (said) {
         buf_append(out, str_from(said));
-    } else if (setting->offset < sizeof(config)) { /* no contract's own */
+    } else if (setting->offset < sizeof(config)) { /* not part of a contract's settings */
         setting_append(setting, &config, out);
     }
 }

@@ -1,12 +1,44 @@
 /* The lists that were read, shown without their secrets. */
 #include "config/build.h"
 
+#include "agent/kind.h"
 #include "base/units.h"
 
 static void append_command(const struct config_agent *agent, struct buf *out) {
     buf_printf(out, "agents." STR_FMT ".command =", STR_ARG(agent->slug));
     for (size_t i = 0; i < agent->command_count; i++)
         buf_printf(out, " " STR_FMT, STR_ARG(agent->command[i]));
+    buf_append_byte(out, '\n');
+}
+
+static void append_key(const struct config_agent *agent, struct buf *out) {
+    if (agent->key.len) {
+        buf_printf(out, ", key set (" STR_FMT ")", STR_ARG(agent->key_source));
+    } else if (agent->key_env.len) {
+        buf_printf(out, ", key not set (" STR_FMT ")", STR_ARG(agent->key_env));
+    }
+}
+
+static void append_server(const struct config_agent *agent, struct buf *out) {
+    buf_printf(out, "agents." STR_FMT ".url = " STR_FMT " (%s%s)", STR_ARG(agent->slug),
+               STR_ARG(agent->url), agent->kind->name, agent->streams ? "" : ", no stream");
+    for (size_t i = 0; i < agent->header_count; i++)
+        buf_printf(out, ", header " STR_FMT " set", STR_ARG(agent->headers[i].name));
+    if (agent->key.len) {
+        buf_printf(out, ", key set (" STR_FMT ")", STR_ARG(agent->key_source));
+    } else if (agent->key_env.len) {
+        buf_printf(out, ", key not set (" STR_FMT ")", STR_ARG(agent->key_env));
+    }
+    buf_append_byte(out, '\n');
+}
+
+static void append_runtime(const struct config_agent *agent, struct buf *out) {
+    buf_printf(out, "agents." STR_FMT ".address = " STR_FMT " (%s%s%s%s" STR_FMT ")",
+               STR_ARG(agent->slug), STR_ARG(agent->address), agent->kind->name,
+               agent->tls ? ", TLS" : "",
+               agent->stream_per_turn ? ", a stream for each turn" : "",
+               agent->remote_agent.len ? ", agent " : "", STR_ARG(agent->remote_agent));
+    append_key(agent, out);
     buf_append_byte(out, '\n');
 }
 
@@ -52,9 +84,24 @@ static void print_guardrails(const struct config_agent *agent, struct buf *out) 
     buf_append_byte(out, '\n');
 }
 
+static void print_own_tool(const struct config_own_tool *tool, struct buf *out) {
+    buf_printf(out, "tools." STR_FMT " =", STR_ARG(tool->name));
+    for (size_t i = 0; i < tool->command_count; i++)
+        buf_printf(out, " " STR_FMT, STR_ARG(tool->command[i]));
+    if (tool->url.len)
+        buf_printf(out, " " STR_FMT " " STR_FMT "%s", STR_ARG(tool->method), STR_ARG(tool->url),
+                   tool->key.len ? ", key set" : "");
+    buf_append_byte(out, '\n');
+}
+
 static void print_agent(const struct config_agent *agent, struct buf *out) {
-    if (agent->kind == CONFIG_AGENT_PROCESS) {
-        append_command(agent, out);
+    if (agent->kind) {
+        if (agent->command_count) append_command(agent, out);
+        if (agent->url.len) append_server(agent, out);
+        if (agent->address.len) append_runtime(agent, out);
+        if (agent->library.len)
+            buf_printf(out, "agents." STR_FMT ".library = " STR_FMT "\n", STR_ARG(agent->slug),
+                       STR_ARG(agent->library));
         print_tools(agent, out);
         print_guardrails(agent, out);
         return;
@@ -136,6 +183,11 @@ void config_print_lists(const struct config *config, struct buf *out) {
                    config->tools.web_search.key.len ? ", key set" : "");
     if (config->tools.files.root.len)
         buf_printf(out, "tools.files = " STR_FMT "\n", STR_ARG(config->tools.files.root));
+    if (config->tools.exec.root.len)
+        buf_printf(out, "tools.exec = " STR_FMT "%s\n", STR_ARG(config->tools.exec.root),
+                   config->tools.exec.limits.network ? ", with the network" : "");
+    for (size_t i = 0; i < config->tools.own_count; i++)
+        print_own_tool(&config->tools.own[i], out);
     for (size_t i = 0; i < config->tools.policy_count; i++) {
         const struct config_agent_tool *tool = &config->tools.policies[i];
         bool off = tool->policy == CONFIG_TOOL_HIDDEN;

@@ -1,4 +1,4 @@
-/* The section `tools`: how the tools that this program brings are set up. */
+/* The section `tools`: how the built-in tools are set up. */
 #include "config/rows.h"
 
 #include "base/nearest.h"
@@ -74,16 +74,110 @@ static bool read_files(const struct reading *reading, const struct yaml *node, s
     return kept || config_too_large(node, e);
 }
 
+/* --- exec --------------------------------------------------------------------------------- */
+
+struct exec_entry {
+    struct exec_options options;
+    uint64_t cpu_ms;
+    const struct yaml *policy;
+};
+
+#undef ROW_OF
+#define ROW_OF struct exec_entry
+
+/* clang-format off */
+static const struct setting exec_rows[] = {
+    {.key = "root", TEXT(options.root), .required = true,
+     .help = "the folder of all workspaces; each has one in it"},
+    {.key = "policy", NODE(policy), .help = "allow, ask or hidden; ask where it is left out"},
+    {.key = "network", BOOL(options.limits.network),
+     .help = "that of this machine, with its own services; else there is none"},
+    {.key = "timeout", DURATION(options.timeout_ms), .least = 1,
+     .beyond = "a command needs some time; give it 1ms or more", .help = "of a command, 30s"},
+    {.key = "cpu", DURATION(cpu_ms), .least = 1000, .most = 86400000,
+     .beyond = "a process has 1s to 24h of processor time",
+     .help = "processor time of one process, 10s"},
+    {.key = "memory", SIZE(options.limits.memory_bytes), .least = 16 * MIB,
+     .most = INT64_MAX, .beyond = "a process needs 16MiB or more",
+     .help = "of one process, 256MiB"},
+    {.key = "processes", COUNT(options.limits.processes), .least = 8, .most = 4096,
+     .beyond = "a command has 8 to 4096 processes", .help = "and threads at once, 64"},
+    {.key = "file", SIZE(options.limits.file_bytes), .least = 1, .most = INT64_MAX,
+     .beyond = "a file needs some bytes", .help = "the largest file that is written, 64MiB"},
+    {.key = "scratch", SIZE(options.limits.scratch_bytes), .least = 4096, .most = INT64_MAX,
+     .beyond = "/tmp needs 4KiB or more", .help = "/tmp, in memory, and /dev/shm likewise, 64MiB"},
+    {.key = "disk", SIZE(options.disk_bytes), .least = 1, .most = INT64_MAX,
+     .beyond = "a workspace needs some bytes", .help = "all files of a workspace, 256MiB"},
+    {.key = "output", SIZE(options.output_bytes), .least = 1, .most = MIB,
+     .beyond = "a command may say 1B to 1MiB", .help = "what it may say, 30000B"},
+    {.key = "at_once", COUNT(options.at_once), .least = 1, .most = 1000,
+     .beyond = "1 to 1000 commands may run at once", .help = "commands at the same time, 4; more wait"},
+};
+/* clang-format on */
+
+static const struct exec_entry exec_blank = {.options = {.root = STR_INIT(""),
+                                                         .limits = {.memory_bytes = 256 * MIB,
+                                                                    .cpu_s = 10,
+                                                                    .processes = 64,
+                                                                    .file_bytes = 64 * MIB,
+                                                                    .scratch_bytes = 64 * MIB},
+                                                         .disk_bytes = 256 * MIB,
+                                                         .output_bytes = 30000,
+                                                         .timeout_ms = 30 * 1000,
+                                                         .at_once = 4},
+                                             .cpu_ms = 10 * 1000};
+
+static const struct entry_schema exec_schema = {
+    .what = "exec", ROWS(exec_rows), .blank = &exec_blank};
+
+/* Its policy stands among those of all tools, where it has one. */
+static bool keep_exec_policy(struct config *config, const struct yaml *node, struct err *e) {
+    struct config_agent_tool *set = (struct config_agent_tool *)config->tools.policies;
+    unsigned policy;
+    if (!node) return true;
+    if (!config_choice(node, config_policies, &policy, e)) return false;
+    set[config->tools.policy_count++] = (struct config_agent_tool){
+        .name = STR("exec"), .policy = (enum config_policy)policy, .said = true, .at = node};
+    return true;
+}
+
+static bool read_exec(const struct reading *reading, const struct yaml *node, struct err *e) {
+    struct config *config = reading->config;
+    struct exec_entry exec;
+    struct buf room;
+    const struct reading inner = {config, reading->input, node, &exec, 0};
+    entry_blank(&exec_schema, &exec);
+    if (!entry_read(&exec_schema, &inner, node, e)) return false;
+    if (!exec.options.root.len)
+        return yaml_err(e, yaml_find(node, STR("root")), "root is a folder; name one");
+    exec.options.limits.cpu_s = (exec.cpu_ms + 999) / 1000;
+    buf_init(&room, 64 * KIB);
+    struct str root = config_from_folder(config, exec.options.root, &room);
+    bool kept = arena_str(config->arena, root, &exec.options.root);
+    buf_done(&room);
+    config->tools.exec = exec.options;
+    return kept ? keep_exec_policy(config, exec.policy, e) : config_too_large(node, e);
+}
+
 /* --- the section -------------------------------------------------------------------------- */
 
-/* Beside them, each other name is that of a tool. */
+/* All other names in the section are names of tools. */
 static const struct setting rows[] = {
     {.key = "web_search", .read = read_search, .part = &search_schema},
     {.key = "files", .read = read_files, .part = &files_schema},
+    {.key = "exec", .read = read_exec, .part = &exec_schema},
 };
 
-const struct config_list config_tool_map = {.key = "tools",
-                                            .schema = {.rows = rows, .count = ARRAY_LEN(rows)}};
+/* With a name for one of the operator's own tools, for the documentation. */
+static const struct setting shown[] = {
+    {.key = "web_search", .part = &search_schema},
+    {.key = "files", .part = &files_schema},
+    {.key = "exec", .part = &exec_schema},
+    {.key = "NAME", .part = &config_own_tool_schema},
+};
+
+const struct config_list config_tool_map = {
+    .key = "tools", .schema = {.rows = shown, .count = ARRAY_LEN(shown)}};
 
 const char *const config_policies[] = {[CONFIG_TOOL_ALLOW] = "allow",
                                        [CONFIG_TOOL_ASK] = "ask",
@@ -97,7 +191,7 @@ bool config_tool_name(const struct yaml *node, struct err *e) {
     return fits || yaml_err_key(e, node, "this is no tool's name");
 }
 
-/* "off" is an older word for hidden. */
+/* "off" is the older word for hidden. */
 static bool find_policy(const struct yaml *node, enum config_policy *ret) {
     if (node->kind != YAML_SCALAR) return false;
     *ret = CONFIG_TOOL_HIDDEN;
@@ -134,7 +228,7 @@ static bool is_tool_key(struct str key) {
     return false;
 }
 
-/* A map of some of them, and of nothing else: not a slip in the name of a section. */
+/* Whether a map has only these keys; otherwise it may be a misspelt section. */
 static bool is_tool(const struct yaml *node) {
     if (node->kind != YAML_MAP || !node->first) return false;
     for (const struct yaml *row = node->first; row; row = row->next) {
@@ -143,18 +237,20 @@ static bool is_tool(const struct yaml *node) {
     return true;
 }
 
-/* The policy itself stays to be read. */
+/* Read one entry. ret->policy is a node that the caller reads. */
 static bool read_tool(const struct reading *reading, const struct yaml *node,
                       struct tool_entry *ret, struct err *e) {
     const struct reading inner = {reading->config, reading->input, node, ret, 0};
     *ret = (struct tool_entry){.policy = node};
-    if (!is_tool(node)) return true;
+    if (!is_tool(node) && !config_is_own_tool(node)) return true;
     ret->policy = NULL;
+    if (config_is_own_tool(node))
+        return config_read_own_tool(reading, node, &ret->policy, &ret->timeout_ms, e);
     return entry_read(&tool_schema, &inner, node, e);
 }
 
-/* NAME: POLICY, or NAME: {policy: POLICY, timeout: DURATION}. Whether such a tool exists is
- * only known where tools are made. */
+/* NAME: POLICY, or NAME: {policy: POLICY, timeout: DURATION}, or a tool of the operator's own.
+ * Whether another tool exists is known only when tools are made. */
 static bool set_policy(const struct reading *reading, const struct yaml *node, struct err *e) {
     struct config *config = reading->config;
     struct config_agent_tool *set = (struct config_agent_tool *)config->tools.policies;

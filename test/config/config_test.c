@@ -12,6 +12,8 @@
 #include "base/file.h"
 #include "cli/contracts.h"
 #include "config/setting.h"
+#include "contract/agentbreeder/options.h"
+#include "contract/crawbl/options.h"
 #include "engine/engine.h"
 #include "server/server.h"
 #include "session/session.h"
@@ -103,9 +105,9 @@ static void nothing_said_means_the_defaults(void **state) {
     assert_int_equal(config->durability, STORE_FULL);
     assert_int_equal(config->threads, 3);
     assert_true(config->converse.reflection);
-    assert_false(config->converse.lenient);
-    assert_true(is(config->http.workspace, "default"));
-    assert_int_equal(config->http.history, BROUGHT_MERGE);
+    assert_false(crawbl_options(config)->lenient);
+    assert_true(is(agentbreeder_options(config)->workspace, "default"));
+    assert_int_equal(agentbreeder_options(config)->history, BROUGHT_MERGE);
     assert_int_equal(config->session.busy, SESSION_QUEUE);
     assert_int_equal(config->log.level, LOG_INFO);
     assert_int_equal(config->warning_count, 0);
@@ -236,8 +238,8 @@ static void flags_come_in_every_usual_form(void **state) {
                   "90s", "--limit-body=1MiB", "-", "--", "--two", "-c"),
              NOTHING);
     assert_int_equal(config->listen.http.len, 0);
-    assert_true(config->converse.lenient);
-    assert_false(config->converse.sticky);
+    assert_true(crawbl_options(config)->lenient);
+    assert_false(crawbl_options(config)->sticky);
     assert_int_equal(config->log.level, LOG_DEBUG);
     assert_int_equal(config->limits.server.idle_timeout_ms, 90000);
     assert_int_equal(config->limits.body_bytes, MIB);
@@ -279,12 +281,12 @@ static void the_file_sets_everything_and_lists_agents(void **state) {
     assert_true(is(config->listen.http, "unix:/run/weir.sock"));
     assert_true(is(config->listen.grpc, "[::1]:0"));
     assert_int_equal(config->durability, STORE_NORMAL);
-    assert_true(config->tokens.strict && config->converse.lenient);
-    assert_true(config->converse.errors_as_text && config->converse.sticky);
-    assert_true(is(config->http.workspace, "acme"));
-    assert_int_equal(config->converse.on_disconnect.how, LEAVING_DETACHES);
-    assert_int_equal(config->converse.on_disconnect.for_ms, 0);
-    assert_int_equal(config->http.on_disconnect.for_ms, 60000);
+    assert_true(config->tokens.strict && crawbl_options(config)->lenient);
+    assert_true(crawbl_options(config)->errors_as_text && crawbl_options(config)->sticky);
+    assert_true(is(agentbreeder_options(config)->workspace, "acme"));
+    assert_int_equal(crawbl_options(config)->on_disconnect.how, LEAVING_DETACHES);
+    assert_int_equal(crawbl_options(config)->on_disconnect.for_ms, 0);
+    assert_int_equal(agentbreeder_options(config)->on_disconnect.for_ms, 60000);
     assert_int_equal(config->limits.server.idle_timeout_ms, 60000);
     assert_int_equal(config->limits.run.tools_at_once, 2);
     assert_int_equal(config->session.busy, SESSION_REJECT);
@@ -306,6 +308,9 @@ static void a_mistake_in_the_file_is_named_at_its_place(void **state) {
         {"listen:\n  htttp: off",
          ":2:3: no setting is called 'listen.htttp'; did you mean 'http'?"},
         {"listen: off", ":1:9: 'listen' is a map of settings"},
+        {"mcpServers: {}",
+         ":1:1: no setting is called 'mcpServers'; MCP servers are a list of the "
+         "section mcp (docs/tools.md)"},
         {"listen.http: off", ":1:1: no setting is called 'listen.http'"},
         {"listen: {http: [a]}", ":1:16: 'listen.http' is one value, not a list"},
         {"listen: {http: 8080}", ":1:16: listen.http: '8080' has no port; write host:port, "

@@ -2,6 +2,7 @@
 
 #include "helper/assert_str.h"
 
+#include "agent/kind.h"
 #include "base/mem.h"
 #include "provider/dialect.h"
 
@@ -688,6 +689,30 @@ static void what_is_wrong_with_money_is_named_at_its_place(void **state) {
     refuse_all(folder->file, cases, ARRAY_LEN(cases));
 }
 
+static void commands_are_set_up(void **state) {
+    static const struct refusal cases[] = {
+        {"tools: {exec: {}}", ":1:15: exec needs the key 'root'"},
+        {"tools: {exec: {root: ''}}", ":1:22: root is a folder"},
+        {"tools: {exec: {root: x, memory: 1MiB}}", ":1:33: a process needs 16MiB or more"},
+        {"tools: {exec: {root: x, processes: 2}}", ":1:36: a command has 8 to 4096 processes"},
+        {"tools: {exec: {root: x, policy: yes}}", ":1:33: 'yes' is not one of"},
+        {"tools: {exec: {root: x, netwrok: true}}", ":1:25: exec has no key 'netwrok'"},
+    };
+    struct config *config = read_text(
+        *state, "tools: {exec: {root: ws, cpu: 1500ms, memory: 32MiB, policy: allow}}\n");
+    const struct exec_options *exec = &config->tools.exec;
+    assert_true(str_ends(exec->root, STR("/ws")) && str_starts(exec->root, STR("/tmp/")));
+    assert_int_equal(exec->limits.cpu_s, 2);
+    assert_int_equal(exec->limits.memory_bytes, 32 * MIB);
+    assert_int_equal(exec->limits.processes, 64);
+    assert_int_equal(exec->timeout_ms, 30000);
+    assert_false(exec->limits.network);
+    assert_str(config->tools.policies[0].name, "exec");
+    assert_int_equal(config->tools.policies[0].policy, CONFIG_TOOL_ALLOW);
+    config_free(config);
+    refuse_all(((const struct folder *)*state)->file, cases, ARRAY_LEN(cases));
+}
+
 static void tools_are_set_up_or_switched_off(void **state) {
     const struct folder *folder = *state;
     struct config *config =
@@ -826,7 +851,7 @@ static void an_agent_yaml_becomes_one_agent(void **state) {
     assert_true(agent->temperature > 0.69 && agent->temperature < 0.71);
     assert_int_equal(agent->tool_count, 2);
     assert_str(agent->tools[0].name, "web_fetch");
-    assert_true(agent->tools[0].optional);
+    assert_false(agent->tools[0].optional);
     assert_int_equal(agent->tools[1].policy, CONFIG_TOOL_ASK);
     assert_str(config->agent.name, "kyoto-guide");
     assert_str(config->agent.version, "1.2.3");
@@ -898,7 +923,7 @@ static void an_agent_can_be_a_program(void **state) {
              "  - {slug: b, kind: process, command: [cat]}\n",
              NOTHING, LIST("PATH=/bin", "B=two", "OPENAI_API_KEY=k"));
     const struct config_agent *agent = &config->agents[0];
-    assert_int_equal(agent->kind, CONFIG_AGENT_PROCESS);
+    assert_ptr_equal(agent->kind, agent_kind_find(STR("process")));
     assert_int_equal(agent->command_count, 3);
     assert_str(agent->command[1], folder->file); /* beside the file */
     assert_str(agent->command[2], "none.py");
@@ -914,7 +939,7 @@ static void an_agent_can_be_a_program(void **state) {
 
     config = load(folder->agent, BREEDER "framework: custom\ncommand: [cat]\n" MODEL DEPLOY,
                   NOTHING, LIST("PATH=/bin"));
-    assert_int_equal(config->agents[0].kind, CONFIG_AGENT_PROCESS);
+    assert_ptr_equal(config->agents[0].kind, agent_kind_find(STR("process")));
     assert_str(config->agents[0].command[0], "cat");
     assert_str(config->agents[0].model.name, "openai/gpt-x");
     config_free(config);
@@ -922,11 +947,14 @@ static void an_agent_can_be_a_program(void **state) {
 
 static void what_is_wrong_with_a_program_is_named_at_its_place(void **state) {
     static const struct refusal cases[] = {
-        {"agents: [{slug: a, kind: process}]\n", ":1:10: a process needs the key 'command'"},
+        {"agents: [{slug: a, kind: process}]\n",
+         ":1:10: an agent with kind: process needs the key 'command'"},
         {"agents: [{slug: a, provider: scripted, command: [x]}]\n",
          ":1:40: 'command' is of an agent with kind: process"},
         {"agents: [{slug: a, kind: proces, command: [x]}]\n",
-         ":1:26: 'proces' is not one of: model, process; did you mean 'process'?"},
+         ":1:26: 'proces' is not one of: model, process, http, openai, converse, plugin; did "
+         "you "
+         "mean 'process'?"},
         {"agents: [{slug: a, kind: process, command: []}]\n",
          ":1:44: a command has 1 to 64 words"},
         {"agents: [{slug: a, kind: process, command: x}]\n", ":1:44: expected a list of words"},
@@ -934,6 +962,125 @@ static void what_is_wrong_with_a_program_is_named_at_its_place(void **state) {
          ":1:60: an agent has 1 to 256 processes"},
         {"agents: [{slug: a, kind: process, command: [x], environment: [A]}]\n",
          ":1:62: expected a map, such as {LOG_LEVEL: debug, API_KEY: }"},
+    };
+    const struct folder *folder = *state;
+    refuse_all(folder->file, cases, ARRAY_LEN(cases));
+}
+
+/* --- servers ------------------------------------------------------------------------------ */
+
+static void an_agent_can_be_a_server(void **state) {
+    const struct folder *folder = *state;
+    struct config *config = load(
+        folder->file,
+        "agents:\n"
+        "  - {slug: a, kind: http, url: 'https://h/x/', key_env: K, silence: 7s, stream: "
+        "false,\n"
+        "     headers: {x-team: blue}, config: {n: 1}, metadata: {t: [a]}, history: input}\n"
+        "  - {slug: b, kind: openai, url: 'http://h/v1', model: m, key_env: K}\n",
+        NOTHING, LIST("K=secret"));
+    const struct config_agent *agent = &config->agents[0];
+    assert_ptr_equal(agent->kind, agent_kind_find(STR("http")));
+    assert_str(agent->url, "https://h/x");
+    assert_str(agent->key, "secret");
+    assert_int_equal(agent->silence_ms, 7000);
+    assert_false(agent->streams);
+    assert_int_equal(agent->header_count, 1);
+    assert_str(agent->headers[0].value, "blue");
+    assert_str(agent->sent_config, "{\"n\":1}");
+    assert_str(agent->sent_metadata, "{\"t\":[\"a\"]}");
+    assert_int_equal(agent->history, CONFIG_HISTORY_INPUT);
+    agent = &config->agents[1];
+    assert_ptr_equal(agent->kind, agent_kind_find(STR("openai")));
+    assert_str(agent->model.name, "m");
+    assert_true(agent->streams);
+    assert_int_equal(agent->history, CONFIG_HISTORY_SESSION);
+    assert_int_equal(config->warning_count, 1); /* the key goes unencrypted */
+    assert_true(str_find(config->warnings[0], STR("the key of agent 'b'")) <
+                config->warnings[0].len);
+    struct buf shown;
+    buf_init(&shown, MIB);
+    config_print(config, &shown);
+    assert_true(str_find(buf_str(&shown),
+                         STR("agents.a.url = https://h/x (http, no stream), header x-team set, "
+                             "key set (K)\n")) < shown.len);
+    assert_true(str_find(buf_str(&shown), STR("secret")) == shown.len);
+    buf_done(&shown);
+    config_free(config);
+}
+
+static void an_agent_can_be_a_runtime_elsewhere(void **state) {
+    const struct folder *folder = *state;
+    struct config *config = load(folder->file,
+                                 "agents:\n"
+                                 "  - {slug: a, kind: converse, address: "
+                                 "'agents.example:4000', key_env: K, silence: 7s,\n"
+                                 "     remote_agent: wally, stream_per_turn: true, tls: true}\n"
+                                 "  - {slug: b, kind: converse, address: '[::1]'}\n",
+                                 NOTHING, LIST("K=secret"));
+    const struct config_agent *agent = &config->agents[0];
+    assert_ptr_equal(agent->kind, agent_kind_find(STR("converse")));
+    assert_str(agent->address, "agents.example:4000");
+    assert_str(agent->remote_agent, "wally");
+    assert_str(agent->key, "secret");
+    assert_int_equal(agent->silence_ms, 7000);
+    assert_true(agent->stream_per_turn && agent->tls);
+    assert_false(config->agents[1].stream_per_turn);
+    assert_int_equal(config->agents[1].key.len + config->agents[1].remote_agent.len, 0);
+    assert_int_equal(config->warning_count, 0); /* the key signs; it is not sent */
+    struct buf shown;
+    buf_init(&shown, MIB);
+    config_print(config, &shown);
+    assert_true(
+        str_find(buf_str(&shown),
+                 STR("agents.a.address = agents.example:4000 (converse, TLS, a stream for "
+                     "each turn, agent wally), key set (K)\n")) < shown.len);
+    assert_true(str_find(buf_str(&shown), STR("agents.b.address = [::1] (converse)\n")) <
+                shown.len);
+    assert_true(str_find(buf_str(&shown), STR("secret")) == shown.len);
+    buf_done(&shown);
+    config_free(config);
+}
+
+static void what_is_wrong_with_a_runtime_is_named_at_its_place(void **state) {
+    static const struct refusal cases[] = {
+        {"agents: [{slug: a, kind: converse}]\n",
+         ":1:10: an agent with kind: converse needs the key 'address'"},
+        {"agents: [{slug: a, kind: converse, address: 'http://h'}]\n",
+         ":1:45: address: 'http://h' is no address; it is host:port"},
+        {"agents: [{slug: a, kind: converse, address: 'h:0'}]\n",
+         ":1:45: address: 'h:0' is no address"},
+        {"agents: [{slug: a, kind: converse, address: h, url: 'http://h'}]\n",
+         ":1:48: 'url' is of an agent with kind: http, openai"},
+        {"agents: [{slug: a, kind: http, url: 'http://h', address: h}]\n",
+         ":1:49: 'address' is of an agent with kind: converse"},
+        {"agents: [{slug: a, provider: scripted, stream_per_turn: true}]\n",
+         ":1:40: 'stream_per_turn' is of an agent with kind: converse"},
+    };
+    const struct folder *folder = *state;
+    refuse_all(folder->file, cases, ARRAY_LEN(cases));
+}
+
+static void what_is_wrong_with_a_server_is_named_at_its_place(void **state) {
+    static const struct refusal cases[] = {
+        {"agents: [{slug: a, kind: http}]\n",
+         ":1:10: an agent with kind: http needs the key 'url'"},
+        {"agents: [{slug: a, kind: http, url: ftp://h}]\n", ":1:37: url: it is no address"},
+        {"agents: [{slug: a, kind: openai, url: 'http://h', config: {a: 1}}]\n",
+         ":1:51: 'config' is of an agent with kind: http, plugin"},
+        {"agents: [{slug: a, provider: scripted, url: 'http://h'}]\n",
+         ":1:40: 'url' is of an agent with kind: http, openai"},
+        {"agents: [{slug: a, kind: http, url: 'http://h', api_key: x}]\n",
+         ":1:49: a key never stands in the settings"},
+        {"agents: [{slug: a, kind: http, url: 'http://h', history: all}]\n",
+         ":1:58: 'all' is not one of: session, metadata, input"},
+        {"agents: [{slug: a, kind: plugin, url: 'http://h'}]\n",
+         ":1:34: 'url' is of an agent with kind: http, openai"},
+        {"agents: [{slug: a, kind: plugin}]\n",
+         ":1:10: an agent with kind: plugin needs the key 'library'"},
+        {"agents: [{slug: a, kind: http, url: 'http://h', config: 7}]\n", ":1:57: expected"},
+        {"agents: [{slug: a, kind: http, url: 'http://h', headers: {host: x}}]\n",
+         ":1:59: the header 'host' is made by the request itself"},
     };
     const struct folder *folder = *state;
     refuse_all(folder->file, cases, ARRAY_LEN(cases));
@@ -1034,6 +1181,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_agent_can_be_a_program),
         cmocka_unit_test(what_is_wrong_with_a_program_is_named_at_its_place),
+        cmocka_unit_test(an_agent_can_be_a_server),
+        cmocka_unit_test(what_is_wrong_with_a_server_is_named_at_its_place),
+        cmocka_unit_test(an_agent_can_be_a_runtime_elsewhere),
+        cmocka_unit_test(what_is_wrong_with_a_runtime_is_named_at_its_place),
         cmocka_unit_test(a_guardrail_is_a_rule_that_agents_name),
         cmocka_unit_test(what_is_wrong_with_a_guardrail_is_named_at_its_place),
         cmocka_unit_test(the_guardrails_of_an_agent_yaml_are_rules_or_refused),
@@ -1056,6 +1207,7 @@ int main(void) {
         cmocka_unit_test(every_mistake_of_one_agent_is_found_and_none_that_is_not_there),
         cmocka_unit_test(prices_and_budgets_are_whole_numbers_of_small_units),
         cmocka_unit_test(what_is_wrong_with_money_is_named_at_its_place),
+        cmocka_unit_test(commands_are_set_up),
         cmocka_unit_test(tools_are_set_up_or_switched_off),
         cmocka_unit_test(a_connector_is_a_provider_or_this_machine),
         cmocka_unit_test(a_provider_of_that_name_beats_this_machine),
