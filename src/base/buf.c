@@ -7,14 +7,14 @@
 #include <stdlib.h>
 
 #define BUF_FIRST_BYTES 64
-#define BUF_SMALL_BYTES (4 * KIB) /* so far it grows in few steps */
-#define BUF_LARGE_BYTES (8 * KIB) /* from here in small ones: half of it might stay unused */
+#define BUF_SMALL_BYTES (4 * KIB) /* up to this size the room grows in a few large steps */
+#define BUF_LARGE_BYTES (8 * KIB) /* above it in small steps: half might stay unused */
 
 void buf_init(struct buf *buf, size_t max_bytes) {
     *buf = (struct buf){.max_bytes = max_bytes};
 }
 
-/* Small ones are too many to count, and too small to matter. */
+/* Small blocks are not counted: they are many and add up to little. */
 static void recount(size_t before, size_t after) {
     if (after > BUF_SMALL_BYTES) mem_count(after);
     if (before > BUF_SMALL_BYTES) mem_uncount(before);
@@ -97,7 +97,7 @@ bool buf_vprintf(struct buf *buf, const char *format, va_list values) {
     va_copy(again, values);
     int len = vsnprintf(NULL, 0, format, values);
     assert(len >= 0);
-    /* The terminating NUL needs a place too, but is not counted as content. */
+    /* vsnprintf() also writes a NUL, which is not content. */
     char *room = buf_room(buf, (size_t)len);
     if (room && len) {
         char *text = mem_alloc((size_t)len + 1);
@@ -119,10 +119,10 @@ bool buf_printf(struct buf *buf, const char *format, ...) {
 }
 
 void buf_keep_texts(struct buf *buf, struct str *const texts[], size_t count) {
-    size_t len = 1; /* an empty text has a place as well */
+    size_t len = 1; /* an empty text still needs an address */
     for (size_t i = 0; i < count; i++) len += texts[i]->len;
     buf_init(buf, len);
-    char *at = buf_room(buf, len); /* all at once, so that the views do not move */
+    char *at = buf_room(buf, len); /* one allocation, so that the views do not move */
     assert(at);
     for (size_t i = 0; i < count; i++) {
         if (!texts[i]->at) continue;

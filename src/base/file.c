@@ -7,7 +7,7 @@
 
 #define READ_BYTES (64 * KIB)
 
-/* What the system calls it, for a person who has to mend it. */
+/* The error for errno `error`, with the system's reason. */
 static bool base_file_refuse(struct str path, int error, struct err *e) {
     static const struct {
         int error;
@@ -31,11 +31,11 @@ static bool base_file_refuse(struct str path, int error, struct err *e) {
 
 static bool read_all(int fd, struct str path, struct buf *out, struct err *e) {
     for (;;) {
-        /* A buffer that is full may have taken all of it: one byte more tells. */
+        /* A full buffer may hold the whole file: try to read one more byte. */
         char past = 0;
         size_t room = out->max_bytes - out->len;
         if (room > READ_BYTES) room = READ_BYTES;
-        /* cppcheck-suppress uninitvar; it is where the byte goes */
+        /* cppcheck-suppress uninitvar; read() writes there */
         char *at = room ? buf_room(out, room) : &past;
         ssize_t got = read(fd, at, room ? room : 1);
         if (got < 0 && errno == EINTR) continue;

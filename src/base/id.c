@@ -2,7 +2,7 @@
 
 #include "base/utf8.h"
 
-/* C1 controls are U+0080 to U+009F: C2 and one byte of that range. */
+/* C1 controls are U+0080 to U+009F, encoded as C2 and a byte of that range. */
 static bool has_control(struct str id) {
     bool found = false;
     for (size_t i = 0; i < id.len; i++) {

@@ -17,7 +17,7 @@ bool lent_keep(struct lent lent, struct arena *arena, struct str *ret) {
     return arena_str(arena, lent.inside, ret);
 }
 
-/* Not a byte longer than what is lent: the sanitizer sees the first one past its end. */
+/* The block is exactly as long as the bytes, so the sanitizer catches a read past the end. */
 struct lent lent_begin(struct str bytes, struct text *block) {
     *block = (struct text){0};
     if (!LENT_IN_BLOCKS) return (struct lent){bytes};

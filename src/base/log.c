@@ -20,11 +20,11 @@ static const char *const level_names[] = {"debug", "info", "warning", "error"};
 atomic_int log_lowest = LOG_WARNING;
 static atomic_int log_form = LOG_PLAIN;
 
-/* Made by the first log_start() and kept: a thread may log at any time. */
+/* Created by the first log_start() and never freed: a thread may log at any time. */
 static struct log_writer *_Atomic log_thread;
-static atomic_bool is_over; /* log_stop() was called: no line waits for the reader any more */
+static atomic_bool is_over; /* log_stop() was called: lines no longer wait for the reader */
 
-/* The second that is being counted, its lines, and what was left out and not yet told. */
+/* The current second, the lines logged in it, and the suppressed lines not yet reported. */
 static struct {
     pthread_mutex_t lock;
     uint64_t second;
@@ -37,7 +37,7 @@ void log_setup(enum log_level lowest, enum log_form form) {
     atomic_store(&log_form, (int)form);
 }
 
-/* --- where lines go ----------------------------------------------------------------------- */
+/* --- output ------------------------------------------------------------------------------- */
 
 static void emit(struct str line) {
     struct log_writer *thread = atomic_load(&log_thread);
@@ -91,7 +91,7 @@ static void append_escaped(struct buf *line, struct str text) {
     }
 }
 
-/* A peer's line break must not start a line of its own. */
+/* A line break sent by a peer must not start a new log line. */
 static void append_one_line(struct buf *line, struct str text) {
     for (; text.len; text = str_skip(text, 1)) {
         unsigned number;
@@ -147,7 +147,7 @@ void log_print(const char *format, ...) {
 
 /* --- lines that allocate nothing ---------------------------------------------------------- */
 
-/* The last byte of `room` is the line break, whatever was cut. Returns the line's bytes. */
+/* The last byte of `room` is the line break, even when the text is cut. Returns the length. */
 static size_t fixed_line(enum log_level level, const char *text, char *room, size_t size) {
     char now[TIME_ROOM];
     int len;
@@ -162,7 +162,7 @@ static size_t fixed_line(enum log_level level, const char *text, char *room, siz
     return size;
 }
 
-/* The message of such a line is ours, so what JSON would escape is merely replaced. */
+/* These messages are ours, so characters that JSON would escape are simply replaced. */
 static void make_harmless(char *text) {
     for (; *text; text++) {
         unsigned char byte = (unsigned char)*text;
@@ -218,7 +218,7 @@ unsigned long long log_dropped(void) {
 
 /* --- lines that come often ---------------------------------------------------------------- */
 
-/* Whether one more may be written; *ret_left_out is what the line before it has to tell. */
+/* Whether one more line may be written. *ret_left_out: suppressed lines to report first. */
 static bool may_write(unsigned long long *ret_left_out) {
     uint64_t second = clock_mono_ms() / 1000;
     pthread_mutex_lock(&often.lock);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define STACK_BYTES (64 * KIB)
-#define LOOK_UP_MS 20 /* how often the thread asks whether it should wait for the reader */
+#define LOOK_UP_MS 20 /* how often the thread checks whether to go on waiting for the reader */
 #define LAST_WRITE_MS 100
 
 struct log_writer {
@@ -21,10 +21,10 @@ struct log_writer {
     log_writer_note_fn *note;
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t work;    /* for the thread: there is something to do */
-    pthread_cond_t settled; /* for others: nothing is left, or the thread has ended */
+    pthread_cond_t work;    /* signals the thread: there is something to do */
+    pthread_cond_t settled; /* signals callers: the ring is empty, or the thread has ended */
 
-    /* Behind the lock. */
+    /* Guarded by the lock. */
     bool running, stopping, ended;
     bool abandoned; /* stop waiting for the reader */
     bool writing;
@@ -39,7 +39,7 @@ struct log_writer {
 
 enum written { WRITTEN, WRITTEN_LATER, WRITTEN_NEVER };
 
-/* As much of `bytes` as the descriptor takes within `ms`; what is left stays in `bytes`. */
+/* Write as much as the descriptor accepts within `ms`; the rest stays in `bytes`. */
 static enum written write_piece(int fd, struct str *bytes, int ms) {
     struct pollfd ready = {.fd = fd, .events = POLLOUT};
     int count = poll(&ready, 1, ms);
@@ -73,14 +73,14 @@ static void ring_add(struct log_writer *writer, struct str line) {
     writer->len += line.len;
 }
 
-/* How much of a piece is whole lines; all of it when there is none. */
+/* Length of the whole lines in a piece, or of all of it when there are none. */
 static size_t whole_lines(struct str piece) {
     size_t len = piece.len;
     while (len && piece.at[len - 1] != '\n') len--;
     return len ? len : piece.len;
 }
 
-/* An empty ring begins at its front again, so that a quiet log touches few of its pages. */
+/* An empty ring restarts at its front, so that a quiet log touches few of its pages. */
 static struct str ring_take(struct log_writer *writer, char piece[LOG_WRITER_PIECE_BYTES]) {
     size_t len = writer->len < LOG_WRITER_PIECE_BYTES ? writer->len : LOG_WRITER_PIECE_BYTES;
     for (size_t i = 0; i < len; i++)
@@ -93,7 +93,7 @@ static struct str ring_take(struct log_writer *writer, char piece[LOG_WRITER_PIE
 
 /* --- the thread --------------------------------------------------------------------------- */
 
-/* The lock is free meanwhile. */
+/* Called with the lock held; releases it while writing. */
 static bool write_out(struct log_writer *writer, struct str bytes) {
     enum written written = WRITTEN_LATER;
     writer->writing = true;
@@ -163,7 +163,7 @@ static void *write_all(void *ctx) {
     return NULL;
 }
 
-/* --- the public story --------------------------------------------------------------------- */
+/* --- public functions --------------------------------------------------------------------- */
 
 struct log_writer *log_writer_new(int fd, size_t ring_bytes, log_writer_note_fn *note) {
     struct log_writer *writer = mem_zero(1, sizeof(struct log_writer) + ring_bytes);
@@ -181,7 +181,7 @@ struct log_writer *log_writer_new(int fd, size_t ring_bytes, log_writer_note_fn 
 }
 
 void log_writer_free(struct log_writer *writer) {
-    if (!writer || writer->running) return; /* its thread was left behind */
+    if (!writer || writer->running) return; /* its thread was abandoned and still uses it */
     pthread_cond_destroy(&writer->settled);
     pthread_cond_destroy(&writer->work);
     pthread_mutex_destroy(&writer->lock);
@@ -191,12 +191,12 @@ void log_writer_free(struct log_writer *writer) {
 bool log_writer_start(struct log_writer *writer) {
     pthread_attr_t small;
     sigset_t all, before;
-    if (writer->running) return false; /* it was left behind */
+    if (writer->running) return false; /* an abandoned thread still uses it */
     writer->stopping = writer->abandoned = writer->ended = false;
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, STACK_BYTES);
     sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before); /* signals are for others */
+    pthread_sigmask(SIG_BLOCK, &all, &before); /* other threads handle signals */
     pthread_mutex_lock(&writer->lock);
     writer->running = pthread_create(&writer->thread, &small, write_all, writer) == 0;
     bool running = writer->running;
@@ -233,7 +233,7 @@ static struct timespec moment_in(unsigned ms) {
     return moment;
 }
 
-/* Wait, with the lock held, until `done` says so. */
+/* Wait, with the lock held, until `done` returns true. */
 static bool wait_until(struct log_writer *writer, bool (*done)(const struct log_writer *),
                        unsigned within_ms) {
     struct timespec end = moment_in(within_ms);

@@ -7,11 +7,13 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Version 2 at the mount point, as a container sees its own; then version 1. */
+/* Control groups version 2, at the mount point that a container sees as its own; then version
+ * 1. */
 static const char *const group_files[] = {"/sys/fs/cgroup/memory.max",
                                           "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
 
-/* A number of kB behind "MemAvailable:", or all of a file that is one number. */
+/* The number of kB after `key` ("MemAvailable:"), or a whole file that is one number (key
+ * ""). */
 static bool read_number(const char *path, const char *key, uint64_t *ret) {
     FILE *file = fopen(path, "re");
     char line[256];
@@ -26,7 +28,7 @@ static bool read_number(const char *path, const char *key, uint64_t *ret) {
     return found;
 }
 
-/* What the control group allows, where it allows less than `bytes`. */
+/* The limit of the control group if it is lower than `bytes`, else `bytes`. */
 static uint64_t within_group(uint64_t bytes) {
     uint64_t ceiling;
     for (size_t i = 0; i < ARRAY_LEN(group_files); i++) {

@@ -15,7 +15,8 @@ uint64_t machine_memory_bytes(void);
 /* Bytes of this process that are in memory now. False: not known. */
 bool machine_resident_bytes(uint64_t *ret);
 
-/* Bytes available now, in the machine or in the control group. False: not known. */
+/* Bytes the machine has available now, at most the limit of the control group. False: not
+ * known. */
 bool machine_memory_available(uint64_t *ret);
 
 #endif

@@ -8,8 +8,7 @@
 #include <sys/random.h>
 
 #define MAP_FIRST_SLOTS 16 /* a power of two */
-#define MAP_SPARSE_PART                                                                        \
-    8 /* where fewer of its slots than one in so many are used, it shrinks */
+#define MAP_SPARSE_PART 8  /* it shrinks when fewer than 1 in 8 slots are used */
 
 struct slot {
     uint64_t hash;
@@ -125,8 +124,8 @@ void *map_put(struct map *map, struct str key, void *value) {
     return before;
 }
 
-/* A key stands at its place or, where that was taken, in the row of used slots behind it. So
- * the slots behind a freed one move up, unless they would come before their place. */
+/* A key is stored in its own slot or, if that is taken, in the run of used slots after it. So
+ * the slots after a freed one move up, unless that would put them before their own slot. */
 static void close_gap(struct map *map, size_t gap) {
     size_t mask = map->slot_count - 1;
     for (size_t i = gap + 1; map->slots[i & mask].key; i++) {

@@ -2,7 +2,6 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "base/machine.h"
 
 #include <malloc.h>
 #include <stdatomic.h>
@@ -36,48 +35,13 @@ void *mem_resize(void *at, size_t size) {
     return moved;
 }
 
-/* --- giving back -------------------------------------------------------------------------- */
-
-/* What the heap holds free includes what was given back: only its changes tell something. */
-static size_t heap_free_bytes(void) {
-#ifdef __GLIBC__
-    return mallinfo2().fordblks;
-#else
-    return 0;
-#endif
-}
-
-static uint64_t resident_bytes(void) {
-    uint64_t bytes;
-    return machine_resident_bytes(&bytes) ? bytes : 0;
-}
-
-/* The least since the last time that memory was given back. */
-static _Atomic uint64_t least_resident;
-static _Atomic size_t least_free;
-
-void mem_give_back(void) {
-#ifdef __GLIBC__
-    malloc_trim(0);
-#endif
-    least_resident = resident_bytes();
-    least_free = heap_free_bytes();
-}
-
-bool mem_may_give_back(size_t bytes) {
-    uint64_t resident = resident_bytes();
-    size_t unused = heap_free_bytes();
-    if (resident < least_resident) least_resident = resident;
-    if (unused < least_free) least_free = unused;
-    return resident - least_resident >= bytes || unused - least_free >= bytes;
-}
-
 /* --- the ceiling -------------------------------------------------------------------------- */
 
-#define LATE_BYTES ((ptrdiff_t)(16 * KIB)) /* so much a thread counts for itself */
+#define LATE_BYTES ((ptrdiff_t)(16 * KIB)) /* a thread updates the total after this much */
+#define FREED_BYTES ((ptrdiff_t)MIB)       /* much less: by this, and by half */
 #define SMALL_BYTES (64 * KIB)
-#define SPARED_PART 8 /* of the ceiling: for small wishes */
-/* Above it a block is a mapping of its own and goes back at once when it is freed. */
+#define SPARED_PART 8 /* of the ceiling, reserved for small requests */
+/* Larger blocks are separate mappings, which return to the system when freed. */
 #define MAPPED_FROM_BYTES (256 * KIB)
 
 static atomic_ptrdiff_t counted;
@@ -86,11 +50,33 @@ static size_t limit = SIZE_MAX;
 static mem_shed_fn *shed;
 static void *shed_ctx;
 
+/* The highest count since the last mem_watch(MEM_FROM_NOW), and whether `freed` may be
+ * called. */
+static atomic_ptrdiff_t highest;
+static atomic_bool watched;
+static mem_freed_fn *freed;
+static void *freed_ctx;
+
+static bool is_much(ptrdiff_t most, ptrdiff_t now) {
+    return most - now >= FREED_BYTES && most - now >= now;
+}
+
+/* If two threads store at the same time, the higher value may be lost; it is only slightly
+ * higher. */
+static void note_count(ptrdiff_t now) {
+    ptrdiff_t most = atomic_load_explicit(&highest, memory_order_relaxed);
+    if (now > most) atomic_store_explicit(&highest, now, memory_order_relaxed);
+    if (!is_much(most, now) || !atomic_load_explicit(&watched, memory_order_relaxed)) return;
+    if (atomic_exchange(&watched, false)) freed(freed_ctx);
+}
+
 static void mem_add(ptrdiff_t bytes) {
     late += bytes;
     if (late < LATE_BYTES && late > -LATE_BYTES) return;
-    atomic_fetch_add_explicit(&counted, late, memory_order_relaxed);
+    ptrdiff_t before = atomic_fetch_add_explicit(&counted, late, memory_order_relaxed);
+    ptrdiff_t now = before + late;
     late = 0;
+    note_count(now);
 }
 
 void mem_count(size_t bytes) {
@@ -106,6 +92,26 @@ size_t mem_counted(void) {
     return now > 0 ? (size_t)now : 0;
 }
 
+void mem_freed_with(mem_freed_fn *fn, void *ctx) {
+    mem_unwatch();
+    freed = fn;
+    freed_ctx = ctx;
+    mem_watch(MEM_FROM_NOW);
+}
+
+void mem_unwatch(void) {
+    atomic_store(&watched, false);
+}
+
+bool mem_much_freed(void) {
+    return is_much(atomic_load(&highest), atomic_load(&counted));
+}
+
+void mem_watch(enum mem_from from) {
+    if (from == MEM_FROM_NOW) atomic_store(&highest, atomic_load(&counted));
+    atomic_store(&watched, freed != NULL);
+}
+
 void mem_limit(size_t bytes) {
     limit = bytes ? bytes : SIZE_MAX;
 #ifdef __GLIBC__
@@ -119,7 +125,7 @@ void mem_shed_with(mem_shed_fn *fn, void *ctx) {
     shed_ctx = ctx;
 }
 
-/* What is over if `bytes` are taken. */
+/* The excess over the ceiling if `bytes` more are taken. */
 static size_t mem_over(size_t bytes) {
     size_t allowed = bytes > SMALL_BYTES ? limit - limit / SPARED_PART : limit;
     size_t held = mem_counted();

@@ -20,16 +20,8 @@ void *mem_alloc(size_t size);
 /* `count` items of `size` zero bytes each; free() them. */
 void *mem_zero(size_t count, size_t size);
 
-/* As realloc(). */
+/* Like realloc(), but never NULL. */
 void *mem_resize(void *at, size_t size);
-
-/* Return freed memory that the allocator still holds to the system. Takes a few milliseconds;
- * call it when idle. */
-void mem_give_back(void);
-
-/* Whether a mem_give_back() may return `bytes`: so much was freed, or came to the process, since
- * the last one. It looks at the whole heap, which takes up to a millisecond. One thread only. */
-bool mem_may_give_back(size_t bytes);
 
 /* --- the ceiling ----------------------------------------------------------------------------
  *
@@ -65,6 +57,27 @@ MUST_CHECK bool mem_allows(size_t bytes);
  * errors  ERR_OUT_OF_MEMORY, which may be retried */
 struct err;
 MUST_CHECK bool mem_check(size_t bytes, struct err *e);
+
+/* --- the end of a burst -----------------------------------------------------------------------
+ *
+ * When much less is counted than before, the heap holds memory that should go back to the
+ * system (heap.h). Much means 1 MiB, and half of the highest count. */
+
+/* Called once when much has been freed, and not again before the next mem_watch(). Any thread,
+ * which may hold locks: only post a mail. */
+typedef void mem_freed_fn(void *ctx);
+void mem_freed_with(mem_freed_fn *freed, void *ctx); /* NULL: none. Call it before any thread */
+
+/* Whether the count is much lower than its highest value since the last
+ * mem_watch(MEM_FROM_NOW). */
+MUST_CHECK bool mem_much_freed(void);
+
+enum mem_from {
+    MEM_FROM_BEFORE, /* keep the highest count */
+    MEM_FROM_NOW,    /* start from the current count */
+};
+void mem_watch(enum mem_from from);
+void mem_unwatch(void); /* a call may still be running on another thread */
 
 /* One zeroed object of a type. */
 #define MEM_NEW(type) ((type *)mem_zero(1, sizeof(type)))

@@ -14,8 +14,8 @@ static size_t least(size_t a, size_t b, size_t c) {
     return ab < c ? ab : c;
 }
 
-/* How many letters must be added, dropped, changed or swapped with their neighbour to make
- * one name of the other. Only three rows of the usual table are kept. */
+/* Number of letters to add, drop, change or swap with a neighbour to turn one name into the
+ * other. Only three rows of the usual table are kept. */
 static size_t edits_between(struct str a, struct str b) {
     size_t rows[3][NAME_MAX_BYTES + 1];
     size_t *older = rows[0], *old = rows[1], *row = rows[2];
@@ -47,7 +47,7 @@ void nearest_offer(struct nearest *nearest, struct str known) {
 
     size_t longer = wanted.len > known.len ? wanted.len : known.len;
     size_t edits = edits_between(wanted, known);
-    if (edits > (longer + 1) / 3) return; /* a third of it wrong: another name */
+    if (edits > (longer + 1) / 3) return; /* more than a third differs: another name */
     if (nearest->found.len && edits >= nearest->edits) return;
     nearest->found = known;
     nearest->edits = edits;

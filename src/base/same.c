@@ -1,7 +1,6 @@
 #include "base/same.h"
 
-/* Hides a value from the optimiser, which could otherwise see that nothing can change the
- * answer any more and stop early. */
+/* Hide a value from the optimiser, which could otherwise prove the result early and stop. */
 static uint64_t opaque(uint64_t value) {
     __asm__ volatile("" : "+r"(value));
     return value;

@@ -1,6 +1,6 @@
 #include "base/secret.h"
 
-/* What the vendors' keys begin with. */
+/* Prefixes of vendors' keys. */
 static const struct str key_heads[] = {
     STR_INIT("sk-"),    STR_INIT("sk_"),   STR_INIT("pk-"),  STR_INIT("rk-"),
     STR_INIT("AIza"),   STR_INIT("gsk_"),  STR_INIT("xai-"), STR_INIT("hf_"),
@@ -8,10 +8,11 @@ static const struct str key_heads[] = {
     STR_INIT("nvapi-"), STR_INIT("AKIA"),  STR_INIT("AQ."),
 };
 
-/* A secret begins with one of these and so many bytes, or it is an abbreviation in prose. */
+/* A key prefix counts only with at least this many bytes after it; shorter ones occur in
+ * prose. */
 #define HEAD_REST_BYTES 4
 
-/* Behind these comes a secret, whatever it looks like. */
+/* Whatever follows one of these is a secret. */
 static const struct str introductions[] = {
     STR_INIT("bearer "),  STR_INIT("basic "),        STR_INIT("key="),
     STR_INIT("api_key="), STR_INIT("api-key="),      STR_INIT("apikey="),
@@ -19,8 +20,8 @@ static const struct str introductions[] = {
     STR_INIT("secret="),  STR_INIT("signature="),    STR_INIT("sig="),
 };
 
-/* Letters and digits in one go that are no word of any language any more: keys without a
- * head, some of them 32 hexadecimal digits. */
+/* A run of letters and digits this long is not a word in any language. Finds keys without a
+ * known prefix, some of which are 32 hexadecimal digits. */
 #define RANDOM_BYTES 32
 
 static bool is_digit(char c) {
@@ -31,12 +32,12 @@ static bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* What keys are written with, and what vendors blot them out with. */
+/* Bytes that occur in keys or in the mask that vendors replace them with. */
 static bool in_key(char c) {
     return is_digit(c) || is_letter(c) || c == '-' || c == '_' || c == '.' || c == '*';
 }
 
-/* What ends a value in a header, in a query or between quotes. */
+/* Bytes that end a value in a header, in a query or in quotes. */
 static bool ends_value(char c) {
     return (unsigned char)c <= ' ' || strchr("\"'<>,;&)]}", c) != NULL;
 }
@@ -67,7 +68,7 @@ static bool is_random(struct str run) {
     return longest >= RANDOM_BYTES && digits && letters;
 }
 
-/* Bytes of an introduction here, or 0. */
+/* Length of the introduction at the start of `text`, or 0. */
 static size_t introduction(struct str text) {
     for (size_t i = 0; i < ARRAY_LEN(introductions); i++) {
         size_t len = introductions[i].len;
@@ -77,7 +78,7 @@ static size_t introduction(struct str text) {
     return 0;
 }
 
-/* Bytes of "user:password" when `text` is what follows "://", or 0. */
+/* Length of "user:password" when `text` is what follows "://", or 0. */
 static size_t userinfo(struct str text) {
     for (size_t i = 0; i < text.len; i++) {
         char c = text.at[i];
@@ -87,8 +88,8 @@ static size_t userinfo(struct str text) {
     return 0;
 }
 
-/* Enough of a run to know it by. It is hidden to its end, but not read to it at each of its
- * dashes. */
+/* Enough of a run to recognise it. The whole run is hidden, but it is not scanned to its end at
+ * each of its dashes. */
 #define RUN_LOOKED_AT_BYTES 256
 
 struct secret_piece secret_at(struct str text) {
@@ -116,7 +117,8 @@ size_t secret_shared(struct str text, struct str known) {
     return longest;
 }
 
-/* Bytes of the longest known piece here that is long enough, or 0. */
+/* Length of the longest known piece at the start of `text`, or 0 when it is too short to
+ * hide. */
 static size_t known_piece(struct str text, const struct str *known, size_t known_count) {
     size_t longest = 0;
     for (size_t i = 0; i < known_count; i++) {
@@ -128,7 +130,7 @@ static size_t known_piece(struct str text, const struct str *known, size_t known
 
 bool secret_next(struct str text, size_t from, const struct str *known, size_t known_count,
                  struct secret_span *ret) {
-    bool inside = false; /* of a word, by the byte before this one */
+    bool inside = false; /* a word: the previous byte belongs to one */
     for (size_t at = from; at < text.len;) {
         struct str rest = str_skip(text, at);
         bool plain = is_digit(rest.at[0]) || is_letter(rest.at[0]);

@@ -5,7 +5,7 @@ struct unit {
     uint64_t factor;
 };
 
-/* Largest first: what is written back takes the first that divides. */
+/* Largest first: a value is written in the first unit that divides it. */
 static const struct unit durations[] = {
     {"h", UINT64_C(3600000000)}, {"m", 60000000}, {"s", 1000000}, {"ms", 1000}, {"us", 1},
 };
@@ -16,15 +16,15 @@ static const struct unit sizes[] = {
     {"B", 1},
 };
 
-/* More digits behind the point could not be exact in any unit. */
+/* With more decimals no unit gives a whole number. */
 #define FRACTION_DIGITS_MAX 9
 
-/* The part behind the point: "5" of 1000 is 500. False when it comes out uneven. */
+/* Scale the decimals: "5" with factor 1000 is 500. False when the result is not whole. */
 static bool scale_fraction(struct str digits, uint64_t factor, uint64_t *ret) {
     uint64_t part, ten = 1;
     if (digits.len > FRACTION_DIGITS_MAX || !str_to_u64(digits, &part)) return false;
     for (size_t i = 0; i < digits.len; i++) ten *= 10;
-    part *= factor; /* below 10^9 times 3.6 * 10^9: it fits */
+    part *= factor; /* cannot overflow: below 10^9 times 3.6 * 10^9 */
     if (part % ten != 0) return false;
     *ret = part / ten;
     return true;
@@ -40,7 +40,7 @@ static bool scale(struct str number, uint64_t factor, uint64_t *ret) {
     return !__builtin_add_overflow(total, part, ret);
 }
 
-/* Where the number ends and its unit begins. */
+/* Length of the number, which is where the unit begins. */
 static size_t number_len(struct str text) {
     size_t len = 0;
     while (len < text.len &&

@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-/* One row per kind of first byte: how many bytes follow and what the second may be. */
+/* One row per kind of first byte: the number of bytes after it and the range of the second. */
 static size_t tail_bounds(unsigned char first, unsigned char *low, unsigned char *high) {
     *low = 0x80;
     *high = 0xBF;
@@ -16,8 +16,8 @@ static size_t tail_bounds(unsigned char first, unsigned char *low, unsigned char
     return 0;
 }
 
-/* How many bytes of `s` (not empty) belong to its first character. *ret_whole says whether
- * it is complete; if not, the answer is the ill-formed or unfinished part, at least 1. */
+/* Length of the first character of `s` (not empty). *ret_whole says whether it is complete; if
+ * not, the result is the length of the ill-formed or unfinished part, at least 1. */
 static size_t measure(struct str s, bool *ret_whole) {
     unsigned char first = (unsigned char)s.at[0];
     *ret_whole = true;
@@ -52,10 +52,11 @@ static size_t skip_ascii(struct str s, size_t at) {
         if (eight & 0x8080808080808080u) break;
         at += 8;
     }
+    while (at < s.len && (unsigned char)s.at[at] < 0x80) at++;
     return at;
 }
 
-/* From `at` on, where something else than ASCII may begin. */
+/* The valid prefix of `s`, given that it is valid up to `at`. */
 static __attribute__((noinline)) size_t valid_from(struct str s, size_t at) {
     while ((at = skip_ascii(s, at)) < s.len) {
         bool whole;
@@ -97,9 +98,9 @@ static bool begins_character(char byte) {
     return ((unsigned char)byte & 0xC0) != 0x80;
 }
 
-/* Behind `count` more characters from `at` on. */
+/* The position `count` characters after `at`, or s.len. */
 static __attribute__((noinline)) size_t head_from(struct str s, size_t at, uint64_t count) {
-    /* Eight bytes at once: those of the form 10xxxxxx begin no character. */
+    /* Eight bytes at a time: bytes of the form 10xxxxxx do not begin a character. */
     for (uint64_t eight; at + 8 <= s.len; at += 8) {
         memcpy(&eight, s.at + at, 8);
         uint64_t tails = eight & ~(eight << 1) & 0x8080808080808080u;

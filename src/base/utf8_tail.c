@@ -1,11 +1,10 @@
 #include "base/utf8_tail.h"
 
-#include "base/utf8.h"
-
 #include <string.h>
 
-static void repair(struct utf8_tail *tail, struct str bytes, struct buf *room) {
+struct str utf8_tail_repair(struct utf8_tail *tail, struct str bytes, struct buf *room) {
     struct buf whole;
+    buf_init(room, 3 * (bytes.len + sizeof(tail->bytes)));
     buf_init(&whole, bytes.len + sizeof(tail->bytes));
     buf_append(&whole, str_of(tail->bytes, tail->len));
     buf_append(&whole, bytes);
@@ -14,12 +13,6 @@ static void repair(struct utf8_tail *tail, struct str bytes, struct buf *room) {
     memcpy(tail->bytes, complete.at + complete.len, tail->len);
     utf8_append_repaired(room, complete);
     buf_done(&whole);
-}
-
-struct str utf8_tail_take(struct utf8_tail *tail, struct str bytes, struct buf *room) {
-    buf_init(room, 3 * (bytes.len + sizeof(tail->bytes)));
-    if (tail->len == 0 && utf8_valid(bytes)) return bytes;
-    repair(tail, bytes, room);
     return buf_str(room);
 }
 

@@ -39,7 +39,7 @@ void config_snapshot_unref(struct config_snapshot *snapshot) {
     if (snapshot) engine_unref(&snapshot->engine);
 }
 
-/* --- what is made of the settings --------------------------------------------------------- */
+/* --- building from the settings ----------------------------------------------------------- */
 
 static struct contract_source source_of(const struct config_snapshot *snapshot,
                                         const struct config_snapshot_options *options) {
@@ -112,7 +112,7 @@ bool config_snapshot_new(const struct config_snapshot_options *options,
     return true;
 }
 
-/* As text, a secret says only whether it is set. */
+/* As text, secrets only show whether they are set, so compare their values. */
 static bool same_secret_as(const struct setting *setting, const struct config *a,
                            const struct config *b) {
     const struct str *one = (const void *)((const char *)a + setting->offset);

@@ -42,8 +42,8 @@ struct config_snapshot_options {
 };
 
 /* Build a snapshot; reads and parses the files that the configuration names. The caller owns
- * one reference. errors  those of the files and of the contracts' settings, or a tool that does
- * not exist */
+ * one reference.
+ * errors  those of the files and of the contracts' settings, or a tool that does not exist */
 MUST_CHECK bool config_snapshot_new(const struct config_snapshot_options *options,
                                     struct config_snapshot **ret, struct err *e);
 

@@ -4,6 +4,7 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "daemon/config_snapshot.h"
+#include "daemon/heap_rest.h"
 #include "daemon/notify.h"
 #include "daemon/ports.h"
 #include "daemon/reload.h"
@@ -48,7 +49,7 @@ struct daemon {
     size_t worker_count;
     size_t pending; /* workers that have not reported */
     struct timer cut;
-    struct timer tidy;
+    struct heap_rest *heap_rest;
     struct reload reload;
     bool forced;         /* the shutdown deadline came before everything had ended */
     bool remake_again;   /* the tools of an MCP server changed when it could not be handled */
@@ -230,6 +231,7 @@ static void all_kept(struct daemon *daemon) {
     reload_wait(&daemon->reload); /* its mail is in front of the last order */
     store_close(daemon->store);
     daemon->store = NULL;
+    heap_rest_wait(daemon->heap_rest);
     for (size_t i = 0; i < ARRAY_LEN(daemon->signals); i++) {
         uv_close((uv_handle_t *)&daemon->signals[i], NULL);
     }
@@ -260,7 +262,7 @@ static void on_server_stopped(void *ctx) {
     struct daemon *daemon = ctx;
     presences_stopped(&daemon->presences, daemon->forced);
     timer_stop(&daemon->cut);
-    timer_stop(&daemon->tidy);
+    heap_rest_stop(daemon->heap_rest);
     daemon->pending = daemon->worker_count;
     tell_workers(daemon, order_finish);
 }
@@ -372,6 +374,7 @@ static void on_recovered(const struct recovered *found, const struct err *failed
         return;
     }
     daemon->phase = PHASE_SERVING;
+    heap_rest_start(daemon->heap_rest);
     presences_ready(&daemon->presences, daemon->snapshot);
     tell_workers(daemon, order_serving);
     if (daemon->options->on_ready) daemon->options->on_ready(daemon, daemon->options->ctx);
@@ -409,6 +412,7 @@ static bool listen_on_all(struct daemon *daemon, struct err *e) {
 
 static void make_workers(struct daemon *daemon) {
     daemon->pool = http_pool_new();
+    http_pool_trust(daemon->pool, daemon->config->tls.trust);
     daemon->processes = process_pool_new();
     daemon->worker_count = daemon->config->threads;
     daemon->workers = mem_zero(daemon->worker_count, sizeof(struct worker));
@@ -425,9 +429,7 @@ static void make_workers(struct daemon *daemon) {
 
 /* --- memory ------------------------------------------------------------------------------- */
 
-#define TIDY_EVERY_MS 15000
 #define SESSION_UNUSED_MS 30000 /* then its history leaves memory; the store has it */
-#define WORTH_BYTES (256 * KIB) /* of free memory are worth a look through the heap */
 #define OVER_PART 4             /* of the machine's memory, if no limit is set */
 
 static void shed(size_t bytes, void *ctx) {
@@ -435,12 +437,22 @@ static void shed(size_t bytes, void *ctx) {
     session_table_shed(daemon->sessions, bytes);
 }
 
-/* After a busy time: free what is unused, and return the heap's free memory to the system. */
-static void on_tidy(void *ctx) {
+static size_t on_tidy(void *ctx) {
     struct daemon *daemon = ctx;
-    session_table_tidy(daemon->sessions, SESSION_UNUSED_MS);
-    if (mem_may_give_back(WORTH_BYTES)) store_rest(daemon->store, home(daemon));
-    timer_start(&daemon->tidy, TIDY_EVERY_MS);
+    return session_table_tidy(daemon->sessions, SESSION_UNUSED_MS);
+}
+
+static void watch_heap(struct daemon *daemon) {
+    struct loop **loops = mem_zero(daemon->worker_count, sizeof(struct loop *));
+    for (size_t i = 0; i < daemon->worker_count; i++) loops[i] = daemon->workers[i].loop;
+    daemon->heap_rest =
+        heap_rest_new(&(struct heap_rest_options){.home = home(daemon),
+                                                  .loops = loops,
+                                                  .loop_count = daemon->worker_count,
+                                                  .store = daemon->store,
+                                                  .tidy = on_tidy,
+                                                  .ctx = daemon});
+    free(loops);
 }
 
 static void bound_memory(const struct config *config) {
@@ -459,7 +471,7 @@ static void open_store(struct daemon *daemon) {
     daemon->sessions = session_table_new(daemon->store);
     daemon->ledger = ledger_new(daemon->store, home(daemon));
     mem_shed_with(shed, daemon);
-    timer_start(&daemon->tidy, TIDY_EVERY_MS);
+    watch_heap(daemon);
 }
 
 static void open_mcp(struct daemon *daemon) {
@@ -505,6 +517,7 @@ static void free_daemon(struct daemon *daemon) {
     presences_done(&daemon->presences);
     config_snapshot_unref(daemon->snapshot);
     mem_shed_with(NULL, NULL);
+    heap_rest_free(daemon->heap_rest);
     session_table_free(daemon->sessions);
     ledger_free(daemon->ledger);
     mcp_hub_free(daemon->mcp);
@@ -524,7 +537,7 @@ static void stop_home(void *ctx) {
  * closed is delivered, but has no effect. */
 static void give_up(struct daemon *daemon) {
     struct mail last;
-    timer_stop(&daemon->tidy);
+    heap_rest_stop(daemon->heap_rest);
     daemon->phase = PHASE_STOPPING;
     mcp_hub_stop(daemon->mcp);
     store_close(daemon->store);
@@ -549,7 +562,6 @@ bool daemon_run(const struct daemon_options *options, struct err *e) {
     presences_init(&daemon->presences, options->contracts, daemon->config);
     make_workers(daemon);
     timer_init(&daemon->cut, home(daemon), on_cut, daemon);
-    timer_init(&daemon->tidy, home(daemon), on_tidy, daemon);
     open_store(daemon);
     open_mcp(daemon);
     struct config_snapshot_options first = {.config = options->config,

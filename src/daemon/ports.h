@@ -9,8 +9,8 @@
 #include "daemon/listening.h"
 
 /* Write {"http":8080,"grpc":42618} to `path` atomically, so that no reader sees half of it.
- * Listeners that are off or on unix sockets are left out. With an empty path nothing is
- * written. errors  ERR_UNAVAILABLE the file cannot be written */
+ * Listeners that are off or on unix sockets are left out. With an empty path nothing is written.
+ * errors  ERR_UNAVAILABLE the file cannot be written */
 MUST_CHECK bool ports_write(struct str path, const struct server *server,
                             const struct listening *listenings, size_t count, struct err *e);
 

@@ -13,13 +13,13 @@ struct site {
     void *const *instances;
     size_t owner;
     const struct contract_listener *listener;
-    /* of gRPC */
+    /* gRPC. */
     struct rpc_service *services; /* the contracts', health, reflection */
-    size_t contract_services;     /* how many are the contracts' */
+    size_t contract_services;     /* how many of them are the contracts' */
     struct health *health;
     struct reflection *reflection; /* NULL: switched off */
     struct rpc_site *grpc;
-    /* of HTTP */
+    /* HTTP. */
     struct route_table *tables;
     const struct route_table **list;
     struct route_site *http;
@@ -34,7 +34,7 @@ static bool is_here(const struct site *site, const char *listener) {
 typedef void service_fn(struct site *site, size_t contract,
                         const struct contract_service *service, size_t index);
 
-/* For each service that is served here: its contract, and its index in that contract. */
+/* Call fn for each service served here, with its contract and its index in that contract. */
 static size_t each_service(struct site *site, service_fn *fn) {
     size_t count = 0;
     for (size_t i = 0; i < site->contracts.count; i++) {
@@ -65,7 +65,7 @@ static void describe(struct site *site, size_t contract, const struct contract_s
     if (service->descriptor) reflection_add(site->reflection, *service->descriptor);
 }
 
-/* Returns how many services were added after the existing `count`. */
+/* Add reflection after the existing `count` services. Returns the number of services added. */
 static size_t add_reflection(struct site *site, size_t count) {
     site->reflection = reflection_new();
     each_service(site, describe);
@@ -95,7 +95,8 @@ static void make_grpc(struct site *site, const struct site_options *options) {
 
 /* --- HTTP --------------------------------------------------------------------------------- */
 
-/* Fill the tables that a contract has here, starting at `index`; without room, only count. */
+/* Fill in the route tables of a contract, starting at `index`. Without room, only count
+ * them. */
 static size_t fill_tables_of(struct site *site, size_t contract, size_t index) {
     const struct contract *row = site->contracts.rows[contract];
     size_t count = 0;
@@ -111,7 +112,7 @@ static size_t fill_tables_of(struct site *site, size_t contract, size_t index) {
     return count;
 }
 
-/* Guests first, since the last table answers 404. */
+/* Guests first, because the last table answers 404. */
 static size_t fill_tables(struct site *site) {
     size_t count = 0;
     for (size_t i = 0; i < site->contracts.count; i++) {
@@ -134,7 +135,7 @@ static void make_http(struct site *site, const struct site_options *options) {
     use_pages(site, options->settings);
 }
 
-/* --- both --------------------------------------------------------------------------------- */
+/* --- gRPC and HTTP ------------------------------------------------------------------------ */
 
 struct site *site_new(const struct site_options *options) {
     struct site *site = MEM_NEW(struct site);

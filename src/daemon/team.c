@@ -2,9 +2,9 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "daemon/team_agent.h"
 #include "daemon/team_guardrails.h"
 #include "daemon/team_media.h"
-#include "daemon/team_process.h"
 #include "daemon/team_tape.h"
 #include "daemon/team_tools.h"
 #include "provider/chain.h"
@@ -234,9 +234,10 @@ static bool make_answerer(struct team *team, const struct config *config,
                           const struct team_resources *resources, struct provider **ret,
                           struct err *e) {
     *ret = NULL;
-    if (from->kind == CONFIG_AGENT_PROCESS) {
-        if (!from->command_count) return true; /* that mistake was noted */
-        if (!team_process_new(from, resources->processes, ret, e))
+    if (from->kind) {
+        if (!from->command_count && !from->url.len && !from->address.len && !from->library.len)
+            return true; /* that mistake was noted */
+        if (!team_agent_new(from, resources, ret, e))
             return resources->noting && config_goes_on(resources->noting, e);
         team->providers[team->provider_count++] = *ret;
         return true;
@@ -315,9 +316,11 @@ void team_done(struct team *team) {
     free(team->timeouts);
     for (size_t i = 0; i < team->tool_count; i++) tool_free(team->tools[i]);
     free(team->tools);
+    free(team->own_tools);
     free(team->mcp_tools);
     for (size_t i = 0; i < team->server_count; i++) mcp_server_unref(team->servers[i]);
     free(team->servers);
+    free(team->settled);
     for (size_t i = 0; i < team->media_count; i++) media_free(team->media[i]);
     free(team->media);
     /* A chain comes after the providers that it borrows. */

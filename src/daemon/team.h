@@ -31,12 +31,15 @@ struct team {
     size_t provider_count;
     struct media **media; /* one per connector, NULL where it has none; see team_media.h */
     size_t media_count;
-    struct tool **tools;
+    struct tool **tools; /* of the script, the operator's own, the built-in ones, of servers */
     size_t tool_count;
+    const struct config_own_tool **own_tools; /* the operator's own */
+    size_t own_tool_count;
     struct guardrail **guardrails;
     size_t guardrail_count;
     struct mcp_server **servers; /* per MCP server of the settings; a reference */
     size_t server_count;
+    bool *settled;                   /* per server, as it was before its tools were read */
     struct team_mcp_tool *mcp_tools; /* the last of `tools` */
     size_t mcp_tool_count;
     struct agent *agents;

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* The rules of the settings come first, then the built-in ones. */
+/* The configured rules come first, then the built-in ones. */
 bool team_make_guardrails(struct team *team, const struct config *config, bool noting,
                           struct err *e) {
     size_t listed = config->guardrail_count;
@@ -25,7 +25,7 @@ void team_free_guardrails(struct team *team) {
     free(team->guardrails);
 }
 
-/* One direction of an agent's rules. */
+/* The rules of an agent for one direction. */
 struct picked {
     struct guardrail **rules;
     size_t count;

@@ -10,9 +10,11 @@
 /* --- opening ------------------------------------------------------------------------------ */
 
 static size_t count_secrets(const struct config *config) {
-    size_t count = 4; /* the tokens, and the search's */
+    size_t count = 4; /* the tokens, and the search key */
     for (size_t i = 0; i < config->provider_count; i++)
         count += 1 + config->providers[i].header_count;
+    for (size_t i = 0; i < config->tools.own_count; i++)
+        count += 1 + config->tools.own[i].secret_count;
     return count;
 }
 
@@ -27,6 +29,11 @@ static size_t list_secrets(const struct config *config, struct str *ret) {
         const struct config_provider *from = &config->providers[i];
         ret[count++] = from->key;
         for (size_t h = 0; h < from->header_count; h++) ret[count++] = from->headers[h].value;
+    }
+    for (size_t i = 0; i < config->tools.own_count; i++) {
+        const struct config_own_tool *own = &config->tools.own[i];
+        ret[count++] = own->key;
+        for (size_t s = 0; s < own->secret_count; s++) ret[count++] = own->secrets[s].value;
     }
     return count;
 }
@@ -63,14 +70,15 @@ bool team_open_tape(struct team *team, const struct config *config, struct err *
     return true;
 }
 
-/* --- standing around ---------------------------------------------------------------------- */
+/* --- wrapping providers ------------------------------------------------------------------- */
 
 static struct provider *taped_provider(struct tape *tape, struct provider *provider) {
     return tape_plays(tape) ? playing_provider_new(tape, provider->name)
                             : recording_provider_new(tape, provider);
 }
 
-/* Each agent has its own. It comes after everything it may borrow, so it is freed first. */
+/* Each agent has its own tape provider. They come last, so they are freed before what they
+ * borrow. */
 static void tape_agents(struct team *team) {
     team->providers = mem_resize(team->providers, (team->provider_count + team->agent_count) *
                                                       sizeof(struct provider *));

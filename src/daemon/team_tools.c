@@ -3,8 +3,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/nearest.h"
+#include "daemon/team_own_tools.h"
 #include "mcp/tool.h"
-#include "tool/catalogue.h"
 #include "tool/scripted.h"
 #include "wire/yaml.h"
 
@@ -89,7 +89,8 @@ static enum tool_policy usual_policy(const struct team *team, struct str tool) {
     for (size_t i = 0; i < team->policy_count; i++) {
         if (str_equal(team->policies[i].name, tool)) return team->policies[i].policy;
     }
-    return TOOL_ALLOW;
+    const struct tool *made = find_tool(team, tool);
+    return made && made->asks ? TOOL_ASK : TOOL_ALLOW;
 }
 
 static bool is_hidden(const struct team *team, struct str tool) {
@@ -201,7 +202,10 @@ static bool make_mcp_tools(struct team *team, const struct config *config,
         if (config->mcp[i].url.len && !http_pool_need(resources->pool, e)) return false;
         team->servers[team->server_count++] = server_of(resources->mcp, &config->mcp[i]);
     }
+    team->settled = mem_zero(team->server_count + 1, sizeof(bool));
     for (size_t i = 0; i < team->server_count; i++) {
+        /* In this order: one that settles in between may have tools that are not seen here. */
+        team->settled[i] = mcp_server_settled(team->servers[i]);
         listed[i] = mcp_server_tools(team->servers[i]);
         if (listed[i]) count += listed[i]->count;
     }
@@ -218,15 +222,24 @@ static bool make_mcp_tools(struct team *team, const struct config *config,
     return true;
 }
 
-/* For agents of other sources: those of a server that is for some agents only are hidden. */
+/* For agents of other sources: what is for some agents only is hidden. */
 static void join_policies(struct team *team) {
     size_t count = 0;
     struct agent_tool *joined =
-        mem_zero(team->mcp_tool_count + team->policy_count + 1, sizeof(*joined));
+        mem_zero(2 * team->tool_count + team->policy_count + 1, sizeof(*joined));
+    for (size_t i = 0; i < team->own_tool_count; i++) {
+        if (team->own_tools[i]->agent_count)
+            joined[count++] = (struct agent_tool){team->own_tools[i]->name, TOOL_HIDDEN};
+    }
     for (size_t i = 0; i < team->mcp_tool_count; i++)
         joined[count++] = (struct agent_tool){team->mcp_tools[i].name,
                                               mcp_policy(team, &team->mcp_tools[i], STR_EMPTY)};
     for (size_t i = 0; i < team->policy_count; i++) joined[count++] = team->policies[i];
+    for (size_t i = 0; i < team->tool_count; i++) {
+        struct str name = team->tools[i]->name;
+        if (team->tools[i]->asks && !is_set(team, name))
+            joined[count++] = (struct agent_tool){name, TOOL_ASK};
+    }
     team->joined_policies = joined;
     team->joined_count = count;
 }
@@ -235,8 +248,7 @@ static void join_policies(struct team *team) {
 static bool awaits(const struct team *team, const struct config *config, struct str agent,
                    bool lacks) {
     for (size_t i = 0; i < team->server_count && lacks; i++) {
-        if (may_have(&config->mcp[i], agent) && !mcp_server_settled(team->servers[i]))
-            return true;
+        if (may_have(&config->mcp[i], agent) && !team->settled[i]) return true;
     }
     return false;
 }
@@ -268,6 +280,10 @@ static bool make_named(struct team *team, const struct config *config,
         team->tool_count++;
         return true;
     }
+    if (why.code == ERR_UNIMPLEMENTED) {
+        log_warning("off: %s", why.text);
+        return true;
+    }
     if (!wanted->optional) return yaml_err(e, wanted->at, "%s", why.text);
     log_warning("the agent goes without the tool '" STR_FMT "': %s", STR_ARG(wanted->name),
                 why.text);
@@ -294,20 +310,27 @@ static size_t count_named(const struct config *config) {
     return count + ARRAY_LEN(web_tools);
 }
 
+struct catalogue_options team_catalogue_options(const struct config *config,
+                                                const struct team_resources *resources) {
+    return (struct catalogue_options){.pool = resources->pool,
+                                      .store = resources->store,
+                                      .search = {.pool = resources->pool,
+                                                 .backend = config->tools.web_search.backend,
+                                                 .base_url = config->tools.web_search.url,
+                                                 .key = config->tools.web_search.key},
+                                      .file_root = config->tools.files.root,
+                                      .exec = config->tools.exec};
+}
+
 bool team_make_tools(struct team *team, const struct config *config,
                      const struct team_resources *resources, struct err *e) {
     size_t script_count = team->script ? team->script->tool_count : 0;
-    const struct catalogue_options options = {
-        .pool = resources->pool,
-        .store = resources->store,
-        .only_looked_at = team->own_pool != NULL,
-        .search = {.pool = resources->pool,
-                   .backend = config->tools.web_search.backend,
-                   .base_url = config->tools.web_search.url,
-                   .key = config->tools.web_search.key},
-        .file_root = config->tools.files.root};
-    team->tools = mem_zero(script_count + count_named(config) + 1, sizeof(struct tool *));
+    struct catalogue_options options = team_catalogue_options(config, resources);
+    options.only_looked_at = team->own_pool != NULL;
+    team->tools = mem_zero(script_count + config->tools.own_count + count_named(config) + 1,
+                           sizeof(struct tool *));
     make_script_tools(team);
+    if (!team_make_own_tools(team, config, resources, e)) return false;
     /* After another mistake a setting may be missing because of it. */
     bool names_only = resources->noting && resources->noting->problem_count > 0;
     if (!take_policies(team, config, resources, e)) return false;
@@ -339,11 +362,15 @@ static struct agent_tool *list_for(struct agent *agent, size_t count, bool picks
     return tools;
 }
 
+/* Where the agent says that a human decides, no tool of the server goes by itself. */
 static void pick_server(const struct team *team, const struct config_mcp *server,
-                        struct agent *ret, struct agent_tool *tools, size_t room) {
+                        const struct config_agent_tool *named, struct agent *ret,
+                        struct agent_tool *tools, size_t room) {
+    bool asks = named->said && named->policy == CONFIG_TOOL_ASK;
     for (size_t i = 0; i < team->mcp_tool_count && ret->tool_count < room; i++) {
         const struct team_mcp_tool *tool = &team->mcp_tools[i];
         enum tool_policy policy = mcp_policy(team, tool, ret->slug);
+        if (policy == TOOL_ALLOW && asks) policy = TOOL_ASK;
         if (tool->from == server && policy != TOOL_HIDDEN)
             tools[ret->tool_count++] = (struct agent_tool){tool->name, policy};
     }
@@ -353,6 +380,8 @@ static void pick_server(const struct team *team, const struct config_mcp *server
 static enum tool_policy named_policy(const struct team *team, struct str agent,
                                      const struct config_agent_tool *named) {
     const struct team_mcp_tool *mcp = find_mcp(team, named->name);
+    const struct config_own_tool *own = team_own_tool(team, named->name);
+    if (own && !team_may_have_own(own, agent)) return TOOL_HIDDEN;
     enum tool_policy usual =
         mcp ? mcp_policy(team, mcp, agent) : usual_policy(team, named->name);
     if (usual == TOOL_HIDDEN || !named->said) return usual;
@@ -372,7 +401,7 @@ static struct agent_tool *pick_named(const struct team *team, const struct confi
         enum tool_policy policy = named_policy(team, ret->slug, tool);
         bool there = find_tool(team, tool->name) || asks_mcp(config);
         lacks = lacks || !find_tool(team, tool->name);
-        if (server) pick_server(team, server, ret, tools, room);
+        if (server) pick_server(team, server, tool, ret, tools, room);
         if (server || !there || policy == TOOL_HIDDEN || ret->tool_count == room) continue;
         tools[ret->tool_count++] = (struct agent_tool){tool->name, policy};
     }
@@ -385,8 +414,14 @@ static struct agent_tool *pick_named(const struct team *team, const struct confi
 static struct agent_tool *pick_all(const struct team *team, const struct config *config,
                                    struct agent *ret) {
     size_t script_count = team->script ? team->script->tool_count : 0;
+    size_t catalogue_from = script_count + team->own_tool_count;
     struct agent_tool *tools = list_for(ret, team->tool_count + team->policy_count, false);
-    for (size_t i = script_count; i < team->tool_count - team->mcp_tool_count; i++)
+    for (size_t i = 0; i < team->own_tool_count; i++) {
+        if (!team_may_have_own(team->own_tools[i], ret->slug))
+            tools[ret->tool_count++] =
+                (struct agent_tool){team->own_tools[i]->name, TOOL_HIDDEN};
+    }
+    for (size_t i = catalogue_from; i < team->tool_count - team->mcp_tool_count; i++)
         tools[ret->tool_count++] = (struct agent_tool){team->tools[i]->name, TOOL_HIDDEN};
     for (size_t i = 0; i < team->mcp_tool_count; i++)
         tools[ret->tool_count++] = (struct agent_tool){

@@ -1,4 +1,4 @@
-/* team_tools: make the tools and give each agent its own. Private to team.c.
+/* team_tools: make the tools and give each agent its own. Private to team*.c.
  *
  * Tools come from the script, from the catalogue, from the MCP servers of the settings and, in
  * turns of Converse, from the orchestrator's. An agent that names no tools has all those of the
@@ -11,6 +11,7 @@
 #define WEIR_DAEMON_TEAM_TOOLS_H
 
 #include "daemon/team.h"
+#include "tool/catalogue.h"
 
 /* Make the tools of the script, the tools of the catalogue that any agent names, and the
  * policies. */
@@ -23,5 +24,9 @@ struct agent_tool *team_pick_tools(const struct team *team, const struct config 
                                    const struct config_agent *from, struct agent *ret);
 struct agent_tool *team_pick_script_tools(const struct team *team, const struct config *config,
                                           const struct script_agent *from, struct agent *ret);
+
+/* What the tools of the catalogue are made with. */
+struct catalogue_options team_catalogue_options(const struct config *config,
+                                                const struct team_resources *resources);
 
 #endif

@@ -120,7 +120,7 @@ void worker_done(struct worker *worker) {
     loop_free(worker->loop);
 }
 
-/* --- what the daemon tells it ------------------------------------------------------------- */
+/* --- orders from the daemon --------------------------------------------------------------- */
 
 void worker_use(struct worker *worker, struct config_snapshot *snapshot) {
     struct config_snapshot *before = worker->snapshot;

@@ -35,12 +35,12 @@ void answer_close(struct answer *answer) {
 
 struct gather {
     struct store_load *load;
-    size_t room;      /* of load->sections */
-    size_t bytes;     /* of events so far */
-    size_t max_bytes; /* of events */
-    uint64_t run;     /* whose sections are wanted */
+    size_t room;      /* capacity of load->sections */
+    size_t bytes;     /* bytes of events so far */
+    size_t max_bytes; /* limit on `bytes` */
+    uint64_t run;     /* the run whose sections are read */
     bool own_only;    /* leave shared rows out */
-    bool ids_only;    /* which runs there are, not what happened in them */
+    bool ids_only;    /* only list the runs, without their events */
     bool cut;         /* there is more than max_bytes */
 };
 
@@ -65,7 +65,7 @@ static bool add_section(struct gather *gather, struct store_section section, str
     return true;
 }
 
-/* Drop the events up to `after_seq` from the front. */
+/* Drop the events up to `after_seq`. */
 static bool skip_events(struct store_section *section, uint64_t after_seq, struct err *e) {
     while (section->events.len && section->first_seq <= after_seq) {
         struct event event = {0};
@@ -91,7 +91,7 @@ static bool cut_events(struct store_section *section, size_t max_bytes, size_t l
     return true;
 }
 
-/* Whole sections only: a run that does not fit is left out by the caller. */
+/* Take whole sections only; the caller leaves out a run that does not fit. */
 static bool take_whole(const struct row *row, void *ctx, struct err *e) {
     struct gather *gather = ctx;
     struct str rest = row->bytes;
@@ -107,7 +107,7 @@ static bool take_whole(const struct row *row, void *ctx, struct err *e) {
     return !gather->cut;
 }
 
-/* What follows after_seq, cut between events where the room ends. */
+/* Take the events after after_seq. The last section may be cut between two events. */
 static bool take_after(const struct row *row, void *ctx, struct err *e) {
     struct gather *gather = ctx;
     struct str rest = row->bytes;
@@ -145,7 +145,7 @@ static bool look_for_first(const struct row *row, void *ctx, struct err *e) {
     return true;
 }
 
-/* Which sequence number the run's first section in a row begins with; 0: none. */
+/* The sequence number at which the run's first section in a row begins; 0: it has none. */
 static bool first_seq_in(struct answer *answer, int64_t id, uint64_t run, uint64_t *ret,
                          struct err *e) {
     struct first_seq first = {.run = run};
@@ -154,8 +154,8 @@ static bool first_seq_in(struct answer *answer, int64_t id, uint64_t run, uint64
     return true;
 }
 
-/* The last of the places that begins at or before after_seq + 1: earlier ones cannot hold
- * anything that is asked for. */
+/* The last place that begins at or before after_seq + 1. Earlier places hold nothing that is
+ * needed. */
 static bool first_place(struct answer *answer, const struct run_places *places, size_t count,
                         uint64_t run, uint64_t after_seq, size_t *ret, struct err *e) {
     size_t low = 0, high = count;
@@ -173,7 +173,7 @@ static bool first_place(struct answer *answer, const struct run_places *places, 
     return true;
 }
 
-/* Give every row of the run that may matter to `each`, until the gathering is cut. */
+/* Call `each` for every row that may hold needed events of the run, until the answer is cut. */
 static bool walk_run(struct answer *answer, const struct run_entry *entry, row_fn *each,
                      struct gather *gather, struct err *e) {
     struct run_places *places = mem_alloc(entry->places.len * sizeof(*places));
@@ -203,7 +203,8 @@ static void reverse(struct store_section *sections, size_t count) {
     }
 }
 
-/* Newest run first becomes oldest run first, each run's sections in their order. */
+/* Runs were gathered newest first. Sort them oldest first, keeping the order of each run's
+ * sections. */
 static void oldest_first(struct store_section *sections, size_t count) {
     reverse(sections, count);
     for (size_t from = 0, to; from < count; from = to) {
@@ -224,7 +225,7 @@ static void narrow_again(struct gather *gather) {
     gather->max_bytes = gather->bytes > asked ? gather->bytes : asked;
 }
 
-/* One run of the session, whole or not at all. */
+/* Take one run of the session, completely or not at all. */
 static bool take_run(struct answer *answer, const struct run_entry *entry,
                      struct gather *gather, struct err *e) {
     size_t count = gather->load->section_count, bytes = gather->bytes;
@@ -331,7 +332,8 @@ static bool answer_thread_of(struct answer *answer, struct gather *gather, struc
                         e));
 }
 
-/* No index leads from a name to its users: that would be written with every session. */
+/* There is no index from a name to its users: it would have to be written with every
+ * session. */
 static bool answer_thread(struct answer *answer, struct gather *gather, struct err *e) {
     const struct store_load *load = gather->load;
     sqlite3_stmt *threads = answer->threads;
@@ -386,7 +388,7 @@ static bool answer_usage(struct answer *answer, struct gather *gather, struct er
 
 /* --- STORE_KEY ---------------------------------------------------------------------------- */
 
-/* What the last event of the gathered ones says of a run that did not end well. */
+/* Read how the run ended from its last event, if it did not end well. */
 static void read_end(const struct store_load *load, struct store_key *ret) {
     struct event event = {0};
     struct err e;
@@ -399,7 +401,7 @@ static void read_end(const struct store_load *load, struct store_key *ret) {
     ret->acted = (ret->failed && event.failed.acted) || (ret->left && event.cancelled.acted);
 }
 
-/* It stands in the run's last event alone, and is seldom asked for. */
+/* The end is only in the run's last event, which is rarely needed. */
 static bool look_at_end(struct answer *answer, struct gather *gather, struct store_key *means,
                         struct err *e) {
     struct store_load *load = gather->load;
@@ -430,7 +432,7 @@ static bool answer_key(struct answer *answer, struct gather *gather, struct err 
     return !entry.means.run || look_at_end(answer, gather, &load->key_means, e);
 }
 
-/* What each question asks. */
+/* The function for each question. */
 static bool (*const questions[])(struct answer *, struct gather *, struct err *) = {
     [STORE_SESSION] = answer_session, [STORE_SESSION_RUNS] = answer_session_runs,
     [STORE_RUN] = answer_run,         [STORE_UNFINISHED] = answer_unfinished,

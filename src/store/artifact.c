@@ -9,11 +9,11 @@
 
 struct artifact_ask {
     struct store_task task;
-    struct buf asked, told;      /* own the texts below; rewritten each time the task runs */
-    struct str workspace, token; /* as asked */
-    struct artifact artifact;    /* as asked, then as found */
+    struct buf asked, told;      /* own the texts below; each run of the task rewrites `told` */
+    struct str workspace, token; /* from the request */
+    struct artifact artifact;    /* the request, then the result */
     size_t offset, limit;
-    artifact_done_fn *done; /* NULL: no longer wanted */
+    artifact_done_fn *done; /* NULL: cancelled */
     void *ctx;
 };
 
@@ -39,7 +39,7 @@ static struct artifact_ask *ask_new(struct loop *loop, artifact_done_fn *done, v
     return ask;
 }
 
-/* The next part of a buffer created with room for all parts, so that no part moves. */
+/* Append one part to a buffer that was created with room for all parts, so that none moves. */
 static struct str artifact_keep(struct buf *into, struct str text) {
     size_t at = into->len;
     bool fits = buf_append(into, text);
@@ -121,8 +121,7 @@ bool artifact_put_start(struct store *store, struct loop *loop, struct str works
 
 /* --- get ---------------------------------------------------------------------------------- */
 
-/* The piece that is asked for of the row's bytes, and no other: a column that is read by a
- * statement is loaded whole. */
+/* Read only the requested piece of the bytes; a statement would load the whole column. */
 static bool read_piece(struct artifact_ask *ask, struct database *db, struct err *e) {
     struct artifact *artifact = &ask->artifact;
     sqlite3_blob *blob = NULL;
@@ -157,7 +156,7 @@ static void take_row(struct artifact_ask *ask, sqlite3_stmt *row) {
     artifact->token = artifact_keep(&ask->told, token);
 }
 
-/* SQLite gives the length without reading the bytes. */
+/* SQLite knows the length without reading the bytes. */
 #define COLUMNS "artifact.id, run, name, content_type, created_ms, length(bytes), token"
 
 static const char by_id[] =

@@ -22,15 +22,15 @@ static bool damaged(const char *path, const char *what, struct err *e) {
 
 #define HEADER_BYTES 100
 
-/* What never changes in ours, by offset. (SQLite file format, 1.3) */
+/* Bytes that never change in our databases, by offset. (SQLite file format, 1.3) */
 static const struct {
     size_t at, len;
     const char *bytes;
 } header_rows[] = {
-    {0, 16, "SQLite format 3"},  /* and its NUL */
-    {16, 2, "\x10\x00"},         /* pages of 4096 bytes */
+    {0, 16, "SQLite format 3"},  /* with its NUL */
+    {16, 2, "\x10\x00"},         /* page size 4096 */
     {18, 2, "\x02\x02"},         /* written and read as WAL */
-    {20, 1, "\x00"},             /* nothing reserved at a page's end */
+    {20, 1, "\x00"},             /* no reserved space at the end of a page */
     {21, 3, "\x40\x20\x20"},     /* payload fractions */
     {48, 8, "\0\0\0\0\0\0\0\0"}, /* default cache size, largest root page */
     {64, 4, "\0\0\0\0"},         /* incremental vacuum */
@@ -85,13 +85,13 @@ bool check_file(const char *path, const struct mark *mark, bool *ret_new, struct
     return ok;
 }
 
-/* --- its length --------------------------------------------------------------------------- */
+/* --- the length --------------------------------------------------------------------------- */
 
 #define WAL_HEADER_BYTES 32
 #define FRAME_HEADER_BYTES 24
 
-/* Clear in `missing` (one bit for each page after `first`) the pages that the write-ahead log
- * holds. Returns how many were cleared. */
+/* Clear the bits of pages found in the write-ahead log; `missing` has one bit for each page
+ * after `first`. Returns the number of bits cleared. */
 static size_t strike_frames(int wal, uint64_t first, unsigned char *missing, uint64_t count) {
     char header[WAL_HEADER_BYTES], frame[FRAME_HEADER_BYTES];
     if (pread(wal, header, sizeof(header), 0) != (ssize_t)sizeof(header)) return 0;
@@ -100,7 +100,7 @@ static size_t strike_frames(int wal, uint64_t first, unsigned char *missing, uin
     while (pread(wal, frame, sizeof(frame), at) == (ssize_t)sizeof(frame)) {
         at += FRAME_HEADER_BYTES + CHECK_PAGE_BYTES;
         uint64_t page = number_at(frame);
-        if (memcmp(frame + 8, header + 16, 8) != 0) break; /* salts of an older round */
+        if (memcmp(frame + 8, header + 16, 8) != 0) break; /* the salts of an earlier round */
         if (page <= first || page - first > count) continue;
         unsigned char bit = (unsigned char)(1u << ((page - first - 1) % 8));
         if (missing[(page - first - 1) / 8] & bit) struck++;
@@ -109,7 +109,7 @@ static size_t strike_frames(int wal, uint64_t first, unsigned char *missing, uin
     return struck;
 }
 
-/* Every page is in the file or, until it is folded in, in the write-ahead log. */
+/* Check that every page is in the file or, before the checkpoint, in the write-ahead log. */
 static bool check_length(struct database *db, uint64_t pages, struct err *e) {
     uint64_t in_file = (uint64_t)length_of(db->path) / CHECK_PAGE_BYTES;
     if (in_file >= pages) return true;
@@ -129,9 +129,9 @@ static bool check_length(struct database *db, uint64_t pages, struct err *e) {
     return struck == count || damaged(db->path, "it is cut off", e);
 }
 
-/* --- its content -------------------------------------------------------------------------- */
+/* --- the content -------------------------------------------------------------------------- */
 
-/* Everything acknowledged before is here. */
+/* Check that everything acknowledged earlier is present. */
 static bool check_mark(struct database *db, const struct rows *rows, const struct mark *mark,
                        int64_t epoch, struct err *e) {
     if (rows->newest >= mark->newest && epoch >= mark->epoch) return true;
@@ -143,13 +143,13 @@ static bool check_mark(struct database *db, const struct rows *rows, const struc
                    db->path, rows->newest, epoch, mark->newest, mark->epoch);
 }
 
-/* SQLite says in words, as if the page were bad, that there was no memory to read it. */
+/* When SQLite has no memory to read a page, its verdict reads as if the page were bad. */
 static bool is_out_of_memory(struct str verdict) {
     struct str words = STR("unable to get the page. error code=7"); /* SQLITE_NOMEM */
     return str_find(verdict, words) < verdict.len;
 }
 
-/* SQLite's own look at every page. */
+/* SQLite's own check of every page. */
 static bool check_pages(struct database *db, struct err *e) {
     sqlite3_stmt *check = NULL;
     bool row = false, ok = database_prepare(db, "PRAGMA integrity_check(1)", &check, e) &&
@@ -172,7 +172,7 @@ static bool count_row(const struct row *row, void *ctx, struct err *e) {
     return true;
 }
 
-/* Reading a row compares its checksum. */
+/* Reading a row verifies its checksum. */
 static bool check_rows(struct rows *rows, int64_t after, struct err *e) {
     size_t left = CHECK_TAIL_BYTES;
     return row_each(rows, after, SIZE_MAX / 2, count_row, &left, e);

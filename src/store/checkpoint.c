@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define CHECKPOINT_PAGES 2048      /* 8 MiB of log: fold */
+#define CHECKPOINT_PAGES 2048      /* 8 MiB of log: checkpoint */
 #define CHECKPOINT_HARD_PAGES 8192 /* 32 MiB: commits wait */
 
 enum checkpoint_state { RESTING, FOLDING, LEFTOVERS };
@@ -20,7 +20,7 @@ struct checkpoint {
     bool warned;
     bool started;
     pthread_t thread;
-    _Atomic bool sync_failed; /* of the thread's connection */
+    _Atomic bool sync_failed; /* on the thread's own connection */
     struct {
         pthread_mutex_t lock;
         pthread_cond_t changed;
@@ -45,9 +45,9 @@ static void checkpoint_move(struct checkpoint *checkpoint, enum checkpoint_state
     pthread_cond_broadcast(&checkpoint->shared.changed);
 }
 
-/* SQLite syncs the database only once every page is folded, which would be the store's thread,
- * with all the megabytes that were folded here. So they are synced here as well. Another
- * failure than of a sync shows again when that thread folds what is left. */
+/* SQLite syncs the database only after the last page is folded, which would happen on the
+ * store's thread, with all the megabytes folded here. So they are synced here too. Any failure
+ * other than of a sync appears again when that thread folds the rest. */
 static void fold_most(struct database *db) {
     sqlite3_file *file = NULL;
     struct err e;
@@ -60,8 +60,8 @@ static void fold_most(struct database *db) {
     db->sync_failed = result != SQLITE_OK;
 }
 
-/* A connection of its own, open no longer than it is needed, for the memory of it. One that
- * never read does not know of the log and would fold nothing. */
+/* Uses its own connection, open only while it is needed, to save memory. A connection that has
+ * not read anything does not know of the log and would fold nothing. */
 static void fold_once(struct checkpoint *checkpoint) {
     struct database db = {0};
     struct err e;
@@ -119,7 +119,7 @@ static void checkpoint_finish(struct checkpoint *checkpoint, int pages) {
     if (failed && !checkpoint->warned)
         log_warning("the write-ahead log cannot be folded in and grows: %s", e.text);
     checkpoint->warned = failed;
-    /* While a reader uses an old page the log cannot start over; try again later. */
+    /* While a reader uses an old page, the log cannot restart. Try again later. */
     checkpoint->fold_at_pages = pages + CHECKPOINT_PAGES;
     pthread_mutex_lock(&checkpoint->shared.lock);
     checkpoint_move(checkpoint, RESTING);
@@ -165,7 +165,7 @@ bool checkpoint_cut(struct checkpoint *checkpoint, struct err *e) {
     return true;
 }
 
-/* One that cannot be folded stays as it is for the next start. */
+/* A log that cannot be folded is left for the next start. */
 static void fold_all(struct database *db) {
     struct err e;
     if (db->sync_failed) return;

@@ -15,9 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PROJECT_ROWS 512 /* a batch: some milliseconds in which no commit begins */
+#define PROJECT_ROWS 512 /* a batch takes some milliseconds, during which no commit begins */
 #define LEARN_SESSIONS 1000
-#define GROUP_TASKS 64 /* that share a transaction */
+#define GROUP_TASKS 64 /* tasks per transaction */
 #define PATH_BYTES (PATH_MAX + 64)
 
 /* --- the folder and a new file ------------------------------------------------------------ */
@@ -48,7 +48,7 @@ static bool sync_path(const char *path, struct err *e) {
     return ok;
 }
 
-/* SQLite gives its other files the mode of this one. */
+/* SQLite gives its other files the mode of this file. */
 static bool make_private(const char *path, struct err *e) {
     int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (file < 0)
@@ -69,13 +69,14 @@ static bool fill_new(struct core *core, const char *path, struct err *e) {
     bool ok = database_open(&db, path, e);
     if (ok) database_trust(&db);
     ok = ok && database_run(&db, settings, e) && schema_migrate(&db, 0, e);
-    /* Closing would fold the log in as well, but not say that it failed. */
+    /* Closing would fold the log too, but would not report a failure. */
     ok = ok && database_run(&db, "PRAGMA wal_checkpoint(TRUNCATE)", e);
     database_close(&db);
     return ok;
 }
 
-/* A new database gets its name when it is whole, so one with that name is never half made. */
+/* A new database is renamed when it is complete, so a file with the final name is never
+ * partial. */
 static bool make_new(struct core *core, const char *folder, const char *path, struct err *e) {
     static const char *const leftovers[] = {"", "-wal", "-shm", "-journal"};
     char fresh[PATH_BYTES], file[PATH_BYTES + 8];
@@ -109,8 +110,8 @@ static int saw_commit(void *ctx, sqlite3 *handle, const char *name, int wal_page
     return SQLITE_OK;
 }
 
-/* Two megabytes of cache; dirty pages stay in memory until the commit, so a full disk fails
- * there and not in the middle of something that only reads. */
+/* Two megabytes of cache. Dirty pages stay in memory until the commit, so a full disk fails the
+ * commit and not a statement that only reads. */
 static bool core_settle(struct core *core, struct err *e) {
     bool ok = database_run(
         &core->db,
@@ -118,7 +119,7 @@ static bool core_settle(struct core *core, struct err *e) {
         "PRAGMA cache_spill = OFF; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY;"
         "PRAGMA secure_delete = ON; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON",
         e);
-    /* Setting wal_autocheckpoint takes the hook's place, so the hook comes after it. */
+    /* Set the hook last, because wal_autocheckpoint would replace it. */
     sqlite3_wal_hook(core->db.handle, saw_commit, core);
     return ok && database_run(&core->db, synchronous[core->durability], e);
 }
@@ -136,7 +137,7 @@ static bool prepare(struct core *core, struct err *e) {
                             &core->learn, e);
 }
 
-/* Look, and write nothing. */
+/* Examine the database without writing. */
 static bool inspect(struct core *core, int64_t *ret_version, struct err *e) {
     struct database *db = &core->db;
     int64_t projected = 0;
@@ -168,7 +169,7 @@ static bool open_mark(struct core *core, const char *folder, struct err *e) {
     return mark_open(&core->mark, folder, core->durability == STORE_FULL, e);
 }
 
-/* Changes no byte of what is there. */
+/* Does not change any byte of the data. */
 static bool open_database(struct core *core, const char *path, int64_t *ret_version,
                           struct err *e) {
     return (core->durability == STORE_OFF || resync_log(path, e)) &&
@@ -259,13 +260,13 @@ void core_close(struct core *core) {
     lock_drop(core->lock);
 }
 
-/* --- after a sync that failed ------------------------------------------------------------- */
+/* --- after a failed sync ------------------------------------------------------------------ */
 
 bool core_stopped(const struct core *core) {
     return !core->open || core->db.sync_failed || checkpoint_sync_failed(core->checkpoint);
 }
 
-/* The next transaction finds the log empty, and nothing is left in it to be in doubt. */
+/* Open the store again. The next transaction then finds an empty log, with nothing in doubt. */
 static bool open_again(struct core *core, const char *folder, struct err *e) {
     char path[PATH_BYTES];
     bool is_new;
@@ -309,7 +310,7 @@ static void learn_from(struct core *core, const struct store_row *row) {
                            event.started.session);
 }
 
-/* Show the row to those who would else have to read it back. */
+/* Show the row to the projection and to `known`, which would otherwise have to read it back. */
 static void look_at(struct core *core, const struct row *row, const struct store_row *written) {
     if (core->project.seen) project_see(&core->project, row);
     if (!core->project.seen) learn_from(core, written);
@@ -321,7 +322,7 @@ static bool append(struct core *core, const struct store_write *write, struct er
         struct row row = {.run = written->run, .bytes = buf_str(&written->bytes)};
         if (!row_append(&core->rows, row.run, row.bytes, &row.id, e)) return false;
         look_at(core, &row, written);
-        /* A look into the tables that got no memory has undone everything. */
+        /* A reading of the tables that ran out of memory has rolled back everything. */
         if (sqlite3_get_autocommit(core->db.handle))
             return err_set(e, ERR_UNAVAILABLE,
                            "store %s: memory ran out; give the process more memory",
@@ -331,14 +332,14 @@ static bool append(struct core *core, const struct store_write *write, struct er
 }
 
 static bool core_begin(struct core *core, struct err *e) {
-    core->doubted = INT64_MAX; /* it cannot be there before it was committed */
+    core->doubted = INT64_MAX; /* not committed yet, so it cannot be on disk */
     if (!database_do(&core->db, core->begin, e)) return false;
     project_watch(&core->project);
     row_start(&core->rows);
     return true;
 }
 
-/* What was appended up to row `newest` is on disk when this returns. */
+/* When this returns, everything up to row `newest` is on disk. */
 static bool core_finish(struct core *core, int64_t newest, struct err *e) {
     core->doubted = newest;
     if (!database_do(&core->db, core->commit, e)) return false;
@@ -371,8 +372,8 @@ bool core_commit(struct core *core, const struct store_write *first,
 
 /* --- tasks -------------------------------------------------------------------------------- */
 
-/* The mark counts rows of the log: one that holds no event stands for what the tasks did, so
- * that its loss would be noticed as well. */
+/* The mark counts rows of the log. An empty row stands for what the tasks wrote, so that its
+ * loss would be noticed too. */
 static bool stamp(struct core *core, int64_t *ret_newest, struct err *e) {
     struct store_row row = {.run = 0};
     const struct store_write write = {.rows = &row, .row_count = 1};
@@ -397,7 +398,8 @@ static bool run_together(struct core *core, struct store_task *first,
     return true;
 }
 
-/* Whether they are there is seen when the store is open again. Returns the next. */
+/* Whether these tasks were committed is known only when the store is open again. Returns the
+ * next task. */
 static struct store_task *doubt(struct store_task *first, struct store_task *end) {
     for (struct store_task *task = first; task != end; task = task->next)
         task->failed.code = ERR_OUTCOME_UNKNOWN;
@@ -434,8 +436,7 @@ static bool fill_tables(struct core *core, struct err *e) {
     return true;
 }
 
-/* One that needs the tables stands first in its group: what its neighbours write is no event.
- */
+/* A task that needs the tables is first in its group; the tasks after it write no events. */
 struct store_task *core_run(struct core *core, struct store_task *tasks) {
     while (tasks && !core_stopped(core)) {
         struct store_task *end = tasks->next;
@@ -471,7 +472,7 @@ bool core_purge(struct core *core) {
 
 /* --- projecting --------------------------------------------------------------------------- */
 
-/* The tables can be filled again from the log, so their commits need not be synced. */
+/* The tables can be rebuilt from the log, so their commits need not be synced. */
 static void sync_commits(struct core *core, bool sync) {
     struct err e;
     if (core->durability != STORE_FULL) return;
@@ -509,7 +510,8 @@ static void answer_each(struct core *core, struct store_load *loads) {
     }
 }
 
-/* Project the rest and answer in one transaction: what it cannot keep it can still read. */
+/* Project the rest and answer in one transaction. If it cannot be committed, the answer can
+ * still be read. */
 static bool answer_within(struct core *core, struct store_load *loads, struct err *e) {
     if (!database_do(&core->db, core->begin, e)) return false;
     while (core->project.reached < core->rows.newest) {
@@ -569,7 +571,7 @@ bool core_learn(struct core *core, bool *ret_all, struct err *e) {
         seen++;
     }
     sqlite3_reset(learn);
-    /* Those that were pending when we began are added as they are projected. */
+    /* Sessions of rows that were pending at the start are added when those are projected. */
     *ret_all = ok && seen == 0 && core->project.done >= core->opened_with;
     return ok;
 }

@@ -14,7 +14,7 @@
 struct put {
     struct store_task task;
     struct buf texts;
-    struct costs_entry entry; /* lies in `texts` */
+    struct costs_entry entry; /* its texts are in `texts` */
 };
 
 static bool run_put(struct database *db, void *ctx, struct err *e) {
@@ -57,11 +57,11 @@ struct costs_ask {
     struct arena *arena;
     struct costs_entry *entries; /* room for COSTS_ENTRIES_MAX */
     size_t count;
-    costs_read_fn *done; /* NULL: no longer wanted */
+    costs_read_fn *done; /* NULL: cancelled */
     void *ctx;
 };
 
-/* False: there is no room for more. */
+/* False: the array is full. */
 static bool costs_take(struct costs_ask *ask, sqlite3_stmt *row) {
     struct costs_entry *entry = &ask->entries[ask->count];
     if (ask->count == COSTS_ENTRIES_MAX ||

@@ -6,9 +6,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define BUSY_MS 2000 /* how long another program, a shell say, may hold the file */
+#define BUSY_MS 2000 /* how long another program may hold the file */
 
-/* What a failure of SQLite means for the caller, and what to do about it. */
+/* The meaning of each SQLite failure for the caller, and the fix. */
 static const struct {
     int sqlite;
     enum err_code code;
@@ -40,10 +40,10 @@ static const struct {
     /* clang-format on */
 };
 
-enum { FAILURE_FULL = 0 }; /* its row above */
+enum { FAILURE_FULL = 0 }; /* its index above */
 
-/* SQLite calls a quota or a limit on file sizes a broken disk; the write-ahead log's own
- * handle remembers what the system said. */
+/* SQLite reports a quota or a file size limit as a broken disk. The write-ahead log's file
+ * handle knows the system's errno. */
 static bool out_of_space(struct database *db) {
     sqlite3_file *wal = NULL;
     int why = 0;
@@ -54,9 +54,9 @@ static bool out_of_space(struct database *db) {
     return why == ENOSPC || why == EDQUOT || why == EFBIG;
 }
 
-/* What was written may be on the disk, or may not: SQLite takes it back, and a later look at
- * the disk finds it there all the same. A write without room is no such thing: it was cut
- * short. */
+/* Whether the data may be on disk in spite of the failure: SQLite rolls it back, but a later
+ * start could find it. A write that failed for lack of space was cut short and leaves no
+ * doubt. */
 static bool leaves_doubt(struct database *db) {
     switch (sqlite3_extended_errcode(db->handle)) {
     case SQLITE_IOERR_FSYNC:
@@ -78,7 +78,8 @@ bool database_fail(struct database *db, struct err *e) {
     return err_set(e, ERR_INTERNAL, "store %s: %s", db->path, sqlite3_errmsg(db->handle));
 }
 
-/* SQLite would count every allocation under one lock; the counts are not used. */
+/* Turn off SQLite's memory statistics: they take a lock for every allocation and are not
+ * used. */
 static void configure(void) {
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 }

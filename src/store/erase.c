@@ -8,9 +8,9 @@
 
 #include <stdlib.h>
 
-#define ROW_MAX_BYTES (256 * MIB) /* more than any that is written */
+#define ROW_MAX_BYTES (256 * MIB) /* more than any row written */
 
-/* --- which runs --------------------------------------------------------------------------- */
+/* --- finding the runs --------------------------------------------------------------------- */
 
 void erase_runs_done(struct erase_runs *runs) {
     free(runs->ids);
@@ -48,7 +48,7 @@ static bool find_session(struct database *db, struct str workspace, struct str u
     return ok && (row || err_set(e, ERR_NOT_FOUND, "there is no such session"));
 }
 
-/* Each run names the one before it. */
+/* Collect the runs of a session; each one names the one before it. */
 static bool follow_chain(struct database *db, uint64_t newest, struct erase_runs *ret,
                          struct err *e) {
     struct runs runs;
@@ -92,7 +92,7 @@ struct eraser {
     struct rows rows;
     struct runs runs;
     sqlite3_stmt *rewrite, *remove, *remove_run;
-    struct buf kept; /* of a row: the sections of other runs */
+    struct buf kept; /* sections of other runs in a row */
 };
 
 static bool eraser_open(struct eraser *eraser, struct database *db, struct err *e) {
@@ -120,8 +120,8 @@ static bool remove_by_id(struct eraser *eraser, sqlite3_stmt *statement, int64_t
     return database_do(eraser->db, statement, e);
 }
 
-/* Write the row anew as the `kept` sections. The newest row's number is what weir.mark counts
- * to, so that row stays, empty. */
+/* Rewrite the row with only the `kept` sections. weir.mark counts up to the newest row, so that
+ * row stays even if it is empty. */
 static bool write_kept(struct eraser *eraser, int64_t id, uint64_t owner, struct err *e) {
     struct str kept = buf_str(&eraser->kept);
     if (kept.len == 0 && id != eraser->rows.newest)
@@ -134,7 +134,7 @@ static bool write_kept(struct eraser *eraser, int64_t id, uint64_t owner, struct
     return database_do(eraser->db, eraser->rewrite, e);
 }
 
-/* Take the run's sections out of one row. */
+/* Remove the run's sections from one row. */
 static bool erase_from_row(struct eraser *eraser, int64_t id, uint64_t run, struct err *e) {
     uint64_t owner;
     bool changed;
@@ -143,7 +143,8 @@ static bool erase_from_row(struct eraser *eraser, int64_t id, uint64_t run, stru
            (!changed || write_kept(eraser, id, owner, e));
 }
 
-/* Rows that a very long run does not list; they are noted first, then changed. */
+/* Rows of the run that its list does not hold, because it is too long. They are collected
+ * first, then changed. */
 struct found_rows {
     int64_t *ids;
     size_t count;
@@ -154,7 +155,7 @@ static bool note_row(const struct row *row, void *ctx, struct err *e) {
     (void)e;
     if ((found->count & (found->count - 1)) == 0)
         found->ids = mem_resize(found->ids, (2 * found->count + 1) * sizeof(*found->ids));
-    if (found->count && found->ids[found->count - 1] == row->id) return true; /* packed */
+    if (found->count && found->ids[found->count - 1] == row->id) return true; /* same row */
     found->ids[found->count++] = row->id;
     return true;
 }
@@ -191,7 +192,7 @@ static bool erase_run(struct eraser *eraser, uint64_t id, struct err *e) {
     return ok;
 }
 
-/* --- what stands beside the log ----------------------------------------------------------- */
+/* --- tables beside the log ---------------------------------------------------------------- */
 
 static bool erase_by(struct database *db, const char *sql, int64_t number, struct err *e) {
     sqlite3_stmt *statement = NULL;
@@ -209,7 +210,7 @@ static int compare_runs(const void *a, const void *b) {
     return left < right ? -1 : left > right;
 }
 
-/* They are few and no index knows their runs: all are looked at, without their bytes. */
+/* There are few artifacts and no index by run, so all are scanned, without their bytes. */
 static bool erase_artifacts(struct database *db, const struct erase_runs *runs, struct err *e) {
     sqlite3_stmt *list = NULL;
     struct found_rows found = {.count = 0};
@@ -236,7 +237,7 @@ static bool erase_artifacts(struct database *db, const struct erase_runs *runs, 
 bool erase_session(struct database *db, const struct erase_runs *runs, struct err *e) {
     struct eraser eraser;
     bool ok = eraser_open(&eraser, db, e);
-    ok = ok && erase_by(db, /* while the runs say whose they are */
+    ok = ok && erase_by(db, /* while the runs still name their owner */
                         "DELETE FROM keyed WHERE run IN (SELECT id FROM run WHERE session = ?)",
                         runs->session, e);
     for (size_t i = 0; ok && i < runs->count; i++) ok = erase_run(&eraser, runs->ids[i], e);

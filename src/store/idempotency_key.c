@@ -2,7 +2,7 @@
 
 #include "store/varint.h"
 
-#define REACHED_MAX_BYTES (64 * MIB) /* an event is smaller */
+#define REACHED_MAX_BYTES (64 * MIB) /* more than any event */
 
 bool key_open(struct key_table *table, struct database *db, struct err *e) {
     *table = (struct key_table){.db = db};
@@ -71,7 +71,7 @@ bool key_find(struct key_table *table, struct key_entry *entry, struct arena *ar
 
 /* --- the item ------------------------------------------------------------------------------
  *
- *     seq varint, then user, key and print, each behind its length, a varint */
+ *     seq varint, then user, key and print, each preceded by its length, a varint */
 
 static bool append_number(struct buf *out, uint64_t number) {
     char room[VARINT_MAX_BYTES];
@@ -102,7 +102,7 @@ bool key_item_read(struct str bytes, struct key_item *ret) {
 
 /* --- the walk ----------------------------------------------------------------------------- */
 
-/* A copy, because the walk moves on. An empty one is less than every entry. */
+/* Bind a copy, because the walk moves on. An empty text sorts before every entry. */
 static void bind_copy(sqlite3_stmt *statement, int place, struct str text) {
     sqlite3_bind_blob64(statement, place, text.len ? text.at : "", text.len, SQLITE_TRANSIENT);
 }
@@ -131,7 +131,7 @@ static void begin_again(struct key_table *table) {
     table->reached_workspace_len = table->reached_user_len = 0;
 }
 
-/* Move on by some entries. */
+/* Walk over some more entries. */
 static bool walk(struct key_table *table, int64_t before_ms, size_t *ret_seen, size_t *ret_old,
                  struct err *e) {
     size_t seen = 0, old = 0;

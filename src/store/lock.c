@@ -46,7 +46,7 @@ bool lock_take(const char *folder, int *ret_lock, struct err *e) {
     }
     char pid[PID_TEXT_BYTES];
     int len = snprintf(pid, sizeof(pid), "%ld\n", (long)getpid());
-    /* Only helps the process that is refused; left out on a full disk. */
+    /* The pid only helps a process that is refused. On a full disk it is left out. */
     bool told = ftruncate(lock, 0) == 0 && pwrite(lock, pid, (size_t)len, 0) == len;
     (void)told;
     *ret_lock = lock;
@@ -56,6 +56,6 @@ bool lock_take(const char *folder, int *ret_lock, struct err *e) {
 void lock_drop(int lock) {
     if (lock == LOCK_NONE) return;
     int emptied = ftruncate(lock, 0);
-    (void)emptied; /* a stale number in an unlocked file does no harm */
+    (void)emptied; /* a stale pid in an unlocked file is harmless */
     close(lock);
 }

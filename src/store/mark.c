@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #define MARK_BYTES 96
-#define MARK_OWNER UINT64_C(0x6B72616D) /* "mark": so that no row's sum fits */
+#define MARK_OWNER UINT64_C(0x6B72616D) /* "mark"; never a row's owner: no row's sum fits */
 
-/* "synced 0000000000000000042 0000000003 <boot id> <sum>\n", padded; the sum covers all that
- * stands before it. */
+/* "synced 0000000000000000042 0000000003 <boot id> <sum>\n", padded. The sum covers everything
+ * before it. */
 #define BODY_BYTES (MARK_BYTES - 17)
 
 static void read_boot(struct mark *mark) {
@@ -74,7 +74,7 @@ void mark_note(struct mark *mark, int64_t newest, int64_t epoch) {
     write_body(mark, newest, epoch, text);
     uint64_t sum = sum_of(MARK_OWNER, str_of(text, BODY_BYTES));
     snprintf(text + BODY_BYTES, MARK_BYTES - BODY_BYTES + 1, "%016" PRIx64 "\n", sum);
-    /* One that cannot be written leaves the older note, which is true as well. */
+    /* If the write fails, the older mark remains, which is still true. */
     ssize_t written = pwrite(mark->file, text, MARK_BYTES, 0);
     (void)written;
 }

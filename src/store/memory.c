@@ -8,9 +8,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define MATCH_MAX_BYTES (16 * KIB) /* a question to the index */
+#define MATCH_MAX_BYTES (16 * KIB) /* of a query for the full-text index */
 
-/* --- what may be asked -------------------------------------------------------------------- */
+/* --- checks ------------------------------------------------------------------------------- */
 
 static bool check_len(const char *what, struct str text, size_t max_bytes, struct err *e) {
     if (text.len <= max_bytes) return true;
@@ -51,15 +51,15 @@ bool memory_page(struct memory_query *query, int64_t limit, int64_t offset, stru
     return true;
 }
 
-/* --- a question on its way ---------------------------------------------------------------- */
+/* --- requests ----------------------------------------------------------------------------- */
 
 struct memory_ask {
     struct store_task task;
-    struct arena *asked, *told; /* the answer, rebuilt each time the task runs */
-    struct memory_query query;  /* a put and a remove have only its workspace */
-    struct memory_entry entry;  /* of a put; a remove has only its key */
+    struct arena *asked, *told; /* `told` holds the answer; each run of the task rewrites it */
+    struct memory_query query;  /* for a put or remove only the workspace */
+    struct memory_entry entry;  /* for a put; for a remove only the key */
     struct memory_answer answer;
-    memory_done_fn *done; /* NULL: no longer wanted */
+    memory_done_fn *done; /* NULL: cancelled */
     void *ctx;
 };
 
@@ -76,7 +76,7 @@ void memory_forget(struct memory_ask *ask) {
     if (ask) ask->done = NULL;
 }
 
-/* Copies of text that passed the checks always fit. */
+/* Checked texts always fit. */
 static struct str store_memory_keep(struct memory_ask *ask, struct str text) {
     struct str kept = STR_EMPTY;
     bool fits = arena_str(ask->asked, text, &kept);
@@ -95,7 +95,7 @@ static struct memory_ask *ask_new(struct loop *loop, memory_done_fn *done, void 
     return ask;
 }
 
-/* Forget what an earlier attempt found. */
+/* Drop the result of an earlier attempt. */
 static void begin_answer(struct memory_ask *ask, size_t max_bytes) {
     arena_free(ask->told);
     ask->told = arena_new(max_bytes);
@@ -166,7 +166,7 @@ static bool read_rows(struct memory_ask *ask, struct database *db, sqlite3_stmt 
     return ok;
 }
 
-/* Room for the entries, their texts with the ends and gaps an arena adds, and one more. */
+/* Room for the entries and their texts, with an arena's overhead, and for one entry more. */
 static size_t answer_max_bytes(const struct memory_query *query) {
     size_t one = MEMORY_KEY_MAX_BYTES + MEMORY_CATEGORY_MAX_BYTES + MEMORY_CONTENT_MAX_BYTES;
     return query->max_bytes + one + (query->limit + 1) * (sizeof(struct memory_entry) + 64);
@@ -215,7 +215,7 @@ struct memory_ask *memory_list_start(struct store *store, struct loop *loop,
 
 /* --- the index of words ------------------------------------------------------------------- */
 
-/* Taking words out needs the text that brought them in, so it comes before a change. */
+/* Removing words from the index needs the old text, so it must run before a change. */
 #define ONE "WHERE workspace = ?1 AND category = ?2 AND key = ?3"
 #define EVERY "WHERE workspace = ?1 AND key = ?3"
 #define WORDS "id, 'w' || hex(workspace), CAST(key AS TEXT), CAST(content AS TEXT) FROM memory "
@@ -224,7 +224,7 @@ struct memory_ask *memory_list_start(struct store *store, struct loop *loop,
     "'delete', " WORDS
 #define LEARN_WORDS "INSERT INTO memory_words(rowid, place, key, content) SELECT " WORDS
 
-/* A text that is not bound in a statement is not in its SQL either. */
+/* Binding a name that the SQL does not contain has no effect. */
 static void bind_names(const struct memory_ask *ask, sqlite3_stmt *statement) {
     database_bind(statement, 1, ask->query.workspace);
     database_bind(statement, 2, ask->entry.category);
@@ -245,8 +245,8 @@ static bool change(const struct memory_ask *ask, struct database *db, const char
 
 /* --- put ---------------------------------------------------------------------------------- */
 
-/* Later than all before it, also when several come within a microsecond, or the clock was set
- * back: lists show what was written last first. */
+/* Later than all existing times of the workspace, even within the same microsecond or after the
+ * clock was set back. Lists show the latest write first. */
 #define LATER                                                                                  \
     "max(?5, 1 + coalesce((SELECT max(updated_us) FROM memory WHERE workspace = ?1), 0))"
 
@@ -275,7 +275,7 @@ static bool write_entry(struct memory_ask *ask, struct database *db, struct err 
         stored->created_us = sqlite3_column_int64(put, 0);
         stored->updated_us = sqlite3_column_int64(put, 1);
         ask->answer = (struct memory_answer){.entries = stored, .count = 1};
-        ok = database_row(db, put, &row, e); /* to the end of the statement */
+        ok = database_row(db, put, &row, e); /* run the statement to its end */
     }
     sqlite3_finalize(put);
     return ok;

@@ -49,7 +49,7 @@ struct memory_query {
     size_t max_bytes; /* of text in the answer; one entry always fits */
 };
 
-/* --- what may be asked -------------------------------------------------------------------- */
+/* --- checks ------------------------------------------------------------------------------- */
 
 /* errors of all four  ERR_INVALID_ARGUMENT, in the words of the contract */
 MUST_CHECK bool memory_check_workspace(struct str workspace, struct err *e);
@@ -62,7 +62,7 @@ MUST_CHECK bool memory_check_query(const struct memory_query *query, struct err 
 MUST_CHECK bool memory_page(struct memory_query *query, int64_t limit, int64_t offset,
                             struct err *e);
 
-/* --- asking ------------------------------------------------------------------------------- */
+/* --- requests ----------------------------------------------------------------------------- */
 
 struct memory_answer {
     const struct memory_entry *entries; /* of a list; or the one that was put */

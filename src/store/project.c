@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define BATCH_BYTES (4 * MIB)   /* of rows; at least one row is taken */
-#define BATCH_RUNS 2048         /* and so many runs: a row may hold thousands of short ones */
+#define BATCH_RUNS 2048         /* also a limit: a row may hold thousands of short runs */
 #define ARENA_BYTES (256 * MIB) /* more than the largest row and its keys can need */
 #define KEY_BYTES (64 * MIB)
 
@@ -162,7 +162,7 @@ static bool load_run(struct batch *batch, struct run_change *run, struct err *e)
     return kept;
 }
 
-/* The gathered change of a run. One that begins here need not be looked for. */
+/* The gathered change of a run. A run that begins in this batch is not looked up. */
 static struct run_change *run_of(struct batch *batch, const struct store_section *section,
                                  struct err *e) {
     struct str key = str_of(&section->run, sizeof(section->run));
@@ -210,8 +210,8 @@ static bool runs_write(struct batch *batch, const void *gathered, void *table, s
     return true;
 }
 
-/* Their table is opened by others, and every section is one of a run: what is gathered of them
- * stands in the batch. */
+/* The table of runs is opened elsewhere, and every section belongs to a run, so what is
+ * gathered for it is in the batch itself. */
 static const struct projection project_runs = {
     .name = "runs",
     .takes = TAKES(EVENT_DONE) | TAKES(EVENT_FAILED) | TAKES(EVENT_CANCELLED),
@@ -240,7 +240,8 @@ static bool add_section(struct batch *batch, const struct row *row,
     struct str rest = section->events;
     uint64_t seq = section->first_seq;
     for (;; seq++) {
-        seq += event_skip_texts(&rest); /* most events, and nothing that a table keeps */
+        seq +=
+            event_skip_texts(&rest, SIZE_MAX); /* most events are texts, which no table keeps */
         if (!rest.len) break;
         struct event event = {.seq = seq};
         struct err unknown;
@@ -327,7 +328,7 @@ static bool gather(struct batch *batch, size_t count, struct err *e) {
 
 bool project_batch(struct project *project, size_t count, struct err *e) {
     struct batch *batch = project->seen;
-    project->seen = NULL; /* whatever becomes of it: the log has it too */
+    project->seen = NULL; /* whatever the outcome: the log has it too */
     bool seen = batch != NULL;
     if (!seen) batch = batch_new(project);
     bool ok = (seen || gather(batch, count, e)) && write_batch(batch, e);

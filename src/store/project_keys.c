@@ -1,9 +1,9 @@
-/* The table of idempotency keys: which run one stands for, or which answer. */
+/* Projects the table of idempotency keys: the run, or the answer, that each key stands for. */
 #include "store/projection.h"
 
 struct key_change {
     struct key_change *next;
-    const struct run_change *run; /* that it began; NULL: it came with a human's answer */
+    const struct run_change *run; /* the run it began; NULL: it came with a human's answer */
     struct key_entry entry;
 };
 
@@ -11,7 +11,7 @@ struct key_list {
     struct key_change *first, **end;
 };
 
-/* In their order: the newest counts. An answer is newer than the beginning of its run. */
+/* In order; the newest counts. An answer is newer than the start of its run. */
 struct keys_gathered {
     struct key_list of_runs, of_answers;
 };
@@ -90,7 +90,7 @@ static bool keys_take(struct batch *batch, void *at, struct run_change *run,
 
 /* --- writing ------------------------------------------------------------------------------ */
 
-/* A run that was there before has its key. */
+/* The key of a run that was already in the table is there too. */
 static bool write_list(struct key_table *table, const struct key_list *list, struct err *e) {
     for (const struct key_change *change = list->first; change; change = change->next) {
         if (change->run && change->run->repeated) continue;

@@ -1,4 +1,4 @@
-/* The table of sessions: who has one, and its newest run. */
+/* Projects the table of sessions: their owners and their newest runs. */
 #include "store/projection.h"
 
 #include "base/map.h"
@@ -19,7 +19,7 @@ struct session_change {
 struct sessions_gathered {
     struct map *map;
     struct session_change *first, **end;
-    int64_t last_id; /* highest one given so far; 0: the table knows */
+    int64_t last_id; /* the highest id given so far; 0: read it from the table */
 };
 
 static bool sessions_open(void *at, struct database *db, struct err *e) {
@@ -119,7 +119,7 @@ static struct session_change *session_of(struct batch *batch,
     return session;
 }
 
-/* A run begins in its session. */
+/* Add the session of a run that begins. */
 static bool sessions_take(struct batch *batch, void *gathered, struct run_change *run,
                           const struct event *event, struct err *e) {
     if (!run->fresh || run->started) return true; /* a run starts once */

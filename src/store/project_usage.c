@@ -1,4 +1,4 @@
-/* The table of usage: what calls of models came to, by workspace, agent, model and day. */
+/* Projects the table of usage: sums by workspace, agent, model and day. */
 #include "store/projection.h"
 
 #include "base/map.h"

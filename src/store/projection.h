@@ -70,7 +70,7 @@ extern const struct projection project_sessions, project_keys_of_requests, proje
 /* The table of a projection. */
 void *project_table(const struct project *project, const struct projection *projection);
 
-/* --- for those that gather ---------------------------------------------------------------- */
+/* --- for projections ---------------------------------------------------------------------- */
 
 /* Set ERR_RESOURCE_EXHAUSTED and return false. */
 bool batch_is_full(struct err *e);

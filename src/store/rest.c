@@ -1,24 +1,38 @@
+#include "store/rest.h"
+
 #include "base/mem.h"
 #include "store/task.h"
 
 #include <sqlite3.h>
 #include <stdlib.h>
 
+struct rest {
+    struct store_task task;
+    task_fn *fn;
+    void *ctx;
+};
+
 static bool release(struct database *db, void *ctx, struct err *e) {
-    (void)ctx, (void)e;
+    struct rest *rest = ctx;
+    (void)e;
     sqlite3_db_release_memory(db->handle);
+    rest->fn(rest->ctx);
     return true;
 }
 
 static void on_done(struct store_task *task, const struct err *failed, void *ctx) {
-    (void)failed, (void)ctx;
-    free(task);
-    mem_give_back();
+    (void)task, (void)failed;
+    free(ctx);
 }
 
-void store_rest(struct store *store, struct loop *home) {
-    struct store_task *task = MEM_NEW(struct store_task);
-    *task = (struct store_task){
-        .reads_only = true, .fn = release, .home = home, .on_done = on_done};
-    store_run(store, task);
+void store_rest(struct store *store, struct loop *home, task_fn *fn, void *ctx) {
+    struct rest *rest = MEM_NEW(struct rest);
+    *rest = (struct rest){.task = {.reads_only = true,
+                                   .fn = release,
+                                   .home = home,
+                                   .on_done = on_done,
+                                   .ctx = rest},
+                          .fn = fn,
+                          .ctx = ctx};
+    store_run(store, &rest->task);
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#define PIECE_BYTES (64 * 1024) /* no more is ever written at once by SQLite either */
+#define PIECE_BYTES (64 * 1024) /* SQLite never writes more at once either */
 
 static bool write_again(sqlite3_file *file, char *piece) {
     const sqlite3_io_methods *methods = file->pMethods;
@@ -37,7 +37,7 @@ static bool resync(sqlite3_vfs *vfs, const char *log) {
 }
 
 bool resync_log(const char *path, struct err *e) {
-    char log[PATH_MAX + 8] = {0}; /* SQLite reads past a file's name, up to two NULs */
+    char log[PATH_MAX + 8] = {0}; /* SQLite reads up to two NULs past a file name */
     struct stat info;
     snprintf(log, sizeof(log) - 2, "%s-wal", path);
     if (stat(log, &info) != 0 || info.st_size == 0) return true;

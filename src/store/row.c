@@ -8,8 +8,8 @@
 #include <assert.h>
 #include <inttypes.h>
 
-#define ROW_MAX_BYTES (256 * MIB) /* more than any that is written */
-#define SCRATCH_BYTES (64 * KIB)  /* kept between two rows */
+#define ROW_MAX_BYTES (256 * MIB) /* more than any row written */
+#define SCRATCH_BYTES (64 * KIB)  /* kept between rows */
 
 bool row_open(struct rows *rows, struct database *db, struct err *e) {
     *rows = (struct rows){.db = db};
@@ -65,7 +65,7 @@ static bool take_part(struct str *bytes, uint64_t *ret_run, struct str *ret) {
     return true;
 }
 
-/* `bytes` are as they are stored. */
+/* `bytes` are in stored form. */
 static bool put_part(struct buf *out, uint64_t run, struct str bytes) {
     char head[PART_HEAD_BYTES];
     size_t len = varint_put(head, run);
@@ -83,7 +83,7 @@ static void pack(struct rows *rows, uint64_t run, struct str bytes) {
     if (!run || !shorten_row(bytes, packed)) buf_append(packed, bytes);
     put_length(packed->at + begun - PART_LENGTH_BYTES, packed->len - begun);
     rows->parts++;
-    assert(buf_ok(packed)); /* it takes any two rows that may be packed */
+    assert(buf_ok(packed)); /* any two rows that may be packed fit */
 }
 
 static bool insert(struct rows *rows, uint64_t run, struct str bytes, struct err *e) {
@@ -104,7 +104,7 @@ void row_start(struct rows *rows) {
     rows->next = rows->newest + 1;
 }
 
-/* A part that is alone is a row by itself. */
+/* A single part is written as a plain row. */
 static bool write_packed(struct rows *rows, struct err *e) {
     uint64_t run = ROW_PACKED;
     struct str bytes = buf_str(&rows->packed), part = STR_EMPTY;
@@ -153,7 +153,7 @@ static bool damaged(struct rows *rows, int64_t id, struct err *e) {
                    rows->db->path, id);
 }
 
-/* A stored row, as it is. */
+/* A row in stored form. */
 struct stored {
     int64_t id;
     uint64_t run;
@@ -171,7 +171,7 @@ static bool take_stored(struct rows *rows, sqlite3_stmt *statement, struct store
     return no_memory ? database_fail(rows->db, e) : damaged(rows, ret->id, e);
 }
 
-/* The next part of what is left of a stored row; one that is not packed is one part. */
+/* Cut the next part off the rest of a stored row. A row that is not packed has one part. */
 static bool next_part(struct rows *rows, struct stored *left, uint64_t *ret_run,
                       struct str *ret, struct err *e) {
     if (left->run == ROW_PACKED)
@@ -191,12 +191,12 @@ static bool expand(struct rows *rows, int64_t id, struct str *bytes, struct err 
     return true;
 }
 
-#define ORDER_PARTS 8192 /* more than fit: a part has more than 4 bytes */
+#define ORDER_PARTS 8192 /* more than can fit: a part has more than 4 bytes */
 static_assert(ROW_PACKED_BYTES / (PART_LENGTH_BYTES + 1) < ORDER_PARTS, "parts of a row");
 
 struct walk {
     struct rows *rows;
-    bool all; /* and not only what is shared or of `run` */
+    bool all; /* also parts that are neither shared nor of `run` */
     uint64_t run;
     row_fn *each;
     void *ctx;
@@ -228,7 +228,7 @@ static bool walk_all(const struct walk *walk, sqlite3_stmt *statement, struct er
     return ok;
 }
 
-/* Until the statement is reset. */
+/* The result is valid until the statement is reset. */
 static bool find_stored(struct rows *rows, int64_t id, struct stored *ret, struct err *e) {
     bool found;
     sqlite3_bind_int64(rows->read, 1, id);
@@ -268,7 +268,7 @@ bool row_each_of(struct rows *rows, uint64_t run, int64_t after, int64_t last, r
 
 /* --- rewriting ---------------------------------------------------------------------------- */
 
-/* The sections of `bytes` but those of `run`. *ret_had: there were some of it. */
+/* Copy the sections of `bytes`, except those of `run`. *ret_had: there were some. */
 static bool filter(struct str bytes, uint64_t run, struct buf *out, bool *ret_had) {
     struct store_section section;
     bool bad = false, ok = true;
@@ -280,7 +280,7 @@ static bool filter(struct str bytes, uint64_t run, struct buf *out, bool *ret_ha
     return ok;
 }
 
-/* A part without sections of the run stays as it was stored. */
+/* Keep a part. One without sections of the run is copied in its stored form. */
 static bool keep_part(struct rows *rows, int64_t id, uint64_t owner, struct str stored,
                       uint64_t run, bool packed, struct buf *kept, bool *changed,
                       struct err *e) {

@@ -5,9 +5,9 @@
  *
  *     stored row = part+        part = run varint · length (4 bytes, lowest first) · bytes
  *
- * A part is what was appended with one call. Everything larger, and what is appended alone, is
+ * A part is what was appended with one call. Anything larger, and what is appended alone, is
  * a stored row by itself, with its own run; earlier versions wrote only such rows. Readers see
- * no difference: each part is handed to them as a row, with the id of the stored one.
+ * no difference: each part is passed to them as a row, with the id of the stored one.
  *
  * Each stored row carries a checksum of its bytes, so a page that the disk has corrupted
  * unnoticed is an error when it is read, never a wrong answer.
@@ -15,8 +15,7 @@
  * A part that holds its text twice is stored shortened (shorten.h) and read back unchanged.
  *
  * Memory   a row is borrowed for the call that receives it.
- * Threads  the store's.
- */
+ * Threads  the store's. */
 #ifndef WEIR_STORE_ROW_H
 #define WEIR_STORE_ROW_H
 
@@ -26,7 +25,7 @@
 /* In place of a run. No run has this number. */
 #define ROW_PACKED UINT64_MAX
 
-/* A reader of one run reads what its neighbours in a stored row say, too. */
+/* A reader of one run also reads the parts of other runs in the same stored row. */
 #define ROW_PACKED_BYTES (32 * KIB)
 
 struct rows {
@@ -43,7 +42,7 @@ struct row {
     int64_t id;
     uint64_t run; /* 0: shared */
     struct str bytes;
-    int64_t order; /* later ones have a higher one, also in one stored row */
+    int64_t order; /* later parts have a higher one, also within a stored row */
     bool last;     /* of its stored row */
 };
 

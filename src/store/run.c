@@ -13,7 +13,7 @@ void run_entry_done(struct run_entry *entry) {
     buf_done(&entry->places);
 }
 
-/* A row that has something of the run's own besides shared text. */
+/* Mark the last place as a row that has something of the run besides shared text. */
 static void last_place_is_own(struct buf *places) {
     size_t at = places->len;
     while (at && (at == places->len || places->at[at - 1] & 0x80)) at--;
@@ -28,7 +28,7 @@ void run_entry_add_place(struct run_entry *entry, int64_t row, bool shared) {
     int64_t before = entry->last_log;
     if (!entry->first_log) entry->first_log = row;
     entry->last_log = row;
-    /* The same question every time, so that there is never a gap in the list. */
+    /* The same condition every time, so that the list never has a gap. */
     if (entry->places.len + VARINT_MAX_BYTES > RUN_PLACES_MAX_BYTES) return;
     char place[VARINT_MAX_BYTES];
     uint64_t step = (uint64_t)(row - before);
@@ -108,7 +108,7 @@ void run_release(struct runs *runs) {
     sqlite3_reset(runs->find);
 }
 
-/* 0 stands for none, in the table NULL. */
+/* 0 is stored as NULL. */
 static void bind_some(sqlite3_stmt *statement, int place, int64_t number) {
     if (number) {
         sqlite3_bind_int64(statement, place, number);

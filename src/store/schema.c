@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* A step may never change once it was released: databases that ran it exist. */
+/* Never change a step after its release: there are databases that have run it. */
 static const char *const steps[] = {
-    /* 1: the log, which is the truth. */
+    /* 1: the log, which is authoritative. */
     "CREATE TABLE meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;"
     "INSERT INTO meta VALUES('schema', 0), ('epoch', 0);"
     "CREATE TABLE log("
@@ -14,7 +14,8 @@ static const char *const steps[] = {
     " sum INTEGER NOT NULL," /* sum_of(run, bytes) */
     " bytes BLOB NOT NULL);",
 
-    /* 2: the tables filled from it. Text columns are BLOBs, so that bytes stay bytes. */
+    /* 2: the tables filled from the log. Text columns are BLOBs, so that their bytes are not
+     * converted. */
     "INSERT INTO meta VALUES('projected', 0);"
     "CREATE TABLE session("
     " id INTEGER PRIMARY KEY,"
@@ -25,7 +26,7 @@ static const char *const steps[] = {
     " UNIQUE(workspace, user, name));"
     "CREATE TABLE run("
     " id INTEGER PRIMARY KEY,"
-    " session INTEGER,"        /* NULL: its first row was never seen */
+    " session INTEGER,"        /* NULL: its first row was not seen */
     " previous INTEGER,"       /* the run before it in its session */
     " parent INTEGER,"         /* the run that lent its session */
     " state INTEGER NOT NULL," /* 0 while it runs, then the kind of its terminal event */
@@ -35,7 +36,7 @@ static const char *const steps[] = {
     " first_log INTEGER NOT NULL,"
     " last_log INTEGER NOT NULL,"
     " last_seq INTEGER NOT NULL,"
-    " places BLOB NOT NULL);" /* which rows hold it; see run.h */
+    " places BLOB NOT NULL);" /* the rows that hold it; see run.h */
     "CREATE INDEX run_unfinished ON run(id) WHERE state = 0;"
     "CREATE TABLE usage("
     " workspace BLOB NOT NULL, agent BLOB NOT NULL, model BLOB NOT NULL,"
@@ -48,12 +49,13 @@ static const char *const steps[] = {
     " thoughts_unknown INTEGER NOT NULL, cached_unknown INTEGER NOT NULL,"
     " PRIMARY KEY(workspace, agent, model, day)) WITHOUT ROWID;",
 
-    /* 3: rows may be shortened (shorten.h), which those who wrote 2 cannot read. */
+    /* 3: rows may be shortened (shorten.h). Programs that know only version 2 cannot read
+     * them. */
     "",
 
-    /* 4: memories, and the index of their words; see memory.h. `place` is the workspace as one
-     * word, so that a search walks only what belongs to it. No triggers keep the two together:
-     * a schema that is not trusted may not use such a table. */
+    /* 4: memories, and a full-text index of them; see memory.h. `place` is the workspace as one
+     * word, so that a search reads only its own entries. Triggers cannot keep the two in step:
+     * with an untrusted schema they may not use such a table. */
     "CREATE TABLE memory("
     " id INTEGER PRIMARY KEY,"
     " workspace BLOB NOT NULL,"
@@ -68,9 +70,10 @@ static const char *const steps[] = {
     "CREATE VIRTUAL TABLE memory_words USING fts5(place, key, content, content = '',"
     " tokenize = 'unicode61 remove_diacritics 2');",
 
-    /* 5: artifacts; the bytes stand last, so that the rest is read without them. */
+    /* 5: artifacts. The bytes are the last column, so that the others can be read without
+     * them. */
     "CREATE TABLE artifact("
-    " id INTEGER PRIMARY KEY AUTOINCREMENT," /* a number is never given twice */
+    " id INTEGER PRIMARY KEY AUTOINCREMENT," /* ids are never reused */
     " workspace BLOB NOT NULL,"
     " run INTEGER NOT NULL,"
     " name BLOB NOT NULL,"
@@ -78,14 +81,14 @@ static const char *const steps[] = {
     " created_ms INTEGER NOT NULL," /* Unix time */
     " bytes BLOB NOT NULL);",
 
-    /* 6: what model calls cost, which the log has always said: the tables are filled anew. */
+    /* 6: the cost of model calls. The log has it already, so the tables are filled again. */
     "ALTER TABLE usage ADD COLUMN cost_nano INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE usage ADD COLUMN cost_unknown INTEGER NOT NULL DEFAULT 0;"
     "DELETE FROM session; DELETE FROM run; DELETE FROM usage;"
     "UPDATE meta SET value = 0 WHERE name = 'projected';",
 
-    /* 7: which run a caller's idempotency key stands for. Earlier runs had no keys, so nothing
-     * is refilled. */
+    /* 7: the run that an idempotency key stands for. Earlier runs have no keys, so nothing is
+     * filled again. */
     "CREATE TABLE keyed("
     " workspace BLOB NOT NULL, user BLOB NOT NULL, key BLOB NOT NULL,"
     " run INTEGER NOT NULL,"
@@ -93,10 +96,10 @@ static const char *const steps[] = {
     " print BLOB NOT NULL,"         /* the fingerprint of the request */
     " PRIMARY KEY(workspace, user, key)) WITHOUT ROWID;",
 
-    /* 8: what was uploaded, in pieces; see upload.h. */
+    /* 8: uploads, in pieces; see upload.h. */
     "CREATE TABLE upload("
-    " id INTEGER PRIMARY KEY AUTOINCREMENT," /* later ones are larger */
-    " name BLOB NOT NULL UNIQUE,"            /* by which it is asked for */
+    " id INTEGER PRIMARY KEY AUTOINCREMENT," /* rises with time */
+    " name BLOB NOT NULL UNIQUE,"            /* the id that callers use */
     " app BLOB NOT NULL, subject BLOB NOT NULL,"
     " content_type BLOB NOT NULL, title BLOB NOT NULL,"
     " state INTEGER NOT NULL," /* 0 coming, 1 whole, 2 over */
@@ -107,24 +110,24 @@ static const char *const steps[] = {
     "CREATE TABLE upload_piece("
     " id INTEGER PRIMARY KEY,"
     " upload INTEGER NOT NULL,"
-    " place INTEGER NOT NULL," /* of its first byte in the whole */
+    " place INTEGER NOT NULL," /* offset of its first byte */
     " bytes BLOB NOT NULL);"
     "CREATE UNIQUE INDEX upload_pieces ON upload_piece(upload, place);",
 
-    /* 9: memories know microseconds, so that no two of a workspace are equally new. */
+    /* 9: times of memories in microseconds, so that no two in a workspace are equal. */
     "ALTER TABLE memory RENAME COLUMN created_ms TO created_us;"
     "ALTER TABLE memory RENAME COLUMN updated_ms TO updated_us;"
     "UPDATE memory SET created_us = created_us * 1000, updated_us = updated_us * 1000;",
 
-    /* 10: by what an artifact is fetched without its workspace; see artifact.h. */
+    /* 10: the token that fetches an artifact without its workspace; see artifact.h. */
     "CREATE TABLE artifact_token("
     " token BLOB PRIMARY KEY,"
     " artifact INTEGER NOT NULL UNIQUE) WITHOUT ROWID;",
 
-    /* 11: a key may stand for a human's answer to a run that waited. */
+    /* 11: a key may stand for a human's answer to a waiting run. */
     "ALTER TABLE keyed ADD COLUMN seq INTEGER NOT NULL DEFAULT 0;", /* of the question */
 
-    /* 12: what calls usually cost; see costs.h. */
+    /* 12: the usual cost of calls; see costs.h. */
     "CREATE TABLE usual("
     " agent BLOB NOT NULL, model BLOB NOT NULL,"
     " samples BLOB NOT NULL,"
@@ -135,7 +138,7 @@ static const char *const steps[] = {
     "ALTER TABLE usage ADD COLUMN estimate_tokens INTEGER NOT NULL DEFAULT 0;"
     "ALTER TABLE usage ADD COLUMN estimate_cost_nano INTEGER NOT NULL DEFAULT 0;",
 
-    /* 14: a row of the log may be packed (row.h), which those who wrote 13 cannot read. */
+    /* 14: rows may be packed (row.h). Programs that know only version 13 cannot read them. */
     "",
 };
 
@@ -151,7 +154,7 @@ bool schema_version(struct database *db, int64_t *ret, struct err *e) {
     bool read =
         database_number(db, "SELECT value FROM meta WHERE name = 'schema'", &version, e);
     if (!read && e->code != ERR_INTERNAL) return false;
-    if (!read || version < 1) /* no such table, no such row, or nonsense in it */
+    if (!read || version < 1) /* no such table or row, or an invalid value */
         return err_set(e, ERR_DATA_LOSS,
                        "store %s: its version cannot be read; restore it from a backup, or "
                        "move its folder away to begin anew",

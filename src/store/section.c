@@ -11,7 +11,7 @@ bool store_section_append(struct buf *row, uint64_t run, uint64_t first_seq,
     size_t len = varint_put(head, run);
     len += varint_put(head + len, first_seq);
     len += varint_put(head + len, events.len);
-    /* Both or neither: what is in a row is always whole sections. */
+    /* Append both or neither: a row always holds whole sections. */
     char *at = buf_room(row, len + events.len);
     if (!at) return false;
     memcpy(at, head, len);

@@ -6,9 +6,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define LAYERS_MAX 22       /* the last one alone holds two billion sessions */
+#define LAYERS_MAX 22       /* the last layer alone holds two billion sessions */
 #define FIRST_SESSIONS 1024 /* in the first layer; a power of two */
-#define BITS_PER_SESSION 16 /* with four probes a full layer errs once in 400 */
+#define BITS_PER_SESSION 16 /* with four probes, a full layer has a false positive in 400 */
 #define PROBES 4
 #define WORD_BITS 64
 
@@ -33,13 +33,13 @@ void session_filter_free(struct session_filter *known) {
     free(known);
 }
 
-/* Keyed, so that callers cannot choose sessions that look known. */
+/* A keyed hash, so that callers cannot choose sessions that collide with known ones. */
 static uint64_t key_hash(struct str workspace, struct str user, struct str session) {
     uint64_t parts[] = {map_hash(workspace), map_hash(user), map_hash(session)};
     return map_hash(str_of(parts, sizeof(parts)));
 }
 
-/* The nth bit of a hash: two halves make as many as are needed. */
+/* Bit number `probe` of a hash. Two halves give as many positions as needed. */
 static uint64_t bit_of(const struct layer *layer, uint64_t hash, unsigned probe) {
     uint64_t step = (hash >> 32) | (hash << 32) | 1;
     return (hash + probe * step) & layer->bit_mask;

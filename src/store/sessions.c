@@ -11,14 +11,14 @@
 
 struct sessions_ask {
     struct store_task task;
-    struct buf asked; /* owns what was asked */
+    struct buf asked; /* owns the request's texts */
     struct str workspace, user, session;
     struct sessions_filter filter;
-    struct arena *arena; /* of the answer; rewritten each time the task runs */
+    struct arena *arena; /* holds the answer; rebuilt each time the task runs */
     struct stored_session *sessions;
     struct erase_runs runs;
     struct sessions_answer answer;
-    sessions_done_fn *done; /* NULL: no longer wanted */
+    sessions_done_fn *done; /* NULL: cancelled */
     void *ctx;
 };
 
@@ -41,7 +41,7 @@ void sessions_forget(struct sessions_ask *ask) {
 
 static struct str store_sessions_keep(struct buf *into, struct str text) {
     size_t at = into->len;
-    if (!text.at) return text; /* whichever */
+    if (!text.at) return text; /* NULL: any */
     buf_append(into, text);
     return str_of(into->at + at, text.len);
 }
@@ -51,7 +51,7 @@ static struct sessions_ask *ask_new(struct loop *loop, struct str workspace, str
     struct sessions_ask *ask = MEM_NEW(struct sessions_ask);
     size_t len = workspace.len + user.len + session.len + 1;
     buf_init(&ask->asked, len);
-    char *room = buf_room(&ask->asked, len); /* so that no part moves */
+    char *room = buf_room(&ask->asked, len); /* one allocation, so that no part moves */
     assert(room);
     (void)room;
     ask->workspace = store_sessions_keep(&ask->asked, workspace);
@@ -87,7 +87,7 @@ static bool take_session(struct sessions_ask *ask, sqlite3_stmt *row) {
     return true;
 }
 
-/* The page ends when it is full or has looked at enough; the next one begins after that. */
+/* A page ends when it is full or enough rows were scanned. The next page continues there. */
 static bool walk_sessions(struct sessions_ask *ask, struct database *db, sqlite3_stmt *list,
                           struct err *e) {
     bool row, ok;

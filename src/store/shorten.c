@@ -16,7 +16,7 @@ static bool find_replies(struct str row, struct str *ret_turns, size_t *ret_tail
     while (store_section_next(&rest, &section, &bad)) last = section;
     struct str end = STR_EMPTY; /* the last event */
     while (!bad && last.events.len) {
-        event_skip_texts(&last.events);
+        event_skip_texts(&last.events, SIZE_MAX);
         end = last.events;
         if (!event_skip(&last.events)) return false;
     }
@@ -98,7 +98,8 @@ static void repeat(struct shortening *all, struct str *events) {
 
 static bool next_text(struct shortening *all, struct str *events, struct str *ret) {
     const char *begin = events->at;
-    if (!event_take_text(events, ret)) return false;
+    struct str agent;
+    if (!event_take_text(events, &agent, ret)) return false;
     all->head = str_of(begin, (size_t)(ret->at - begin));
     all->text_len = ret->len;
     return true;

@@ -12,40 +12,40 @@
 #include <time.h>
 
 #define STORE_MAGIC 0x65726f74u
-#define BATCH_ROWS 2048       /* of one commit */
-#define BATCH_BYTES (2 * MIB) /* of one commit; a larger write goes alone */
-/* So much is projected although more is waiting to be written: */
+#define BATCH_ROWS 2048       /* per commit */
+#define BATCH_BYTES (2 * MIB) /* per commit; a larger write gets a commit of its own */
+/* When this much is pending, it is projected even if writes are waiting: */
 #define BACKLOG_ROWS 512
-#define BACKLOG_RUNS 1024        /* some milliseconds in which no commit begins */
-#define BACKLOG_BYTES (16 * MIB) /* what a start after a crash reads again */
-#define IDLE_MS 1000             /* so long nothing came: project what is pending */
+#define BACKLOG_RUNS 1024        /* takes some milliseconds, during which no commit begins */
+#define BACKLOG_BYTES (16 * MIB) /* is read again by a start after a crash */
+#define IDLE_MS 1000             /* after this long without requests, project everything */
 #define PRUNE_EVERY_MS (60 * 60 * 1000)
-#define TROUBLE_MS 1000          /* projecting failed: try again then */
-#define REOPEN_MS 100            /* opening anew failed: try again then */
-#define ROW_MAX_BYTES (64 * MIB) /* of a row */
+#define TROUBLE_MS 1000          /* pause after a failed projection */
+#define REOPEN_MS 100            /* pause after a failed reopening */
+#define ROW_MAX_BYTES (64 * MIB) /* per row */
 
-/* Instead of milliseconds to sleep. */
+/* In place of a number of milliseconds. */
 #define NO_SLEEP INT64_C(0)
 #define FOR_EVER INT64_C(-1)
 
-/* The news of having opened: given up when store_close() comes first. */
+/* The report that the store is open. It is dropped if store_close() comes first. */
 struct opening {
     struct mail mail;
-    struct store *store; /* NULL: closed meanwhile */
+    struct store *store; /* NULL: the store was closed meanwhile */
     bool ok;
     struct err failed;
 };
 
 struct store {
     unsigned magic;
-    struct store_options options; /* folder: our copy */
+    struct store_options options; /* `folder` is our own copy */
     char *folder;
-    struct opening *opening; /* the opener's; NULL once called */
+    struct opening *opening; /* set until it was reported */
     pthread_t thread;
     struct session_filter *known;
-    _Atomic bool knows_all;        /* a session that is not in `known` is not in the store */
+    _Atomic bool knows_all;        /* `known` is complete: it has every stored session */
     _Atomic uint64_t keys_kept_ms; /* 0: for ever */
-    struct core core;              /* the thread's */
+    struct core core;              /* used only by the thread */
     uint64_t epoch;
     struct {
         pthread_mutex_t lock;
@@ -82,7 +82,8 @@ static void tell_loaded(void *ctx) {
     load->on_loaded(load, load->failed.code ? &load->failed : NULL, load->ctx);
 }
 
-/* A session that was never written: its empty answer needs neither the thread nor the disk. */
+/* Whether the session was never written. The answer is then empty and needs neither the thread
+ * nor the disk. */
 static bool surely_empty(const struct store *store, const struct store_load *load) {
     return (load->question == STORE_SESSION || load->question == STORE_SESSION_RUNS) &&
            atomic_load_explicit(&store->knows_all, memory_order_acquire) &&
@@ -137,7 +138,7 @@ void store_keep_keys(struct store *store, uint64_t kept_ms) {
 
 /* --- answering, from the store's thread --------------------------------------------------- */
 
-/* Writes of one loop that were answered together travel as one mail, chained by `next`. */
+/* Writes of one loop that were answered together are one mail, chained by `next`. */
 static void tell_written(void *ctx) {
     for (struct store_write *write = ctx, *next; write; write = next) {
         next = write->next;
@@ -145,7 +146,7 @@ static void tell_written(void *ctx) {
     }
 }
 
-/* Take those of the first one's home out of *writes, in their order. */
+/* Remove from *writes those with the same home as the first one, in order. */
 static struct store_write *take_home(struct store_write **writes) {
     struct store_write *first = *writes, **last = &first, **rest = writes;
     struct loop *home = first->home;
@@ -201,21 +202,21 @@ static void fail_loads(struct store_load *loads, const struct err *why) {
     answer_loads(loads);
 }
 
-/* --- the thread's turn -------------------------------------------------------------------- */
+/* --- the thread --------------------------------------------------------------------------- */
 
-/* What the thread has taken and not yet done. */
+/* What the thread has taken from the queue and not finished. */
 struct work {
     struct store_write *writes, **last_write;
     struct store_load *loads;
-    struct store_task *tasks; /* after `writes` */
-    /* What was being committed when a sync failed, with all that was answered by then. */
+    struct store_task *tasks; /* run after `writes` */
+    /* The writes and tasks that were being committed when a sync failed. */
     struct store_write *doubted_writes;
     struct store_task *doubted_tasks;
-    uint64_t reopen_ms; /* not before that */
-    struct err stopped; /* why it could not be opened anew */
+    uint64_t reopen_ms; /* when to try again */
+    struct err stopped; /* why it could not be reopened */
     bool closing;
-    int64_t pause_ms;  /* how long to sleep at most */
-    uint64_t prune_ms; /* when the next round begins to look for old keys */
+    int64_t pause_ms;  /* the longest sleep */
+    uint64_t prune_ms; /* when the next round of deleting old keys begins */
 };
 
 static struct timespec time_in(int64_t ms) {
@@ -243,8 +244,8 @@ static void sleep_until_asked(struct store *store, int64_t pause_ms) {
     store->shared.asleep = false;
 }
 
-/* Take all that was asked; sleep when that is nothing. False when the store is closing and
- * everything is done. */
+/* Take everything from the queue; sleep if it is empty. False: the store is closing and all
+ * work is done. */
 static bool sqlite_take(struct store *store, struct work *work) {
     pthread_mutex_lock(&store->shared.lock);
     bool idle =
@@ -280,7 +281,7 @@ static bool too_large(const struct store_write *write) {
     return false;
 }
 
-/* Split off what one commit takes: at least one write. */
+/* Split off the writes for one commit, at least one. */
 static struct store_write *take_batch(struct work *work) {
     struct store_write *first = work->writes, *last = first;
     size_t rows = first->row_count, bytes = write_bytes(first);
@@ -314,7 +315,7 @@ static void commit(struct store *store, struct work *work) {
     checkpoint_look(store->core.checkpoint, store->core.wal_pages);
 }
 
-/* Those before `rest`, which may be NULL, without what follows them. */
+/* The tasks before `rest` (may be NULL), as a list of their own. */
 static struct store_task *cut_before(struct store_task *tasks, const struct store_task *rest) {
     struct store_task **last = &tasks;
     while (*last != rest) last = &(*last)->next;
@@ -322,7 +323,7 @@ static struct store_task *cut_before(struct store_task *tasks, const struct stor
     return tasks;
 }
 
-/* Behind every write that was taken with them. */
+/* Run the tasks, after all writes that were taken with them. */
 static void run_tasks(struct store *store, struct work *work) {
     while (work->writes && !core_stopped(&store->core)) commit(store, work);
     struct store_task *rest = core_run(&store->core, work->tasks);
@@ -338,7 +339,7 @@ static void run_tasks(struct store *store, struct work *work) {
     checkpoint_look(store->core.checkpoint, store->core.wal_pages);
 }
 
-/* Do everything taken from the queue, in the required order, until a sync fails. */
+/* Do all work taken from the queue, in the required order, until a sync fails. */
 static void do_work(struct store *store, struct work *work) {
     struct store_load *loads = work->loads;
     work->loads = NULL;
@@ -360,10 +361,10 @@ static void refuse_all(struct work *work, const struct err *why) {
     work->last_write = &work->writes;
 }
 
-/* --- after a sync that failed ------------------------------------------------------------- */
+/* --- after a failed sync ------------------------------------------------------------------ */
 
-/* The interrupted commit is there, or it is not, or that is unknown. `failed` is NULL in the
- * first case and says which of the other two it is. */
+/* Answer the interrupted commit: it is on disk (`failed` is NULL), or it is not, or that is
+ * unknown. */
 static void answer_doubted(struct work *work, const struct err *failed) {
     struct store_write *writes = work->doubted_writes;
     struct store_task *tasks = work->doubted_tasks;
@@ -401,8 +402,8 @@ static bool wait_for_reopening(struct store *store, uint64_t at_most_ms) {
     return !closing;
 }
 
-/* A sync failed while something was done. True: the store is open again, what was being
- * committed is answered, and what is left to do may go on. */
+/* A sync failed. True: the store is open again, the interrupted commit was answered, and the
+ * remaining work can continue. */
 static bool recover(struct store *store, struct work *work) {
     struct err why;
     uint64_t doubt_ms = store->options.doubt_ms ? store->options.doubt_ms : STORE_DOUBT_MS;
@@ -427,25 +428,25 @@ static bool recover(struct store *store, struct work *work) {
     return true;
 }
 
-/* Before new work, where the store stopped: once in a while it is worth trying. */
+/* Before new work: if the store has stopped, try now and then to reopen it. */
 static bool is_open(struct store *store, struct work *work) {
     return !core_stopped(&store->core) ||
            (clock_mono_ms() >= work->reopen_ms && reopen(store, work));
 }
 
-/* Put all sessions into `known`, piece by piece. True when there is no more to do. */
+/* Read some more sessions into `known`. True: there are no more. */
 static bool learn(struct store *store) {
     struct err e;
     bool all = false;
     if (!core_learn(&store->core, &all, &e)) {
         log_warning("%s", e.text);
-        return true; /* then every load asks the tables */
+        return true; /* without `known`, every load reads the tables */
     }
     if (all) atomic_store_explicit(&store->knows_all, true, memory_order_release);
     return all;
 }
 
-/* One step of a round over the table of keys. False: there is nothing to do now. */
+/* Delete some old keys. False: there is nothing to do now. */
 static bool prune(struct store *store, struct work *work) {
     struct err e;
     bool end = true;
@@ -456,8 +457,8 @@ static bool prune(struct store *store, struct work *work) {
     return !end;
 }
 
-/* Do what can wait: project rows, complete `known`, and delete old keys. Returns how long to
- * sleep afterwards. */
+/* Do deferred work: project rows, complete `known`, delete old keys. Returns how long to sleep
+ * afterwards. */
 static int64_t tidy(struct store *store, struct work *work, bool idle, bool *learned) {
     struct err e;
     bool much = core_pending(&store->core) >= BACKLOG_ROWS ||

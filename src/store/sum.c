@@ -2,9 +2,9 @@
 
 #include <endian.h>
 
-#define SUM_MULTIPLIER UINT64_C(0x9FB21C651E98DF25) /* odd, so multiplying can be undone */
+#define SUM_MULTIPLIER UINT64_C(0x9FB21C651E98DF25) /* odd, so multiplying is invertible */
 
-/* Four chains beside each other, because one alone waits for its own multiplication. */
+/* Four independent chains, because one would wait for its own multiplications. */
 enum { LANES = 4 };
 #define WORD_BYTES sizeof(uint64_t)
 

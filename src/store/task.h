@@ -36,7 +36,4 @@ struct store_task {
 /* Queue a task. Tasks of one loop run in order, after the writes queued before them. */
 void store_run(struct store *store, struct store_task *task);
 
-/* Free the memory of cached pages, which will not be needed for a while. */
-void store_rest(struct store *store, struct loop *home);
-
 #endif

@@ -6,22 +6,22 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define PRUNE_PIECES "4" /* that one commit deletes: it overwrites each byte */
+#define PRUNE_PIECES "4" /* per commit, which overwrites each byte */
 
-/* upload.state */
+/* Values of upload.state. */
 enum { COMING, WHOLE, OVER };
 
 struct upload_ask {
     struct store_task task;
-    struct buf asked, told; /* own the texts below; rewritten each time the task runs */
-    struct upload upload;   /* as asked, then as found */
+    struct buf asked, told; /* own the texts below; each run of the task rewrites `told` */
+    struct upload upload;   /* the request, then the result */
     enum upload_piece piece;
     size_t place, limit;
     int64_t now_ms;
-    struct store *store; /* of a prune, which asks twice */
-    bool due;            /* something is over */
+    struct store *store; /* for a prune, which takes two tasks */
+    bool due;            /* something has expired */
     int64_t next_ms;
-    upload_done_fn *done; /* both NULL: no longer wanted */
+    upload_done_fn *done; /* both NULL: cancelled */
     upload_pruned_fn *pruned;
     void *ctx;
 };
@@ -53,7 +53,7 @@ static struct upload_ask *ask_new(struct loop *loop, int64_t now_ms,
     return ask;
 }
 
-/* The next part of a buffer created with room for all parts, so that no part moves. */
+/* Append one part to a buffer that was created with room for all parts, so that none moves. */
 static struct str upload_keep(struct buf *into, struct str text) {
     size_t at = into->len;
     bool fits = buf_append(into, text);
@@ -71,7 +71,8 @@ static void make_room(struct buf *buf, size_t bytes) {
 
 /* --- put ---------------------------------------------------------------------------------- */
 
-/* Of this start: uploads left unfinished by an earlier one will not be finished. */
+/* Record that it belongs to this start: uploads left unfinished by an earlier start will not be
+ * finished. */
 static bool upload_begin(struct database *db, const struct upload_ask *ask, struct err *e) {
     const struct upload *upload = &ask->upload;
     sqlite3_stmt *put = NULL;
@@ -142,7 +143,7 @@ static bool make_whole(struct database *db, int64_t row, const struct upload_ask
     return ok;
 }
 
-/* The oldest of too many are over. */
+/* If there are too many uploads, expire the oldest. */
 static bool keep_the_newest(struct database *db, struct err *e) {
     sqlite3_stmt *mark = NULL;
     bool ok = database_prepare(db,
@@ -226,7 +227,7 @@ void upload_drop(struct store *store, struct loop *loop, struct str id) {
 
 /* --- get ---------------------------------------------------------------------------------- */
 
-/* The row number of the upload; 0: there is none. Its texts are those of *row. */
+/* Find a complete upload; 0: there is none. Its texts are borrowed from *row. */
 static bool find_whole(struct database *db, const struct upload_ask *ask, sqlite3_stmt **row,
                        int64_t *ret, struct err *e) {
     bool found = false;
@@ -246,7 +247,7 @@ static bool find_whole(struct database *db, const struct upload_ask *ask, sqlite
     return ok;
 }
 
-/* How many of the bytes that were asked for there are. */
+/* How many of the requested bytes exist. */
 static size_t wanted(const struct upload_ask *ask, size_t size) {
     size_t behind = ask->place < size ? size - ask->place : 0;
     return behind < ask->limit ? behind : ask->limit;
@@ -265,7 +266,7 @@ static void take_row(struct upload_ask *ask, sqlite3_stmt *row) {
     upload->sum = upload_keep(&ask->told, sum);
 }
 
-/* Of the piece at `place`: what lies in the window that was asked for. */
+/* Copy the part of a piece, which begins at `place`, that lies in the requested window. */
 static void take_piece(struct upload_ask *ask, size_t place, struct str bytes, size_t *left) {
     if (place < ask->place) bytes = str_skip(bytes, ask->place - place);
     bytes = str_head(bytes, *left);
@@ -381,7 +382,7 @@ static bool run_prune(struct database *db, void *ctx, struct err *e) {
            upload_look(db, ask, e);
 }
 
-/* Told of the look, and then of what it found to do. */
+/* Called after the search, and again after the deletion that it required. */
 static void on_pruned(struct store_task *task, const struct err *failed, void *ctx) {
     struct upload_ask *ask = ctx;
     bool looked = task->reads_only;

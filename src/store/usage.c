@@ -8,7 +8,7 @@
 
 struct column {
     const char *name;
-    size_t at; /* of an int64_t in struct usage_sum */
+    size_t at; /* offset of an int64_t in struct usage_sum */
 };
 
 #define COLUMNS_MAX (4 + 2 * USAGE_FIELD_COUNT)
@@ -61,7 +61,7 @@ static void append_select(struct buf *sql, const char *which) {
     buf_printf(sql, " FROM usage WHERE day >= ? AND day <= ?%s ORDER BY " KEY_COLUMNS, which);
 }
 
-/* Ends `sql`. */
+/* Prepare the statement; `sql` is freed. */
 static bool prepare(struct database *db, struct buf *sql, sqlite3_stmt **ret, struct err *e) {
     bool ok = buf_append_byte(sql, '\0') && database_prepare(db, sql->at, ret, e);
     buf_done(sql);

@@ -6,7 +6,7 @@ struct phrase {
     const char *between;
 };
 
-/* What a tokenizer finds holds no quotation mark: it is made of letters and digits. */
+/* A token has only letters and digits, so it contains no quotation mark. */
 static int add_word(void *ctx, int flags, const char *token, int len, int from, int to) {
     struct phrase *phrase = ctx;
     (void)flags, (void)from, (void)to;
@@ -27,7 +27,7 @@ static bool find_api(struct database *db, fts5_api **ret, struct err *e) {
     return ok;
 }
 
-/* The tokenizer and its settings are those of the table memory_words (schema.c). */
+/* Uses the tokenizer and settings of the table memory_words (schema.c). */
 static bool each_word(struct database *db, struct str text, struct phrase *phrase,
                       struct err *e) {
     const char *settings[] = {"remove_diacritics", "2"};

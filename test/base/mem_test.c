@@ -27,22 +27,6 @@ static void what_is_held_is_counted_and_given_back(void **state) {
     assert_int_equal(mem_counted(), before);
 }
 
-static void what_was_freed_is_worth_giving_back_once(void **state) {
-    (void)state;
-    enum { BLOCKS = 4096 };
-    static char *blocks[BLOCKS];
-    mem_give_back();
-    assert_false(mem_may_give_back(MIB));
-    for (size_t i = 0; i < BLOCKS; i++) memset(blocks[i] = mem_alloc(KIB), 1, KIB);
-    mem_may_give_back(MIB); /* it has grown, or the heap had room */
-    char *last = mem_alloc(KIB);
-    for (size_t i = 0; i < BLOCKS; i++) free(blocks[i]);
-    assert_true(mem_may_give_back(MIB));
-    mem_give_back();
-    assert_false(mem_may_give_back(MIB));
-    free(last);
-}
-
 static void *hold_and_give_back(void *ctx) {
     (void)ctx;
     for (size_t i = 0; i < 1000; i++) {
@@ -115,9 +99,57 @@ static void what_can_be_had_again_goes_before_anybody_is_refused(void **state) {
     mem_limit(0);
 }
 
+/* --- the end of a burst ------------------------------------------------------------------- */
+
+static void count_call(void *ctx) {
+    ++*(size_t *)ctx;
+}
+
+static void the_end_of_a_burst_is_reported_once(void **state) {
+    (void)state;
+    size_t calls = 0;
+    mem_freed_with(count_call, &calls);
+    mem_count(8 * MIB);
+    mem_uncount(3 * MIB);
+    assert_int_equal(calls, 0); /* more than half is still there */
+    assert_false(mem_much_freed());
+    mem_uncount(2 * MIB);
+    assert_int_equal(calls, 1);
+    assert_true(mem_much_freed());
+    mem_uncount(2 * MIB);
+    assert_int_equal(calls, 1);
+    mem_watch(MEM_FROM_BEFORE);
+    mem_uncount(512 * KIB);
+    assert_int_equal(calls, 2);
+    mem_watch(MEM_FROM_NOW);
+    assert_false(mem_much_freed());
+    mem_uncount(512 * KIB);
+    assert_int_equal(calls, 2);
+    mem_count(2 * MIB);
+    mem_unwatch();
+    mem_uncount(2 * MIB);
+    assert_int_equal(calls, 2);
+    mem_freed_with(NULL, NULL);
+}
+
+static void less_than_half_is_no_end(void **state) {
+    (void)state;
+    size_t calls = 0;
+    mem_count(64 * MIB);
+    mem_freed_with(count_call, &calls);
+    for (size_t i = 0; i < 100; i++) { /* a steady load */
+        mem_count(20 * MIB);
+        mem_uncount(20 * MIB);
+    }
+    assert_int_equal(calls, 0);
+    mem_freed_with(NULL, NULL);
+    mem_uncount(64 * MIB);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_freed_is_worth_giving_back_once),
+        cmocka_unit_test(the_end_of_a_burst_is_reported_once),
+        cmocka_unit_test(less_than_half_is_no_end),
         cmocka_unit_test(what_is_held_is_counted_and_given_back),
         cmocka_unit_test(the_counts_of_threads_meet),
         cmocka_unit_test(large_wishes_leave_room_for_small_ones),

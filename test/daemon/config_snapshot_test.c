@@ -51,8 +51,12 @@ static void write_file(const char *path, const char *text) {
 static struct config *load(const struct folder *folder, const char *settings) {
     const char *args[] = {"-c", folder->file};
     const char *environment[] = {"HOME=/h", "CRAWBL_MCP_SIGNING_KEY=k", NULL};
-    struct config_input input = {
-        .args = args, .arg_count = 2, .environment = environment, .cpus = 1};
+    struct config_input input = {.args = args,
+                                 .arg_count = 2,
+                                 .environment = environment,
+                                 .cpus = 1,
+                                 .more = contract_rows,
+                                 .more_ctx = &contracts};
     struct config *config;
     struct err e;
     write_file(folder->script, SCRIPT);

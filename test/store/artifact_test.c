@@ -1,4 +1,4 @@
-/* Artifacts: kept whole, read in pieces, and only by their workspace. */
+/* Artifacts: kept whole, read in pieces, and only by callers of their workspace. */
 #include "store/artifact.h"
 
 #include "fake/store_fake.h"

@@ -1,5 +1,5 @@
-/* Damage (T3): each file is changed behind the store's back; it refuses, names the file and
- * leaves every byte as it found it. */
+/* Damage (T3): each file is changed while the store is closed. The store then refuses to open,
+ * names the file and leaves every byte unchanged. */
 #include "fixture.h"
 
 #include <fcntl.h>

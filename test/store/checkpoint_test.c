@@ -1,4 +1,4 @@
-/* The write-ahead log stays short while writing goes on, and is gone after a good end. */
+/* The write-ahead log stays short while commits go on, and is gone after a clean end. */
 #include "fixture.h"
 
 static off_t wal_bytes(const struct fixture *f) {

@@ -1,5 +1,5 @@
-/* Death at every named step (R-1, R-2, T9): a child writes, says what was acknowledged, and is
- * killed there; what it said must be found, whole, and nothing by halves. */
+/* A kill at every named step (R-1, R-2, T9): a child writes, reports what was acknowledged, and
+ * is killed at the step. Everything it reported must be found, and no part of anything else. */
 #include "fixture.h"
 #include "store/memory.h"
 

@@ -1,9 +1,9 @@
-/* A store that an earlier version wrote, one row a turn (schema 13), opens with all its data, also when
- * its process died. test/store/earlier/schema13.tar.gz is such a folder: its write-ahead log is not
- * folded in, its tables are behind.
+/* A store that an earlier version wrote, one row per turn (schema 13), opens with all its data,
+ * also if its process died. test/store/earlier/schema13.tar.gz is such a folder: its
+ * write-ahead log is not folded in, and its tables are behind.
  *
- * `WEIR_MAKE_EARLIER=FOLDER store/earlier_test` makes such a folder with the store of today,
- * for the version after it. */
+ * `WEIR_MAKE_EARLIER=FOLDER store/earlier_test` makes such a folder with today's store, for a
+ * later version. */
 #include "fixture.h"
 
 #define TURNS 60 /* of three sessions; every fifth streamed, and so shortened */

@@ -1,5 +1,5 @@
-/* A disk without room (T1), and memory that is refused (L3): the write fails as a whole, what
- * was acknowledged can be read, and all goes on once there is room. */
+/* A full disk (T1) and failed allocations (L3): the write fails as a whole, what was
+ * acknowledged can be read, and writing goes on once there is room. */
 #include "fixture.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* Memories on a real store: what is put is listed and found, in its workspace only. */
+/* Memories on a real store: what is put is listed and found, only in its workspace. */
 #include "fixture.h"
 #include "store/memory.h"
 

@@ -1,8 +1,8 @@
-/* Power cuts (R-1): a child writes on a disk that loses its power at a random operation and
- * keeps an arbitrary part of what was not synced. What the child said was acknowledged must be
- * found afterwards, whole and once; behind it at most writes that were under way, without a
- * gap; never half of one. Several cuts follow each other on one folder, so they also strike
- * recoveries, new epochs and folds of the write-ahead log.
+/* Power cuts (R-1): a child writes on a disk that loses power at a random operation and keeps
+ * an arbitrary part of what was not synced. What the child reported as acknowledged must be
+ * found afterwards, complete and once. After it there may be writes that were under way,
+ * without a gap, but never a part of one. Several cuts follow each other on one folder, so they
+ * also hit recoveries, new epochs and folds of the write-ahead log.
  *
  *     WEIR_CUTS=2000 WEIR_SEED=7 build/test/store/powercut_test       60 cuts without a number
  */

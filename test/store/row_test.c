@@ -1,4 +1,4 @@
-/* What is appended together is packed, and read back as it was appended. */
+/* Rows that are appended together are packed, and read back as they were appended. */
 #include "fixture.h"
 
 #include "store/row.h"

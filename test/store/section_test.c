@@ -1,4 +1,4 @@
-/* The bytes of a row: what is appended is read back, and nothing else is believed. */
+/* The bytes of a row: what was appended is read back, and anything else is rejected. */
 #include "store/store.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-/* The filter of known sessions: never a wrong no, seldom a wrong perhaps. */
+/* The filter of known sessions: never a wrong no, rarely a wrong perhaps. */
 #include "store/session_filter.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* Which sessions there are, and that one is gone when it was erased: from every answer, from
- * the files, and also when the process dies in the middle of it. Source: checks.md I7, T8. */
+/* Listing sessions and erasing one: it is gone from every answer and from the files, also if
+ * the process dies in the middle. Source: checks.md I7, T8. */
 #include "store/sessions.h"
 
 #include "fixture.h"

@@ -1,5 +1,5 @@
-/* Rows with their text once: what is made shorter comes back byte for byte, or is left alone.
- */
+/* Rows stored with their text once: a shortened row is restored byte for byte; others are left
+ * alone. */
 #include "store/shorten.h"
 #include "store/store.h"
 

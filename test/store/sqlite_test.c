@@ -1,4 +1,4 @@
-/* What store.h promises, on a real file: one writes, acknowledges, restarts and asks. */
+/* What store.h promises, on a real file: write, acknowledge, restart and read. */
 #include "fixture.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* The checksum on disk: it notices every small change, and never changes itself. */
+/* The checksum on disk: it detects every small change, and its algorithm never changes. */
 #include "store/sum.h"
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
-/* Syncs that fail (T2): nothing is acknowledged by a sync that failed, nor while the store is
- * not open again. What was acknowledged is there afterwards, what was refused is not: when the
- * process is killed and what reads well stays, and when the power goes and takes what no sync
- * brought to the disk. A child writes on a disk of ours; the parent looks what it left. */
+/* Failing syncs (T2): nothing is acknowledged by a failed sync, or before the store is open
+ * again. Afterwards what was acknowledged is there and what was refused is not, both when the
+ * process is killed, which keeps what was written, and when the power is cut, which loses what
+ * was not synced. A child writes on a simulated disk; the parent checks what is left. */
 #include "fixture.h"
 
 #include "helper/powercut_vfs.h"

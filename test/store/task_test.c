@@ -1,4 +1,5 @@
-/* Tasks beside the log: in order, all or nothing, and never lost once they were answered. */
+/* Tasks beside the log: in order, all or nothing, and never lost once they were
+ * acknowledged. */
 #include "fixture.h"
 #include "store/task.h"
 

@@ -1,0 +1,179 @@
+#include "daemon/heap_rest.h"
+
+#include "base/heap.h"
+#include "base/mem.h"
+#include "store/rest.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define TIDY_EVERY_MS 15000
+#define LOOK_AFTER_MS 500
+#define WORTH_BYTES                                                                            \
+    (32 * KIB) /* freed since the last time are worth it, at the regular looks */
+#define STACK_BYTES (64 * KIB)
+
+/* One loop, and its part of a rest. */
+struct resting {
+    struct heap_rest *rest;
+    struct loop *loop;
+    struct mail mail;
+    struct heap_cache *cache;
+};
+
+struct heap_rest {
+    struct heap_rest_options options;
+    struct timer tidy, look;
+    struct mail freed, taken, given;
+    bool serving;
+    size_t tidied; /* things freed because of their age, since the last time */
+    bool busy;     /* from a look until everything was given back */
+    struct resting *loops;
+    struct heap_cache *caches; /* of the loops, and of the store's thread */
+    size_t count;
+    atomic_size_t awaited; /* caches that have not arrived yet */
+    pthread_t thread;
+    bool has_thread;
+};
+
+/* --- giving back, on its own thread ------------------------------------------------------- */
+
+static void on_given(void *ctx) {
+    struct heap_rest *rest = ctx;
+    heap_rest_wait(rest);
+    rest->busy = false;
+    if (rest->options.rested) rest->options.rested(rest->options.ctx);
+}
+
+static void *give_back(void *ctx) {
+    struct heap_rest *rest = ctx;
+    heap_give_back(rest->caches, rest->count);
+    loop_post(rest->options.home, &rest->given, on_given, rest);
+    return NULL;
+}
+
+/* If no thread can be created, the loop does it. */
+static void on_taken(void *ctx) {
+    struct heap_rest *rest = ctx;
+    sigset_t all, before;
+    pthread_attr_t small;
+    if (!rest->serving) return;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, STACK_BYTES);
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    rest->has_thread = pthread_create(&rest->thread, &small, give_back, rest) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&small);
+    if (!rest->has_thread) give_back(rest);
+}
+
+/* --- handing over ------------------------------------------------------------------------- */
+
+static void hand_over(struct heap_rest *rest, struct heap_cache *cache) {
+    *cache = heap_cache_take();
+    if (atomic_fetch_sub(&rest->awaited, 1) == 1)
+        loop_post(rest->options.home, &rest->taken, on_taken, rest);
+}
+
+static void on_loop(void *ctx) {
+    struct resting *resting = ctx;
+    hand_over(resting->rest, resting->cache);
+}
+
+static void on_store(void *ctx) {
+    struct heap_rest *rest = ctx;
+    hand_over(rest, &rest->caches[rest->options.loop_count]);
+}
+
+static void rest_now(struct heap_rest *rest) {
+    rest->busy = true;
+    atomic_store(&rest->awaited, rest->count);
+    for (size_t i = 0; i < rest->options.loop_count; i++) {
+        struct resting *resting = &rest->loops[i];
+        loop_post(resting->loop, &resting->mail, on_loop, resting);
+    }
+    store_rest(rest->options.store, rest->options.home, on_store, rest);
+}
+
+/* --- looking ------------------------------------------------------------------------------ */
+
+/* A session takes little, and may be the last on its page. So whatever goes for its age is worth
+ * it: the caches, which have filled again since the last time, may hide it from the look. */
+static void on_tidy(void *ctx) {
+    struct heap_rest *rest = ctx;
+    timer_start(&rest->tidy, TIDY_EVERY_MS);
+    rest->tidied += rest->options.tidy(rest->options.ctx);
+    if (!rest->serving || rest->busy) return;
+    bool worth = heap_may_give_back(WORTH_BYTES) || rest->tidied;
+    rest->tidied = 0;
+    if (worth) rest_now(rest);
+}
+
+static void on_look(void *ctx) {
+    struct heap_rest *rest = ctx;
+    if (rest->busy) {
+        timer_start(&rest->look, LOOK_AFTER_MS);
+        return;
+    }
+    bool worth = mem_much_freed();
+    mem_watch(worth ? MEM_FROM_NOW : MEM_FROM_BEFORE);
+    if (worth) rest_now(rest);
+}
+
+static void look_soon(void *ctx) {
+    struct heap_rest *rest = ctx;
+    if (rest->serving) timer_start(&rest->look, LOOK_AFTER_MS);
+}
+
+static void on_freed(void *ctx) {
+    struct heap_rest *rest = ctx;
+    loop_post(rest->options.home, &rest->freed, look_soon, rest);
+}
+
+/* --- life --------------------------------------------------------------------------------- */
+
+struct heap_rest *heap_rest_new(const struct heap_rest_options *options) {
+    struct heap_rest *rest = MEM_NEW(struct heap_rest);
+    rest->options = *options;
+    rest->options.loops = NULL;
+    rest->count = options->loop_count + 1;
+    rest->caches = mem_zero(rest->count, sizeof(*rest->caches));
+    rest->loops = mem_zero(options->loop_count, sizeof(*rest->loops));
+    for (size_t i = 0; i < options->loop_count; i++) {
+        rest->loops[i] = (struct resting){
+            .rest = rest, .loop = options->loops[i], .cache = &rest->caches[i]};
+    }
+    timer_init(&rest->tidy, options->home, on_tidy, rest);
+    timer_init(&rest->look, options->home, on_look, rest);
+    timer_start(&rest->tidy, TIDY_EVERY_MS);
+    return rest;
+}
+
+void heap_rest_start(struct heap_rest *rest) {
+    rest->serving = true;
+    mem_freed_with(on_freed, rest);
+}
+
+void heap_rest_stop(struct heap_rest *rest) {
+    rest->serving = false;
+    timer_stop(&rest->tidy);
+    timer_stop(&rest->look);
+    mem_unwatch();
+}
+
+void heap_rest_wait(struct heap_rest *rest) {
+    if (rest->has_thread) pthread_join(rest->thread, NULL);
+    rest->has_thread = false;
+}
+
+void heap_rest_free(struct heap_rest *rest) {
+    if (!rest) return;
+    mem_freed_with(NULL, NULL);
+    for (size_t i = 0; i < rest->count; i++) heap_cache_free(&rest->caches[i]);
+    free(rest->loops);
+    free(rest->caches);
+    free(rest);
+}

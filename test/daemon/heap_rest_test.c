@@ -1,0 +1,157 @@
+/* heap_rest beside a real store, with two loops that the test turns. */
+#include "daemon/heap_rest.h"
+
+#include "base/mem.h"
+#include "store/fixture.h"
+
+#include <sched.h>
+
+#define LOOK_MS 500
+#define TIDY_MS 15000
+#define LOOPS 2
+
+struct scene {
+    struct fixture store;
+    struct loop *loops[LOOPS]; /* the first is home */
+    struct heap_rest *rest;
+    size_t tidied, rested, unused;
+};
+
+static size_t on_tidy(void *ctx) {
+    struct scene *scene = ctx;
+    scene->tidied++;
+    return scene->unused;
+}
+
+static void on_rested(void *ctx) {
+    ((struct scene *)ctx)->rested++;
+}
+
+static int make_scene(void **state) {
+    struct scene *scene = mem_zero(1, sizeof(*scene));
+    fixture_init(&scene->store);
+    scene->store.durability = STORE_OFF;
+    fixture_open(&scene->store);
+    for (size_t i = 0; i < LOOPS; i++) scene->loops[i] = loop_new_fake();
+    scene->rest = heap_rest_new(&(struct heap_rest_options){.home = scene->loops[0],
+                                                            .loops = scene->loops,
+                                                            .loop_count = LOOPS,
+                                                            .store = scene->store.store,
+                                                            .tidy = on_tidy,
+                                                            .rested = on_rested,
+                                                            .ctx = scene});
+    *state = scene;
+    return 0;
+}
+
+static void turn_all(struct scene *scene) {
+    for (size_t i = 0; i < LOOPS; i++) loop_turn(scene->loops[i]);
+}
+
+static int drop_scene(void **state) {
+    struct scene *scene = *state;
+    heap_rest_stop(scene->rest);
+    turn_all(scene);
+    fixture_close(&scene->store);
+    heap_rest_wait(scene->rest);
+    turn_all(scene);
+    heap_rest_free(scene->rest);
+    for (size_t i = 0; i < LOOPS; i++) loop_free(scene->loops[i]);
+    fixture_done(&scene->store);
+    free(scene);
+    return 0;
+}
+
+/* The store's thread and the one that gives back take their time. */
+static void turn_until_rested(struct scene *scene, size_t times) {
+    while (scene->rested < times) {
+        turn_all(scene);
+        sched_yield();
+    }
+}
+
+static void burst(size_t bytes) {
+    mem_count(bytes);
+    mem_uncount(bytes);
+}
+
+static void after_a_burst_memory_is_given_back(void **state) {
+    struct scene *scene = *state;
+    heap_rest_start(scene->rest);
+    for (size_t times = 1; times <= 3; times++) {
+        burst(8 * MIB);
+        burst(8 * MIB);
+        turn_all(scene);
+        loop_advance(scene->loops[0], LOOK_MS);
+        turn_until_rested(scene, times);
+    }
+    assert_int_equal(scene->tidied, 0);
+}
+
+static void a_burst_that_goes_on_is_left_alone(void **state) {
+    struct scene *scene = *state;
+    heap_rest_start(scene->rest);
+    mem_count(8 * MIB);
+    mem_uncount(6 * MIB);
+    turn_all(scene);
+    mem_count(6 * MIB);
+    loop_advance(scene->loops[0], 10 * LOOK_MS); /* looks once, and waits for the next end */
+    turn_all(scene);
+    assert_int_equal(scene->rested, 0);
+    mem_uncount(8 * MIB);
+    turn_all(scene);
+    loop_advance(scene->loops[0], LOOK_MS);
+    turn_until_rested(scene, 1);
+}
+
+static void what_is_unused_is_tidied_and_then_given_back(void **state) {
+    struct scene *scene = *state;
+    heap_rest_start(scene->rest);
+    loop_advance(scene->loops[0], TIDY_MS); /* the first look finds more than nothing */
+    turn_until_rested(scene, 1);
+    assert_int_equal(scene->tidied, 1);
+    loop_advance(scene->loops[0], TIDY_MS);
+    assert_int_equal(scene->tidied, 2);
+}
+
+static void one_thing_that_goes_for_its_age_is_enough(void **state) {
+    struct scene *scene = *state;
+    scene->unused = 1;
+    loop_advance(scene->loops[0], TIDY_MS); /* not yet */
+    heap_rest_start(scene->rest);
+    for (size_t times = 1; times <= 5; times++) { /* nothing else was freed in between */
+        loop_advance(scene->loops[0], TIDY_MS);
+        turn_until_rested(scene, times);
+    }
+}
+
+static void before_the_loops_run_nobody_is_asked(void **state) {
+    struct scene *scene = *state;
+    burst(8 * MIB);
+    loop_advance(scene->loops[0], TIDY_MS);
+    assert_int_equal(scene->tidied, 1);
+    assert_int_equal(scene->rested, 0);
+}
+
+static void a_stop_ends_a_look_at_any_moment(void **state) {
+    struct scene *scene = *state;
+    heap_rest_start(scene->rest);
+    burst(8 * MIB);
+    turn_all(scene);
+    loop_advance(scene->loops[0], LOOK_MS); /* the loops and the store are asked; the rest is
+                                               drop_scene()'s */
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_scene, drop_scene)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(after_a_burst_memory_is_given_back),
+        TEST(a_burst_that_goes_on_is_left_alone),
+        TEST(what_is_unused_is_tidied_and_then_given_back),
+        TEST(one_thing_that_goes_for_its_age_is_enough),
+        TEST(before_the_loops_run_nobody_is_asked),
+        TEST(a_stop_ends_a_look_at_any_moment),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
