@@ -110,6 +110,10 @@ static void replay_event(const struct reply_event *event, void *ctx) {
     case REPLY_TOOL_CALL: replay_call(replay, event); break;
     case REPLY_USAGE: replay_usage(replay, event->usage); break;
     case REPLY_OPAQUE: replay_opaque(replay, event); break;
+    case REPLY_NOTE: assert(event->text.len); break;
+    case REPLY_OWN_CALL: assert(replay_is_object(event->args)); break;
+    case REPLY_OWN_RESULT: assert(event->call_id.len); break;
+    case REPLY_APPROVAL: assert(event->text.len && replay_is_object(event->args)); break;
     default: assert(false); /* the rest is not a dialect's to say */
     }
     assert(!text || (event->text.len > 0 && replay->usages == 0));

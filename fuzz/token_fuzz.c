@@ -1,7 +1,7 @@
 /* Nobody is believed without a signature of ours, and whatever is minted is believed. The key
  * is drawn from no input, so a token that passes would be a forgery: only those of the corpus
  * may, and they name the user "user-abc-123". */
-#include "contract/crawbl/token.h"
+#include "wire/token.h"
 
 #include <assert.h>
 

@@ -23,7 +23,7 @@ const struct setting_rows *contract_rows(size_t index, const void *ctx) {
 
 /* --- is the table whole? ------------------------------------------------------------------ */
 
-/* How many listeners of the table have this name, and wire when it is asked for. */
+/* Number of listeners in the table with this name and, if given, this wire. */
 static size_t count_listeners(const struct contract_table *table, const char *name,
                               const enum contract_wire *wire) {
     size_t count = 0;

@@ -34,7 +34,7 @@ struct config;
 struct setting_rows;
 struct team;
 
-/* --- what it serves ----------------------------------------------------------------------- */
+/* --- services and routes ------------------------------------------------------------------ */
 
 enum contract_wire { CONTRACT_GRPC, CONTRACT_HTTP };
 
@@ -77,7 +77,7 @@ struct contract_routes {
     void (*fill)(void *instance, struct route_table *ret);
 };
 
-/* --- what it is given --------------------------------------------------------------------- */
+/* --- what the daemon provides ------------------------------------------------------------- */
 
 /* What a contract's settings are built from. */
 struct contract_source {

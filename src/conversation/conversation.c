@@ -78,10 +78,6 @@ static bool end_reply(struct conversation *c, struct str agent, struct str said,
     return kept;
 }
 
-struct str conversation_reply(const struct conversation *c) {
-    return buf_str(&c->reply);
-}
-
 void conversation_drop_reply(struct conversation *c) {
     buf_release(&c->reply);
 }
@@ -406,12 +402,10 @@ static void take_failed(struct conversation *c, const struct event *event,
 
 /* --- the fold ----------------------------------------------------------------------------- */
 
-bool conversation_apply(struct conversation *c, const struct event *event,
-                        enum conversation_texts texts) {
-    if (c->ended) return true;
+static __attribute__((noinline)) bool
+apply_other(struct conversation *c, const struct event *event, enum conversation_texts texts) {
     switch (event->kind) {
     case EVENT_STARTED: return take_started(c, event, texts);
-    case EVENT_TEXT: return buf_append(&c->reply, event->text.text);
     case EVENT_TOOL_CALL: return take_call(c, event, texts);
     case EVENT_APPROVAL: return take_approval(c, event, texts);
     case EVENT_TOOL_RESULT: return take_result(c, event, texts);
@@ -419,6 +413,7 @@ bool conversation_apply(struct conversation *c, const struct event *event,
     case EVENT_DONE: end_turn(c, event, last_turn(event->done.turns), texts); break;
     case EVENT_FAILED: take_failed(c, event, texts); break;
     case EVENT_CANCELLED: end_turn(c, event, event->cancelled.said, texts); break;
+    case EVENT_TEXT:
     case EVENT_USAGE:
     case EVENT_THINKING:
     case EVENT_STEP:
@@ -426,4 +421,11 @@ bool conversation_apply(struct conversation *c, const struct event *event,
     case EVENT_KIND_COUNT: break;
     }
     return true;
+}
+
+bool conversation_apply(struct conversation *c, const struct event *event,
+                        enum conversation_texts texts) {
+    if (c->ended) return true;
+    if (event->kind == EVENT_TEXT) return buf_append(&c->reply, event->text.text); /* most */
+    return apply_other(c, event, texts);
 }

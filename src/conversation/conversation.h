@@ -91,7 +91,9 @@ void conversation_summarize(struct conversation *conversation, struct str summar
                             enum summary_of of);
 
 /* The text of the reply so far; valid until the next event. */
-struct str conversation_reply(const struct conversation *conversation);
+static inline struct str conversation_reply(const struct conversation *conversation) {
+    return buf_str(&conversation->reply);
+}
 
 /* The text of the reply so far is elsewhere: later text begins anew. */
 void conversation_drop_reply(struct conversation *conversation);

@@ -6,7 +6,7 @@
 #define CAUSE_MAX_BYTES 256
 
 static const struct {
-    const char *name; /* of "effect" */
+    const char *name; /* the value of "effect" */
     const char *words;
 } effects[] = {
     [EFFECT_NONE] = {"none", "this call was not made"},

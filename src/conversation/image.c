@@ -7,7 +7,7 @@
 
 #define TYPE_MAX_BYTES 64
 
-/* Of a caller's word that an error repeats. */
+/* Bytes of the caller's input that an error quotes. */
 #define SHOWN_BYTES 40
 
 static bool is_type_character(char c) {
@@ -58,7 +58,7 @@ bool image_put_base64(struct json_writer *writer, struct str media_type, struct 
     return true;
 }
 
-/* data:image/png;base64,.... */
+/* Write data:image/png;base64,... */
 static bool put_data_url(struct json_writer *writer, struct str url, struct str detail,
                          struct err *e) {
     struct str data, type = str_split(str_skip(url, STR("data:").len), ',', &data);

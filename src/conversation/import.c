@@ -6,19 +6,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Of one message, before the arena's own limit. */
+/* Limit for one message, in addition to the arena's. */
 #define CONTENT_MAX_BYTES (64 * MIB)
 
-/* Of a caller's word that an error repeats. */
+/* Bytes of the caller's input that an error quotes. */
 #define SHOWN_BYTES 40
 
 /* --- places ------------------------------------------------------------------------------- */
 
-/* A message that was read, and where in the list it stood. */
+/* A message that was read, and its position in the list. */
 struct entry {
     struct message message;
     size_t index; /* in the list */
-    size_t item;  /* of a call: in its tool_calls */
+    size_t item;  /* of a call: its index in tool_calls */
     bool answered;
 };
 
@@ -27,7 +27,7 @@ struct reading {
     struct err *e;
     struct entry *entries;
     size_t count, room;
-    size_t index;  /* of the message that is read */
+    size_t index;  /* of the current message */
     char part[32]; /* ".content[1]", or empty */
 };
 
@@ -75,7 +75,7 @@ static bool is_absent(struct json value) {
     return value.kind == JSON_NONE || value.kind == JSON_NULL;
 }
 
-/* The text of a string, in the arena whether or not the list holds it as it is. */
+/* Copy the text of a string to the arena, even if it could be borrowed from the list. */
 static bool import_keep(struct json string, struct arena *arena, struct str *ret) {
     struct str text;
     return json_str(string, arena, &text) && arena_str(arena, text, ret);
@@ -83,12 +83,12 @@ static bool import_keep(struct json string, struct arena *arena, struct str *ret
 
 /* --- content ------------------------------------------------------------------------------ */
 
-/* What is gathered from one message's content. */
+/* What is collected from the content of one message. */
 struct content {
     struct buf text;  /* of the text parts */
-    struct buf parts; /* all of them, in our form */
+    struct buf parts; /* all parts, in our form */
     struct json_writer writer;
-    struct str between; /* two text parts */
+    struct str between; /* separator of two text parts */
     size_t texts, images;
 };
 
@@ -115,7 +115,7 @@ static bool add_text(struct reading *reading, struct content *content, struct js
     return true;
 }
 
-/* What could not be written of an image, at its place. */
+/* Count an image, or refuse it with its position. */
 static bool added_image(struct reading *reading, struct content *content, bool written,
                         const struct err *why) {
     if (!written) return refuse(reading, "%s", why->text);
@@ -156,8 +156,8 @@ static bool text_part(struct reading *reading, struct content *content, struct j
     return add_text(reading, content, json_find(part, STR("text")));
 }
 
-/* {"type":"image_url","image_url":{"url":...,"detail":...}}, or the URL alone;
- * {"type":"input_image","image_url":"...","detail":...} */
+/* {"type":"image_url","image_url":{"url":...,"detail":...}}, or with the URL itself as
+ * image_url; {"type":"input_image","image_url":"...","detail":...} */
 static bool image_url_part(struct reading *reading, struct content *content, struct json part) {
     struct json image = json_find(part, STR("image_url"));
     struct json holder = image.kind == JSON_OBJECT ? image : part;
@@ -218,7 +218,7 @@ static bool add_part(struct reading *reading, struct content *content, struct js
     return refuse_type(reading, type);
 }
 
-/* A string, or an array of parts without those that are calls: they are read as such. */
+/* Read a string, or an array of parts. Parts that are calls are read elsewhere. */
 static bool add_content(struct reading *reading, struct content *content, struct json value,
                         enum pictures pictures) {
     struct json_reader reader = json_enter(value);
@@ -257,7 +257,7 @@ static bool take_content(struct reading *reading, struct json value, struct str 
 
 /* --- calls -------------------------------------------------------------------------------- */
 
-/* An object, or the text that a model wrote for one. */
+/* Arguments are an object, or a string with the object that a model wrote. */
 static bool take_args(struct reading *reading, struct json args, struct str *ret) {
     *ret = STR("{}");
     if (is_absent(args)) return true;
@@ -320,7 +320,7 @@ static bool is_call_listed(struct json calls, struct json id) {
     return false;
 }
 
-/* Anthropic's way within the content; LangChain repeats each under tool_calls. */
+/* Anthropic puts calls in the content; LangChain repeats each of them under tool_calls. */
 static bool read_call_parts(struct reading *reading, struct json content, struct json calls) {
     struct json_reader reader = json_enter(content);
     struct json part;
@@ -379,7 +379,7 @@ static bool read_agent(struct reading *reading, struct json from) {
     return read_calls(reading, calls) && read_call_parts(reading, content, calls);
 }
 
-/* The newest call of this id that has no result yet, or NULL. */
+/* The newest call with this id that has no result yet, or NULL. */
 static struct entry *open_call(struct reading *reading, struct str id) {
     for (size_t i = reading->count; i-- > 0;) {
         struct entry *entry = &reading->entries[i];
@@ -389,7 +389,7 @@ static struct entry *open_call(struct reading *reading, struct str id) {
     return NULL;
 }
 
-/* Calls of one reply that repeat an id are answered in their order. */
+/* If calls of one reply share an id, their results belong to them in order. */
 static struct entry *first_open_call(struct reading *reading, struct str id) {
     struct entry *call = open_call(reading, id);
     while (call && call > reading->entries && call[-1].index == call->index &&
@@ -444,7 +444,7 @@ static bool read_result(struct reading *reading, struct json from) {
 /* --- roles -------------------------------------------------------------------------------- */
 
 static const struct {
-    struct str name, class; /* of LangChain, without "Chunk" */
+    struct str name, class; /* LangChain's class, without "Chunk" */
     bool (*read)(struct reading *reading, struct json from);
 } roles[] = {
     {STR_INIT("user"), STR_INIT("HumanMessage"), read_user},
@@ -462,8 +462,8 @@ static bool is_role(struct str name, size_t index) {
     return str_equal(name, roles[index].class);
 }
 
-/* What LangChain writes of a message: {"type":"human","data":{...}} when it is saved, and
- * {"lc":1,"id":[..., "HumanMessage"],"kwargs":{...}} from a program. */
+/* LangChain's forms of a message: {"type":"human","data":{...}} when saved, and
+ * {"lc":1,"id":[..., "HumanMessage"],"kwargs":{...}} when serialised by a program. */
 static struct json unwrap(struct json from, struct json *ret_role) {
     struct json data = json_find(from, STR("data")), kwargs = json_find(from, STR("kwargs"));
     struct json id = json_find(from, STR("id"));

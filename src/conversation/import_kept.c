@@ -1,4 +1,4 @@
-/* What a run keeps of a brought conversation, and reads back. */
+/* Stores an imported conversation in a run, and reads it back. */
 #include "conversation/import.h"
 
 #include "provider/parts.h"

@@ -13,12 +13,12 @@
 
 struct seen {
     const struct message *asked;
-    const struct message *reply; /* or NULL: no visible reply */
+    const struct message *reply; /* NULL: no visible reply */
     size_t begin;                /* index of `asked` */
-    size_t end;                  /* after its last message that is not a system message */
+    size_t end;                  /* past its last message that is not a system message */
 };
 
-/* The turns of a conversation; free() them. What comes before the first question belongs to no
+/* The turns of a conversation; free() them. Messages before the first question are in no
  * turn. */
 static struct seen *turns_of(const struct message *messages, size_t count, size_t *ret_count) {
     struct seen *turns = mem_zero(count + 1, sizeof(struct seen));
@@ -36,14 +36,14 @@ static struct seen *turns_of(const struct message *messages, size_t count, size_
     return turns;
 }
 
-/* --- which are the same ------------------------------------------------------------------- */
+/* --- comparing turns ---------------------------------------------------------------------- */
 
 static bool is_same_text(struct str a, struct str b) {
     return str_equal(str_trim(a), str_trim(b));
 }
 
-/* Keys that stood beside a list went to its last message as a block of JSON; who sends the list
- * again has the message without them. */
+/* Fields beside the list were appended to its last message as a block of JSON. A caller that
+ * sends the list again has that message without the block. */
 static bool is_same_but_for_a_block(struct str held, struct str brought) {
     struct json block;
     struct err ignored;
@@ -54,11 +54,12 @@ static bool is_same_but_for_a_block(struct str held, struct str brought) {
     return str_starts(rest, STR("{")) && json_read(rest, &block, &ignored);
 }
 
-/* The parts of a message without the text parts: its pictures. */
+/* Whether both ask the same. The message in the session may have such a block in addition, and
+ * then an additional text part. */
 static bool is_same_question(const struct message *held, const struct message *brought) {
     if (str_equal(held->parts, brought->parts) && is_same_text(held->text, brought->text))
         return true;
-    struct str pictures = brought->parts; /* and a text part more */
+    struct str pictures = brought->parts; /* without the ']', so that it is a prefix */
     if (pictures.len) pictures.len--;
     return str_starts(held->parts, pictures) && (held->parts.len > 0) == (pictures.len > 0) &&
            is_same_but_for_a_block(held->text, brought->text);
@@ -66,16 +67,16 @@ static bool is_same_question(const struct message *held, const struct message *b
 
 static bool is_same_turn(const struct seen *held, const struct seen *brought) {
     if (!is_same_question(held->asked, brought->asked)) return false;
-    if (held->asked->error) return true; /* whatever the caller saw of it */
+    if (held->asked->error) return true; /* whatever reply the caller saw */
     if (!held->reply || !brought->reply) return !held->reply && !brought->reply;
     return is_same_text(held->reply->text, brought->reply->text);
 }
 
-/* --- how far they agree ------------------------------------------------------------------- */
+/* --- common turns ------------------------------------------------------------------------- */
 
-/* How many turns of the list are a newest part of the session, one that failed being there or
- * not. reached[k]: the session's turns up to here, from some turn on, are the list's first k.
- */
+/* How many turns of the list are the newest turns of the session; failed turns of the session
+ * may be missing in the list. reached[k]: the session's turns up to here end with the list's
+ * first k. */
 static size_t common_turns(const struct seen *held, size_t held_count,
                            const struct seen *brought, size_t brought_count) {
     bool *reached = mem_zero(brought_count + 1, sizeof(bool));
@@ -92,7 +93,7 @@ static size_t common_turns(const struct seen *held, size_t held_count,
     return common;
 }
 
-/* The last turn of a list is what is asked, with all that came of it so far. */
+/* The last turn of a list is the current question, with everything since. */
 static size_t earlier_turns(size_t turns) {
     return turns ? turns - 1 : 0;
 }
@@ -124,14 +125,14 @@ bool import_forks(const struct message *history, size_t history_count,
 #define ASSISTANT STR("Assistant: ")
 #define BETWEEN STR("\n\n")
 
-/* Take `part` off the front of `text`. */
+/* If `text` starts with `part`, remove it. */
 static bool import_known_take(struct str *text, struct str part) {
     if (!str_starts(*text, part)) return false;
     *text = str_skip(*text, part.len);
     return true;
 }
 
-/* What the dashboard shows for a turn without a reply: nothing, or a bubble of its own. */
+/* Skip what the dashboard shows for a turn without a reply: nothing, or one of these texts. */
 static void take_bubble(struct str *text) {
     struct str next = STR("\n\nUser: ");
     bool any = str_starts(*text, STR("Assistant: (empty response)")) ||
@@ -140,7 +141,8 @@ static void take_bubble(struct str *text) {
     if (end < text->len) *text = str_skip(*text, end + BETWEEN.len);
 }
 
-/* One turn and what divides it from the next. `text` is not changed where it is another. */
+/* Skip one turn and the separator after it. False, and `text` unchanged, if it is another
+ * turn. */
 static bool take_turn(struct str *text, const struct seen *turn) {
     struct str rest = *text;
     if (turn->asked->parts.len || !import_known_take(&rest, USER) ||
@@ -159,7 +161,7 @@ static bool take_turn(struct str *text, const struct seen *turn) {
     return true;
 }
 
-/* What follows the turns, or all of `text` where it does not begin with them. */
+/* The text after the turns, or all of `text` if it does not begin with them. */
 static struct str unpack(const struct seen *turns, size_t count, struct str text) {
     struct str rest = text;
     bool any = false;

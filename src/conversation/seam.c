@@ -12,7 +12,7 @@ static bool has_spoken(struct seam *seam, uint64_t speaker) {
     return false;
 }
 
-bool seam_before(struct seam *seam, const struct event *event, enum seam_of of) {
+bool seam_note(struct seam *seam, const struct event *event, enum seam_of of) {
     switch (event->kind) {
     case EVENT_TEXT: break;
     case EVENT_USAGE: /* one for each reply, after its text */
@@ -20,7 +20,6 @@ bool seam_before(struct seam *seam, const struct event *event, enum seam_of of) 
     case EVENT_APPROVAL: seam->reply_over = true; return false;
     default: return false;
     }
-    if (seam->speaker_count && !seam->reply_over) return false; /* on in the same reply */
     seam->reply_over = false;
     return has_spoken(seam, of == SEAM_OF_STREAM ? 0 : map_hash(event->agent));
 }

@@ -26,8 +26,15 @@ struct seam {
     size_t speaker_count;
 };
 
+/* seam_before(), where the reply does not just go on. */
+bool seam_note(struct seam *seam, const struct event *event, enum seam_of of);
+
 /* Note what the stream shows next. True: it is text, and SEAM_TEXT must come before it, as text
  * of the same agent. */
-bool seam_before(struct seam *seam, const struct event *event, enum seam_of of);
+static inline bool seam_before(struct seam *seam, const struct event *event, enum seam_of of) {
+    bool on_in_reply = seam->speaker_count && !seam->reply_over;
+    bool is_text = event->kind == EVENT_TEXT; /* most often, and then the reply goes on */
+    return !(is_text && on_in_reply) && seam_note(seam, event, of);
+}
 
 #endif

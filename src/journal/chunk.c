@@ -23,7 +23,7 @@ struct chunk *chunk_ref(struct chunk *chunk) {
 }
 
 void chunk_unref(struct chunk *chunk) {
-    /* A loop, not a recursion: the chain behind a forgotten reader may be long. */
+    /* A loop, not recursion: the chain after a forgotten reader may be long. */
     while (chunk && atomic_fetch_sub_explicit(&chunk->refs, 1, memory_order_acq_rel) == 1) {
         struct chunk *next = atomic_load_explicit(&chunk->next, memory_order_acquire);
         mem_uncount(sizeof(*chunk) + chunk->room);

@@ -6,14 +6,14 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define WINDOW_BYTES (256 * KIB) /* it has no late readers */
+#define WINDOW_BYTES (256 * KIB) /* there are no late readers */
 #define TYPE_MAX_BYTES 256
 
 struct feed {
     struct feed_options options;
     struct journal *journal;
-    struct buf type, bytes; /* of what waits: one type at a time */
-    size_t fed_bytes;       /* of bytes */
+    struct buf type, bytes; /* the waiting bytes and their type; one type at a time */
+    size_t fed_bytes;       /* of `bytes`, already in the journal */
     uint64_t begun_ms;
     bool held;
     struct task go_on;
@@ -39,8 +39,8 @@ static void append(struct feed *feed, const struct event *event) {
     journal_append(feed->journal, &timed);
 }
 
-/* One piece, and what it does to the reader's lag is known before the next: the journal
- * publishes between two of these. */
+/* Append one piece per task. The journal publishes in between, so the effect on the reader's
+ * lag is known before the next piece. */
 static void go_on(void *ctx) {
     struct feed *feed = ctx;
     if (feed->held || !waits(feed)) return;

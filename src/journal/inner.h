@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-/* A place between two events. */
+/* A position between two events. */
 struct journal_position {
     struct chunk *chunk;
     size_t offset;
@@ -17,7 +17,7 @@ struct journal_position {
 struct journal {
     atomic_uint refs;
     struct journal_options options;
-    bool in_memory; /* it is not written, or not any more */
+    bool in_memory; /* it is not written, or no longer */
     bool ended;     /* a terminal event was appended */
 
     struct chunk *oldest, *tail; /* oldest holds a reference; each chunk holds its next */
@@ -48,7 +48,7 @@ struct journal {
 
 /* --- journal.c, for the keeper ------------------------------------------------------------ */
 
-/* Everything up to `place` is on disk. */
+/* Everything up to `position` is on disk. */
 void journal_kept(struct journal *journal, struct journal_position position);
 
 /* A write failed. */

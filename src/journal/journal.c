@@ -118,10 +118,10 @@ static struct chunk *room_for(struct journal *journal, size_t len) {
 
 uint64_t journal_append(struct journal *journal, const struct event *event) {
     assert(!journal->ended);
-    size_t len = event_encoded_len(event);
+    size_t body, len = event_encoded_len(event, &body);
     assert(len <= EVENT_MAX_BYTES);
     struct chunk *chunk = room_for(journal, len);
-    event_put(event, len, chunk->bytes + chunk->used);
+    event_put(event, body, chunk->bytes + chunk->used);
     uint64_t seq = ++journal->appended;
     chunk->used += len;
     chunk->last_seq = seq;
@@ -404,39 +404,55 @@ size_t journal_readers(struct journal *journal, uint64_t *ret_left_ms) {
     return readers;
 }
 
-/* Read one visible event, even one to be skipped. */
-static bool step(struct cursor *cursor, struct event *ret) {
-    uint64_t seq = cursor->seq + 1;
-    if (seq > journal_visible(cursor->journal)) return false;
+/* The bytes from the next event on, which is visible; what follows it may not be. */
+static inline struct str cursor_rest(struct cursor *cursor) {
     struct chunk *next;
     while ((next = atomic_load_explicit(&cursor->chunk->next, memory_order_acquire)) &&
-           seq >= next->first_seq) {
+           cursor->seq + 1 >= next->first_seq) {
         chunk_ref(next);
         chunk_unref(cursor->chunk);
         cursor->chunk = next;
         cursor->offset = 0;
     }
-    struct str rest =
-        str_of(cursor->chunk->bytes + cursor->offset, cursor->chunk->room - cursor->offset);
-    size_t before = rest.len;
-    struct err e;
-    ret->seq = seq;
-    bool whole = event_decode(&rest, ret, &e);
-    assert(whole);
-    (void)whole;
-    cursor->offset += before - rest.len;
-    cursor->read_bytes += before - rest.len;
-    cursor->seq = seq;
-    return true;
+    return str_of(cursor->chunk->bytes + cursor->offset, cursor->chunk->room - cursor->offset);
+}
+
+static inline void cursor_move(struct cursor *cursor, size_t count, size_t bytes) {
+    struct journal *journal = cursor->journal;
+    cursor->seq += count;
+    cursor->offset += bytes;
+    cursor->read_bytes += bytes;
+    if (cursor->paces && journal->held) publish_soon(journal);
 }
 
 bool cursor_next(struct cursor *cursor, struct event *ret) {
+    uint64_t visible = journal_visible(cursor->journal);
+    struct err e;
     do {
-        if (!step(cursor, ret)) return false;
-    } while (cursor->seq <= cursor->after);
-    struct journal *journal = cursor->journal;
-    if (cursor->paces && journal->held) publish_soon(journal);
+        if (cursor->seq >= visible) return false;
+        struct str bytes = cursor_rest(cursor), rest = bytes;
+        ret->seq = cursor->seq + 1;
+        bool whole = event_decode(&rest, ret, &e);
+        assert(whole);
+        (void)whole;
+        cursor_move(cursor, 1, bytes.len - rest.len);
+    } while (cursor->seq <= cursor->after); /* one to be skipped */
     return true;
+}
+
+struct str cursor_texts(struct cursor *cursor, size_t max_bytes, size_t *ret_count) {
+    uint64_t visible = journal_visible(cursor->journal);
+    *ret_count = 0;
+    if (cursor->seq >= visible || cursor->seq < cursor->after) return STR_EMPTY;
+    struct str bytes = cursor_rest(cursor), rest = str_head(bytes, max_bytes);
+    *ret_count = event_skip_texts(&rest, (size_t)(visible - cursor->seq));
+    if (*ret_count == 0) { /* no text, or one that is longer than asked for */
+        rest = bytes;
+        *ret_count = event_skip_texts(&rest, 1);
+    }
+    bytes.len = (size_t)(rest.at - bytes.at);
+    if (*ret_count) cursor_move(cursor, *ret_count, bytes.len);
+    return bytes;
 }
 
 uint64_t cursor_seq(const struct cursor *cursor) {

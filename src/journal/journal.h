@@ -97,6 +97,12 @@ void cursor_close(struct cursor *cursor); /* no on_ready afterwards; NULL is fin
 /* The next visible event, or false when there is none now. */
 bool cursor_next(struct cursor *cursor, struct event *ret);
 
+/* Most events are text and come many at once. Read those that come next as one stretch of encoded
+ * events, at most about `max_bytes` of them but at least one: event_take_text() takes them apart.
+ * They are lent until the cursor moves. *ret_count: how many; 0 when something else comes next, or
+ * nothing. */
+struct str cursor_texts(struct cursor *cursor, size_t max_bytes, size_t *ret_count);
+
 /* The seq of the last event read. */
 uint64_t cursor_seq(const struct cursor *cursor);
 

@@ -10,8 +10,6 @@
 /* To read a run back, all rows with text of it are read. */
 #define SHARED_MAX_BYTES (16 * KIB) /* a shared row of this size takes no more */
 #define ALONE_BYTES (4 * KIB)       /* so much text of one run has a row to itself */
-#define REST_MS 3000                /* after this long without a write: give memory back */
-#define REST_BYTES (1 * MIB)        /* if so much was written before */
 
 struct keeper {
     struct loop *loop;
@@ -21,9 +19,7 @@ struct keeper {
     size_t dirty_bytes; /* since the last tick */
     struct timer tick;
     struct task send;
-    struct timer rest;    /* nothing was written for a while */
-    size_t written_bytes; /* since then */
-    bool send_all;        /* the next send takes the dirty ones too */
+    bool send_all; /* the next send takes the dirty ones too */
     size_t on_their_way;
     size_t expected; /* events that a flush waits for */
     task_fn *on_kept;
@@ -45,7 +41,6 @@ struct batch {
 
 static void send(void *ctx);
 static void on_tick(void *ctx);
-static void on_rest(void *ctx);
 
 struct keeper *keeper_new(struct loop *loop, struct store *store) {
     struct keeper *keeper = MEM_NEW(struct keeper);
@@ -54,7 +49,6 @@ struct keeper *keeper_new(struct loop *loop, struct store *store) {
     list_init(&keeper->urgent);
     list_init(&keeper->dirty);
     timer_init(&keeper->tick, loop, on_tick, keeper);
-    timer_init(&keeper->rest, loop, on_rest, keeper);
     task_init(&keeper->send, send, keeper);
     return keeper;
 }
@@ -65,7 +59,6 @@ void keeper_free(struct keeper *keeper) {
     assert(list_empty(&keeper->urgent));
     assert(list_empty(&keeper->dirty));
     timer_stop(&keeper->tick);
-    timer_stop(&keeper->rest);
     task_cancel(&keeper->send);
     free(keeper);
 }
@@ -117,9 +110,16 @@ static void on_tick(void *ctx) {
 
 /* --- sending ------------------------------------------------------------------------------ */
 
+static uint64_t unwritten_bytes(const struct journal *journal) {
+    return journal->appended_bytes - journal->kept.chunk->first_byte - journal->kept.offset;
+}
+
+#define SECTION_HEAD_BYTES 64 /* more than one takes */
+
 /* Append everything of `journal` that is not on disk; returns where that ends. */
 static struct journal_position pack(struct journal *journal, struct buf *row) {
     struct journal_position position = journal->kept;
+    buf_room(row, unwritten_bytes(journal) + SECTION_HEAD_BYTES); /* it need not grow again */
     for (;;) {
         struct chunk *chunk = position.chunk;
         if (chunk->used > position.offset) {
@@ -149,10 +149,6 @@ static struct store_row *new_row(struct batch *batch, uint64_t run) {
 static bool needs_own_row(const struct journal *journal) {
     return journal->kept.seq == 0 || journal->gate != 0 ||
            journal->last_own > journal->kept.seq;
-}
-
-static uint64_t unwritten_bytes(const struct journal *journal) {
-    return journal->appended_bytes - journal->kept.chunk->first_byte - journal->kept.offset;
 }
 
 static struct store_row *row_for_text(struct batch *batch, const struct journal *journal,
@@ -196,17 +192,8 @@ static bool at_rest(const struct keeper *keeper) {
            list_empty(&keeper->dirty);
 }
 
-/* After a busy time the allocator sits on what the runs needed: give it back, once. */
-static void on_rest(void *ctx) {
-    struct keeper *keeper = ctx;
-    if (!at_rest(keeper)) return;
-    keeper->written_bytes = 0;
-    mem_give_back();
-}
-
 static void keeper_settle(struct keeper *keeper) {
     if (!at_rest(keeper)) return;
-    if (keeper->written_bytes >= REST_BYTES) timer_start(&keeper->rest, REST_MS);
     task_fn *on_kept = keeper->on_kept;
     keeper->on_kept = NULL;
     if (on_kept) on_kept(keeper->on_kept_ctx);
@@ -263,9 +250,6 @@ static void send(void *ctx) {
         free_batch(batch);
         keeper_settle(keeper);
         return;
-    }
-    for (size_t i = 0; i < batch->write.row_count; i++) {
-        keeper->written_bytes += batch->write.rows[i].bytes.len;
     }
     keeper->on_their_way++;
     store_write(keeper->store, &batch->write);

@@ -49,7 +49,7 @@ static void route_answer_move(struct route_call *call, enum answer_state next) {
     call->state = (uint8_t)next;
 }
 
-/* --- what the exchange tells us ---------------------------------------------------------- */
+/* --- callbacks of the exchange ------------------------------------------------------------ */
 
 /* Whether memory for `len` more bytes is available, if they need any. */
 static bool may_grow(const struct buf *body, size_t len, struct err *e) {

@@ -26,8 +26,8 @@ static bool is_loopback_v4(const struct in_addr *address) {
     return ntohl(address->s_addr) >> 24 == 127;
 }
 
-/* For inet_pton(), which wants a NUL behind it and must not find one inside: it would read a
- * shorter address than stands there. */
+/* Copy for inet_pton(), which needs a NUL at the end. A NUL inside is refused, because it would
+ * cut the address short. */
 static bool copy_address(struct str text, char ret[INET6_ADDRSTRLEN]) {
     if (text.len >= INET6_ADDRSTRLEN || str_find_byte(text, '\0') < text.len) return false;
     memcpy(ret, text.at, text.len);

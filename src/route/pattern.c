@@ -15,8 +15,13 @@ static bool is_hole(struct str segment) {
     return segment.len > 2 && segment.at[0] == '{' && segment.at[segment.len - 1] == '}';
 }
 
+/* Most patterns are another path's: that is seen before their first hole. */
 bool pattern_matches(struct str pattern, struct str path) {
-    if (str_find_byte(pattern, '{') == pattern.len) return str_equal(pattern, path);
+    size_t same = 0;
+    for (; same < pattern.len && pattern.at[same] != '{'; same++) {
+        if (same == path.len || pattern.at[same] != path.at[same]) return false;
+    }
+    if (same == pattern.len) return path.len == same;
     struct str want, got;
     while (next_segment(&pattern, &want)) {
         if (!next_segment(&path, &got)) return false;

@@ -9,7 +9,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define QUOTED_MAX_BYTES 200 /* of a peer's input, in a message */
+#define QUOTED_MAX_BYTES 200 /* of a peer's input quoted in a message */
 
 /* --- sites ------------------------------------------------------------------------------- */
 

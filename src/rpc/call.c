@@ -162,7 +162,7 @@ uint64_t call_check_stall(struct rpc_call *call, uint64_t limit_ms) {
     return limit_ms;
 }
 
-/* --- what the exchange tells us ---------------------------------------------------------- */
+/* --- callbacks of the exchange ------------------------------------------------------------ */
 
 static void on_body(struct exchange *exchange, struct lent bytes, void *ctx) {
     (void)exchange;
@@ -339,6 +339,22 @@ void rpc_message_end(struct rpc_call *call) {
         grpc_end_message(out, call->message_begin);
         exchange_touch(call->exchange);
     }
+}
+
+char *rpc_messages_room(struct rpc_call *call, size_t max_bytes) {
+    assert(!call->message_out && !call->compresses);
+    if (!call_is_live(call)) return NULL;
+    rpc_establish(call);
+    struct buf *out = exchange_out(call->exchange);
+    char *at = buf_room(out, max_bytes);
+    call->message_begin = out->len;
+    if (!at) overflow(call, out);
+    return at;
+}
+
+void rpc_messages_put(struct rpc_call *call, size_t len) {
+    buf_grew(exchange_out(call->exchange), len);
+    exchange_touch(call->exchange);
 }
 
 void rpc_send(struct rpc_call *call, struct str message) {

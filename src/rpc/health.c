@@ -15,7 +15,7 @@
 
 struct health {
     struct map *names; /* name -> struct name */
-    struct list all;   /* the same, to walk */
+    struct list all;   /* the same names, as a list */
 };
 
 /* A name that has a status or a watcher. */
@@ -77,7 +77,7 @@ static void name_release(struct health *health, struct name *name) {
 
 /* --- messages ---------------------------------------------------------------------------- */
 
-/* The service asked for, which is kept as long as the call; false when the call was ended. */
+/* The service that the request names, kept as long as the call. False: the call was ended. */
 static bool read_request(struct rpc_call *call, struct lent message, struct str *ret) {
     struct err e;
     struct grpc_health_check_request request;

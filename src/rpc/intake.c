@@ -38,7 +38,7 @@ void intake_done(struct intake *intake) {
     buf_done(&intake->held);
 }
 
-/* --- what is held ------------------------------------------------------------------------ */
+/* --- held bytes --------------------------------------------------------------------------- */
 
 static struct str held(const struct intake *intake) {
     return str_skip(buf_str(&intake->held), intake->taken);
@@ -72,7 +72,7 @@ void intake_drop(struct rpc_call *call) {
 static void broken(struct rpc_call *call, const struct err *e) {
     const struct rpc_handler *handler = call->method->handler;
     if (e->code == ERR_TOO_LARGE && handler->too_large) handler->too_large(call, e, call->ctx);
-    if (!call_is_live(call)) return; /* it was ended there */
+    if (!call_is_live(call)) return; /* the handler ended it */
     call_break(call, e->code, err_text(e));
 }
 

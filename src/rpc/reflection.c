@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #define REQUEST_MAX_BYTES (16 * KIB)
-#define WORK_MAX_BYTES (4 * MIB) /* all sets, decoded */
+#define WORK_MAX_BYTES (4 * MIB) /* all sets together, decoded */
 #define QUEUE_HIGH_BYTES (32 * KIB)
 #define QUEUE_LOW_BYTES (8 * KIB)
 
@@ -66,7 +66,7 @@ static size_t add_set(struct files *files, struct str bytes, struct arena *arena
     struct err e;
     bool ok = pb_decode_view(&pb_file_set_table, bytes, arena, &set, &e) &&
               pb_decode_view(&pb_file_set_raw_table, bytes, arena, &raw, &e);
-    assert(ok && set.file_count == raw.file_count); /* the build made it */
+    assert(ok && set.file_count == raw.file_count); /* the sets were made by the build */
     (void)ok;
     for (size_t i = 0; files->at && i < set.file_count; i++)
         files->at[files->count++] = (struct file){&set.file[i], raw.file[i]};
@@ -88,7 +88,7 @@ static struct files all_files(const struct reflection *reflection, struct arena 
 
 /* --- symbols ------------------------------------------------------------------------------ */
 
-/* Whether `symbol` is "scope" itself or lies in it; then *ret is what follows the scope. */
+/* Whether `symbol` is "scope" itself or inside it; *ret is then the part after the scope. */
 static bool enter(struct str symbol, struct str scope, struct str *ret) {
     if (!str_starts(symbol, scope)) return false;
     *ret = str_skip(symbol, scope.len);
@@ -188,7 +188,7 @@ struct asked {
 
 static void *room_for(const struct asked *asked, size_t count, size_t size) {
     void *at = arena_alloc(asked->arena, count * size + 1);
-    assert(at); /* never more than the sets that were read into it */
+    assert(at); /* the sets bound it */
     return at;
 }
 
@@ -214,7 +214,7 @@ static void say_file(struct asked *asked, const struct file *file) {
         return;
     }
     const struct file *all = asked->files.at;
-    size_t *list = room_for(asked, asked->files.count, sizeof(*list)); /* places in `all` */
+    size_t *list = room_for(asked, asked->files.count, sizeof(*list)); /* indexes into `all` */
     size_t count = 0;
     list[count++] = (size_t)(file - all);
     for (size_t i = 0; i < count; i++) {
@@ -235,7 +235,7 @@ static void say_file(struct asked *asked, const struct file *file) {
     asked->response.file_descriptor_response = said;
 }
 
-/* proto3 knows no extensions, so a type that is known has none. */
+/* proto3 has no extensions, so a known type has none. */
 static void say_extensions(struct asked *asked, struct str type) {
     if (!has_message(&asked->files, type)) {
         say_error(asked, ERR_NOT_FOUND, "no such message type");

@@ -123,8 +123,8 @@ void rpc_site_always(struct rpc_site *site, struct str name, struct str value) {
         (struct field){text_str(site->always_names[at]), text_str(site->always_values[at])};
 }
 
-/* No call can have stalled for the limit before this is due: it starts with the first call,
- * and each time waits as long as the one that stalls longest still has. */
+/* No call can reach the limit before this fires: it starts with the first call, and each time
+ * waits for the call that has stalled longest. */
 static void on_stall(void *ctx) {
     struct rpc_site *site = ctx;
     uint64_t next_ms = site->stall_ms;
@@ -162,7 +162,7 @@ static bool te_ok(struct rpc_call *call) {
     return true;
 }
 
-/* Of a token that comes twice the guard speaks, in gRPC's own words. */
+/* A repeated token is left to the guard, which answers with a gRPC status. */
 static bool singles_ok(const struct rpc_call *call) {
     static const struct str names[] = {STR_INIT("content-type"), STR_INIT("grpc-timeout"),
                                        STR_INIT("grpc-encoding")};

@@ -217,6 +217,12 @@ void rpc_send(struct rpc_call *call, struct str message);
 struct buf *rpc_message_begin(struct rpc_call *call);
 void rpc_message_end(struct rpc_call *call);
 
+/* The same for messages whose length is known: room for `max_bytes` of them with their prefixes
+ * (grpc_put_prefix), or NULL when they are dropped. rpc_messages_put() says how many bytes were
+ * filled; no other call comes in between. Not for a call that compresses. */
+char *rpc_messages_room(struct rpc_call *call, size_t max_bytes);
+void rpc_messages_put(struct rpc_call *call, size_t len);
+
 /* Bytes queued and not yet written; ask for drained() when they fall to `low`; how long the
  * peer has not read. */
 size_t rpc_queued(const struct rpc_call *call);

@@ -9,12 +9,12 @@
 #define PIECE_MAX_BYTES (1 * MIB)
 
 struct asked {
-    struct asked_options options; /* its texts lie in `texts` */
-    struct buf texts, user;       /* user: whose thread was found so far */
+    struct asked_options options; /* its texts are in `texts` */
+    struct buf texts, user;       /* user: owner of the thread, once found */
     bool has_user, several;
-    uint64_t run;     /* the newest so far; 0: none */
+    uint64_t run;     /* the newest run so far; 0: none */
     uint64_t seq;     /* of its last question */
-    uint64_t read_to; /* of its events, seq of the last one that was looked at */
+    uint64_t read_to; /* seq of the last event examined */
     struct task begin;
     struct store_load load;
     bool loading, cancelled;
@@ -31,7 +31,7 @@ static void asked_tell(struct asked *asked, enum asked_answer answer,
     struct asked_result result = {answer, asked->run, asked->seq};
     asked_fn *on_answer = asked->options.on_answer;
     void *ctx = asked->options.ctx;
-    struct err why; /* the load's own goes with it */
+    struct err why; /* a copy; the load's own is freed with it */
     if (failed) why = *failed;
     asked_free(asked);
     on_answer(&result, failed ? &why : NULL, ctx);
@@ -59,14 +59,14 @@ static void note_live(struct asked *asked) {
     }
 }
 
-/* --- its last question -------------------------------------------------------------------- */
+/* --- the last question -------------------------------------------------------------------- */
 
 static void note_event(struct asked *asked, const struct event *event, uint64_t seq) {
     if (event->kind == EVENT_APPROVAL) asked->seq = seq;
     asked->read_to = seq;
 }
 
-/* False: it is not alive, or its journal does not reach back to its beginning. */
+/* False: the run is not alive, or its journal does not go back to its beginning. */
 static bool read_live(struct asked *asked) {
     struct live_view view;
     struct cursor *cursor;
@@ -105,7 +105,7 @@ static void ask_store(struct asked *asked, store_loaded_fn *on_loaded,
     store_load(session_table_store(asked->options.sessions), &asked->load);
 }
 
-/* True: it was cancelled, and is freed. */
+/* True: it was cancelled and has been freed. */
 static bool is_over(struct asked *asked, struct store_load *load) {
     asked->loading = false;
     if (!asked->cancelled) return false;
@@ -153,7 +153,7 @@ static void read_run(struct asked *asked) {
     }
 }
 
-/* --- the way in --------------------------------------------------------------------------- */
+/* --- public functions --------------------------------------------------------------------- */
 
 static void on_threads(struct store_load *load, const struct err *failed, void *ctx) {
     struct asked *asked = ctx;
@@ -184,7 +184,7 @@ static void begin(void *ctx) {
                                   .max_bytes = PIECE_MAX_BYTES});
 }
 
-/* The request may be gone before the store has answered. */
+/* Copy the texts, because the request may end before the store answers. */
 static void keep_texts(struct asked *asked) {
     struct session_name *name = &asked->options.name;
     struct str *texts[] = {&name->workspace, &name->user, &name->session};

@@ -16,6 +16,7 @@
 #define WEIR_SESSION_ASKED_H
 
 #include "session/session.h"
+#include "session/waiting.h"
 
 struct asked;
 

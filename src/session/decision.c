@@ -34,7 +34,7 @@ static bool read_members(struct json answer, struct arena *arena, struct decisio
                          struct err *e) {
     struct json args = json_find(answer, STR("args"));
     struct json reason = json_find(answer, STR("reason"));
-    /* What the human wrote instead is what he means, however he calls it. */
+    /* With new arguments, an approval is an edit, whatever it is called. */
     if (ret->kind == DECISION_APPROVE && args.kind == JSON_OBJECT) ret->kind = DECISION_EDIT;
     if (ret->kind == DECISION_EDIT && args.kind != JSON_OBJECT) ret->kind = DECISION_NONE;
     if (ret->kind == DECISION_EDIT && !arena_str(arena, args.raw, &ret->args)) return full(e);
@@ -51,14 +51,14 @@ bool decision_read(struct str answer, const struct yes_no_words *more, struct ar
     return !object || read_members(json, arena, ret, e);
 }
 
-/* --- what fits ---------------------------------------------------------------------------- */
+/* --- checking an answer ------------------------------------------------------------------- */
 
 bool decision_args_fit(const struct pending_question *asked, struct json args, struct err *e) {
     return !asked->schema || schema_check(asked->schema, args, e) ||
            err_add(e, "args do not fit the tool '" STR_FMT "'", STR_ARG(asked->tool));
 }
 
-/* An edit that cannot be made is reported as such, and not as undecided. */
+/* Report an edit that cannot be made as such, not as undecided. */
 static enum pending_found check_edit(const struct pending_question *asked, struct str answer,
                                      struct err *e) {
     struct json json;
@@ -76,7 +76,7 @@ static enum pending_found check_edit(const struct pending_question *asked, struc
     return decision_args_fit(asked, args, e) ? PENDING_TAKEN : PENDING_REFUSED;
 }
 
-/* Only its kind is wanted. */
+/* Only the kind of the decision is needed. */
 static enum decision_kind read_kind(struct str answer, const struct yes_no_words *more) {
     struct arena *arena = arena_new(2 * answer.len + KIB);
     struct decision decision;
@@ -108,7 +108,7 @@ enum pending_found decision_settles(const struct pending_question *asked, struct
     return kind == DECISION_NONE ? undecided(e) : PENDING_TAKEN;
 }
 
-/* --- once more ---------------------------------------------------------------------------- */
+/* --- asking again ------------------------------------------------------------------------- */
 
 static bool same_json(struct str one, struct str other) {
     struct buf a, b;

@@ -16,7 +16,7 @@ struct run_stripe {
 };
 
 struct directory {
-    struct striped *stripes; /* by the run's id */
+    struct striped *stripes; /* by run id */
     struct dormant_runs *dormant;
 };
 
@@ -28,7 +28,7 @@ struct order {
     void (*obey)(const struct live *live, const struct order *order);
     struct leaving leaving;
     struct str text;
-    char room[]; /* of `text` */
+    char room[]; /* for `text` */
 };
 
 struct directory *directory_new(void) {
@@ -93,7 +93,7 @@ bool directory_find(struct directory *directory, uint64_t run, struct live_view 
         *ret = (struct live_view){.journal = journal_ref(live->journal),
                                   .state = atomic_load(&live->state)};
         buf_init(&ret->names, len);
-        char *room = buf_room(&ret->names, len); /* so that the views do not move */
+        char *room = buf_room(&ret->names, len); /* one allocation: the views do not move */
         assert(room);
         (void)room;
         ret->workspace = directory_keep(&ret->names, live->workspace);
@@ -116,7 +116,7 @@ static bool is_of(const struct live *live, struct str workspace, struct str user
            (!user.at || str_equal(live->user, user));
 }
 
-/* Keep the row sorted; ids rise with time. */
+/* Insert in order; ids rise with time. */
 static void insert(struct session_runs *runs, uint64_t run) {
     if (runs->count == SESSION_RUNS_MAX) return;
     size_t at = runs->count++;
@@ -146,7 +146,8 @@ static void say(const struct live *live, const struct order *order) {
     if (live->say) live->say(order->text, live->ctx);
 }
 
-/* On the run's loop, where it also leaves the directory: what is found stays. */
+/* Runs on the run's loop. A run leaves the directory on that loop too, so it cannot disappear
+ * meanwhile. */
 static void obey(void *ctx) {
     struct order *order = ctx;
     struct run_stripe *stripe = lock_stripe(order->directory, order->run);
@@ -156,7 +157,7 @@ static void obey(void *ctx) {
     free(order);
 }
 
-/* A copy of `what`, with `text`. False: there is no such run. */
+/* Post a copy of `what` with `text` to the run's loop. False: there is no such run. */
 static bool post(const struct order *what, struct str text) {
     struct run_stripe *stripe = lock_stripe(what->directory, what->run);
     const struct live *live = run_directory_find(stripe, what->run);

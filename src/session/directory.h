@@ -36,6 +36,8 @@ struct directory *directory_new(void);
 void directory_free(struct directory *directory); /* must be empty; NULL is fine */
 
 void directory_add(struct directory *directory, struct live *live);
+/* Harmless when it is not there. Whether it is can only be seen under the lock inside: runs beside
+ * it leave on other threads. */
 void directory_remove(struct directory *directory, struct live *live);
 
 /* Runs that are only in the store until a request brings them back. */

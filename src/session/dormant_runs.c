@@ -15,15 +15,17 @@
 #define BUCKETS_MIN 64
 #define NAMES_MAX_BYTES (64 * KIB)
 #define NONE UINT32_MAX
+#define WORKSPACE_MASK ((UINT32_C(1) << 21) - 1)
+#define DEADLINE_MASK ((UINT64_C(1) << 43) - 1) /* until the year 2248 */
 
 struct entry {
     uint64_t run;     /* 0: free, and next_run is the next free one */
     uint64_t session; /* of workspace and session */
-    uint32_t workspace, user;
+    uint32_t workspace : 21, transfers : 11;
+    uint32_t user;
     struct engine *engine;
     struct run_host *host;
-    uint32_t deadline_s; /* Unix time, rounded down; 0: none */
-    uint32_t alone_s : 20, transfers : 11, addressed : 1;
+    uint64_t deadline_ms : 43, alone_s : 20, addressed : 1; /* Unix time; 0: none */
     uint32_t next_run, next_session; /* in their buckets; the second in order */
 };
 
@@ -40,7 +42,7 @@ struct dormant_runs {
 
 _Static_assert(sizeof(struct entry) == 56, "see dormant_runs.h");
 
-/* --- room --------------------------------------------------------------------------------- */
+/* --- storage ------------------------------------------------------------------------------ */
 
 static uint32_t *new_buckets(size_t count) {
     uint32_t *buckets = mem_zero(count, sizeof(*buckets));
@@ -153,6 +155,10 @@ static uint64_t hash_session(struct str workspace, struct str session) {
     return hash;
 }
 
+static uint32_t hash_workspace(struct str workspace) {
+    return (uint32_t)map_hash(workspace) & WORKSPACE_MASK;
+}
+
 /* A filter as what an entry has. */
 struct sought {
     bool has_workspace, has_user, has_session;
@@ -165,7 +171,7 @@ static struct sought sought_of(const struct dormant_filter *filter) {
                             .has_user = filter->user.at != NULL,
                             .has_session = filter->workspace.at && filter->session.at,
                             .run = filter->run};
-    if (sought.has_workspace) sought.workspace = (uint32_t)map_hash(filter->workspace);
+    if (sought.has_workspace) sought.workspace = hash_workspace(filter->workspace);
     if (sought.has_user) sought.user = (uint32_t)map_hash(filter->user);
     if (sought.has_session) sought.session = hash_session(filter->workspace, filter->session);
     return sought;
@@ -190,11 +196,11 @@ void dormant_runs_add(struct dormant_runs *dormant, const struct dormant_run *ru
     dormant->first_free = entry->next_run;
     *entry = (struct entry){.run = run->run,
                             .session = key,
-                            .workspace = (uint32_t)map_hash(workspace),
+                            .workspace = hash_workspace(workspace) & WORKSPACE_MASK,
                             .user = (uint32_t)map_hash(user),
                             .engine = engine_ref(run->engine),
                             .host = run->host,
-                            .deadline_s = (uint32_t)(run->deadline_unix_ms / 1000),
+                            .deadline_ms = (uint64_t)run->deadline_unix_ms & DEADLINE_MASK,
                             .alone_s = run->alone_s & 0xfffff,
                             .transfers = (unsigned short)(run->transfers & 0x7ffu),
                             .addressed = run->addressed};
@@ -223,7 +229,7 @@ bool dormant_runs_find(struct dormant_runs *dormant, uint64_t run, struct dorman
                                     .alone_s = entry->alone_s,
                                     .transfers = (unsigned short)entry->transfers,
                                     .addressed = entry->addressed,
-                                    .deadline_unix_ms = (int64_t)entry->deadline_s * 1000};
+                                    .deadline_unix_ms = (int64_t)entry->deadline_ms};
     }
     pthread_mutex_unlock(&dormant->lock);
     return index != NONE;
@@ -264,7 +270,7 @@ void dormant_runs_forget(struct dormant_runs *dormant, const struct run_host *ho
     }
 }
 
-/* --- looking ------------------------------------------------------------------------------ */
+/* --- searching ---------------------------------------------------------------------------- */
 
 /* Sorted, lowest first; the highest is dropped. */
 static size_t insert(uint64_t *runs, size_t count, size_t max, uint64_t run) {
@@ -317,6 +323,17 @@ size_t dormant_runs_list(struct dormant_runs *dormant, const struct dormant_filt
     return count;
 }
 
+size_t dormant_runs_lowest(struct dormant_runs *dormant, const struct dormant_filter *filter,
+                           size_t max, uint64_t *ret_runs) {
+    if (dormant_runs_count(dormant) == 0) return 0;
+    struct sought sought = sought_of(filter);
+    pthread_mutex_lock(&dormant->lock);
+    size_t count = sought.run ? list_run(dormant, &sought, max, ret_runs)
+                              : list_all(dormant, &sought, max, ret_runs);
+    pthread_mutex_unlock(&dormant->lock);
+    return count;
+}
+
 bool dormant_runs_has(struct dormant_runs *dormant, const struct dormant_filter *filter) {
     uint64_t run;
     return dormant_runs_list(dormant, filter, 1, &run) == 1;
@@ -329,7 +346,7 @@ size_t dormant_runs_due(struct dormant_runs *dormant, const struct run_host *hos
     pthread_mutex_lock(&dormant->lock);
     for (uint32_t i = 0; i < dormant->block_count * BLOCK_RUNS; i++) {
         const struct entry *entry = at(dormant, i);
-        int64_t deadline = (int64_t)entry->deadline_s * 1000;
+        int64_t deadline = (int64_t)entry->deadline_ms;
         if (!entry->run || entry->host != host || !deadline) continue;
         bool due = deadline <= unix_ms && count < max;
         if (due) ret_runs[count++] = entry->run;

@@ -65,7 +65,7 @@ void turn_record_unref(struct turn_record *record) {
 
 struct shelf {
     atomic_uint refs;
-    atomic_size_t count; /* places taken; the thread that raises it fills the place */
+    atomic_size_t count; /* records in use; the thread that raises it fills the new place */
     size_t room;
     struct turn_record *records[];
 };
@@ -86,7 +86,8 @@ static void shelf_unref(struct shelf *shelf) {
     free(shelf);
 }
 
-/* Put `record` on the place after the history's last one. False when that is taken. */
+/* Append `record` after the history's last record. False: the shelf is full, or the place is
+ * taken. */
 static bool shelf_take(const struct history *history, struct turn_record *record) {
     struct shelf *shelf = history->shelf;
     if (!shelf) return false;
@@ -118,7 +119,7 @@ void history_unref(struct history *history) {
     free(history);
 }
 
-/* The first record that stays when one of `new_bytes` joins. */
+/* Index of the first record to keep when one of `new_bytes` is added. */
 static size_t first_to_stay(const struct history *history, size_t new_bytes) {
     size_t first = 0, bytes = history->text_bytes + new_bytes;
     while (first < history->record_count &&
@@ -128,7 +129,7 @@ static size_t first_to_stay(const struct history *history, size_t new_bytes) {
     return first;
 }
 
-/* A shelf with what stays and the new record, and some room for those to come. */
+/* A new shelf with the kept records, the new one, and some room for more. */
 static struct shelf *history_move(const struct history *history, size_t first,
                                   struct turn_record *record) {
     size_t count = history->record_count - first;

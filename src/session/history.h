@@ -7,14 +7,13 @@
  * meanwhile.
  *
  *     shelf   r1 r2 r3 r4 r5 r6 .. ..      histories of one session share a shelf: a longer one
- *     older      └─────────┘               takes the next place on it, and only when there is
- *     newer         └─────────┘            none, or somebody else took it, begins a new shelf
+ *     older      └─────────┘               takes the next place on it. If there is none, or
+ *     newer         └─────────┘            another history has it, it starts a new shelf
  *
  * Memory   all are reference-counted; a record owns its text in one block. A shelf keeps its
  *          records until it is freed: up to a quarter more than the newest history shows.
  * Threads  any; immutable once made.
- * Source   design.md "The run"; contracts/crawbl.md 2.7.
- */
+ * Source   design.md "The run"; contracts/crawbl.md 2.7. */
 #ifndef WEIR_SESSION_HISTORY_H
 #define WEIR_SESSION_HISTORY_H
 

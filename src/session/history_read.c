@@ -5,18 +5,18 @@
 
 #include <stdlib.h>
 
-#define ARENA_MAX_BYTES (256 * MIB) /* what is copied: far less than the sections hold */
+#define ARENA_MAX_BYTES (256 * MIB) /* for copies: far less than the sections hold */
 
-/* One run, as it is put together. */
+/* One run while it is rebuilt. */
 struct recalled {
     uint64_t run, parent;
     bool ended;
     struct conversation conversation;
-    struct turn_record **inside; /* of the turns that ended inside it, for those who look on */
+    struct turn_record **inside; /* records of turns that ended inside it */
     size_t inside_count;
 };
 
-/* A moment at which a session remembers something: a run ends, or parks and lets go of what
+/* A moment at which the session remembers something: a run ends, or it parks and passes on what
  * ended inside it. */
 struct moment {
     int64_t row;
@@ -77,13 +77,13 @@ static bool add_section(struct recalling *all, const struct store_section *secti
     return true;
 }
 
-/* --- as it was remembered ----------------------------------------------------------------- */
+/* --- order of the records ----------------------------------------------------------------- */
 
-/* The nearest enclosing run of `run` that has not ended, or NULL. A run that ended earlier
- * leaves it to its own lender, as a lease does. */
+/* The nearest enclosing run that has not ended, or NULL. A run that ended earlier passes its
+ * children to its own lender, as a lease does. */
 static struct recalled *lender_of(struct recalling *all, const struct recalled *run) {
     uint64_t parent = run->parent;
-    for (size_t i = all->count; i-- > 0;) { /* a lender began before whom it lent to */
+    for (size_t i = all->count; i-- > 0;) { /* a lender began before its children */
         struct recalled *other = &all->runs[i];
         if (!parent || other->run != parent) continue;
         if (!other->ended) return other;
@@ -123,11 +123,11 @@ static struct turn_record *record_of(const struct recalled *run) {
     return record;
 }
 
-/* As session_release() does. */
+/* The same as session_release(). */
 static void pass(struct recalling *all, const struct moment *moment) {
     struct recalled *run = &all->runs[moment->run];
     struct recalled *lender = lender_of(all, run);
-    if (run->ended) return; /* a log holds one end of each */
+    if (run->ended) return; /* a log has one end per run */
     if (moment->ends) {
         run->ended = true;
         hand_up(all, lender, record_of(run));

@@ -12,11 +12,11 @@
 struct claim_stripe {
     pthread_mutex_t lock;
     struct list claims;
-    uint64_t removed; /* how many ever: the mark */
+    uint64_t removed; /* claims removed so far: the mark */
 };
 
 struct idempotency_claims {
-    struct striped *stripes; /* by the key alone: whose it is hardly tells keys apart */
+    struct striped *stripes; /* by the key alone, without its owner */
 };
 
 struct idempotency_claims *idempotency_claims_new(void) {
@@ -105,7 +105,7 @@ void idempotency_claims_remove(struct idempotency_claims *claims, struct claim *
     pthread_mutex_unlock(&stripe->lock);
 }
 
-/* --- of an answer ------------------------------------------------------------------------- */
+/* --- claims of answers -------------------------------------------------------------------- */
 
 static struct str put(char **at, struct str text) {
     char *here = *at;

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 
 struct idempotency_lookup {
-    struct idempotency_lookup_options options; /* its texts lie in `texts` */
+    struct idempotency_lookup_options options; /* its texts are in `texts` */
     struct buf texts;
     struct claim_view view;
-    struct task tell; /* the answer, when the store need not be asked */
+    struct task tell; /* reports the answer when the store is not needed */
     struct store_load load;
     bool loading, cancelled;
 };
@@ -25,7 +25,7 @@ static void idempotency_lookup_tell(struct idempotency_lookup *lookup,
     struct idempotency_lookup_result result = {answer, run, lookup->view.mark, seq};
     idempotency_lookup_fn *on_answer = lookup->options.on_answer;
     void *ctx = lookup->options.ctx;
-    struct err why; /* the load's own goes with it */
+    struct err why; /* a copy; the load's own is freed with it */
     if (failed) why = *failed;
     idempotency_lookup_free(lookup);
     on_answer(&result, failed ? &why : NULL, ctx);
@@ -47,12 +47,12 @@ static void tell_free(void *ctx) {
     idempotency_lookup_tell(ctx, IDEMPOTENCY_FREE, 0, 0, NULL);
 }
 
-/* Runs of one key begin one after the other, and their numbers rise. */
+/* Runs with the same key begin one after another, with rising ids. */
 static bool stands_for_run(const struct idempotency_lookup *lookup,
                            const struct store_key *means) {
     bool young = clock_unix_ms() - means->started_ms < (int64_t)lookup->options.kept_ms;
     bool back = means->left || (means->failed && lookup->options.failures_free);
-    if (means->seq) return young; /* a human's answer was given */
+    if (means->seq) return young; /* it stands for a human's answer */
     return means->run > lookup->view.given_back && (!back || means->acted) && young;
 }
 
@@ -75,7 +75,7 @@ static void idempotency_lookup_on_loaded(struct store_load *load, const struct e
     idempotency_lookup_tell(lookup, answer, run, seq, failed);
 }
 
-/* The request may be gone before the store has answered. */
+/* Copy the texts, because the request may end before the store answers. */
 static void keep_texts(struct idempotency_lookup *lookup) {
     struct claim_name *name = &lookup->options.name;
     struct str *texts[] = {&name->workspace, &name->user, &name->key, &lookup->options.print};

@@ -1,15 +1,14 @@
-/* leaving: what becomes of a run when its caller leaves.
+/* leaving: what happens to a run when its caller leaves.
  *
- *     cancel            it ends, at once
- *     detach            it goes on, and nobody listens
- *     detach-for=30s    it goes on; when nobody has read it for that long it ends
+ *     cancel            it ends at once
+ *     detach            it goes on without a listener
+ *     detach-for=30s    it goes on, and ends when it has had no reader for that long
  *
- * Each listener has a setting, and a request over HTTP may say it for itself.
+ * Each listener has a setting, and an HTTP request may override it.
  *
  * Memory   a plain value.
  * Threads  none.
- * Source   conventions.md b10: a contract's default is kept, a caller may choose.
- */
+ * Source   conventions.md b10: a contract's default is kept, a caller may choose. */
 #ifndef WEIR_SESSION_LEAVING_H
 #define WEIR_SESSION_LEAVING_H
 
@@ -19,18 +18,18 @@
 enum leaving_how {
     LEAVING_CANCELS,
     LEAVING_DETACHES,
-    LEAVING_NOBODY, /* no leaving at all: somebody has it cancelled. No text says that */
+    LEAVING_NOBODY, /* the caller has not left: cancelled by request. Has no text form */
 };
 
 struct leaving {
     enum leaving_how how;
-    uint64_t for_ms; /* detached: so long without a reader; 0: for ever */
+    uint64_t for_ms; /* detached: limit without a reader; 0: none */
 };
 
 /* errors  ERR_INVALID_ARGUMENT */
 MUST_CHECK bool leaving_parse(struct str text, struct leaving *ret, struct err *e);
 
-/* As leaving_parse() reads it. */
+/* Append it as leaving_parse() reads it. */
 void leaving_append(struct leaving leaving, struct buf *out);
 
 #endif

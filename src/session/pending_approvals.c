@@ -13,7 +13,8 @@
 #define STRIPE_COUNT 16
 #define KEY_MAX_BYTES (64 * KIB)
 
-/* The runs of one workspace and session, of all its users; gone with the last of them. */
+/* The waiting runs of one workspace and session, for all its users; freed with the last of
+ * them. */
 struct session_approvals {
     struct list parked;
 };
@@ -47,7 +48,7 @@ void pending_approvals_free(struct pending_approvals *approvals) {
     free(approvals);
 }
 
-/* The length in front, so that no two pairs of names share a key. */
+/* The key begins with a length, so that no two pairs of names share one. */
 static bool write_key(struct buf *key, const struct session_name *name) {
     buf_init(key, KEY_MAX_BYTES);
     buf_append_u64(key, name->workspace.len);
@@ -61,7 +62,7 @@ void pending_approvals_add(struct pending_approvals *approvals,
                            struct pending_approval *parked) {
     struct buf key;
     bool fits = write_key(&key, &parked->name);
-    assert(fits); /* the session has a longer one */
+    assert(fits); /* the session's own key is longer */
     (void)fits;
     struct pending_stripe *stripe = striped_lock(approvals->stripes, buf_str(&key));
     struct session_approvals *session_approvals = map_find(stripe->sessions, buf_str(&key));
@@ -102,7 +103,7 @@ static struct pending_approval *find_run(struct session_approvals *session_appro
     return NULL;
 }
 
-/* Which run is meant; NOBODY or SEVERAL when there is no single one. */
+/* Choose the run that is meant. PENDING_NOBODY or PENDING_SEVERAL: there is no single one. */
 static enum pending_found choose(struct session_approvals *session_approvals,
                                  const struct pending_approvals_wish *wish,
                                  struct pending_approval **ret) {
@@ -138,7 +139,7 @@ static enum pending_found consider(struct session_approvals *session_approvals,
     if (found == PENDING_TAKEN) *ret = parked;
     if (found != PENDING_TAKEN && wish->view &&
         !pending_approvals_copy(parked, wish->arena, wish->view))
-        return PENDING_NOBODY; /* its text does not fit: nothing can be said of it */
+        return PENDING_NOBODY; /* its text does not fit in the arena */
     return found;
 }
 
@@ -199,7 +200,7 @@ static bool matches(const struct pending_approval *parked,
 
 typedef bool visit_fn(const struct pending_approval *parked, void *ctx);
 
-/* Each stripe under its lock: what is parked stays while it is looked at. */
+/* Each stripe is visited with its lock held, so that its runs stay parked meanwhile. */
 static bool visit(struct pending_approvals *approvals,
                   const struct pending_approvals_filter *filter, visit_fn *each, void *ctx) {
     bool on = true;
@@ -228,7 +229,7 @@ struct listing {
     bool more;
 };
 
-/* First only find which runs match: the texts are copied only for the ones returned. */
+/* First only collect the matching runs. Texts are copied later, only for those returned. */
 static bool note(const struct pending_approval *parked, void *ctx) {
     struct listing *listing = ctx;
     size_t at = listing->count;
@@ -260,7 +261,7 @@ static bool pending_approvals_copy(const struct pending_approval *parked, struct
         !arena_str(arena, asked->args, &view.asked.args) ||
         !arena_str(arena, asked->guards, &view.asked.guards))
         return false;
-    view.seq = parked->seq; /* set: it is whole */
+    view.seq = parked->seq; /* set: the copy is complete */
     *ret = view;
     return true;
 }
@@ -291,7 +292,7 @@ size_t pending_approvals_list(struct pending_approvals *approvals,
     if (count == 0) return 0;
     visit(approvals, filter, note, &listing);
     visit(approvals, filter, fill, &listing);
-    for (size_t i = 0; i < listing.count; i++) { /* who was answered meanwhile has no text */
+    for (size_t i = 0; i < listing.count; i++) { /* answered meanwhile: no text */
         if (ret[i].seq) ret[whole++] = ret[i];
     }
     *ret_more = listing.more;

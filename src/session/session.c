@@ -7,9 +7,7 @@
 #include "base/text.h"
 #include "journal/journal.h"
 #include "loop/slots.h"
-#include "session/decision.h"
 #include "session/directory.h"
-#include "session/dormant_runs.h"
 #include "session/history_read.h"
 #include "session/idempotency_claims.h"
 
@@ -21,20 +19,19 @@
 #define STRIPE_RESIDENT_MAX (SESSIONS_RESIDENT_MAX / STRIPE_COUNT)
 #define KEY_MAX_BYTES (64 * KIB)
 #define LOAD_MAX_BYTES (1 * MIB)
-#define QUESTION_MAX_BYTES (32 * MIB) /* a run holds no more */
 
-/* What a session is doing; the leases on its stack say the rest. */
+/* The state of a session; more of it is in the leases on its stack. */
 struct session {
     struct session_stripe *stripe;
     struct text key;
-    bool loaded;               /* history is what the store has */
-    struct turn_record **late; /* records that came before that */
+    bool loaded;               /* the history was read from the store */
+    struct turn_record **late; /* records that arrived before that */
     size_t late_count;
     struct history *history; /* of finished turns */
     struct list stack;       /* leases, the deepest child last */
     struct list waiters;     /* leases, the oldest first */
     struct list idle;        /* in the stripe's list, least recently used first */
-    uint64_t idle_since_ms;  /* when it came there */
+    uint64_t idle_since_ms;  /* when it became idle */
 };
 
 struct session_stripe {
@@ -49,7 +46,7 @@ struct session_table {
     struct store *store;
     struct directory *directory;
     struct idempotency_claims *claims;
-    struct slots *turns; /* of each workspace, at once */
+    struct slots *turns; /* turns at once, per workspace */
     struct pending_approvals *approvals;
     _Atomic uint64_t last_run;
     struct history *empty;
@@ -67,7 +64,7 @@ struct loading {
 
 #define TO(state) (1u << (state))
 
-/* A lease that is lent may be released: its children get its own lender. */
+/* A lent lease may be released; its children are passed to its own lender. */
 static const struct {
     const char *name;
     unsigned may_become;
@@ -88,7 +85,7 @@ bool lease_may_become(enum lease_state state, enum lease_state next) {
     return (states[state].may_become & TO(next)) != 0;
 }
 
-/* The only function that writes lease->state; the stripe's lock is held. */
+/* The only function that writes lease->state. Called with the stripe's lock held. */
 static void lease_move(struct lease *lease, enum lease_state next) {
     assert(lease_may_become(lease->state, next));
     lease->state = next;
@@ -143,6 +140,10 @@ void session_table_free(struct session_table *table) {
     free(table);
 }
 
+struct pending_approvals *session_table_approvals(struct session_table *table) {
+    return table->approvals;
+}
+
 struct slots *session_table_slots(struct session_table *table) {
     return table->turns;
 }
@@ -163,7 +164,7 @@ _Atomic uint64_t *session_table_last_run(struct session_table *table) {
     return &table->last_run;
 }
 
-/* Each length comes first, so that no two triples of names share a key. */
+/* Each name is preceded by its length, so that no two triples share a key. */
 static void append_key(struct buf *key, const struct session_name *name) {
     buf_append_u64(key, name->workspace.len);
     buf_append_byte(key, ':');
@@ -187,7 +188,7 @@ static struct session *oldest_of(struct session_stripe *stripe) {
     return CONTAINER_OF(stripe->idle.next, struct session, idle);
 }
 
-/* Returns the bytes of text that it remembered. */
+/* Returns the bytes of text that were freed. */
 static size_t run_session_forget(struct session *session) {
     struct session_stripe *stripe = session->stripe;
     size_t bytes = session->history->text_bytes;
@@ -197,7 +198,8 @@ static size_t run_session_forget(struct session *session) {
     return bytes;
 }
 
-/* No lease holds it: it may be forgotten, the least recently used first. */
+/* If no lease holds it, make it idle. The least recently used idle sessions are forgotten
+ * first. */
 static void rest(struct session *session) {
     struct session_stripe *stripe = session->stripe;
     if (!list_empty(&session->stack) || !list_empty(&session->waiters)) return;
@@ -232,8 +234,8 @@ static struct lease *top_of(struct session *session) {
     return CONTAINER_OF(session->stack.prev, struct lease, link);
 }
 
-/* Whether a new turn could have the session now; *ret_lender is the lease that would lend
- * it. */
+/* Whether a new turn can have the session now. *ret_lender is the lease that would lend it, or
+ * NULL. */
 static bool is_free(struct session *session, struct lease **ret_lender) {
     struct lease *top = top_of(session);
     *ret_lender = top;
@@ -270,7 +272,7 @@ static void tell_refused(void *ctx) {
     lease->events->refused(&why, lease->ctx);
 }
 
-/* "Your children are done", for a lender that may be gone when it arrives. Once made, it
+/* A mail to a lender whose children are done. The lender may be gone when it arrives. It
  * belongs to the lender's loop. */
 struct note {
     struct mail mail;
@@ -307,9 +309,8 @@ static void set_too_deep(struct err *e) {
             SESSION_DEPTH_MAX);
 }
 
-/* Grant the session to the lease that has waited longest, if possible. A lease that waited
- * already when the deepest turn lent the session is not what that turn waits for, and keeps
- * waiting. */
+/* Grant the session to waiting leases, the longest waiting first, while it is free. A lent
+ * session is free unless its lender wants it back. */
 static void serve_waiters(struct session *session) {
     while (!list_empty(&session->waiters)) {
         struct lease *lease = CONTAINER_OF(session->waiters.next, struct lease, link);
@@ -326,7 +327,7 @@ static void remember_late(struct session *session);
 
 /* --- forgetting, without a lock ----------------------------------------------------------- */
 
-/* One of each stripe in turn: nearly the order in which they were used. */
+/* Forgets one session of each stripe in turn, which is nearly the order of last use. */
 size_t session_table_shed(struct session_table *table, size_t bytes) {
     size_t shed = 0;
     for (bool any = true; any && shed < bytes;) {
@@ -345,18 +346,19 @@ size_t session_table_shed(struct session_table *table, size_t bytes) {
 
 size_t session_table_tidy(struct session_table *table, uint64_t unused_ms) {
     uint64_t now_ms = clock_mono_ms();
-    size_t bytes = 0;
+    size_t count = 0;
     struct session_stripe *stripe;
     for (size_t i = 0; table->store && (stripe = striped_at(table->stripes, i)); i++) {
         pthread_mutex_lock(&stripe->lock);
         struct session *oldest = oldest_of(stripe);
         while (oldest && now_ms - oldest->idle_since_ms >= unused_ms) {
-            bytes += run_session_forget(oldest);
+            run_session_forget(oldest);
+            count++;
             oldest = oldest_of(stripe);
         }
         pthread_mutex_unlock(&stripe->lock);
     }
-    return bytes;
+    return count;
 }
 
 /* --- loading ------------------------------------------------------------------------------ */
@@ -381,7 +383,7 @@ static void session_on_loaded(struct store_load *load, const struct err *failed,
         session_refuse(CONTAINER_OF(session->waiters.next, struct lease, link), &e);
     }
     if (!whole) {
-        map_remove(stripe->sessions, text_str(session->key)); /* the next turn tries again */
+        map_remove(stripe->sessions, text_str(session->key)); /* the next turn reads it again */
         free_session(session);
     } else {
         rest(session);
@@ -405,7 +407,8 @@ static bool has_run(const struct history *history, uint64_t run) {
     return false;
 }
 
-/* What ended while the session was being read: the store may have answered before it. */
+/* Add records of turns that ended during the read. The store's answer may already contain some
+ * of them. */
 static void remember_late(struct session *session) {
     for (size_t i = 0; i < session->late_count; i++) {
         if (has_run(session->history, session->late[i]->run)) {
@@ -419,7 +422,7 @@ static void remember_late(struct session *session) {
     session->late_count = 0;
 }
 
-/* Without the lock: the answer may come before this returns. */
+/* Called without the lock: the answer may arrive before this returns. */
 static void load(struct session_table *table, struct session *session,
                  const struct session_name *name, struct loop *home) {
     struct loading *loading = MEM_NEW(struct loading);
@@ -498,7 +501,7 @@ size_t session_before(struct lease *lease, uint64_t *ret_runs, size_t max) {
     struct session_stripe *stripe = lease->stripe;
     size_t count = 0;
     pthread_mutex_lock(&stripe->lock);
-    bool waits = lease->state == LEASE_WAITING; /* else it was granted meanwhile */
+    bool waits = lease->state == LEASE_WAITING; /* false: it was granted meanwhile */
     struct lease *top = waits ? top_of(lease->session) : NULL;
     if (top && count < max) ret_runs[count++] = top->run;
     if (waits) {
@@ -513,8 +516,7 @@ size_t session_before(struct lease *lease, uint64_t *ret_runs, size_t max) {
 }
 
 bool session_withdraw(struct lease *lease) {
-    struct session_stripe *stripe =
-        lease->stripe; /* its session may be gone if it was refused */
+    struct session_stripe *stripe = lease->stripe; /* a refused lease's session may be gone */
     pthread_mutex_lock(&stripe->lock);
     bool waited = lease->state == LEASE_WAITING;
     if (waited) {
@@ -549,12 +551,12 @@ bool session_reclaim(struct lease *lease) {
     return back;
 }
 
-/* A child's turn belongs to its lender's conversation. */
+/* Add a child's turn to its lender's records. */
 static void hand_to_lender(struct lease *lender, struct turn_record *record) {
     size_t size = (lender->child_record_count + 1) * sizeof(struct turn_record *);
     lender->child_records = mem_resize(lender->child_records, size);
     lender->child_records[lender->child_record_count++] = record;
-    /* The next child of the same lender sees what this one said. */
+    /* The lender's next child sees this turn. */
     struct history *longer = history_with(lender->history, turn_record_ref(record));
     history_unref(lender->history);
     lender->history = longer;
@@ -566,7 +568,7 @@ static void remember(struct session *session, struct turn_record *record) {
     session->history = longer;
 }
 
-/* A lender that goes while its children run: they get its own lender instead. */
+/* A lender that ends before its children passes them to its own lender. */
 static void bequeath(struct session *session, struct lease *gone) {
     LIST_EACH(&session->stack, link) {
         struct lease *lease = CONTAINER_OF(link, struct lease, link);
@@ -576,7 +578,7 @@ static void bequeath(struct session *session, struct lease *gone) {
     }
 }
 
-/* `record` becomes memory: the lender's, or the session's. */
+/* Add `record` to the lender's records, or to the session's history. */
 static void hand_up(struct session *session, struct lease *lender, struct turn_record *record) {
     if (lender) {
         hand_to_lender(lender, record);
@@ -585,7 +587,7 @@ static void hand_up(struct session *session, struct lease *lender, struct turn_r
     }
 }
 
-/* Runs inside it come after it (K11). */
+/* Records of turns inside a turn come after it (K11). */
 static void hand_up_children(struct session *session, struct lease *lease) {
     for (size_t i = 0; i < lease->child_record_count; i++) {
         hand_up(session, lease->lender, lease->child_records[i]);
@@ -646,155 +648,4 @@ void session_forget(struct lease *lease) {
     history_unref(session->history);
     session->history = history_ref(session->stripe->table->empty);
     pthread_mutex_unlock(&session->stripe->lock);
-}
-
-/* --- pending approvals -------------------------------------------------------------------- */
-
-/* What travels to the parked run. */
-struct answer {
-    struct mail mail;
-    struct pending_approval *parked;
-    struct text text;
-    struct claim *claim; /* of the key that it came with, or NULL */
-};
-
-static void deliver_answer(void *ctx) {
-    struct answer *answer = ctx;
-    if (answer->claim) answer->parked->lookup(answer->claim, answer->parked->ctx);
-    answer->parked->answer(text_str(answer->text), answer->parked->ctx);
-    text_done(&answer->text);
-    free(answer);
-}
-
-void session_park(struct session_table *table, struct pending_approval *parked) {
-    pending_approvals_add(table->approvals, parked);
-}
-
-/* Answer a run that was taken out. It may be freed from now on. */
-static void send_answer(struct pending_approval *parked, struct str text, struct claim *claim) {
-    struct answer *answer = MEM_NEW(struct answer);
-    answer->parked = parked;
-    answer->text = text_copy(text);
-    answer->claim = claim;
-    loop_post(parked->loop, &answer->mail, deliver_answer, answer);
-}
-
-struct words {
-    struct str text;
-    struct err *e;
-};
-
-static enum pending_found check_words(const struct pending_question *asked, void *ctx) {
-    const struct words *words = ctx;
-    return decision_fits(asked, words->text, words->e);
-}
-
-/* What was said beside the question need not be read, and may have left the journal's window. */
-static uint64_t read_on_after(const struct pending_approval *parked) {
-    uint64_t visible = journal_visible(parked->journal);
-    return visible > parked->after_seq ? visible : parked->after_seq;
-}
-
-static enum pending_found give_answer(struct session_table *table,
-                                      const struct pending_answer *answer, struct claim *claim,
-                                      struct pending_answered *ret, struct err *e) {
-    struct pending_approval *parked;
-    struct words words = {answer->text, e};
-    struct pending_view view = {.run = 0};
-    const struct pending_approvals_wish wish = {
-        .name = &answer->name,
-        .rule = answer->rule,
-        .run = answer->run,
-        .seq = answer->seq,
-        .check = answer->check ? answer->check : check_words,
-        .ctx = answer->check ? answer->check_ctx : &words,
-        .arena = answer->arena,
-        .view = answer->arena ? &view : NULL,
-    };
-    enum pending_found found = pending_approvals_take(table->approvals, &wish, &parked);
-    ret->stays = view;
-    if (found != PENDING_TAKEN) return found;
-    ret->journal = journal_ref(parked->journal);
-    ret->seq = read_on_after(parked);
-    if (claim) claim_mean(claim, parked->run, parked->seq);
-    send_answer(parked, answer->text, claim);
-    return PENDING_TAKEN;
-}
-
-/* The key's lock is held meanwhile: other requests with the same key find this answer, or
- * none. */
-static enum pending_found give_keyed_answer(struct session_table *table,
-                                            const struct pending_answer *answer,
-                                            struct pending_answered *ret, struct err *e) {
-    const struct claim_name name = {answer->name.workspace, answer->key_user, answer->key};
-    if (!idempotency_claims_begin(table->claims, &name, answer->key_mark))
-        return PENDING_CLAIMED;
-    struct claim *claim = claim_new(&name, answer->print);
-    enum pending_found found = give_answer(table, answer, claim, ret, e);
-    idempotency_claims_end(table->claims, &name, found == PENDING_TAKEN ? claim : NULL);
-    if (found != PENDING_TAKEN) claim_free(claim);
-    return found;
-}
-
-/* Only the user may be left open. */
-static struct dormant_filter sleepers_of(const struct session_name *name) {
-    return (struct dormant_filter){.workspace =
-                                       name->workspace.at ? name->workspace : STR_EMPTY,
-                                   .user = name->user,
-                                   .session = name->session.at ? name->session : STR_EMPTY};
-}
-
-struct dormant_filter session_sleepers(const struct pending_answer *answer) {
-    if (answer->run) return (struct dormant_filter){.run = answer->run};
-    return sleepers_of(&answer->name);
-}
-
-/* To tell which run an answer means, all that it may mean must be in memory. Check that before
- * the search and again after it, because a run may have left meanwhile. */
-enum pending_found session_settle(struct session_table *table,
-                                  const struct pending_answer *answer,
-                                  struct pending_answered *ret, struct err *e) {
-    struct dormant_runs *dormant = directory_dormant(table->directory);
-    const struct dormant_filter filter = session_sleepers(answer);
-    *ret = (struct pending_answered){.journal = NULL};
-    if (dormant_runs_has(dormant, &filter)) return PENDING_ASLEEP;
-    enum pending_found found = answer->key.len ? give_keyed_answer(table, answer, ret, e)
-                                               : give_answer(table, answer, NULL, ret, e);
-    if (found == PENDING_NOBODY && dormant_runs_has(dormant, &filter)) return PENDING_ASLEEP;
-    if (found == PENDING_UNDECIDED && answer->asks_again && ret->stays.run)
-        directory_say(table->directory, ret->stays.run, answer->text);
-    return found;
-}
-
-enum pending_found session_answer_pending(struct session_table *table,
-                                          const struct session_name *name, struct str text,
-                                          struct journal **ret_journal, uint64_t *ret_seq,
-                                          struct err *e) {
-    struct pending_answered answered;
-    struct arena *arena = arena_new(QUESTION_MAX_BYTES);
-    const struct pending_answer answer = {
-        .name = *name, .text = text, .asks_again = true, .arena = arena};
-    enum pending_found found = session_settle(table, &answer, &answered, e);
-    arena_free(arena);
-    if (found == PENDING_UNDECIDED) return PENDING_REFUSED;
-    if (found != PENDING_TAKEN) return found;
-    *ret_journal = answered.journal;
-    *ret_seq = answered.seq;
-    return PENDING_TAKEN;
-}
-
-struct pending_approvals *session_table_approvals(struct session_table *table) {
-    return table->approvals;
-}
-
-bool session_has_pending(struct session_table *table, const struct session_name *name) {
-    struct dormant_runs *dormant = directory_dormant(table->directory);
-    const struct dormant_filter filter = sleepers_of(name);
-    return pending_approvals_has(table->approvals, name) ||
-           dormant_runs_has(dormant, &filter) ||
-           pending_approvals_has(table->approvals, name); /* it may have come back in between */
-}
-
-bool session_unpark(struct session_table *table, struct pending_approval *parked) {
-    return pending_approvals_remove(table->approvals, parked);
 }

@@ -89,8 +89,8 @@ void session_table_free(struct session_table *table); /* no lease may be out */
  * the store again. Any thread, also while turns run; no lock of the table may be held. */
 size_t session_table_shed(struct session_table *table, size_t bytes);
 
-/* Forget the sessions that the store has and that were unused for `unused_ms`. Returns the
- * bytes of text freed. */
+/* Forget the sessions that the store has and that were unused for `unused_ms`. Returns how
+ * many. */
 size_t session_table_tidy(struct session_table *table, uint64_t unused_ms);
 
 /* The live runs. Lives as long as the table. */
@@ -142,61 +142,7 @@ void session_remember(struct session_table *table, const struct session_name *na
 /* Drop everything the session remembers. Only while it is held. */
 void session_forget(struct lease *lease);
 
-/* --- a run that waits for a human --------------------------------------------------------- */
-
-/* Leave `parked` (borrowed until it is taken or withdrawn) for the session's next message. The
- * holder of the session releases it afterwards. */
-void session_park(struct session_table *table, struct pending_approval *parked);
-
-/* A human's answer. */
-struct pending_answer {
-    struct session_name name; /* user ANY_USER: every session of that id in its workspace */
-    enum pending_approvals_rule rule;
-    uint64_t run, seq; /* 0: the one that the rule finds */
-    struct str text;
-    pending_approvals_check_fn *check; /* NULL: decision_fits() */
-    void *check_ctx;
-    bool asks_again; /* words that decide nothing are kept for the model */
-    /* The caller's idempotency key, or empty, and the rest as struct run_request has it. It
-     * belongs to `key_user`. */
-    struct str key, key_user, print;
-    uint64_t key_mark;
-    struct arena *arena; /* for a question that stays open; NULL: do not copy it */
-};
-
-/* The result of an answer. */
-struct pending_answered {
-    struct journal *journal;   /* TAKEN: a reference; journal_run() is the run to cancel */
-    uint64_t seq;              /* TAKEN: where to read on */
-    struct pending_view stays; /* REFUSED, UNDECIDED: what is still asked, in the arena */
-};
-
-/* Send a human's answer to the run that waits for it. PENDING_REFUSED and PENDING_UNDECIDED:
- * `e` says why the answer is not accepted, and the run keeps waiting. PENDING_CLAIMED: look the
- * key up again. */
-MUST_CHECK enum pending_found session_settle(struct session_table *table,
-                                             const struct pending_answer *answer,
-                                             struct pending_answered *ret, struct err *e);
-
-/* The dormant runs that the answer may mean, for dormant_wake_start(). Borrows the answer's
- * texts. */
-struct dormant_filter session_sleepers(const struct pending_answer *answer);
-
-/* A shorter session_settle() for the run that has waited longest. Words that decide nothing are
- * REFUSED, and kept for the model. */
-MUST_CHECK enum pending_found session_answer_pending(struct session_table *table,
-                                                     const struct session_name *name,
-                                                     struct str text,
-                                                     struct journal **ret_journal,
-                                                     uint64_t *ret_seq, struct err *e);
-
 /* The parked runs, for pending_approvals_list(). */
 struct pending_approvals *session_table_approvals(struct session_table *table);
-
-/* Whether a run of this session waits for a human. */
-bool session_has_pending(struct session_table *table, const struct session_name *name);
-
-/* Withdraw a parked run. False: it was taken, and its answer is on the way. */
-bool session_unpark(struct session_table *table, struct pending_approval *parked);
 
 #endif

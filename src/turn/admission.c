@@ -38,7 +38,7 @@ static void admission_move(struct run *run, enum admission_state next) {
 static void on_granted(void *ctx) {
     struct run *run = ctx;
     admission_move(run, ADMISSION_INSIDE);
-    if (run->ending_begun) { /* cancelled while the answer was on its way */
+    if (run->ending_begun) { /* it was cancelled while the answer was on its way */
         run_leave_session(run, NULL);
     } else if (run->state == RUN_QUEUED) {
         run_begin(run);
@@ -64,7 +64,7 @@ static const struct lease_events lease_events = {on_granted, on_refused, on_chil
 
 /* --- the session -------------------------------------------------------------------------- */
 
-/* The reference is for the answer that will come. */
+/* The reference is held until the session answers. */
 static void wait_for_session(struct run *run) {
     admission_move(run, ADMISSION_WAITS);
     run_ref(run);
@@ -81,7 +81,7 @@ static void interrupt_others(struct run *run) {
     }
 }
 
-/* False: the turn is refused, and nothing has started. */
+/* False: the turn is refused and nothing was started. */
 static bool start_in_session(struct run *run, enum session_policy policy, struct err *e) {
     switch (session_acquire(run->record.engine->sessions, &run->request.name, policy,
                             &run->admission.lease, e)) {
@@ -103,10 +103,10 @@ static bool start_in_session(struct run *run, enum session_policy policy, struct
 /* --- a place in its workspace ------------------------------------------------------------- */
 
 void run_leave_slot(struct run *run) {
-    slots_leave(&run->admission.place); /* nothing where it needed none */
+    slots_leave(&run->admission.place); /* no effect if it needed none */
 }
 
-/* There is one: the session is asked for now. */
+/* The slot is granted: ask for the session. */
 static void on_slot(void *ctx) {
     struct run *run = ctx;
     struct err e;
@@ -119,8 +119,9 @@ static void on_slot(void *ctx) {
     run_unref(run);
 }
 
-/* A turn in a session that has other turns runs inside one of them, or after it. It needs no
- * place of its own, and must not wait for a place that they hold. */
+/* Take a slot of the workspace. In a session with other turns, a turn runs inside one of them
+ * or after it. It then needs no slot of its own, and must not wait for a slot that they
+ * hold. */
 static bool take_slot(struct run *run) {
     const struct session_name *name = &run->request.name;
     unsigned slots_max = run->record.engine->limits.workspace_turns_max;
@@ -137,7 +138,7 @@ static bool take_slot(struct run *run) {
 
 static void wait_for_slot(struct run *run, enum session_policy policy) {
     run_enter_directory(run);
-    run_ref(run); /* for the answer that will come */
+    run_ref(run); /* until the slot is granted */
     run->admission.policy = policy;
     timer_start(&run->limit, run->record.engine->limits.place_max_ms);
 }
@@ -151,7 +152,7 @@ bool run_admit(struct run *run, enum session_policy policy, struct err *e) {
 void run_stop_waiting(struct run *run) {
     if (slots_withdraw(&run->admission.place)) {
         run_unref(run);
-        return; /* the session comes after the place */
+        return; /* it has not asked for the session yet */
     }
     if (run->admission.state != ADMISSION_WAITS) return;
     if (!session_withdraw(&run->admission.lease)) return;

@@ -1,15 +1,15 @@
 /* answers: what a run receives besides a human's decision.
  *
  * Words that decide nothing are kept for the model, as an item of the journal after the
- * question. A request's idempotency key is kept for repeats of the request: as a claim while
- * the run is alive, and as an item that the store finds later (store/idempotency_key.h). */
+ * question. The idempotency key of a request is kept for repeats: as a claim while the run is
+ * alive, and as an item that the store finds later (store/idempotency_key.h). */
 #include "turn/turn.h"
 
 #include "base/log.h"
 #include "base/utf8.h"
 #include "store/idempotency_key.h"
 
-/* The limit between a question and the end of what it guards. */
+/* Limit for such words between a question and the end of the call it guards. */
 #define ASIDES_MAX_BYTES (64 * KIB)
 
 static bool is_open(const struct run *run) {
@@ -32,7 +32,7 @@ static void keep_aside(struct run *run, struct str words) {
 void run_hear(struct str words, void *ctx) {
     struct run *run = ctx;
     struct buf room;
-    if (!is_open(run)) return; /* he was answered meanwhile */
+    if (!is_open(run)) return; /* another answer arrived meanwhile */
     if (run_guard_words(run, words, &room, &words)) {
         keep_aside(run, words);
     } else {
@@ -56,7 +56,7 @@ static void append_key(struct run *run, const struct claim *claim) {
 
 void run_take_key(struct claim *claim, void *ctx) {
     struct run *run = ctx;
-    if (run->ending_begun) { /* it was cancelled meanwhile: nothing was decided */
+    if (run->ending_begun) { /* it was cancelled meanwhile; nothing was decided */
         idempotency_claims_remove(session_table_claims(run->record.engine->sessions), claim);
         claim_free(claim);
         return;

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "session/waiting.h"
 #include "turn/dormant_wake.h"
 #include "turn/turn.h"
 #include "wire/json.h"
@@ -45,6 +46,7 @@ void run_ask_human(struct run *run, struct turn_call *call) {
                                        .guards = call->call_id}};
     run->approval.guarded = call;
     run->calls.made = false;
+    run->approval.asked_ms = loop_now_ms(run->record.host->loop);
     run->calls.seq = run_append(run, &event);
 }
 
@@ -124,8 +126,8 @@ static struct pending_question question_of(const struct run *run) {
     struct tool *tool =
         run->approval.guarded ? engine_tool(run->record.engine, call->tool) : NULL;
     uint64_t max_ms = run->record.engine->limits.approval_max_ms;
-    uint64_t waited_ms = loop_now_ms(run->record.host->loop) - run->approval.asked_ms;
-    int64_t asked_ms = clock_unix_ms() - (int64_t)waited_ms;
+    int64_t asked_ms =
+        run->record.begun_unix_ms + (int64_t)(run->approval.asked_ms - run->record.begun_ms);
     return (struct pending_question){
         .agent = run->agent->slug,
         .question = run->approval.question,
@@ -170,7 +172,6 @@ void run_work_expired(struct run *run) {
 void run_park(struct run *run) {
     run_move(run, RUN_WAITING);
     timer_stop(&run->limit);
-    run->approval.asked_ms = loop_now_ms(run->record.host->loop);
     run_wait_for_human(run);
     run_leave_slot(run);
     run_leave_session(run, NULL);

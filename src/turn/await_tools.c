@@ -15,17 +15,6 @@ static void on_late(void *ctx) {
     go_on(ctx);
 }
 
-bool run_await_tools(struct run *run) {
-    struct await_tools *await = &run->await_tools;
-    struct run_host *host = run->record.host;
-    bool newest = run->record.engine == host->engine;
-    if (await->over || !run->agent->awaits_tools || !newest) return false;
-    await->waits = true;
-    timer_init(&await->late, host->loop, on_late, run);
-    timer_start(&await->late, AWAIT_TOOLS_MS);
-    return true;
-}
-
 void run_stop_await_tools(struct run *run) {
     run->await_tools.waits = false;
     timer_stop(&run->await_tools.late);
@@ -46,6 +35,19 @@ static bool take_engine(struct run *run, struct engine *engine) {
     }
     run->record.engine = engine_ref(engine);
     run->agent = agent;
+    return true;
+}
+
+/* A newer engine may have come while the turn waited for its session: nobody would tell it. */
+bool run_await_tools(struct run *run) {
+    struct await_tools *await = &run->await_tools;
+    struct run_host *host = run->record.host;
+    if (await->over || !run->agent->awaits_tools || run->record.engine->derived) return false;
+    if (run->record.engine != host->engine && !take_engine(run, host->engine)) return false;
+    if (!run->agent->awaits_tools) return false;
+    await->waits = true;
+    timer_init(&await->late, host->loop, on_late, run);
+    timer_start(&await->late, AWAIT_TOOLS_MS);
     return true;
 }
 

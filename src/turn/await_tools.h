@@ -1,12 +1,12 @@
 /* await_tools: a turn waits for tools that are not known yet.
  *
- * An MCP server may still be starting when the first turn comes. A turn whose agent may need its
- * tools waits until the next engine is used on its loop, which has them, and takes that one; at
- * most AWAIT_TOOLS_MS. Turns of other agents do not wait.
+ * An MCP server may still be starting when the first turn comes. A turn whose agent may need
+ * its tools waits for the next engine of its host, which has them, and uses that one. It waits
+ * AWAIT_TOOLS_MS at most. If that engine is there before the turn can begin, the turn uses it
+ * at once. Turns of other agents do not wait.
  *
  * Memory   a plain value inside its run.
- * Threads  the loop of its run.
- */
+ * Threads  the loop of its run. */
 #ifndef WEIR_TURN_AWAIT_TOOLS_H
 #define WEIR_TURN_AWAIT_TOOLS_H
 
@@ -22,7 +22,7 @@ struct await_tools {
     struct engine *before; /* a reference to the engine that it was to have; may be NULL */
 };
 
-/* Whether the turn waits now; run_begin() is called once more when it is over. */
+/* Whether the turn waits now. run_begin() is then called again when the wait is over. */
 bool run_await_tools(struct run *run);
 
 void run_stop_await_tools(struct run *run); /* harmless when it does not wait */

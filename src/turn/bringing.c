@@ -15,8 +15,7 @@ bool run_keep_brought(struct run *run, const struct run_request *request) {
     return kept;
 }
 
-/* Whether what the session has is shown; with a list that is the whole conversation it is not.
- */
+/* Show the model the session's history, unless the caller's list is the whole conversation. */
 void run_precede(struct run *run) {
     const struct history *history = run->seen;
     bool whole = run->request.brought.list.len && run->request.brought.policy == BROUGHT_WHOLE;

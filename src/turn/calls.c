@@ -66,7 +66,7 @@ void calls_done(struct calls *calls) {
     free(calls->list);
 }
 
-/* --- looking ------------------------------------------------------------------------------ */
+/* --- searching ---------------------------------------------------------------------------- */
 
 static bool is_undecided(const struct turn_call *call) {
     return call->state == TURN_CALL_PENDING && call->asks;

@@ -5,7 +5,7 @@
 #include "wire/json.h"
 
 #define BYTES_A_TOKEN 4
-#define WINDOW_SHARE 4 / 5 /* of the window: the rest is for the answer */
+#define WINDOW_SHARE 4 / 5 /* of the window; the rest is for the answer */
 #define TRANSCRIPT_LINE_BYTES (8 * KIB)
 
 static const char instructions[] =
@@ -25,7 +25,7 @@ void compaction_done(struct compaction *compaction) {
     buf_done(&compaction->summary);
 }
 
-/* --- whether ------------------------------------------------------------------------------ */
+/* --- conditions --------------------------------------------------------------------------- */
 
 static uint64_t estimated_tokens(const struct run *run) {
     uint64_t bytes = run->agent->system.len;
@@ -66,7 +66,8 @@ static void write_line(struct buf *out, const struct message *message) {
     buf_append_byte(out, '\n');
 }
 
-/* The history as one message; an API may refuse calls of tools that it is not offered. */
+/* The history as one message. As separate messages it could contain calls of tools that are not
+ * offered, which some APIs refuse. */
 static bool write_transcript(struct run *run, struct str *ret) {
     struct buf text;
     buf_init(&text, run->record.engine->limits.memory_max_bytes);
@@ -82,7 +83,8 @@ static bool write_transcript(struct run *run, struct str *ret) {
 
 /* --- the answer --------------------------------------------------------------------------- */
 
-/* Later turns of the session begin with it; a turn inside another one's only looks at it. */
+/* Later turns of the session begin with the summary. A turn inside another one only uses it
+ * itself. */
 static void put_in_place_of_history(struct run *run, struct str summary) {
     struct event event = {.kind = EVENT_ITEM, .item = {STR_INIT(SUMMARY_ITEM), summary}};
     if (run->admission.lease.parent) {
@@ -143,7 +145,7 @@ static void on_failed(const struct reply_event *event, void *ctx) {
     run_fail(run, event->code, event->reason, event->text);
 }
 
-/* No tool was offered, and nothing else of it is for anybody to see. */
+/* Other events are ignored: no tool was offered, and the rest is not shown. */
 static void on_summary(const struct reply_event *event, void *ctx) {
     static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {
         [REPLY_TEXT] = on_text, [REPLY_THINKING] = on_thinking, [REPLY_USAGE] = on_usage,

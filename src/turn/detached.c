@@ -2,10 +2,10 @@
 
 #include "turn/turn.h"
 
-#define LOOK_AGAIN_MS 1000 /* at least, while somebody reads or a human is asked */
+#define LOOK_AGAIN_MS 1000 /* minimum pause while there are readers or a human is asked */
 
-/* Nobody tells the run that a reader came or went. It need not know: whoever left since the
- * timer was set is asked for again when his time is over. */
+/* The run is not notified of readers, so it polls. A reader that left after the timer was set
+ * has the full time from its own leaving. */
 static void look_for_readers(void *ctx) {
     struct run *run = ctx;
     struct detached *detached = &run->detached;

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "session/waiting.h"
 #include "turn/restore_run.h"
 #include "turn/turn.h"
 
@@ -16,7 +17,7 @@
 #define WOKEN_STAYS_MS 2000    /* a run that was woken stays in memory at least this long */
 #define DEADLINE_AHEAD_MS 5000 /* a run is brought back this long before its deadline */
 
-/* --- to sleep ----------------------------------------------------------------------------- */
+/* --- leaving memory ----------------------------------------------------------------------- */
 
 static struct dormant_runs *dormant_of(struct engine *engine) {
     return directory_dormant(session_table_directory(engine->sessions));
@@ -78,6 +79,7 @@ static bool sleep_run(struct run *run) {
         stay(run, true);
         return false;
     }
+    log_debug("run %llu waits and leaves memory", (unsigned long long)record_id(&run->record));
     run_let_go(run);
     return true;
 }
@@ -185,6 +187,7 @@ static bool revive(const struct dormant_run *dormant, const struct store_load *l
     run->calls.transfers = dormant->transfers;
     run_detach(run, UINT64_C(1000) * dormant->alone_s);
     stay_for(run, WOKEN_STAYS_MS);
+    log_debug("run %llu is back in memory", (unsigned long long)dormant->run);
     dormant_runs_remove(dormant_of(run->record.engine), dormant->run);
     return true;
 }
@@ -257,7 +260,7 @@ static uint64_t dormant_wake_due(struct run_host *host) {
     return next > now + LOOK_AGAIN_MIN_MS ? (uint64_t)(next - now) : LOOK_AGAIN_MIN_MS;
 }
 
-/* --- all that a request means ------------------------------------------------------------- */
+/* --- waking all runs of a request --------------------------------------------------------- */
 
 struct dormant_wake {
     struct directory *directory;

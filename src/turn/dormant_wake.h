@@ -22,7 +22,7 @@ struct directory;
 struct loop;
 struct run;
 
-/* --- to sleep ----------------------------------------------------------------------------- */
+/* --- leaving memory ----------------------------------------------------------------------- */
 
 /* The run waits for a human from now on. It leaves memory after engine->limits.approval_doze_ms
  * without a reader, if its host has a store. Call on the host's loop. */
@@ -34,14 +34,14 @@ void dormant_wake_look(void *ctx);
 /* The host goes away: leave its dormant runs to the next process. */
 void dormant_wake_forget(struct run_host *host);
 
-/* --- and back ----------------------------------------------------------------------------- */
+/* --- coming back -------------------------------------------------------------------------- */
 
 struct dormant_wake;
 
 /* Called once, later: all matching runs can be found now, except as `failed` says. */
 typedef void dormant_wake_fn(const struct err *failed, void *ctx);
 
-#define DORMANT_WAKE_MAX 1001 /* the first of the matching runs */
+#define DORMANT_WAKE_MAX 1000 /* the first of the matching runs */
 
 /* Bring the matching runs back. NULL: none matches, and no answer comes. `loop` is the caller's
  * own. */

@@ -21,7 +21,7 @@ static bool refuse(struct run *run, const struct filter_result *result, const ch
 
 /* --- input -------------------------------------------------------------------------------- */
 
-/* Text stays where it is unless something in it was replaced. */
+/* `text` is replaced only if a rule changed it. */
 static bool pass(struct run *run, struct guardrails rules, struct str *text, bool json) {
     struct filter_result result = {0};
     struct buf out;
@@ -52,7 +52,8 @@ bool run_guard_request(struct run *run) {
     for (size_t i = 0; i < fresh->count; i++) {
         if (!pass_message(run, rules, &fresh->messages[i])) return false;
     }
-    return pass(run, rules, &run->request.text, false);
+    return pass(run, rules, &run->request.text, false) &&
+           pass(run, rules, &run->request.extras, true);
 }
 
 bool run_guard_words(struct run *run, struct str words, struct buf *room, struct str *ret) {
@@ -81,7 +82,7 @@ bool run_guard_prompt(struct run *run, struct provider_request *request) {
         if (said && !pass_message(run, rules, &messages[i])) return false;
     }
     request->messages = messages;
-    return true;
+    return pass(run, rules, &request->extras, true);
 }
 
 /* --- output ------------------------------------------------------------------------------- */

@@ -56,7 +56,7 @@ MUST_CHECK bool run_guard_end(struct run *run, struct filter *filter, struct buf
  * the run has failed. */
 MUST_CHECK bool run_guard_whole(struct run *run, struct str text, struct str *ret);
 
-/* Whether a reply as its provider sent it is as its agent may say it. */
+/* Whether the reply, as the provider sent it, breaks no rule and needs no redaction. */
 bool run_guard_allows(const struct run *run, struct str reply);
 
 #endif

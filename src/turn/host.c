@@ -15,7 +15,7 @@ void run_host_init(struct run_host *host, struct engine *engine, struct loop *lo
 void run_host_done(struct run_host *host) {
     dormant_wake_forget(host);
     engine_unref(host->engine);
-    host->engine = NULL; /* also when there never was one */
+    host->engine = NULL; /* it may have been NULL already */
 }
 
 void run_host_use(struct run_host *host, struct engine *engine) {

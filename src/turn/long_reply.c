@@ -24,14 +24,14 @@ static const struct {
     /* clang-format on */
 };
 
-/* A reply on its way back. */
+/* A reply that is being read back. */
 struct reply_read {
     struct run *run;  /* a reference */
     struct list link; /* in the host's line, while it waits */
     struct store_load load;
     struct buf text;
     uint64_t read_to;
-    struct event end; /* to be appended when the text is there; kind 0: none */
+    struct event end; /* appended once the text is in memory; kind 0: none */
     struct buf end_texts;
 };
 
@@ -50,14 +50,6 @@ static void long_reply_move(struct long_reply *reply, enum long_reply_state next
 }
 
 /* --- dropping ----------------------------------------------------------------------------- */
-
-size_t run_reply_bytes(const struct run *run) {
-    return run->long_reply.stored_bytes + conversation_reply(&run->conversation).len;
-}
-
-void run_note_text(struct run *run, uint64_t seq, struct str text) {
-    if (run_reply_bytes(run) == text.len) run->long_reply.first_seq = seq;
-}
 
 void run_drop_reply(struct run *run, uint64_t seq) {
     struct long_reply *reply = &run->long_reply;
@@ -99,7 +91,8 @@ static void end_of_read(struct run *run, const struct event *end, const struct e
     }
 }
 
-/* What could not be read is not repeated: the log has it in the text events alone. */
+/* If the text could not be read, the last event does not repeat it; the log has it in the text
+ * events. */
 static void read_over(struct reply_read *read, const struct err *failed) {
     struct run *run = read->run;
     struct run_host *host = run->record.host;
@@ -120,7 +113,7 @@ static void read_over(struct reply_read *read, const struct err *failed) {
     run_unref(run);
 }
 
-/* False: it is damaged. */
+/* False: the section is damaged. */
 static bool read_section(struct reply_read *read, const struct store_section *section,
                          struct err *e) {
     struct str rest = section->events;

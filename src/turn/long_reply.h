@@ -47,12 +47,6 @@ struct long_reply {
 struct str long_reply_state_name(enum long_reply_state state);
 bool long_reply_may_become(enum long_reply_state state, enum long_reply_state next);
 
-/* How long the text of the reply is so far, wherever it is. */
-size_t run_reply_bytes(const struct run *run);
-
-/* The event `seq` has added `text` to the reply. */
-void run_note_text(struct run *run, uint64_t seq, struct str text);
-
 /* Everything up to `seq` is on disk: drop the reply's text if the caller lags. */
 void run_drop_reply(struct run *run, uint64_t seq);
 

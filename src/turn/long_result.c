@@ -7,13 +7,13 @@
 #include "turn/turn.h"
 #include "wire/json.h"
 
-/* The beginning of `result`, as text, because cut JSON is not valid JSON. id 0: the rest is
- * gone. */
+/* Answer with the beginning of `result` as a string, because cut JSON is not valid. id 0: the
+ * rest is not stored. */
 static void answer_cut(struct turn_call *call, struct str result, int64_t id) {
     struct str text = str_head(result, call->run->record.engine->limits.result_max_bytes);
     struct buf cut;
     text = str_head(text, text.len - utf8_pending(text));
-    buf_init(&cut, 6 * text.len + KIB); /* the longest escape is six bytes */
+    buf_init(&cut, 6 * text.len + KIB); /* an escape has at most six bytes */
     struct json_writer json = json_writer(&cut);
     json_open_object(&json);
     json_member_str(&json, "cut", text);

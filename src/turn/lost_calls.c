@@ -30,7 +30,8 @@ void lost_calls_done(struct lost_calls *calls) {
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-/* Nobody is transferred who was not: that call has no effect outside. */
+/* Whether the call can be repeated: it is idempotent, or a transfer, which has no effect
+ * outside. */
 static bool is_harmless(const struct event *event) {
     return event->tool_call.idempotent || str_equal(event->tool_call.tool, STR(TRANSFER_TOOL));
 }
@@ -48,7 +49,7 @@ static void lost_calls_add(struct lost_calls *calls, const struct event *event) 
                            .idempotent = is_harmless(event)};
 }
 
-/* The oldest without an answer: results answer in the order of the calls. */
+/* The oldest call with this id and no result: results belong to calls in order. */
 static struct lost_call *lost_calls_find(struct lost_calls *calls, struct str call_id) {
     for (size_t i = 0; i < calls->count; i++) {
         struct lost_call *call = &calls->calls[i];
@@ -57,7 +58,7 @@ static struct lost_call *lost_calls_find(struct lost_calls *calls, struct str ca
     return NULL;
 }
 
-/* A human's word: a call that he allowed is made from then on. */
+/* A human's decision. Unless it refuses the call, the call may have been made. */
 static void decide(struct lost_calls *calls, const struct event *event) {
     struct str id = str_skip(event->tool_result.call_id, strlen(APPROVAL_ID));
     struct lost_call *call = lost_calls_find(calls, id);
@@ -112,7 +113,7 @@ bool lost_calls_acted(const struct lost_calls *calls) {
     return false;
 }
 
-/* --- saying so ---------------------------------------------------------------------------- */
+/* --- recording ---------------------------------------------------------------------------- */
 
 static bool append_result(const struct lost_call *call, enum effect effect, struct buf *out) {
     char room[EFFECT_MAX_BYTES];

@@ -24,17 +24,23 @@ void model_round_done(struct model_round *model_round) {
 /* --- text --------------------------------------------------------------------------------- */
 
 #define SHORT_REPLY_BYTES (64 * KIB)
-#define TOO_MANY_MAX 256 /* calls above a turn's limit that are answered with an error */
+#define TOO_MANY_MAX 256 /* calls over a turn's limit that are answered with an error */
 
 typedef void append_fn(struct run *run, struct str text);
 
+/* Sets only the fields that a text has: the struct is large, and most events come through
+ * here. */
 static void show(struct run *run, struct str text) {
-    struct event event = {.kind = EVENT_TEXT, .text = {text}};
+    bool first = run_reply_bytes(run) == 0;
+    struct event event;
+    event.kind = EVENT_TEXT;
+    event.agent = run->agent->slug;
+    event.text.text = text;
     uint64_t seq = run_append(run, &event);
-    if (seq) run_note_text(run, seq, text);
+    if (seq && first) run->long_reply.first_seq = seq;
 }
 
-/* Where an answer must have a shape it is shown when it is known to have it. */
+/* An answer that must have a shape is shown only after it was checked. */
 static void append_text(struct run *run, struct str text) {
     bool shaped = run_schema(run) != NULL;
     if (text.len == 0 || run->ending_begun) return;
@@ -59,7 +65,8 @@ static void append_thinking(struct run *run, struct str text) {
 
 #define PIECE_MAX_BYTES (64 * MIB)
 
-/* What the agent's guardrails let pass. A text that must have a shape passes them whole. */
+/* Pass on what the agent's guardrails allow. A text that must have a shape is checked as a
+ * whole later. */
 static void guard(struct run *run, struct filter *filter, struct str text, append_fn *append) {
     struct buf out;
     if (!filter->rules.count || (append == append_text && run_schema(run))) {
@@ -78,7 +85,7 @@ static void take_text(struct run *run, struct utf8_tail *tail, struct str bytes,
     buf_done(&room);
 }
 
-/* Nothing more comes: what was held back is shown. */
+/* The text is over: show what was held back. */
 static void end_text(struct run *run, struct utf8_tail *tail, struct filter *filter,
                      append_fn *append) {
     struct buf out;
@@ -89,14 +96,14 @@ static void end_text(struct run *run, struct utf8_tail *tail, struct filter *fil
     buf_done(&out);
 }
 
-static void end_texts(struct run *run) {
+void run_end_texts(struct run *run) {
     struct model_round *model_round = &run->model_round;
     end_text(run, &model_round->thinking_tail, &run->guarded.thinking, append_thinking);
     if (!run->ending_begun)
         end_text(run, &model_round->text_tail, &run->guarded.text, append_text);
 }
 
-/* A long reply grows only while there is memory; a short one is worth no question. */
+/* A long reply may grow only while there is memory; for a short one this is not checked. */
 static bool has_memory(struct run *run, size_t len) {
     struct err e;
     size_t so_far = run_reply_bytes(run);
@@ -121,7 +128,7 @@ static void on_thinking(const struct reply_event *event, void *ctx) {
 
 /* --- calls, questions, usage -------------------------------------------------------------- */
 
-/* A provider that names no call gets one from us, unique in its session. */
+/* A call without an id gets one from us, unique in its session. */
 static struct str name_call(struct run *run, struct str call_id, char room[48]) {
     if (call_id.len) return call_id;
     int len = snprintf(room, 48, "call-%llu-%u", (unsigned long long)record_id(&run->record),
@@ -129,13 +136,19 @@ static struct str name_call(struct run *run, struct str call_id, char room[48]) 
     return str_of(room, (size_t)len);
 }
 
+bool run_name_call(struct run *run, struct str *ret) {
+    char room[48];
+    return run_keep(run, name_call(run, STR_EMPTY, room), ret);
+}
+
 unsigned run_tool_calls_max(const struct run *run) {
     unsigned own = run->agent->limits.tool_calls_max;
     return own ? own : run->record.engine->limits.tool_calls_max;
 }
 
-/* What is too many is answered with an error and the turn goes on; without end it does not. */
-static bool count_call(struct run *run, bool *ret_too_many) {
+/* Calls over the limit are answered with an error and the turn goes on, up to TOO_MANY_MAX of
+ * them. */
+bool run_count_call(struct run *run, bool *ret_too_many) {
     unsigned calls_max = run_tool_calls_max(run);
     *ret_too_many = run->calls.total >= calls_max;
     if (run->calls.total < calls_max + TOO_MANY_MAX) {
@@ -151,7 +164,7 @@ static void on_tool_call(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
     struct str tool = event->tool, args = event->args;
     bool too_many;
-    if (!count_call(run, &too_many)) return;
+    if (!run_count_call(run, &too_many)) return;
     if (!run_use(run, tool.len + args.len)) return;
     char room[48];
     struct json object;
@@ -166,7 +179,7 @@ static void on_tool_call(const struct reply_event *event, void *ctx) {
 
 static void on_approval(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
-    if (run->approval.by_model) return; /* one question a reply: the first */
+    if (run->approval.by_model) return; /* only the first question of a reply counts */
     char room[48];
     struct turn_call *call = calls_add(run);
     run->approval.by_model = true;
@@ -178,18 +191,17 @@ static void on_approval(const struct reply_event *event, void *ctx) {
     if (!run_keep(run, event->args, &call->args)) return;
 }
 
-/* It is told when the reply is over: everything before it in the journal is of this reply. */
+/* Recorded when the reply is over: all events of the reply come before it in the journal. */
 static void on_usage(const struct reply_event *event, void *ctx) {
     run_note_usage(ctx, event->usage);
 }
 
-/* What only this provider understands stands before the reply's own messages; a later turn's
- * prompt has it, too, and so begins as this one's did. */
+/* Content that only this provider understands comes before the reply's own messages. Prompts of
+ * later turns contain it too, and so begin with the same bytes. */
 static void on_opaque(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
     struct buf type;
-    if (!run_guard_allows(run, event->text))
-        return; /* its words are replaced in the messages */
+    if (!run_guard_allows(run, event->text)) return; /* its text is redacted in the messages */
     buf_init(&type, KIB);
     buf_printf(&type, OPAQUE_ITEM STR_FMT, STR_ARG(event->dialect));
     struct event item = {.kind = EVENT_ITEM, .item = {buf_str(&type), event->text}};
@@ -199,16 +211,24 @@ static void on_opaque(const struct reply_event *event, void *ctx) {
 
 static void on_note(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
-    struct event step = {.kind = EVENT_STEP, .step = {.description = event->text}};
+    struct json result;
+    struct err e;
+    bool found = event->args.len && json_read(event->args, &result, &e);
+    if (!run_use(run, event->text.len + event->args.len)) return;
+    struct event step = {
+        .kind = EVENT_STEP,
+        .step = {.description = event->text, .result = found ? result.raw : STR_EMPTY}};
     run_append(run, &step);
 }
 
 /* --- the end of a reply ------------------------------------------------------------------- */
 
-/* A reply that asks for nothing is the turn's answer. */
+/* A reply that requests nothing is the turn's answer. */
 static bool add_turn(struct run *run) {
     struct str reply = conversation_reply(&run->conversation);
-    if (run->calls.count || str_trim(reply).len == 0) return true;
+    if (run->calls.count) return true;
+    if (str_trim(reply).len == 0) reply = run_own_said(run);
+    if (str_trim(reply).len == 0) return true;
     if (event_turn_append(&run->turns, run->agent->slug, reply)) return true;
     run_fail_memory(run);
     return false;
@@ -218,7 +238,7 @@ static void show_whole(struct run *run, struct str text) {
     if (run_guard_whole(run, text, &text)) show(run, text);
 }
 
-/* Where an answer must have a shape: whether it has. Prose beside tool calls is nobody's. */
+/* Check an answer that must have a shape. Prose beside tool calls is ignored. */
 static bool shape_reply(struct run *run) {
     if (!run_schema(run)) return true;
     struct str reply, bare;
@@ -234,7 +254,8 @@ static bool shape_reply(struct run *run) {
 
 static void on_done(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
-    end_texts(run);
+    run_end_texts(run);
+    run_close_own_calls(run);
     if (run->ending_begun) return;
     if (run_end_usage(run, event->model) && run_bring_reply(run)) run_end_reply(run);
 }
@@ -248,7 +269,8 @@ void run_end_reply(struct run *run) {
     }
 }
 
-/* The model says itself that the conversation is too long for it. */
+/* Whether the provider refused the conversation as too long before any output, and compaction
+ * may help. */
 static bool is_too_long(const struct run *run, struct str reason) {
     return str_equal(reason, STR(MODEL_CONTEXT)) && run->spending.output_bytes == 0 &&
            run_may_compact(run);
@@ -256,7 +278,7 @@ static bool is_too_long(const struct run *run, struct str reason) {
 
 static void on_failed(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
-    end_texts(run);
+    run_end_texts(run);
     run_settle_failed(run);
     if (run->ending_begun) return;
     if (is_too_long(run, event->reason)) {
@@ -268,19 +290,25 @@ static void on_failed(const struct reply_event *event, void *ctx) {
 
 static void on_answer(const struct reply_event *event, void *ctx) {
     static reply_event_fn *const handlers[REPLY_KIND_COUNT] = {
-        [REPLY_TEXT] = on_text,           [REPLY_THINKING] = on_thinking,
-        [REPLY_TOOL_CALL] = on_tool_call, [REPLY_USAGE] = on_usage,
-        [REPLY_OPAQUE] = on_opaque,       [REPLY_NOTE] = on_note,
-        [REPLY_APPROVAL] = on_approval,   [REPLY_DONE] = on_done,
+        [REPLY_TEXT] = on_text,
+        [REPLY_THINKING] = on_thinking,
+        [REPLY_TOOL_CALL] = on_tool_call,
+        [REPLY_USAGE] = on_usage,
+        [REPLY_OPAQUE] = on_opaque,
+        [REPLY_NOTE] = on_note,
+        [REPLY_APPROVAL] = on_approval,
+        [REPLY_DONE] = on_done,
         [REPLY_FAILED] = on_failed,
+        [REPLY_OWN_CALL] = run_take_own_call,
+        [REPLY_OWN_RESULT] = run_take_own_result,
     };
     reply_event_handle(handlers, event, ctx);
 }
 
 /* --- asking ------------------------------------------------------------------------------- */
 
-/* What the agent is told and may ask for. The caller's own instructions take the place of the
- * agent's, not of whom it can hand the turn to. */
+/* Add what the agent is told and may request. The caller's own instructions replace the
+ * agent's, but not the list of agents it can transfer to. */
 static bool add_offer(struct run *run, const struct offer *offer,
                       struct provider_request *asked) {
     bool fixed = run->request.addressed || offer->briefing.len == 0;
@@ -326,7 +354,7 @@ void run_start_call(struct run *run, const struct provider_request *request,
     if (run_reserve(run)) run_make_call(run);
 }
 
-/* For every listener: the end of a reply ends the call. */
+/* Called for every listener: the end of a reply ends the call. */
 static void on_event(const struct reply_event *event, void *ctx) {
     struct run *run = ctx;
     if (event->kind == REPLY_DONE || event->kind == REPLY_FAILED) run->model_round.call = NULL;
@@ -353,6 +381,7 @@ void run_ask(struct run *run) {
     buf_clear(&run->model_round.draft);
     run->approval.by_model = false;
     calls_clear(&run->calls);
+    own_calls_clear(&run->own_calls);
     struct provider_request request = {
         .agent = agent->slug,
         .model = agent->model,
@@ -362,6 +391,7 @@ void run_ask(struct run *run) {
         .turn_start = run->conversation.turn_start,
         .options = &agent->options,
         .schema = run->request.schema ? run->request.schema_text : agent->schema_text,
+        .extras = run->request.extras,
     };
     if (engine->offers && !add_offer(run, offers_of(engine->offers, agent), &request)) return;
     run_start_call(run, &request, on_answer);
@@ -372,7 +402,7 @@ void run_stop_model_round(struct run *run) {
     run_stop_reserving(run);
     run->model_round.call = NULL;
     if (call) run->agent->provider->kind->cancel(call);
-    run_settle_cut(run); /* also of a reply that had come whole, and was too much */
+    run_settle_cut(run); /* also for a complete reply that was too large */
 }
 
 void run_pace(bool hold, void *ctx) {

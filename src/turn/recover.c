@@ -8,8 +8,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define ENDING_MAX_BYTES (24 * MIB) /* the last events of a run that was cut short */
-#define RUN_MAX_BYTES (16 * MIB)    /* of a run that is made anew */
+#define ENDING_MAX_BYTES (24 * MIB) /* the last events of an interrupted run */
+#define RUN_MAX_BYTES (16 * MIB)    /* of a run that is restored */
 
 struct recovery {
     struct store *store;
@@ -18,23 +18,23 @@ struct recovery {
     recovered_fn *done;
     void *ctx;
     struct recovered found;
-    struct store_load unfinished; /* its answer: one section a run */
-    size_t next;                  /* index of the run that is looked at */
-    struct store_load load;       /* that run */
-    struct list candidates;       /* those whose agents are still being asked for */
-    struct store_write write;     /* the interrupted ones */
-    bool store_busy;              /* it has something of ours */
+    struct store_load unfinished; /* the answer: one section per run */
+    size_t next;                  /* index of the current run */
+    struct store_load load;       /* the events of that run */
+    struct list candidates;       /* runs whose agents are being loaded */
+    struct store_write write;     /* the endings of interrupted runs */
+    bool store_busy;              /* one of our requests is open */
     bool stopped;
 };
 
-/* A run that waits for a human, and shall again. */
+/* A run that was waiting for a human, to be restored. */
 struct candidate {
     struct list link;
     struct recovery *recovery;
     uint64_t run, last_seq;
-    struct store_load load;   /* the answer: all of it */
-    struct session_name name; /* of its conversation, borrowed from there */
-    void *ask;                /* NULL: no question is open */
+    struct store_load load;   /* the answer: all its events */
+    struct session_name name; /* its session, borrowed from `load` */
+    void *ask;                /* the request for its agents; NULL: none */
 };
 
 static void candidate_free(struct candidate *candidate) {
@@ -52,7 +52,8 @@ static void recovery_free(struct recovery *recovery) {
     free(recovery);
 }
 
-/* The store has answered. True: it was stopped meanwhile, and this was the last of it. */
+/* Call when the store has answered. True: the recovery was stopped meanwhile and is now
+ * freed. */
 static bool is_stopped(struct recovery *recovery) {
     recovery->store_busy = false;
     if (!recovery->stopped) return false;
@@ -94,7 +95,7 @@ static void on_written(struct store_write *write, const struct err *failed, void
     recover_finish(ctx, failed);
 }
 
-/* What was said and done until then is for the next turn to know. */
+/* End the run with a failure that tells the next turn what was said and done. */
 static void write_ending(struct recovery *recovery, const struct store_load *load,
                          struct buf *out) {
     struct event event = {
@@ -175,7 +176,7 @@ static void revive(struct candidate *candidate, struct engine *engine) {
     candidate_free(candidate);
 }
 
-/* Every run was looked at, and no run waits for its agents. */
+/* Continue when every run was examined and no run waits for its agents. */
 static void finish_if_all_are_known(struct recovery *recovery) {
     bool all = recovery->next == recovery->unfinished.section_count;
     if (all && list_empty(&recovery->candidates)) write_interrupted(recovery);
@@ -189,7 +190,7 @@ static void on_engine(struct engine *engine, void *ctx) {
     finish_if_all_are_known(recovery);
 }
 
-/* Find the engine with the agents of its conversation, which may have to be loaded first. */
+/* Find the engine with the agents of the run's session, which may have to be loaded first. */
 static struct engine *find_engine(struct candidate *candidate) {
     struct recovery *recovery = candidate->recovery;
     const struct recover_agents *agents = &recovery->helpers.agents;
@@ -204,7 +205,7 @@ static struct engine *find_engine(struct candidate *candidate) {
                         &candidate->ask, agents->ctx);
 }
 
-/* The load's answer is the candidate's from now on. */
+/* Takes the answer of `load`. */
 static void consider(struct recovery *recovery, const struct store_section *left,
                      const struct store_load *load) {
     struct candidate *candidate = MEM_NEW(struct candidate);
@@ -215,7 +216,7 @@ static void consider(struct recovery *recovery, const struct store_section *left
     if (engine) revive(candidate, engine);
 }
 
-/* --- one run after the other -------------------------------------------------------------- */
+/* --- all runs in turn --------------------------------------------------------------------- */
 
 static void look_at_next(struct recovery *recovery);
 

@@ -1,12 +1,11 @@
-/* recover: take up what a dead process left behind.
+/* recover: take up the runs of a dead process.
  *
- * A run that waited for a human waits again. A job is handed to the contract that serves jobs,
- * and is left as it is where none does. Every other unfinished run is recorded as interrupted.
+ * A run that waited for a human waits again. A job is handed to the contract that serves jobs;
+ * without one it is left as it is. Every other unfinished run is recorded as interrupted.
  *
- * Memory   owns what it needs until `done`, or until it is stopped.
+ * Memory   owns what it needs until `done` has run, or until it is stopped.
  * Threads  the host's loop.
- * Source   checks.md K26.
- */
+ * Source   checks.md K26. */
 #ifndef WEIR_TURN_RECOVER_H
 #define WEIR_TURN_RECOVER_H
 
@@ -15,12 +14,12 @@
 struct recovered {
     size_t interrupted, waiting; /* runs */
     size_t jobs;                 /* that were taken up */
-    size_t jobs_left;            /* that nothing here serves */
-    size_t effects_unknown;      /* calls of these runs that were made and not answered */
+    size_t jobs_left;            /* without a contract that serves them */
+    size_t effects_unknown;      /* calls of these runs that were made but not answered */
 };
 
-/* Called once, when every waiting run can be answered: what was found, or why it could not be
- * taken up. */
+/* Called once, when every waiting run can be answered: what was found, or why recovery
+ * failed. */
 typedef void recovered_fn(const struct recovered *found, const struct err *failed, void *ctx);
 
 /* The taker of jobs: gets all of one job's sections in the store, on the host's loop. */

@@ -12,6 +12,7 @@ static bool copy_texts(struct run *run, const struct run_request *from) {
            arena_str(arena, from->text, &to->text) &&
            arena_str(arena, from->system, &to->system) &&
            arena_str(arena, from->contract, &to->contract) &&
+           arena_str(arena, from->extras, &to->extras) &&
            arena_str(arena, from->schema, &to->schema_text) && run_keep_brought(run, from) &&
            arena_str(arena, from->key, &claim->name.key) &&
            arena_str(arena, from->print, &claim->print);

@@ -13,7 +13,7 @@ struct schema;
 
 struct turn_request {
     struct session_name name;
-    struct str text, system, contract;
+    struct str text, system, contract, extras;
     struct brought brought;
     struct schema *schema;  /* that the answer must match; NULL: the agent's */
     struct str schema_text; /* the same as text */

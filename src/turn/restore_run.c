@@ -47,10 +47,12 @@ struct restoring {
 static bool take_started(struct run *run, const struct event *event) {
     int64_t age_ms = clock_unix_ms() - event->started.unix_ms;
     run->record.begun_ms = loop_now_ms(run->record.host->loop) - (uint64_t)age_ms;
+    run->record.begun_unix_ms = event->started.unix_ms;
     return run_keep(run, event->started.workspace, &run->request.name.workspace) &&
            run_keep(run, event->started.user, &run->request.name.user) &&
            run_keep(run, event->started.session, &run->request.name.session) &&
            run_keep(run, event->started.text, &run->request.text) &&
+           run_keep(run, event->started.extras, &run->request.extras) &&
            run_keep(run, event->started.contract, &run->request.contract);
 }
 
@@ -145,7 +147,7 @@ static bool restore_run_take(const struct event *event, void *ctx) {
     }
 }
 
-/* --- back to where it is answered --------------------------------------------------------- */
+/* --- parking the run ---------------------------------------------------------------------- */
 
 void run_look_back(struct run *run) {
     if (run->seen) return;

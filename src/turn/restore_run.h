@@ -20,8 +20,8 @@ bool restore_run_waits(const struct store_section *sections, size_t count);
 MUST_CHECK struct run *run_restore(struct run_host *host, struct engine *engine, uint64_t run,
                                    const struct store_section *sections, size_t count);
 
-/* The session is ours: what was said in it before this run stands in front of the run's own.
- * Harmless for a run that has that already. */
+/* The run has its session: put what was said in the session before this run in front of the
+ * run's own messages. Harmless if it is there already. */
 void run_look_back(struct run *run);
 
 #endif

@@ -4,15 +4,16 @@
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "record/unkept.h"
+#include "session/waiting.h"
 #include "turn/dormant_wake.h"
 #include "turn/turn.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-#define JOURNAL_WINDOW_BYTES (16 * KIB)       /* for late readers; the store has the rest */
-#define JOURNAL_WINDOW_ALONE_BYTES (96 * KIB) /* where there is no store */
-#define RUN_BYTES (32 * KIB)                  /* a turn with little text */
+#define JOURNAL_WINDOW_BYTES (16 * KIB)       /* for late readers; the store has older events */
+#define JOURNAL_WINDOW_ALONE_BYTES (96 * KIB) /* without a store */
+#define RUN_BYTES (32 * KIB)                  /* estimate for a turn with little text */
 /* Copies of the user's text at one time: in the run, its journal, the row for the store, the
  * request to the model, and the session's history. */
 #define COPIES_OF_TEXT 5
@@ -26,7 +27,7 @@ void run_move(struct run *run, enum run_state next) {
     record_show(&run->record, next);
 }
 
-/* --- life --------------------------------------------------------------------------------- */
+/* --- creating and freeing ----------------------------------------------------------------- */
 
 struct run *run_ref(struct run *run) {
     run->refs++;
@@ -41,6 +42,7 @@ void run_unref(struct run *run) {
     history_unref(run->seen);
     conversation_done(&run->conversation);
     calls_done(&run->calls);
+    own_calls_done(&run->own_calls);
     model_round_done(&run->model_round);
     compaction_done(&run->compaction);
     guarded_done(&run->guarded);
@@ -64,10 +66,10 @@ struct journal *run_journal(const struct run *run) {
     return run->record.journal;
 }
 
-/* --- small services ----------------------------------------------------------------------- */
+/* --- helpers ------------------------------------------------------------------------------ */
 
-/* Apply it to the conversation first: what is too large for the run's memory must not reach the
- * journal. */
+/* Apply the event to the conversation first: if it does not fit in the run's memory, it must
+ * not reach the journal. */
 static uint64_t append(struct run *run, struct event *event, enum conversation_texts texts) {
     if (!event->agent.at) event->agent = run->agent->slug;
     bool folded = conversation_apply(&run->conversation, event, texts);
@@ -97,8 +99,8 @@ bool run_keep(struct run *run, struct str text, struct str *ret) {
 
 /* --- ending ------------------------------------------------------------------------------- */
 
-/* What the session remembers of it. If the store refused the run, it is unknown what is on
- * disk: it is then remembered only if it acted outside. */
+/* The session's record of this turn. If the store refused the run, it is unknown what is on
+ * disk; the turn is then recorded only if it acted outside. */
 static struct turn_record *make_record(const struct run *run) {
     const struct conversation *c = &run->conversation;
     if (c->count == c->own_from) return NULL; /* it never began */
@@ -142,14 +144,15 @@ static void end_with(struct run *run, struct event *event) {
     /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): run_over() still has a reference */
     run->ending_begun = true;
     run_stop_tool_round(run);
+    run_stop_own_calls(run);
     timer_stop(&run->limit);
     detached_stop(&run->detached);
-    /* A turn that never began is not remembered. */
+    /* A turn that never began leaves no trace. */
     if (run->state == RUN_QUEUED) record_retract(&run->record);
     if (!run_end_later(run, event)) run_append(run, event);
 }
 
-/* A repeat with its key begins a new run, unless that could repeat an effect. */
+/* Let a repeat with the same key begin a new run, unless that could repeat an effect. */
 static void give_back_key(struct run *run) {
     if (!run->calls.acted && !run->record.unsure) record_give_back_key(&run->record);
 }
@@ -183,7 +186,7 @@ static void run_durable(uint64_t seq, void *ctx) {
     run_work_durable(run, seq);
 }
 
-/* The store refused what had to be on disk: say so instead, from memory. */
+/* The store refused events that had to be on disk. Fail with that instead, in memory. */
 static void run_lost(const struct err *why, void *ctx) {
     struct run *run = ctx;
     run->ending_begun = false;
@@ -221,7 +224,7 @@ static void on_limit(void *ctx) {
              STR("the turn took longer than its limit"));
 }
 
-/* --- its beginning -------------------------------------------------------------- */
+/* --- beginning ---------------------------------------------------------------------------- */
 
 /* The conversation's last speaker that is not a user. */
 static const struct agent *last_speaker(const struct run *run) {
@@ -238,6 +241,7 @@ static void append_started(struct run *run) {
     struct event started =
         record_started(&run->record, run->request.text, run->request.contract);
     started.started.parent = run->admission.lease.parent;
+    started.started.extras = run->request.extras;
     run_append_kept(run, &started);
 }
 
@@ -294,8 +298,7 @@ void run_enter_directory(struct run *run) {
     record_enter(&run->record, &run->request.name, run->state);
 }
 
-/* Drop a run that was never started, which no reader has seen, or one that the next process
- * takes up. */
+/* Drop a run that was never started and has no reader, or one that the next process resumes. */
 void run_discard(struct run *run) {
     run->ending_begun = true;
     run_leave_slot(run);
@@ -303,7 +306,7 @@ void run_discard(struct run *run) {
     run_unref(run);
 }
 
-/* Other requests with the same key find this run, or no run. */
+/* Both at once: another request with the same key finds this run, or no run. */
 static bool start_claimed(struct run *run, const struct run_request *request, struct err *e) {
     struct claim_name *name = &run->record.claim.name;
     name->workspace = run->request.name.workspace;
@@ -357,7 +360,7 @@ void run_cancel(struct run *run, struct str why) {
     if (!run->ending_begun) cancel(run, why, false);
 }
 
-/* Give the key back first: a repeat from now on begins a new run. */
+/* Give the key back first, so that a repeat begins a new run. */
 void run_cancel_left(struct run *run, struct str why) {
     if (run->ending_begun) return;
     give_back_key(run);
@@ -369,11 +372,11 @@ void run_let_go(struct run *run) {
     timer_stop(&run->limit);
     detached_stop(&run->detached);
     assert(run->refs > 1);
-    run->refs--; /* what was parked held one */
+    run->refs--; /* the parked run's own */
     run_discard(run);
 }
 
-/* A run that waits for a human is in the store as it is: the next process takes it up. */
+/* Leave a run that waits for a human in the store; the next process resumes it. */
 static bool leave_waiting(struct run *run) {
     if (run->state != RUN_WAITING || !run->record.host->keeper) return false;
     if (run->admission.state == ADMISSION_WAITS ||

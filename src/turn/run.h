@@ -47,6 +47,8 @@ struct run_request {
     struct str schema;   /* JSON Schema that the final answer must match, instead of the agent's
                             own; or empty */
     struct str system;   /* overrides the agent's instructions for this turn, not stored */
+    struct str extras;   /* a JSON object for agents that are programs or servers, with the
+                            members config and metadata as the caller sent them; or empty */
     struct str contract; /* the contract it came in by */
     enum session_policy policy;
     bool sticky;       /* the session's last speaker takes the turn, if it still exists */

@@ -9,7 +9,6 @@
 #include <inttypes.h>
 
 #define BYTES_A_TOKEN 4
-#define TELL_BYTES 1024            /* the ledger hears of a reply in such steps */
 #define BUDGET_WAIT_MS (60 * 1000) /* at most, for calls that hold what is left of a budget */
 
 static int64_t tokens_of(size_t bytes) {
@@ -157,19 +156,17 @@ void spending_init(struct run *run) {
     timer_init(&run->spending.limit, run->record.host->loop, reserved_too_late, run);
 }
 
-/* Whether anybody asks, before a call is over, what it has used. */
+/* Whether anything needs the usage before the call is over. */
 static bool is_watched(const struct run *run) {
     const struct agent_limits *limits = &run->agent->limits;
     return run->spending.reserved.ledger || limits->tokens_max || limits->cost_nano_max;
 }
 
-bool run_use(struct run *run, size_t bytes) {
-    run->spending.output_bytes += bytes;
+bool run_use_step(struct run *run) {
     if (!run->spending.usage_due || run->spending.usage_noted)
         return true; /* it was counted already */
-    if (run->spending.output_bytes - run->spending.output_told < TELL_BYTES) return true;
-    if (!is_watched(run)) return true;
     run->spending.output_told = run->spending.output_bytes;
+    if (!is_watched(run)) return true;
     struct amount used = used_so_far(run);
     if (!check_limits(run, used)) return false;
     if (run->spending.reserved.ledger) ledger_use(&run->spending.reserved, used);
@@ -182,7 +179,7 @@ static int64_t sum(int64_t a, int64_t b) {
     return a > INT64_MAX - b ? INT64_MAX : a + b;
 }
 
-/* What the provider counted as one number, or nothing. */
+/* The total that the provider reported, or nothing. */
 static int64_t counted(const struct event_usage *usage) {
     if (usage->total >= 0) return usage->total;
     if (usage->prompt < 0 || usage->completion < 0) return TOKENS_UNKNOWN;
@@ -226,8 +223,8 @@ static struct amount amount_used(const struct run *run, const struct price *pric
 
 enum call_end { CALL_ENDED_WELL, CALL_WAS_CUT, CALL_CAME_TO_NOTHING };
 
-/* One event a model call, always, whether or not the provider counted; the event says what is
- * known, and what is estimated apart from it. */
+/* Each model call gets one usage event, whether or not the provider counted. It has what is
+ * known and, separately, what is estimated. */
 static void append_usage(struct run *run, const struct event_usage *usage, enum call_end end) {
     if (!run->spending.usage_due) return;
     struct event event = {.kind = EVENT_USAGE, .usage = *usage};
@@ -235,7 +232,9 @@ static void append_usage(struct run *run, const struct event_usage *usage, enum 
     /* If the provider names no model, take the requested one. */
     if (event.usage.model.len == 0) event.usage.model = run->model_round.request.model;
     const struct price *price = price_now(run, event.usage.model);
-    event.usage.cost_nano = price_of(price, usage);
+    /* An agent on another server may report its own cost. Our price takes precedence. */
+    int64_t cost_nano = price_of(price, usage);
+    if (cost_nano >= 0) event.usage.cost_nano = cost_nano;
     struct amount used = {0};
     if (end != CALL_CAME_TO_NOTHING) {
         estimate(run, price, &event.usage);
@@ -259,7 +258,7 @@ void run_note_usage(struct run *run, const struct event_usage *usage) {
     run->spending.usage_noted = true;
 }
 
-/* Of a call whose provider counted: that. Else what is known otherwise. */
+/* Use the provider's counts if there are any; append_usage() estimates the rest. */
 static void end_usage(struct run *run, struct str model, enum call_end end) {
     struct event_usage usage = USAGE_UNKNOWN;
     usage.model = model;

@@ -27,11 +27,11 @@ struct spending {
     struct timer limit;          /* ends that wait */
     size_t prompt_bytes;         /* of the call in flight, for estimates */
     size_t output_bytes;         /* its reply and thinking so far */
-    size_t output_told;          /* the part of them reported to the ledger */
-    struct amount spent;         /* by the turn's earlier calls */
-    struct turn_sums sums;       /* the known usage of all calls */
-    bool usage_due;              /* the call was made and has no usage event yet */
-    bool usage_noted;            /* its provider has counted: */
+    size_t output_told;    /* the part of them that was checked and reported to the ledger */
+    struct amount spent;   /* by the turn's earlier calls */
+    struct turn_sums sums; /* the known usage of all calls */
+    bool usage_due;        /* the call was made and has no usage event yet */
+    bool usage_noted;      /* its provider has counted: */
     struct event_usage usage;
 };
 
@@ -45,9 +45,10 @@ bool run_reserve(struct run *run);
 /* Stop waiting for a budget. */
 void run_stop_reserving(struct run *run);
 
-/* `bytes` more of the reply have come. False: the run has reached a limit of its agent and has
- * failed. A budget never ends a call. */
-bool run_use(struct run *run, size_t bytes);
+/* Usage is reported to the ledger, and the agent's limits are checked, once per this many
+ * bytes. */
+#define SPENDING_STEP_BYTES 1024
+bool run_use_step(struct run *run); /* of run_use(), in turn.h */
 
 /* Take the provider's count for the call in flight. Later counts are ignored. */
 void run_note_usage(struct run *run, const struct event_usage *usage);

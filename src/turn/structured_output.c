@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Models like to wrap JSON in a fence of backquotes, with or without the word json. */
+/* Strip a fence of backquotes, with or without the word json, which models often add. */
 static struct str without_fence(struct str text) {
     text = str_trim(text);
     if (!str_starts(text, STR("```")) || !str_ends(text, STR("```")) || text.len < 6)
@@ -22,7 +22,8 @@ static bool structured_output_check(const struct run *run, struct str text, stru
     return json_read(text, &value, e) && schema_check(run_schema(run), value, e);
 }
 
-/* The model is told once; what it said and was told stays, for it is what it was shown. */
+/* Ask for a correction. Its text and our request stay in the conversation, because the model
+ * has seen them. */
 static void ask_for_repair(struct run *run, struct str text, const struct err *why) {
     struct event event = {.kind = EVENT_ITEM, .item = {.type = STR(REPAIR_ITEM)}};
     struct buf words, item;

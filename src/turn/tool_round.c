@@ -3,6 +3,7 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "conversation/effect.h"
+#include "session/waiting.h"
 #include "turn/long_result.h"
 #include "turn/restore_run.h"
 #include "turn/turn.h"
@@ -13,6 +14,7 @@
 
 #define NAME_SHOWN_BYTES 80
 #define TIMEOUT_TEXT_BYTES 32
+#define PROGRESS_APART_MS 1000
 
 static void let_go(struct run *run);
 static void all_answered(struct run *run);
@@ -31,7 +33,7 @@ void run_answer(struct turn_call *call, struct str result, const struct err *fai
     run_append(run, &event);
 }
 
-/* {"error":"..."}: what the model reads of a call that failed. */
+/* Answer with {"error":"..."}, which the model reads. */
 static void answer_error(struct turn_call *call, const struct err *why) {
     struct buf result;
     buf_init(&result, 8 * KIB);
@@ -128,6 +130,23 @@ static void limit_time(struct turn_call *call) {
     if (limit_ms) timer_start(&call->late, limit_ms);
 }
 
+/* A step of the turn, but no more than one a second for each call. */
+static void on_tool_progress(struct str text, void *ctx) {
+    struct turn_call *call = ctx;
+    struct run *run = call->run;
+    uint64_t now_ms = loop_now_ms(run->record.host->loop);
+    struct buf said;
+    if (run->ending_begun || (call->told_ms && now_ms - call->told_ms < PROGRESS_APART_MS))
+        return;
+    call->told_ms = now_ms ? now_ms : 1;
+    buf_init(&said, 2 * KIB);
+    buf_printf(&said, STR_FMT ": " STR_FMT, STR_ARG(str_head(call->tool, NAME_SHOWN_BYTES)),
+               STR_ARG(text));
+    struct event event = {.kind = EVENT_STEP, .step = {.description = buf_str(&said)}};
+    if (buf_ok(&said)) run_append(run, &event);
+    buf_done(&said);
+}
+
 static void on_tool_done(struct str result, const struct err *failed, void *ctx) {
     struct turn_call *call = ctx;
     struct run *run = call->run;
@@ -171,7 +190,8 @@ static void start_tool(struct turn_call *call) {
                                    .agent = run->agent->slug,
                                    .workspace = run->request.name.workspace,
                                    .user = run->request.name.user,
-                                   .session = run->request.name.session};
+                                   .session = run->request.name.session,
+                                   .progress = on_tool_progress};
     limit_time(call);
     call->out = call->kind->kind->start(call->kind, run->record.host->loop, &request,
                                         on_tool_done, call);
@@ -199,7 +219,7 @@ static bool wants_tools(const struct run *run) {
     return false;
 }
 
-/* Start what may start; when nothing is left, go on. */
+/* Start the calls that may start; when none is left, continue the turn. */
 static void let_go(struct run *run) {
     for (size_t i = 0; i < run->calls.count && !run->ending_begun; i++) {
         struct turn_call *call = &run->calls.list[i];
@@ -221,7 +241,7 @@ void run_calls_go_on(struct run *run) {
 
 static void all_answered(struct run *run) {
     if (run->calls.lent) {
-        if (!session_reclaim(&run->admission.lease)) return; /* children_done will come */
+        if (!session_reclaim(&run->admission.lease)) return; /* children_done follows */
         run->calls.lent = false;
     }
     struct turn_call *undecided = calls_undecided(&run->calls);
@@ -239,7 +259,7 @@ void run_work_children_done(struct run *run) {
 
 /* --- a human has answered ----------------------------------------------------------------- */
 
-/* A call that was waiting for it is made, or answered in the tool's place. */
+/* The call that waited for the decision is made, or answered without the tool. */
 static void go_on_decided(struct run *run) {
     struct turn_call *call = run->approval.guarded;
     struct decision decision;
@@ -287,6 +307,7 @@ static void record_question(struct run *run, struct turn_call *call) {
                                        .args = call->args,
                                        .guards = STR_EMPTY,
                                        .said = conversation_reply(&run->conversation)}};
+    run->approval.asked_ms = loop_now_ms(run->record.host->loop);
     run->calls.seq = run_append_kept(run, &event);
     call->recorded = !run->ending_begun;
 }

@@ -1,12 +1,11 @@
-/* turn: what a run is made of: a record, a conversation, and the parts of its turn.
+/* turn: the parts of a run: a record, a conversation, and the parts of its turn.
  *
- * Each part is a struct with a header and a file of its own. Here are struct run, which holds
- * them, and the services of run.c that the parts share.
+ * Each part is a struct with its own header and source file. This header has struct run, which
+ * holds them, and the functions of run.c that the parts share.
  *
  * Memory   the run owns its parts; texts that are kept live in its arena.
  * Threads  the loop of its host.
- * Source   run.h; docs/internals/turn.md. Private to run/.
- */
+ * Source   run.h; docs/internals/turn.md. Private to run/. */
 #ifndef WEIR_TURN_TURN_H
 #define WEIR_TURN_TURN_H
 
@@ -22,6 +21,7 @@
 #include "turn/guarded.h"
 #include "turn/long_reply.h"
 #include "turn/model_round.h"
+#include "turn/own_calls.h"
 #include "turn/request.h"
 #include "turn/spending.h"
 #include "turn/structured_output.h"
@@ -38,12 +38,12 @@ struct run {
     struct history *seen; /* the snapshot that `conversation` borrows from */
     struct arena *arena;
 
-    /* The turn: who has it, and how it ends. */
+    /* The turn: its current agent, and how it ends. */
     const struct agent *agent;
     struct timer limit;    /* turn_max_ms */
     bool ending_begun;     /* its last events are being written */
     struct buf turns;      /* for EVENT_DONE */
-    struct str end_reason; /* of a failure; kept */
+    struct str end_reason; /* of a failure; in the arena */
 
     /* Its parts. */
     struct turn_request request;
@@ -55,59 +55,77 @@ struct run {
     struct spending spending;
     struct compaction compaction;
     struct calls calls;
+    struct own_calls own_calls;
     struct approval approval;
     struct detached detached;
 };
 
+/* Bytes of the reply's text so far, in memory or in the store. */
+static inline size_t run_reply_bytes(const struct run *run) {
+    return run->long_reply.stored_bytes + conversation_reply(&run->conversation).len;
+}
+
+/* Count `bytes` more of the reply. False: the run has reached a limit of its agent and has
+ * failed. A budget never ends a call. */
+static inline bool run_use(struct run *run, size_t bytes) {
+    struct spending *spending = &run->spending;
+    spending->output_bytes += bytes;
+    return spending->output_bytes - spending->output_told < SPENDING_STEP_BYTES ||
+           run_use_step(run);
+}
+
 /* --- run.c -------------------------------------------------------------------------------- */
 
-/* Where a run begins: a new one with all zero, another one where an earlier process left it. */
+/* The state in which a run begins: all zero for a new one; for a restored one, what an earlier
+ * process left. */
 struct run_left {
     uint64_t id, last_seq;
     enum run_state state;
 };
 
-/* It holds itself. */
+/* The run holds a reference to itself. */
 struct run *run_new(struct run_host *host, struct engine *engine, const struct agent *agent,
                     struct run_left left);
 
-/* One that never was, as far as anybody has seen. */
+/* Drop a run that was never visible to anyone. */
 void run_discard(struct run *run);
 
 void run_enter_directory(struct run *run);
 
-/* One that waits for a human and that nobody can find any more: the store has it. */
+/* Drop a run that waits for a human and can no longer be found; the store has it. */
 void run_let_go(struct run *run);
 
-/* The session is ours: its first event, and its first question. */
+/* The run has its session: append the first event and ask the model. */
 void run_begin(struct run *run);
 
-/* The only function that writes run->state, once run_new() has said where it begins. */
+/* The only function that writes run->state after run_new(). */
 void run_move(struct run *run, enum run_state next);
 
-/* Append `event` with its time and, unless it names one, its agent, and fold it into the
- * conversation. 0, and nothing appended: the run's memory is full, and it fails. */
+/* Append `event` with its time and, unless it names one, its agent, and apply it to the
+ * conversation. Returns 0 and appends nothing if the run's memory is full; the run then
+ * fails. */
 uint64_t run_append(struct run *run, struct event *event);
 
-/* The same, of texts that live as long as the run. */
+/* The same for texts that live as long as the run. */
 uint64_t run_append_kept(struct run *run, struct event *event);
 
-/* What the turn's answer must follow, or NULL. */
+/* The schema of the turn's answer, or NULL. */
 static inline const struct schema *run_schema(const struct run *run) {
     return run->request.schema ? run->request.schema : run->agent->schema;
 }
 
-/* Keep a copy in the run's arena; false, and the run fails, at its limit. */
+/* Keep a copy in the run's arena. False: its limit is reached, and the run fails. */
 bool run_keep(struct run *run, struct str text, struct str *ret);
 
-/* Fail it, because what it holds has reached its limit. */
+/* Fail the run because its memory limit is reached. */
 void run_fail_memory(struct run *run);
 
-/* End it. Harmless when it is ending already. */
+/* End the run. Harmless if it is ending already. */
 void run_done(struct run *run);
 void run_fail(struct run *run, enum err_code code, struct str reason, struct str message);
 
-/* As run_cancel(), because its caller left: he may ask again with the same key. */
+/* Like run_cancel(), because the caller left: a repeat with the same key may begin a new
+ * run. */
 void run_cancel_left(struct run *run, struct str why);
 
 #endif

@@ -7,8 +7,8 @@ static const char letters[][65] = {
     [BASE64_URL] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_",
 };
 
-/* The other way round: 64 and the value of a letter, 0 for what is none. That bit is in all of
- * several values at once when each of them is a letter. */
+/* The reverse table: 64 plus the value of a letter, 0 for any other byte. The AND of several
+ * entries has bit 64 set only if each of them is a letter. */
 #define LETTER 64u
 /* clang-format off */
 #define COMMON_LETTERS \
@@ -56,7 +56,7 @@ bool base64_encode(struct buf *out, struct str bytes, enum base64_alphabet alpha
     return true;
 }
 
-/* Take the padding off the end; false when it is there and should not be, or the reverse. */
+/* Remove the padding at the end. False when it is missing, or present and not wanted. */
 static bool take_padding(struct str *text, enum base64_padding padding) {
     bool ends_padded = text->len && text->at[text->len - 1] == '=';
     if (padding == BASE64_UNPADDED) return !ends_padded;

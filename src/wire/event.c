@@ -4,10 +4,7 @@
 
 /* --- what each kind is -------------------------------------------------------------------- */
 
-static const struct {
-    const char *name;
-    bool terminal, needs_disk;
-} kinds[EVENT_KIND_COUNT] = {
+const struct event_kind_row event_kinds[EVENT_KIND_COUNT] = {
     /* clang-format off */
     [EVENT_STARTED]     = {"started",     false, false},
     [EVENT_TEXT]        = {"text",        false, false},
@@ -26,27 +23,25 @@ static const struct {
 };
 
 static bool is_kind(unsigned kind) {
-    return kind < EVENT_KIND_COUNT && kinds[kind].name;
+    return kind < EVENT_KIND_COUNT && event_kinds[kind].name;
 }
 
 struct str event_kind_name(enum event_kind kind) {
     assert(is_kind(kind));
-    return str_from(kinds[kind].name);
-}
-
-bool event_is_terminal(enum event_kind kind) {
-    assert(is_kind(kind));
-    return kinds[kind].terminal;
-}
-
-bool event_needs_disk(enum event_kind kind) {
-    assert(is_kind(kind));
-    return kinds[kind].needs_disk;
+    return str_from(event_kinds[kind].name);
 }
 
 /* --- the fields of each kind, in their order on disk -------------------------------------- */
 
-enum field_type { FIELD_END, FIELD_TEXT, FIELD_NUMBER, FIELD_TOKENS, FIELD_FLAG, FIELD_CODE };
+enum field_type {
+    FIELD_END,
+    FIELD_TEXT,
+    FIELD_MORE, /* a text that comes last; omitted if empty */
+    FIELD_NUMBER,
+    FIELD_TOKENS,
+    FIELD_FLAG,
+    FIELD_CODE,
+};
 
 struct field_row {
     enum field_type type;
@@ -66,7 +61,8 @@ static const struct field_row fields[EVENT_KIND_COUNT][FIELDS_MAX + 1] = {
                        {FIELD_NUMBER, AT(started.parent)},
                        {FIELD_NUMBER, AT(started.unix_ms)},
                        {FIELD_TEXT, AT(started.key)},
-                       {FIELD_TEXT, AT(started.print)}},
+                       {FIELD_TEXT, AT(started.print)},
+                       {FIELD_MORE, AT(started.extras)}},
     [EVENT_TEXT] = {{FIELD_TEXT, AT(text.text)}},
     [EVENT_THINKING] = {{FIELD_TEXT, AT(thinking.text)}},
     [EVENT_TOOL_CALL] = {{FIELD_TEXT, AT(tool_call.call_id)},
@@ -146,7 +142,7 @@ static __attribute__((noinline)) bool take_long_varint(struct str *bytes, uint64
     return false;
 }
 
-/* Nearly all numbers here are small: one byte. */
+/* Nearly all numbers here fit into one byte. */
 static inline bool take_varint(struct str *bytes, uint64_t *ret) {
     if (bytes->len == 0 || (unsigned char)bytes->at[0] >= 0x80) {
         return take_long_varint(bytes, ret);
@@ -179,10 +175,14 @@ static uint64_t field_number(const struct event *event, const struct field_row *
     return zigzag(*(const int64_t *)at);
 }
 
+static bool is_text(const struct field_row *row) {
+    return row->type == FIELD_TEXT || row->type == FIELD_MORE;
+}
+
 static size_t field_len(const struct event *event, const struct field_row *row) {
-    if (row->type != FIELD_TEXT) return varint_len(field_number(event, row));
+    if (!is_text(row)) return varint_len(field_number(event, row));
     size_t len = ((const struct str *)field_at(event, row))->len;
-    return varint_len(len) + len;
+    return row->type == FIELD_MORE && !len ? 0 : varint_len(len) + len;
 }
 
 static size_t body_len(const struct event *event) {
@@ -197,31 +197,26 @@ static size_t body_len(const struct event *event) {
     return len;
 }
 
-size_t event_encoded_len(const struct event *event) {
+size_t event_encoded_len(const struct event *event, size_t *ret_body) {
     assert(is_kind(event->kind));
     size_t body = body_len(event);
+    *ret_body = body;
     return 1 + varint_len(body) + body;
 }
 
-/* The length of the body of an encoding of `len` bytes. */
-static size_t body_of(size_t len) {
-    size_t prefix = 2;
-    while (varint_len(len - prefix) + 1 != prefix) prefix++;
-    return len - prefix;
-}
-
-void event_put(const struct event *event, size_t len, char *at) {
+void event_put(const struct event *event, size_t body, char *at) {
     *at++ = (char)event->kind;
-    at = put_varint(at, body_of(len));
+    at = put_varint(at, body);
     at = put_text(at, event->agent);
     at = put_varint(at, zigzag(event->at_ms));
     if (event->kind == EVENT_TEXT || event->kind == EVENT_THINKING) {
-        put_text(at, event->text.text); /* most of all events: no walk through the table */
+        put_text(at, event->text.text); /* the most common event: skip the table */
         return;
     }
     for (const struct field_row *row = fields[event->kind]; row->type != FIELD_END; row++) {
-        if (row->type == FIELD_TEXT) {
-            at = put_text(at, *(const struct str *)field_at(event, row));
+        if (is_text(row)) {
+            struct str text = *(const struct str *)field_at(event, row);
+            if (text.len || row->type == FIELD_TEXT) at = put_text(at, text);
         } else {
             at = put_varint(at, field_number(event, row));
         }
@@ -229,19 +224,19 @@ void event_put(const struct event *event, size_t len, char *at) {
 }
 
 bool event_encode(const struct event *event, struct buf *out) {
-    size_t len = event_encoded_len(event);
+    size_t body, len = event_encoded_len(event, &body);
     char *at = buf_room(out, len);
     if (!at) return false;
-    event_put(event, len, at);
+    event_put(event, body, at);
     buf_grew(out, len);
     return true;
 }
 
-/* --- decode ------------------------------------------------------------------------------- */
+/* --- fields ------------------------------------------------------------------------------- */
 
 static bool take_field(struct str *body, struct event *event, const struct field_row *row) {
     void *at = (char *)event + row->offset;
-    if (row->type == FIELD_TEXT) return take_text(body, at);
+    if (is_text(row)) return take_text(body, at);
     uint64_t bits;
     if (!take_varint(body, &bits)) return false;
     if (row->type == FIELD_FLAG) {
@@ -258,37 +253,69 @@ static bool take_field(struct str *body, struct event *event, const struct field
 
 static void set_missing(struct event *event, const struct field_row *row) {
     void *at = (char *)event + row->offset;
-    if (row->type == FIELD_TEXT) *(struct str *)at = STR_EMPTY;
+    if (is_text(row)) *(struct str *)at = STR_EMPTY;
     if (row->type == FIELD_TOKENS) *(int64_t *)at = TOKENS_UNKNOWN;
 }
 
-/* Most of all events: no walk through the table, and no more of *ret written than it needs.
- * Nothing changed when something is missing, or a number is longer than is usual. */
-static bool decode_text(struct str *bytes, struct event *ret) {
-    const unsigned char *at = (const unsigned char *)bytes->at, *end = at + bytes->len;
-    if (end - at < 5) return false;
-    at++;
-    size_t body = *at++;
-    if (body >= 0x80) {
-        if (*at >= 0x80) return false;
-        body = (body & 0x7F) | (size_t)*at++ << 7;
-    }
-    if (body < 3 || body > (size_t)(end - at)) return false;
-    end = at + body;
-    size_t agent_len = *at++;
-    if (agent_len >= 0x80 || (size_t)(end - at) < agent_len + 2) return false;
-    const unsigned char *agent = at;
-    at += agent_len;
-    struct str rest = str_of(at, (size_t)(end - at)), text;
+/* --- texts: most of all events, so no walk through the table ------------------------------- */
+
+static __attribute__((noinline)) const char *walk_long_number(const char *at, const char *end,
+                                                              uint64_t *ret) {
+    struct str rest = str_of(at, (size_t)(end - at));
+    return take_long_varint(&rest, ret) ? rest.at : NULL;
+}
+
+/* Read the number at `at`, and return where it ends. NULL: it is cut off by `end`, or `at` is NULL.
+ */
+static inline const char *walk_number(const char *at, const char *end, uint64_t *ret) {
+    if (!at || at == end) return NULL;
+    unsigned char low = (unsigned char)*at;
+    *ret = low;
+    return low < 0x80 ? at + 1 : walk_long_number(at, end, ret);
+}
+
+static inline const char *walk_text(const char *at, const char *end, struct str *ret) {
+    uint64_t len;
+    at = walk_number(at, end, &len);
+    if (!at || len > (size_t)(end - at)) return NULL;
+    *ret = (struct str){at, (size_t)len};
+    return at + len;
+}
+
+struct text_parts {
+    struct str agent, text;
+    int64_t at_ms;
+};
+
+/* Parse the text event at the front of `bytes`, and return where it ends. NULL: it is cut
+ * short, or lacks a field. */
+static inline __attribute__((always_inline)) const char *
+walk_text_event(struct str bytes, struct text_parts *ret) {
+    struct str body;
     uint64_t at_ms;
-    if (!take_varint(&rest, &at_ms) || !take_text(&rest, &text)) return false;
-    ret->kind = EVENT_TEXT;
+    const char *next = walk_text(bytes.at + 1, bytes.at + bytes.len, &body);
+    if (!next) return NULL;
+    const char *at = walk_text(body.at, next, &ret->agent);
+    at = walk_number(at, next, &at_ms);
+    if (!walk_text(at, next, &ret->text)) return NULL;
     ret->at_ms = unzigzag(at_ms);
-    ret->agent = str_of(agent, agent_len);
-    ret->text.text = text;
-    *bytes = str_skip(*bytes, (size_t)((const char *)end - bytes->at));
+    return next;
+}
+
+/* Writes only the members of *ret that a text has, and nothing if a field is missing. */
+static inline bool decode_text(struct str *bytes, struct event *ret) {
+    struct text_parts parts;
+    const char *next = walk_text_event(*bytes, &parts);
+    if (!next) return false;
+    ret->kind = EVENT_TEXT;
+    ret->at_ms = parts.at_ms;
+    ret->agent = parts.agent;
+    ret->text.text = parts.text;
+    *bytes = str_skip(*bytes, (size_t)(next - bytes->at));
     return true;
 }
+
+/* --- decode ------------------------------------------------------------------------------- */
 
 static __attribute__((noinline)) bool decode(struct str *bytes, struct event *ret,
                                              struct err *e) {
@@ -296,6 +323,7 @@ static __attribute__((noinline)) bool decode(struct str *bytes, struct event *re
     unsigned kind = (unsigned char)bytes->at[0];
     if (!is_kind(kind)) return err_set(e, ERR_DATA_LOSS, "no event has kind %u", kind);
     struct str rest = str_skip(*bytes, 1), body;
+    assert(rest.len == 0 || rest.at);
     struct event event = {.seq = ret->seq, .kind = (enum event_kind)kind, .agent = STR_EMPTY};
     if (!take_text(&rest, &body)) goto cut;
     uint64_t at_ms;
@@ -313,7 +341,7 @@ static __attribute__((noinline)) bool decode(struct str *bytes, struct event *re
     return true;
 
 cut:
-    return err_set(e, ERR_DATA_LOSS, "a %s event is cut short", kinds[kind].name);
+    return err_set(e, ERR_DATA_LOSS, "a %s event is cut short", event_kinds[kind].name);
 }
 
 bool event_decode(struct str *bytes, struct event *ret, struct err *e) {
@@ -321,37 +349,36 @@ bool event_decode(struct str *bytes, struct event *ret, struct err *e) {
     return (text && decode_text(bytes, ret)) || decode(bytes, ret, e);
 }
 
-size_t event_skip_texts(struct str *bytes) {
+size_t event_skip_texts(struct str *bytes, size_t max) {
+    const char *at = bytes->at, *end = at + bytes->len;
     size_t count = 0;
-    struct str rest = *bytes, body;
-    while (rest.len && (unsigned char)rest.at[0] == EVENT_TEXT) {
-        rest.at++;
-        rest.len--;
-        if (!take_text(&rest, &body)) break;
-        *bytes = rest;
-        count++;
+    struct str body;
+    for (; count < max && at < end && *at == EVENT_TEXT; count++) {
+        const char *next = walk_text(at + 1, end, &body);
+        if (!next) break;
+        at = next;
     }
+    *bytes = (struct str){at, (size_t)(end - at)};
     return count;
 }
 
 bool event_skip(struct str *bytes) {
     if (bytes->len == 0) return false;
     struct str rest = str_skip(*bytes, 1), body;
+    assert(rest.len == 0 || rest.at);
     if (!take_text(&rest, &body)) return false;
     *bytes = rest;
     return true;
 }
 
-bool event_take_text(struct str *bytes, struct str *ret_text) {
-    struct str rest = *bytes, body, agent, text;
-    uint64_t at_ms;
-    if (rest.len == 0 || (unsigned char)rest.at[0] != EVENT_TEXT) return false;
-    rest.at++;
-    rest.len--;
-    if (!take_text(&rest, &body) || !take_text(&body, &agent)) return false;
-    if (!take_varint(&body, &at_ms) || !take_text(&body, &text) || body.len) return false;
-    *bytes = rest;
-    *ret_text = text;
+bool event_take_text(struct str *bytes, struct str *ret_agent, struct str *ret_text) {
+    struct text_parts parts;
+    if (bytes->len == 0 || bytes->at[0] != EVENT_TEXT) return false;
+    const char *next = walk_text_event(*bytes, &parts);
+    if (!next || parts.text.at + parts.text.len != next) return false;
+    *ret_agent = parts.agent;
+    *ret_text = parts.text;
+    *bytes = str_skip(*bytes, (size_t)(next - bytes->at));
     return true;
 }
 

@@ -1,4 +1,4 @@
-/* event: what can happen in a run, and its bytes.
+/* event: what can happen in a run, and its encoding.
  *
  * One vocabulary for the whole program: runs append events, every contract projects them, and
  * the store keeps the bytes of the journal. An encoded event is
@@ -13,14 +13,15 @@
  * they follow from the position.
  *
  * Memory   decoded text borrows the encoded bytes.
- * Threads  none; values only.
- */
+ * Threads  none; values only. */
 #ifndef WEIR_WIRE_EVENT_H
 #define WEIR_WIRE_EVENT_H
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "wire/usage.h"
+
+#include <assert.h>
 
 enum event_kind {
     /* The numbers are on disk: never change one. */
@@ -44,16 +45,17 @@ struct event {
     uint64_t seq; /* 1, 2, 3 ... in its journal */
     enum event_kind kind;
     int64_t at_ms;    /* since the run started; 0 in EVENT_STARTED itself */
-    struct str agent; /* slug of who did it; the addressed agent in EVENT_STARTED */
+    struct str agent; /* slug of the acting agent; the addressed agent in EVENT_STARTED */
     union {
         struct {
             struct str workspace, user, session;
             struct str text;     /* what the caller said */
-            struct str contract; /* which wire it came in by: "crawbl", "agentbreeder", "cli" */
+            struct str contract; /* the contract it came by: "crawbl", "agentbreeder", "cli" */
             uint64_t parent;     /* run that lent its session, or 0 */
             int64_t unix_ms;     /* when */
             struct str key;      /* the caller's idempotency key, or empty */
-            struct str print;    /* with a key: the fingerprint of what was asked */
+            struct str print;    /* with a key: the request's fingerprint */
+            struct str extras;   /* a JSON object that the caller sent, or empty */
         } started;
         struct {
             struct str text; /* never empty, valid UTF-8, no character cut */
@@ -62,12 +64,12 @@ struct event {
             struct str call_id, tool, args; /* args: one JSON object */
             bool held;                      /* waits for a human's approval */
             bool idempotent;                /* making it twice does no harm */
-            struct str said; /* of a reply's first call: the reply's text, as it streamed */
+            struct str said; /* of a reply's first call: the reply's text as it streamed */
         } tool_call;
         struct {
             struct str call_id, result; /* result: one JSON object */
             bool error;
-            struct str message; /* when error: what to show */
+            struct str message; /* for an error: the text to show */
         } tool_result;
         struct event_usage usage;
         struct {
@@ -90,13 +92,12 @@ struct event {
             enum err_code code;
             struct str reason;  /* stable, for programs: "PROVIDER_TIMEOUT" */
             struct str message; /* for people; holds no secret */
-            bool acted; /* a call that is not idempotent had left: asking again may do it twice
-                         */
-            struct str said; /* the text of the reply that was cut, as it streamed */
+            bool acted;      /* a call that is not idempotent was made: a retry may repeat it */
+            struct str said; /* the text of the interrupted reply, as it streamed */
         } failed;
         struct {
             struct str message;
-            bool left;  /* because its caller left; nobody asked for it */
+            bool left;  /* because its caller left, not by request */
             bool acted; /* as above */
             struct str said;
         } cancelled;
@@ -108,44 +109,57 @@ struct event_turn {
     struct str agent, text;
 };
 
-/* "text", "tool_call": the design's own words. */
+/* "text", "tool_call": the names used in design.md. */
 struct str event_kind_name(enum event_kind kind);
 
-/* done, failed and cancelled: nothing follows in the journal. */
-bool event_is_terminal(enum event_kind kind);
+/* The properties of each kind. */
+struct event_kind_row {
+    const char *name;
+    bool terminal, needs_disk;
+};
+extern const struct event_kind_row event_kinds[EVENT_KIND_COUNT];
 
-/* Whether it must be on disk before anyone sees it: a tool call, an approval, a terminal. */
-bool event_needs_disk(enum event_kind kind);
+/* done, failed and cancelled: the last event of a journal. */
+static inline bool event_is_terminal(enum event_kind kind) {
+    assert(kind < EVENT_KIND_COUNT);
+    return event_kinds[kind].terminal;
+}
+
+/* Whether it must be on disk before it is shown: a tool call, an approval, a terminal event. */
+static inline bool event_needs_disk(enum event_kind kind) {
+    assert(kind < EVENT_KIND_COUNT);
+    return event_kinds[kind].needs_disk;
+}
 
 /* Append the encoding of `event`. False at the buffer's limit. */
 bool event_encode(const struct event *event, struct buf *out);
 
-/* Exactly as many bytes as event_encode() will append. */
-size_t event_encoded_len(const struct event *event);
+/* Exactly the number of bytes that event_encode() appends. *ret_body is for event_put(). */
+size_t event_encoded_len(const struct event *event, size_t *ret_body);
 
-/* The same into `len` bytes at `at`; len is what event_encoded_len() says. */
-void event_put(const struct event *event, size_t len, char *at);
+/* Write the encoding at `at`, which has room for event_encoded_len() bytes. */
+void event_put(const struct event *event, size_t body, char *at);
 
-/* Move *bytes past the text events at its front, reading only their lengths. Stops at a
- * truncated one. Returns the number of events skipped. */
-size_t event_skip_texts(struct str *bytes);
+/* Move *bytes past the text events at its front, at most `max`, reading only their lengths. Stops
+ * at a truncated one. Returns the number of events skipped. */
+size_t event_skip_texts(struct str *bytes, size_t max);
 
-/* If the first event is a text without unknown fields, move *bytes past it and set *ret_text,
- * which is the end of the event. False, and nothing moved, for any other event. */
-bool event_take_text(struct str *bytes, struct str *ret_text);
+/* If the first event is a text without unknown fields, move *bytes past it and set both;
+ * *ret_text is the end of the event. False, and nothing moved, for any other event. */
+bool event_take_text(struct str *bytes, struct str *ret_agent, struct str *ret_text);
 
-/* Step over one event of any kind, by its length alone. False, and nothing is stepped over, at
- * the end or when it is cut short. */
+/* Skip one event of any kind by its length. False, without skipping, at the end or if it is cut
+ * short. */
 bool event_skip(struct str *bytes);
 
 /* Read the first event of *bytes and move *bytes past it. seq is left unchanged.
  * errors  ERR_DATA_LOSS truncated, or of an unknown kind */
 MUST_CHECK bool event_decode(struct str *bytes, struct event *ret, struct err *e);
 
-/* Append one turn to what will be done.turns. */
+/* Append one turn to the bytes for done.turns. */
 bool event_turn_append(struct buf *turns, struct str agent, struct str text);
 
-/* Walk done.turns: false at the end. */
+/* Read the next turn of done.turns. False at the end. */
 bool event_turn_next(struct str *turns, struct event_turn *ret);
 
 #endif

@@ -11,7 +11,7 @@ static void write_tokens(struct json_writer *json, const char *key, int64_t coun
     }
 }
 
-/* A document of a tool or a model: raw when it is JSON, else as text. */
+/* The output or arguments of a tool: written raw if it is JSON, otherwise as a string. */
 static void write_document(struct json_writer *json, const char *key, struct str text) {
     struct json document;
     struct err e;
@@ -30,7 +30,7 @@ static void write_bytes(struct json_writer *json, const char *key, struct str by
     buf_done(&text);
 }
 
-/* An id does not fit the numbers of every reader of JSON. */
+/* Ids are written as strings, because many JSON readers cannot represent 64-bit numbers. */
 static void write_id(struct json_writer *json, const char *key, uint64_t id) {
     char room[24];
     struct buf text = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
@@ -79,6 +79,7 @@ static void write_fields(struct json_writer *json, const struct event *event) {
         json_member_str(json, "contract", event->started.contract);
         if (event->started.parent) write_id(json, "parent", event->started.parent);
         json_member_i64(json, "unix_ms", event->started.unix_ms);
+        if (event->started.extras.len) write_document(json, "extras", event->started.extras);
         break;
     case EVENT_TEXT: json_member_str(json, "text", event->text.text); break;
     case EVENT_THINKING: json_member_str(json, "text", event->thinking.text); break;

@@ -1,7 +1,6 @@
 #include "wire/grpc.h"
 
 #include <assert.h>
-#include <endian.h>
 
 /* ---- Reading messages ---- */
 
@@ -20,7 +19,7 @@ static struct str grpc_take(struct str *bytes, size_t len) {
     return head;
 }
 
-/* Whether the prefix is whole. */
+/* Take bytes of the prefix. True: it is complete. */
 static bool take_prefix(struct grpc_reader *reader, struct str *bytes) {
     struct str part = grpc_take(bytes, GRPC_PREFIX_BYTES - reader->prefix_len);
     if (part.len) memcpy(reader->prefix + reader->prefix_len, part.at, part.len);
@@ -46,8 +45,8 @@ static bool check_prefix(const struct grpc_reader *reader, struct err *e) {
     return true;
 }
 
-/* The message, if the bytes that are missing are here: lent from *bytes when all of it is,
- * otherwise put together. */
+/* Take the message if its last bytes have arrived. It is lent from *bytes if they hold all of
+ * it, otherwise assembled. */
 static bool take_message(struct grpc_reader *reader, struct str *bytes, struct str *ret) {
     size_t len = promised_len(reader);
     if (reader->partial.len == 0 && bytes->len >= len) {
@@ -88,22 +87,6 @@ bool grpc_end(const struct grpc_reader *reader, struct err *e) {
 }
 
 /* ---- Writing messages ---- */
-
-size_t grpc_begin_message(struct buf *out) {
-    size_t begin = out->len;
-    buf_append(out, str_of("\0\0\0\0", GRPC_PREFIX_BYTES));
-    return begin;
-}
-
-void grpc_end_message(struct buf *out, size_t begin) {
-    if (!buf_ok(out)) return;
-    assert(out->len >= begin + GRPC_PREFIX_BYTES);
-    size_t len = out->len - begin - GRPC_PREFIX_BYTES;
-    assert(len <= UINT32_MAX);
-    char *at = out->at + begin + 1;
-    uint32_t big_endian = htobe32((uint32_t)len);
-    memcpy(at, &big_endian, sizeof(big_endian));
-}
 
 bool grpc_append_message(struct buf *out, struct str message) {
     size_t begin = grpc_begin_message(out);

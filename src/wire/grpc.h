@@ -26,6 +26,9 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+#include <assert.h>
+#include <endian.h>
+
 #define GRPC_PREFIX_BYTES 5
 
 /* The default message size limit of a server. */
@@ -35,20 +38,20 @@
 
 struct grpc_message {
     bool compressed;
-    struct str bytes; /* still compressed, if so */
+    struct str bytes; /* as received, perhaps compressed */
 };
 
 enum grpc_step {
     GRPC_MESSAGE, /* *ret is a message; there may be more */
-    GRPC_MORE,    /* everything was taken; feed on */
-    GRPC_BROKEN,  /* *e says why; the reader is spent */
+    GRPC_MORE,    /* all bytes were taken; feed more */
+    GRPC_BROKEN,  /* *e says why; the reader cannot be used any more */
 };
 
 struct grpc_reader {
     unsigned char prefix[GRPC_PREFIX_BYTES];
     size_t prefix_len;
     size_t max_bytes;
-    bool lent; /* what is in `partial` was a whole message, handed out */
+    bool lent; /* `partial` holds a complete message, which is lent */
     struct buf partial;
 };
 
@@ -64,28 +67,48 @@ void grpc_reader_done(struct grpc_reader *reader);
 enum grpc_step grpc_next(struct grpc_reader *reader, struct str *bytes,
                          struct grpc_message *ret, struct err *e);
 
-/* The stream is over: false when that cut a message or a prefix in two.
+/* The stream is over. False: it ended inside a message or a prefix.
  * errors  ERR_INTERNAL */
 MUST_CHECK bool grpc_end(const struct grpc_reader *reader, struct err *e);
 
-/* Leave room for a prefix at the end of `out`; write the message behind it, then give what
- * this returned to grpc_end_message(), which fills the length in. A buffer that became full
- * in between stays full. */
-size_t grpc_begin_message(struct buf *out);
-void grpc_end_message(struct buf *out, size_t begin);
+static inline void grpc_put_length(char *prefix, size_t len) {
+    assert(len <= UINT32_MAX);
+    uint32_t big_endian = htobe32((uint32_t)len);
+    memcpy(prefix + 1, &big_endian, sizeof(big_endian));
+}
 
-/* Append a whole message with its prefix. False at the limit of the buffer. */
+/* Write the prefix of a message of `len` bytes at `at`; returns where the message begins. */
+static inline char *grpc_put_prefix(char *at, size_t len) {
+    *at = 0; /* not compressed */
+    grpc_put_length(at, len);
+    return at + GRPC_PREFIX_BYTES;
+}
+
+/* Leave room for a prefix at the end of `out`. Append the message after it, then pass the
+ * returned value to grpc_end_message(), which writes the length. A buffer that became full
+ * meanwhile stays full. */
+static inline size_t grpc_begin_message(struct buf *out) {
+    size_t begin = out->len;
+    buf_append(out, str_of("\0\0\0\0", GRPC_PREFIX_BYTES));
+    return begin;
+}
+
+static inline void grpc_end_message(struct buf *out, size_t begin) {
+    if (buf_ok(out)) grpc_put_length(out->at + begin, out->len - begin - GRPC_PREFIX_BYTES);
+}
+
+/* Append a message with its prefix. False at the buffer's limit. */
 bool grpc_append_message(struct buf *out, struct str message);
 
 /* ---- Compression ---- */
 
 enum grpc_encoding {
-    GRPC_IDENTITY, /* also when the header is missing */
+    GRPC_IDENTITY, /* also without the header */
     GRPC_GZIP,
     GRPC_ENCODING_UNKNOWN, /* answer UNIMPLEMENTED with grpc-accept-encoding */
 };
 
-/* What the value of a grpc-encoding header names; empty when there was none. */
+/* The encoding that a grpc-encoding header names; empty: there is no header. */
 enum grpc_encoding grpc_encoding_named(struct str value);
 
 /* Whether a message may carry its flag under this encoding.
@@ -102,14 +125,14 @@ MUST_CHECK bool grpc_timeout_parse(struct str value, uint64_t *ret_ns, struct er
 /* Append a timeout in the finest unit whose eight digits hold it, rounded up. */
 bool grpc_timeout_append(struct buf *out, uint64_t timeout_ns);
 
-/* The most that a grpc-message takes in a header, encoded. */
+/* The longest encoded grpc-message in a header. */
 #define GRPC_STATUS_MESSAGE_MAX_BYTES (1 * KIB)
 
 /* Append `text` percent-encoded as a grpc-message: cut to GRPC_STATUS_MESSAGE_MAX_BYTES
  * between two characters, ill-formed UTF-8 as U+FFFD. False at the limit of the buffer. */
 bool grpc_message_encode(struct buf *out, struct str text);
 
-/* Append what a grpc-message says, as valid UTF-8. What is no %XX stays as it is. */
+/* Append the decoded grpc-message as valid UTF-8. Anything but a valid %XX stays unchanged. */
 bool grpc_message_decode(struct buf *out, struct str value);
 
 /* Whether a content-type is gRPC with protobuf messages: application/grpc, with or without

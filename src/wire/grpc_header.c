@@ -47,7 +47,7 @@ bool grpc_timeout_append(struct buf *out, uint64_t timeout_ns) {
     size_t i = 0;
     uint64_t number = timeout_ns;
     while (number > 99999999) {
-        uint64_t ns = units[++i].ns; /* hours hold any timeout */
+        uint64_t ns = units[++i].ns; /* hours can hold any timeout */
         number = timeout_ns / ns + (timeout_ns % ns != 0);
     }
     return buf_append_u64(out, number) && buf_append_byte(out, units[i].letter);
@@ -61,7 +61,7 @@ static void append_percent(struct buf *out, unsigned char byte) {
     buf_append(out, str_of(text, sizeof(text)));
 }
 
-/* Bytes of the character at the front of valid text. */
+/* Length of the first character of valid text. */
 static size_t character_len(struct str text) {
     unsigned char first = (unsigned char)text.at[0];
     return first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
@@ -71,8 +71,8 @@ static bool is_printable(char c) {
     return c >= ' ' && c <= '~' && c != '%';
 }
 
-/* Encode into `out` until it is full: a character goes in whole or not at all. Spaces at the
- * ends are encoded although the specification lets them be, because HTTP/2 does not. */
+/* Encode into `out` until it is full; a character is written whole or not at all. Spaces at
+ * both ends are encoded: the specification does not require it, but HTTP/2 would strip them. */
 static void encode_characters(struct buf *out, struct str text) {
     for (bool first = true; text.len; first = false) {
         size_t len = character_len(text);
@@ -85,11 +85,11 @@ static void encode_characters(struct buf *out, struct str text) {
         }
         text = str_skip(text, len);
     }
-    while (out->len && out->at[out->len - 1] == ' ') out->len--; /* where the text was cut */
+    while (out->len && out->at[out->len - 1] == ' ') out->len--; /* no spaces before the cut */
 }
 
 bool grpc_message_encode(struct buf *out, struct str text) {
-    /* No character is shorter encoded than as it is: what lies beyond cannot fit. */
+    /* Encoding never shortens a character, so the rest cannot fit. */
     if (text.len > GRPC_STATUS_MESSAGE_MAX_BYTES)
         text.len = utf8_cut(text, GRPC_STATUS_MESSAGE_MAX_BYTES);
     struct buf valid, encoded;

@@ -20,8 +20,8 @@ static const char *skip_space(const char *at, const char *end) {
 #define EACH_BYTE(value) (UINT64_C(0x0101010101010101) * (value))
 #define HIGH_BITS EACH_BYTE(0x80)
 
-/* A bit in each of the eight bytes that is below 0x20, a quote or a backslash. The lowest one
- * is exact; those above it may be a borrow's. */
+/* Sets the high bit of each byte below 0x20, each quote and each backslash. Only the lowest set
+ * bit is exact; a borrow may set higher ones. */
 static uint64_t special_bits(uint64_t eight) {
     uint64_t quote = eight ^ EACH_BYTE('"');
     uint64_t backslash = eight ^ EACH_BYTE('\\');
@@ -31,16 +31,16 @@ static uint64_t special_bits(uint64_t eight) {
     return below & HIGH_BITS;
 }
 
-/* The first byte that is no ordinary part of a string. *seen collects the bits of those that
- * are, so that a caller knows whether any of them was beyond ASCII. */
+/* The first byte that needs attention in a string. *seen collects the bits of the bytes before
+ * it, so that the caller knows whether any was outside ASCII. */
 static const char *skip_ordinary(const char *at, const char *end, uint64_t *seen) {
     for (; end - at >= 8; at += 8) {
         uint64_t eight;
         memcpy(&eight, at, 8);
-        eight = le64toh(eight); /* the first byte is the lowest */
+        eight = le64toh(eight); /* now the first byte is the lowest */
         uint64_t special = special_bits(eight);
         if (special) {
-            *seen |= eight & ((special & -special) - 1); /* and a bit of ASCII */
+            *seen |= eight & ((special & -special) - 1); /* the special byte is ASCII */
             return at + __builtin_ctzll(special) / 8;
         }
         *seen |= eight;
@@ -55,15 +55,15 @@ static const char *skip_ordinary(const char *at, const char *end, uint64_t *seen
 
 /* ---- Checking a text ----
  *
- * One loop with a word of bits for the open levels: bit d says whether level d is an object.
- * What may come next is the whole state. */
+ * One loop, with one bit per open level: bit d is set when level d is an object. What may
+ * come next is the only other state. */
 
 enum want {
     WANT_VALUE,
-    WANT_VALUE_OR_END, /* behind '[' */
+    WANT_VALUE_OR_END, /* after '[' */
     WANT_KEY,
-    WANT_KEY_OR_END, /* behind '{' */
-    WANT_NEXT,       /* behind a value: ',' or the end of its container */
+    WANT_KEY_OR_END, /* after '{' */
+    WANT_NEXT,       /* after a value: ',' or the end of its container */
 };
 
 struct check {
@@ -111,7 +111,7 @@ static int hex_digit(char c) {
     return -1;
 }
 
-/* The four digits of a \u escape, at `at`. */
+/* Check the four digits of a \u escape, at `at`. */
 static bool check_hex(const struct check *check, const char *at, uint32_t *ret_unit) {
     *ret_unit = 0;
     for (int i = 0; i < 4; i++, at++) {
@@ -130,7 +130,7 @@ static bool is_low_surrogate(uint32_t unit) {
     return unit >= 0xDC00 && unit <= 0xDFFF;
 }
 
-/* The escape whose backslash is at check->at. */
+/* Check the escape whose backslash is at check->at. */
 static bool check_escape(struct check *check) {
     const char *at = check->at + 1;
     if (at == check->end || !strchr("\"\\/bfnrtu", *at) || *at == '\0')
@@ -154,7 +154,7 @@ static bool check_escape(struct check *check) {
     return true;
 }
 
-/* The string whose quote is at check->at. */
+/* Check the string whose opening quote is at check->at. */
 static bool check_string(struct check *check) {
     const char *inner = ++check->at;
     uint64_t seen = 0;
@@ -191,7 +191,7 @@ static bool starts_number(char c) {
 static bool check_number(struct check *check) {
     if (at_byte(check, '-', '-')) check->at++;
     if (at_byte(check, '0', '0')) {
-        check->at++; /* nothing may follow a leading zero: 01 fails as "0" and then "1" */
+        check->at++; /* no digit may follow: in 01 the "1" is then unexpected */
     } else if (!check_digits(check)) {
         return false;
     }
@@ -259,7 +259,7 @@ static bool check_value(struct check *check) {
     return json_refuse(check, check->at, expected);
 }
 
-/* A key and the colon behind it. */
+/* Check a key and the colon after it. */
 static bool check_key(struct check *check) {
     if (check->want == WANT_KEY_OR_END && at_byte(check, '}', '}')) return close_level(check);
     if (!at_byte(check, '"', '"'))
@@ -349,7 +349,7 @@ const char *json_kind_name(enum json_kind kind) {
     return names[kind];
 }
 
-/* Behind the string whose quote is at `at`. */
+/* The position after the string whose opening quote is at `at`. */
 static const char *skip_string(const char *at, const char *end) {
     uint64_t seen = 0;
     for (at++; at < end; at++) {
@@ -365,7 +365,7 @@ static bool ends_scalar(char c) {
     return c == ',' || c == ']' || c == '}' || c == ':' || is_space(c);
 }
 
-/* Behind the value that begins at `at`. */
+/* The position after the value that begins at `at`. */
 static const char *skip_value(const char *at, const char *end) {
     size_t depth = 0;
     if (at < end && *at != '"' && *at != '{' && *at != '[') {
@@ -400,7 +400,8 @@ struct json_reader json_enter(struct json container) {
     return (struct json_reader){.rest = inner, .kind = container.kind};
 }
 
-/* Cut one value off the front of *rest, and the space and `mark` (if there) behind it. */
+/* Cut one value off the front of *rest, with the white space and the `mark` (if any) after
+ * it. */
 static struct json take_value(struct str *rest, char mark) {
     const char *end = rest->at + rest->len;
     const char *begin = skip_space(rest->at, end);
@@ -431,7 +432,7 @@ bool json_next_item(struct json_reader *reader, struct json *ret_item) {
     return true;
 }
 
-/* Keys are hardly ever escaped, and then comparing bytes is enough. */
+/* Keys are rarely escaped; without an escape the bytes can be compared. */
 static bool is_key(struct json name, bool escaped, struct str key) {
     if (escaped) return json_is(name, key);
     return name.raw.len == key.len + 2 && memcmp(name.raw.at + 1, key.at, key.len) == 0;

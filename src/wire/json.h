@@ -45,7 +45,7 @@ enum json_kind {
 
 struct json {
     enum json_kind kind;
-    struct str raw; /* the value as it stands in the text, without space around it */
+    struct str raw; /* the value's source text, without white space around it */
 };
 
 /* ---- Reading ---- */
@@ -148,7 +148,7 @@ struct json_writer {
     struct buf *out;
     uint64_t objects; /* bit d: level d is an object */
     unsigned depth;   /* levels open, at most JSON_DEPTH_MAX */
-    bool comma;       /* something stands before the next value on this level */
+    bool comma;       /* a comma is needed before the next value */
     bool keyed;       /* a key was written and waits for its value */
 };
 

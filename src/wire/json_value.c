@@ -1,4 +1,4 @@
-/* What the values of an accepted text say: strings unescaped, numbers as numbers. */
+/* The values of an accepted text: strings unescaped, numbers as C numbers. */
 #include "wire/json.h"
 
 #include "base/mem.h"
@@ -9,7 +9,7 @@
 
 /* ---- Strings ---- */
 
-/* Between the quotes of a string. */
+/* The text between the quotes of a string. */
 static struct str inner_of(struct json string) {
     assert(string.raw.len >= 2);
     return str_of(string.raw.at + 1, string.raw.len - 2);
@@ -25,7 +25,7 @@ static uint32_t hex_unit(const char *digits) {
     return unit;
 }
 
-/* What the escape at the front of *text (a backslash) stands for; *text moves behind it. */
+/* The code unit of the escape at the front of *text (a backslash); *text moves past it. */
 static uint32_t take_escape(struct str *text) {
     char letter = text->at[1];
     if (letter != 'u') {
@@ -89,10 +89,10 @@ bool json_is(struct json string, struct str text) {
 
 /* ---- Numbers ---- */
 
-/* A number beyond this many places left or right of its point is 0 or fits no integer. */
+/* With an exponent beyond this, a number is 0 or fits no integer. */
 #define PLACES_MAX INT64_C(1000000000000000)
 
-/* The exponent `text`, held within ±PLACES_MAX. */
+/* The exponent in `text`, limited to -PLACES_MAX..PLACES_MAX. */
 static int64_t exponent_of(struct str text) {
     int64_t exponent = 0;
     bool negative = text.len && text.at[0] == '-';
@@ -104,8 +104,8 @@ static int64_t exponent_of(struct str text) {
     return negative ? -exponent : exponent;
 }
 
-/* The number is *ret_digits times ten to the power *ret_scale, or false: too many digits that
- * matter. Zeros at the end of the digits are moved into the scale. */
+/* The number is *ret_digits times ten to the power *ret_scale. Trailing zeros go into the
+ * scale. False when the significant digits do not fit. */
 static bool digits_of(struct str mantissa, uint64_t *ret_digits, int64_t *ret_scale) {
     uint64_t digits = 0;
     int64_t zeros = 0, behind_point = 0;

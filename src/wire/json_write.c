@@ -1,4 +1,4 @@
-/* JSON out: strings escaped, commas where they belong. */
+/* Writes JSON: escapes strings and places commas. */
 #include "wire/json.h"
 
 #include "base/utf8.h"
@@ -10,7 +10,7 @@
 
 /* ---- Values into a buffer ---- */
 
-/* Bytes at the front that may stand in a string as they are. */
+/* Number of bytes at the front of `text` that need no escape. */
 static size_t plain_run(struct str text) {
     size_t len = 0;
     while (len < text.len) {
@@ -60,11 +60,11 @@ bool json_put_double(struct buf *out, double number) {
 
 bool json_compact(struct str raw, struct buf *out) {
     bool in_string = false;
-    size_t run = 0; /* where the bytes begin that were not copied yet */
+    size_t run = 0; /* start of the bytes not copied yet */
     for (size_t i = 0; i < raw.len; i++) {
         char c = raw.at[i];
         if (c == '"') in_string = !in_string;
-        if (c == '\\') i++; /* only in strings, and never the last byte */
+        if (c == '\\') i++; /* occurs only in strings, never as the last byte */
         if (in_string || (c != ' ' && c != '\n' && c != '\r' && c != '\t')) continue;
         buf_append(out, str_of(raw.at + run, i - run));
         run = i + 1;
@@ -90,7 +90,7 @@ static bool in_object(const struct json_writer *writer) {
     return writer->depth > 0 && (writer->objects >> (writer->depth - 1) & 1);
 }
 
-/* What stands between the last value and the next one. */
+/* Write the comma before a value, if one is needed. */
 static void begin_value(struct json_writer *writer) {
     assert(writer->keyed || !in_object(writer));
     assert(writer->depth > 0 || !writer->comma);

@@ -24,6 +24,7 @@ static bool read_call(struct json value, struct jsonrpc *message, struct err *e)
 static bool read_error(struct json error, struct jsonrpc *message, struct err *e) {
     message->kind = JSONRPC_ERROR;
     message->message = json_find(error, STR("message"));
+    message->data = json_find(error, STR("data"));
     if (message->id.kind != JSON_NULL && message->id.kind != JSON_NONE && !is_id(message->id))
         return err_set(e, ERR_MALFORMED, "JSON-RPC: the id of an error is %s",
                        json_kind_name(message->id.kind));

@@ -31,6 +31,7 @@ struct jsonrpc {
     struct json result;  /* any value */
     int64_t code;        /* of an error */
     struct json message; /* a string; of an error */
+    struct json data;    /* any value; of an error */
 };
 
 /* One message. An array of them (a batch) is walked by the caller.

@@ -1,6 +1,6 @@
 #include "wire/lines.h"
 
-#define PIECES_MAX_BYTES (256 * KIB) /* beside a whole line, the bytes that came with its end */
+#define PIECES_MAX_BYTES (256 * KIB) /* room for bytes received after a whole line */
 
 void lines_init(struct lines *lines, size_t line_max_bytes) {
     *lines = (struct lines){.line_max_bytes = line_max_bytes};

@@ -7,8 +7,8 @@ struct date {
     unsigned month, day;
 };
 
-/* ---- The calendar. Years are counted from March here, so that the day a leap year has more
- * is its last one; 400 years have always as many days. ---- */
+/* ---- The calendar. Years begin in March here, so that a leap day is the last day of its year.
+ * Every 400 years have the same number of days. ---- */
 
 #define ERA_YEARS 400
 #define ERA_DAYS 146097
@@ -94,7 +94,7 @@ struct reader {
     bool fine;
 };
 
-/* Exactly `count` digits that make a number of low..high. */
+/* Read exactly `count` digits that form a number in low..high. */
 static unsigned take_number(struct reader *reader, size_t count, unsigned low, unsigned high) {
     unsigned number = 0;
     if (reader->rest.len < count) reader->fine = false;
@@ -108,7 +108,7 @@ static unsigned take_number(struct reader *reader, size_t count, unsigned low, u
     return number;
 }
 
-/* One of the bytes in `choice`. */
+/* Read one of the bytes in `choice`. */
 static char take_byte(struct reader *reader, const char *choice) {
     char byte = reader->rest.len ? reader->rest.at[0] : '\0';
     if (byte == '\0' || !strchr(choice, byte)) reader->fine = false;

@@ -20,7 +20,8 @@ static bool stands_in_a_part(struct str boundary, const struct multipart_part *p
     return false;
 }
 
-/* There are more of them than any content has places for one. */
+/* Try numbered boundaries until one does not occur in any part. There are more of them than the
+ * parts have positions, so one always fits. */
 static struct str choose_boundary(const struct multipart_part *parts, size_t count,
                                   char room[BOUNDARY_BYTES]) {
     struct str boundary;

@@ -1,30 +1,29 @@
 /* pb: protobuf messages as plain C structs.
  *
- * tools/pbgen turns .proto files into structs and, beside each, a table of its fields;
- * the two functions here walk any such table. What a struct holds:
+ * tools/pbgen turns .proto files into structs and, beside each, a table of its fields. The
+ * functions here walk any such table. A struct holds:
  *
  *     string, bytes      struct str
  *     numbers, bool      the C type of that name; an enum is an int32_t
  *     optional x         x and `bool has_x`
  *     message x          a pointer, NULL when absent
- *     repeated x         a pointer to x_count values side by side (messages too)
- *     map<K, V> x        as repeated x, of a struct with `key` and `value`
+ *     repeated x         a pointer to x_count adjacent values (messages too)
+ *     map<K, V> x        like repeated x, of a struct with `key` and `value`
  *     oneof x            int32_t which_x, the field number or 0, and a union of the members
  *
  * A struct that is all zero is the empty message, so callers write compound literals.
  *
- * Decoding accepts what proto3 demands: fields in any order, the last of a scalar wins, a
- * message given twice is merged, packed or not, unknown fields are skipped, and a known field
- * with another wire type is unknown. It refuses what Google's own parser refuses, and field
- * number 0 everywhere. Unknown fields are not kept, and as Google's parser has it, neither is
- * a map entry that holds one.
+ * Decoding follows proto3: fields come in any order, the last value of a scalar wins, a
+ * message given twice is merged, repeated numbers may be packed or not, unknown fields are
+ * skipped, and a known field with another wire type is unknown. It refuses what Google's own
+ * parser refuses, and field number 0 everywhere. Unknown fields are not kept. As in Google's
+ * parser, a map entry that holds one is dropped as a whole.
  *
- * Memory   all that a decoded struct points at lies in the arena: what came from a peer is
- *          copied there once, whole, and decoded text is a view of that copy. Only what
- *          pb_decode_view() reads is borrowed.
+ * Memory   everything a decoded struct points to is in the arena: a peer's bytes are copied
+ *          there once, whole, and decoded text is a view of that copy. Only
+ *          pb_decode_view() borrows its bytes.
  * Threads  any; tables are constant, values belong to the caller.
- * Source   protobuf.dev, "Encoding" and "Language Guide (proto 3)".
- */
+ * Source   protobuf.dev, "Encoding" and "Language Guide (proto 3)". */
 #ifndef WEIR_WIRE_PB_H
 #define WEIR_WIRE_PB_H
 
@@ -32,9 +31,7 @@
 #include "base/err.h"
 #include "base/lent.h"
 
-#define PB_DEPTH_MAX                                                                           \
-    100 /* messages and groups inside messages, as Google's parsers have it                    \
-         */
+#define PB_DEPTH_MAX 100 /* nested messages and groups, as in Google's parsers */
 
 enum pb_kind {
     PB_BOOL,
@@ -57,13 +54,13 @@ enum pb_kind {
     PB_KIND_COUNT,
 };
 
-/* How a field says that it is there, and so what `mark` points at. */
+/* How a field shows its presence, and therefore what `mark` points to. */
 enum pb_label {
-    PB_IMPLICIT, /* there when not zero; a message: when not NULL. No mark */
+    PB_IMPLICIT, /* present when not zero; a message: when not NULL. No mark */
     PB_OPTIONAL, /* mark: bool has_x */
     PB_ONEOF,    /* mark: int32_t which_x */
     PB_REPEATED, /* mark: size_t x_count */
-    PB_PACKED,   /* as PB_REPEATED; written as one length-delimited run */
+    PB_PACKED,   /* like PB_REPEATED; written as one length-delimited run */
 };
 
 struct pb_field {
@@ -71,42 +68,41 @@ struct pb_field {
     uint8_t kind;  /* enum pb_kind */
     uint8_t label; /* enum pb_label */
     uint16_t at;   /* offset of the value */
-    uint16_t mark; /* offset of what the label says */
+    uint16_t mark; /* offset of the member that the label names */
     const struct pb_message *sub;
     const char *name;
 };
 
 struct pb_message {
     const char *name;              /* "crawbl.agentruntime.v1.Turn" */
-    const struct pb_field *fields; /* by rising number */
+    const struct pb_field *fields; /* in order of their numbers */
     uint16_t field_count;
-    uint16_t dense; /* the first `dense` fields are numbered 1, 2, 3 ... */
+    uint16_t dense; /* the first `dense` fields have the numbers 1, 2, 3 ... */
     uint16_t size;  /* sizeof the struct */
     bool map_entry; /* one `key` and `value` of a map */
 };
 
-/* Read one message of type `type`. The arena takes a copy of the bytes and what is decoded.
+/* Read one message of type `type`. The arena holds a copy of the bytes and the decoded values.
  * ret      a struct of that type; empty (all zero) after a failure
  * errors   ERR_MALFORMED not such a message; ERR_TOO_LARGE the arena's limit was reached */
 MUST_CHECK bool pb_decode(const struct pb_message *type, struct lent bytes, struct arena *arena,
                           void *ret, struct err *e);
 
-/* The same for bytes of our own, which must outlive the result as the arena must: decoded text
- * is a view of them. */
+/* The same without a copy: decoded text is a view of `bytes`, which must outlive the result. */
 MUST_CHECK bool pb_decode_view(const struct pb_message *type, struct str bytes,
                                struct arena *arena, void *ret, struct err *e);
 
-/* Bytes that pb_encode() will append. */
+/* Number of bytes that pb_encode() will append. */
 size_t pb_encoded_len(const struct pb_message *type, const void *message);
 
-/* Append the encoding: fields by rising number, defaults left out, so equal structs have equal
- * bytes. Text goes out as it is: keep strings valid UTF-8. Messages must form a tree.
- * False, and nothing appended, at the buffer's limit. */
+/* Append the encoding: fields in order of their numbers, defaults left out, so equal structs
+ * have equal bytes. Text is copied unchecked: strings must be valid UTF-8. Messages must form a
+ * tree. False, and nothing appended, at the buffer's limit. */
 bool pb_encode(const struct pb_message *type, const void *message, struct buf *out);
 
 /* --- for projections written by hand ----------------------------------------------------
  *
- * Ask the lengths, take room once, then put: each pb_put_ returns the place behind. */
+ * Add up the lengths, take the room once, then put. Each pb_put_ returns the next position. */
 
 enum pb_wire {
     PB_WIRE_VARINT = 0,
@@ -118,7 +114,7 @@ enum pb_wire {
 };
 
 static inline size_t pb_varint_len(uint64_t value) {
-    /* One byte for each 7 bits begun: bits * 9 / 64 is that, without a division. */
+    /* One byte per 7 bits, rounded up: bits * 9 / 64 computes that without a division. */
     unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
     return (bits * 9 + 64) / 64;
 }

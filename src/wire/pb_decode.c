@@ -4,23 +4,23 @@
 
 #include <assert.h>
 
-#define TAG_BYTES_MAX 5     /* 32 bits; longer tags and lengths are refused, also when padded */
-#define VARINT_BYTES_MAX 10 /* 64 bits; what the tenth byte has too many is dropped */
-#define REPEATED_FIRST 4    /* room of an array that gets its first value */
+#define TAG_BYTES_MAX 5     /* 32 bits; longer tags and lengths are refused, even if padded */
+#define VARINT_BYTES_MAX 10 /* 64 bits; excess bits of the tenth byte are dropped */
+#define REPEATED_FIRST 4    /* room of an array when its first value arrives */
 
 struct reader {
-    const char *at, *end; /* what is left of the message being read */
+    const char *at, *end; /* the rest of the message being read */
     const char *start;
     struct arena *arena;
-    const struct pb_message *type; /* outermost, for the sentence in e */
+    const struct pb_message *type; /* the outermost message, for error texts */
     struct err *e;
     unsigned depth;
-    bool has_unknown; /* the message last read had a field that nobody knows */
+    bool has_unknown; /* the last message read had an unknown field */
 };
 
 static const struct {
     uint8_t wire;
-    uint8_t size; /* bytes of one value in its struct; 0: ask the message */
+    uint8_t size; /* bytes of one value in its struct; 0: the sub-message's size */
 } kinds[PB_KIND_COUNT] = {
     /* clang-format off */
     [PB_BOOL]     = {PB_WIRE_VARINT, sizeof(bool)},
@@ -47,7 +47,7 @@ static bool read_message(struct reader *r, const struct pb_message *type, char *
 
 bool pb_decode_view(const struct pb_message *type, struct str bytes, struct arena *arena,
                     void *ret, struct err *e) {
-    if (bytes.len == 0) bytes = STR_EMPTY; /* no arithmetic on a NULL */
+    if (bytes.len == 0) bytes = STR_EMPTY; /* avoids arithmetic on NULL */
     struct reader reader = {.at = bytes.at,
                             .end = bytes.at + bytes.len,
                             .start = bytes.at,
@@ -74,7 +74,7 @@ bool pb_decode(const struct pb_message *type, struct lent bytes, struct arena *a
 static bool pb_decode_refuse(const struct reader *r, const char *why) {
     err_set(r->e, ERR_MALFORMED, "not a %s: %s at byte %zu", r->type->name, why,
             (size_t)(r->at - r->start));
-    return false; /* spelled out, so that the compiler sees it too */
+    return false; /* explicit, so that the compiler sees it */
 }
 
 static bool refuse_size(const struct reader *r) {
@@ -124,7 +124,7 @@ static inline bool read_tag(struct reader *r, uint32_t *ret_number, enum pb_wire
     return true;
 }
 
-/* A length and as many bytes. */
+/* A length and that many bytes. */
 static inline bool read_bytes(struct reader *r, struct str *ret) {
     uint64_t len;
     if (!read_varint(r, TAG_BYTES_MAX, &len)) return false;
@@ -170,7 +170,7 @@ static bool skip(struct reader *r, uint32_t number, enum pb_wire wire) {
     case PB_WIRE_GROUP_END: return pb_decode_refuse(r, "the end of a group that never began");
     case PB_WIRE_32: return read_fixed(r, 4, &value);
     }
-    assert(false); /* read_tag() lets no other wire type pass */
+    assert(false); /* read_tag() refuses all other wire types */
     return false;
 }
 
@@ -196,15 +196,15 @@ static size_t value_size(const struct pb_field *field) {
                                                                     : kinds[field->kind].size;
 }
 
-/* Room for an array of `count`: its next power of two. So the room need not be stored. */
+/* Room of an array that holds `count` values: the next power of two. It need not be stored. */
 static size_t room_for(size_t count) {
     size_t room = REPEATED_FIRST;
     while (room < count) room *= 2;
     return room;
 }
 
-/* The places of `more` values at the end of a repeated field, counted in; NULL at the arena's
- * limit. */
+/* Append `more` values to a repeated field and return the address of the first. NULL at the
+ * arena's limit. */
 static char *add_values(struct reader *r, const struct pb_field *field, char *message,
                         size_t more) {
     size_t *count = (size_t *)(message + field->mark);
@@ -223,8 +223,7 @@ static char *add_values(struct reader *r, const struct pb_field *field, char *me
     return place;
 }
 
-/* Where the next value of a field goes; the field is present from now on. NULL at the
- * arena's limit. */
+/* Address of the field's next value; marks the field as present. NULL at the arena's limit. */
 static inline char *value_place(struct reader *r, const struct pb_field *field, char *message) {
     char *place = message + field->at;
     switch ((enum pb_label)field->label) {
@@ -280,8 +279,8 @@ static bool read_number(struct reader *r, enum pb_kind kind, uint64_t *ret) {
     return read_fixed(r, kinds[kind].size, ret);
 }
 
-/* The struct of a sub-message: an element of its array, or what the pointer at `place` shows,
- * made when there is none yet (a message given twice is merged). */
+/* The struct of a sub-message: an array element, or the target of the pointer at `place`, which
+ * is allocated when NULL. A message given twice is merged into the same struct. */
 static char *sub_message(struct reader *r, const struct pb_field *field, char *place) {
     if (field->label == PB_REPEATED) return place;
     char *message;
@@ -292,7 +291,7 @@ static char *sub_message(struct reader *r, const struct pb_field *field, char *p
     return message;
 }
 
-/* A map entry with an unknown field is itself unknown: take back what was added last. */
+/* A map entry with an unknown field is itself unknown: remove the entry added last. */
 static void drop_entry(const struct pb_field *field, char *message, char *entry) {
     size_t *count = (size_t *)(message + field->mark);
     (*count)--;
@@ -342,7 +341,7 @@ static bool read_value(struct reader *r, const struct pb_field *field, char *mes
     return true;
 }
 
-/* How many numbers a packed run holds. A last varint that never ends is not counted. */
+/* Count of numbers in a packed run. A truncated last varint is not counted. */
 static size_t count_packed(enum pb_kind kind, struct str run) {
     if (kinds[kind].wire != PB_WIRE_VARINT) return run.len / kinds[kind].size;
     size_t count = 0;
@@ -375,7 +374,7 @@ static bool is_repeated_number(const struct pb_field *field) {
     return field->label >= PB_REPEATED && kinds[field->kind].wire != PB_WIRE_BYTES;
 }
 
-/* One field of `field`'s number, or of a number that nobody knows (field NULL). */
+/* Read one field; `field` is NULL when the number is unknown. */
 static inline bool read_field(struct reader *r, const struct pb_field *field, uint32_t number,
                               enum pb_wire wire, char *message, bool *has_unknown) {
     if (field && wire == kinds[field->kind].wire) return read_value(r, field, message);

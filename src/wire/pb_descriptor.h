@@ -1,12 +1,11 @@
 /* pb_descriptor: .proto files as messages.
  *
  * protoc turns .proto files into a FileDescriptorSet, itself a protobuf message. Its tables
- * are written here by hand, so that the generator of all other tables can read it, and
- * gRPC reflection can find its way through the sets that are built in. Only what these two
- * need is here; the rest of a descriptor reads as unknown fields.
+ * are written here by hand, so that the generator of all other tables can read it, and gRPC
+ * reflection can search the built-in sets. Only what these two need is here; the rest of a
+ * descriptor reads as unknown fields.
  *
- * Source   google/protobuf/descriptor.proto
- */
+ * Source   google/protobuf/descriptor.proto */
 #ifndef WEIR_WIRE_PB_DESCRIPTOR_H
 #define WEIR_WIRE_PB_DESCRIPTOR_H
 
@@ -50,7 +49,7 @@ struct pb_field_descriptor {
     struct str type_name; /* ".package.Message" */
     bool has_oneof_index;
     int32_t oneof_index;
-    bool proto3_optional; /* its oneof is invented by protoc */
+    bool proto3_optional; /* its oneof is synthetic, made by protoc */
     const struct pb_field_options *options;
 };
 
@@ -119,7 +118,7 @@ struct pb_file_set {
     size_t file_count;
 };
 
-/* The same set, each file left as its bytes: what reflection hands out. */
+/* The same set with each file kept as bytes, which is what reflection returns. */
 struct pb_file_set_raw {
     const struct str *file;
     size_t file_count;

@@ -5,19 +5,19 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* A length stands in front of what it measures. So encoding walks the message once to plan:
- * each value that will be written becomes a step, in the order of writing, with the length
- * that has to stand before it. Carrying the plan out is then a plain loop. */
+/* A length comes before the bytes it measures. So encoding first walks the message to make a
+ * plan: each value to write becomes a step, in order, with its length. The second pass is a
+ * plain loop over the steps. */
 struct step {
     const struct pb_field *field;
-    const char *place; /* the value; of a packed field, the first of them */
+    const char *place; /* the value; of a packed field, the first value */
     size_t len;        /* of a message, or of a packed run */
 };
 
 struct plan {
     struct step *steps;
     size_t count, room;
-    struct step first[16]; /* enough for most messages, without the heap */
+    struct step first[16]; /* enough for most messages without the heap */
 };
 
 static void plan_init(struct plan *plan) {
@@ -37,7 +37,7 @@ static void plan_grow(struct plan *plan) {
     if (!on_heap) memcpy(plan->steps, plan->first, sizeof(plan->first));
 }
 
-/* Add a step; its index, since the steps may move. */
+/* Add a step and return its index; pointers to steps do not stay valid. */
 static inline size_t plan_step(struct plan *plan, const struct pb_field *field,
                                const char *place) {
     if (plan->count == plan->room) plan_grow(plan);
@@ -73,7 +73,7 @@ bool pb_encode(const struct pb_message *type, const void *message, struct buf *o
     return room != NULL;
 }
 
-/* --- what is in the struct -------------------------------------------------------------- */
+/* --- reading the struct ------------------------------------------------------------------- */
 
 static const struct {
     uint8_t wire, size;
@@ -95,7 +95,7 @@ static const struct {
     [PB_DOUBLE]   = {PB_WIRE_64,     8},
     [PB_STRING]   = {PB_WIRE_BYTES,  sizeof(struct str)},
     [PB_BYTES]    = {PB_WIRE_BYTES,  sizeof(struct str)},
-    [PB_MESSAGE]  = {PB_WIRE_BYTES,  0}, /* ask the message */
+    [PB_MESSAGE]  = {PB_WIRE_BYTES,  0}, /* the sub-message's size */
     /* clang-format on */
 };
 
@@ -121,7 +121,7 @@ static inline const struct str *text_at(const char *place) {
     return (const struct str *)place;
 }
 
-/* What the varint of a number says. */
+/* The varint value of a number. */
 static inline uint64_t varint_of(enum pb_kind kind, const char *place) {
     switch (kind) {
     case PB_BOOL: return *(const bool *)place;
@@ -134,7 +134,7 @@ static inline uint64_t varint_of(enum pb_kind kind, const char *place) {
     }
 }
 
-/* -0.0 is not zero: its bits count, as Google has it. */
+/* -0.0 is not zero: its bits count, as in Google's encoder. */
 static inline bool is_zero(enum pb_kind kind, const char *place) {
     if (kind == PB_STRING || kind == PB_BYTES) return text_at(place)->len == 0;
     if (kind == PB_MESSAGE) return load_pointer(place) == NULL;
@@ -153,13 +153,13 @@ static inline bool is_present(const struct pb_field *field, const char *message)
 
 /* --- plan --------------------------------------------------------------------------------- */
 
-/* The length of a value that is neither text nor message. */
+/* Length of a value that is neither text nor a message. */
 static inline size_t number_len(enum pb_kind kind, const char *place) {
     if (kinds[kind].wire != PB_WIRE_VARINT) return kinds[kind].size;
     return pb_varint_len(varint_of(kind, place));
 }
 
-/* `message` may be NULL: a oneof that says message and points nowhere has an empty one. */
+/* `message` may be NULL: a oneof that selects a message but points nowhere has an empty one. */
 static size_t plan_sub_message(struct plan *plan, const struct pb_field *field,
                                const char *message) {
     size_t step = plan_step(plan, field, message);

@@ -17,7 +17,7 @@ struct reply_copy *reply_event_copy(const struct reply_event *event) {
     size_t len = event->text.len + event->call_id.len + event->name.len + event->args.len;
     if (counts) len += event->usage->model.len;
     assert(event->kind != REPLY_ARTIFACT && event->kind != REPLY_VECTOR);
-    struct reply_copy *copy = mem_alloc(sizeof(*copy) + len); /* its text stands after it */
+    struct reply_copy *copy = mem_alloc(sizeof(*copy) + len); /* its text comes after it */
     list_init(&copy->link);
     copy->event = *event;
     char *at = copy_text(&copy->event.text, (char *)(copy + 1));

@@ -4,6 +4,7 @@
  * its reader (gate, chain, recording) keep them, pass them on or write them to disk.
  *
  *     text | thinking | tool call | approval | opaque | note |      a model
+ *     own call | own result                                         an agent, besides
  *     text | artifact | vector                                      a media provider
  *         ... ─▶ usage ─▶ done | failed
  *
@@ -25,12 +26,19 @@ enum reply_kind {
     /* dialect, text: the reply as its provider sent it, for a MESSAGE_OPAQUE (provider.h). Once
      * at most. */
     REPLY_OPAQUE,
-    REPLY_NOTE, /* text: information for the reader. provider.h names two of them */
+    REPLY_NOTE, /* text: information for the reader. provider.h names two of them. args: JSON
+                   that goes with it, or empty */
     /* call_id, text, tool, args: a question to a human that this reply ends with; tool may be
      * empty. */
     REPLY_APPROVAL,
     REPLY_ARTIFACT, /* artifact: audio or an image */
     REPLY_VECTOR,   /* vector */
+    /* Of an agent that makes its calls itself, to be shown and recorded: call_id (its own name
+     * for the call, or empty), tool, args. */
+    REPLY_OWN_CALL,
+    /* call_id (empty: of the oldest such call without a result), text: the result; reason:
+     * empty, or why the call failed. */
+    REPLY_OWN_RESULT,
 
     /* The endings: exactly one of them, and nothing after it. */
     REPLY_DONE, /* model: the one that answered; may be empty */

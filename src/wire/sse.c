@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* A buffer that grew beyond this for one event is given back after it. */
+/* A buffer that grew beyond this for one event is freed after it. */
 #define KEPT_BYTES (4 * KIB)
 
 #define BYTE_ORDER_MARK STR("\xEF\xBB\xBF")
@@ -15,17 +15,17 @@ struct sse {
     sse_event_fn *on_event;
     void *ctx;
     size_t mark_seen; /* bytes of a byte order mark at the start, or MARK_DONE */
-    bool after_cr;    /* a line feed now would belong to the line break before it */
-    bool in_comment;  /* what comes up to the line's end is not kept */
+    bool after_cr;    /* a line feed now belongs to the previous line break */
+    bool in_comment;  /* bytes up to the end of the line are dropped */
     bool stopped;
     bool dispatching;
-    bool has_data; /* a data line came, maybe an empty one */
+    bool has_data; /* a data line came, perhaps empty */
     bool has_retry;
     uint64_t retry_ms;
-    struct buf line; /* the line that is not complete yet */
+    struct buf line; /* the incomplete line */
     struct buf type, data;
-    struct buf id;      /* as the lines of this event set it */
-    struct buf last_id; /* as of the last event that ended */
+    struct buf id;      /* set by the lines of this event */
+    struct buf last_id; /* set by the last complete event */
 };
 
 #define MARK_DONE SIZE_MAX
@@ -38,8 +38,8 @@ static bool any_byte(uint64_t eight, char byte) {
     return ((zero_where_equal - EACH_BYTE(1)) & ~zero_where_equal & EACH_BYTE(0x80)) != 0;
 }
 
-/* Index of the first CR or LF, or bytes.len. One pass for both: searching for each alone
- * would read a stream that only knows CR over and over. */
+/* Index of the first CR or LF, or bytes.len. Both are searched in one pass: separate searches
+ * would rescan a stream that uses only CR. */
 static size_t find_line_end(struct str bytes) {
     size_t at = 0;
     for (; at + 8 <= bytes.len; at += 8) {
@@ -146,7 +146,7 @@ static void take_field(struct sse *sse, struct str line) {
     }
 }
 
-/* A blank line: the event is complete, and is one if it had any data line. */
+/* A blank line ends the event. It is reported only if it had a data line. */
 static void dispatch(struct sse *sse) {
     if (!str_equal(buf_str(&sse->id), buf_str(&sse->last_id)))
         sse_set(&sse->last_id, buf_str(&sse->id));
@@ -175,15 +175,15 @@ static void take_line(struct sse *sse, struct str line) {
     }
 }
 
-/* Keep the beginning of a line until the rest comes. Nothing of a comment is kept, so that
- * one of any length costs nothing. */
+/* Keep the beginning of a line until the rest arrives. Comments are not kept, so their length
+ * costs nothing. */
 static void sse_keep(struct sse *sse, struct str part) {
     if (sse->line.len == 0 && str_starts(part, STR(":"))) sse->in_comment = true;
     if (!sse->in_comment) buf_append(&sse->line, part);
 }
 
-/* A line that came whole need not be copied; one beyond the limit is, and so refused, for a
- * stream reads the same however it is cut. */
+/* A line that arrived whole is not copied, unless it exceeds the limit: it is then refused like
+ * one that arrived in pieces. */
 static void end_line(struct sse *sse, struct str part) {
     bool whole = sse->line.len == 0 && part.len <= sse->line.max_bytes;
     if (whole && !sse->in_comment) {
@@ -223,8 +223,8 @@ static void take_lines(struct sse *sse, struct str bytes) {
     }
 }
 
-/* Drop one byte order mark at the very start, which may come in pieces. What looked like one
- * and is none goes to the lines after all. */
+/* Drop one byte order mark at the very start, which may arrive in pieces. Bytes that turn out
+ * not to be one are parsed as lines. */
 static struct str skip_mark(struct sse *sse, struct str bytes) {
     while (sse->mark_seen != MARK_DONE && bytes.len) {
         if (bytes.at[0] != BYTE_ORDER_MARK.at[sse->mark_seen]) {

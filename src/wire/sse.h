@@ -2,15 +2,14 @@
  *
  * Feed it bytes as they arrive, in pieces of any size; whole events come out of on_event in
  * order. There is no socket and no clock in here, so a test drives it with a string and the
- * fuzzer with noise. An event that its blank line never ended is not an event: at the end of
- * a stream sse_midway() tells whether one was cut off.
+ * fuzzer with noise. An event without its blank line is not reported; at the end of a stream
+ * sse_midway() says whether one was cut off.
  *
  * Memory   owns its line and field buffers, each at most limit_bytes; small ones are kept
  *          between events, large ones are given back.
  * Lends    each event to on_event; copy what must outlive the callback.
  * Threads  none; one parser belongs to one loop.
- * Source   WHATWG HTML, "Server-sent events", Parsing and Interpreting an event stream.
- */
+ * Source   WHATWG HTML, "Server-sent events", Parsing and Interpreting an event stream. */
 #ifndef WEIR_WIRE_SSE_H
 #define WEIR_WIRE_SSE_H
 
@@ -21,7 +20,7 @@ struct sse;          /* opaque: it has rules to keep */
 struct sse_event {   /* open: a plain value; all text is valid UTF-8 */
     struct str type; /* "message" when the stream names none */
     struct str data; /* data lines joined by '\n' */
-    struct str id;   /* the last id that the stream gave, with this event or before it */
+    struct str id;   /* the last id in the stream so far */
 };
 
 /* Runs before sse_feed() returns. It may call sse_stop(), but not sse_feed() or sse_free(). */
@@ -35,20 +34,20 @@ void sse_free(struct sse *sse);
  * ERR_TOO_LARGE: a line or an event grew past limit_bytes; the parser is spent, free it. */
 MUST_CHECK bool sse_feed(struct sse *sse, struct str bytes, struct err *e);
 
-/* No further event: what is fed from now on is dropped. */
+/* Report no further events; later input is dropped. */
 void sse_stop(struct sse *sse);
 
-/* Whether an event has begun whose blank line has not come yet. */
+/* Whether an event has begun and its blank line has not arrived yet. */
 bool sse_midway(const struct sse *sse);
 
-/* The last id, for Last-Event-ID when asking again; empty when none came. */
+/* The last id, for Last-Event-ID on reconnect; empty when there was none. */
 struct str sse_last_id(const struct sse *sse);
 
-/* How long the stream asked to wait before asking again; false when it did not say. */
+/* The reconnection delay that the stream requested; false when it requested none. */
 bool sse_retry_ms(const struct sse *sse, uint64_t *ret);
 
 /* Append one event: LF only, `id:` and `event:` (each left out when empty) before `data: `.
- * Line breaks of any kind in data become further data lines; type and id must hold none.
+ * Line breaks of any kind in data start further data lines; type and id must not contain any.
  * False at the limit of the buffer. */
 bool sse_append(struct buf *out, struct str type, struct str id, struct str data);
 

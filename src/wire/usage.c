@@ -12,7 +12,7 @@
      event},
 const struct usage_field usage_fields[USAGE_FIELD_COUNT] = {USAGE_FIELDS(FIELD)};
 
-/* Eight bytes each, the flag with its padding: no member is without a row. */
+/* Each count is eight bytes, the flag with its padding, so every member has a row. */
 static_assert(sizeof(struct event_usage) ==
                   sizeof(struct str) + USAGE_FIELD_COUNT * sizeof(int64_t),
               "every count has a row in USAGE_FIELDS");

@@ -79,14 +79,14 @@ enum { USAGE_FIELD_COUNT = USAGE_FIELDS(USAGE_COUNT_ONE) };
 
 extern const struct usage_field usage_fields[USAGE_FIELD_COUNT];
 
-/* A model call of which nothing was counted. */
+/* The usage of a model call without any counts. */
 #define USAGE_MISSING_TOKENS TOKENS_UNKNOWN
 #define USAGE_MISSING_NUMBER 0
 #define USAGE_MISSING_FLAG false
 #define USAGE_MISSING(type, member, ...) .member = USAGE_MISSING_##type,
 #define USAGE_UNKNOWN ((struct event_usage){USAGE_FIELDS(USAGE_MISSING).model = STR_EMPTY})
 
-/* The count of a field that is no flag. */
+/* The count of a field that is not a flag. */
 static inline int64_t *usage_at(struct event_usage *usage, const struct usage_field *field) {
     return (int64_t *)(void *)((char *)usage + field->at);
 }
@@ -96,13 +96,13 @@ static inline int64_t usage_get(const struct event_usage *usage,
     return *(const int64_t *)(const void *)((const char *)usage + field->at);
 }
 
-/* The field that an event as JSON names so; NULL: none. */
+/* The field with this name in an event as JSON, or NULL. */
 const struct usage_field *usage_field_find(struct str event_name);
 
-/* The sum of two numbers that are not negative, or the largest number there is. */
+/* The sum of two non-negative numbers, or INT64_MAX when it overflows. */
 int64_t usage_sum(int64_t a, int64_t b);
 
-/* Add to the sums what `more` counted of each field that the store sums. */
+/* Add to `sums` each field of `more` that the store sums. */
 void usage_add(struct event_usage *sums, const struct event_usage *more);
 
 #endif

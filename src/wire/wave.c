@@ -64,7 +64,7 @@ static bool read_chunks(struct str rest, struct wave *ret, struct err *e) {
         if (len > body.len) return cut_short(e);
         if (str_equal(name, STR("fmt ")) && !read_format(str_head(body, len), &wave, e))
             return false;
-        rest = str_skip(body, len + len % 2); /* chunks begin at even places */
+        rest = str_skip(body, len + len % 2); /* chunks are padded to an even length */
     }
     return cut_short(e);
 }
@@ -110,7 +110,7 @@ void wave_resample(const struct wave *from, uint32_t rate_hz, struct buf *out) {
     assert(from->channels == 1 && from->sample_rate_hz && rate_hz);
     uint64_t made = (uint64_t)count * rate_hz / from->sample_rate_hz;
     for (uint64_t i = 0; i < made && buf_ok(out); i++) {
-        uint64_t place = i * from->sample_rate_hz; /* in parts of 1/rate_hz of an old sample */
+        uint64_t place = i * from->sample_rate_hz; /* position in old samples, times rate_hz */
         size_t left = (size_t)(place / rate_hz);
         int64_t part = (int64_t)(place % rate_hz);
         int32_t a = sample_at(from->samples, left);

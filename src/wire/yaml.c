@@ -20,7 +20,7 @@ struct reader {
     struct open open[YAML_DEPTH_MAX];
     unsigned depth;
     struct yaml *root;
-    struct str key; /* read, and waiting for its value */
+    struct str key; /* read; its value comes next */
     bool keyed;
     unsigned key_line, key_column;
 };
@@ -67,7 +67,7 @@ static bool too_large(struct reader *reader, struct err *e) {
                    STR_ARG(reader->document->file));
 }
 
-/* libyaml's words for a mistake say where its rules broke, not what to mend. */
+/* libyaml's messages name the broken rule, not the fix. */
 static const char *fix_for(const char *problem) {
     static const struct {
         const char *problem, *fix;
@@ -122,8 +122,8 @@ static const struct yaml *wire_yaml_find(const struct yaml *map, struct str key)
     return NULL;
 }
 
-/* Put a new node where it belongs: under the key that waits, into the list, or at the top.
- * NULL, and an error, when the arena is full. */
+/* Append a new node: under the pending key, to the list, or as the root. NULL, and an error,
+ * when the arena is full. */
 static struct yaml *add_node(struct reader *reader, enum yaml_kind kind,
                              const yaml_mark_t *mark, struct err *e) {
     struct yaml *node = ARENA_NEW(reader->document->arena, struct yaml);
@@ -208,7 +208,7 @@ static bool take_start(struct reader *reader, enum yaml_kind kind, const yaml_ev
     return true;
 }
 
-/* What we do not take, though YAML has it. */
+/* Refuse what YAML allows and we do not. */
 static bool check_plain(struct reader *reader, const yaml_event_t *event, struct err *e) {
     const yaml_char_t *anchor = NULL, *tag = NULL;
     switch (event->type) {
@@ -247,7 +247,7 @@ static bool yaml_take(struct reader *reader, const yaml_event_t *event, struct e
     case YAML_MAPPING_START_EVENT: return take_start(reader, YAML_MAP, event, e);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT: reader->depth--; return true;
-    default: return true; /* the ends of the document and of the stream */
+    default: return true; /* the end of the document or the stream */
     }
 }
 
@@ -284,7 +284,7 @@ bool yaml_parse(struct arena *arena, struct str file, struct str text,
     if (!check_utf8(&reader, e)) return false;
 
     int ready = yaml_parser_initialize(&reader.parser);
-    assert(ready); /* it only allocates */
+    assert(ready); /* fails only when malloc() does */
     yaml_parser_set_encoding(&reader.parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&reader.parser, (const unsigned char *)text.at, text.len);
     bool done = read_events(&reader, e);

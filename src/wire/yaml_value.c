@@ -6,7 +6,7 @@
 
 #define NAME_MAX_BYTES 128
 
-/* How much of what somebody wrote an error repeats. */
+/* Errors repeat at most this much of the input. */
 #define SHOWN_BYTES 40
 
 const char *yaml_kind_name(const struct yaml *node) {
@@ -76,7 +76,7 @@ static bool value_json(const struct yaml *node, void *ret, struct err *e) {
         return yaml_err(e, node, "expected a map, such as {key: value}, found %s",
                         yaml_kind_name(node));
     struct buf text;
-    buf_init(&text, 8 * YAML_MAX_BYTES); /* escapes are at most six bytes for one */
+    buf_init(&text, 8 * YAML_MAX_BYTES); /* an escape is at most six bytes for one */
     bool done =
         yaml_to_json(node, &text) && arena_str(node->document->arena, buf_str(&text), ret);
     buf_done(&text);
@@ -140,7 +140,7 @@ bool yaml_fields(const struct yaml *map, const char *what, const struct yaml_fie
 
 /* --- as JSON -------------------------------------------------------------------------- */
 
-/* Whether a scalar means what JSON calls a number, true, false or null. */
+/* Whether a scalar is a number, true, false or null in JSON. */
 static bool is_json_word(struct str text) {
     struct json value;
     struct err e;

@@ -3,7 +3,7 @@
 #include "base/utf8.h"
 #include "wire/json.h"
 
-/* Without commas: those of what is read are left out, too. */
+/* Without commas, which are also dropped from the words compared. */
 static const char *const yes_entries[] = {
     /* clang-format off */
     "yes", "y", "yep", "yeah", "yes please", "yes go ahead", "yes do it", "approve", "approved",
@@ -27,11 +27,11 @@ static const struct {
     [YES_NO_NO] = {no_entries, ARRAY_LEN(no_entries)},
 };
 
-/* --- the form in which words are compared ------------------------------------------------- */
+/* --- normalising words -------------------------------------------------------------------- */
 
 struct plain {
     char room[2 * YES_NO_MAX_BYTES];
-    struct buf text; /* in `room`; no letter grows to more than twice its bytes */
+    struct buf text; /* in `room`; lower case at most doubles a letter's bytes */
 };
 
 static bool is_space(uint32_t c) {
@@ -39,23 +39,23 @@ static bool is_space(uint32_t c) {
            (c >= 0x2000 && c <= 0x200A);
 }
 
-/* What stands between words, and counts as the white space there. */
+/* Separates words; treated as white space. */
 static bool is_comma(uint32_t c) {
     return c == ',' || c == 0x3001 || c == 0xFF0C || c == 0x60C;
 }
 
-/* What may end a statement. */
+/* Punctuation that may end a statement. */
 static bool is_end(uint32_t c) {
     return c == '.' || c == '!' || c == ';' || c == 0x2026 || c == 0x3002 || c == 0xFF01 ||
            c == 0xFF0E;
 }
 
-/* Skin tones, and how an emoji is to be drawn: the same sign. */
+/* Skin tones and variation selectors, which do not change the meaning of an emoji. */
 static bool is_shade(uint32_t c) {
     return (c >= 0x1F3FB && c <= 0x1F3FF) || c == 0xFE0E || c == 0xFE0F;
 }
 
-/* Latin, Greek and Cyrillic; other scripts that have case have it rarely in such words. */
+/* Latin, Greek and Cyrillic. Letters of other scripts are compared with their case. */
 static uint32_t lower(uint32_t c) {
     if (c >= 'A' && c <= 'Z') return c + 32;
     if (c >= 0xC0 && c <= 0xDE && c != 0xD7) return c + 32;
@@ -68,7 +68,7 @@ static uint32_t lower(uint32_t c) {
     return c == 0x2019 ? '\'' : c;
 }
 
-/* The character at the front of valid UTF-8. */
+/* Cut the first character off valid UTF-8. */
 static uint32_t yes_no_take(struct str *text) {
     const unsigned char *at = (const unsigned char *)text->at;
     size_t len = at[0] < 0x80 ? 1 : at[0] < 0xE0 ? 2 : at[0] < 0xF0 ? 3 : 4;
@@ -78,7 +78,7 @@ static uint32_t yes_no_take(struct str *text) {
     return c;
 }
 
-/* False: it is too long for an entry, no text, or has nothing in it. */
+/* False: too long for an entry, not UTF-8, or nothing is left. */
 static bool make_plain(struct str words, struct plain *ret) {
     bool gap = false, ended = false;
     ret->text = (struct buf){
@@ -86,14 +86,14 @@ static bool make_plain(struct str words, struct plain *ret) {
     if (words.len > YES_NO_MAX_BYTES || !utf8_valid(words)) return false;
     while (words.len) {
         uint32_t c = yes_no_take(&words);
-        bool opens = c == 0xA1 && ret->text.len == 0; /* Spanish: before what it stresses */
+        bool opens = c == 0xA1 && ret->text.len == 0; /* the opening mark of Spanish */
         if (is_shade(c) || opens) continue;
         if (is_space(c) || is_comma(c)) {
             gap = ret->text.len > 0;
         } else if (is_end(c)) {
             ended = true;
         } else {
-            if (ended) return false; /* it does not end here */
+            if (ended) return false; /* words follow the punctuation */
             if (gap) buf_append_byte(&ret->text, ' ');
             gap = false;
             utf8_append(&ret->text, lower(c));
@@ -183,10 +183,10 @@ enum yes_no yes_no_of(struct str answer, const struct yes_no_words *more) {
     if (!json_read(str_trim(answer), &json, &none)) return yes_no_read(answer, more);
     if (json.kind == JSON_OBJECT) return read_object(json);
     if (json.kind == JSON_STRING) return read_string(json, more);
-    return yes_no_read(answer, more); /* "true" and "false" are such words, too */
+    return yes_no_read(answer, more); /* "true" and "false" are entries too */
 }
 
-/* --- to be shown -------------------------------------------------------------------------- */
+/* --- listing entries ---------------------------------------------------------------------- */
 
 static void append_entry(struct str entry, void *ctx) {
     struct buf *out = ctx;

@@ -1,18 +1,17 @@
 /* yes_no: whether a person's words are plainly a yes or a no, and nothing else.
  *
- * Words are one of the two only where, without the white space around and between them, upper
- * case, commas and the punctuation at their end, they are one entry of a short list:
+ * The words must equal one entry of a short list. White space around them, extra white space
+ * between them, case, commas and final punctuation are ignored:
  *
  *     yes   "yes" "OK!" "Go ahead." "yes, please" "👍"
  *     no    "no" "Stop" "don't" "no, thanks" "👎"
  *     none  "what happens if I say yes?" "ok, how much is it?" "yes?" "not now, maybe"
  *
- * A question mark is no punctuation here: who asks does not decide.
+ * A question mark is not ignored: a question is not a decision.
  *
  * Memory   lists are borrowed.
  * Threads  none; values only.
- * Source   checks.md K29.
- */
+ * Source   checks.md K29. */
 #ifndef WEIR_WIRE_YES_NO_H
 #define WEIR_WIRE_YES_NO_H
 
@@ -20,7 +19,7 @@
 
 enum yes_no { YES_NO_NEITHER, YES_NO_YES, YES_NO_NO };
 
-/* Entries beside the built-in ones: an operator's own language. */
+/* Entries in addition to the built-in ones, in an operator's own language. */
 struct yes_no_list {
     const struct str *entries;
     size_t count;
@@ -30,19 +29,19 @@ struct yes_no_words {
     struct yes_no_list yes, no;
 };
 
-#define YES_NO_MAX_BYTES 200 /* of words that can be an entry */
+#define YES_NO_MAX_BYTES 200 /* longer words match no entry */
 
-/* `more` may be NULL. Words that are in both lists are neither. */
+/* `more` may be NULL. Words in both lists are neither. */
 enum yes_no yes_no_read(struct str words, const struct yes_no_words *more);
 
-/* The same of an answer that may be JSON: true, {"approved":true}, {"decision":"approve"} or
- * "edit", a string; and their opposites. What is said twice says nothing. */
+/* The same for an answer that may be JSON: true, {"approved":true}, {"decision":"approve"} or
+ * "edit", a string; and their opposites. An object that decides twice is neither. */
 enum yes_no yes_no_of(struct str answer, const struct yes_no_words *more);
 
-/* All entries of one of the two, as a person reads them: "yes, y, ok, ..." */
+/* Append all entries of `which` for a person to read: "yes, y, ok, ..." */
 bool yes_no_append(enum yes_no which, const struct yes_no_words *more, struct buf *out);
 
-/* Call `each` with every entry of one of the two. */
+/* Call `each` with every entry of `which`. */
 void yes_no_each(enum yes_no which, const struct yes_no_words *more,
                  void (*each)(struct str entry, void *ctx), void *ctx);
 

@@ -1,4 +1,4 @@
-/* A table of contracts is all that the daemon knows of them: one more row, and it is served. */
+/* The daemon knows contracts only from their table: a row that is added is served. */
 #include "cli/contracts.h"
 
 #include "contract/dummy.h"

@@ -1,5 +1,5 @@
-/* dummy: a whole contract, to show what one costs: two listeners, a route and a method, each
- * behind a guard, and settings of its own.
+/* dummy: a complete contract, as small as possible: two listeners, a route and a method, each
+ * behind a guard, and its own settings.
  */
 #ifndef WEIR_TEST_CONTRACT_DUMMY_H
 #define WEIR_TEST_CONTRACT_DUMMY_H

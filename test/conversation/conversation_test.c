@@ -1,4 +1,4 @@
-/* What a model is shown, for every course that a run can take. */
+/* The prompt that a model gets, for every course that a run can take. */
 #include "conversation/conversation.h"
 
 #include "base/mem.h"

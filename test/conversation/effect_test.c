@@ -1,4 +1,4 @@
-/* What is said of a call whose answer nobody knows. */
+/* What is recorded of a call whose answer is unknown. */
 #include "conversation/effect.h"
 
 #include "helper/assert_str.h"

@@ -1,4 +1,5 @@
-/* What callers bring, in every form, and what of it a session has already. */
+/* Conversations sent by callers, in every form, and which part of them a session already
+ * has. */
 #include "conversation/import.h"
 
 #include "base/mem.h"

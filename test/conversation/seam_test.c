@@ -1,4 +1,4 @@
-/* Where a stream of text goes from one reply to the next. */
+/* Where one reply ends and the next begins in a stream of text. */
 #include "conversation/seam.h"
 
 #include "helper/assert_str.h"

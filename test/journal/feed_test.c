@@ -1,4 +1,4 @@
-/* Bytes that are there whole, read in pieces. */
+/* Bytes that are already complete, read in pieces. */
 #include "journal/feed.h"
 
 #include "base/buf.h"

@@ -1,4 +1,4 @@
-/* fixture: a journal whose store the test answers, and readers that write down what they see.
+/* fixture: a journal whose store the test answers, and readers that record what they see.
  */
 #ifndef WEIR_TEST_JOURNAL_FIXTURE_H
 #define WEIR_TEST_JOURNAL_FIXTURE_H

@@ -648,6 +648,89 @@ static void cursors_come_and_go_while_the_window_moves(void **state) {
     free_far_loop(there);
 }
 
+/* --- texts in stretches ------------------------------------------------------------------- */
+
+#define MIXED_EVENTS 600
+
+/* Three of four are text, some longer than a chunk. */
+static enum event_kind mixed_kind(uint64_t seq) {
+    return seq % 4 == 1 ? EVENT_THINKING : EVENT_TEXT;
+}
+
+static size_t mixed_len(uint64_t seq) {
+    return seq % 97 == 0 ? 20000 : seq * 7 % 130;
+}
+
+static void assert_stretch(struct str texts, size_t count, size_t max_bytes, uint64_t *seq) {
+    struct str agent, text, all = texts;
+    assert_true(count == 1 || all.len <= max_bytes);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(event_take_text(&texts, &agent, &text));
+        ++*seq;
+        assert_int_equal(mixed_kind(*seq), EVENT_TEXT);
+        assert_int_equal(text.len, mixed_len(*seq));
+    }
+    assert_int_equal(texts.len, 0);
+}
+
+static void texts_come_in_stretches_however_much_is_asked_for(void **state) {
+    (void)state;
+    static const size_t sizes[] = {0, 1, 64, 1000, 8 * KIB, SIZE_MAX};
+    static const uint64_t from[] = {0, 1, 2, 97, 300, MIXED_EVENTS};
+    static char letters[20000];
+    struct fixture f;
+    fixture_init_memory(&f, SIZE_MAX);
+    for (uint64_t seq = 1; seq <= MIXED_EVENTS; seq++)
+        say_to(f.journal, mixed_kind(seq), str_of(letters, mixed_len(seq)));
+    loop_turn(f.loop);
+    for (size_t i = 0; i < ARRAY_LEN(sizes) * ARRAY_LEN(from); i++) {
+        size_t max_bytes = sizes[i % ARRAY_LEN(sizes)], count;
+        uint64_t seq = from[i / ARRAY_LEN(sizes)];
+        struct cursor *cursor;
+        struct event event;
+        struct err e;
+        assert_true(cursor_open(f.journal, seq, f.loop, NULL, NULL, &cursor, &e));
+        for (;;) {
+            struct str texts = cursor_texts(cursor, max_bytes, &count);
+            assert_stretch(texts, count, max_bytes, &seq);
+            assert_int_equal(cursor_seq(cursor), seq);
+            if (count) continue;
+            if (!cursor_next(cursor, &event)) break;
+            assert_int_equal(event.seq, ++seq);
+        }
+        assert_int_equal(seq, MIXED_EVENTS);
+        cursor_close(cursor);
+    }
+    fixture_done(&f);
+}
+
+static void a_stretch_ends_where_the_disk_is_waited_for(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    struct cursor *cursor;
+    struct event event;
+    struct err e;
+    size_t count;
+    say(&f, EVENT_TEXT, "before ");
+    say(&f, EVENT_TEXT, "it ");
+    journal_gate(f.journal);
+    say(&f, EVENT_TEXT, "after");
+    loop_turn(f.loop);
+    assert_true(cursor_open(f.journal, 0, f.loop, NULL, NULL, &cursor, &e));
+    cursor_texts(cursor, SIZE_MAX, &count);
+    assert_int_equal(count, 1);
+    cursor_texts(cursor, SIZE_MAX, &count);
+    assert_int_equal(count, 0);
+    assert_false(cursor_next(cursor, &event));
+    fake_store_commit(f.store, 0);
+    loop_turn(f.loop);
+    cursor_texts(cursor, SIZE_MAX, &count);
+    assert_int_equal(count, 2);
+    cursor_close(cursor);
+    fixture_done(&f);
+}
+
 /* Readers stand at the very end of what is visible while what is hidden is dropped. */
 #define LOST_JOURNALS 200
 
@@ -740,6 +823,8 @@ int main(void) {
         cmocka_unit_test(an_orphan_that_is_lost_takes_itself_back),
         cmocka_unit_test(readers_on_another_loop_see_every_event_once),
         cmocka_unit_test(cursors_come_and_go_while_the_window_moves),
+        cmocka_unit_test(texts_come_in_stretches_however_much_is_asked_for),
+        cmocka_unit_test(a_stretch_ends_where_the_disk_is_waited_for),
         cmocka_unit_test(what_is_dropped_is_dropped_under_the_eyes_of_readers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

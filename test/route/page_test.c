@@ -1,5 +1,5 @@
-/* Who a request without a token may come from: names of ours in every spelling, pages of the
- * same place and of others. */
+/* Which pages may send requests without a token: our own host names in every spelling, pages of
+ * the same origin and of others. */
 #include "route/page.h"
 
 #include "helper/assert_str.h"

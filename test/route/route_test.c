@@ -1,6 +1,6 @@
-/* HTTP requests by table: the order of the checks, what every answer carries, bodies however
- * they are cut, event streams, and that a watcher hears of the end exactly once. The ids are
- * rows of the fault table. */
+/* HTTP requests by table: the order of the checks, what every answer carries, bodies cut
+ * anywhere, event streams, and that a watcher is told of the end exactly once. The ids are rows
+ * of the fault table. */
 #include "route/answer.h"
 #include "route/route.h"
 

@@ -1,4 +1,4 @@
-/* A call between open() and closed(): what it sends, how it ends, and that its handler hears
+/* A call between open() and closed(): what it sends, how it ends, and that its handler is told
  * of the end exactly once. The ids are rows of the fault table. */
 #include "rpc/call.h"
 

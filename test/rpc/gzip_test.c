@@ -1,4 +1,4 @@
-/* Compressed bytes: there and back, never past a limit, and every damage is noticed (G3). */
+/* Compressing and decompressing: never past a limit, and every damage is detected (G3). */
 #include "rpc/gzip.h"
 
 #include "helper/assert_str.h"

@@ -1,4 +1,4 @@
-/* What a probe is told, at once and later (G17). */
+/* The answers to a health probe, at once and later (G17). */
 #include "rpc/health.h"
 
 #include "fake/exchange_fake.h"

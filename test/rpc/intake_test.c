@@ -1,5 +1,5 @@
-/* How body bytes become messages: at the handler's pace, however they are cut, and what is
- * said to a peer that breaks the framing. The ids are rows of the fault table. */
+/* How body bytes become messages: at the handler's pace, cut anywhere, and the answer to a peer
+ * that breaks the framing. The ids are rows of the fault table. */
 #include "rpc/intake.h"
 
 #include "fake/exchange_fake.h"

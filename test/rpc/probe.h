@@ -1,7 +1,7 @@
-/* probe: a gRPC service that writes down what happens to it, and a client on fake exchanges.
+/* probe: a gRPC service that records what happens to it, and a client on fake exchanges.
  *
- * Every callback leaves one word in probe.seen; what the handler does in each is set by the
- * test through probe.script. One file includes it, so it is all static.
+ * Every callback adds one word to probe.seen. The test sets in probe.script what the handler
+ * does in each. Only one file of a program includes it, so everything is static.
  */
 #ifndef WEIR_TEST_RPC_PROBE_H
 #define WEIR_TEST_RPC_PROBE_H

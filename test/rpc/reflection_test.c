@@ -1,4 +1,4 @@
-/* What a client that explores is told, under both names of the protocol. */
+/* The answers to a client that uses server reflection, under both names of the protocol. */
 #include "rpc/reflection.h"
 
 #include "base/arena.h"

@@ -1,5 +1,5 @@
-/* What stands before a handler: routing, the checks and their order, and the site's own
- * business with its calls. The ids are rows of the fault table. */
+/* What happens before a handler is called: routing, the checks and their order, and what the
+ * site itself does with its calls. The ids are rows of the fault table. */
 #include "rpc/rpc.h"
 
 #include "fake/exchange_fake.h"

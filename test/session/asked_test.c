@@ -1,4 +1,4 @@
-/* Which question a thread asked last, among the runs that are alive and in the store. */
+/* The last question of a thread, among live runs and those in the store. */
 #include "session/asked.h"
 
 #include "fake/store_fake.h"

@@ -1,4 +1,5 @@
-/* What a human's words mean when a call waits for him, and what of it fits the call. */
+/* What a human's words mean when a call waits for approval, and whether an edited call fits its
+ * tool. */
 #include "session/decision.h"
 
 #include "helper/assert_str.h"

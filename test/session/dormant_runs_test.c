@@ -20,6 +20,18 @@ static void add(struct fixture *f, struct dormant_runs *dormant, uint64_t run,
                      str_from(workspace), str_from(user), str_from(session));
 }
 
+static void assert_lowest(struct dormant_runs *dormant, struct dormant_filter filter,
+                          size_t max, const char *expected) {
+    uint64_t runs[16];
+    struct buf out;
+    buf_init(&out, KIB);
+    assert_true(max <= 16);
+    size_t count = dormant_runs_lowest(dormant, &filter, max, runs);
+    for (size_t i = 0; i < count; i++) buf_printf(&out, "%llu ", (unsigned long long)runs[i]);
+    assert_str(buf_str(&out), expected);
+    buf_done(&out);
+}
+
 static void assert_listed(struct dormant_runs *dormant, struct dormant_filter filter,
                           size_t max, const char *expected) {
     uint64_t runs[16];
@@ -40,7 +52,7 @@ static void what_it_waits_with_comes_back(void **state) {
     fixture_init(&f, true);
     struct dormant_runs *dormant = dormant_runs_new();
     unsigned refs = atomic_load(&f.engine.refs);
-    add(&f, dormant, 5, "w", "u", "s", 12345000);
+    add(&f, dormant, 5, "w", "u", "s", 1800000000123);
     assert_int_equal(atomic_load(&f.engine.refs), refs + 1);
     assert_true(dormant_runs_find(dormant, 5, &found));
     assert_ptr_equal(found.engine, &f.engine);
@@ -48,7 +60,7 @@ static void what_it_waits_with_comes_back(void **state) {
     assert_int_equal(found.alone_s, 7);
     assert_int_equal(found.transfers, 3);
     assert_true(found.addressed);
-    assert_int_equal(found.deadline_unix_ms, 12345000);
+    assert_int_equal(found.deadline_unix_ms, 1800000000123);
     assert_false(dormant_runs_find(dormant, 6, &found));
     dormant_runs_remove(dormant, 6);
     dormant_runs_remove(dormant, 5);
@@ -73,6 +85,12 @@ static void each_name_finds_its_own(void **state) {
     assert_listed(dormant, (struct dormant_filter){w, u, s, 0}, 16, "30 ");
     assert_listed(dormant, (struct dormant_filter){w, none, s, 0}, 16, "30 10 ");
     assert_listed(dormant, (struct dormant_filter){w, none, s, 0}, 1, "30 ");
+    assert_lowest(dormant, (struct dormant_filter){w, none, s, 0}, 16, "10 30 ");
+    assert_lowest(dormant, (struct dormant_filter){w, none, s, 0}, 1, "10 ");
+    assert_lowest(dormant, (struct dormant_filter){w, u, s, 0}, 16, "30 ");
+    assert_lowest(dormant, (struct dormant_filter){none, u, none, 0}, 3, "20 30 40 ");
+    assert_lowest(dormant, (struct dormant_filter){none, none, none, 40}, 16, "40 ");
+    assert_lowest(dormant, (struct dormant_filter){w, none, none, 40}, 16, "");
     assert_listed(dormant, (struct dormant_filter){w, none, none, 0}, 16, "10 20 30 ");
     assert_listed(dormant, (struct dormant_filter){none, u, none, 0}, 16, "20 30 40 50 ");
     assert_listed(dormant, (struct dormant_filter){none, none, none, 0}, 3, "10 20 30 ");

@@ -1,4 +1,5 @@
-/* Histories that share a shelf: each shows its own row, whoever appended to which. */
+/* Histories that share a shelf: each shows its own records, whatever was appended to the
+ * others. */
 #include "session/history.h"
 
 #include "base/mem.h"

@@ -1,5 +1,4 @@
-/* What a request's idempotency key stands for, among the runs that are alive and in the store.
- */
+/* What a request's idempotency key stands for, among live runs and those in the store. */
 #include "session/idempotency_lookup.h"
 
 #include "base/clock.h"

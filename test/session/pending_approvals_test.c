@@ -1,5 +1,4 @@
-/* Runs that wait for a human: who finds them, in which order, and that nobody is found twice.
- */
+/* Runs that wait for a human: who finds them, in which order, and that each is found once. */
 #include "session/pending_approvals.h"
 
 #include "helper/assert_str.h"

@@ -5,6 +5,7 @@
 #include "helper/assert_str.h"
 #include "helper/moves.h"
 #include "journal/journal.h"
+#include "session/waiting.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -475,7 +476,7 @@ static void what_the_store_has_goes_when_it_was_unused_for_long(void **state) {
     loop_turn(f.loop);
     release(&f.t[0], "ten bytes!");
     assert_int_equal(session_table_tidy(f.table, 60000), 0);
-    assert_int_equal(session_table_tidy(f.table, 0), 10);
+    assert_int_equal(session_table_tidy(f.table, 0), 1);
     assert_int_equal(ask(&f.t[1]), SESSION_WAITS); /* it is read again */
     fake_store_answer(store, 0);
     loop_turn(f.loop);

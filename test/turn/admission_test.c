@@ -1,5 +1,6 @@
-/* How a turn comes to its session: the moves. What happens in them is in run_test.c (waiting,
- * cancelled on the way, places of a workspace) and tool_round_test.c (waiting for a human). */
+/* How a turn enters its session: the moves. What happens in them is tested in run_test.c
+ * (waiting, cancelling meanwhile, places of a workspace) and tool_round_test.c (waiting for a
+ * human). */
 #include "turn/admission.h"
 
 #include "helper/moves.h"

@@ -1,5 +1,6 @@
 /* Tool calls that a human allows, refuses or changes. Source: design.md "The run". */
 #include "session/decision.h"
+#include "session/waiting.h"
 #include "turn/run.h"
 
 #include "fake/provider_fake.h" /* named here: the build links them */

@@ -1,4 +1,4 @@
-/* The calls of a reply: their moves, and what is left of them. */
+/* The calls of a reply: their moves, and how they are answered. */
 #include "turn/calls.h"
 
 #include "fake/provider_fake.h"

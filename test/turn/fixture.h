@@ -1,7 +1,7 @@
-/* fixture: three agents, two tools, a model and a store that do what the test says.
+/* fixture: three agents, two tools, and a scripted model and store.
  *
- * A turn is started with say() and followed by a reader that writes every event down as one
- * word, so a test compares sentences.
+ * say() starts a turn and adds a reader that records every event as one word, so a test
+ * compares sentences.
  */
 #ifndef WEIR_TEST_TURN_FIXTURE_H
 #define WEIR_TEST_TURN_FIXTURE_H
@@ -10,6 +10,7 @@
 #include "fake/provider_fake.h"
 #include "fake/store_fake.h"
 #include "helper/assert_str.h"
+#include "session/waiting.h"
 #include "turn/run.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+#include "session/waiting.h"
 #include "turn/restore_run.h"
 
 #include "fake/provider_fake.h" /* named here: the build links them */

@@ -1,4 +1,5 @@
-/* What a run's model calls cost: an event for each, budgets before and within, limits. */
+/* The costs of a run's model calls: an event for each call, budgets before and during it,
+ * limits. */
 #include "turn/run.h"
 
 #include "fake/provider_fake.h" /* named here: the build links them */

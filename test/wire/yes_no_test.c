@@ -1,4 +1,4 @@
-/* Which words are a decision. Source: checks.md K29; findings of a newcomer, B1. */
+/* Which words are a decision. Source: checks.md K29; B1 of a newcomer's findings. */
 #include "wire/yes_no.h"
 
 #include "helper/assert_str.h"

@@ -2,7 +2,7 @@
 
 #include "base/mem.h"
 #include "base/same.h"
-#include "config/config.h"
+#include "contract/agentbreeder/options.h"
 
 #include <stdlib.h>
 
@@ -12,9 +12,10 @@
 static struct runtime_settings runtime_of(const struct contract_source *from) {
     const struct config *config = from->config;
     const struct config_limits *limits = &config->limits;
+    const struct agentbreeder_options *options = agentbreeder_options(config);
     return (struct runtime_settings){
         .token = from->first->tokens.auth,
-        .workspace = config->http.workspace,
+        .workspace = options->workspace,
         .agent_name = config->agent.name,
         .agent_version = config->agent.version,
         .framework = config->agent.framework,
@@ -22,23 +23,22 @@ static struct runtime_settings runtime_of(const struct contract_source *from) {
         .body_stretch_ms = from->body_stretch_ms,
         .body_stretch_bytes = from->body_stretch_bytes,
         .busy = config->session.busy,
-        .brought = config->http.history,
+        .brought = options->history,
         .stall_ms = limits->server.write_stall_ms,
         .heartbeat_ms = limits->heartbeat_ms,
-        .on_disconnect = config->http.on_disconnect,
+        .on_disconnect = options->on_disconnect,
         .keys_kept_ms = limits->idempotency_ms,
         .keyed_outlives = true,
     };
 }
 
 static bool agentbreeder_read(const struct contract_source *from, void **ret, struct err *e) {
-    const struct config *config = from->config;
+    const struct agentbreeder_options *options = agentbreeder_options(from->config);
     struct agentbreeder_settings *settings = MEM_NEW(struct agentbreeder_settings);
     (void)e;
     settings->runtime = runtime_of(from);
-    settings->pages = (struct page_rules){.hosts = config->http.hosts,
-                                          .origins = config->http.origins,
-                                          .any_host = config->http.sidecar};
+    settings->pages = (struct page_rules){
+        .hosts = options->hosts, .origins = options->origins, .any_host = options->sidecar};
     *ret = settings;
     return true;
 }
@@ -48,7 +48,7 @@ static bool agentbreeder_secured(const void *ctx) {
     return settings->runtime.token.len > 0;
 }
 
-/* Its one token stands for the whole workspace. */
+/* The single token gives access to the whole workspace. */
 static bool agentbreeder_identify(const void *ctx, struct str bearer,
                                   struct contract_identity *ret) {
     const struct runtime_settings *runtime =
@@ -88,7 +88,7 @@ static void agentbreeder_cut(void *instance) {
     runtime_instance_cut(instance);
 }
 
-/* --- what it serves ----------------------------------------------------------------------- */
+/* --- listeners and routes ----------------------------------------------------------------- */
 
 static struct str http_address(const struct config *config) {
     return config->listen.http;
@@ -116,6 +116,7 @@ static const struct contract_routes routes[] = {{"http", agentbreeder_routes}};
 
 const struct contract agentbreeder_contract = {
     .name = STR_INIT("agentbreeder"),
+    .rows = &agentbreeder_rows,
     .listeners = listeners,
     .listener_count = ARRAY_LEN(listeners),
     .routes = routes,

@@ -1,17 +1,17 @@
-/* decisions: a request that brings a human's decision: /resume, and an /invoke or /stream in a
+/* decisions: requests that carry a human's decision: /resume, and an /invoke or /stream in a
  * session where a run waits.
  *
- *     a run waits ─▶ the answer fits ─▶ it is taken, and the caller reads on
+ *     a run waits ─▶ the answer fits ─▶ it is taken, and its sender reads the run
  *          │               ├─▶ decides nothing ─▶ the question again (/resume), or 409
  *          │               └─▶ does not fit ─▶ 422
  *          ├─▶ several ─▶ 409
  *          └─▶ none ─▶ it was decided before: the same decision gets the same answer,
- *                      another one 409; an /invoke is a turn
- */
+ *                      another one 409; an /invoke is a turn */
 #include "base/id.h"
 #include "contract/agentbreeder/inner.h"
 #include "session/decision.h"
 #include "session/directory.h"
+#include "session/waiting.h"
 
 #include <nettle/sha2.h>
 
@@ -22,7 +22,7 @@ static const struct yes_no_words *words_of(const struct turn *turn) {
     return &turn->instance->host->engine->limits.decision_words;
 }
 
-/* --- what /resume is asked ---------------------------------------------------------------- */
+/* --- the body of /resume ------------------------------------------------------------------ */
 
 static bool take_user(struct turn *turn, struct json body, struct err *e) {
     struct json config = json_find(body, STR("config"));
@@ -39,9 +39,8 @@ static bool take_user(struct turn *turn, struct json body, struct err *e) {
     return id_check("config.configurable.user_id", turn->request.user, e);
 }
 
-/* "<run>-<seq>", as metadata.approval says it. Any other text names a question that is not
- * there.
- */
+/* Read "<run>-<seq>", the form of metadata.approval. Any other text names a question that does
+ * not exist. */
 static bool take_approval(struct turn *turn, struct json body, struct err *e) {
     struct json id = json_find(body, STR("approval_id"));
     struct str text, seq;
@@ -87,9 +86,9 @@ bool decide_read(struct turn *turn, struct err *e) {
            take_approval(turn, body, e) && take_print(turn, e);
 }
 
-/* --- whose answer it is ------------------------------------------------------------------- */
+/* --- giving the answer -------------------------------------------------------------------- */
 
-/* What both ways in have in common. */
+/* The part that both ways of answering share. */
 static struct pending_answer answer_of(struct turn *turn, struct str text, uint64_t key_mark) {
     const struct runtime_request *request = &turn->request;
     return (struct pending_answer){
@@ -102,7 +101,7 @@ static struct pending_answer answer_of(struct turn *turn, struct str text, uint6
         .arena = turn->arena};
 }
 
-/* The run goes on with the decision, and its caller is now this one. */
+/* The run continues with the decision, and this request now reads it. */
 static bool read_on(struct turn *turn, const struct pending_answered *answered, struct err *e) {
     turn->resumed = journal_run(answered->journal);
     bool followed = turn_follow(turn, answered->journal, answered->seq, e);
@@ -138,7 +137,7 @@ static void write_question(struct json_writer *json, const struct pending_view *
     json_close(json);
 }
 
-/* 409: which questions are open, and what would answer one. */
+/* 409: say which questions are open and how to answer one. */
 static void refuse_with(struct turn *turn, struct str code, struct str message,
                         const struct pending_view *views, size_t count) {
     struct buf details;
@@ -175,7 +174,7 @@ static void refuse_ambiguous(struct turn *turn, const struct pending_answer *ans
                        "config.configurable.user_id, or which question in approval_id"));
 }
 
-/* An edit that does not fit; nothing was decided. */
+/* The edit does not fit the call; nothing was decided. */
 static void refuse_misfit(struct turn *turn, struct err *e) {
     err_add(e, "the question stays open");
     turn_give_up(turn, e);
@@ -232,7 +231,7 @@ enum settling decide_by_turn(struct turn *turn, uint64_t key_mark, struct err *e
 
 /* --- /resume ------------------------------------------------------------------------------ */
 
-/* The words decided nothing: the same question, as the run's own answer asked it. */
+/* The answer decided nothing: repeat the question as the run asked it. */
 static void ask_again(struct turn *turn, const struct pending_view *view) {
     struct event event;
     struct buf body;
@@ -268,7 +267,7 @@ static struct pending_answer resume_of(struct turn *turn, uint64_t key_mark) {
     return answer;
 }
 
-/* Of the thread's newest run: the question that is named, or the last one. */
+/* Find the question in the thread's newest run: the one that was named, or the last one. */
 static void find_question(struct turn *turn, const struct asked_result *result) {
     if (!turn->approval_run) {
         decide_again(turn, result->run, result->seq);
@@ -326,13 +325,13 @@ void decide_by_resume(struct turn *turn, uint64_t key_mark) {
     }
 }
 
-/* --- what was decided before -------------------------------------------------------------- */
+/* --- repeated decisions ------------------------------------------------------------------- */
 
 static struct str words_said(const struct turn *turn) {
     return turn->resumes ? turn->resume.text : turn->request.text;
 }
 
-/* The question is read first, then what was decided, which must be the same. */
+/* Read the question, then the decision on it, which must be the same. */
 static void compare_from(struct turn *turn, uint64_t run, uint64_t seq) {
     struct repeat *repeat = &turn->repeat;
     struct str words = words_said(turn);
@@ -346,8 +345,8 @@ static void compare_from(struct turn *turn, uint64_t run, uint64_t seq) {
     turn_attach(turn, run, seq - 1);
 }
 
-/* A process may have died after the key was stored, and before the decision was: then the
- * question waits again. True: it was answered now. */
+/* If a process died after the key was stored but before the decision was, the question is open
+ * again. True: it has been answered now. */
 static bool answer_after_all(struct turn *turn, uint64_t run, uint64_t seq) {
     struct live_view view;
     struct err e;
@@ -392,7 +391,7 @@ bool decide_compare(struct turn *turn, const struct event *event) {
     if (!decided) return true;
     repeat->differs =
         !decision_repeats(event->tool_result.result, buf_str(&repeat->words), words_of(turn));
-    if (!repeat->differs) repeat->seq = 0; /* from here on it is an answer like any other */
+    if (!repeat->differs) repeat->seq = 0; /* from now on it is read like any other answer */
     return repeat->differs;
 }
 

@@ -6,15 +6,15 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* --- what a row cannot know --------------------------------------------------------------- */
+/* --- descriptions of the routes ----------------------------------------------------------- */
 
 struct about {
     const char *path;
     const char *id;       /* operationId */
-    const char *card;     /* the card's name for it; NULL: not on the card */
+    const char *card;     /* name on the agent card; NULL: not on the card */
     const char *request;  /* schema of the body, or NULL */
     const char *response; /* schema of the 200, or NULL: an event stream */
-    int refuses[4];       /* beside what the row's checks do; ends with 0 */
+    int refuses[4];       /* statuses besides those of the checks; ends with 0 */
     const char *summary, *description;
     bool runs, takes_session, any_version;
 };
@@ -56,7 +56,7 @@ static const struct about abouts[] = {
      .summary = "The agent's card, for other agents"},
 };
 
-/* Why an answer has this status, and what comes with it. */
+/* The meaning of each status, and the fields that come with it. */
 static const struct {
     int status;
     const char *why, *header;
@@ -79,7 +79,7 @@ static const struct about *about_of(const struct route *row) {
     for (size_t i = 0; i < ARRAY_LEN(abouts); i++) {
         if (str_equal(row->path, str_from(abouts[i].path))) return &abouts[i];
     }
-    abort(); /* a row of the table has no paragraph */
+    abort(); /* a row of the route table has no description */
 }
 
 /* --- responses ---------------------------------------------------------------------------- */
@@ -98,7 +98,7 @@ static void write_ref(struct json_writer *json, const char *key, const char *fol
     json_close(json);
 }
 
-/* A header of a response: with `value` always exactly that. */
+/* Describe a header of a response; `value`, if given, is its only value. */
 static void write_header(struct json_writer *json, const char *name, const char *value) {
     json_member_object(json, name);
     json_member_object(json, "schema");
@@ -128,7 +128,7 @@ static void write_json_content(struct json_writer *json, const char *schema) {
     json_close(json);
 }
 
-/* Without a schema: some readers take one for the whole text, others for each event. */
+/* No schema: some readers would apply it to the whole text, others to each event. */
 static void write_stream_content(struct json_writer *json) {
     json_member_object(json, "content");
     json_member_object(json, "text/event-stream");
@@ -149,7 +149,7 @@ static void write_success(struct json_writer *json, const struct about *about, b
     json_close(json);
 }
 
-/* What the checks before the handler may answer, and what the handler itself may. */
+/* Whether the checks before the handler, or the handler itself, may answer with this status. */
 static bool may_refuse(const struct route *row, const struct about *about, int status) {
     bool guarded = row->door == ROUTE_GUARDED, has_body = (row->needs & ROUTE_JSON) != 0;
     if (status == 400) return !about->any_version;
@@ -178,7 +178,7 @@ static void write_responses(struct json_writer *json, const struct route *row,
 
 /* --- operations --------------------------------------------------------------------------- */
 
-/* only, pattern: what it may say; NULL: anything. */
+/* only, pattern: restrict the value; NULL: any value. */
 static void write_parameter(struct json_writer *json, const char *name, const char *only,
                             const char *pattern, const char *description) {
     json_open_object(json);
@@ -245,7 +245,7 @@ static void write_operation(struct json_writer *json, const struct route *row, b
     }
     write_responses(json, row, about, !as_head);
     if (row->door == ROUTE_OPEN) {
-        json_member_array(json, "security"); /* none */
+        json_member_array(json, "security"); /* an empty list: no token needed */
         json_close(json);
     }
     json_close(json);
@@ -288,7 +288,7 @@ static void write_info(struct json_writer *json) {
     json_close(json);
 }
 
-/* In force when the agent was given a token; without one everybody is let in. */
+/* Required if the agent has a token; without one every caller is admitted. */
 static void write_security(struct json_writer *json) {
     json_member_array(json, "security");
     json_open_object(json);

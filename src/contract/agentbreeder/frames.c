@@ -48,7 +48,7 @@ void frame_step(struct route_call *call, struct str agent, struct str descriptio
     buf_done(&data);
 }
 
-/* Who shows steps shows that it waits, and for what. */
+/* A stream that shows steps also shows that the run waits, and for what. */
 void frame_approval(struct route_call *call, const struct outcome *outcome,
                     const struct event *event) {
     struct buf asked;

@@ -10,6 +10,7 @@
 #include "conversation/seam.h"
 #include "session/asked.h"
 #include "session/idempotency_lookup.h"
+#include "session/waiting.h"
 #include "stream/follow.h"
 #include "turn/dormant_wake.h"
 

@@ -11,7 +11,7 @@
 #define CALLS_MAX_BYTES (4 * MIB)
 #define OUTPUT_MAX_BYTES (64 * MIB)
 
-/* A tool call that has not been answered yet. */
+/* A tool call without a result so far. */
 struct open_call {
     char *room; /* holds the three texts */
     struct str call_id, tool, args;
@@ -30,7 +30,7 @@ void outcome_done(struct outcome *outcome) {
     buf_done(&outcome->history);
 }
 
-/* A repeated request may not name the session. Then the run's first event does. */
+/* A repeated request may omit the session. It is then taken from the run's first event. */
 static void take_session(struct outcome *outcome, struct str session) {
     if (outcome->session.len || !session.len) return;
     outcome->session = text_copy(session);
@@ -102,8 +102,8 @@ static void write_call(struct outcome *outcome, const struct open_call *opened,
     json_close(&json);
 }
 
-/* A human has decided about a call. A reader who starts here has not seen the call; the
- * decision names it and says what becomes of it. */
+/* A human has decided about a call. A reader who starts here has not seen the call itself, so
+ * it is taken from the decision. */
 static void open_decided(struct outcome *outcome, const struct event *event) {
     struct str call_id = event->tool_result.call_id, tool;
     struct json decision;
@@ -120,7 +120,7 @@ static void open_decided(struct outcome *outcome, const struct event *event) {
     arena_free(arena);
 }
 
-/* An entry that does not fit any more is left out whole: half of one would be no JSON. */
+/* An entry that does not fit is left out entirely; half of one would not be JSON. */
 static void close_call(struct outcome *outcome, const struct event *event) {
     for (size_t i = 0; i < outcome->open_call_count; i++) {
         struct open_call *opened = &outcome->open_calls[i];
@@ -136,13 +136,13 @@ static void close_call(struct outcome *outcome, const struct event *event) {
 }
 
 void outcome_note(struct outcome *outcome, const struct event *event) {
-    /* An answer that joins a run in the middle has not seen it start. */
+    /* A reader that joined later has not seen this event. */
     if (event->kind == EVENT_STARTED) {
         outcome->started_unix_ms = event->started.unix_ms;
         take_session(outcome, event->started.session);
     } else if (!outcome->started_unix_ms) {
         outcome->started_unix_ms =
-            record_numbered_ms(outcome->run); /* the same for all who ask */
+            record_numbered_ms(outcome->run); /* the same for every reader */
     }
     if (event->kind == EVENT_TOOL_CALL)
         open_call(outcome, event->tool_call.call_id, event->tool_call.tool,
@@ -152,7 +152,7 @@ void outcome_note(struct outcome *outcome, const struct event *event) {
 
 /* --- the response object ------------------------------------------------------------------ */
 
-/* The final replies, in order, a blank line between two agents. */
+/* Write the final replies in order, with a blank line between two agents. */
 static void write_output(struct str turns, struct json_writer *json) {
     struct buf text;
     buf_init(&text, OUTPUT_MAX_BYTES);
@@ -171,7 +171,7 @@ static void write_awaiting(const struct event *event, struct json_writer *json) 
     json_close(json);
 }
 
-/* What a person is asked, and the name to answer it by on other routes: "<run>-<seq>". */
+/* Write the question, and its id for other routes: "<run>-<seq>". */
 static void write_approval(const struct outcome *outcome, const struct event *event,
                            struct json_writer *json) {
     char room[48];

@@ -16,6 +16,48 @@ static bool too_large(struct err *e) {
     return err_set(e, ERR_RESOURCE_EXHAUSTED, "the request is larger than a turn may hold");
 }
 
+static bool is_absent(struct json value) {
+    return value.kind == JSON_NONE || value.kind == JSON_NULL;
+}
+
+/* --- what is read of a body, found in one walk over each of its objects --------------------- */
+
+enum body_key {
+    INPUT,
+    INPUT_MESSAGE,
+    MESSAGES,
+    SESSION_ID,
+    THREAD_ID,
+    CONFIG,
+    METADATA,
+    CONTEXT,
+    BODY_KEYS
+};
+static const struct str body_keys[BODY_KEYS] = {
+    STR_INIT("input"),      STR_INIT("input_message"), STR_INIT("messages"),
+    STR_INIT("session_id"), STR_INIT("thread_id"),     STR_INIT("config"),
+    STR_INIT("metadata"),   STR_INIT("context")};
+
+enum config_key { CONFIG_THREAD, CONFIG_SESSION, CONFIGURABLE, OUTPUT_SCHEMA, CONFIG_KEYS };
+static const struct str config_keys[CONFIG_KEYS] = {
+    STR_INIT("thread_id"), STR_INIT("session_id"), STR_INIT("configurable"),
+    STR_INIT("output_schema")};
+
+enum inner_key { INNER_THREAD, INNER_USER, INNER_KEYS };
+static const struct str inner_keys[INNER_KEYS] = {STR_INIT("thread_id"), STR_INIT("user_id")};
+
+struct fields {
+    struct json whole;
+    struct json body[BODY_KEYS], config[CONFIG_KEYS], inner[INNER_KEYS]; /* of configurable */
+};
+
+static void find_fields(struct json whole, struct fields *ret) {
+    ret->whole = whole;
+    json_find_each(whole, body_keys, BODY_KEYS, ret->body);
+    json_find_each(ret->body[CONFIG], config_keys, CONFIG_KEYS, ret->config);
+    json_find_each(ret->config[CONFIGURABLE], inner_keys, INNER_KEYS, ret->inner);
+}
+
 /* --- session ids -------------------------------------------------------------------------- */
 
 static bool new_uuid(struct arena *arena, struct str *ret) {
@@ -33,35 +75,23 @@ static bool new_uuid(struct arena *arena, struct str *ret) {
     return arena_str(arena, str_of(text, UUID_LEN), ret);
 }
 
-/* Where a session id may stand in the body, the strongest first. */
-static const struct {
-    const char *path[3];
-    bool is_thread;
-} session_places[] = {
-    {{"session_id"}, false},
-    {{"thread_id"}, true},
-    {{"config", "thread_id"}, true},
-    {{"config", "session_id"}, false},
-    {{"config", "configurable", "thread_id"}, true},
-};
-
-static struct json find_path(struct json object, const char *const path[3]) {
-    for (size_t i = 0; i < 3 && path[i]; i++) object = json_find(object, str_from(path[i]));
-    return object;
-}
-
-static bool is_absent(struct json value) {
-    return value.kind == JSON_NONE || value.kind == JSON_NULL;
-}
-
-static bool take_session(struct json body, struct str header, struct arena *arena,
+static bool take_session(const struct fields *fields, struct str header, struct arena *arena,
                          struct runtime_request *ret, struct err *e) {
-    for (size_t i = 0; i < ARRAY_LEN(session_places); i++) {
-        struct json value = find_path(body, session_places[i].path);
+    /* Where the body may have one; the first one found wins. */
+    const struct {
+        struct json value;
+        bool is_thread;
+    } places[] = {{fields->body[SESSION_ID], false},
+                  {fields->body[THREAD_ID], true},
+                  {fields->config[CONFIG_THREAD], true},
+                  {fields->config[CONFIG_SESSION], false},
+                  {fields->inner[INNER_THREAD], true}};
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        struct json value = places[i].value;
+        const char *name = places[i].is_thread ? "thread_id" : "session_id";
         if (is_absent(value)) continue;
         if (value.kind != JSON_STRING) {
-            return err_set(e, ERR_INVALID_ARGUMENT, "%s must be a string, not %s",
-                           session_places[i].is_thread ? "thread_id" : "session_id",
+            return err_set(e, ERR_INVALID_ARGUMENT, "%s must be a string, not %s", name,
                            json_kind_name(value.kind));
         }
         struct str session;
@@ -69,8 +99,8 @@ static bool take_session(struct json body, struct str header, struct arena *aren
         if (session.len == 0) continue;
         ret->session = session;
         ret->names_session = true;
-        ret->used_thread_id = session_places[i].is_thread;
-        return id_check(ret->used_thread_id ? "thread_id" : "session_id", session, e);
+        ret->used_thread_id = places[i].is_thread;
+        return id_check(name, session, e);
     }
     if (header.len) {
         ret->session = header;
@@ -82,7 +112,7 @@ static bool take_session(struct json body, struct str header, struct arena *aren
 
 /* --- input -------------------------------------------------------------------------------- */
 
-/* What a text handler looks for in an object, in this order. */
+/* Names of the member with the user's text, in order of preference. */
 static const struct str words_keys[] = {STR_INIT("message"), STR_INIT("input"),
                                         STR_INIT("query"),   STR_INIT("question"),
                                         STR_INIT("prompt"),  STR_INIT("text")};
@@ -91,7 +121,7 @@ static bool is_said(struct json value) {
     return value.kind == JSON_STRING && !json_is(value, STR(""));
 }
 
-/* The key under which an object has its words, or NULL. */
+/* The name of the member with the text, or NULL. */
 static const struct str *words_key(struct json input) {
     for (size_t i = 0; i < ARRAY_LEN(words_keys); i++) {
         if (is_said(json_find(input, words_keys[i]))) return &words_keys[i];
@@ -99,21 +129,22 @@ static const struct str *words_key(struct json input) {
     return NULL;
 }
 
-/* An array whose items are messages, and not any other JSON. */
+/* Whether the items of an array are messages, not other JSON. */
 static bool is_list(struct json array) {
     struct json first = json_at(array, 0);
     return json_find(first, STR("role")).kind != JSON_NONE ||
            json_find(first, STR("content")).kind != JSON_NONE;
 }
 
-/* The list of messages that an input is or has, or JSON_NONE. */
+/* The list of messages in an input, or JSON_NONE. */
 static struct json list_of(struct json input) {
     if (input.kind == JSON_ARRAY && is_list(input)) return input;
     struct json list = json_find(input, STR("messages"));
     return list.kind == JSON_ARRAY ? list : (struct json){0};
 }
 
-/* A member that says nothing under a name for words is not worth telling. */
+/* Whether the model should see this member. An empty member with a name for text is left
+ * out. */
 static bool is_beside(struct json key, struct json value, struct str taken) {
     if (json_is(key, taken)) return false;
     for (size_t i = 0; i < ARRAY_LEN(words_keys); i++) {
@@ -122,7 +153,7 @@ static bool is_beside(struct json key, struct json value, struct str taken) {
     return true;
 }
 
-/* Append what stands beside the member `taken` as one object; nothing where nothing does. */
+/* Append the members other than `taken` as one object; nothing if there are none. */
 static bool append_beside(struct json input, struct str taken, struct buf *out) {
     struct json_reader reader = json_enter(input);
     struct json key, value;
@@ -180,7 +211,8 @@ static bool take_words(struct json input, struct arena *arena, struct str *ret) 
     return true;
 }
 
-/* `body` as the input is {"messages":[...]} with the other fields of a request beside it. */
+/* If `body` itself is the input, it is {"messages":[...]} together with other fields of the
+ * request. */
 static bool take_input(struct json body, struct json input, struct arena *arena,
                        struct runtime_request *ret, struct err *e) {
     struct json list = list_of(input);
@@ -189,39 +221,36 @@ static bool take_input(struct json body, struct json input, struct arena *arena,
     return take_words(input, arena, &ret->text) || too_large(e);
 }
 
-/* `input`, or one of the names that callers outside the contract give it. */
-static struct json input_of(struct json body) {
-    struct json input = json_find(body, STR("input"));
-    if (input.kind == JSON_NONE) input = json_find(body, STR("input_message"));
-    if (input.kind == JSON_NONE && json_find(body, STR("messages")).kind == JSON_ARRAY) {
-        input = body; /* {"messages":[...]} is the input itself */
-    }
-    return input;
+/* The member `input`, or one of the other names that callers use for it. */
+static struct json input_of(const struct fields *fields) {
+    if (fields->body[INPUT].kind != JSON_NONE) return fields->body[INPUT];
+    if (fields->body[INPUT_MESSAGE].kind != JSON_NONE) return fields->body[INPUT_MESSAGE];
+    /* {"messages":[...]} is the input itself */
+    return fields->body[MESSAGES].kind == JSON_ARRAY ? fields->whole : (struct json){0};
 }
 
-static bool check_types(struct json body, struct err *e) {
-    static const char *const objects[] = {"config", "metadata"};
+static bool check_types(const struct fields *fields, struct err *e) {
+    static const enum body_key objects[] = {CONFIG, METADATA};
     for (size_t i = 0; i < ARRAY_LEN(objects); i++) {
-        struct json value = json_find(body, str_from(objects[i]));
+        struct json value = fields->body[objects[i]];
         if (!is_absent(value) && value.kind != JSON_OBJECT) {
-            return err_set(e, ERR_INVALID_ARGUMENT, "%s must be an object, not %s", objects[i],
-                           json_kind_name(value.kind));
+            return err_set(e, ERR_INVALID_ARGUMENT, STR_FMT " must be an object, not %s",
+                           STR_ARG(body_keys[objects[i]]), json_kind_name(value.kind));
         }
     }
     return true;
 }
 
-static bool take_user(struct json body, struct arena *arena, struct runtime_request *ret,
-                      struct err *e) {
-    static const char *const path[] = {"config", "configurable", "user_id"};
-    struct json user = find_path(body, path);
+static bool take_user(const struct fields *fields, struct arena *arena,
+                      struct runtime_request *ret, struct err *e) {
+    struct json user = fields->inner[INNER_USER];
     ret->user = STR("anonymous");
     if (user.kind != JSON_STRING || json_is(user, STR(""))) return true;
     if (!json_str(user, arena, &ret->user)) return too_large(e);
     return id_check("config.configurable.user_id", ret->user, e);
 }
 
-/* --- what is asked, in a few bytes -------------------------------------------------------- */
+/* --- the fingerprint of a request --------------------------------------------------------- */
 
 static void add_piece(struct sha256_ctx *sum, struct str piece) {
     uint64_t len = piece.len;
@@ -229,7 +258,7 @@ static void add_piece(struct sha256_ctx *sum, struct str piece) {
     if (len) sha256_update(sum, piece.len, (const uint8_t *)piece.at);
 }
 
-/* Without the spaces that mean nothing. */
+/* Hash a value without insignificant white space. */
 static bool add_json(struct sha256_ctx *sum, struct json value) {
     struct buf text;
     buf_init(&text, value.raw.len + 1);
@@ -239,10 +268,9 @@ static bool add_json(struct sha256_ctx *sum, struct json value) {
     return fits;
 }
 
-/* A session that was made up for the caller is no part of it. */
-static bool take_print(struct json body, struct json input, struct arena *arena,
+/* Fingerprint the request. A session id that was generated here is not part of it. */
+static bool take_print(struct json config, struct json input, struct arena *arena,
                        struct runtime_request *ret) {
-    struct json config = json_find(body, STR("config"));
     struct sha256_ctx sum;
     uint8_t digest[SHA256_DIGEST_SIZE];
     sha256_init(&sum);
@@ -253,11 +281,12 @@ static bool take_print(struct json body, struct json input, struct arena *arena,
     return arena_str(arena, str_of(digest, sizeof(digest)), &ret->print);
 }
 
-/* What this door reads by itself; what stands inside `input` is passed on as it came. */
+/* Check the members that this contract reads. The contents of `input` are passed on
+ * unchecked. */
 static bool check_keys(struct json body, struct err *e) {
     static const char *const outer[] = {
-        "input",  "input_message", "messages",    "session_id",  "thread_id",
-        "config", "metadata",      "human_input", "approval_id", NULL};
+        "input",    "input_message", "messages",    "session_id",  "thread_id", "config",
+        "metadata", "context",       "human_input", "approval_id", NULL};
     static const char *const middle[] = {"thread_id", "session_id", "configurable",
                                          "output_schema", NULL};
     static const char *const inner[] = {"thread_id", "user_id", NULL};
@@ -266,7 +295,7 @@ static bool check_keys(struct json body, struct err *e) {
            json_check_once(json_find(config, STR("configurable")), inner, e);
 }
 
-/* Every body here is one object; `example` is what it should hold. */
+/* Every body is one object; `example` says what it should contain. */
 static bool read_body(struct str text, const char *example, struct json *ret, struct err *e) {
     if (text.len == 0) {
         return err_set(e, ERR_MALFORMED, "the body is empty; send a JSON object with %s",
@@ -290,9 +319,7 @@ static bool check_input(struct json input, struct err *e) {
     return true;
 }
 
-static bool take_schema(struct json body, struct runtime_request *ret, struct err *e) {
-    static const char *const path[3] = {"config", "output_schema"};
-    struct json value = find_path(body, path);
+static bool take_schema(struct json value, struct runtime_request *ret, struct err *e) {
     struct schema *schema;
     ret->schema = STR_EMPTY;
     if (is_absent(value)) return true;
@@ -309,18 +336,61 @@ static bool take_schema(struct json body, struct runtime_request *ret, struct er
     return true;
 }
 
-bool runtime_request_parse(struct str text, struct str header_session, struct arena *arena,
-                           struct runtime_request *ret, struct err *e) {
+/* `context` beside an `input_message` is metadata under that name. */
+static void append_metadata(struct json metadata, struct json context, struct buf *out) {
+    bool adds = !is_absent(context) && json_find(metadata, STR("context")).kind == JSON_NONE;
+    if (metadata.kind != JSON_OBJECT) metadata.raw = STR("{}");
+    buf_append(out, STR("\"metadata\":"));
+    buf_append(out, adds ? str_head(metadata.raw, metadata.raw.len - 1) : metadata.raw);
+    if (!adds) return;
+    buf_append(out, json_count(metadata) ? STR(",\"context\":") : STR("\"context\":"));
+    buf_append(out, context.raw);
+    buf_append_byte(out, '}');
+}
+
+static bool take_extras(const struct fields *fields, struct arena *arena,
+                        struct runtime_request *ret) {
+    struct json config = fields->body[CONFIG];
+    struct json metadata = fields->body[METADATA];
+    struct json context = fields->body[CONTEXT];
+    bool aside = fields->body[INPUT].kind != JSON_NONE;
+    if (aside) context = (struct json){.kind = JSON_NONE};
+    ret->extras = STR_EMPTY;
+    if (is_absent(config) && is_absent(metadata) && is_absent(context)) return true;
+    struct buf text;
+    buf_init(&text, fields->whole.raw.len + 64);
+    buf_append_byte(&text, '{');
+    if (!is_absent(config)) {
+        buf_append(&text, STR("\"config\":"));
+        buf_append(&text, config.raw);
+    }
+    if (!is_absent(metadata) || !is_absent(context)) {
+        if (text.len > 1) buf_append_byte(&text, ',');
+        append_metadata(metadata, context, &text);
+    }
+    buf_append_byte(&text, '}');
+    bool kept = buf_ok(&text) && json_compact_copy((struct json){JSON_OBJECT, buf_str(&text)},
+                                                   arena, &ret->extras);
+    buf_done(&text);
+    return kept;
+}
+
+bool runtime_request_parse(struct str text, struct str header_session, bool keyed,
+                           struct arena *arena, struct runtime_request *ret, struct err *e) {
     struct json body = {0};
-    *ret = (struct runtime_request){0};
+    struct fields fields;
+    *ret = (struct runtime_request){.print = STR_EMPTY};
     if (!read_body(text, "\"input\"", &body, e)) return false;
-    struct json input = input_of(body);
-    if (!check_input(input, e) || !check_types(body, e)) return false;
-    if (!take_session(body, header_session, arena, ret, e)) return false;
-    if (!take_input(body, input, arena, ret, e) || !take_schema(body, ret, e)) return false;
+    find_fields(body, &fields);
+    struct json input = input_of(&fields);
+    if (!check_input(input, e) || !check_types(&fields, e)) return false;
+    if (!take_session(&fields, header_session, arena, ret, e)) return false;
+    if (!take_input(body, input, arena, ret, e)) return false;
+    if (!take_schema(fields.config[OUTPUT_SCHEMA], ret, e)) return false;
     ret->wants_text = input.kind == JSON_STRING;
-    if (!take_user(body, arena, ret, e)) return false;
-    return take_print(body, input, arena, ret) || too_large(e);
+    if (!take_user(&fields, arena, ret, e)) return false;
+    if (!take_extras(&fields, arena, ret)) return too_large(e);
+    return !keyed || take_print(fields.body[CONFIG], input, arena, ret) || too_large(e);
 }
 
 /* --- /resume ------------------------------------------------------------------------------ */
@@ -343,6 +413,6 @@ bool resume_request_parse(struct str text, struct arena *arena, struct resume_re
     ret->wants_text = words.kind == JSON_STRING;
     bool fits = ret->wants_text ? json_str(words, arena, &ret->text)
                                 : json_compact_copy(words, arena, &ret->text);
-    /* A thread id that cannot exist is unknown (404), like any other that does not exist. */
+    /* An invalid thread id cannot exist, so it is answered like an unknown one (404). */
     return (fits && json_str(thread, arena, &ret->thread)) || too_large(e);
 }

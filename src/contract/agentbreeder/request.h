@@ -18,20 +18,21 @@ struct runtime_request {
     const struct message *messages; /* if the input is a message list; else NULL */
     size_t message_count;
     struct str schema;   /* config.output_schema, or empty */
+    struct str extras;   /* {"config":{...},"metadata":{...}} of the body, compact, or empty */
     bool wants_text;     /* the input was a string, so the output must be one */
     struct str session;  /* from the request, or a new UUID */
     bool names_session;  /* it came from the request */
     bool used_thread_id; /* the request says thread_id; the response repeats it */
     struct str user;     /* config.configurable.user_id, or "anonymous" */
-    struct str print;    /* fingerprint of the input, the config and the named session */
+    struct str print;    /* with a key: of the input, the config and the named session */
 };
 
 /* Parse the body of an /invoke or /stream. `header_session` is X-Session-Id, at == NULL when
- * absent.
+ * absent. `keyed`: an idempotency key came with it, so its print is wanted; else that stays empty.
  * errors  ERR_MALFORMED no JSON, or no input (400); ERR_INVALID_ARGUMENT a field of the wrong
  *         type or an unacceptable message, with its place (422); ERR_RESOURCE_EXHAUSTED the
  *         arena's limit */
-MUST_CHECK bool runtime_request_parse(struct str body, struct str header_session,
+MUST_CHECK bool runtime_request_parse(struct str body, struct str header_session, bool keyed,
                                       struct arena *arena, struct runtime_request *ret,
                                       struct err *e);
 

@@ -9,9 +9,9 @@
 #define VERSION_HEADER STR_INIT("x-runtime-contract-version")
 #define VERSION "1"
 #define RETRY_AFTER_S STR("5")
-#define QUOTED_MAX_BYTES 200 /* of a peer's input */
+#define QUOTED_MAX_BYTES 200 /* of a peer's input quoted in a message */
 
-/* --- who may come in ---------------------------------------------------------------------- */
+/* --- authentication and version ----------------------------------------------------------- */
 
 static bool runtime_refuse(struct route_failure *ret, int status, struct str code,
                            struct str message) {
@@ -19,7 +19,7 @@ static bool runtime_refuse(struct route_failure *ret, int status, struct str cod
     return false;
 }
 
-/* For the operator; never the token. */
+/* Log the reason for the operator, never the token. */
 static void note_refusal(struct route_call *call, const char *why) {
     log_often(LOG_WARNING, "a token is refused: it is %s; peer " STR_FMT, why,
               STR_ARG(exchange_peer(route_exchange(call))));
@@ -71,8 +71,8 @@ static bool speaks_version(struct route_call *call, struct route_failure *ret) {
     return false;
 }
 
-/* Everything after path and method and before the body, in the order of 1.13. What is in this
- * table is implemented: there is no 501. */
+/* All checks after path and method and before the body, in the order of 1.13. Everything in
+ * this table is implemented, so there is no 501. */
 static enum route_entry guard(struct route_call *call, const struct route *row, void *ctx,
                               struct route_failure *ret) {
     const struct runtime_instance *instance = ctx;
@@ -88,7 +88,7 @@ static enum route_entry guard(struct route_call *call, const struct route *row, 
 
 /* --- failures ----------------------------------------------------------------------------- */
 
-/* 401 and 403 carry both shapes that readers know; see section 1.4 of the sheet. */
+/* 401 and 403 have both forms that readers know; see section 1.4 of the sheet. */
 static void failure_body(const struct route_failure *failure, struct buf *out) {
     struct json_writer json = json_writer(out);
     json_open_object(&json);
@@ -103,13 +103,13 @@ static void failure_body(const struct route_failure *failure, struct buf *out) {
     json_close(&json);
 }
 
-/* --- what is open to everybody ------------------------------------------------------------ */
+/* --- open routes -------------------------------------------------------------------------- */
 
 static void reply(struct route_call *call, const struct buf *body) {
     route_reply(call, 200, STR("application/json"), buf_str(body));
 }
 
-/* A probe never fails: not for its version, not for its token. */
+/* A probe never fails because of its version or its token. */
 static void health(struct route_call *call, void *ctx) {
     const struct runtime_instance *instance = ctx;
     const struct runtime_settings *settings = instance->settings;
@@ -156,7 +156,7 @@ static void card(struct route_call *call, void *ctx) {
 
 /* --- the table ---------------------------------------------------------------------------- */
 
-/* describe.c has a paragraph for each of them. */
+/* describe.c describes each of them. */
 static const struct route rows[] = {
     /* clang-format off */
     {STR_INIT("GET"),  STR_INIT("/health"),                 health,      ROUTE_OPEN,    ROUTE_HEAD},

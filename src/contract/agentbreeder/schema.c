@@ -4,23 +4,22 @@
 
 #include <string.h>
 
-/* What a field's `type` says:
+/* The notation of a field's `type`:
  *
- *     string|null          any of these JSON types; string+ is one that is not empty
+ *     string|null          any of these JSON types; string+ must not be empty
  *     =healthy|loading     one of these strings
  *     Entry                an object of that schema
  *     [string], [Entry]    an array of them
- *     {string}             an object whose members are all of that type
- *     id, id|null          a string as base/id.h wants it
- *     any                  any JSON
- */
+ *     {string}             an object whose members all have that type
+ *     id, id|null          a string that is valid for base/id.h
+ *     any                  any JSON */
 struct field_schema {
     const char *schema, *name;
     enum { OPTIONAL, REQUIRED } presence;
     const char *type, *description;
 };
 
-/* Rows of one schema stand together. */
+/* The rows of a schema are adjacent. */
 static const struct field_schema fields[] = {
     /* clang-format off */
     {"HealthResponse", "status",     REQUIRED, "=healthy|loading", "loading: turns are answered 503"},
@@ -118,7 +117,7 @@ static void write_enum(struct json_writer *json, struct str names) {
     json_close(json);
 }
 
-/* The bytes of an id are bounded, too; a schema can only count characters. */
+/* The limit for ids is in bytes; a schema can only count characters. */
 static void write_id_bounds(struct json_writer *json) {
     json_member_i64(json, "maxLength", ID_MAX_BYTES);
     json_member_str(json, "pattern", STR("^[^\\u0000-\\u001f\\u007f-\\u009f]*$"));

@@ -7,17 +7,18 @@
 #include "contract/agentbreeder/request.h"
 #include "provider/dialect.h"
 #include "session/directory.h"
+#include "session/waiting.h"
 #include "turn/guarded.h"
 
 #include <stdlib.h>
 
 #define ARENA_MAX_BYTES (32 * MIB)
 #define RESULT_MAX_BYTES (64 * MIB)
-#define UNTIL_UNREAD_MS 1 /* a run ends when its last reader leaves */
+#define UNTIL_UNREAD_MS 1 /* so that a run ends soon after its last reader leaves */
 
 /* --- failures ----------------------------------------------------------------------------- */
 
-/* Failures of a run that are about what was asked (K31), or about what may be said. */
+/* Failures caused by the content of the request (K31) or by a guardrail. */
 static const struct about_request {
     struct str reason;
     int status;
@@ -37,7 +38,7 @@ static struct about_request failure_of(enum err_code code, struct str reason) {
     return (struct about_request){reason, 500, STR("INTERNAL_ERROR")};
 }
 
-/* What a failed run answers on /invoke: the contract knows 500, and 503 for "try again". */
+/* The answer of /invoke for a failed run: the contract has 500, and 503 for "try again". */
 static void refuse_run(struct route_call *call, enum err_code code, struct str reason,
                        struct str message) {
     struct about_request failure = failure_of(code, reason);
@@ -54,7 +55,7 @@ static void refuse_run(struct route_call *call, enum err_code code, struct str r
     buf_done(&details);
 }
 
-/* Answer a failure that came before the turn was established. */
+/* Answer a failure before the turn was established. */
 static void turn_refuse(struct route_call *call, const struct err *why) {
     static const struct {
         enum err_code code;
@@ -76,7 +77,7 @@ static void turn_refuse(struct route_call *call, const struct err *why) {
     refuse_run(call, why->code, err_name(why->code), err_text(why));
 }
 
-/* --- life --------------------------------------------------------------------------------- */
+/* --- creation and release ----------------------------------------------------------------- */
 
 static struct turn *turn_new(struct route_call *call, struct runtime_instance *instance) {
     struct turn *turn = MEM_NEW(struct turn);
@@ -138,7 +139,7 @@ static bool outlives(const struct turn *turn) {
            (turn->key.len || turn->resumed);
 }
 
-/* What the peer's going means for the run. */
+/* What happens to the run when the peer leaves. */
 static struct leaving leaving_of(struct turn *turn) {
     if (outlives(turn)) return (struct leaving){.how = LEAVING_DETACHES};
     if (turn->run && turn->leaving.how == LEAVING_CANCELS && is_read_by_others(turn))
@@ -146,10 +147,10 @@ static struct leaving leaving_of(struct turn *turn) {
     return turn->leaving;
 }
 
-/* The stream is over before its time: whose doing that is decides about the run. What an
- * earlier request started is left to that one. */
+/* The stream ended early; the cause decides what happens to the run. A run that an earlier
+ * request started is not changed. */
 static void leave_run(struct turn *turn, enum close_cause cause) {
-    struct leaving leaving = {.how = LEAVING_CANCELS}; /* the daemon stops: nobody asked */
+    struct leaving leaving = {.how = LEAVING_CANCELS}; /* default: the daemon stops */
     struct str why =
         cause == CAUSE_LEFT ? STR("the caller left") : STR("the call was cut short");
     if (close_is_by_peer(cause)) leaving = leaving_of(turn);
@@ -236,7 +237,7 @@ static const struct stream_wire invoke_wire = {
 
 /* --- /stream ------------------------------------------------------------------------------ */
 
-/* Its decision was compared on a stream that has begun. */
+/* The stream had begun before the decisions could be compared. */
 static void tell_difference(struct turn *turn) {
     struct str code, message;
     int status;
@@ -279,7 +280,7 @@ static void stream_project(const struct event *event, enum close_frame frame, vo
     case EVENT_USAGE:
     case EVENT_AUDIO:
     case EVENT_ITEM:
-    case EVENT_KIND_COUNT: break; /* not on this wire */
+    case EVENT_KIND_COUNT: break; /* not sent in this contract */
     }
 }
 
@@ -287,11 +288,11 @@ static void heartbeat(void *ctx) {
     route_sse_comment(((struct turn *)ctx)->call, STR("keep-alive"));
 }
 
-/* The transport close of this wire is `[DONE]`, after success and after failure. */
+/* This contract's stream always ends with `[DONE]`, after success and after failure. */
 static void stream_ended(struct close_ending ending, enum close_cause cause,
                          const struct event *last, void *ctx) {
     struct turn *turn = ctx;
-    (void)last; /* a failed run has been told as an event already */
+    (void)last; /* a failure has been sent as an event already */
     if (ending.status != ERR_NONE) leave_run(turn, cause);
     if (turn->gone) return;
     if (cause == CAUSE_STALLED) {
@@ -315,15 +316,15 @@ static const struct stream_wire stream_wire = {
     .ended = stream_ended,
 };
 
-/* --- the way in --------------------------------------------------------------------------- */
+/* --- starting ----------------------------------------------------------------------------- */
 
-/* What the caller says about his own leaving. */
+/* Read what the request wants to happen when its caller leaves. */
 static bool take_leaving(struct turn *turn, struct err *e) {
     struct str asked = lent_read(route_header(turn->call, STR("x-weir-on-disconnect")));
     turn->leaving = turn->instance->settings->on_disconnect;
     turn->says_leaving = asked.at != NULL;
     if (!asked.at || leaving_parse(asked, &turn->leaving, e)) return true;
-    e->code = ERR_MALFORMED; /* a header: 400 */
+    e->code = ERR_MALFORMED; /* 400, because it is a header */
     return err_add(e, "X-Weir-On-Disconnect");
 }
 
@@ -335,7 +336,7 @@ void turn_tell_run(struct turn *turn, uint64_t run) {
     turn->outcome.run = run;
 }
 
-/* Read the journal (borrowed) for the caller, and send the caller the run's id. */
+/* Stream the journal (borrowed) to the caller, with the run's id in a header. */
 bool turn_follow(struct turn *turn, struct journal *journal, uint64_t after_seq,
                  struct err *e) {
     turn_tell_run(turn, journal_run(journal));
@@ -390,6 +391,7 @@ static bool agentbreeder_turn_start(struct turn *turn, uint64_t key_mark, struct
         .message_count = request->message_count,
         .brought = turn->instance->settings->brought,
         .schema = request->schema,
+        .extras = request->extras,
         .contract = STR("agentbreeder"),
         .policy = turn->instance->settings->busy,
         .key = turn->key,
@@ -402,13 +404,13 @@ static bool agentbreeder_turn_start(struct turn *turn, uint64_t key_mark, struct
     return turn_follow(turn, run_journal(turn->run), 0, e);
 }
 
-/* --- asked with a key --------------------------------------------------------------------- */
+/* --- repeated requests -------------------------------------------------------------------- */
 
 static void on_begun(void *ctx) {
     turn_established(ctx);
 }
 
-/* The store has the start of the run but no end, which could not be written. */
+/* The store has the start of the run but not its end, which could not be written. */
 static void on_missing(const struct err *failed, void *ctx) {
     struct err e;
     err_set(&e, ERR_UNAVAILABLE, "this turn cannot be read: %s",
@@ -433,7 +435,7 @@ void turn_attach(struct turn *turn, uint64_t run, uint64_t after_seq) {
     turn->follow = follow_new(&options);
 }
 
-/* What an earlier request with this key began, or decided. */
+/* Attach to the run that an earlier request with this key began, or to its decision. */
 static void join(struct turn *turn, uint64_t run, uint64_t seq) {
     if (seq) {
         decide_again(turn, run, seq);
@@ -451,7 +453,7 @@ static void refuse_other(struct turn *turn) {
               STR_EMPTY);
 }
 
-/* A session where a run waits takes the words as the answer; any other begins a turn. */
+/* If a run of the session waits, the text is its answer; otherwise a turn begins. */
 static void begin_turn(struct turn *turn, uint64_t mark) {
     struct err e = {.code = ERR_NONE};
     switch (decide_by_turn(turn, mark, &e)) {
@@ -505,7 +507,7 @@ void turn_look_up(struct turn *turn) {
 
 /* --- the calls ---------------------------------------------------------------------------- */
 
-/* A call may wait, and then what was lent is gone. */
+/* Copy lent text, because a call may have to wait. */
 bool turn_keep(struct turn *turn, struct lent lent, struct str *ret, struct err *e) {
     *ret = (struct str){NULL, 0};
     return !lent_read(lent).at || lent_keep(lent, turn->arena, ret) ||
@@ -519,10 +521,11 @@ static bool read_request(struct turn *turn, struct err *e) {
     return take_leaving(turn, e) && key_take(call, turn->arena, &turn->key, e) &&
            turn_keep(turn, route_body(call), &body, e) &&
            turn_keep(turn, route_header(call, STR("x-session-id")), &session, e) &&
-           runtime_request_parse(body, session, turn->arena, &turn->request, e);
+           runtime_request_parse(body, session, turn->key.len > 0, turn->arena, &turn->request,
+                                 e);
 }
 
-/* With a key it is looked up first. */
+/* Look the key up first, if there is one. */
 static void enter(struct turn *turn) {
     if (!turn->key.len) {
         agentbreeder_turn_begin(turn, 0);
@@ -547,7 +550,7 @@ void turn_wake(struct turn *turn, const struct pending_answer *answer) {
     turn_watch(turn);
     turn->wake = dormant_wake_start(session_table_directory(turn_sessions(turn)), &filter,
                                     DORMANT_WAKE_MAX, route_loop(turn->call), on_awake, turn);
-    if (!turn->wake) enter(turn); /* they came back meanwhile */
+    if (!turn->wake) enter(turn); /* the runs woke up meanwhile */
 }
 
 static void begin_call(struct route_call *call, struct runtime_instance *instance,

@@ -20,7 +20,7 @@ static bool too_large(struct err *e) {
                    BLUEPRINT_AGENTS_MAX);
 }
 
-/* Left out and null are empty. */
+/* An absent member and null are read as empty. */
 static bool read_text(struct reading *reading, struct json agent, const char *member,
                       struct str *ret) {
     struct json value = json_find(agent, str_from(member));
@@ -34,12 +34,12 @@ static bool read_text(struct reading *reading, struct json agent, const char *me
 
 /* --- tools -------------------------------------------------------------------------------- */
 
-/* A name that S1's examples use for what the catalogue calls otherwise. */
+/* Map a name from S1's examples to the catalogue's name. */
 static struct str known_name(struct str name) {
     return str_equal(name, STR("web_search")) ? STR("web_search_tool") : name;
 }
 
-/* Null and an empty list mean all of them. */
+/* An empty list or null means all tools. */
 static bool read_tools(struct reading *reading, struct json list,
                        struct blueprint_agent *agent) {
     size_t count = json_count(list);
@@ -67,7 +67,7 @@ static bool read_tools(struct reading *reading, struct json list,
     return true;
 }
 
-/* Ours: absent, as in every blueprint of upstream, it is not said. */
+/* An extension of ours; upstream's blueprints do not have it. */
 static bool read_thinking(struct reading *reading, struct json value,
                           struct blueprint_agent *agent) {
     if (value.kind == JSON_NONE || value.kind == JSON_NULL) return true;
@@ -101,7 +101,7 @@ static bool check_slug(struct reading *reading, struct str slug) {
     return true;
 }
 
-/* The first that manages moves to the front. */
+/* Move the first managing agent to the front. */
 static void place(struct reading *reading, struct blueprint_agent agent, struct str role) {
     bool manages =
         str_equal(role, STR("manager")) || (!role.len && str_equal(agent.slug, STR("manager")));

@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "config/config.h"
 #include "contract/crawbl/memory.h"
+#include "contract/crawbl/options.h"
 #include "contract/crawbl/restored_turn.h"
 #include "proto/memory.pb.h"
 #include "proto/runtime.pb.h"
@@ -32,8 +32,8 @@ static bool add_keys(struct crawbl_settings *settings, const struct contract_sou
            add_key(settings, config, config->tokens.key_previous, e);
 }
 
-/* Agents and tools of the orchestrator are in no recording, so a replay must not ask for them.
- */
+/* Recordings do not include the orchestrator's agents and tools, so a replay must not fetch
+ * them. */
 static void leave_workspace_agents(struct workspace_agents_settings *workspace_agents,
                                    const struct config *config) {
     if (!workspace_agents->endpoint.len) return;
@@ -46,7 +46,7 @@ static void leave_workspace_agents(struct workspace_agents_settings *workspace_a
     workspace_agents->endpoint = STR_EMPTY;
 }
 
-/* Fetches are signed, so without keys none is sent and no library is needed. */
+/* Fetches are signed, so without keys none is sent and libcurl is not needed. */
 static bool fill_workspace_agents(struct crawbl_settings *settings,
                                   const struct contract_source *from, struct err *e) {
     const struct config *config = from->config;
@@ -62,15 +62,16 @@ static bool fill_workspace_agents(struct crawbl_settings *settings,
 static struct converse_settings converse_of(const struct crawbl_settings *settings,
                                             const struct contract_source *from) {
     const struct config *config = from->config;
+    const struct crawbl_options *options = crawbl_options(config);
     return (struct converse_settings){
         .guard = {settings->keys, config->converse.workspace, config->converse.user},
-        .lenient = config->converse.lenient,
-        .errors_as_text = config->converse.errors_as_text,
-        .sticky = config->converse.sticky,
+        .lenient = options->lenient,
+        .errors_as_text = options->errors_as_text,
+        .sticky = options->sticky,
         .busy = config->session.busy,
         .message_max_bytes = config->limits.message_bytes,
         .stall_ms = config->limits.server.write_stall_ms,
-        .on_disconnect = config->converse.on_disconnect,
+        .on_disconnect = options->on_disconnect,
     };
 }
 
@@ -149,7 +150,7 @@ static struct engine *crawbl_find_agents(void *ctx, const struct session_name *n
     return restored_turn_find(instance->workspace_agents, name, answer, answer_ctx, ret_ask);
 }
 
-/* --- what it serves ----------------------------------------------------------------------- */
+/* --- services ----------------------------------------------------------------------------- */
 
 static struct str grpc_address(const struct config *config) {
     return config->listen.grpc;
@@ -186,6 +187,7 @@ static const struct contract_service services[] = {
 
 const struct contract crawbl_contract = {
     .name = STR_INIT("crawbl"),
+    .rows = &crawbl_rows,
     .listeners = listeners,
     .listener_count = ARRAY_LEN(listeners),
     .services = services,

@@ -6,13 +6,14 @@
 #include "proto/runtime.pb.h"
 #include "session/decision.h"
 #include "session/directory.h"
+#include "session/waiting.h"
 #include "stream/stream.h"
 #include "turn/dormant_wake.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
-#define QUESTION_MAX_BYTES (32 * MIB) /* a run holds no more */
+#define QUESTION_MAX_BYTES (32 * MIB) /* the most that a run can hold */
 #define UNREAD_TURNS_MAX 16
 #define SERVICE "crawbl.agentruntime.v1.AgentRuntime"
 
@@ -20,20 +21,20 @@
 struct converse {
     struct rpc_call *call;
     struct converse_instance *instance;
-    struct stream *stream;      /* of the turn that runs, or NULL: idle */
-    struct run *run;            /* that this call started, or NULL */
-    uint64_t answered;          /* the id of the one that waited for this call's words, or 0 */
+    struct stream *stream;      /* of the running turn; NULL: idle */
+    struct run *run;            /* started by this call, or NULL */
+    uint64_t answered;          /* the waiting run that this message answered, or 0 */
     bool stopping;              /* the daemon stops: no further turn */
-    bool over;                  /* the call has its status; nothing more is sent */
-    bool holds;                 /* the next request waits until what was said is read */
-    unsigned unread_turns;      /* that ended since all that was said had been read */
-    bool greeted;               /* a first request with its ids has come */
+    bool over;                  /* the status was set; nothing more is sent */
+    bool holds;                 /* the next request waits until the output was read */
+    unsigned unread_turns;      /* turns that ended since all output was last read */
+    bool greeted;               /* the first request, with its ids, has arrived */
     struct str user, workspace; /* of the token, or of the first request */
     struct engine *engine;      /* of the turn, a reference; NULL: idle */
     struct arena *arena;        /* of a request whose turn has not begun, or NULL */
     struct crawbl_converse_request request; /* in the arena */
     struct workspace_agents_ask ask;
-    struct dormant_wake *wake;   /* who may wait for these words, and is not in memory */
+    struct dormant_wake *wake;   /* brings back runs that may wait for this message */
     struct converse_shown shown; /* of the answer that is being sent */
 };
 
@@ -62,8 +63,8 @@ static bool is_unread(struct converse *converse) {
     return converse->unread_turns >= UNREAD_TURNS_MAX;
 }
 
-/* An idle stream of a daemon that stops ends at once, so that the client dials anew (K18). One
- * that has nothing more to ask for has had all it came for: it ends OK, stopping or not. */
+/* When the daemon stops, an idle stream ends at once, so that the client dials again (K18). A
+ * stream whose client has sent its last request ends OK, stopping or not. */
 static void go_on(struct converse *converse) {
     if (converse->stopping && !rpc_client_is_done(converse->call)) {
         end_call(converse, ERR_UNAVAILABLE, STR("the server is shutting down"));
@@ -131,10 +132,14 @@ static struct converse_view view_for(const struct converse *converse,
 
 static void project(const struct event *event, enum close_frame frame, void *ctx) {
     struct converse *converse = ctx;
-    (void)frame; /* the events of this wire say themselves which is the last */
-    struct converse_view view = {0};
-    if (event->kind != EVENT_TEXT) view = view_for(converse, event);
+    (void)frame; /* events show by themselves which one is the last */
+    struct converse_view view = view_for(converse, event);
     converse_project(converse->call, event, &view, &converse->shown);
+}
+
+static void project_texts(struct str texts, size_t count, void *ctx) {
+    struct converse *converse = ctx;
+    converse_project_texts(converse->call, texts, count, &converse->shown);
 }
 
 static size_t queued(void *ctx) {
@@ -152,6 +157,7 @@ static uint64_t stalled_ms(void *ctx) {
 static const struct stream_wire wire = {
     .judge = judge,
     .project = project,
+    .project_texts = project_texts,
     .queued = queued,
     .wake_at = wake_at,
     .stalled_ms = stalled_ms,
@@ -164,7 +170,7 @@ static struct str or_else(struct str text, const char *other) {
     return text.len ? text : str_from(other);
 }
 
-/* Who asks, and whether the body agrees (K8, K15). */
+/* Identify the caller, and check that the body agrees (K8, K15). */
 static bool identify(struct converse *converse, const struct crawbl_converse_request *request,
                      struct err *e) {
     const struct guard *pins = &converse->instance->settings->guard;
@@ -234,7 +240,7 @@ static struct str agent_for(const struct converse *converse, struct str slug) {
     return converse->instance->settings->lenient && !known ? STR_EMPTY : slug;
 }
 
-/* Addressed by name, or by naming no agent. */
+/* The Manager is addressed by its name, or by naming no agent. */
 static bool asks_manager(const struct converse *converse, struct str slug) {
     return !slug.len || str_equal(slug, engine_of(converse)->agents[0].slug);
 }
@@ -254,7 +260,7 @@ static bool follow(struct converse *converse, struct journal *journal, uint64_t 
     return stream_open(&options, &converse->stream, e);
 }
 
-/* The message decides nothing: its turn is the same question once more (K29). */
+/* The message decides nothing, so its turn is the same question again (K29). */
 static bool ask_again(struct converse *converse, const struct pending_view *stays,
                       struct arena *arena, struct err *e) {
     struct event event;
@@ -267,7 +273,7 @@ static bool ask_again(struct converse *converse, const struct pending_view *stay
 
 static void on_awake(const struct err *failed, void *ctx);
 
-/* True: they are being brought back, and the request is looked at once more. */
+/* True: waiting runs are being brought back; the request is examined again afterwards. */
 static bool wake(struct converse *converse, const struct pending_answer *answer) {
     const struct dormant_filter filter = session_sleepers(answer);
     struct session_table *sessions = converse->instance->host->engine->sessions;
@@ -342,16 +348,16 @@ static void drop_request(struct converse *converse) {
     converse->request = (struct crawbl_converse_request){.message = STR_EMPTY};
 }
 
-/* The engine is known, and whoever waits is in memory, as far as is known. */
+/* The engine is known, and waiting runs are in memory as far as they are known. */
 static void converse_start(struct converse *converse) {
     struct err e;
     bool started = start_turn(converse, &converse->request, &e);
-    if (converse->wake) return; /* on_awake() goes on */
+    if (converse->wake) return; /* on_awake() continues */
     drop_request(converse);
     if (started && converse->stream) return;
     drop_turn(converse);
     if (started) {
-        go_on(converse); /* its answer has been sent */
+        go_on(converse); /* its answer was sent */
     } else {
         crawbl_converse_refuse(converse, &e);
     }
@@ -449,7 +455,7 @@ static void on_cancelled(struct rpc_call *call, enum rpc_cancel why, void *ctx) 
     if (converse->stream) {
         stream_end(converse->stream, causes[why]);
     } else {
-        drop_turn(converse); /* one that had not begun */
+        drop_turn(converse); /* one that has not begun */
     }
 }
 

@@ -12,7 +12,7 @@ bool guard_serves(const struct guard *guard, struct str user, struct str workspa
                    other_workspace ? "workspace" : "user");
 }
 
-/* For the operator, never for the peer; and never the token. */
+/* Log the reason for the operator, never to the peer, and never the token. */
 static void note_refusal(struct rpc_call *call, const char *why) {
     log_often(LOG_WARNING, "a token is refused: it is %s; peer " STR_FMT, why,
               STR_ARG(exchange_peer(rpc_exchange(call))));

@@ -12,8 +12,8 @@
 #ifndef WEIR_CONTRACT_CRAWBL_GUARD_H
 #define WEIR_CONTRACT_CRAWBL_GUARD_H
 
-#include "contract/crawbl/token.h"
 #include "rpc/rpc.h"
+#include "wire/token.h"
 
 struct guard {
     const struct token_keys *keys; /* NULL: no token is required */

@@ -10,14 +10,14 @@
 
 #define SERVICE "crawbl.agentruntime.v1.Memory"
 
-/* Clients take 4 MiB; tags, lengths and times of a thousand entries fit into the rest. */
+/* Clients accept 4 MiB; the margin is for the tags, lengths and times of a thousand entries. */
 #define LIST_MAX_BYTES (4 * MIB - 128 * KIB)
 
 /* One open call. */
 struct memory_call {
     struct rpc_call *call;
     struct memory_instance *instance;
-    struct memory_ask *ask; /* on its way to the store, or NULL */
+    struct memory_ask *ask; /* the open request to the store; NULL: none */
 };
 
 /* --- endings ------------------------------------------------------------------------------ */
@@ -26,7 +26,7 @@ static void crawbl_memory_refuse(struct memory_call *memory, const struct err *w
     rpc_end(memory->call, why->code, err_text(why));
 }
 
-/* The store's own words name files; they are for the operator. */
+/* The store's messages name files, so they are for the operator only. */
 static void refuse_store(struct memory_call *memory, const struct err *why) {
     log_often(LOG_WARNING, "memory: %s", why->text);
     bool later = err_kinds[why->code].grpc_status == err_kinds[ERR_UNAVAILABLE].grpc_status;
@@ -59,9 +59,9 @@ static struct crawbl_memory_entry entry_of(const struct memory_entry *entry,
                                         .updated_at = &times[1]};
 }
 
-/* --- whose -------------------------------------------------------------------------------- */
+/* --- the workspace ------------------------------------------------------------------------ */
 
-/* The workspace that a request is about: the token's, and the request may not differ (K8). */
+/* The workspace of a request is the token's; another one in the request is an error (K8). */
 static bool workspace_for(const struct memory_call *memory, struct str asked, struct str *ret,
                           struct err *e) {
     const struct guard *guard = &memory->instance->settings->guard;
@@ -178,7 +178,7 @@ static void *on_open(struct rpc_call *call, void *service_ctx) {
     return memory;
 }
 
-/* Read the request, and start what it asks for. What is asked of the store is copied. */
+/* Read the message and start its request. The store copies what it needs. */
 static void take_request(struct memory_call *memory, struct lent bytes,
                          const struct pb_message *type,
                          bool (*start)(struct memory_call *, const void *, struct err *)) {
@@ -213,7 +213,7 @@ static void crawbl_memory_forget(struct memory_call *memory) {
     memory->ask = NULL;
 }
 
-/* What was asked of the store happens all the same. */
+/* The store carries out the request anyway. */
 static void on_cancelled(struct rpc_call *call, enum rpc_cancel why, void *ctx) {
     (void)call, (void)why;
     crawbl_memory_forget(ctx);

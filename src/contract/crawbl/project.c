@@ -3,7 +3,9 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "proto/runtime.pb.h"
+#include "wire/grpc.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #define ERROR_MARK STR("ERROR:")
@@ -23,20 +25,21 @@ static void send_event(struct rpc_call *call, uint32_t member, const struct pb_m
     rpc_message_end(call);
 }
 
-/* Most of all messages are these: chunk and thinking have the same two fields. */
+/* Most messages are of these two kinds: chunk and thinking have the same fields. */
+#define TEXT_HEAD_BYTES (GRPC_PREFIX_BYTES + 3 * (1 + 5)) /* tags and lengths, at most */
+
+/* Returns where the message ends; it takes at most TEXT_HEAD_BYTES more than both texts. */
+static inline char *put_text(char *at, uint32_t member, struct str agent, struct str text) {
+    size_t inner = pb_str_len(1, agent) + pb_str_len(2, text);
+    at = grpc_put_prefix(at, pb_bytes_len(member, inner));
+    at = pb_put_head(at, member, inner);
+    return pb_put_str(pb_put_str(at, 1, agent), 2, text);
+}
+
 static void send_text(struct rpc_call *call, uint32_t member, struct str agent,
                       struct str text) {
-    size_t inner = pb_str_len(1, agent) + pb_str_len(2, text);
-    size_t len = pb_bytes_len(member, inner);
-    struct buf *out = rpc_message_begin(call);
-    char *at = buf_room(out, len);
-    if (at) {
-        at = pb_put_head(at, member, inner);
-        at = pb_put_str(at, 1, agent);
-        pb_put_str(at, 2, text);
-        buf_grew(out, len);
-    }
-    rpc_message_end(call);
+    char *room = rpc_messages_room(call, TEXT_HEAD_BYTES + agent.len + text.len);
+    if (room) rpc_messages_put(call, (size_t)(put_text(room, member, agent, text) - room));
 }
 
 static void send_chunk(struct rpc_call *call, struct str agent, struct str text) {
@@ -49,7 +52,7 @@ static void send_tool_call(struct rpc_call *call, struct str agent, struct str t
     send_event(call, CRAWBL_CONVERSE_EVENT_TOOL_CALL, &crawbl_tool_call_event_table, &event);
 }
 
-/* Unknown is 0 on this wire (K21). */
+/* Counts are 0 in this protocol when they are unknown (K21). */
 static int32_t tokens(int64_t count) {
     if (count < 0) return 0;
     return count > INT32_MAX ? INT32_MAX : (int32_t)count;
@@ -61,7 +64,7 @@ static void note_model(struct converse_shown *shown, struct str model) {
     shown->model[len] = '\0';
 }
 
-/* Whatever the message has a field for, by its name. */
+/* Fill every count for which the message has a field. */
 static void fill_counts(struct crawbl_usage_event *out, const struct event_usage *usage) {
     const struct pb_message *message = &crawbl_usage_event_table;
     for (size_t i = 0; i < message->field_count; i++) {
@@ -127,7 +130,7 @@ static void send_failure(struct rpc_call *call, struct str agent, enum err_code 
     buf_done(&model);
 }
 
-/* A question ends the turn on this wire: the session's next message answers it. */
+/* A question ends the turn in this protocol: the session's next message answers it. */
 static void send_question(struct rpc_call *call, const struct event *event,
                           const struct converse_shown *shown) {
     send_tool_call(call, event->agent, STR("request_approval"), event->approval.args,
@@ -143,12 +146,12 @@ void converse_refuse(struct rpc_call *call, const struct err *why,
     send_failure(call, STR("manager"), why->code, err_text(why), view);
 }
 
-void converse_project(struct rpc_call *call, const struct event *event,
-                      const struct converse_view *view, struct converse_shown *shown) {
-    if (seam_before(&shown->seam, event, SEAM_OF_SPEAKER))
-        send_chunk(call, event->agent, STR(SEAM_TEXT));
+/* Events other than text. */
+static __attribute__((noinline)) void project_other(struct rpc_call *call,
+                                                    const struct event *event,
+                                                    const struct converse_view *view,
+                                                    struct converse_shown *shown) {
     switch (event->kind) {
-    case EVENT_TEXT: send_chunk(call, event->agent, event->text.text); break;
     case EVENT_THINKING:
         if (!view->shows_thinking) break;
         send_text(call, CRAWBL_CONVERSE_EVENT_THINKING, event->agent, event->thinking.text);
@@ -174,10 +177,39 @@ void converse_project(struct rpc_call *call, const struct event *event,
     case EVENT_CANCELLED:
         send_failure(call, event->agent, ERR_CANCELLED, event->cancelled.message, view);
         break;
+    case EVENT_TEXT:
     case EVENT_STARTED:
     case EVENT_STEP:
     case EVENT_AUDIO:
     case EVENT_ITEM:
-    case EVENT_KIND_COUNT: break; /* not on this wire */
+    case EVENT_KIND_COUNT: break; /* not in this protocol */
     }
+}
+
+void converse_project(struct rpc_call *call, const struct event *event,
+                      const struct converse_view *view, struct converse_shown *shown) {
+    if (seam_before(&shown->seam, event, SEAM_OF_SPEAKER))
+        send_chunk(call, event->agent, STR(SEAM_TEXT));
+    if (event->kind == EVENT_TEXT)
+        send_chunk(call, event->agent, event->text.text);
+    else
+        project_other(call, event, view, shown);
+}
+
+/* A stretch of texts contains no seam, because other events come between two replies. */
+void converse_project_texts(struct rpc_call *call, struct str texts, size_t count,
+                            struct converse_shown *shown) {
+    struct event event = {.kind = EVENT_TEXT};
+    struct str rest = texts, text;
+    bool begun = event_take_text(&rest, &event.agent, &text);
+    assert(begun);
+    if (begun && seam_before(&shown->seam, &event, SEAM_OF_SPEAKER))
+        send_chunk(call, event.agent, STR(SEAM_TEXT));
+
+    char *room = rpc_messages_room(call, texts.len + count * TEXT_HEAD_BYTES), *at = room;
+    if (!room) return;
+    while (event_take_text(&texts, &event.agent, &text))
+        at = put_text(at, CRAWBL_CONVERSE_EVENT_CHUNK, event.agent, text);
+    assert(texts.len == 0);
+    rpc_messages_put(call, (size_t)(at - room));
 }

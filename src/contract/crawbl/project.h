@@ -28,6 +28,10 @@ struct converse_view {
 void converse_project(struct rpc_call *call, const struct event *event,
                       const struct converse_view *view, struct converse_shown *shown);
 
+/* The same for `count` events of text, encoded as a journal has them. */
+void converse_project_texts(struct rpc_call *call, struct str texts, size_t count,
+                            struct converse_shown *shown);
+
 /* Send the DoneEvent of a turn that never became a run. */
 void converse_refuse(struct rpc_call *call, const struct err *why,
                      const struct converse_view *view);

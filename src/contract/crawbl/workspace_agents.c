@@ -12,19 +12,19 @@
 
 /* What is known of one workspace. */
 struct known {
-    struct list link; /* the last one asked for is the first */
+    struct list link; /* most recently used first */
     struct workspace_agents *workspace_agents;
     char *workspace;
     struct mcp_client *client;
-    struct engine *engine;         /* a reference; NULL: nothing came yet, or it is too old */
-    struct buf blueprint;          /* the last good one; empty: none */
-    struct mcp_listing *tools;     /* likewise, or NULL */
-    bool tried;                    /* a fetch came back, with whatever */
-    bool no_blueprint, no_tools;   /* what was logged */
-    uint64_t due_ms;               /* when to ask again */
-    uint64_t good_ms;              /* when something came */
+    struct engine *engine;         /* a reference; NULL: nothing fetched yet, or too old */
+    struct buf blueprint;          /* the last valid one; empty: none */
+    struct mcp_listing *tools;     /* the last valid list, or NULL */
+    bool tried;                    /* a fetch has ended, well or not */
+    bool no_blueprint, no_tools;   /* failures that were logged */
+    uint64_t due_ms;               /* when to fetch again */
+    uint64_t good_ms;              /* the last successful fetch */
     struct workspace_fetch *fetch; /* NULL: no fetch is running */
-    struct list waiting;           /* asks */
+    struct list waiting;           /* requests that wait for a fetch */
 };
 
 struct workspace_agents {
@@ -36,7 +36,7 @@ struct workspace_agents {
     struct list known;
 };
 
-/* --- whoever waits ------------------------------------------------------------------------ */
+/* --- waiting turns ------------------------------------------------------------------------ */
 
 static void answer_all(struct list *waiting, struct engine *engine) {
     struct list asks, *link;
@@ -58,7 +58,7 @@ void workspace_agents_leave(struct workspace_agents_ask *ask) {
     list_remove(&ask->link);
 }
 
-/* --- what is known ------------------------------------------------------------------------ */
+/* --- the known parts ---------------------------------------------------------------------- */
 
 static void forget_engine(struct known *known) {
     engine_unref(known->engine);
@@ -104,7 +104,7 @@ static struct known *known_new(struct workspace_agents *workspace_agents,
     return known;
 }
 
-/* The one that rested longest makes room. */
+/* At the limit, forget the least recently used workspace without a running fetch. */
 static void make_room(struct workspace_agents *workspace_agents) {
     if (map_count(workspace_agents->by_workspace) < WORKSPACE_AGENTS_MAX) return;
     for (struct list *link = workspace_agents->known.prev; link != &workspace_agents->known;
@@ -128,9 +128,9 @@ static struct known *known_get(struct workspace_agents *workspace_agents,
     return known;
 }
 
-/* --- what a fetch brings ------------------------------------------------------------------ */
+/* --- fetched parts ------------------------------------------------------------------------ */
 
-/* Once when it stops working, once when it works again. */
+/* Log once when it stops working and once when it works again. */
 static void note(const struct known *known, bool *noted, const struct err *failed,
                  const char *what, const char *instead) {
     bool fails = failed->code != ERR_NONE;
@@ -141,7 +141,7 @@ static void note(const struct known *known, bool *noted, const struct err *faile
     *noted = fails;
 }
 
-/* True: something is different from before. */
+/* True: the blueprint has changed. */
 static bool take_blueprint(struct known *known, struct workspace_fetch *fetch) {
     bool wanted = known->workspace_agents->settings.blueprint;
     if (!wanted) return false;
@@ -187,7 +187,7 @@ static void on_back(struct workspace_fetch *fetch, void *ctx) {
     bool agents_changed = take_blueprint(known, fetch);
     bool tools_changed = take_tools(known, fetch);
     if (agents_changed || tools_changed) make_engine(known);
-    /* How old the agents are counts; without a blueprint, the tools. */
+    /* The age is that of the blueprint, or of the tools if there is no blueprint. */
     if (known->blueprint.len ? blueprint_good : tools_good) known->good_ms = now_ms;
     known->due_ms = now_ms + (blueprint_good && tools_good ? WORKSPACE_AGENTS_FRESH_MS
                                                            : WORKSPACE_AGENTS_RETRY_MS);
@@ -212,7 +212,7 @@ static void send_fetch(struct known *known, const struct mcp_caller *caller) {
                                           .ctx = known});
 }
 
-/* --- the public story --------------------------------------------------------------------- */
+/* --- public functions --------------------------------------------------------------------- */
 
 struct workspace_agents *workspace_agents_new(struct loop *loop, struct http_pool *pool) {
     struct workspace_agents *workspace_agents = MEM_NEW(struct workspace_agents);
@@ -223,7 +223,7 @@ struct workspace_agents *workspace_agents_new(struct loop *loop, struct http_poo
     return workspace_agents;
 }
 
-/* Collect the waiting asks first, because an answer may ask again. */
+/* Collect the waiting requests first, because an answer may start another one. */
 static void forget_all(struct workspace_agents *workspace_agents, struct list *ret_waiting) {
     LIST_EACH(&workspace_agents->known, link) {
         struct known *known = CONTAINER_OF(link, struct known, link);

@@ -19,9 +19,9 @@
 #ifndef WEIR_CONTRACT_CRAWBL_WORKSPACE_AGENTS_H
 #define WEIR_CONTRACT_CRAWBL_WORKSPACE_AGENTS_H
 
-#include "contract/crawbl/token.h"
 #include "engine/engine.h"
 #include "mcp/client.h"
+#include "wire/token.h"
 
 #define WORKSPACE_AGENTS_FRESH_MS (UINT64_C(60) * 1000)
 #define WORKSPACE_AGENTS_STALE_MS (UINT64_C(24) * 60 * 60 * 1000)

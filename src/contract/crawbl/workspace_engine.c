@@ -12,9 +12,9 @@ struct workspace_engine {
     struct engine *base; /* a reference */
     struct arena *arena;
     struct agent *agents;
-    struct agent_tool **allowed; /* of each agent */
+    struct agent_tool **allowed; /* one array per agent */
     struct str *delegates;
-    struct tool **tools; /* the base's, then our own */
+    struct tool **tools; /* the base engine's tools, then our own */
     size_t own_tool_count;
     struct offers *offers;
 };
@@ -44,8 +44,8 @@ static enum tool_policy policy_of(const struct engine *base, struct str tool) {
     return TOOL_ALLOW;
 }
 
-/* The blueprint says which tools an agent has, the operator's settings what becomes of a call.
- */
+/* The blueprint says which tools an agent has; the operator's settings say what happens to
+ * their calls. */
 static struct agent_tool *pick(const struct engine *base, const struct blueprint_agent *from,
                                size_t *ret_count) {
     size_t count = from->picks_tools ? from->tool_count : base->policy_count;
@@ -83,7 +83,7 @@ static void fill_agents(struct workspace_engine *made, const struct blueprint *b
             .window_tokens = from->model.len ? 0 : usual->window_tokens,
             .limits = usual->limits};
     }
-    made->agents[0].delegates = made->delegates + 1; /* all others */
+    made->agents[0].delegates = made->delegates + 1; /* all agents after the first */
     made->agents[0].delegate_count = count - 1;
     made->engine.agents = made->agents;
     made->engine.agent_count = count;
@@ -122,7 +122,7 @@ struct engine *workspace_engine_new(const struct workspace_engine_parts *parts) 
     made->arena = arena_new(BLUEPRINT_ARENA_BYTES);
     if (parts->blueprint.len) {
         if (!blueprint_read(parts->blueprint, parts->workspace, made->arena, &blueprint, &e))
-            abort(); /* it was read before */
+            abort(); /* it was parsed before */
         fill_agents(made, &blueprint);
     }
     fill_tools(made, parts);

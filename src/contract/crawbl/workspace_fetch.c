@@ -89,7 +89,7 @@ static void on_refused(void *ctx) {
     go_home_if_done(fetch);
 }
 
-/* The host of the endpoint, another path. */
+/* The endpoint's host with another path. */
 static void put_url(struct str endpoint, struct str workspace, struct buf *out) {
     static const char plain[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
@@ -135,7 +135,7 @@ static void ask_for_agents(struct workspace_fetch *fetch,
     buf_done(&authorization);
 }
 
-/* --- the public story --------------------------------------------------------------------- */
+/* --- public functions --------------------------------------------------------------------- */
 
 struct workspace_fetch *workspace_fetch_new(const struct workspace_fetch_options *options) {
     struct workspace_fetch *fetch = MEM_NEW(struct workspace_fetch);

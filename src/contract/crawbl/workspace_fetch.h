@@ -14,8 +14,8 @@
 #define WEIR_CONTRACT_CRAWBL_WORKSPACE_FETCH_H
 
 #include "base/buf.h"
-#include "contract/crawbl/token.h"
 #include "mcp/listing.h"
+#include "wire/token.h"
 
 struct workspace_fetch;
 

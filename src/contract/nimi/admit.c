@@ -5,12 +5,12 @@
 
 #define MODE(name) (1u << NIMI_EXECUTION_MODE_##name)
 
-/* What a connector needs for a type: text generation, or a media interface with one of its
+/* What a type needs from a connector: text generation, or a media interface with one of its
  * tasks. */
 enum need { NEED_WORDS = MEDIA_TASKS, NEED_NOBODY_HAS };
 
-/* Which modes a type admits, which arm of the spec it needs, and who can serve it. The jobs of
- * the first two are ours: the protocol has none for them. */
+/* For each type: its execution modes, its arm of the spec, and the need of a connector. The
+ * protocol has no jobs for the first two types; we add them. */
 static const struct {
     unsigned modes;
     int spec;
@@ -41,20 +41,20 @@ unsigned admit_modes(int scenario_type) {
     return known ? types[scenario_type].modes : 0;
 }
 
-/* Whether this connector can serve the type, whatever its models are. */
+/* Whether this connector can serve the type, regardless of its models. */
 static bool serves(const struct nimi_connector *connector, int scenario_type) {
     int need = types[scenario_type].need;
     if (need == NEED_WORDS) return connector->provider != NULL;
     return need < MEDIA_TASKS && media_can(connector->media, (enum media_task)need);
 }
 
-/* What every step looks at, and what the steps find. */
+/* Input and results of the steps. */
 struct steps {
     const struct nimi_settings *settings;
     const struct envelope *envelope;
     const struct scenario *asked;
     enum admit_by by;
-    struct str connector_id; /* without white space; empty: none */
+    struct str connector_id; /* trimmed; empty: none */
     bool local;
     struct admission found;
 };
@@ -95,7 +95,7 @@ static bool has_words(const struct nimi_text_generate_scenario_spec *spec) {
     return false;
 }
 
-/* Every input must have a vector, and nothing has none. */
+/* Every input gets a vector, and an empty text has none. */
 static bool has_inputs(const struct nimi_text_embed_scenario_spec *spec) {
     for (size_t i = 0; i < spec->inputs_count; i++) {
         if (str_trim(spec->inputs[i]).len == 0) return false;
@@ -118,11 +118,11 @@ static bool has_input(struct steps *at, struct fault *fault) {
     case NIMI_SCENARIO_SPEC_SPEECH_SYNTHESIZE:
         return str_trim(spec->speech_synthesize->text).len ||
                fault_set(fault, NIMI_AI_INPUT_INVALID, "there is no text to say");
-    default: return true; /* whoever makes it knows what it needs */
+    default: return true; /* checked when the request is built */
     }
 }
 
-/* No extension is known, for any type. */
+/* No extensions exist yet, for any type. */
 static bool extensions_are_known(struct steps *at, struct fault *fault) {
     if (at->asked->extension_count == 0) return true;
     return fault_set(fault, NIMI_AI_MEDIA_OPTION_UNSUPPORTED,
@@ -217,7 +217,7 @@ static bool may_use(const struct steps *at, const struct nimi_connector *connect
            str_equal(connector->owner, at->asked->head->subject_user_id);
 }
 
-/* In this order: owner, enabled, credential. A connector of another owner looks absent. */
+/* Checked in this order: owner, enabled, credential. Another owner's connector looks absent. */
 static bool connector_may_be_used(struct steps *at, struct fault *fault) {
     const struct nimi_connector *connector = at->found.connector;
     if (!connector) return true;
@@ -233,7 +233,7 @@ static bool connector_may_be_used(struct steps *at, struct fault *fault) {
 
 static bool connector_goes_to_a_safe_place(struct steps *at, struct fault *fault) {
     const struct nimi_connector *connector = at->found.connector;
-    if (!connector || connector->endpoint.len == 0) return true; /* the vendor's own */
+    if (!connector || connector->endpoint.len == 0) return true; /* the vendor's own endpoint */
     return endpoint_is_safe(connector->endpoint, at->settings->allow_loopback
                                                      ? ENDPOINT_LOOPBACK_TOO
                                                      : ENDPOINT_FAR_ONLY) ||
@@ -258,12 +258,12 @@ static bool model_is_one(struct steps *at, struct fault *fault) {
 #define TYPE(name) (1u << NIMI_SCENARIO_TYPE_##name)
 #define ALL_TYPES (~0u)
 
-/* What a local model's name may begin with, and what that engine is there for. */
+/* Prefixes of local model names. Each names an engine and the types it serves. */
 static const struct engine_prefix {
     struct str prefix;
     unsigned types;
 } engines[] = {
-    {STR_INIT("local/"), ALL_TYPES}, /* whichever has the model */
+    {STR_INIT("local/"), ALL_TYPES}, /* any engine */
     {STR_INIT("llama/"), TYPE(TEXT_GENERATE) | TYPE(TEXT_EMBED)},
     {STR_INIT("media/"), TYPE(IMAGE_GENERATE) | TYPE(VIDEO_GENERATE)},
     {STR_INIT("speech/"), TYPE(SPEECH_SYNTHESIZE) | TYPE(SPEECH_TRANSCRIBE) |
@@ -271,7 +271,7 @@ static const struct engine_prefix {
     {STR_INIT("sidecar/"), TYPE(MUSIC_GENERATE) | TYPE(WORLD_GENERATE)},
 };
 
-/* Moves *model past the prefix. NULL: it has no prefix and is an exact name. */
+/* Move *model past its prefix. NULL: there is none, and the name is exact. */
 static const struct engine_prefix *take_prefix(struct str *model) {
     for (size_t i = 0; i < ARRAY_LEN(engines); i++) {
         if (!str_starts(*model, engines[i].prefix)) continue;
@@ -288,8 +288,8 @@ static bool is_installed(const struct nimi_connector *connector, struct str mode
     return connector->model_count == 0;
 }
 
-/* The local connector that has the model: first one that can do what is asked; of those, one
- * that knows its models before one that takes any name. */
+/* The best local connector for the model: one that can serve the type before one that cannot,
+ * then one that lists the model before one that accepts any name. */
 static const struct nimi_connector *find_local(const struct steps *at, struct str model) {
     const struct nimi_connector *best = NULL;
     unsigned best_rank = 0;
@@ -308,7 +308,7 @@ static const struct nimi_connector *find_local(const struct steps *at, struct st
 }
 
 static bool local_model_is_there(struct steps *at, struct fault *fault) {
-    if (at->found.connector) return true; /* remote names pass */
+    if (at->found.connector) return true; /* a remote connector was found */
     struct str model = at->found.model;
     const struct engine_prefix *engine = take_prefix(&model);
     if (engine && !(engine->types & 1u << at->asked->scenario_type))
@@ -366,7 +366,7 @@ static step_fn *const chain[] = {
     model_can_do_it,
 };
 
-/* Of those, the ones that only look for the model. */
+/* The steps that only look for the model. */
 static step_fn *const model_chain[] = {
     app_is_clear,          key_source_is_clear, subject_is_there,    connector_exists,
     connector_may_be_used, model_is_one,        local_model_is_there};

@@ -7,10 +7,10 @@
 
 struct attach {
     struct attach_options options;
-    size_t next;     /* index of the artifact that is read */
-    bool of_anybody; /* nobody of the subject's own: one of the whole app */
+    size_t next;     /* index of the artifact being read */
+    bool of_anybody; /* look among the app's uploads that have no subject */
     struct upload_ask *ask;
-    struct task none; /* there is no store to ask */
+    struct task none; /* reports the failure when there is no store */
 };
 
 static void attach_end(struct attach *attach, const struct fault *fault) {
@@ -38,7 +38,7 @@ static void read_next(struct attach *attach) {
                                    UPLOAD_MAX_BYTES, clock_unix_ms(), on_read, attach);
 }
 
-/* What was uploaded without a subject is anybody's of the app. */
+/* Whether to look again: uploads without a subject may be used by every subject of the app. */
 static bool is_perhaps_anybodys(const struct attach *attach, const struct err *failed) {
     return failed->code == ERR_NOT_FOUND && !attach->of_anybody && attach->options.subject.len;
 }

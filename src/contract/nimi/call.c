@@ -9,18 +9,18 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* --- the eight ---------------------------------------------------------------------------- */
+/* --- the eight interceptors --------------------------------------------------------------- */
 
-/* False: refused, *fault says why. Metadata is there. */
+/* False: the call is refused with *fault. The metadata can still be read. */
 typedef bool intercept_fn(struct nimi_call *call, struct fault *fault);
 
-/* The header is the listener's (nimi_site), so it stands also on what never comes this far. */
+/* The listener adds the version header (nimi_site), so that refused calls have it too. */
 static bool add_version(struct nimi_call *call, struct fault *fault) {
     (void)call, (void)fault;
     return true;
 }
 
-/* Without a reason code, as the protocol has it. */
+/* The protocol gives this refusal no reason code. */
 static bool check_lifecycle(struct nimi_call *call, struct fault *fault) {
     enum lifecycle state = nimi_runtime_state(call->instance->runtime);
     if (lifecycle_admits(state, call->row->facts & NIMI_READS)) return true;
@@ -44,8 +44,8 @@ static bool check_protocol(struct nimi_call *call, struct fault *fault) {
     return envelope_read(call->rpc, form, &call->envelope, fault);
 }
 
-/* No issuer of tokens is configured, so none is believed; and one that is not believed never
- * makes its caller anonymous. */
+/* No token issuer is configured, so every token is invalid. A caller with an invalid token is
+ * refused, never treated as anonymous. */
 static bool check_bearer(struct nimi_call *call, struct fault *fault) {
     size_t count;
     rpc_metadata(call->rpc, STR("authorization"), &count);
@@ -54,21 +54,21 @@ static bool check_bearer(struct nimi_call *call, struct fault *fault) {
                      "this runtime knows no issuer of tokens; call without authorization");
 }
 
-/* Protected capabilities are those of calls that are not served yet, and count only where
- * grants are kept. */
+/* Nothing to check: calls with protected capabilities are not served yet, and no grants are
+ * stored. */
 static bool check_capability(struct nimi_call *call, struct fault *fault) {
     (void)call, (void)fault;
     return true;
 }
 
-/* From here on only the ten-step chain may see that there was a key, nobody the key. */
+/* Hide the key. The ten-step chain still sees that there was one. */
 static bool scrub(struct nimi_call *call, struct fault *fault) {
     (void)fault;
     if (call->envelope.provider_api_key.len) call->envelope.provider_api_key = STR("***");
     return true;
 }
 
-/* The record itself is written when the call is over. */
+/* The record is written when the call is over. */
 static bool begin_audit(struct nimi_call *call, struct fault *fault) {
     (void)fault;
     call->audited = true;
@@ -229,7 +229,7 @@ static void on_half_closed(struct rpc_call *rpc, void *ctx) {
     }
 }
 
-/* The only client stream is that of uploads, which have a reason of their own for it. */
+/* Only uploads are client streams; a chunk that is too large has its own reason code. */
 static void on_too_large(struct rpc_call *rpc, const struct err *why, void *ctx) {
     struct nimi_call *call = ctx;
     struct fault fault;
@@ -241,7 +241,7 @@ static void on_too_large(struct rpc_call *rpc, const struct err *why, void *ctx)
 
 /* --- the call ----------------------------------------------------------------------------- */
 
-/* If the HTTP listener has no host of its own, URLs use this one. */
+/* Keep the host that the caller used, for URLs, if the HTTP listener has no host of its own. */
 static void note_host(struct nimi_call *call) {
     const struct nimi_files *files = nimi_runtime_files(call->instance->runtime);
     call->host = STR_EMPTY;
@@ -275,7 +275,8 @@ static void on_drained(struct rpc_call *rpc, void *ctx) {
     if (call->work && call->work->drained) call->work->drained(call->work_ctx);
 }
 
-/* Streams and waiting calls are cut at once (K3); what only reads has answered already. */
+/* Cut streams and waiting calls at once (K3). Calls that only read have been answered
+ * already. */
 static void on_stopping(struct rpc_call *rpc, void *ctx) {
     struct nimi_call *call = ctx;
     (void)rpc;

@@ -37,21 +37,23 @@ static void nimi_drop(void *settings) {
 struct nimi_process {
     const struct contract_process *means;
     struct nimi_runtime *runtime;
-    struct prober *prober; /* while it serves */
+    struct prober *prober; /* NULL unless serving */
 };
 
 static unsigned slots_of(uint64_t setting) {
     return setting ? (unsigned)setting : SCHEDULER_NO_LIMIT;
 }
 
-/* With TLS the host must be one that the certificate names, which is the host the caller used.
- * And an address that means every interface cannot be connected to. */
+/* Whether URLs can use this configured host. With TLS the host must be one that the certificate
+ * names, so the host that the caller used is taken instead. Wildcard addresses cannot be
+ * connected to. */
 static bool has_host(struct str host, bool tls) {
     return !tls && host.len && !str_equal(host, STR("0.0.0.0")) &&
            !str_equal(host, STR("[::]"));
 }
 
-/* Say where artifacts are fetched. port  of listen.nimi_http; 0: there is none */
+/* Publish where artifacts are fetched.
+ * port  of listen.nimi_http; 0: no such listener */
 static void share_files(struct nimi_runtime *runtime, const struct config *config, int port) {
     struct nimi_files files = {.port = port, .tls = config->tls.cert.len > 0};
     struct str host = fetch_host(config->listen.nimi_http);
@@ -91,7 +93,7 @@ static void nimi_process_use(void *ctx, const void *settings) {
     if (process->prober) prober_use(process->prober, settings);
 }
 
-/* One that never was ready has nothing to stop. */
+/* A runtime that never became ready goes to STOPPED at once. */
 static void nimi_process_stopping(void *ctx) {
     struct nimi_process *process = ctx;
     prober_free(process->prober);
@@ -100,7 +102,7 @@ static void nimi_process_stopping(void *ctx) {
     nimi_runtime_move(process->runtime, started ? LIFE_STOPPING : LIFE_STOPPED, "stopping");
 }
 
-/* A stop that had to cut calls is a stop in order, and is recorded as what it was. */
+/* A stop that had to cut calls still counts as orderly; the log says that it was forced. */
 static void nimi_stopped(void *ctx, bool forced) {
     struct nimi_process *process = ctx;
     if (nimi_runtime_state(process->runtime) != LIFE_STOPPING) return;
@@ -150,7 +152,7 @@ static void nimi_done(void *instance) {
     free(instance);
 }
 
-/* --- what it serves ----------------------------------------------------------------------- */
+/* --- listeners, services and routes ------------------------------------------------------- */
 
 static struct str grpc_address(const struct config *config) {
     return config->listen.nimi_grpc;
@@ -180,7 +182,8 @@ static void nimi_routes(void *instance, struct route_table *ret) {
     nimi_health_table(instance, ret);
 }
 
-/* The lifecycle interceptor lets calls in, also those that only read while it stops. */
+/* handlers_admit: the lifecycle interceptor decides; calls that only read are admitted during a
+ * stop. */
 static const struct contract_listener listeners[] = {
     {.name = "nimi_grpc",
      .wire = CONTRACT_GRPC,
@@ -193,7 +196,7 @@ static const struct contract_listener listeners[] = {
 
 static const struct contract_service services[] = {
     {"nimi_grpc", &nimi_descriptor, nimi_ai},
-    {"nimi_grpc", NULL, nimi_audit}, /* in the same set */
+    {"nimi_grpc", NULL, nimi_audit}, /* in the first row's descriptor set */
 };
 
 static const struct contract_routes routes[] = {{"nimi_http", nimi_routes}};

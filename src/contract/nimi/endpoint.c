@@ -2,7 +2,8 @@
 
 #include <arpa/inet.h>
 
-/* Of "scheme://user@host:port/path?query": the host, an IPv6 address without its brackets. */
+/* The host of "scheme://user@host:port/path?query", without the brackets of an IPv6 address.
+ * `rest` is what follows "://". */
 static struct str host_of(struct str rest) {
     size_t end = 0;
     while (end < rest.len && rest.at[end] != '/' && rest.at[end] != '?' &&

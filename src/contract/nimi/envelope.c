@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* The fourteen, in the order they are checked. */
+/* The fourteen headers, in the order in which they are checked. */
 static const struct {
     const char *name;
     size_t at; /* in struct envelope */
@@ -38,7 +38,7 @@ static bool is_one_of(struct str value, const struct str *known, size_t count) {
     return value.len == 0;
 }
 
-/* "1.2.3": its major and minor, or empty. */
+/* The major and minor part of "1.2.3", or empty. */
 static struct str line_of(struct str version) {
     struct str rest = version, minor_rest;
     uint64_t number;

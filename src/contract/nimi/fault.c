@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #define CARRIER_MAX_BYTES (4 * KIB)
-#define SENTENCE_MAX_BYTES 320 /* of a peer's view: the whole message stays below 1 KiB */
+#define SENTENCE_MAX_BYTES 320 /* of the sentence: the whole message stays below 1 KiB */
 
 #define ERROR_INFO_TYPE STR("type.googleapis.com/google.rpc.ErrorInfo")
 #define DOMAIN STR("nimi.runtime.v1")

@@ -9,7 +9,7 @@
 #include <sys/random.h>
 
 #define PIECE_BYTES (256 * KIB)
-#define LOW_BYTES (64 * KIB) /* when so many are left to send, the next piece is read */
+#define LOW_BYTES (64 * KIB) /* when this much is left to send, read the next piece */
 #define TOKEN_DIGITS (2 * ARTIFACT_TOKEN_BYTES)
 #define TYPE_MAX_BYTES 256
 
@@ -17,7 +17,7 @@
 
 void fetch_token(char ret[static ARTIFACT_TOKEN_BYTES]) {
     ssize_t got = getrandom(ret, ARTIFACT_TOKEN_BYTES, 0);
-    if (got != ARTIFACT_TOKEN_BYTES) abort(); /* not so few, and not so early */
+    if (got != ARTIFACT_TOKEN_BYTES) abort(); /* cannot happen after startup */
 }
 
 static bool host_byte(char byte, bool literal) {
@@ -73,7 +73,7 @@ static bool read_token(struct str digits, char ret[static ARTIFACT_TOKEN_BYTES])
 
 /* --- ranges ------------------------------------------------------------------------------- */
 
-/* The last `count` bytes. */
+/* The range of the last `count` bytes. */
 static enum fetch_range suffix(uint64_t count, uint64_t size, uint64_t *ret_first,
                                uint64_t *ret_last) {
     if (count == 0 || size == 0) return FETCH_OUTSIDE;
@@ -92,7 +92,7 @@ enum fetch_range fetch_range(struct str header, uint64_t size, uint64_t *ret_fir
     uint64_t first, last;
     bool has_first = str_to_u64(from, &first), has_last = str_to_u64(to, &last);
     if (!from.len && has_last) return suffix(last, size, ret_first, ret_last);
-    if (!has_first || (to.len && !has_last)) return FETCH_WHOLE; /* several ranges, too */
+    if (!has_first || (to.len && !has_last)) return FETCH_WHOLE; /* also for several ranges */
     if (has_last && last < first) return FETCH_WHOLE;
     if (first >= size) return FETCH_OUTSIDE;
     *ret_first = first;
@@ -103,12 +103,12 @@ enum fetch_range fetch_range(struct str header, uint64_t size, uint64_t *ret_fir
 /* --- a reader ----------------------------------------------------------------------------- */
 
 struct reader {
-    struct route_call *call; /* NULL: it is over for us */
+    struct route_call *call; /* NULL: the call is over */
     struct store *store;
     struct artifact_ask *ask;
-    uint64_t next, end; /* of the bytes that are still to be sent */
+    uint64_t next, end; /* the bytes still to be sent */
     char token[ARTIFACT_TOKEN_BYTES];
-    struct str range, if_range; /* of the request, or at == NULL */
+    struct str range, if_range; /* headers of the request; at == NULL: absent */
 };
 
 static void reader_free(void *ctx) {
@@ -132,7 +132,8 @@ static void on_drained(void *ctx) {
     if (!reader->ask && reader->next < reader->end) read_next(reader);
 }
 
-/* A body that was promised and cannot be read on is cut: it must not look whole. */
+/* If the rest of a promised body cannot be read, the stream is cut, so that the body does not
+ * look whole. */
 static void on_piece(const struct artifact *artifact, const struct err *failed, void *ctx) {
     struct reader *reader = ctx;
     reader->ask = NULL;
@@ -160,7 +161,8 @@ static void refuse_absent(struct route_call *call) {
     fetch_fail(call, 404, STR("NOT_FOUND"), STR("there is no such artifact, or it is gone"));
 }
 
-/* A browser must neither treat it as a page of ours nor pass its address on. */
+/* Browsers must not render the artifact as a page of ours, and must not leak its URL as a
+ * referrer. */
 static void add_fields(struct route_call *call) {
     route_field(call, STR("accept-ranges"), STR("bytes"));
     route_field(call, STR("content-disposition"), STR("attachment"));
@@ -168,7 +170,7 @@ static void add_fields(struct route_call *call) {
     route_field(call, STR("referrer-policy"), STR("no-referrer"));
 }
 
-/* What a provider calls it, where that can stand in a header; text of ours is UTF-8. */
+/* The provider's content type, if it is valid in a header. Our own text is UTF-8. */
 static struct str type_of(struct route_call *call, struct str type) {
     bool plain = type.len && type.len <= TYPE_MAX_BYTES;
     for (size_t i = 0; plain && i < type.len; i++)
@@ -178,7 +180,7 @@ static struct str type_of(struct route_call *call, struct str type) {
     return route_keep(call, type);
 }
 
-/* An artifact never changes, so its number is its validator. */
+/* An artifact never changes, so its number serves as the validator. */
 static enum fetch_range range_of(struct reader *reader, const struct artifact *artifact,
                                  uint64_t *ret_first, uint64_t *ret_last) {
     struct str same = reader->if_range;
@@ -197,7 +199,7 @@ static void refuse_range(struct route_call *call, size_t size) {
                STR("the artifact has fewer bytes; its size stands in Content-Range"));
 }
 
-/* The head, and then the first piece. */
+/* Send the head, then the first piece. */
 static void fetch_begin(struct reader *reader, const struct artifact *artifact) {
     struct route_call *call = reader->call;
     uint64_t first = 0, last = artifact->size - 1;
@@ -237,7 +239,7 @@ static void on_found(const struct artifact *artifact, const struct err *failed, 
 static const struct route_watch watch = {
     .left = reader_free, .drained = on_drained, .closed = reader_free};
 
-/* A copy, for the store is asked first; at == NULL when it is absent. */
+/* Copy a header, because the store is asked first; at == NULL when it is absent. */
 static struct str keep_header(struct route_call *call, struct str name) {
     struct str value = lent_read(route_header(call, name));
     return value.at ? route_keep(call, value) : value;

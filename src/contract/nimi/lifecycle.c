@@ -9,7 +9,7 @@
 static const struct {
     const char *name;
     unsigned may_become;
-    bool reads, writes; /* which calls are let in */
+    bool reads, writes; /* kinds of calls admitted */
 } states[LIFE_COUNT] = {
     /* clang-format off */
     [LIFE_STOPPED]  = {"STOPPED",  TO(LIFE_STARTING),                      false, false},

@@ -5,7 +5,7 @@
 
 /* --- limits ------------------------------------------------------------------------------- */
 
-/* A value of 0 is one that is not set; NaN is in no range. */
+/* 0 means not set. NaN is outside every range. */
 static bool is_within(double value, double low, double high) {
     return value >= low && value <= high;
 }
@@ -30,8 +30,7 @@ static bool numbers_are_fine(const struct nimi_speech_synthesize_scenario_spec *
     return true;
 }
 
-/* An option that we cannot honour is refused, not ignored, because the caller could not hear
- * that it is missing. */
+/* Refuse options that we cannot honour. If they were ignored, the caller would not notice. */
 static bool options_are_had(const struct nimi_speech_synthesize_scenario_spec *spec,
                             struct fault *fault) {
     const struct nimi_voice_render_hints *hints = spec->voice_render_hints;
@@ -50,7 +49,7 @@ static bool options_are_had(const struct nimi_speech_synthesize_scenario_spec *s
 
 /* --- the voice ---------------------------------------------------------------------------- */
 
-/* The reference, by which arm it is and what its kind says; a kind of 0 says nothing. */
+/* The kind that belongs to each arm of the reference. A kind of 0 is not set. */
 static const struct {
     int kind;
     const char *name;
@@ -67,7 +66,7 @@ static bool is_preset(struct media *media, struct str model, struct str voice) {
     size_t count = 0;
     const struct media_voice *voices =
         media->kind->voices ? media->kind->voices(media, model, &count) : NULL;
-    if (!voices || count == 0) return true; /* it does not say which it has */
+    if (!voices || count == 0) return true; /* its voices are not known */
     for (size_t i = 0; i < count; i++) {
         if (str_equal(voices[i].id, voice)) return true;
     }
@@ -82,7 +81,7 @@ static bool find_voice(const struct nimi_voice_reference *reference, struct medi
     if (arm == 0 || (reference->kind && reference->kind != arms[arm].kind))
         return fault_set(fault, NIMI_AI_VOICE_INPUT_INVALID,
                          "the kind of voice_ref and the reference in it do not go together");
-    struct str voice = str_trim(reference->preset_voice_id); /* each arm is a text */
+    struct str voice = str_trim(reference->preset_voice_id); /* every arm is a string */
     if (voice.len == 0)
         return fault_set(fault, NIMI_AI_VOICE_INPUT_INVALID, "the voice's %s is empty",
                          arms[arm].name);
@@ -100,17 +99,17 @@ static bool find_voice(const struct nimi_voice_reference *reference, struct medi
 
 /* --- requests ----------------------------------------------------------------------------- */
 
-/* A media interface's refusal before it is asked, as an error of this contract. */
+/* The reason code for a refusal by media_check(). */
 static int reason_of_check(enum err_code code) {
     switch (code) {
-    case ERR_UNAVAILABLE: return NIMI_AI_LOCAL_MODEL_UNAVAILABLE; /* its program is missing */
+    case ERR_UNAVAILABLE: return NIMI_AI_LOCAL_MODEL_UNAVAILABLE; /* not installed */
     case ERR_TOO_LARGE: return NIMI_AI_INPUT_INVALID;
     default: return NIMI_AI_MEDIA_OPTION_UNSUPPORTED;
     }
 }
 
-/* First the model by itself: where it is not found with nothing else wished for, it is another
- * kind of model. */
+/* Check the model first, without options: if it is not found then, it is a model of another
+ * kind. */
 static bool media_takes_it(struct media *media, const struct media_request *request,
                            struct fault *fault) {
     const struct media_request bare = {.task = request->task,
@@ -208,7 +207,7 @@ static bool join_chunks(const struct nimi_audio_chunks *from, struct arena *aren
     return true;
 }
 
-/* Addresses are not fetched for a caller: it would choose where this machine connects to. */
+/* URLs are not fetched: otherwise callers could make this machine connect to any address. */
 static bool find_sound(const struct nimi_speech_transcription_audio_source *source,
                        struct arena *arena, struct str *ret, struct fault *fault) {
     *ret = STR_EMPTY;
@@ -245,7 +244,7 @@ bool media_spec_transcript(const struct nimi_speech_transcribe_scenario_spec *sp
     return media_takes_it(media, ret, fault);
 }
 
-/* --- keeping ------------------------------------------------------------------------------ */
+/* --- copying a request -------------------------------------------------------------------- */
 
 static bool keep_inputs(struct media_request *request, struct arena *arena) {
     struct str *inputs = arena_alloc(arena, (request->input_count + 1) * sizeof(struct str));

@@ -20,7 +20,7 @@
 /* --- the runtime -------------------------------------------------------------------------- */
 
 struct nimi_runtime {
-    pthread_mutex_t lock; /* of what follows, up to `probed_count` */
+    pthread_mutex_t lock; /* guards the members up to `probed_count` */
     enum lifecycle state;
     char why[NIMI_WHY_BYTES];
     struct nimi_probed probed[NIMI_PROBED_MAX];
@@ -151,7 +151,7 @@ static const struct {
 
 #define MODES_MAX 3
 
-/* The modes of a type, in their order. */
+/* The execution modes of a type, in the order of the enum. */
 static size_t list_modes(int type, int32_t *ret) {
     size_t count = 0;
     for (int mode = NIMI_EXECUTION_MODE_SYNC; mode <= NIMI_EXECUTION_MODE_ASYNC_JOB; mode++) {
@@ -160,7 +160,7 @@ static size_t list_modes(int type, int32_t *ret) {
     return count;
 }
 
-/* What some connector serves, of any model or of the one that is named. */
+/* List the types that some connector serves, for any model or for the one named. */
 static void list_profiles(struct nimi_call *call, const void *request, struct arena *arena) {
     const struct nimi_list_scenario_profiles_request *from = request;
     int32_t modes[ARRAY_LEN(profiles)][MODES_MAX];
@@ -190,7 +190,7 @@ static const struct {
     {NIMI_SCHEDULING_STATE_QUEUE_REQUIRED, STR_INIT("all slots are taken: a call would wait")},
 };
 
-/* Every target meets the same slots. */
+/* All targets share the same slots. */
 static void peek_scheduling(struct nimi_call *call, const void *request, struct arena *arena) {
     const struct nimi_peek_scheduling_request *from = request;
     struct fault fault;
@@ -228,8 +228,8 @@ static void peek_scheduling(struct nimi_call *call, const void *request, struct 
 #define AUDIT "nimi.runtime.v1.RuntimeAuditService"
 #define ROW(service, method) STR_INIT("/" service "/" method)
 
-/* One row per method: its path, how its stream ends, what the interceptors must know about it,
- * and the function that answers. */
+/* One row per method: its path, how its stream ends, facts for the interceptors, and the
+ * function that answers. */
 static const struct nimi_row ai_rows[] = {
     /* clang-format off */
     {ROW(AI, "StreamScenario"),              RPC_SERVER_STREAM, CLOSE_DONE,     0,          &nimi_stream_scenario_request_table,                scenario_stream},
@@ -264,7 +264,7 @@ static const struct {
 
 #define ROWS_MAX (ARRAY_LEN(ai_rows) + ARRAY_LEN(audit_rows))
 
-/* The rows as rpc/ takes them, in the same order. */
+/* The rows in the form of rpc/, in the same order. */
 struct nimi_methods {
     struct rpc_method methods[ROWS_MAX];
     const struct nimi_row *rows[ROWS_MAX];
@@ -275,7 +275,7 @@ const struct nimi_row *nimi_row_of(const struct nimi_instance *instance,
     return instance->methods->rows[method - instance->methods->methods];
 }
 
-/* A message of a client stream is a chunk. */
+/* A message of a client stream is a chunk and has a limit of its own. */
 static struct rpc_method method_of(const struct nimi_row *row, size_t message_max_bytes) {
     bool chunks = row->kind == RPC_CLIENT_STREAM;
     return (struct rpc_method){.path = row->path,
@@ -290,7 +290,7 @@ static struct rpc_method method_of(const struct nimi_row *row, size_t message_ma
                                           : message_max_bytes};
 }
 
-/* Where the methods of a service begin among all. */
+/* Index of the first row of a service, among the rows of all services. */
 static size_t first_row(size_t service) {
     size_t first = 0;
     for (size_t i = 0; i < service; i++) first += services[i].row_count;

@@ -7,7 +7,7 @@
 #include <nettle/sha2.h>
 #include <stdlib.h>
 
-#define KEPT_MAX_BYTES (4 * MIB) /* ids and names of one call */
+#define KEPT_MAX_BYTES (4 * MIB) /* for copies of one call's ids and names */
 
 /* A shared call. */
 struct once {
@@ -22,7 +22,7 @@ struct once {
 
 /* --- the shared call ---------------------------------------------------------------------- */
 
-/* After its end, when none of its functions is on the stack. */
+/* Frees the call after its end, when none of its functions is on the stack. */
 static void on_over(void *ctx) {
     struct once *once = ctx;
     if (once->call.work && once->call.work->closed)
@@ -74,7 +74,7 @@ void once_stop_all(struct nimi_instance *instance) {
 struct str once_keep(struct once *once, struct str text) {
     struct str kept = STR_EMPTY;
     bool fits = arena_str(once->arena, text, &kept);
-    assert(fits); /* each is a part of a request, which is bounded */
+    assert(fits); /* each is part of a bounded request */
     (void)fits;
     return kept;
 }
@@ -84,7 +84,7 @@ void once_waited(struct once *once, uint64_t waited_ms) {
     once->waited_ms = waited_ms;
 }
 
-/* What steps of the chain look at in the envelope; the rest of it has been looked at. */
+/* Copy the members that later steps of the chain read. The others have been used already. */
 static void copy_envelope(struct once *once, const struct envelope *from) {
     struct envelope *to = &once->call.envelope;
     to->app_id = once_keep(once, from->app_id);
@@ -99,7 +99,7 @@ static void copy_envelope(struct once *once, const struct envelope *from) {
     to->provider_api_key = once_keep(once, from->provider_api_key);
 }
 
-/* For the reply that `first` waits for. */
+/* Create the shared call that makes the write for `first` and later callers. */
 static struct nimi_call *share(struct nimi_call *first) {
     struct once *once = MEM_NEW(struct once);
     struct nimi_call *call = &once->call;
@@ -119,7 +119,7 @@ static struct nimi_call *share(struct nimi_call *first) {
     return call;
 }
 
-/* --- those who wait ----------------------------------------------------------------------- */
+/* --- the calls that wait ------------------------------------------------------------------ */
 
 static void on_told(const struct write_outcome *outcome, void *ctx) {
     struct nimi_call *call = ctx;
@@ -155,7 +155,7 @@ struct str once_key(struct nimi_call *call) {
     struct buf key;
     if (envelope->idempotency_key.len == 0) return STR_EMPTY;
     buf_init(&key, 8 * ENVELOPE_VALUE_MAX_BYTES);
-    /* Lengths keep "ab", "c" apart from "a", "bc". */
+    /* Lengths are included, so that "ab", "c" differs from "a", "bc". */
     buf_printf(&key, STR_FMT " %zu " STR_FMT " %zu " STR_FMT " " STR_FMT,
                STR_ARG(call->row->path), envelope->app_id.len, STR_ARG(envelope->app_id),
                envelope->participant_id.len, STR_ARG(envelope->participant_id),

@@ -15,7 +15,7 @@ static bool too_large(struct fault *fault) {
 
 /* --- parts -------------------------------------------------------------------------------- */
 
-/* One message that is read. */
+/* The message being read. */
 struct reading {
     const struct nimi_chat_message *from;
     size_t index; /* in the request's input */
@@ -49,7 +49,7 @@ static void put_text(struct reading *reading, struct str text) {
     json_close(&reading->writer);
 }
 
-/* What stands in the parts until the bytes are there. */
+/* Write a placeholder for a picture into the parts; its bytes replace it later. */
 static void put_reference(struct json_writer *writer, struct str id) {
     json_open_object(writer);
     json_member_str(writer, "type", STR("artifact"));
@@ -108,7 +108,7 @@ static bool put_parts(struct reading *reading, bool takes_pictures) {
     return true;
 }
 
-/* The parts where there are any, else the content. */
+/* Read the parts if there are any, otherwise the content. */
 static bool read_content(struct reading *reading, struct message *message) {
     const struct nimi_chat_message *from = reading->from;
     size_t artifacts = reading->prompt->artifact_count;
@@ -169,8 +169,8 @@ static bool role_of(struct str role, enum message_role *ret) {
     return false;
 }
 
-/* What the conversation says as system before its first other message belongs to the system
- * prompt; later it stands where it was said. */
+/* System messages at the start of the conversation are added to the system prompt. Later ones
+ * stay in place. */
 static bool add_message(struct reading *reading, struct message *messages) {
     struct provider_request *request = &reading->prompt->request;
     struct message *message = &messages[request->message_count];
@@ -256,7 +256,7 @@ bool prompt_build(const struct nimi_text_generate_scenario_spec *spec, struct st
 
 /* --- artifacts ---------------------------------------------------------------------------- */
 
-/* Write the picture itself where `reference` stands in the parts. */
+/* Replace `reference` in the parts by the picture itself. */
 static bool replace(struct str parts, struct str reference, struct str media_type,
                     struct str data, struct buf *out, struct err *e) {
     size_t at = str_find(parts, reference);

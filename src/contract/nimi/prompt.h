@@ -31,7 +31,8 @@ struct prompt_artifact {
 /* `ret` must not move afterwards.
  * errors  AI_INPUT_INVALID an unknown role, no user message, tools, or a system message at the
  *         end; AI_MODALITY_NOT_SUPPORTED a part that is neither text nor a picture, or a
- * picture that is not in a user message; all with the place, "input[2].parts[1]: ..." */
+ *         picture that is not in a user message; all with the place, "input[2].parts[1]: ..."
+ *         */
 MUST_CHECK bool prompt_build(const struct nimi_text_generate_scenario_spec *spec,
                              struct str model, struct arena *arena, struct prompt *ret,
                              struct fault *fault);

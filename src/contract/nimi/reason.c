@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* By rising number. The one without a status of its own (354) only stands in replies. */
+/* By rising number. 354 has no status; it occurs only in replies. */
 static const struct reason reasons[] = {
     /* clang-format off */
     {0, "REASON_CODE_UNSPECIFIED", ERR_NONE},
@@ -164,8 +164,8 @@ bool reason_next(size_t *cursor, const struct reason **ret) {
 
 /* --- from our own failures ---------------------------------------------------------------- */
 
-/* The column of this contract beside err_kinds: what a failure is called that brought no
- * reason. All others broke the stream. */
+/* The reason code for each err_code, for failures without a reason of their own. All others
+ * mean a broken stream. */
 static const int by_code[ERR_CODE_COUNT] = {
     [ERR_INVALID_ARGUMENT] = NIMI_AI_INPUT_INVALID,
     [ERR_TOO_LARGE] = NIMI_AI_INPUT_INVALID,
@@ -175,7 +175,7 @@ static const int by_code[ERR_CODE_COUNT] = {
     [ERR_UNAVAILABLE] = NIMI_AI_PROVIDER_UNAVAILABLE,
 };
 
-/* What providers say, as this contract says it. */
+/* Providers' reasons in the words of this contract. */
 static const struct {
     struct str said;
     int reason;
@@ -195,7 +195,7 @@ static const struct {
     {STR_INIT("BUDGET"), NIMI_AI_PROVIDER_RATE_LIMITED},
 };
 
-/* One that speaks this contract's own words. */
+/* The reason that is already a name of this contract, or 0. */
 static int by_name(struct str said) {
     for (size_t i = 2; i < ARRAY_LEN(reasons); i++) {
         bool fails = reasons[i].code != ERR_NONE;
@@ -217,7 +217,7 @@ int reason_of_failure(struct str said, enum err_code code) {
     return by_code[code] ? by_code[code] : NIMI_AI_STREAM_BROKEN;
 }
 
-/* The column for jobs: all others are the provider's fault. */
+/* The same for jobs; all others are the provider's fault. */
 static const int job_by_code[ERR_CODE_COUNT] = {
     [ERR_INVALID_ARGUMENT] = NIMI_AI_INPUT_INVALID,
     [ERR_TOO_LARGE] = NIMI_AI_INPUT_INVALID,

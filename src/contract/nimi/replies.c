@@ -10,7 +10,7 @@
 
 struct entry {
     struct list link;
-    struct str key, reply; /* both stored after the struct */
+    struct str key, reply; /* both are stored after the struct */
     uint64_t until_ms;
     uint8_t digest[REPLIES_DIGEST_BYTES];
     char bytes[];
@@ -19,9 +19,9 @@ struct entry {
 struct replies {
     pthread_mutex_t lock;
     struct map *entries;
-    struct list used; /* the one asked for longest ago first */
+    struct list used; /* least recently used first */
     size_t count_max, bytes_max, bytes;
-    struct map *makings; /* the ones being made */
+    struct map *makings; /* writes in progress */
 };
 
 struct replies *replies_new(size_t count_max, size_t bytes_max) {
@@ -61,7 +61,7 @@ void replies_free(struct replies *replies) {
     free(replies);
 }
 
-/* The entry under `key`, unless its day is over. */
+/* The entry under `key`, unless it has expired. */
 static struct entry *living(struct replies *replies, struct str key, uint64_t now_ms) {
     struct entry *entry = map_find(replies->entries, key);
     if (!entry || now_ms < entry->until_ms) return entry;
@@ -133,11 +133,11 @@ size_t replies_count(struct replies *replies) {
     return count;
 }
 
-/* --- while it is being made --------------------------------------------------------------- */
+/* --- writes in progress ------------------------------------------------------------------- */
 
-/* The outcome of a making: one copy for all askers. */
+/* The outcome of a write, shared by all askers. */
 struct answer {
-    size_t readers; /* asks that have not got it yet */
+    size_t readers; /* askers that have not received it yet */
     struct write_outcome outcome;
     struct fault fault;
     char bytes[];
@@ -146,9 +146,9 @@ struct answer {
 struct reply_ask {
     struct replies *replies;
     struct list link;            /* in making->asks, while it waits */
-    struct reply_making *making; /* NULL: it is made */
-    struct answer *answer;       /* the mail is on its way */
-    bool left;                   /* meanwhile */
+    struct reply_making *making; /* NULL: the write is over */
+    struct answer *answer;       /* set once the mail is on its way */
+    bool left;                   /* the asker left while the mail was on its way */
     struct loop *loop;
     struct mail mail;
     reply_told_fn *told;
@@ -157,15 +157,15 @@ struct reply_ask {
 
 struct reply_making {
     struct replies *replies;
-    struct list asks; /* empty: no ask waits, and it is not in the map */
+    struct list asks; /* empty: abandoned, and no longer in the map */
     struct loop *loop;
     struct mail mail;
     bool posted; /* its mail is on its way */
-    bool made;   /* meanwhile */
+    bool made;   /* it ended while the mail was on its way */
     reply_left_fn *left;
     void *ctx;
     uint8_t digest[REPLIES_DIGEST_BYTES];
-    struct str key; /* behind the struct */
+    struct str key; /* stored after the struct */
     char bytes[];
 };
 
@@ -226,7 +226,7 @@ struct reply_making *reply_making_of(struct reply_ask *ask, reply_left_fn *left,
 
 /* --- leaving ------------------------------------------------------------------------------ */
 
-/* Mail to the maker: no ask waits. */
+/* Mail to the maker: no asker is left. */
 static void on_left(void *mail_ctx) {
     struct reply_making *making = mail_ctx;
     struct replies *replies = making->replies;
@@ -243,7 +243,7 @@ static void on_left(void *mail_ctx) {
     }
 }
 
-/* Under the lock. The next call with this request starts anew. */
+/* Called with the lock held. The next call with this request starts a new write. */
 static void abandon(struct reply_making *making) {
     map_remove(making->replies->makings, making->key);
     making->posted = true;
@@ -257,7 +257,7 @@ void replies_leave(struct reply_ask *ask) {
     struct reply_making *making = ask->making;
     bool told = ask->answer != NULL;
     if (told) {
-        ask->left = true; /* its mail ends it */
+        ask->left = true; /* its mail frees it */
     } else {
         list_remove(&ask->link);
         if (list_empty(&making->asks)) abandon(making);
@@ -266,7 +266,7 @@ void replies_leave(struct reply_ask *ask) {
     if (!told) free(ask);
 }
 
-/* --- made --------------------------------------------------------------------------------- */
+/* --- the outcome -------------------------------------------------------------------------- */
 
 static struct answer *answer_new(const struct write_outcome *outcome) {
     struct answer *answer = mem_zero(1, sizeof(struct answer) + outcome->reply.len);
@@ -280,7 +280,7 @@ static struct answer *answer_new(const struct write_outcome *outcome) {
     return answer;
 }
 
-/* To an asker: it is made. */
+/* Mail to an asker: the write is over. */
 static void on_made(void *mail_ctx) {
     struct reply_ask *ask = mail_ctx;
     struct replies *replies = ask->replies;
@@ -293,7 +293,7 @@ static void on_made(void *mail_ctx) {
     free(ask);
 }
 
-/* Under the lock: each asker has its mail. */
+/* Called with the lock held: post a mail to each asker. */
 static void tell_all(struct reply_making *making, struct answer *answer) {
     LIST_EACH(&making->asks, link) {
         struct reply_ask *ask = CONTAINER_OF(link, struct reply_ask, link);
@@ -309,7 +309,7 @@ void replies_made(struct reply_making *making, const struct write_outcome *outco
                   uint64_t now_ms) {
     struct replies *replies = making->replies;
     struct answer *answer = answer_new(outcome);
-    /* Keep the reply first: at every moment a call must find either the reply or its maker. */
+    /* Store the reply first: at any moment a call must find either the reply or its maker. */
     if (!outcome->fault)
         replies_keep(replies, making->key, making->digest, now_ms, outcome->reply);
     pthread_mutex_lock(&replies->lock);
@@ -320,5 +320,5 @@ void replies_made(struct reply_making *making, const struct write_outcome *outco
     making->made = true;
     pthread_mutex_unlock(&replies->lock);
     if (unread) free(answer);
-    if (!posted) free(making); /* else its mail does */
+    if (!posted) free(making); /* else the mail frees it */
 }

@@ -50,7 +50,7 @@ void replies_keep(struct replies *replies, struct str key, const uint8_t *digest
 
 size_t replies_count(struct replies *replies);
 
-/* --- while it is being made --------------------------------------------------------------- */
+/* --- writes in progress ------------------------------------------------------------------- */
 
 struct reply_ask;    /* one waiting call */
 struct reply_making; /* the write that calls wait for */

@@ -16,11 +16,11 @@ struct scheduler {
 
 struct ticket {
     struct slot slot;
-    struct text app; /* a caller may send any bytes, NUL too */
+    struct text app; /* a caller may send any bytes, NUL included */
     ticket_granted_fn *on_granted;
     void *ctx;
     uint64_t since_ms, waited_ms;
-    bool released; /* while its slot was on the way */
+    bool released; /* released while the slot was on its way */
 };
 
 struct scheduler *scheduler_new(const struct scheduler_limits *limits) {

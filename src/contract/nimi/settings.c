@@ -19,7 +19,7 @@ static bool has_credential(const struct config_provider *provider) {
     return provider->key.len || provider->key_source.len || !provider->key_name.len;
 }
 
-/* Where it is reached; empty for one that is no server. */
+/* The base URL of a provider; empty when it is not a server. */
 static struct str address_of(const struct config_provider *provider) {
     const struct dialect *dialect = dialect_find(provider->kind);
     if (provider->base_url.len || !dialect || !dialect->base_url) return provider->base_url;
@@ -27,7 +27,7 @@ static struct str address_of(const struct config_provider *provider) {
 }
 
 static struct media *media_at(const struct team *team, size_t i) {
-    return i < team->media_count ? team->media[i] : NULL; /* of a team that is only looked at */
+    return i < team->media_count ? team->media[i] : NULL; /* NULL: not started */
 }
 
 static struct nimi_connector connector_of(const struct config *config, size_t i,
@@ -51,7 +51,8 @@ static struct nimi_connector connector_of(const struct config *config, size_t i,
     return connector;
 }
 
-/* A script plays any model; anybody else the one that the agent has. */
+/* A connector for the first agent's provider. A script answers for any model name, other
+ * providers only for the agent's model. */
 static struct nimi_connector first_agents(const struct team *team) {
     const struct agent *agent = &team->agents[0];
     bool scripted = str_equal(str_from(agent->provider->kind->name), STR("scripted"));

@@ -7,7 +7,7 @@
 
 #define BYTES 16
 #define TIME_BYTES 6
-#define NUMBER_AT 8 /* its 64 bits are the last ones */
+#define NUMBER_AT 8 /* offset of the number, the last 64 bits */
 
 static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
@@ -21,7 +21,7 @@ static void put_number(unsigned char *at, size_t bytes, uint64_t number) {
     for (size_t i = 0; i < bytes; i++) at[i] = (unsigned char)(number >> (8 * (bytes - 1 - i)));
 }
 
-/* 26 digits of 5 bits are 130: the first two bits are none. */
+/* 26 digits of 5 bits are 130 bits; the first two are always 0. */
 static void spell(const unsigned char bytes[static BYTES], char ret[static ULID_LEN + 1]) {
     for (size_t i = 0; i < ULID_LEN; i++) {
         unsigned value = 0;
@@ -50,7 +50,7 @@ void ulid_new_numbered(char ret[static ULID_LEN + 1], int64_t unix_ms, uint64_t 
 }
 
 bool ulid_number(struct str ulid, uint64_t *ret) {
-    uint64_t number = 0; /* of the digits read so far, the last 64 bits */
+    uint64_t number = 0; /* low 64 bits of the digits read so far */
     if (ulid.len != ULID_LEN || ulid.at[0] > '7') return false;
     for (size_t i = 0; i < ULID_LEN; i++) {
         const char *digit = memchr(digits, ulid.at[i], sizeof(digits) - 1);

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* Whose they are, without a connector the model of this machine. */
+/* Find the model whose voices are listed. Without a connector it is a local model. */
 static bool find_model(const struct nimi_call *call,
                        const struct nimi_list_preset_voices_request *from,
                        struct admission *ret, struct fault *fault) {
@@ -26,7 +26,7 @@ static const struct media_voice *voices_of(struct media *media, struct str model
     return media->kind->voices(media, model, ret_count);
 }
 
-/* --- what is said of each ----------------------------------------------------------------- */
+/* --- describing a voice ------------------------------------------------------------------- */
 
 static struct nimi_voice_preset_descriptor describe(const struct media_voice *voice,
                                                     struct arena *arena) {
@@ -47,13 +47,13 @@ static struct nimi_voice_preset_descriptor describe(const struct media_voice *vo
     return said;
 }
 
-/* FNV-1a of all ids. */
+/* A hash (FNV-1a) of all ids. */
 static uint64_t version_of(const struct media_voice *voices, size_t count) {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i < count; i++) {
         for (size_t k = 0; k < voices[i].id.len; k++)
             hash = (hash ^ (unsigned char)voices[i].id.at[k]) * UINT64_C(0x100000001b3);
-        hash = (hash ^ 0xff) * UINT64_C(0x100000001b3); /* after each; no text contains it */
+        hash = (hash ^ 0xff) * UINT64_C(0x100000001b3); /* separator, never in UTF-8 */
     }
     return hash;
 }

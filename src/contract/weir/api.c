@@ -35,7 +35,7 @@ static enum route_entry guard(struct route_call *call, const struct route *row, 
     return caller.proved ? ENTRY_PROVED : ENTRY_TRUSTED;
 }
 
-/* Again when the body is here: keys may have been exchanged, or the stop begun, meanwhile. */
+/* Check again when the body has arrived: keys may have changed, or the stop may have begun. */
 bool api_identify(struct route_call *call, struct api_instance *instance,
                   struct api_caller *ret) {
     struct route_failure failure;
@@ -92,7 +92,7 @@ bool api_run_id(struct route_call *call, uint64_t *ret) {
     return false;
 }
 
-#define BODY_MAX_BYTES (256 * KIB) /* a memory whose every byte is escaped, and some more */
+#define BODY_MAX_BYTES (256 * KIB) /* fits a memory in which every byte is escaped */
 
 static const struct route rows[] = {
     /* clang-format off */

@@ -1,23 +1,20 @@
-/* approvals: what waits for a human, and his answer.
+/* approvals: what waits for a human, and the human's answer.
  *
- * An approval's id is its run's id and the number of its event there, "<run>-<seq>": the same
- * after a restart. What waits is read from the table of pending approvals; what was answered,
- * from the run.
- */
+ * An approval's id is its run's id and the number of its event there, "<run>-<seq>"; it is the
+ * same after a restart. What waits is read from the table of pending approvals. What is not in
+ * memory, or was answered, is read from the run. Reading a run does not bring it back into
+ * memory; answering it does. */
 #include "base/mem.h"
 #include "contract/weir/inner.h"
 #include "session/decision.h"
+#include "session/waiting.h"
 
 #include <stdlib.h>
 
-#define LIST_USUAL 100
-#define LIST_MOST 1000
-#define LIST_MAX_BYTES (4 * MIB)
-#define TEXT_MAX_BYTES (32 * MIB) /* of one approval: a run holds no more */
+#define TEXT_MAX_BYTES (32 * MIB) /* of one approval, the most that a run can hold */
 #define BODY_MAX_BYTES (64 * MIB)
-#define LOOK_AGAIN_MS 50 /* for a decision that is on its way to its run */
+#define LOOK_AGAIN_MS 50 /* while a decision is on its way to its run */
 #define LOOKS_MAX 100
-#define LIST_LOOKS_MAX 10 /* while runs fall asleep all the time */
 
 /* --- as JSON ------------------------------------------------------------------------------ */
 
@@ -31,8 +28,8 @@ static void write_approval_id(struct json_writer *json, const char *key, uint64_
     json_member_str(json, key, buf_str(&id));
 }
 
-static void write_view(struct json_writer *json, const struct pending_view *view,
-                       const char *state, struct str answer) {
+void api_write_approval(struct json_writer *json, const struct pending_view *view,
+                        const char *state, struct str answer) {
     const struct pending_question *asked = &view->asked;
     json_open_object(json);
     write_approval_id(json, "id", view->run, view->seq);
@@ -62,119 +59,11 @@ static void refuse_unknown(struct route_call *call) {
     api_refuse(call, 404, STR("APPROVAL_NOT_FOUND"), "there is no such approval");
 }
 
-/* --- GET /weir/v1/approvals --------------------------------------------------------------- */
-
-/* A list, which may need some of those back that are not in memory. The filter shows what lies
- * in the request. */
-struct listing {
-    struct api_request request;
-    struct api_instance *instance;
-    struct pending_approvals_filter filter;
-    size_t limit;
-    struct dormant_wake *wake;
-    uint64_t added; /* to the dormant runs, before they were woken */
-    unsigned looks;
-};
-
-static void listing_over(void *ctx) {
-    struct listing *listing = ctx;
-    dormant_wake_cancel(listing->wake);
-    arena_free(listing->request.arena);
-    free(listing);
-}
-
-static const struct route_watch listing_watch = {.left = listing_over, .closed = listing_over};
-
-/* False: a run may have fallen asleep after the dormant ones were woken, and before this. */
-static bool list_approvals(struct listing *listing) {
-    size_t limit = listing->limit;
-    struct pending_view *views = mem_zero(limit, sizeof(*views));
-    struct arena *arena = arena_new(LIST_MAX_BYTES);
-    struct buf body;
-    bool more;
-    size_t count = pending_approvals_list(session_table_approvals(listing->instance->sessions),
-                                          &listing->filter, limit, arena, views, &more);
-    if (dormant_runs_added(directory_dormant(listing->instance->directory)) != listing->added &&
-        listing->looks < LIST_LOOKS_MAX) {
-        arena_free(arena);
-        free(views);
-        return false;
-    }
-    buf_init(&body, BODY_MAX_BYTES);
-    struct json_writer json = json_writer(&body);
-    json_open_object(&json);
-    json_member_array(&json, "approvals");
-    for (size_t i = 0; i < count; i++) write_view(&json, &views[i], "waiting", STR_EMPTY);
-    json_close(&json);
-    json_member_bool(&json, "more", more);
-    json_close(&json);
-    reply(listing->request.call, &body);
-    buf_done(&body);
-    arena_free(arena);
-    free(views);
-    return true;
-}
-
-static void look_and_list(struct listing *listing);
-
-static void on_listing_awake(const struct err *failed, void *ctx) {
-    struct listing *listing = ctx;
-    listing->wake = NULL;
-    if (failed) {
-        api_refuse(listing->request.call, 503, STR("STORE_UNAVAILABLE"), "%s", failed->text);
-    } else if (!list_approvals(listing)) {
-        look_and_list(listing);
-    }
-}
-
-static bool read_listing(struct listing *listing) {
-    struct pending_approvals_filter *filter = &listing->filter;
-    struct api_request *request = &listing->request;
-    bool read = api_request_whose(request, &filter->workspace, &filter->user) &&
-                api_request_value(request, STR("session_id"), &filter->session) &&
-                api_request_limit(request, LIST_USUAL, LIST_MOST, &listing->limit);
-    if (filter->session.len == 0) filter->session = (struct str){NULL, 0};
-    return read;
-}
-
-/* One more than is listed, so that it is known whether there is more. */
-static void wake_listed(struct listing *listing) {
-    const struct pending_approvals_filter *filter = &listing->filter;
-    const struct dormant_filter sleepers = {filter->workspace, filter->user, filter->session,
-                                            filter->run};
-    struct api_instance *instance = listing->instance;
-    listing->looks++;
-    listing->added = dormant_runs_added(directory_dormant(instance->directory));
-    listing->wake = dormant_wake_start(instance->directory, &sleepers, listing->limit + 1,
-                                       instance->loop, on_listing_awake, listing);
-}
-
-static void look_and_list(struct listing *listing) {
-    do {
-        wake_listed(listing);
-    } while (!listing->wake && !list_approvals(listing));
-}
-
-void api_list_approvals(struct route_call *call, void *ctx) {
-    static const char *const names[] = {"workspace", "user", "session_id", "limit", NULL};
-    struct listing *listing = MEM_NEW(struct listing);
-    listing->instance = ctx;
-    if (!api_request_begin(&listing->request, call, ctx, names)) {
-        free(listing);
-        return;
-    }
-    if (!read_listing(listing)) {
-        listing_over(listing);
-        return;
-    }
-    route_watch(call, &listing_watch, listing);
-    look_and_list(listing);
-}
-
 /* --- one approval, wherever it stands ----------------------------------------------------- */
 
-/* Its run is read from the journal or the store until it is known what became of it. */
-/* An answer as a call would be decided with it, and a plain question answered. */
+/* The run is read from its journal or the store until the approval's outcome is known. */
+/* The answer in two forms: as a decision about a call, and as the answer to a plain
+ * question. */
 struct said {
     struct str decision, words;
 };
@@ -184,17 +73,17 @@ struct look {
     struct api_caller caller;
     struct arena *arena;
     struct pending_view view;
-    bool seen; /* the run has such an approval */
+    bool seen;  /* the run has such an approval */
+    bool waits; /* no question and no answer has followed it */
     struct str call_id, answer;
-    bool answers;     /* it was to be answered */
-    struct said said; /* then: with this */
+    bool answers;     /* the request is an answer */
+    struct said said; /* the answer, if so */
     struct api_instance *instance;
-    struct timer again;  /* a decision is on its way to the run */
-    unsigned looks_left; /* until it must have come */
+    struct timer again;  /* for the next look */
+    unsigned looks_left; /* before giving up on the decision */
     struct run_summary summary;
     struct run_scan *scan;
-    struct dormant_wake *wake; /* the run waits, and is not in memory */
-    struct api_late late;      /* says that there is no such approval */
+    struct api_late late; /* the refusal: no such approval */
 };
 
 static void look_over(void *ctx) {
@@ -202,7 +91,6 @@ static void look_over(void *ctx) {
     api_late_stop(&look->late);
     timer_stop(&look->again);
     run_scan_cancel(look->scan);
-    dormant_wake_cancel(look->wake);
     run_summary_done(&look->summary);
     arena_free(look->arena);
     free(look);
@@ -210,7 +98,7 @@ static void look_over(void *ctx) {
 
 static const struct route_watch look_watch = {.left = look_over, .closed = look_over};
 
-/* A text that does not fit is left out: the arena holds more than a run may. */
+/* A text that does not fit is left out; the arena holds more than any run. */
 static struct str weir_approvals_keep(struct look *look, struct str text) {
     struct str kept;
     return arena_str(look->arena, text, &kept) ? kept : STR_EMPTY;
@@ -218,6 +106,8 @@ static struct str weir_approvals_keep(struct look *look, struct str text) {
 
 static void look_at(const struct event *event, uint64_t seq, void *ctx) {
     struct look *look = ctx;
+    if (event->kind != EVENT_ITEM) /* as restore_run_waits() */
+        look->waits = event->kind == EVENT_APPROVAL && seq == look->view.seq;
     if (event->kind == EVENT_APPROVAL && seq == look->view.seq) {
         look->seen = true;
         look->call_id = weir_approvals_keep(look, event->approval.call_id);
@@ -235,15 +125,14 @@ static void look_at(const struct event *event, uint64_t seq, void *ctx) {
         look->answer = weir_approvals_keep(look, event->tool_result.result);
 }
 
-static void weir_approvals_tell(struct look *look) {
+static void weir_approvals_tell(struct look *look, const char *state) {
     const struct run_summary *summary = &look->summary;
     struct buf body;
-    bool ended = summary->ended_ms && look->answer.len == 0;
     look->view.name =
         (struct session_name){summary->workspace, summary->user, summary->session};
     buf_init(&body, BODY_MAX_BYTES);
     struct json_writer json = json_writer(&body);
-    write_view(&json, &look->view, ended ? "over" : "answered", look->answer);
+    api_write_approval(&json, &look->view, state, look->answer);
     reply(look->call, &body);
     buf_done(&body);
 }
@@ -261,7 +150,7 @@ static void tell_taken(struct route_call *call, uint64_t run, uint64_t seq, stru
     buf_done(&body);
 }
 
-/* It was answered before: the same decision gets the same answer again. */
+/* It has been answered: the same decision gets the same reply again. */
 static void tell_answered(struct look *look) {
     const struct run_summary *summary = &look->summary;
     const struct yes_no_words *more = &look->instance->settings->decision_words;
@@ -276,7 +165,7 @@ static void tell_answered(struct look *look) {
                                    : "somebody was faster");
 }
 
-/* Another decision was faster and has not reached the run yet. Look again soon to learn what it
+/* Another decision came first and has not reached the run yet. Look again soon to learn what it
  * was. */
 static bool look_again(struct look *look) {
     bool coming = look->answers && look->answer.len == 0 && !look->summary.ended_ms;
@@ -284,6 +173,25 @@ static bool look_again(struct look *look) {
     look->looks_left--;
     timer_start(&look->again, LOOK_AGAIN_MS);
     return true;
+}
+
+static bool tell_waiting(struct route_call *call, struct api_instance *instance,
+                         const struct api_caller *caller, uint64_t run, uint64_t seq);
+
+/* The deadline is in the list of dormant runs. A run that was woken meanwhile is in memory. */
+static void tell_what_it_is(struct look *look) {
+    struct dormant_runs *dormant = directory_dormant(look->instance->directory);
+    struct dormant_run sleeper;
+    if (!look->waits) {
+        bool ended = look->summary.ended_ms && look->answer.len == 0;
+        weir_approvals_tell(look, ended ? "over" : "answered");
+    } else if (dormant_runs_find(dormant, look->view.run, &sleeper)) {
+        look->view.asked.deadline_unix_ms = sleeper.deadline_unix_ms;
+        weir_approvals_tell(look, "waiting");
+    } else if (!tell_waiting(look->call, look->instance, &look->caller, look->view.run,
+                             look->view.seq)) {
+        weir_approvals_tell(look, "answered"); /* just now */
+    }
 }
 
 static void looked(const struct err *failed, void *ctx) {
@@ -300,7 +208,7 @@ static void looked(const struct err *failed, void *ctx) {
     } else if (look->answers) {
         tell_answered(look);
     } else {
-        weir_approvals_tell(look);
+        tell_what_it_is(look);
     }
 }
 
@@ -312,7 +220,7 @@ static void look_once(void *ctx) {
     run_summary_init(&look->summary, look->view.run);
     look->summary.each = look_at;
     look->summary.each_ctx = look;
-    look->seen = false;
+    look->seen = look->waits = false;
     if (directory_find(look->instance->directory, look->view.run, &view)) {
         whole = run_summary_add_live(&look->summary, &view, look->instance->loop);
         live_view_done(&view);
@@ -324,21 +232,7 @@ static void look_once(void *ctx) {
     }
 }
 
-static bool tell_waiting(struct route_call *call, struct api_instance *instance,
-                         const struct api_caller *caller, uint64_t run, uint64_t seq);
-
-static void on_look_awake(const struct err *failed, void *ctx) {
-    struct look *look = ctx;
-    look->wake = NULL;
-    if (failed) {
-        looked(failed, look);
-    } else if (!tell_waiting(look->call, look->instance, &look->caller, look->view.run,
-                             look->view.seq)) {
-        look_once(look);
-    }
-}
-
-/* `said`: what it was to be answered with; NULL: it is only looked at. */
+/* `said`: the answer in the request; NULL: the request only reads. */
 static void look_up(struct route_call *call, struct api_instance *instance,
                     const struct api_caller *caller, const struct api_late *late, uint64_t run,
                     uint64_t seq, const struct said *said) {
@@ -356,14 +250,10 @@ static void look_up(struct route_call *call, struct api_instance *instance,
     timer_init(&look->again, instance->loop, look_once, look);
     run_summary_init(&look->summary, run);
     route_watch(call, &look_watch, look);
-    const struct dormant_filter sleeper = {.run = run};
-    if (!said)
-        look->wake = dormant_wake_start(instance->directory, &sleeper, 1, instance->loop,
-                                        on_look_awake, look);
-    if (!look->wake) look_once(look);
+    look_once(look);
 }
 
-/* False: it is none, and the refusal has been sent. */
+/* False: the id is invalid, and a refusal has been sent. */
 static bool take_id(struct route_call *call, uint64_t *ret_run, uint64_t *ret_seq) {
     struct str seq, run = str_split(lent_read(route_parameter(call, STR("id"))), '-', &seq);
     if (seq.at && str_to_u64(run, ret_run) && str_to_u64(seq, ret_seq) && *ret_run && *ret_seq)
@@ -374,7 +264,7 @@ static bool take_id(struct route_call *call, uint64_t *ret_run, uint64_t *ret_se
 
 /* --- GET /weir/v1/approvals/{id} ---------------------------------------------------------- */
 
-/* False: it does not wait, or is not this caller's. */
+/* False: it does not wait, or belongs to another caller. */
 static bool tell_waiting(struct route_call *call, struct api_instance *instance,
                          const struct api_caller *caller, uint64_t run, uint64_t seq) {
     struct pending_view view;
@@ -388,7 +278,7 @@ static bool tell_waiting(struct route_call *call, struct api_instance *instance,
     if (waits) {
         buf_init(&body, BODY_MAX_BYTES);
         struct json_writer json = json_writer(&body);
-        write_view(&json, &view, "waiting", STR_EMPTY);
+        api_write_approval(&json, &view, "waiting", STR_EMPTY);
         reply(call, &body);
         buf_done(&body);
     }
@@ -409,13 +299,13 @@ void api_get_approval(struct route_call *call, void *ctx) {
 
 /* --- POST /weir/v1/approvals/{id} --------------------------------------------------------- */
 
-/* The human's decision as the request states it, in the request's arena. */
+/* The decision in the request; its texts are in the request's arena. */
 struct verdict {
-    bool decides; /* false: `answer` are his words */
+    bool decides; /* false: only `answer` is set */
     enum decision_kind kind;
-    struct json args; /* of an edit */
+    struct json args; /* of an edit: the new arguments */
     struct str answer, reason;
-    struct err why; /* it does not fit what is asked */
+    struct err why; /* why it does not fit the question */
 };
 
 static bool take_string(struct api_request *request, struct json member, const char *name,
@@ -467,7 +357,7 @@ static bool take_verdict(struct api_request *request, struct lent text, struct v
     return take_string(request, words, "answer", &ret->answer);
 }
 
-/* The words that the run is given: a call is decided exactly, a question gets an answer. */
+/* The text for the run: JSON for a decision about a call, plain text for a question. */
 static bool write_words(const struct verdict *verdict, bool guards, struct buf *out) {
     if (!verdict->decides) return buf_append(out, verdict->answer);
     bool yes = verdict->kind == DECISION_APPROVE;
@@ -495,7 +385,7 @@ static enum pending_found check_verdict(const struct pending_question *asked, vo
                                                                   : PENDING_REFUSED;
 }
 
-/* Whether the run waits with a call or a question is known from what it asks. */
+/* Whether the run asks about a call, and not a plain question. */
 static bool asks_for_call(struct api_instance *instance, uint64_t run) {
     struct pending_view view;
     bool more;
@@ -531,7 +421,7 @@ static enum pending_found weir_approvals_give(struct api_instance *instance,
     return found;
 }
 
-/* It does not wait: what was said of it before? */
+/* It does not wait: look for the earlier answer. */
 static void look_back(struct api_request *request, struct api_instance *instance,
                       const struct api_late *late, uint64_t run, uint64_t seq,
                       const struct verdict *verdict) {
@@ -546,7 +436,7 @@ static void look_back(struct api_request *request, struct api_instance *instance
     buf_done(&words);
 }
 
-/* An answer to a run that is not in memory: what the request says, until it is. */
+/* An answer to a run that is not in memory, kept until the run is back. */
 struct answering {
     struct api_request request;
     struct api_instance *instance;
@@ -589,7 +479,7 @@ static void tell_found(enum pending_found found, struct api_request *request,
     case PENDING_UNDECIDED: api_request_refuse(request, 422, "%s", verdict->why.text); break;
     case PENDING_SEVERAL:
     case PENDING_CLAIMED:
-    case PENDING_ASLEEP: /* again, and so soon: the next request finds it */
+    case PENDING_ASLEEP: /* asleep again already; the next request wakes it */
     case PENDING_NOBODY: look_back(request, instance, late, run, seq, verdict); break;
     }
 }
@@ -614,7 +504,7 @@ static void on_answering_awake(const struct err *failed, void *ctx) {
     answering_over(answering);
 }
 
-/* True: the request is kept until its run is back. */
+/* True: the request waits until its run is back in memory. */
 static bool answer_awake(struct api_request *request, struct api_instance *instance,
                          const struct api_late *late, uint64_t run, uint64_t seq) {
     const struct dormant_filter sleeper = {.run = run};
@@ -634,7 +524,7 @@ static bool answer_awake(struct api_request *request, struct api_instance *insta
     return true;
 }
 
-/* True: it is done with. */
+/* True: the request has been handled. */
 static bool answer(struct api_request *request, struct api_instance *instance,
                    const struct api_late *late, uint64_t run, uint64_t seq) {
     struct verdict verdict;

@@ -20,7 +20,7 @@ static bool weir_read(const struct contract_source *from, void **ret, struct err
     return true;
 }
 
-/* The encoded events of all loops: an eighth of the memory at most. */
+/* The shared encoded events of all loops use at most an eighth of the memory. */
 static void *weir_open(const struct contract_process *process) {
     uint64_t memory_bytes = process->config->limits.memory_bytes;
     size_t most = PAGES_MAX_BYTES;

@@ -1,4 +1,4 @@
-/* events: a run's journal as server-sent events, with ids to come back by. */
+/* events: a run's journal as server-sent events, with ids to resume from. */
 #include "base/mem.h"
 #include "contract/weir/inner.h"
 #include "stream/share.h"
@@ -9,9 +9,9 @@
 
 #define EVENT_MAX_BYTES (128 * MIB)
 #define ENDS_KEPT 8
-#define END_MAX_BYTES (64 * KIB) /* of names and text, in one that is kept */
+#define END_MAX_BYTES (64 * KIB) /* names and text of a run that is kept */
 
-/* Where a client says it stands: "<epoch>-<seq>". */
+/* The position that a client sends: "<epoch>-<seq>". */
 struct place {
     uint64_t epoch, seq;
 };
@@ -23,10 +23,10 @@ struct watching {
     uint64_t run, epoch;
     struct place from;
     struct share_reader *reader;
-    struct list link;     /* while it waits for the end of a stored run */
-    struct api_late late; /* says that there is no such run */
+    struct list link;     /* while it waits for a stored run to be read */
+    struct api_late late; /* the refusal: no such run */
     bool streaming;
-    bool looked_again; /* followed a second time; the stored run has no end */
+    bool looked_again; /* it was followed twice, and the stored run has no end */
     bool stopping;     /* the daemon is */
     bool gone;
 };
@@ -39,7 +39,7 @@ static bool parse_place(struct str text, struct place *ret) {
            ret->epoch > 0;
 }
 
-/* Last-Event-ID is a browser's and forgiven; ?after= is typed and answered. */
+/* A bad Last-Event-ID is ignored, because a browser sends it. A bad ?after= is an error. */
 static bool take_place(struct watching *watching) {
     struct str header = lent_read(route_header(watching->call, STR("last-event-id")));
     struct buf query;
@@ -53,13 +53,13 @@ static bool take_place(struct watching *watching) {
                        "after must be the id of an event, <epoch>-<seq>");
         }
     } else if (header.len && !parse_place(header, &watching->from)) {
-        watching->from = (struct place){UINT64_MAX, UINT64_MAX}; /* beyond every end: reset */
+        watching->from = (struct place){UINT64_MAX, UINT64_MAX}; /* past every end */
     }
     buf_done(&query);
     return valid;
 }
 
-/* --- what is sent ------------------------------------------------------------------------- */
+/* --- sending ------------------------------------------------------------------------------ */
 
 static void begin_stream(struct watching *watching) {
     if (watching->streaming) return;
@@ -107,8 +107,8 @@ static void heartbeat(void *ctx) {
     route_sse_comment(((struct watching *)ctx)->call, STR("keep-alive"));
 }
 
-/* The run's last event ends the body. Cut short, the body just ends: the client comes back with
- * the id of what it has, and goes on. */
+/* The body ends after the run's last event. If it was cut short, the client reconnects with its
+ * last id and continues. */
 static void ended(enum close_cause cause, void *ctx) {
     struct watching *watching = ctx;
     if (watching->gone) return;
@@ -130,7 +130,7 @@ static void on_begun(void *ctx) {
     if (watching->stopping) share_end(watching->reader, CAUSE_STOPPING);
 }
 
-/* No event follows the client's last one: the run is over, or is unknown. */
+/* No event follows the client's position: the run is over, or unknown. */
 static void on_missing(const struct err *failed, void *ctx) {
     struct watching *watching = ctx;
     if (watching->streaming) {
@@ -166,7 +166,7 @@ static void follow(struct watching *watching, uint64_t after_seq) {
                                            .ctx = watching});
 }
 
-/* Tell the client that its place is gone, and where it goes on from. */
+/* Tell the client that its position no longer exists, and where it continues. */
 static void reset(struct watching *watching, uint64_t after_seq) {
     char data_room[64], id_room[48];
     struct buf data = {
@@ -185,7 +185,7 @@ static void events_refuse(struct watching *watching) {
                     api_refuse_unknown_run);
 }
 
-/* The stored run is known from end to end. */
+/* The stored run has been read to its end. */
 static void on_end_known(struct watching *watching, const struct run_summary *summary,
                          const struct err *failed) {
     if (failed) {
@@ -196,7 +196,7 @@ static void on_end_known(struct watching *watching, const struct run_summary *su
         events_refuse(watching);
         return;
     }
-    /* The event that says `interrupted` took the place of what was lost. */
+    /* The last event, `interrupted`, replaced the events that were lost. */
     bool other_epoch = watching->from.epoch != watching->epoch;
     uint64_t kept =
         summary->interrupted && other_epoch ? summary->last_seq - 1 : summary->last_seq;
@@ -206,7 +206,7 @@ static void on_end_known(struct watching *watching, const struct run_summary *su
         /* 204 makes an EventSource stop reconnecting. */
         route_reply(watching->call, 204, STR_EMPTY, STR_EMPTY);
     } else if (watching->looked_again) {
-        /* Its end could not be stored: the next start will say what became of it. */
+        /* Its end could not be stored; the next start of the daemon will record one. */
         begin_stream(watching);
         route_sse_end(watching->call);
     } else {
@@ -217,13 +217,13 @@ static void on_end_known(struct watching *watching, const struct run_summary *su
 
 /* --- the ends of stored runs -------------------------------------------------------------- */
 
-/* A stored run, read from end to end once for all who ask for it. */
+/* The end of a stored run, read once for all clients that ask for it. */
 struct run_end {
     struct list link; /* in the instance, newest first */
     struct api_instance *instance;
     struct run_summary summary;
-    struct run_scan *scan; /* NULL: it is read */
-    uint64_t generation;   /* of the pages when the scan began: no session was erased since */
+    struct run_scan *scan; /* NULL: finished */
+    uint64_t generation;   /* of the pages when the scan began; detects erased sessions */
     struct list waiting;
 };
 
@@ -240,7 +240,7 @@ void api_forget_ends(struct api_instance *instance) {
     }
 }
 
-/* Remember only runs that cannot change, and few of them. */
+/* Keep only runs that cannot change, and only a few. */
 static void run_end_keep(struct run_end *end, const struct err *failed) {
     struct api_instance *instance = end->instance;
     size_t count = 0;
@@ -301,7 +301,7 @@ static void look_for_end(struct watching *watching) {
     list_append(&end->waiting, &watching->link);
 }
 
-/* --- life --------------------------------------------------------------------------------- */
+/* --- callbacks of the call ---------------------------------------------------------------- */
 
 static void watching_free(struct watching *watching) {
     api_late_stop(&watching->late);
@@ -321,10 +321,10 @@ static void on_drained(void *ctx) {
     if (watching->reader) share_drained(watching->reader);
 }
 
-/* The daemon stops: what the client has not seen it will ask for again. */
+/* The daemon stops; the client will ask again for the events it has not seen. */
 static void on_stopping(void *ctx) {
     struct watching *watching = ctx;
-    watching->stopping = true; /* what is still looked for ends when it is found */
+    watching->stopping = true; /* a search that still runs then ends the call */
     if (watching->reader && watching->streaming) share_end(watching->reader, CAUSE_STOPPING);
 }
 
@@ -361,8 +361,8 @@ void api_run_events(struct route_call *call, void *ctx) {
     if (live && !allowed) {
         events_refuse(watching);
     } else if (live && within) {
-        follow(watching, watching->from.seq); /* a live run is of this epoch */
+        follow(watching, watching->from.seq); /* a live run is from this epoch */
     } else {
-        look_for_end(watching); /* who may see it, and whether the place is still there */
+        look_for_end(watching); /* also checks access and the position */
     }
 }

@@ -1,4 +1,4 @@
-/* export: all that is stored of one session, an event a line, while it is read. */
+/* export: everything stored of one session, one event per line, sent while it is read. */
 #include "base/mem.h"
 #include "contract/weir/inner.h"
 #include "store/sessions.h"
@@ -6,22 +6,22 @@
 
 #include <stdlib.h>
 
-#define LOAD_MAX_BYTES (256 * KIB)  /* read at once */
-#define QUEUE_MAX_BYTES (128 * KIB) /* sent and not yet read by the peer */
+#define LOAD_MAX_BYTES (256 * KIB)  /* per read */
+#define QUEUE_MAX_BYTES (128 * KIB) /* sent, but not yet read by the peer */
 #define PIECE_BYTES (32 * KIB)
 #define LINE_MAX_BYTES (128 * MIB)
 
 struct export {
-    struct route_call *call; /* NULL once it is gone: the load that is out ends it */
+    struct route_call *call; /* NULL: gone; the open load then frees this */
     struct api_instance *instance;
     struct sessions_ask *ask;
     uint64_t *runs;
-    size_t run_count, next; /* index of the run that is read */
-    uint64_t seq;           /* of it: the last event that became a line */
+    size_t run_count, next; /* next: index of the current run */
+    uint64_t seq;           /* of that run: the last event sent as a line */
     bool loading;
-    struct store_load load; /* a stretch of its events */
-    size_t section;         /* of the load: the one that is read ... */
-    struct str rest;        /* ... and what is left of it */
+    struct store_load load; /* some of its events */
+    size_t section;         /* the current section of the load ... */
+    struct str rest;        /* ... and the rest of it */
     struct buf line;
     size_t sent; /* of the line */
 };
@@ -63,7 +63,7 @@ static void export_on_loaded(struct store_load *load, const struct err *failed, 
     if (!export->call) {
         export_free(export);
     } else if (failed) {
-        route_cut(export->call); /* half of it must not look whole */
+        route_cut(export->call); /* so that the rest does not look complete */
     } else {
         export->section = 0;
         export->rest = STR_EMPTY;
@@ -103,7 +103,7 @@ static bool write_line(struct export *export, const struct event *event) {
     return ok && buf_ok(line);
 }
 
-/* False: nothing is left of what was loaded, or it cannot be read. */
+/* False: the load has no more lines, or cannot be read (*ret_bad). */
 static bool next_line(struct export *export, bool *ret_bad) {
     struct event event = {0};
     struct err e;
@@ -118,7 +118,7 @@ static bool next_line(struct export *export, bool *ret_bad) {
     return !*ret_bad;
 }
 
-/* False: the peer has enough for now. */
+/* False: enough is queued for now. */
 static bool send_line(struct export *export) {
     while (export->sent < export->line.len) {
         if (route_queued(export->call) > QUEUE_MAX_BYTES) {
@@ -156,7 +156,7 @@ static void go_on(struct export *export) {
     }
 }
 
-/* --- the way in --------------------------------------------------------------------------- */
+/* --- the route ---------------------------------------------------------------------------- */
 
 static void on_runs(const struct sessions_answer *answer, const struct err *failed, void *ctx) {
     struct export *export = ctx;

@@ -113,6 +113,10 @@ void run_summary_queued(struct run_summary *summary, const struct live_view *vie
 MUST_CHECK bool run_summary_add_live(struct run_summary *summary, const struct live_view *view,
                                      struct loop *loop);
 
+/* What a run asks, as one JSON object. answer: one JSON value, or empty. */
+void api_write_approval(struct json_writer *json, const struct pending_view *view,
+                        const char *state, struct str answer);
+
 /* Write an id as a string, because ids exceed the number range of some JSON readers. */
 void api_write_id(struct json_writer *json, const char *key, uint64_t id);
 

@@ -9,10 +9,10 @@
 #include "contract/weir/inner.h"
 #include "loop/alarm.h"
 
-/* Longer than the store usually takes; where it takes longer, the next multiple. */
+/* Longer than the store usually takes. If it takes longer, the next multiple is used. */
 #define GRAIN_US 5000
 
-/* A moment that is nearly over is not waited for: the wait would begin too late. */
+/* A moment closer than this is skipped, because the timer would fire too late. */
 #define NEAR_US 500
 
 void api_late_begin(struct api_late *late) {

@@ -1,4 +1,4 @@
-/* memories: what agents remember of a workspace, to list, search, change and remove. */
+/* memories: list, search, change and remove what agents remember of a workspace. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "contract/weir/inner.h"
@@ -7,17 +7,17 @@
 
 #include <stdlib.h>
 
-#define VALUE_MAX_BYTES (16 * KIB) /* of one part of its query */
+#define VALUE_MAX_BYTES (16 * KIB) /* of one query parameter */
 #define LIST_MAX_BYTES (4 * MIB)
-#define BODY_MAX_BYTES (32 * MIB) /* the same with every byte escaped, and names */
+#define BODY_MAX_BYTES (32 * MIB) /* every byte escaped, and the names */
 
-/* A question on its way to the store. */
+/* An open request to the store. */
 struct memory_wait {
     struct route_call *call;
     struct memory_ask *ask;
 };
 
-/* --- what is asked ------------------------------------------------------------------------ */
+/* --- the request -------------------------------------------------------------------------- */
 
 /* The workspace of the memories, and whether the caller may see it. */
 static bool take_workspace(struct api_request *request, struct str *ret) {
@@ -34,7 +34,7 @@ static bool take_workspace(struct api_request *request, struct str *ret) {
     return memory_check_workspace(*ret, &e) || api_request_refuse(request, 422, "%s", e.text);
 }
 
-/* Read what every request says. True: go on, and end it with arena_free(). */
+/* Read the parts that all requests share. True: continue, and end with arena_free(). */
 static bool memories_begin(struct api_request *request, struct route_call *call,
                            struct api_instance *instance, const char *const *names,
                            struct str *ret_workspace) {
@@ -61,7 +61,7 @@ static struct memory_wait *wait_new(struct route_call *call) {
     return wait;
 }
 
-/* The wait is over: the call, or NULL when the store's failure was told. */
+/* The store has answered. Returns the call, or NULL when a failure was sent. */
 static struct route_call *wait_end(struct memory_wait *wait, const struct err *failed) {
     wait->ask = NULL;
     if (!failed) return wait->call;
@@ -147,7 +147,7 @@ static void on_put(const struct memory_answer *answer, const struct err *failed,
     buf_done(&body);
 }
 
-/* What is missing is 400, what is there and wrong 422 (K7). */
+/* A missing member is 400, an invalid one 422 (K7). */
 static bool take_member(struct api_request *request, struct json body, struct str name,
                         struct str *ret) {
     struct json member = json_find(body, name);

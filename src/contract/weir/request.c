@@ -1,11 +1,11 @@
-/* request: what a request of these routes says, read one part after the other. */
+/* request: reads the parts of a request to these routes. */
 #include "contract/weir/inner.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-#define TEXT_MAX_BYTES (512 * KIB) /* of all that one request says */
-#define VALUE_MAX_BYTES (16 * KIB) /* of one part of its query */
+#define TEXT_MAX_BYTES (512 * KIB) /* all text of one request */
+#define VALUE_MAX_BYTES (16 * KIB) /* of one query parameter */
 
 bool api_request_refuse(struct api_request *request, int status, const char *format, ...) {
     char text[ERR_TEXT_BYTES];
@@ -24,7 +24,7 @@ static bool is_one_of(struct str name, const char *const *names) {
     return false;
 }
 
-/* A filter that is misspelt must not show more than was asked for. */
+/* Refuse unknown parameters: a misspelt filter must not show more than was requested. */
 static bool check_names(struct api_request *request, const char *const *names) {
     struct str rest = exchange_query(route_exchange(request->call));
     while (rest.len) {
@@ -85,7 +85,8 @@ bool api_request_limit(struct api_request *request, size_t usual, size_t most, s
     return true;
 }
 
-/* One name that a listing may be narrowed to, or what the caller is bound to. */
+/* Read one filter of a listing. It defaults to, and must match, the name the caller is bound
+ * to. */
 static bool narrow(struct api_request *request, struct str name, bool all, struct str own,
                    struct str *ret) {
     if (!api_request_value(request, name, ret)) return false;

@@ -55,12 +55,12 @@ static void write_run(struct json_writer *json, const struct run_summary *summar
 struct get {
     struct route_call *call;
     struct api_instance *instance;
-    bool cancels; /* the run, if it is alive */
+    bool cancels; /* cancel the run, if it is alive */
     struct api_caller caller;
     struct run_summary summary;
     struct run_scan *scan;
-    struct dormant_wake *wake; /* it waits for a human, and is not in memory */
-    struct api_late late;      /* says that there is no such run */
+    struct dormant_wake *wake; /* the run waits for a human and is not in memory */
+    struct api_late late;      /* the refusal: no such run */
 };
 
 static void get_over(void *ctx) {
@@ -74,7 +74,7 @@ static void get_over(void *ctx) {
 
 static const struct route_watch get_watch = {.left = get_over, .closed = get_over};
 
-/* The wish goes to the run's own loop; one that has ended meanwhile does not hear it. False: it
+/* The request is posted to the run's loop; a run that has ended meanwhile ignores it. False: it
  * is known to have ended. */
 static bool cancel(const struct get *get) {
     return !get->summary.ended_ms &&
@@ -162,14 +162,14 @@ void api_cancel_run(struct route_call *call, void *ctx) {
 struct list_call {
     struct api_instance *instance;
     struct route_call *call; /* NULL once it is gone */
-    struct buf names;        /* owns the three below */
+    struct buf names;        /* owns the three names below */
     struct str workspace, user, session;
-    struct store_load load; /* which runs the store knows */
+    struct store_load load; /* the runs in the store */
     bool loading;
-    struct session_runs live; /* the runs that were alive at the request */
-    size_t next;              /* index of the one that is looked at: the store's, then these */
+    struct session_runs live; /* the runs that were live when the request arrived */
+    size_t next;              /* index of the next run: the store's, then the live ones */
     struct run_summary summary;
-    struct run_scan *scan; /* while its beginning is read from the store */
+    struct run_scan *scan; /* while a run is read from the store */
     struct buf body;
     struct json_writer json;
 };
@@ -227,8 +227,8 @@ static void list_scanned(const struct err *failed, void *ctx) {
     list_go_on(list);
 }
 
-/* The next run to list, 0 after the last: the store's runs, oldest first, then the live runs
- * that are not in the store yet. */
+/* The next run to list, or 0: the store's runs, oldest first, then live runs not in the store
+ * yet. */
 static uint64_t list_next(struct list_call *list) {
     const struct store_load *load = &list->load;
     if (list->next < load->section_count) return load->sections[list->next++].run;
@@ -239,8 +239,8 @@ static uint64_t list_next(struct list_call *list) {
     return 0;
 }
 
-/* One run after the other: from its journal while it lives, and what that no longer has, or has
- * not any more, from the store. */
+/* List one run after another: from its journal if that is complete, otherwise from the
+ * store. */
 static void list_go_on(struct list_call *list) {
     uint64_t run;
     while ((run = list_next(list))) {
@@ -279,7 +279,7 @@ static void list_loaded(struct store_load *load, const struct err *failed, void 
     list_go_on(list);
 }
 
-/* A name of the query, or what the caller is bound to. */
+/* A name from the query, or `otherwise`. */
 static struct str take_name(struct list_call *list, struct str name, struct str otherwise) {
     size_t at = list->names.len;
     if (!route_query(list->call, name, &list->names)) buf_append(&list->names, otherwise);
@@ -295,7 +295,7 @@ void api_list_runs(struct route_call *call, void *ctx) {
     buf_init(&list->names, 4 * NAME_MAX_BYTES);
     buf_init(&list->body, BODY_MAX_BYTES);
     run_summary_init(&list->summary, 0);
-    char *room = buf_room(&list->names, 3 * NAME_MAX_BYTES); /* so that the views do not move */
+    char *room = buf_room(&list->names, 3 * NAME_MAX_BYTES); /* the views must not move */
     (void)room;
     list->workspace =
         take_name(list, STR("workspace"),
@@ -317,7 +317,8 @@ void api_list_runs(struct route_call *call, void *ctx) {
         list_free(list);
         return;
     }
-    /* Before the store is asked: what begins or ends meanwhile is in one of the two. */
+    /* Before asking the store, so that a run that begins or ends meanwhile is in at least one
+     * list. */
     directory_of_session(instance->directory, list->workspace, list->user, list->session,
                          &list->live);
     list->loading = true;

@@ -1,8 +1,9 @@
-/* sessions: which there are, and one that is to be forgotten. */
+/* sessions: list them, and erase one. */
 #include "store/sessions.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "contract/weir/inner.h"
+#include "session/waiting.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,12 +18,12 @@
 struct session_list {
     struct route_call *call;
     struct sessions_ask *ask;
-    struct buf names; /* owns the filter's */
+    struct buf names; /* owns the names in the filter */
     struct sessions_filter filter;
 };
 
-/* The checksum of a cursor: FNV-1a over its position and the filter. It only tells a cursor of
- * ours from other text; access is decided by the filter. */
+/* The checksum of a cursor: FNV-1a over its position and the filter. It only distinguishes our
+ * cursors from other text; the filter decides about access. */
 static uint64_t seal_of(const struct sessions_filter *filter, int64_t before) {
     uint64_t hash = UINT64_C(14695981039346656037) ^ (uint64_t)before;
     const struct str parts[] = {filter->workspace, filter->user};
@@ -112,7 +113,7 @@ static void on_listed(const struct sessions_answer *answer, const struct err *fa
 
 static struct str weir_sessions_keep(struct buf *names, struct str text) {
     size_t at = names->len;
-    if (!text.at) return text; /* whichever */
+    if (!text.at) return text; /* NULL: any */
     buf_append(names, text);
     return str_of(names->at + at, text.len);
 }
@@ -146,12 +147,12 @@ void api_list_sessions(struct route_call *call, void *ctx) {
 
 /* --- DELETE /weir/v1/sessions/{id} -------------------------------------------------------- */
 
-/* The session is held like by a turn while the store erases it: no turn runs, and one that
- * comes meanwhile waits and finds a new session. */
+/* While the store erases a session, it is leased as for a turn: no turn runs, and one that
+ * arrives waits and then finds a new session. */
 struct erasing {
     struct route_call *call; /* NULL once it is gone */
     struct api_instance *instance;
-    struct buf names; /* owns the name's */
+    struct buf names; /* owns the text of `name` */
     struct session_name name;
     struct lease lease;
 };
@@ -184,7 +185,7 @@ static void on_erased(const struct sessions_answer *answer, const struct err *fa
     struct erasing *erasing = ctx;
     struct route_call *call = erasing->call;
     if (!failed) session_forget(&erasing->lease);
-    pages_drop_all(erasing->instance->pages); /* also when it failed: it may be gone in part */
+    pages_drop_all(erasing->instance->pages); /* even on failure: it may be half gone */
     session_release(&erasing->lease, NULL);
     erasing_free(erasing);
     if (!call) return;
@@ -202,7 +203,7 @@ static void on_erased(const struct sessions_answer *answer, const struct err *fa
 static void on_granted(void *ctx) {
     struct erasing *erasing = ctx;
     const struct session_name *name = &erasing->name;
-    bool lent = erasing->lease.parent != 0; /* to the tools of a turn */
+    bool lent = erasing->lease.parent != 0; /* by a turn to its tools */
     bool waits = session_has_pending(erasing->instance->sessions, name);
     if (lent || waits || !erasing->call) {
         session_release(&erasing->lease, NULL);
@@ -219,12 +220,12 @@ static void on_refused(const struct err *why, void *ctx) {
 }
 
 static void on_children_done(void *ctx) {
-    (void)ctx; /* it is never lent */
+    (void)ctx; /* this lease is never lent */
 }
 
 static const struct lease_events lease_events = {on_granted, on_refused, on_children_done};
 
-/* The work continues to its end, but its result is not sent. */
+/* The work continues, but its result is not sent. */
 static void erasing_left(void *ctx) {
     struct erasing *erasing = ctx;
     erasing->call = NULL;

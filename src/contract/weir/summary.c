@@ -24,7 +24,7 @@ static struct str summary_keep(struct run_summary *summary, struct str text) {
     return str_of(summary->names.at + at, text.len);
 }
 
-/* Make room, so that views of what is kept do not move. */
+/* Reserve room, so that views of the names do not move. */
 static bool reserve(struct run_summary *summary, size_t len) {
     return buf_room(&summary->names, len + 1) != NULL;
 }
@@ -77,7 +77,7 @@ static void add_usage(struct run_summary *summary, const struct event_usage *usa
     add_count(&sum->prompt, usage->prompt);
     add_count(&sum->completion, usage->completion);
     add_count(&sum->total, usage->total);
-    sum->call_sequence++; /* here: how many calls */
+    sum->call_sequence++; /* here: the number of calls */
 }
 
 void run_summary_add(struct run_summary *summary, const struct event *event, uint64_t seq) {

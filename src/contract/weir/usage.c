@@ -1,8 +1,7 @@
-/* usage: what the model calls of a workspace came to, by day, agent, model or workspace.
+/* usage: what the model calls of a workspace used, by day, agent, model or workspace.
  *
- * The store answers with one sum for each workspace, agent, model and day; what falls into the
- * same group is added up here. Where a call did not say what it used, the sum says so.
- */
+ * The store returns one sum for each workspace, agent, model and day; sums of the same group
+ * are added up here. If calls did not report what they used, the sum says so. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/map.h"
@@ -18,7 +17,7 @@
 #define BODY_MAX_BYTES (64 * MIB)
 #define TEXT_MAX_BYTES 256 /* of a date or a cost */
 
-/* One group: the text or the day that it has in common, and its sums. */
+/* One group: its common text or day, and its sums. */
 struct group {
     struct str key;
     struct store_usage sum;
@@ -54,7 +53,7 @@ static const struct grouping {
 
 struct usage_call {
     struct route_call *call; /* NULL once it is gone */
-    struct arena *arena;     /* of what was asked */
+    struct arena *arena;     /* of the request's text */
     struct store_load load;
     bool loading;
     struct str agent, model; /* empty: any */
@@ -88,7 +87,7 @@ static int by_day(const void *a, const void *b) {
     return (one->sum.day > other->sum.day) - (one->sum.day < other->sum.day);
 }
 
-/* The groups, in their order; free() them. Keys borrow the load. */
+/* The groups, sorted; free() them. Keys borrow the load. */
 static struct group *make_groups(const struct usage_call *usage, size_t *ret_count) {
     const struct store_load *load = &usage->load;
     struct group *groups = mem_zero(load->usage_count + 1, sizeof(*groups));
@@ -114,7 +113,7 @@ static struct group *make_groups(const struct usage_call *usage, size_t *ret_cou
 
 /* --- as JSON ------------------------------------------------------------------------------ */
 
-/* Days outside of what a calendar spells have no name. */
+/* Days that a calendar cannot write have no name. */
 static void write_day(struct json_writer *json, const char *key, int64_t day) {
     char room[TEXT_MAX_BYTES];
     struct buf text = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
@@ -247,9 +246,9 @@ static void weir_usage_on_loaded(struct store_load *load, const struct err *fail
     buf_done(&body);
 }
 
-/* --- what is asked ------------------------------------------------------------------------ */
+/* --- the request -------------------------------------------------------------------------- */
 
-/* "2026-01-31", or `usual`. */
+/* Read a date such as "2026-01-31"; default: `usual`. */
 static bool take_day(struct api_request *request, struct str name, int64_t usual,
                      int64_t *ret) {
     char room[TEXT_MAX_BYTES];
@@ -270,7 +269,7 @@ static bool take_day(struct api_request *request, struct str name, int64_t usual
     return true;
 }
 
-/* This month, unless it is said. */
+/* Read the range of days; default: this month. */
 static bool take_days(struct api_request *request, struct store_load *load) {
     int64_t today = clock_unix_ms() / 1000 / MOMENT_DAY_S, first = today;
     char room[TEXT_MAX_BYTES];

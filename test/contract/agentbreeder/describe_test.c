@@ -1,5 +1,4 @@
-/* The documents about the table that serves: complete, sound, and equal to the committed one.
- */
+/* The documents about the route table: complete, valid, and equal to the committed ones. */
 #include "contract/agentbreeder/describe.h"
 
 #include "base/file.h"

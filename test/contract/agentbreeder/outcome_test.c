@@ -1,4 +1,4 @@
-/* What a run comes to: output by the kind of input, the question to a human, the tools. */
+/* The outcome of a run: output by the kind of input, the question to a human, the tools. */
 #include "contract/agentbreeder/outcome.h"
 
 #include "helper/assert_str.h"

@@ -9,7 +9,7 @@ static struct arena *arena;
 static enum err_code ask(const char *body, const char *header, struct runtime_request *ret) {
     struct err e;
     struct str session = header ? str_from(header) : (struct str){NULL, 0};
-    if (runtime_request_parse(str_from(body), session, arena, ret, &e)) return ERR_NONE;
+    if (runtime_request_parse(str_from(body), session, true, arena, ret, &e)) return ERR_NONE;
     assert_true(err_text(&e).len > 0);
     return e.code;
 }
@@ -130,7 +130,7 @@ static void a_list_that_cannot_be_taken_is_refused_with_its_place(void **state) 
         struct runtime_request request;
         struct err e;
         assert_false(
-            runtime_request_parse(str_from(bad[i].body), STR_EMPTY, arena, &request, &e));
+            runtime_request_parse(str_from(bad[i].body), STR_EMPTY, true, arena, &request, &e));
         assert_int_equal(e.code, ERR_INVALID_ARGUMENT);
         assert_str(err_text(&e), bad[i].says);
     }
@@ -334,6 +334,38 @@ static void a_fingerprint_is_of_what_is_asked_and_not_of_how(void **state) {
     assert_int_equal(ask("{\"input\":\"a\"}", NULL, &again), ERR_NONE);
     assert_false(str_equal(again.session, request.session)); /* made up, twice */
     assert_true(str_equal(again.print, request.print));
+    struct err e;
+    assert_true(
+        runtime_request_parse(STR("{\"input\":\"a\"}"), STR_EMPTY, false, arena, &again, &e));
+    assert_int_equal(again.print.len, 0); /* nobody compares it */
+}
+
+/* --- what is sent along ------------------------------------------------------------------- */
+
+static void config_and_metadata_are_passed_on_whole(void **state) {
+    static const struct {
+        const char *body, *extras;
+    } cases[] = {
+        {"{\"input\":\"a\"}", ""},
+        {"{\"input\":\"a\",\"config\":null,\"metadata\":null}", ""},
+        {"{\"input\":\"a\",\"config\": { \"k\" : [1.50, \"x y\"] }}",
+         "{\"config\":{\"k\":[1.50,\"x y\"]}}"},
+        {"{\"input\":\"a\",\"metadata\":{\"m\":{}},\"config\":{\"thread_id\":\"t\"}}",
+         "{\"config\":{\"thread_id\":\"t\"},\"metadata\":{\"m\":{}}}"},
+        {"{\"input\":\"a\",\"context\":{\"not\":1}}", ""},
+        {"{\"input_message\":\"a\",\"context\":{\"c\":1}}",
+         "{\"metadata\":{\"context\":{\"c\":1}}}"},
+        {"{\"input_message\":\"a\",\"context\":2,\"metadata\":{\"m\":1}}",
+         "{\"metadata\":{\"m\":1,\"context\":2}}"},
+        {"{\"input_message\":\"a\",\"context\":2,\"metadata\":{\"context\":1}}",
+         "{\"metadata\":{\"context\":1}}"},
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct runtime_request request;
+        assert_int_equal(ask(cases[i].body, NULL, &request), ERR_NONE);
+        assert_str(request.extras, cases[i].extras);
+    }
 }
 
 static int set_up(void **state) {
@@ -363,6 +395,7 @@ int main(void) {
         cmocka_unit_test(a_human_may_answer_with_any_json),
         cmocka_unit_test(an_answer_without_its_thread_or_its_words_is_refused),
         cmocka_unit_test(a_fingerprint_is_of_what_is_asked_and_not_of_how),
+        cmocka_unit_test(config_and_metadata_are_passed_on_whole),
         cmocka_unit_test(every_truncation_is_refused),
         cmocka_unit_test(a_request_beyond_the_arena_is_refused),
     };

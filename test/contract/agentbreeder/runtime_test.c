@@ -1,4 +1,4 @@
-/* The order in which a request is checked, and what each refusal looks like, without a run. */
+/* The order in which a request is checked and the form of each refusal, without a run. */
 #include "contract/agentbreeder/runtime.h"
 
 #include "fake/exchange_fake.h"

@@ -1,5 +1,5 @@
-/* /invoke, /stream and /resume over runs whose model and tools say what the test says: what the
- * caller reads, and what becomes of the run when he leaves, stalls or the daemon stops. */
+/* /invoke, /stream and /resume over runs with a scripted model and tools: what the caller
+ * reads, and what happens to the run when the caller leaves or stalls, or the daemon stops. */
 #include "contract/agentbreeder/turn.h"
 
 #include "fake/exchange_fake.h"

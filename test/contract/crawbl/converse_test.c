@@ -1,6 +1,6 @@
-/* AgentRuntime.Converse over runs whose model and tools say what the test says: many turns on
- * one stream, what a failure is, and what becomes of a turn when its caller leaves, does not
- * read, or the daemon stops. */
+/* AgentRuntime.Converse over runs with a scripted model and tools: many turns on one stream,
+ * failures, and what happens to a turn when its caller leaves or does not read, or the daemon
+ * stops. */
 #include "contract/crawbl/converse.h"
 
 #include "fake/exchange_fake.h"

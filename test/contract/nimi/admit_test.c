@@ -1,4 +1,4 @@
-/* The ten-step chain: which fault each row of it is, in which order, and who serves what. */
+/* The ten-step chain: the fault of each row, the order of the rows, and who serves what. */
 #include "contract/nimi/admit.h"
 
 #include "base/mem.h"

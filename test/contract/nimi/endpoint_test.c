@@ -1,4 +1,4 @@
-/* Where providers may be asked. */
+/* Which endpoints of providers are allowed. */
 #include "contract/nimi/endpoint.h"
 
 #include "helper/assert_str.h"

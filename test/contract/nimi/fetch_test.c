@@ -1,4 +1,4 @@
-/* Which part of an artifact is asked for, and under which host it is found. */
+/* Which part of an artifact is requested, and under which host it is found. */
 #include "contract/nimi/fetch.h"
 
 #include "helper/assert_str.h"

@@ -1,6 +1,6 @@
-/* fixture: an instance of nimi.runtime.v1 with a model and a media that do what the test says.
+/* fixture: an instance of nimi.runtime.v1 with a scripted model and media provider.
  *
- * A request is a call on a fake exchange; what it hears is compared as words.
+ * A request is a call on a fake exchange. What it receives is compared as words.
  */
 #ifndef WEIR_TEST_CONTRACT_NIMI_FIXTURE_H
 #define WEIR_TEST_CONTRACT_NIMI_FIXTURE_H

@@ -1,4 +1,4 @@
-/* What the runtime may do in each state, and where it goes from there. */
+/* What the runtime may do in each state, and which states may follow. */
 #include "contract/nimi/lifecycle.h"
 
 #include "helper/assert_str.h"

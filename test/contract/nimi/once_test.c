@@ -1,4 +1,4 @@
-/* Unary writes under a key: made once for all who wait (K28). */
+/* Unary writes with a key: made once for all callers that wait (K28). */
 #include "fixture.h"
 
 #include "fake/exchange_fake.h" /* named here: the build links them */

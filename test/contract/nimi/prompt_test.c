@@ -1,4 +1,4 @@
-/* What a model is shown of a conversation that came over nimi.runtime.v1. */
+/* The prompt that a model gets for a conversation over nimi.runtime.v1. */
 #include "contract/nimi/prompt.h"
 
 #include "helper/assert_str.h"

@@ -1,4 +1,4 @@
-/* What is remembered of writes, and for how long. */
+/* Which replies to writes are remembered, and for how long. */
 #include "contract/nimi/replies.h"
 
 #include "helper/assert_str.h"

@@ -1,4 +1,4 @@
-/* Who gets a slot, and who waits. */
+/* Which call gets a slot, and which waits. */
 #include "contract/nimi/scheduler.h"
 
 #include "helper/assert_str.h"

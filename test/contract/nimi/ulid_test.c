@@ -1,4 +1,4 @@
-/* Ids that sort by the time they were made. */
+/* Ids that sort by the time of their creation. */
 #include "contract/nimi/ulid.h"
 
 #include "base/clock.h"

@@ -1,5 +1,5 @@
-/* Who may come in, and how a request that says something wrong is refused: both without a run,
- * and before the store is asked. */
+/* Who is let in, and how invalid requests are refused: without a run, and before the store is
+ * asked. */
 #include "contract/weir/api.h"
 
 #include "fake/exchange_fake.h"

@@ -1,4 +1,4 @@
-/* The routes of /weir/v1 in the real daemon, over what a turn of the demo left behind. */
+/* The routes of /weir/v1 in the real daemon, after a turn of the demo. */
 #include "cli/contracts.h"
 
 #include "helper/assert_str.h"

@@ -8,12 +8,12 @@
 
 #include <sys/resource.h>
 
-/* One look at the runtime. */
+/* One measurement of the runtime. */
 struct sample {
     enum lifecycle state;
     char why[NIMI_WHY_BYTES];
     size_t queue_depth, inference_jobs;
-    int64_t cpu_milli, memory_bytes; /* CPU since the start; what is resident now */
+    int64_t cpu_milli, memory_bytes; /* CPU time since the start; resident bytes */
     int64_t unix_ms;
 };
 
@@ -162,7 +162,7 @@ static void runtime_health(struct route_call *call, void *ctx) {
     buf_done(&body);
 }
 
-/* Probes ask these; an artifact has its secret in its path. */
+/* Open routes: probes have no token, and an artifact's secret is in its path. */
 static const struct route rows[] = {
     {STR_INIT("GET"), STR_INIT("/livez"), livez, ROUTE_OPEN, ROUTE_HEAD},
     {STR_INIT("GET"), STR_INIT("/readyz"), readyz, ROUTE_OPEN, ROUTE_HEAD},

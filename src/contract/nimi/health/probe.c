@@ -9,9 +9,9 @@
 #include <string.h>
 
 #define URL_MAX_BYTES (2 * KIB)
-#define BODY_MAX_BYTES (4 * MIB) /* it is not looked at */
+#define BODY_MAX_BYTES (4 * MIB) /* the body is ignored */
 
-/* --- what an answer means ----------------------------------------------------------------- */
+/* --- judging a response ------------------------------------------------------------------- */
 
 enum probe_verdict probe_judge(unsigned status) {
     if (status >= 200 && status < 400) return PROBE_REACHED;
@@ -59,8 +59,8 @@ struct target {
     struct prober *prober;
     char *base_url; /* NUL-terminated */
     struct nimi_probed found;
-    struct http_call *call; /* while it is asked */
-    size_t path;            /* which one */
+    struct http_call *call; /* NULL unless a request is open */
+    size_t path;            /* index of the path */
     unsigned status;        /* 0: no answer yet */
 };
 
@@ -134,7 +134,7 @@ static void probe_ask(struct target *target) {
 
 /* --- all of them -------------------------------------------------------------------------- */
 
-/* Publish what is known, and what follows from it for the runtime. */
+/* Publish the results, and report a change of the runtime's state. */
 static void probe_look(struct prober *prober) {
     struct nimi_probed found[NIMI_PROBED_MAX];
     size_t down = 0;
@@ -151,7 +151,7 @@ static void on_time(void *ctx) {
     struct prober *prober = ctx;
     timer_start(&prober->timer, prober->options.settings->probe_ms);
     for (size_t i = 0; i < prober->count; i++) {
-        if (prober->targets[i].call) continue; /* the one before is still out */
+        if (prober->targets[i].call) continue; /* the previous probe is still open */
         prober->targets[i].path = 0;
         probe_ask(&prober->targets[i]);
     }
@@ -175,7 +175,7 @@ static void probe_drop(struct target *target) {
     free(target->base_url);
 }
 
-/* What was known of it, when it is the same provider in the same place. */
+/* The earlier state of a provider, if its name and base URL are unchanged. */
 static struct nimi_probed known(const struct target *before, size_t count, struct str name,
                                 struct str base_url) {
     struct nimi_probed ret = {.state = NIMI_PROBE_UNKNOWN};

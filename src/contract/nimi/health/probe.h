@@ -9,8 +9,8 @@
  *
  * Memory   a prober owns copies; the runtime and the pool are borrowed.
  * Threads  a prober belongs to its loop. Its results are published in the runtime for any
- * thread. Source   contracts/nimi.md 3.2, 3.8.
- */
+ *          thread.
+ * Source   contracts/nimi.md 3.2, 3.8. */
 #ifndef WEIR_CONTRACT_NIMI_HEALTH_PROBE_H
 #define WEIR_CONTRACT_NIMI_HEALTH_PROBE_H
 
@@ -19,7 +19,7 @@
 
 #define PROBE_TOTAL_MS 30000
 
-/* --- what an answer means ----------------------------------------------------------------- */
+/* --- judging a response ------------------------------------------------------------------- */
 
 enum probe_verdict { PROBE_REACHED, PROBE_NEXT, PROBE_MISSED };
 
@@ -34,7 +34,7 @@ bool probe_url(struct str base_url, size_t index, struct buf *out);
  * whether the state changed. */
 bool probed_note(struct nimi_probed *probed, bool healthy, const char *reason, int64_t now_ms);
 
-/* --- asking again and again --------------------------------------------------------------- */
+/* --- the prober --------------------------------------------------------------------------- */
 
 struct prober;
 

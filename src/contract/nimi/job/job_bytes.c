@@ -14,19 +14,19 @@
 struct job_bytes {
     struct job_bytes_options options;
     struct arena *arena;
-    size_t left_bytes, next; /* next: index of the artifact that is looked at */
-    struct buf bytes;        /* of that one, so far */
-    bool inlined;            /* they are wanted here; else its token is */
+    size_t left_bytes, next; /* next: index of the current artifact */
+    struct buf bytes;        /* of the current artifact, so far */
+    bool inlined;            /* true: read its bytes; false: read its token */
     struct artifact_ask *ask;
     struct task over;
 };
 
-/* --- one artifact after the other --------------------------------------------------------- */
+/* --- reading the artifacts ---------------------------------------------------------------- */
 
 static void look_at_next(struct job_bytes *job);
 
 static bool is_kept(const struct nimi_scenario_artifact *artifact, uint64_t *ret_id) {
-    return artifact->size_bytes > 0 && /* not only its address */
+    return artifact->size_bytes > 0 && /* not just a URL */
            job_artifact_number(artifact->artifact_id, ret_id);
 }
 
@@ -159,7 +159,7 @@ static bool has_some(const struct nimi_scenario_job *job) {
     return false;
 }
 
-/* All of it, and the list of artifacts where it can be written to. */
+/* Copy the whole job, with a list of artifacts that can be changed. */
 static bool copy_job(struct job_shown *shown, const struct nimi_scenario_job *from,
                      size_t *ret_bytes) {
     struct buf bytes;

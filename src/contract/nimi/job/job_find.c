@@ -11,7 +11,7 @@
 struct job_find {
     struct job_find_options options;
     char id[ULID_LEN + 1]; /* empty: any */
-    uint64_t run;          /* 0: no job has such an id */
+    uint64_t run;          /* 0: the id cannot be a job's */
     struct job_fold fold;
     struct task look;
     struct store_load load; /* while `loading` */
@@ -39,13 +39,14 @@ static bool is_the_one(const struct job_find *find) {
 static void job_find_tell(struct job_find *find, const struct err *failed) {
     job_found_fn *on_found = find->options.on_found;
     void *ctx = find->options.ctx;
-    /* The callback may end the call that owns this, and so this. */
+    /* The callback may end the call that owns this object, and thus free it. */
     find->loading = true;
     on_found(!failed && is_the_one(find) ? &find->fold : NULL, failed, ctx);
     job_find_end(find);
 }
 
-/* Fold what a live one shows now. False: it is none, or does not reach back that far. */
+/* Fold what the journal of a live job shows now. False: it is not live, or its journal no
+ * longer reaches back that far. */
 static bool read_live(struct job_find *find) {
     struct live_view view;
     struct cursor *cursor;
@@ -110,7 +111,7 @@ struct job_find *job_find_new(const struct job_find_options *options) {
     struct job_find *find = MEM_NEW(struct job_find);
     struct str id = options->job_id;
     find->options = *options;
-    find->options.job_id = STR_EMPTY; /* the caller's */
+    find->options.job_id = STR_EMPTY; /* borrowed only until now */
     find->run = options->run;
     if (id.at) {
         find->run = 0;

@@ -23,13 +23,13 @@ bool job_fold_is_over(const struct job_fold *fold) {
     return job_fold_is_shown(fold) && run_job_is_over(fold->note.state);
 }
 
-/* --- what stands in items ----------------------------------------------------------------- */
+/* --- items -------------------------------------------------------------------------------- */
 
 static bool is(const struct event *event, const char *type) {
     return event->kind == EVENT_ITEM && str_equal(event->item.type, str_from(type));
 }
 
-/* A copy of the item's message, whole; NULL: it is damaged, or there is no room. */
+/* A whole copy of the item's message. NULL: it is damaged, or the arena is full. */
 static void *copy_of(struct job_fold *fold, const struct pb_message *type, struct str bytes) {
     struct str kept;
     struct err e;
@@ -48,7 +48,7 @@ static bool copy_head(struct job_fold *fold, const struct nimi_scenario_request_
            arena_str(fold->arena, from->connector_id, &to->connector_id);
 }
 
-/* Of the request only its head is shown, and what kind of request it is. */
+/* Only the head of the request and its type are shown. */
 static bool take_request(struct job_fold *fold, struct str bytes) {
     struct arena *arena = arena_new(8 * bytes.len + 64 * KIB);
     struct nimi_submit_scenario_job_request request;
@@ -113,7 +113,7 @@ static bool take_item(struct job_fold *fold, const struct event *event) {
     for (size_t i = 0; i < ARRAY_LEN(items); i++) {
         if (is(event, items[i].type)) return items[i].take(fold, event->item.bytes);
     }
-    return true; /* of another contract */
+    return true; /* an item of another contract */
 }
 
 /* --- states ------------------------------------------------------------------------------- */
@@ -132,7 +132,7 @@ static bool take_started(struct job_fold *fold, const struct event *event) {
            arena_str(fold->arena, event->started.user, &fold->user);
 }
 
-/* The safe detail beside the short summary (K-JOB-007). */
+/* Show the safe detail in addition to the short summary (K-JOB-007). */
 static void show_metadata(struct job_fold *fold) {
     fold->provider_message = (struct google_value){.which_kind = GOOGLE_VALUE_STRING_VALUE,
                                                    .string_value = fold->job.reason_detail};
@@ -157,7 +157,7 @@ static bool show_state(struct job_fold *fold, const struct event *event,
     if (note->attempt) fold->note.attempt = note->attempt;
     job->status = (int32_t)note->state + NIMI_SCENARIO_JOB_STATUS_SUBMITTED;
     job->reason_code = NIMI_ACTION_EXECUTED;
-    if (note->state == RUN_JOB_QUEUED) job->artifacts_count = 0; /* of an attempt before */
+    if (note->state == RUN_JOB_QUEUED) job->artifacts_count = 0; /* earlier attempt's */
     job->retry_count = fold->note.attempt > 1 ? (int32_t)fold->note.attempt - 1 : 0;
     fold->updated = moment(fold->started_ms + event->at_ms);
     if (event->kind == EVENT_FAILED) return show_failure(fold, event);
@@ -173,7 +173,7 @@ static bool show_state(struct job_fold *fold, const struct event *event,
     return true;
 }
 
-/* --- one event after the other ------------------------------------------------------------ */
+/* --- folding events ----------------------------------------------------------------------- */
 
 bool job_fold_take(struct job_fold *fold, const struct event *event) {
     struct run_job_note note;

@@ -16,7 +16,7 @@ static size_t chars_of(struct str text) {
     return chars;
 }
 
-/* Lengths keep "ab", "c" apart from "a", "bc". */
+/* Hash the length too, so that "ab", "c" differs from "a", "bc". */
 static void digest_str(struct sha256_ctx *hash, struct str text) {
     char len[24];
     int digits = snprintf(len, sizeof(len), "%zu:", text.len);
@@ -40,7 +40,7 @@ static void spell_key(const struct nimi_submit_scenario_job_request *request, st
     ret->key = str_of(ret->spelled, (size_t)(at - ret->spelled));
 }
 
-/* What names this one call is not what is asked. */
+/* Fingerprint the request without the ids and labels of this one call. */
 static void print_request(const struct nimi_submit_scenario_job_request *request,
                           struct job_key *ret) {
     struct nimi_submit_scenario_job_request asked = *request;
@@ -50,7 +50,7 @@ static void print_request(const struct nimi_submit_scenario_job_request *request
     asked.labels_count = 0;
     buf_init(&bytes, REQUEST_MAX_BYTES);
     bool fits = pb_encode(&nimi_submit_scenario_job_request_table, &asked, &bytes);
-    assert(fits); /* it came in a message */
+    assert(fits); /* it arrived in a message */
     (void)fits;
     sha256_init(&hash);
     sha256_update(&hash, bytes.len, (const uint8_t *)buf_str(&bytes).at);

@@ -1,6 +1,6 @@
-/* A job done by a media interface, whose results come whole. Artifacts are written to the store
- * as they come and noted in the job's journal once stored. Vectors and transcripts are gathered
- * and noted at the end. */
+/* A job that a media interface does; its results arrive complete. Artifacts are written to the
+ * store as they arrive and are noted in the job's journal once stored. Vectors and transcripts
+ * are gathered and noted at the end. */
 #include "base/clock.h"
 #include "base/mem.h"
 #include "contract/nimi/fetch.h"
@@ -21,7 +21,7 @@ struct put {
     struct list link; /* in work->puts */
     struct job_work *work;
     struct artifact_ask *ask;
-    struct buf texts; /* what `shown` borrows */
+    struct buf texts; /* text that `shown` borrows */
     struct nimi_scenario_artifact shown;
     char sum[2 * SHA256_DIGEST_SIZE + 1];
 };
@@ -52,19 +52,19 @@ static void complete(struct job_work *work) {
         output.which_output = NIMI_SCENARIO_OUTPUT_SPEECH_TRANSCRIBE;
         output.speech_transcribe = &transcript;
         break;
-    default: break; /* the artifacts are noted */
+    default: break; /* its artifacts are noted already */
     }
     job_complete(work, output.which_output ? &output : NULL, work->made_by);
 }
 
-/* Once the media is done and the store has everything. */
+/* Complete the job when the media interface is done and everything is stored. */
 static void complete_if_all(struct job_work *work) {
     if (work->made_all && list_empty(&work->puts)) complete(work);
 }
 
-/* --- how far it is ------------------------------------------------------------------------ */
+/* --- progress ----------------------------------------------------------------------------- */
 
-/* How many pieces were requested. With only one there is no progress to report. */
+/* Number of pieces requested. With one there is no progress to report. */
 static size_t pieces_of(const struct media_request *request) {
     if (request->task == MEDIA_EMBEDDING) return request->input_count;
     return request->task == MEDIA_IMAGE && request->count > 1 ? (size_t)request->count : 1;
@@ -78,7 +78,7 @@ static void job_media_tell(void *ctx) {
                                                        (int64_t)made, (int64_t)pieces});
 }
 
-/* One more piece is there. */
+/* Count one more finished piece. */
 static void count_piece(struct job_work *work) {
     work->made_count++;
     if (pieces_of(&work->spec.media) > 1) loop_defer(work->instance->host->loop, &work->tell);
@@ -100,7 +100,7 @@ static void spell_sum(struct str bytes, char *ret) {
     ret[2 * sizeof(sum)] = '\0';
 }
 
-/* `number` is the store's; 0: it has no bytes here. False: the job has failed. */
+/* `number` is the store's; 0: its bytes are not stored. False: the job has failed. */
 static bool note_artifact(struct put *put, uint64_t number) {
     char id[sizeof(JOB_ARTIFACT_HEAD) + ULID_LEN] = JOB_ARTIFACT_HEAD;
     struct job_work *work = put->work;
@@ -128,7 +128,7 @@ static void on_put(const struct artifact *artifact, const struct err *failed, vo
     struct put *put = ctx;
     put->ask = NULL;
     if (failed) {
-        give_up(put->work, failed); /* which ends all puts */
+        give_up(put->work, failed); /* this also frees `put` */
     } else {
         (void)note_artifact(put, (uint64_t)artifact->id);
     }
@@ -188,7 +188,7 @@ static void on_artifact(const struct reply_event *event, void *ctx) {
     (void)keep_artifact(ctx, event->artifact);
 }
 
-/* --- the rest of what it makes ------------------------------------------------------------ */
+/* --- transcripts and vectors -------------------------------------------------------------- */
 
 static void on_text(const struct reply_event *event, void *ctx) {
     struct job_work *work = ctx;
@@ -217,7 +217,7 @@ static void on_usage(const struct reply_event *event, void *ctx) {
     run_job_usage(work->job, event->usage);
 }
 
-/* A transcript is an artifact as well: clients that know nothing of outputs save that. */
+/* A transcript is also kept as an artifact, for clients that do not know outputs. */
 static bool keep_transcript(struct job_work *work) {
     return keep_artifact(work, &(struct media_artifact){.content_type = STR("text/plain"),
                                                         .bytes = buf_str(&work->text),
@@ -247,7 +247,7 @@ static void on_reply(const struct reply_event *event, void *ctx) {
     reply_event_handle(handlers, event, ctx);
 }
 
-/* --- asking ------------------------------------------------------------------------------- */
+/* --- the request -------------------------------------------------------------------------- */
 
 static bool ask(struct job_work *work, struct err *e) {
     struct run_host *host = work->instance->host;

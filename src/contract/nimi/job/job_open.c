@@ -13,8 +13,8 @@ void job_open_missing(struct job_open *open, const struct err *failed) {
     nimi_refuse(open->call, &fault);
 }
 
-/* There are no bearer tokens here, so a caller is only the app it claims to be. Every caller
- * that claims the same app sees the app's jobs, including jobs without a subject. */
+/* There are no bearer tokens, so a caller is only the app it claims to be. Every caller that
+ * claims the same app sees the app's jobs, including jobs without a subject. */
 static bool may_see(const struct nimi_call *call, const struct job_fold *fold) {
     return call->envelope.app_id.len && str_equal(call->envelope.app_id, fold->head.app_id);
 }

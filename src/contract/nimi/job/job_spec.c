@@ -5,7 +5,7 @@
 
 #define ASKED_MAX_BYTES 1024
 
-/* --- one type after the other ------------------------------------------------------------- */
+/* --- readers for each type ---------------------------------------------------------------- */
 
 /* Fill *ret from the spec. */
 typedef bool read_fn(const struct nimi_scenario_spec *spec, const struct admission *admission,
@@ -55,9 +55,9 @@ static bool read_transcript(const struct nimi_scenario_spec *spec,
                                  admission->model, arena, &ret->media, fault);
 }
 
-/* --- all ---------------------------------------------------------------------------------- */
+/* --- the table of types ------------------------------------------------------------------- */
 
-/* How a type is read, and how long it may take. */
+/* The function that reads each type, and the default time limit. */
 static const struct {
     read_fn *read;
     uint64_t total_ms;

@@ -1,5 +1,5 @@
-/* A job that a model writes: its model call is a run of its own (job/model_call.h), which
- * counts what it cost; here only its words are gathered. */
+/* A job that a model does. The model call is a run of its own (job/model_call.h), which records
+ * its cost. Here only its text is gathered. */
 #include "contract/nimi/job/job_inner.h"
 
 static void complete_text(struct job_work *work, struct str model) {
@@ -9,7 +9,7 @@ static void complete_text(struct job_work *work, struct str model) {
     job_complete(work, &output, model);
 }
 
-/* False: it is over. */
+/* False: the job is over. */
 static bool job_text_take(struct job_work *work, const struct event *event) {
     switch (event->kind) {
     case EVENT_TEXT: buf_append(&work->text, event->text.text); return true;
@@ -31,7 +31,8 @@ static void on_words(void *ctx) {
     while (cursor_next(work->cursor, &event) && job_text_take(work, &event)) continue;
 }
 
-/* The request is made as the first agent, because scripts and budgets know no other name. */
+/* The request is made as the first agent, because scripts and budgets are defined for
+ * agents. */
 static bool ask_model(struct job_work *work, struct err *e) {
     struct run_host *host = work->instance->host;
     work->spec.prompt.request.agent = work->engine->agents[0].slug;
@@ -62,7 +63,7 @@ static void on_attached(const struct fault *fault, void *ctx) {
     }
 }
 
-/* Pictures that were uploaded are read when it begins, after a restart again. */
+/* Uploaded pictures are read when an attempt begins, so also after a restart. */
 static bool job_text_ask(struct job_work *work, struct err *e) {
     struct prompt *prompt = &work->spec.prompt;
     const struct attach_options options = {.loop = work->instance->host->loop,

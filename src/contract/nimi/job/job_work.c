@@ -8,12 +8,12 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define AGAIN_MS 1000                /* until a full queue is asked again */
-#define ARENA_EXTRA_BYTES (64 * MIB) /* pictures that the request only names */
+#define AGAIN_MS 1000                /* before a full queue is tried again */
+#define ARENA_EXTRA_BYTES (64 * MIB) /* for pictures that the request refers to */
 
 /* --- ending ------------------------------------------------------------------------------- */
 
-/* Let go of everything that would still do something. */
+/* Stop and release everything that could still call back. */
 static void job_work_stop(struct job_work *work, struct str why) {
     const struct job_asked *asked = work->asked;
     work->asked = NULL;
@@ -48,7 +48,7 @@ static void fail_with(struct job_work *work, const struct fault *fault) {
              err_text(&fault->why));
 }
 
-/* --- what came ---------------------------------------------------------------------------- */
+/* --- results ------------------------------------------------------------------------------ */
 
 struct nimi_usage_stats job_usage(const struct event_usage *usage) {
     return (struct nimi_usage_stats){
@@ -81,7 +81,7 @@ void job_complete(struct job_work *work, const struct nimi_scenario_output *outp
 
 /* --- an attempt --------------------------------------------------------------------------- */
 
-/* Once what was submitted is on disk and has a slot. */
+/* Run the job when it is on disk and has a slot. */
 static void run_if_ready(struct job_work *work) {
     if (work->kept && work->granted) run_job_run(work->job);
 }
@@ -100,14 +100,14 @@ static enum ticket_state take_ticket(struct job_work *work) {
     return state;
 }
 
-/* A queue that is full refuses callers, not jobs that were accepted before. */
+/* A full queue refuses new callers, not jobs that were accepted earlier: they retry. */
 static void wait_for_slot(void *ctx) {
     struct job_work *work = ctx;
     if (take_ticket(work) == TICKET_REFUSED) timer_start(&work->again, AGAIN_MS);
     run_if_ready(work);
 }
 
-/* --- its owner ---------------------------------------------------------------------------- */
+/* --- callbacks of the job ----------------------------------------------------------------- */
 
 static void tell_kept(struct job_work *work, uint64_t run) {
     job_kept_fn *tell = work->on_kept;
@@ -165,7 +165,7 @@ static struct job_work *work_new(struct nimi_instance *instance, size_t request_
     return work;
 }
 
-/* Its own copy of the request; *ret_bytes lives in the arena too. */
+/* Copy the request into the job's arena; *ret_bytes is in the arena too. */
 static bool keep_request(struct job_work *work, struct str bytes, struct str *ret_bytes,
                          struct fault *fault) {
     struct err e = {.code = ERR_RESOURCE_EXHAUSTED};
@@ -200,7 +200,7 @@ static void note_known(struct job_work *work, struct str trace) {
                                             .route_decision = work->admission.route,
                                             .model_resolved = work->admission.model};
     bool fits = job_note(work, JOB_PATCH, &nimi_scenario_job_table, &known);
-    assert(fits); /* it stood in a request */
+    assert(fits); /* it was part of a request */
     (void)fits;
 }
 
@@ -276,7 +276,7 @@ static void resume(struct job_work *work, const struct job_fold *fold, uint64_t 
                   JOB_ATTEMPTS_MAX);
         fail_with(work, &fault);
     } else if (!admit(work, &nobody, &fault)) {
-        fail_with(work, &fault); /* its connector is gone, or has changed */
+        fail_with(work, &fault); /* its connector was removed or changed */
     } else {
         run_job_queue(work->job);
         wait_for_slot(work);

@@ -11,12 +11,12 @@
 
 #define REASON_MAX_BYTES 1024
 
-/* A call that follows its job after it has found it. */
+/* A call that finds its job and then follows it. */
 struct watch {
-    struct job_open open; /* first: it is one */
+    struct job_open open; /* must be the first member */
     struct job_fold fold;
-    struct follow *follow;   /* NULL: not yet */
-    struct job_shown *shown; /* its last snapshot, while that is completed with bytes */
+    struct follow *follow;   /* NULL: not followed yet */
+    struct job_shown *shown; /* the final snapshot, while its bytes are read */
     struct str reason;       /* of a cancel */
 };
 
@@ -49,7 +49,7 @@ static void on_missing(const struct err *failed, void *ctx) {
     if (!watch->open.call->over) job_open_missing(&watch->open, failed);
 }
 
-/* From its first event to its last. */
+/* Follow the job from its first event to its last. */
 static void follow_job(struct watch *watch, const struct stream_wire *wire,
                        void (*begun)(void *ctx)) {
     const struct nimi_instance *instance = watch->open.call->instance;
@@ -67,7 +67,7 @@ static void follow_job(struct watch *watch, const struct stream_wire *wire,
                                             .ctx = watch});
 }
 
-/* What ends a call that followed its job, for a reason outside the job. */
+/* End a call that follows its job, for a reason outside the job. */
 static void end_cut(struct nimi_call *call, enum err_code status) {
     if (status == ERR_CANCELLED) {
         nimi_end(call, status, STR("runtime shutting down"));
@@ -128,7 +128,7 @@ static void send_snapshot(struct watch *watch, const struct nimi_scenario_job *j
     rpc_message_end(rpc);
 }
 
-/* The job is over, and so is the stream. What cannot be read now can be asked for later. */
+/* The job and the stream are over. Bytes that cannot be read now can be fetched later. */
 static void send_last(const struct nimi_scenario_job *job, const struct err *failed,
                       void *ctx) {
     struct watch *watch = ctx;
@@ -137,10 +137,11 @@ static void send_last(const struct nimi_scenario_job *job, const struct err *fai
     nimi_end(watch->open.call, ERR_NONE, STR_EMPTY);
 }
 
-/* A last snapshot with bytes waits for them, and the call's end with it. */
+/* If the final snapshot includes bytes, it is sent once they are read, and then the call
+ * ends. */
 static void send_event(const struct event *event, enum close_frame frame, void *ctx) {
     struct watch *watch = ctx;
-    (void)frame; /* the events of this wire say themselves which is the last */
+    (void)frame; /* the event itself says whether it is the last */
     if (!job_fold_take(&watch->fold, event)) return;
     watch->shown = job_shown_start(watch->open.call, &watch->fold, send_last, watch);
     if (!watch->shown) send_snapshot(watch, &watch->fold.job);
@@ -183,8 +184,8 @@ static void on_begun(void *ctx) {
     rpc_establish(((struct watch *)ctx)->open.call->rpc);
 }
 
-/* One that comes while the runtime stops is let in, because it only reads: it hears what is
- * over, and is cut like the others otherwise. */
+/* A subscription that arrives while the runtime stops is admitted, because it only reads. It
+ * gets a finished job, and is cut like the others for an unfinished one. */
 static void subscribe(struct job_open *open, struct job_fold *fold) {
     bool stopping = nimi_runtime_state(open->call->instance->runtime) == LIFE_STOPPING;
     if (stopping && !job_fold_is_over(fold)) {
@@ -225,13 +226,13 @@ static void fold_event(const struct event *event, enum close_frame frame, void *
     job_fold_take(&watch->fold, event);
 }
 
-/* Nothing is sent before the end. */
+/* Nothing is sent before the end, so nothing is queued. */
 static size_t nothing_queued(void *ctx) {
     (void)ctx;
     return 0;
 }
 
-/* It may have come to its own end before it heard of the cancel. */
+/* The job may have ended by itself before it saw the cancellation. */
 static void on_cancel_told(struct close_ending ending, enum close_cause cause,
                            const struct event *last, void *ctx) {
     struct watch *watch = ctx;
@@ -258,7 +259,7 @@ static void on_cancel_begun(void *ctx) {
     (void)ctx;
 }
 
-/* The reply waits for the end, which is on disk a moment later: what it shows stays true. */
+/* Reply only when the end is on disk, so that the state shown is final. */
 static void cancel(struct job_open *open, struct job_fold *fold) {
     struct watch *watch = watch_of(open);
     struct session_table *sessions = open->call->instance->host->engine->sessions;

@@ -8,12 +8,12 @@
 
 /* One GetScenarioArtifacts. */
 struct result {
-    struct job_open open; /* first: it is one */
-    struct arena *arena;  /* the reply, its own copy */
+    struct job_open open; /* must be the first member */
+    struct arena *arena;  /* holds the copy of the reply */
     struct nimi_get_scenario_artifacts_response reply;
-    struct nimi_scenario_artifact *artifacts; /* those of the reply */
+    struct nimi_scenario_artifact *artifacts; /* the reply's, writable */
     struct str app;
-    size_t told_bytes; /* of the reply without what is still to be read */
+    size_t told_bytes; /* size of the reply without the artifacts' bytes */
     struct job_bytes *bytes;
 };
 
@@ -44,10 +44,10 @@ static void read_bytes(struct result *result) {
                                     .ctx = result});
 }
 
-/* --- the rest of the reply ---------------------------------------------------------------- */
+/* --- the reply ---------------------------------------------------------------------------- */
 
-/* The output, if the journal has one; otherwise the artifacts. The reply holds their bytes only
- * once, in the list of artifacts. */
+/* The output from the journal, or one made of the artifacts. The reply holds the artifacts'
+ * bytes only once, in the list of artifacts. */
 struct parts {
     struct nimi_scenario_output output;
     struct nimi_speech_synthesize_result speech;
@@ -55,7 +55,7 @@ struct parts {
     struct nimi_speech_transcribe_result transcript;
 };
 
-/* The text stands in the journal; what it is kept as, in the job. */
+/* The transcript's text is in the journal, its artifacts are in the job: combine them. */
 static void add_transcript(const struct nimi_scenario_job *job, struct parts *parts) {
     if (parts->output.which_output != NIMI_SCENARIO_OUTPUT_SPEECH_TRANSCRIBE) return;
     parts->transcript = *parts->output.speech_transcribe;
@@ -90,7 +90,7 @@ static const struct nimi_scenario_output *output_of(const struct job_fold *fold,
     return &parts->output;
 }
 
-/* A copy of everything but the artifacts' bytes, which are still to be read. */
+/* Copy the reply without the artifacts' bytes, which have not been read yet. */
 static bool copy_reply(struct result *result, const struct job_fold *fold) {
     struct parts parts = {.output = {.which_output = 0}};
     struct arena *passing = arena_new(64 * MIB);
@@ -125,7 +125,7 @@ static bool own_artifacts(struct result *result) {
     return true;
 }
 
-/* K-JOB-006: whose credential was revoked has nothing to fetch. */
+/* K-JOB-006: a caller whose credential was revoked cannot fetch anything. */
 static void on_open(struct job_open *open, struct job_fold *fold) {
     struct result *result = (struct result *)(void *)open; /* its first member */
     struct fault fault;

@@ -9,9 +9,9 @@
 
 #include <stdlib.h>
 
-#define ID_MAX_BYTES 1024 /* of app, subject, model, connector: every event shows them */
+#define ID_MAX_BYTES 1024 /* of app, subject, model, connector; every event repeats them */
 #define REQUEST_MAX_BYTES (64 * MIB)
-#define AGAIN_MS 5 /* another call's job of this key is on its way to the disk */
+#define AGAIN_MS 5 /* while another call's job with this key is being written */
 #define AGAIN_MAX 1000
 
 /* One SubmitScenarioJob. */
@@ -20,12 +20,12 @@ struct submit {
     struct buf request; /* encoded */
     struct str app, user;
     struct job_key key;
-    struct idempotency_lookup *lookup; /* while it is asked what the key stands for */
-    struct timer again;                /* until it is asked once more */
+    struct idempotency_lookup *lookup; /* while the key is being looked up */
+    struct timer again;                /* for the next look-up */
     unsigned agains;
-    struct job_work *work;   /* begun, and not yet on disk */
-    struct job_find *find;   /* the reply shows what it is by then */
-    struct job_shown *shown; /* a key's job that is completed, with what it made */
+    struct job_work *work;   /* begun, but not on disk yet */
+    struct job_find *find;   /* reads the job's current state for the reply */
+    struct job_shown *shown; /* a completed job of an earlier call, with its bytes */
 };
 
 static void jobs_submit_refuse(struct submit *submit, int reason, enum err_code code,
@@ -171,7 +171,8 @@ static bool ids_are_short(const struct nimi_scenario_request_head *head, struct 
     return true;
 }
 
-/* Without a head there is nothing to read here: admission says so. */
+/* Encode the request and read its key. A request without a head is refused later, by
+ * admission. */
 static bool read_request(struct submit *submit,
                          const struct nimi_submit_scenario_job_request *from,
                          struct fault *fault) {

@@ -2,7 +2,7 @@
 
 #include "base/utf8.h"
 
-/* A journal's event is never longer, and what is held before it is below a piece. */
+/* A journal's event is never longer, and less than a piece is held before it. */
 #define HELD_MAX_BYTES (64 * MIB)
 
 void pieces_init(struct pieces *pieces) {
@@ -17,14 +17,14 @@ void pieces_put(struct pieces *pieces, struct str text) {
     buf_append(&pieces->held, text);
 }
 
-/* ASCII white space, and the first byte of any other kind of it: U+0085 and U+00A0 (C2),
- * U+1680 (E1), U+2000 to U+205F (E2), U+3000 (E3), U+FEFF (EF). */
+/* ASCII white space, or the first byte of other white space: U+0085 and U+00A0 (C2), U+1680
+ * (E1), U+2000 to U+205F (E2), U+3000 (E3), U+FEFF (EF). */
 static bool may_begin_space(unsigned char byte) {
     return byte <= ' ' || byte == 0xC2 || byte == 0xE1 || byte == 0xE2 || byte == 0xE3 ||
            byte == 0xEF;
 }
 
-/* Whether these bytes are the whole of a white-space character, as String.trim() has it. */
+/* Whether these bytes are one whole white-space character, as defined by String.trim(). */
 static bool is_space(struct str c) {
     static const struct str spaces[] = {
         STR_INIT("\xC2\x85"),     STR_INIT("\xC2\xA0"),     STR_INIT("\xE1\x9A\x80"),
@@ -56,14 +56,14 @@ static struct str character_before(struct str text, size_t at) {
     return str_of(text.at + begin, at - begin);
 }
 
-/* A client that trims both sides of a cut here loses nothing. */
+/* Whether a client that trims both sides of a cut at `at` loses nothing. */
 static bool is_safe(struct str text, size_t at) {
     return !continues(text.at[at]) && !is_space(character_at(text, at)) &&
            !is_space(character_before(text, at));
 }
 
-/* The last safe place, so that one large event makes one delta. What follows it must be known:
- * at the very end the next character may turn out to be a space. */
+/* Cut at the last safe position, so that one large event makes one delta. The character after
+ * it must be known, because it could be a space. */
 struct str pieces_ready(const struct pieces *pieces) {
     struct str text = buf_str(&pieces->held);
     struct str within = str_head(text, PIECE_MAX_BYTES);

@@ -102,7 +102,7 @@ static void flush(struct projection *projection, struct pieces *pieces, send_fn 
     pieces_sent(pieces, rest.len);
 }
 
-/* --- the last one ------------------------------------------------------------------------- */
+/* --- the last event ----------------------------------------------------------------------- */
 
 static void send_completed(struct projection *projection) {
     const struct nimi_scenario_stream_completed completed = {
@@ -117,7 +117,8 @@ static void send_completed(struct projection *projection) {
                                .frame = &frame});
 }
 
-/* The real SDK shows the number alone, and the hint as the text: it holds the name as well. */
+/* The real SDK shows only the number and, as text, the hint. So the hint includes the reason's
+ * name. */
 static void send_failed(struct projection *projection, const struct event *event) {
     struct fault fault;
     struct buf hint;
@@ -148,7 +149,7 @@ void projection_fault(const struct event *event, struct fault *ret) {
 
 /* --- events ------------------------------------------------------------------------------- */
 
-/* Why a reply ended that did not end by itself; none of these is a failure. */
+/* Finish reasons other than a normal stop. None of them is a failure. */
 static const struct {
     struct str how;
     int reason;

@@ -6,9 +6,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define TIMEOUT_MAX_MS 300000 /* what a request may ask for */
+#define TIMEOUT_MAX_MS 300000 /* the most a request may ask for */
 
-/* Those that are asked by stream or at once; the others are jobs. */
+/* Types served by a stream or a unary call; the others are jobs. */
 static const struct scenario_kind *const kinds[] = {
     [NIMI_SCENARIO_TYPE_TEXT_GENERATE] = &scenario_text,
     [NIMI_SCENARIO_TYPE_TEXT_EMBED] = &scenario_embedding,
@@ -24,7 +24,7 @@ void work_release_slot(struct work *work) {
 
 /* --- ending ------------------------------------------------------------------------------- */
 
-/* Let go of everything that would still do something. */
+/* Stop and release everything that could still call back. */
 static void stop_work(struct work *work, struct str why) {
     timer_stop(&work->wait);
     attach_cancel(work->attach);
@@ -83,7 +83,7 @@ static void on_ended(struct close_ending ending, enum close_cause cause,
 
 static void project(const struct event *event, enum close_frame frame, void *ctx) {
     struct work *work = ctx;
-    (void)frame; /* the events of this wire say themselves which is the last */
+    (void)frame; /* the event itself says whether it is the last */
     if (!is_unary(work)) {
         projection_send(&work->projection, event);
         return;
@@ -112,7 +112,7 @@ static const struct stream_wire wire = {
     .ended = on_ended,
 };
 
-/* Of a unary call nothing is sent before the end. */
+/* A unary call sends nothing before the end. */
 static size_t nothing_queued(void *ctx) {
     (void)ctx;
     return 0;
@@ -124,7 +124,7 @@ static const struct stream_wire unary_wire = {
     .ended = on_ended,
 };
 
-/* --- asking ------------------------------------------------------------------------------- */
+/* --- the request -------------------------------------------------------------------------- */
 
 static bool follow(struct work *work, struct journal *journal, struct err *e) {
     struct nimi_call *call = work->call;
@@ -138,7 +138,7 @@ static bool follow(struct work *work, struct journal *journal, struct err *e) {
     return stream_open(&options, &work->stream, e);
 }
 
-/* A slot is ours: from here on the stream is established. */
+/* The call has a slot; from here on the stream is established. */
 static void scenario_start(struct work *work) {
     struct err e;
     struct fault fault;
@@ -159,7 +159,7 @@ static void on_granted(void *ctx) {
     scenario_start(ctx);
 }
 
-/* K25: nothing was sent, so it is a status. */
+/* K25: nothing was sent yet, so the failure is a status. */
 static void on_waited(void *ctx) {
     struct work *work = ctx;
     struct fault fault;
@@ -196,7 +196,7 @@ static void on_attached(const struct fault *fault, void *ctx) {
     }
 }
 
-/* Those that were uploaded are read before anything is promised. */
+/* Read uploaded pictures before the call is accepted. */
 static void gather(struct work *work) {
     const struct attach_options options = {.loop = work->call->loop,
                                            .store = work->engine->store,
@@ -213,7 +213,7 @@ static void gather(struct work *work) {
     }
 }
 
-/* --- what becomes of the call ------------------------------------------------------------- */
+/* --- callbacks of the call ---------------------------------------------------------------- */
 
 static void on_drained(void *ctx) {
     struct work *work = ctx;

@@ -1,6 +1,6 @@
-/* Speech and embeddings: a media interface answers as a whole. Its result is fed into a journal
- * of this call, and the stream reads it there like a model's text. The making (job/media_run.h)
- * records the request and its cost. */
+/* Speech and embeddings: a media interface delivers its result at once. The result is fed into
+ * a journal of this call, and the stream reads it there like a model's text. The media run
+ * (job/media_run.h) records the request and its cost. */
 #include "contract/nimi/media_spec.h"
 #include "contract/nimi/scenario/work.h"
 
@@ -18,7 +18,7 @@ static void on_failed(const struct reply_event *event, void *ctx) {
                                                        .message = event->text}});
 }
 
-/* What came cannot be kept or sent: nobody is asked on. */
+/* The result cannot be kept or sent: cancel the request and fail. */
 static void give_up(struct work *work, const struct err *why) {
     struct reply_event failed = reply_event_failed(why, STR(MEDIA_RUN_UNUSABLE));
     media_run_cancel(work->media_run, failed.text);
@@ -31,7 +31,7 @@ static void end_well(struct work *work) {
                 &(struct event){.kind = EVENT_DONE, .done = {work->made_by, STR_EMPTY}});
 }
 
-/* All that was made is on its way to the reader. */
+/* Everything is in the journal. */
 static void on_empty(void *ctx) {
     struct work *work = ctx;
     if (work->made) end_well(work);
@@ -66,7 +66,7 @@ static void on_vector(const struct reply_event *event, void *ctx) {
 static void on_usage(const struct reply_event *event, void *ctx) {
     struct work *work = ctx;
     work->usage = *event->usage;
-    work->usage.model = STR_EMPTY; /* lent; the record has it */
+    work->usage.model = STR_EMPTY; /* only lent; the record has it */
 }
 
 static void on_done(const struct reply_event *event, void *ctx) {
@@ -86,7 +86,7 @@ static void on_reply(const struct reply_event *event, void *ctx) {
     reply_event_handle(handlers, event, ctx);
 }
 
-/* --- asking ------------------------------------------------------------------------------- */
+/* --- the request -------------------------------------------------------------------------- */
 
 static bool ask_for(struct work *work, struct str text, struct journal **ret_journal,
                     struct err *e) {

@@ -11,8 +11,8 @@ static bool prepare(struct work *work, const struct scenario *asked, struct faul
     return prompt_build(spec, work->admission.model, work->arena, &work->prompt, fault);
 }
 
-/* The request is made as the first agent, because a script's scenes and budgets know no other
- * name. */
+/* The request is made as the first agent, because scripts' scenes and budgets are defined for
+ * agents. */
 static bool scenario_text_ask(struct work *work, struct journal **ret_journal, struct err *e) {
     work->prompt.request.agent = work->engine->agents[0].slug;
     struct model_call_options options = {.host = work->call->instance->host,
@@ -27,7 +27,7 @@ static bool scenario_text_ask(struct work *work, struct journal **ret_journal, s
                                          .clocks = work->clocks};
     if (!model_call_start(&options, &work->model, e)) return false;
     *ret_journal = model_call_journal(work->model);
-    arena_free(work->arena); /* the model call has a copy */
+    arena_free(work->arena); /* the model call made a copy */
     work->arena = NULL;
     return true;
 }

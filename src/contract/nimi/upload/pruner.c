@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define TROUBLE_MS 60000 /* the store failed: try again then */
-#define SOON_MS 1000     /* never more often than this, whatever the clock says */
+#define TROUBLE_MS 60000 /* pause after a failure of the store */
+#define SOON_MS 1000     /* shortest pause, whatever the clock says */
 
 static void pruner_ask(struct pruner *pruner);
 

@@ -30,18 +30,18 @@ struct receipt {
     struct nimi_call *call;
     struct store *store;
     enum receive_state state;
-    struct upload upload;       /* its texts are the call's */
-    char id[ID_LEN + 1];        /* of the artifact */
+    struct upload upload;       /* its texts belong to the call */
+    char id[ID_LEN + 1];        /* the artifact's id */
     struct ticket *ticket;      /* its slot */
-    struct timer idle;          /* while it reads */
-    uint64_t sequence;          /* of the next chunk */
-    struct buf gathered;        /* come, and not all on its way to the store */
-    size_t taken;               /* of `gathered`: on its way */
-    size_t kept;                /* bytes that the store has, or is about to have */
-    struct sha256_ctx hash;     /* of those */
-    char sum[UPLOAD_SUM_BYTES]; /* of all, once they have come */
-    struct upload_ask *ask;     /* to the store */
-    struct buf again;           /* the reply of an earlier upload with the same key */
+    struct timer idle;          /* runs while reading */
+    uint64_t sequence;          /* expected of the next chunk */
+    struct buf gathered;        /* received; a part may be on its way to the store */
+    size_t taken;               /* how many of `gathered` are on the way */
+    size_t kept;                /* bytes stored, or on the way to the store */
+    struct sha256_ctx hash;     /* of the `kept` bytes */
+    char sum[UPLOAD_SUM_BYTES]; /* of all bytes, set at the end */
+    struct upload_ask *ask;     /* the open request to the store */
+    struct buf again;           /* the stored reply of an earlier upload with the same key */
 };
 
 static void receive_move(struct receipt *receipt, enum receive_state next) {
@@ -55,7 +55,7 @@ static int64_t now_ms(const struct receipt *receipt) {
     return receipt->call->instance->pruner.unix_ms();
 }
 
-/* Let go of everything; what the store has of one that did not become whole is over. */
+/* Release everything. Unless the upload is `whole`, what the store has of it is deleted. */
 static void let_go(struct receipt *receipt, bool whole) {
     struct pruner *pruner = &receipt->call->instance->pruner;
     if (receipt->state == RECEIVE_OVER) return;
@@ -75,7 +75,7 @@ static void receive_refuse(struct receipt *receipt, const struct fault *fault) {
     nimi_refuse(receipt->call, fault);
 }
 
-/* A chunk, or the order of messages, is not as it must be. */
+/* Refuse an invalid chunk or a wrong order of messages. */
 static void refuse_as(struct receipt *receipt, int reason, const char *sentence) {
     struct fault fault;
     fault_set(&fault, reason, "%s", sentence);
@@ -141,8 +141,8 @@ static void put_last(struct receipt *receipt) {
                          UPLOAD_LAST, now_ms(receipt), on_whole, receipt);
 }
 
-/* The reply is remembered for a day, the artifact for half an hour: a reply is given again only
- * while what it speaks of is there. */
+/* A reply is kept for a day, the artifact for half an hour. So an earlier reply is repeated
+ * only while its artifact exists. */
 static void on_looked(const struct upload *upload, const struct err *failed, void *ctx) {
     struct receipt *receipt = ctx;
     (void)upload;
@@ -157,7 +157,7 @@ static void on_looked(const struct upload *upload, const struct err *failed, voi
     }
 }
 
-/* The artifact that `again` speaks of. */
+/* The id of the artifact in the reply `again`. */
 static struct str id_of_reply(const struct receipt *receipt, struct arena *arena) {
     struct nimi_upload_artifact_response said;
     struct err e;
@@ -176,7 +176,7 @@ static void look_for_earlier(struct receipt *receipt) {
     arena_free(arena);
 }
 
-/* Of all that a key may be used for only once: whose, what kind, which bytes. */
+/* Digest of what a key stands for: the owner, the type, the name and the bytes. */
 static void digest(const struct receipt *receipt, uint8_t *ret) {
     const struct upload *upload = &receipt->upload;
     const struct str parts[] = {upload->app, upload->subject, upload->content_type,
@@ -201,7 +201,7 @@ static void receive_finish(struct receipt *receipt) {
     receipt->upload.size = receipt->kept + rest.len;
     digest(receipt, print);
     switch (nimi_once(receipt->call, print, &receipt->again)) {
-    case REPLY_WAITS: /* only of replies_ask() */
+    case REPLY_WAITS: /* only replies_ask() returns it */
     case REPLY_NEW: put_last(receipt); break;
     case REPLY_STORED: look_for_earlier(receipt); break;
     case REPLY_CONFLICT:
@@ -234,7 +234,7 @@ static void read_on(struct receipt *receipt) {
 
 static void on_kept(const struct upload *upload, const struct err *failed, void *ctx);
 
-/* Only a whole piece at a time, so that neither a commit nor this loop works on more. */
+/* Write one whole piece, which bounds the work of a commit and of this loop. */
 static void write_piece(struct receipt *receipt) {
     struct str piece = str_head(not_taken(receipt), UPLOAD_PIECE_BYTES);
     size_t place = receipt->kept;
@@ -313,7 +313,7 @@ static void on_chunk(const void *message, struct arena *arena, void *ctx) {
     }
     receipt->sequence++;
     bool fits = buf_append(&receipt->gathered, request->chunk->bytes);
-    assert(fits); /* less than a piece was there */
+    assert(fits); /* less than one piece was held */
     (void)fits;
     go_on(receipt);
 }
@@ -326,7 +326,7 @@ static void on_idle(void *ctx) {
     receive_refuse(receipt, &fault);
 }
 
-/* --- what becomes of the call ------------------------------------------------------------- */
+/* --- callbacks of the call ---------------------------------------------------------------- */
 
 static void on_stopping(void *ctx) {
     let_go(ctx, false);
@@ -416,7 +416,7 @@ static bool metadata_is_right(const struct nimi_call *call,
 
 static struct str keep_type(struct nimi_call *call, struct str type) {
     struct str kept = rpc_keep(call->rpc, str_trim(type));
-    char *at = (char *)(uintptr_t)kept.at; /* ours alone */
+    char *at = (char *)(uintptr_t)kept.at; /* our own copy */
     for (size_t i = 0; i < kept.len && at[i] != ';'; i++) {
         if (at[i] >= 'A' && at[i] <= 'Z') at[i] = (char)(at[i] - 'A' + 'a');
     }
@@ -437,7 +437,7 @@ static struct receipt *receipt_new(struct nimi_call *call,
         .content_type = keep_type(call, metadata->mime_type),
         .name = rpc_keep(call->rpc, metadata->display_name),
     };
-    call->envelope.app_id = receipt->upload.app; /* no header need have said it */
+    call->envelope.app_id = receipt->upload.app; /* the header may be absent */
     timer_init(&receipt->idle, rpc_loop(call->rpc), on_idle, receipt);
     sha256_init(&receipt->hash);
     buf_init(&receipt->gathered, GATHERED_MAX_BYTES);
@@ -455,7 +455,7 @@ static void wait_for_slot(struct receipt *receipt) {
                            receipt->upload.app, rpc_loop(receipt->call->rpc), on_granted,
                            receipt, &receipt->ticket)) {
     case TICKET_GRANTED: read_on(receipt); break;
-    case TICKET_WAITS: break; /* as long as the call may take */
+    case TICKET_WAITS: break; /* until the call's own time limit */
     case TICKET_REFUSED:
         fault_set_code(&fault, NIMI_AI_PROVIDER_UNAVAILABLE, ERR_RESOURCE_EXHAUSTED,
                        "too many uploads wait for their turn; send it again later");

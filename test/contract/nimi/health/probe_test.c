@@ -1,4 +1,4 @@
-/* Whether providers are there, and what the runtime makes of it. */
+/* Probing providers, and the state that the runtime derives from it. */
 #include "contract/nimi/health/probe.h"
 
 #include "fake/http_fake.h"

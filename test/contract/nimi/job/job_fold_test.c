@@ -1,4 +1,5 @@
-/* Folding a job's journal: the same however it is cut, and nothing from what is none. */
+/* Folding a job's journal: the result does not depend on how it is cut, and other journals give
+ * nothing. */
 #include "contract/nimi/job/job_fold.h"
 
 #include "contract/nimi/ulid.h"

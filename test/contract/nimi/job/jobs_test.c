@@ -1,4 +1,4 @@
-/* Jobs on a fake clock: their calls, how long they may take, how their events end. */
+/* Jobs on a fake clock: their calls, their time limits, the ends of their event streams. */
 #include "contract/nimi/job/jobs.h"
 
 #include "base/mem.h"

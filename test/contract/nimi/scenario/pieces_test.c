@@ -1,4 +1,4 @@
-/* Where a model's words are cut. */
+/* Where a model's text is cut into pieces. */
 #include "contract/nimi/scenario/pieces.h"
 
 #include "base/utf8.h"

@@ -1,4 +1,4 @@
-/* StreamScenario on a fake clock: how it starts, how long it waits, how it ends. */
+/* StreamScenario on a fake clock: how it starts, waits and ends. */
 #include "contract/nimi/fixture.h"
 
 #include "fake/exchange_fake.h" /* named here: the build links them */

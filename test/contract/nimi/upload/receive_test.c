@@ -1,5 +1,4 @@
-/* UploadArtifact on a fake clock and a fake store: what is kept, what is refused, what stays.
- */
+/* UploadArtifact on a fake clock and a fake store: what is kept, refused and left behind. */
 #include "contract/nimi/upload/receive.h"
 
 #include "fake/exchange_fake.h"

@@ -1,4 +1,4 @@
-#include "contract/crawbl/token.h"
+#include "wire/token.h"
 
 #include "base/id.h"
 #include "base/mem.h"
@@ -17,7 +17,7 @@ struct token_keys {
     enum token_policy policy;
     int64_t window_s;
     size_t count;
-    /* Each with the key already hashed in: a check starts from copies of these states. */
+    /* States after hashing the key; a check starts from a copy. */
     struct hmac_sha256_ctx keys[TOKEN_KEYS_MAX];
 };
 
@@ -53,7 +53,7 @@ size_t token_keys_count(const struct token_keys *keys) {
     return keys->count;
 }
 
-/* HMAC-SHA256 of `text`. The states of the key stay as they are, so threads may share them. */
+/* HMAC-SHA256 of `text`. The key's state is not changed, so threads may share it. */
 static void mac(const struct hmac_sha256_ctx *key, struct str text,
                 uint8_t ret[static MAC_BYTES]) {
     struct sha256_ctx hash = key->inner;
@@ -66,7 +66,7 @@ static void mac(const struct hmac_sha256_ctx *key, struct str text,
 
 /* ---- Minting ---- */
 
-/* Ids end at ':' in a payload. */
+/* An id must not contain ':', which ends it in a payload. */
 static bool token_id_ok(struct str id) {
     return id_ok(id) && str_find_byte(id, ':') == id.len;
 }
@@ -114,8 +114,8 @@ bool token_mint(const struct token_keys *keys, struct str user, struct str works
 
 /* ---- Checking ---- */
 
-/* 16 and the value of a hex digit, 0 for what is none. A table, for the digits of a signature
- * are random and branches on them would be guessed wrong half of the time. */
+/* 16 plus the value of a hex digit; 0: not a digit. A table, because branches on the random
+ * digits of a signature would be mispredicted half of the time. */
 #define HEX_DIGIT 16u
 /* clang-format off */
 static const uint8_t hex_values[256] = {
@@ -158,7 +158,8 @@ static int find_signer(const struct token_keys *keys, struct str text,
     return -1;
 }
 
-/* As we write it: no plus, no zeros before it, so that one time has one spelling. */
+/* Only the form that we write: no plus sign, no leading zeros, so that each time has one
+ * spelling. */
 static bool read_time(struct str text, int64_t *ret) {
     char room[24];
     struct buf plain = {.at = room, .room = sizeof(room), .max_bytes = sizeof(room)};
@@ -166,7 +167,7 @@ static bool read_time(struct str text, int64_t *ret) {
            str_equal(text, buf_str(&plain));
 }
 
-/* Cut a payload into its parts: user, workspace and, unless it is undated, the time. */
+/* Split a payload into user, workspace and, unless it is undated, the time. */
 static bool split_payload(struct str payload, struct token *ret) {
     struct str rest, time;
     *ret = (struct token){0};

@@ -1,4 +1,4 @@
-#include "contract/crawbl/token.h"
+#include "wire/token.h"
 
 #include "helper/assert_str.h"
 

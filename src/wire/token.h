@@ -20,8 +20,8 @@
  * Threads  any, once the keys are complete; checking changes nothing.
  * Source   contracts of the agent runtime, "Authentication"; RFC 2104; RFC 6750 for the scheme.
  */
-#ifndef WEIR_CONTRACT_CRAWBL_TOKEN_H
-#define WEIR_CONTRACT_CRAWBL_TOKEN_H
+#ifndef WEIR_WIRE_TOKEN_H
+#define WEIR_WIRE_TOKEN_H
 
 #include "base/buf.h"
 #include "base/err.h"
