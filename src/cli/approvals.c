@@ -1,11 +1,9 @@
-#include "base/mem.h"
+#include "cli/arguments.h"
 #include "cli/ask_daemon.h"
 #include "cli/cli.h"
 #include "wire/json.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const char usage[] =
     "weir approvals [list] [--json]\n"
@@ -21,29 +19,10 @@ static const char usage[] =
 #define TEXT_MAX_BYTES (8 * MIB)
 
 struct approvals_arguments {
+    struct arguments all;
     bool json;
-    const char *args, *reason;
-    const char **rest; /* what is left for the configuration */
-    int rest_count;
+    const char *args, *reason; /* NULL: not given */
 };
-
-/* Take the flags of this command out; the others are settings. */
-static bool take_flags(int arg_count, const char *const *args,
-                       struct approvals_arguments *ret) {
-    ret->rest = mem_zero((size_t)arg_count + 1, sizeof(char *));
-    for (int i = 0; i < arg_count; i++) {
-        bool own = strcmp(args[i], "--args") == 0, reason = strcmp(args[i], "--reason") == 0;
-        if (strcmp(args[i], "--json") == 0) {
-            ret->json = true;
-        } else if (own || reason) {
-            if (++i == arg_count) return false;
-            *(own ? &ret->args : &ret->reason) = args[i];
-        } else {
-            ret->rest[ret->rest_count++] = args[i];
-        }
-    }
-    return true;
-}
 
 /* --- list --------------------------------------------------------------------------------- */
 
@@ -161,14 +140,13 @@ static int decide(const struct config *config, const struct approvals_arguments 
 
 /* --- the command -------------------------------------------------------------------------- */
 
-enum act { ACT_LIST, ACT_APPROVE, ACT_REFUSE, ACT_COUNT };
+enum act { ACT_LIST, ACT_APPROVE, ACT_REFUSE };
 
 static int cli_approvals_run(enum act act, const struct approvals_arguments *arguments) {
-    static const char *const own_flags[] = {"json", "args", "reason", NULL};
     struct config *config;
     int code;
-    if (!cli_config(arguments->rest_count, arguments->rest, true, usage, own_flags, &config,
-                    &code))
+    if (!cli_config(arguments->all.rest_count, arguments->all.rest, true, usage,
+                    arguments->all.names, &config, &code))
         return code;
     bool fits = config->operand_count == (act == ACT_LIST ? 0 : 1) &&
                 (!arguments->args || act == ACT_APPROVE) &&
@@ -187,18 +165,14 @@ static int cli_approvals_run(enum act act, const struct approvals_arguments *arg
 
 int command_approvals(int arg_count, const char *const *args) {
     static const char *const acts[] = {
-        [ACT_LIST] = "list", [ACT_APPROVE] = "approve", [ACT_REFUSE] = "refuse"};
+        [ACT_LIST] = "list", [ACT_APPROVE] = "approve", [ACT_REFUSE] = "refuse", NULL};
     struct approvals_arguments arguments = {.json = false};
-    enum act act = ACT_LIST;
-    bool named = arg_count > 0 && args[0][0] != '-';
-    while (named && act < ACT_COUNT && strcmp(args[0], acts[act]) != 0) act++;
-    bool well = act < ACT_COUNT && take_flags(arg_count - named, args + named, &arguments);
-    int code = EXIT_USAGE;
-    if (well) {
-        code = cli_approvals_run(act, &arguments);
-    } else {
-        fprintf(stderr, "%s", usage);
-    }
-    free(arguments.rest);
+    const struct argument_flag flags[] = {{.name = "json", .given = &arguments.json},
+                                          {.name = "args", .value = &arguments.args},
+                                          {.name = "reason", .value = &arguments.reason},
+                                          {.name = NULL}};
+    if (!arguments_read(arg_count, args, acts, flags, usage, &arguments.all)) return EXIT_USAGE;
+    int code = cli_approvals_run((enum act)arguments.all.act, &arguments);
+    arguments_done(&arguments.all);
     return code;
 }

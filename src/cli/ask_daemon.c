@@ -12,14 +12,14 @@ struct asking {
     struct loop *loop;
     const struct daemon_question *question;
     unsigned status;
-    struct buf refusal; /* the body of an answer that is none */
+    struct buf refusal; /* the body of a refusal */
     struct err *e;
     bool ok;
 };
 
-/* --- where it listens --------------------------------------------------------------------- */
+/* --- the daemon's address ----------------------------------------------------------------- */
 
-/* A listener on every address of this machine is reached over loopback. */
+/* A listener on a wildcard address is reached over loopback. */
 static struct str host_of(struct str host) {
     if (host.len == 0 || str_equal(host, STR("0.0.0.0"))) return STR("127.0.0.1");
     return str_equal(host, STR("[::]")) ? STR("[::1]") : host;
@@ -75,7 +75,7 @@ static enum err_code code_of(unsigned status) {
     return status < 500 ? ERR_INVALID_ARGUMENT : ERR_INTERNAL;
 }
 
-/* {"error":{"message":"..."}}, in the daemon's words. */
+/* Report the daemon's own message: {"error":{"message":"..."}}. */
 static bool ask_daemon_refuse(const struct asking *asking) {
     struct json body;
     struct err none;
@@ -109,7 +109,7 @@ static void on_end(const struct err *failed, enum http_stage stage, void *ctx) {
 
 static const struct http_sink sink = {on_head, on_body, on_end};
 
-/* --- asking ------------------------------------------------------------------------------- */
+/* --- the request -------------------------------------------------------------------------- */
 
 static bool ask_daemon_start(struct asking *asking, struct http_pool *pool,
                              const struct config *config, struct str url,
@@ -152,6 +152,7 @@ bool ask_daemon(const struct config *config, const struct daemon_question *quest
     bool ok = false;
     if (write_url(config, question->path, &url, e)) {
         struct http_pool *pool = http_pool_new();
+        http_pool_trust(pool, config->tls.trust);
         asking.loop = loop_new();
         http_pool_add(pool, asking.loop);
         ok = ask_daemon_start(&asking, pool, config, buf_str(&url), buf_str(&authorization));

@@ -28,7 +28,7 @@ struct verdict {
     size_t agents, tools;
 };
 
-/* What the settings name can be read, too. */
+/* Check that files named by the settings can be read too. */
 static void check_team(struct config *config, struct verdict *ret) {
     struct team team;
     struct err e;
@@ -122,7 +122,7 @@ int command_config(int arg_count, const char *const *args) {
         fprintf(asked ? stdout : stderr, "%s", usage);
         return asked ? EXIT_DONE : EXIT_USAGE;
     }
-    /* FILE stands for -c FILE. */
+    /* FILE is short for -c FILE. */
     const char **all = mem_zero((size_t)arg_count + 2, sizeof(char *));
     int count = 0;
     bool as_json = false, has_file = false;

@@ -5,7 +5,7 @@
 #include "contract/nimi/contract.h"
 #include "contract/weir/contract.h"
 
-/* In the order in which they listen, and in which the ports file names them. */
+/* In the order in which they listen and appear in the ports file. */
 static const struct contract *const rows[] = {
     &weir_contract,
     &agentbreeder_contract,

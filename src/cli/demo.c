@@ -4,9 +4,9 @@
 #include "cli/cli.h"
 #include "cli/contracts.h"
 #include "cli/model_discovery.h"
-#include "contract/crawbl/token.h"
 #include "daemon/daemon.h"
 #include "daemon/team.h"
+#include "wire/token.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -38,8 +38,7 @@ struct demo {
     uint64_t started_us;
 };
 
-/* --- the key
- * ---------------------------------------------------------------------------------- */
+/* --- the key ------------------------------------------------------------------------------ */
 
 static void make_folder(struct str folder) {
     char *path = str_dup(folder);
@@ -93,8 +92,7 @@ bool demo_key_get(struct str data_folder, struct buf *out, struct err *e) {
     return made;
 }
 
-/* --- the start screen
- * --------------------------------------------------------------------------- */
+/* --- the start screen --------------------------------------------------------------------- */
 
 static double resident_mb(void) {
     FILE *statm = fopen("/proc/self/statm", "re");

@@ -1,11 +1,9 @@
 #include "cli/doctor.h"
-#include "base/mem.h"
+#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "daemon/team.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define KEY_GOOD_BYTES 32
 #define OUT_MAX_BYTES (1 * MIB)
@@ -16,7 +14,8 @@
 static const char usage[] =
     "weir doctor [-c FILE] [--json]\n\n"
     "Look at this machine and at the settings with the eyes of weir serve: settings, script,\n"
-    "ports, open files, memory, clock, keys, speech, store and disk. Each bad line ends with a "
+    "ports, open files, memory, clock, keys, speech, commands, store and disk. Each bad line "
+    "ends with a "
     "command\n"
     "to copy. Nothing is changed. Exit code 1: something is bad.\n";
 
@@ -105,8 +104,8 @@ static void check_keys(struct doctor *doctor) {
 /* --- the command -------------------------------------------------------------------------- */
 
 static doctor_check *const checks[] = {
-    check_settings, check_script, check_keys,    doctor_ports, doctor_files,
-    doctor_memory,  doctor_clock, doctor_speech, doctor_store, doctor_disk};
+    check_settings, check_script,  check_keys,  doctor_ports, doctor_files, doctor_memory,
+    doctor_clock,   doctor_speech, doctor_exec, doctor_store, doctor_disk};
 
 static int examine(struct doctor *doctor) {
     buf_init(&doctor->out, OUT_MAX_BYTES);
@@ -127,10 +126,11 @@ static int examine(struct doctor *doctor) {
     return doctor->bad ? EXIT_FAILED : EXIT_DONE;
 }
 
-static int act(int arg_count, const char *const *args, bool json) {
-    struct config_input input = cli_input(arg_count, args, false);
+static int act(const struct arguments *arguments, bool json) {
+    struct config_input input = cli_input(arguments->rest_count, arguments->rest, false);
     struct config *config;
     struct err e;
+    input.own_flags = arguments->names;
     input.collect = true;
     if (!config_load(&input, &config, &e)) return cli_fail(EXIT_USAGE, &e);
     int code = EXIT_DONE;
@@ -148,17 +148,11 @@ static int act(int arg_count, const char *const *args, bool json) {
 }
 
 int command_doctor(int arg_count, const char *const *args) {
-    const char **rest = mem_zero((size_t)arg_count + 1, sizeof(char *));
-    int count = 0;
+    struct arguments arguments;
     bool json = false;
-    for (int i = 0; i < arg_count; i++) {
-        if (strcmp(args[i], "--json") == 0) {
-            json = true;
-        } else {
-            rest[count++] = args[i];
-        }
-    }
-    int code = act(count, rest, json);
-    free(rest);
+    const struct argument_flag flags[] = {{.name = "json", .given = &json}, {.name = NULL}};
+    if (!arguments_read(arg_count, args, NULL, flags, usage, &arguments)) return EXIT_USAGE;
+    int code = act(&arguments, json);
+    arguments_done(&arguments);
     return code;
 }

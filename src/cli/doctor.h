@@ -30,7 +30,8 @@ void doctor_say(struct doctor *doctor, enum finding finding, const char *what, c
 typedef void doctor_check(struct doctor *doctor);
 
 /* doctor_machine.c */
-doctor_check doctor_ports, doctor_files, doctor_memory, doctor_clock, doctor_speech;
+doctor_check doctor_ports, doctor_files, doctor_memory, doctor_clock, doctor_speech,
+    doctor_exec;
 
 /* doctor_store.c */
 doctor_check doctor_store, doctor_disk;

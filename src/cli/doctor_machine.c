@@ -1,9 +1,10 @@
-/* doctor: ports, open files, memory, the clock and the voice of this machine. */
+/* doctor: checks ports, open files, memory, the clock, speech and commands on this machine. */
 #include "base/clock.h"
 #include "base/machine.h"
 #include "cli/doctor.h"
 #include "provider/media_local.h"
 #include "server/holder.h"
+#include "tool/exec.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -15,7 +16,7 @@
 
 /* --- ports -------------------------------------------------------------------------------- */
 
-/* 0, or why the address cannot be bound. A unix socket is only checked. */
+/* 0, or the errno for which the address cannot be bound. A unix socket is only checked. */
 static int try_address(const struct address *address) {
     int on = 1;
     int fd = socket(address->as.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -80,7 +81,7 @@ void doctor_ports(struct doctor *doctor) {
 
 /* --- open files --------------------------------------------------------------------------- */
 
-/* Loops, the store's files, the log, and some air. */
+/* Loops, the store's files, the log, and a margin. */
 #define FILES_OF_OUR_OWN 64
 
 void doctor_files(struct doctor *doctor) {
@@ -139,4 +140,16 @@ void doctor_speech(struct doctor *doctor) {
                found ? "espeak-ng is %s" : "espeak-ng is not installed: no local speech%s",
                found ? path.at : "");
     buf_done(&path);
+}
+
+/* --- commands ----------------------------------------------------------------------------- */
+
+/* Where no folder is set for exec, nothing is missing. */
+void doctor_exec(struct doctor *doctor) {
+    struct err why;
+    if (!doctor->config->tools.exec.root.len) return;
+    bool works = exec_works(&why);
+    doctor_say(doctor, works ? FINDING_GOOD : FINDING_BAD, "exec",
+               works ? NULL : "apt-get install bubblewrap libseccomp2", "%s",
+               works ? "commands run in a sandbox" : why.text);
 }

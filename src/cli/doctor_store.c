@@ -1,4 +1,4 @@
-/* doctor: the folder of the store, what is in it, and the disk below. */
+/* doctor: checks the store's folder, its contents, and the disk. */
 #include "base/clock.h"
 #include "cli/doctor.h"
 
@@ -13,7 +13,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define LOOK_MAX_BYTES (256 * MIB) /* a larger database takes more than a moment */
+#define LOOK_MAX_BYTES (256 * MIB) /* checking a larger database would take long */
 #define DISK_LEAST_BYTES (64 * MIB)
 #define DISK_GOOD_BYTES (1024 * MIB)
 #define SYNC_ROUNDS 9
@@ -24,10 +24,10 @@ static void path_of(const struct config *config, const char *file, char ret[stat
     snprintf(ret, PATH_MAX, STR_FMT "%s%s", STR_ARG(config->data), *file ? "/" : "", file);
 }
 
-/* --- who has it open ---------------------------------------------------------------------- */
+/* --- the process that has it open --------------------------------------------------------- */
 
-/* The kernel's list of locks names the process, and asking for the lock ourselves could keep
- * a weir that starts at this moment from getting it. */
+/* Read the kernel's list of locks. Taking the lock ourselves could keep a weir that starts at
+ * this moment from getting it. */
 long doctor_store_owner(const struct config *config) {
     char path[PATH_MAX], line[256];
     struct stat info;
@@ -42,16 +42,16 @@ long doctor_store_owner(const struct config *config) {
         if (sscanf(line, "%*s FLOCK %*s %*s %ld %x:%x:%lu", &pid, &major_number, &minor_number,
                    &inode) != 4)
             continue;
-        /* File systems on several devices number them differently from stat(). */
+        /* On file systems with several devices, the device number differs from stat()'s. */
         if (inode == info.st_ino) owner = pid;
     }
     if (locks) fclose(locks);
     return owner;
 }
 
-/* --- what is in it ------------------------------------------------------------------------ */
+/* --- its contents ------------------------------------------------------------------------- */
 
-/* Open the file as immutable: nothing is written beside it, and no lock is taken. */
+/* Open the file as immutable: no files are created beside it, and no lock is taken. */
 static void look_at(struct doctor *doctor, const char *path) {
     char uri[PATH_MAX + 64], fix[PATH_MAX + 64];
     sqlite3 *db = NULL;
@@ -113,7 +113,7 @@ void doctor_store(struct doctor *doctor) {
 
 /* --- the disk ----------------------------------------------------------------------------- */
 
-/* The folder, or its nearest existing parent. */
+/* Find the folder, or its nearest existing parent. */
 static bool nearest_folder(const struct config *config, char ret[static PATH_MAX]) {
     struct stat info;
     path_of(config, "", ret);
@@ -143,7 +143,7 @@ static int compare(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-/* The median time of writing a page so that it survives a power cut. */
+/* The median time of a durable write of one page. */
 static bool measure_sync(const char *folder, uint64_t *ret_us) {
     char path[PATH_MAX + 32], page[4096];
     uint64_t took_us[SYNC_ROUNDS];

@@ -14,7 +14,7 @@ static const char usage[] =
     "there already is left alone (exit code 1). The model in it is one that can be asked from\n"
     "here, if there is one: a key in the environment, or a model server on this machine.\n";
 
-/* The text before and after the name of the model. */
+/* The text before and after the model's name. */
 static const char head[] =
     "# Settings of weir. Start it here with: weir serve -c weir.yaml\n"
     "# Look for mistakes with: weir config check weir.yaml. A running weir reads the file "
@@ -60,7 +60,7 @@ static const char tail[] =
 #define MODEL_MAX 192
 #define MODEL_USUAL "ollama/gemma3"
 
-/* The first that is found stays. */
+/* Keep the first model found. */
 static void keep_first(struct str what, struct str model, void *ctx) {
     char *kept = ctx;
     (void)what;

@@ -62,9 +62,9 @@ static const struct server {
     {"llama.cpp", "llamacpp", 8080},
 };
 
-/* One question to one of them. */
+/* One request to one server. */
 struct question {
-    int socket; /* -1: over */
+    int socket; /* -1: finished */
     bool asked;
     struct buf answer;
 };
@@ -84,7 +84,7 @@ static void model_discovery_begin(struct question *question, uint16_t port) {
     if (failed && errno != EINPROGRESS) give_up(question);
 }
 
-/* HTTP/1.0: the answer ends with the connection, and is not chunked. */
+/* HTTP/1.0: the response ends with the connection and is not chunked. */
 static void model_discovery_ask(struct question *question) {
     static const char request[] = "GET /v1/models HTTP/1.0\r\nhost: 127.0.0.1\r\n"
                                   "accept: application/json\r\n\r\n";
@@ -103,7 +103,7 @@ static void read_some(struct question *question) {
     }
 }
 
-/* Ask all of them at once, until each has answered or the time is over. */
+/* Ask all servers at once, until each has answered or the time is over. */
 static void converse(struct question *questions, uint64_t until_us) {
     struct pollfd polls[ARRAY_LEN(servers)];
     for (;;) {
@@ -160,7 +160,7 @@ void model_discovery_servers(model_discovery_fn *found, void *ctx) {
     }
 }
 
-/* --- beside whoever serves ---------------------------------------------------------------- */
+/* --- in the background of a daemon -------------------------------------------------------- */
 
 struct model_discovery_watch {
     pthread_t thread;
@@ -183,7 +183,7 @@ struct model_discovery_watch *model_discovery_watch_start(model_discovery_fn *fo
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK_BYTES);
     sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before); /* signals are the daemon's */
+    pthread_sigmask(SIG_BLOCK, &all, &before); /* the daemon handles signals */
     int failed = pthread_create(&watch->thread, &attr, run_watch, watch);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);

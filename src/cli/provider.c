@@ -1,13 +1,11 @@
 #include "base/clock.h"
-#include "base/mem.h"
 #include "base/nearest.h"
+#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "daemon/team.h"
 #include "wire/json.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const char usage[] =
     "weir provider list [--json] [-c weir.yaml]\n"
@@ -17,15 +15,9 @@ static const char usage[] =
     "test: ask one small question, as a turn would, and say who answered and how fast. Exit\n"
     "code 0: it answered; 1: it did not, and stderr says what to do; 2: wrong usage.\n";
 
-/* Some models count thoughts as output, and some APIs refuse less. */
+/* Some models count thoughts as output, and some APIs refuse a lower limit. */
 #define TEST_TOKENS 16
 #define LIST_MAX_BYTES (1 * MIB)
-
-struct provider_arguments {
-    bool json;
-    const char **rest;
-    int rest_count;
-};
 
 /* --- list --------------------------------------------------------------------------------- */
 
@@ -88,7 +80,7 @@ struct test {
     const struct config_provider *from;
     struct str asked; /* the model */
     bool json;
-    uint64_t start_us, first_us; /* first_us 0: nothing has come */
+    uint64_t start_us, first_us; /* first_us 0: no answer yet */
     struct event_usage usage;
     int code;
 };
@@ -193,8 +185,8 @@ static int provider_ask(struct test *test, struct http_pool *pool) {
     return test->code;
 }
 
-/* The model named, or the provider's own, or the first one that an agent uses, or a small
- * well-known one. */
+/* The model to test: the one named, or the provider's own, or the first one an agent uses, or a
+ * small well-known one. */
 static struct str model_to_test(const struct config *config,
                                 const struct config_provider *provider, struct str named) {
     if (named.len) return named;
@@ -236,6 +228,7 @@ static int test_provider(const struct config *config, struct str name, bool json
         return EXIT_USAGE;
     }
     struct http_pool *pool = http_pool_new();
+    http_pool_trust(pool, config->tls.trust);
     test.loop = loop_new();
     http_pool_add(pool, test.loop);
     int code = provider_ask(&test, pool);
@@ -247,45 +240,37 @@ static int test_provider(const struct config *config, struct str name, bool json
 
 /* --- the command -------------------------------------------------------------------------- */
 
-static int act(bool lists, const struct provider_arguments *arguments) {
-    static const char *const own_flags[] = {"json", NULL};
+enum act { ACT_NONE, ACT_LIST, ACT_TEST };
+
+static int act(enum act act, const struct arguments *arguments, bool json) {
     struct config_input input = cli_input(arguments->rest_count, arguments->rest, true);
     struct config *config;
     struct err e;
     int code;
-    if (!cli_config(arguments->rest_count, arguments->rest, true, usage, own_flags, &config,
-                    &code))
+    if (!cli_config(arguments->rest_count, arguments->rest, true, usage, arguments->names,
+                    &config, &code))
         return code;
-    if (config->operand_count != (lists ? 0 : 1)) {
+    if (act == ACT_NONE || config->operand_count != (act == ACT_LIST ? 0 : 1)) {
         fprintf(stderr, "%s", usage);
         code = EXIT_USAGE;
     } else if (!config_know_providers(config, &input, &e)) {
         code = cli_fail(EXIT_USAGE, &e);
     } else {
-        code = lists ? list(config, arguments->json)
-                     : test_provider(config, config->operands[0], arguments->json);
+        code = act == ACT_LIST ? list(config, json)
+                               : test_provider(config, config->operands[0], json);
     }
     config_free(config);
     return code;
 }
 
 int command_provider(int arg_count, const char *const *args) {
-    bool lists = arg_count > 0 && strcmp(args[0], "list") == 0;
-    bool tests = arg_count > 0 && strcmp(args[0], "test") == 0;
-    if (!lists && !tests) {
-        bool asked = arg_count > 0 && (!strcmp(args[0], "--help") || !strcmp(args[0], "-h"));
-        fprintf(asked ? stdout : stderr, "%s", usage);
-        return asked ? EXIT_DONE : EXIT_USAGE;
-    }
-    struct provider_arguments arguments = {.rest = mem_zero((size_t)arg_count, sizeof(char *))};
-    for (int i = 1; i < arg_count; i++) {
-        if (strcmp(args[i], "--json") == 0) {
-            arguments.json = true;
-        } else {
-            arguments.rest[arguments.rest_count++] = args[i];
-        }
-    }
-    int code = act(lists, &arguments);
-    free(arguments.rest);
+    static const char *const acts[] = {
+        [ACT_NONE] = "", [ACT_LIST] = "list", [ACT_TEST] = "test", NULL};
+    struct arguments arguments;
+    bool json = false;
+    const struct argument_flag flags[] = {{.name = "json", .given = &json}, {.name = NULL}};
+    if (!arguments_read(arg_count, args, acts, flags, usage, &arguments)) return EXIT_USAGE;
+    int code = act((enum act)arguments.act, &arguments, json);
+    arguments_done(&arguments);
     return code;
 }

@@ -1,16 +1,15 @@
 #include "turn/run.h"
-#include "base/mem.h"
+#include "base/clock.h"
+#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "cli/contracts.h"
+#include "cli/looking.h"
 #include "daemon/config_snapshot.h"
-#include "mcp/pins.h"
+#include "session/waiting.h"
 #include "stream/stream.h"
 #include "wire/event_json.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static const char usage[] =
     "weir run \"plan two days in Kyoto\"\n\n"
@@ -31,8 +30,7 @@ struct once {
     int code;
 };
 
-/* --- showing
- * ----------------------------------------------------------------------------------- */
+/* --- showing ------------------------------------------------------------------------------ */
 
 static void end_line(struct once *once) {
     if (once->in_line) printf("\n");
@@ -82,8 +80,7 @@ static void show(struct once *once, const struct event *event) {
     if (event_is_terminal(event->kind)) end_line(once);
 }
 
-/* --- the stream
- * ---------------------------------------------------------------------------------- */
+/* --- the stream --------------------------------------------------------------------------- */
 
 static enum stream_verdict judge(const struct event *event, void *ctx) {
     (void)ctx;
@@ -131,8 +128,7 @@ static bool follow(struct once *once, uint64_t after_seq, struct err *e) {
     return stream_open(&options, &once->stream, e);
 }
 
-/* --- a question to the person at the terminal
- * ------------------------------------------------------ */
+/* --- a question to the person at the terminal --------------------------------------------- */
 
 /* False when there is no one to answer. */
 static bool cli_run_answer(struct once *once, const struct session_name *name, struct err *e) {
@@ -171,33 +167,13 @@ static bool play(struct once *once, const struct run_request *request, struct er
     return false;
 }
 
-/* --- the command
- * ------------------------------------------------------------------------------------ */
-
-static const char *const own_flags[] = {"json", "agent", NULL};
+/* --- the command -------------------------------------------------------------------------- */
 
 struct run_arguments {
-    struct str agent;
+    struct arguments all;
+    const char *agent; /* "": the first */
     bool json;
-    const char **rest;
-    int rest_count;
 };
-
-static bool take_flags(int arg_count, const char *const *args, struct run_arguments *ret) {
-    *ret = (struct run_arguments){.agent = STR_EMPTY};
-    ret->rest = mem_zero((size_t)arg_count + 1, sizeof(char *));
-    for (int i = 0; i < arg_count; i++) {
-        if (strcmp(args[i], "--json") == 0) {
-            ret->json = true;
-        } else if (strcmp(args[i], "--agent") == 0) {
-            if (++i == arg_count) return false;
-            ret->agent = str_from(args[i]);
-        } else {
-            ret->rest[ret->rest_count++] = args[i];
-        }
-    }
-    return true;
-}
 
 static void stop_loop(void *ctx) {
     loop_stop(ctx);
@@ -227,21 +203,6 @@ static int take_turn(struct once *once, struct engine *engine,
     return once->code;
 }
 
-#define SERVERS_MS 15000
-
-/* Of a store that is there: a run alone makes none. */
-static struct mcp_hub *open_mcp(const struct config *config, struct http_pool *pool) {
-    struct buf path;
-    buf_init(&path, 8 * KIB);
-    buf_printf(&path, STR_FMT, STR_ARG(config->data));
-    bool there = path.len && access(path.at, W_OK) == 0;
-    buf_clear(&path);
-    if (there) pins_path(config->data, &path);
-    struct mcp_hub *hub = mcp_hub_new(pool, buf_str(&path));
-    buf_done(&path);
-    return hub;
-}
-
 /* The first snapshot starts the servers, the second one has their tools. */
 static bool make_snapshot(struct config_snapshot_options *options, struct config_snapshot **ret,
                           struct err *e) {
@@ -249,7 +210,7 @@ static bool make_snapshot(struct config_snapshot_options *options, struct config
     if (!config_snapshot_new(options, &first, e)) return false;
     *ret = first;
     if (!options->config->mcp_count) return true;
-    mcp_hub_wait(options->resources.mcp, SERVERS_MS);
+    mcp_hub_wait(options->resources.mcp, LOOKING_SERVERS_MS);
     options->owner = first;
     bool made = config_snapshot_new(options, ret, e);
     config_snapshot_unref(first);
@@ -259,13 +220,16 @@ static bool make_snapshot(struct config_snapshot_options *options, struct config
 static int run_once(const struct config *config, const struct run_arguments *arguments) {
     struct once once = {.loop = loop_new(), .json = arguments->json};
     struct http_pool *pool = http_pool_new();
+    http_pool_trust(pool, config->tls.trust);
     struct config_snapshot *snapshot;
     struct err e;
     struct process_pool *processes = process_pool_new();
+    char session[48]; /* an agent elsewhere remembers those that it has seen */
+    snprintf(session, sizeof(session), "run-%lld", (long long)clock_unix_us());
     http_pool_add(pool, once.loop);
     process_pool_add(processes, once.loop);
     once.sessions = session_table_new(NULL);
-    struct mcp_hub *hub = open_mcp(config, pool);
+    struct mcp_hub *hub = looking_hub(config, pool);
     struct config_snapshot_options options = {
         .config = config,
         .contracts = &contracts,
@@ -273,8 +237,8 @@ static int run_once(const struct config *config, const struct run_arguments *arg
         .resources = {.pool = pool, .processes = processes, .mcp = hub}};
     if (make_snapshot(&options, &snapshot, &e)) {
         take_turn(&once, &snapshot->engine,
-                  &(struct run_request){.name = {STR("local"), STR("local"), STR("run")},
-                                        .agent = arguments->agent,
+                  &(struct run_request){.name = {STR("local"), STR("local"), str_from(session)},
+                                        .agent = str_from(arguments->agent),
                                         .text = config->operands[0],
                                         .contract = STR("cli")});
         config_snapshot_unref(snapshot);
@@ -292,13 +256,15 @@ static int run_once(const struct config *config, const struct run_arguments *arg
 }
 
 int command_run(int arg_count, const char *const *args) {
-    struct run_arguments arguments;
+    struct run_arguments arguments = {.agent = ""};
+    const struct argument_flag flags[] = {{.name = "json", .given = &arguments.json},
+                                          {.name = "agent", .value = &arguments.agent},
+                                          {.name = NULL}};
     struct config *config;
-    int code = EXIT_USAGE;
-    if (!take_flags(arg_count, args, &arguments)) {
-        fprintf(stderr, "%s", usage);
-    } else if (cli_config(arguments.rest_count, arguments.rest, true, usage, own_flags, &config,
-                          &code)) {
+    int code;
+    if (!arguments_read(arg_count, args, NULL, flags, usage, &arguments.all)) return EXIT_USAGE;
+    if (cli_config(arguments.all.rest_count, arguments.all.rest, true, usage,
+                   arguments.all.names, &config, &code)) {
         if (config->operand_count == 1 && config->operands[0].len) {
             code = run_once(config, &arguments);
         } else {
@@ -307,6 +273,6 @@ int command_run(int arg_count, const char *const *args) {
         }
         config_free(config);
     }
-    free(arguments.rest);
+    arguments_done(&arguments.all);
     return code;
 }

@@ -35,7 +35,7 @@ static void log_listeners(const struct daemon *daemon, const struct config *conf
 struct serving {
     const struct config *config;
     const struct config_input *input;
-    struct model_discovery_watch *watch; /* NULL: nobody looks for models */
+    struct model_discovery_watch *watch; /* NULL: no search for models */
 };
 
 static void log_found(struct str what, struct str model, void *ctx) {
@@ -44,7 +44,7 @@ static void log_found(struct str what, struct str model, void *ctx) {
              STR_ARG(model));
 }
 
-/* The demo is only a start: say which models could answer instead. */
+/* After the demo has started, suggest models that could answer instead. */
 static void offer_models(struct serving *serving) {
     if (!team_is_demo(serving->config)) return;
     log_info("the built-in demo plays: a script, not an AI");
@@ -67,11 +67,11 @@ static int remove_entry(const char *path, const struct stat *found, int kind, st
     (void)found;
     (void)kind;
     (void)at;
-    (void)remove(path); /* what stays goes with the machine's memory */
+    (void)remove(path); /* leftovers end with the machine's memory */
     return 0;
 }
 
-/* Remove a data folder in memory. After this process it could not be found again. */
+/* Remove a data folder in memory; no other process could find it later. */
 static void remove_data(struct str folder) {
     char *path = str_dup(folder);
     /* NOLINTNEXTLINE(concurrency-mt-unsafe): the daemon's threads have ended */
@@ -79,7 +79,7 @@ static void remove_data(struct str folder) {
     free(path);
 }
 
-/* Nobody named the file that counts. */
+/* Say which configuration file is used, if the user did not name one. */
 static void log_file(const struct config *config) {
     if (config->file_beside)
         log_info("the settings are those of " STR_FMT ", which stands here; another file is "

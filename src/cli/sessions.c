@@ -1,11 +1,9 @@
-#include "base/mem.h"
+#include "cli/arguments.h"
 #include "cli/ask_daemon.h"
 #include "cli/cli.h"
 #include "wire/json.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const char usage[] =
     "weir sessions [list] [--workspace W] [--user U] [--json]\n"
@@ -22,29 +20,10 @@ static const char usage[] =
 #define PATH_MAX_BYTES (16 * KIB)
 
 struct sessions_arguments {
+    struct arguments all;
     bool json;
-    const char *workspace, *user;
-    const char **rest; /* what is left for the configuration */
-    int rest_count;
+    const char *workspace, *user; /* NULL: not given */
 };
-
-/* Take the flags of this command out; the others are settings. */
-static bool take_flags(int arg_count, const char *const *args, struct sessions_arguments *ret) {
-    ret->rest = mem_zero((size_t)arg_count + 1, sizeof(char *));
-    for (int i = 0; i < arg_count; i++) {
-        bool user = strcmp(args[i], "--user") == 0;
-        bool workspace = strcmp(args[i], "--workspace") == 0;
-        if (strcmp(args[i], "--json") == 0) {
-            ret->json = true;
-        } else if (user || workspace) {
-            if (++i == arg_count) return false;
-            *(user ? &ret->user : &ret->workspace) = args[i];
-        } else {
-            ret->rest[ret->rest_count++] = args[i];
-        }
-    }
-    return true;
-}
 
 static void add_parameter(struct buf *path, const char *name, struct str value) {
     bool first = str_find_byte(buf_str(path), '?') == path->len;
@@ -104,7 +83,7 @@ static void show_page(struct json page, bool as_json) {
     }
 }
 
-/* One page; *cursor is where it begins, then where the next one does, or empty. */
+/* Print one page. *cursor is its start, then the start of the next one, or empty. */
 static bool list_page(const struct config *config, const struct sessions_arguments *arguments,
                       struct buf *cursor, struct err *e) {
     struct buf path, body;
@@ -175,14 +154,13 @@ static int act_on(const struct config *config, const struct sessions_arguments *
 
 /* --- the command -------------------------------------------------------------------------- */
 
-enum act { ACT_LIST, ACT_EXPORT, ACT_DELETE, ACT_COUNT };
+enum act { ACT_LIST, ACT_EXPORT, ACT_DELETE };
 
 static int cli_sessions_run(enum act act, const struct sessions_arguments *arguments) {
-    static const char *const own_flags[] = {"json", "workspace", "user", NULL};
     struct config *config;
     int code;
-    if (!cli_config(arguments->rest_count, arguments->rest, true, usage, own_flags, &config,
-                    &code))
+    if (!cli_config(arguments->all.rest_count, arguments->all.rest, true, usage,
+                    arguments->all.names, &config, &code))
         return code;
     bool fits = act == ACT_LIST ? config->operand_count == 0
                                 : config->operand_count == 1 && config->operands[0].len > 0;
@@ -200,18 +178,14 @@ static int cli_sessions_run(enum act act, const struct sessions_arguments *argum
 
 int command_sessions(int arg_count, const char *const *args) {
     static const char *const acts[] = {
-        [ACT_LIST] = "list", [ACT_EXPORT] = "export", [ACT_DELETE] = "delete"};
+        [ACT_LIST] = "list", [ACT_EXPORT] = "export", [ACT_DELETE] = "delete", NULL};
     struct sessions_arguments arguments = {.json = false};
-    enum act act = ACT_LIST;
-    bool named = arg_count > 0 && args[0][0] != '-';
-    while (named && act < ACT_COUNT && strcmp(args[0], acts[act]) != 0) act++;
-    bool well = act < ACT_COUNT && take_flags(arg_count - named, args + named, &arguments);
-    int code = EXIT_USAGE;
-    if (well) {
-        code = cli_sessions_run(act, &arguments);
-    } else {
-        fprintf(stderr, "%s", usage);
-    }
-    free(arguments.rest);
+    const struct argument_flag flags[] = {{.name = "json", .given = &arguments.json},
+                                          {.name = "workspace", .value = &arguments.workspace},
+                                          {.name = "user", .value = &arguments.user},
+                                          {.name = NULL}};
+    if (!arguments_read(arg_count, args, acts, flags, usage, &arguments.all)) return EXIT_USAGE;
+    int code = cli_sessions_run((enum act)arguments.all.act, &arguments);
+    arguments_done(&arguments.all);
     return code;
 }

@@ -1,13 +1,11 @@
-#include "contract/crawbl/token.h"
+#include "wire/token.h"
 #include "base/clock.h"
-#include "base/mem.h"
 #include "base/nearest.h"
+#include "cli/arguments.h"
 #include "cli/cli.h"
 #include "wire/json.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const char usage[] =
     "weir token new [--user USER] [--workspace WORKSPACE] [--demo]\n"
@@ -15,35 +13,11 @@ static const char usage[] =
     "Make a caller's token, or say whose one is. The key is CRAWBL_MCP_SIGNING_KEY or\n"
     "tokens.key_file; without either, or with --demo, the demo's own in the data folder.\n";
 
-static const char *const own_flags[] = {"json", "user", "workspace", "demo", NULL};
-
 struct token_arguments {
-    struct str user, workspace;
+    struct arguments all;
+    const char *user, *workspace;
     bool json, demo;
-    const char **rest; /* what is left for the configuration */
-    int rest_count;
 };
-
-/* Take the flags of this command out; the others are settings. */
-static bool take_flags(int arg_count, const char *const *args, struct token_arguments *ret) {
-    *ret = (struct token_arguments){.user = STR("demo"), .workspace = STR("demo")};
-    ret->rest = mem_zero((size_t)arg_count + 1, sizeof(char *));
-    for (int i = 0; i < arg_count; i++) {
-        bool user = strcmp(args[i], "--user") == 0;
-        bool workspace = strcmp(args[i], "--workspace") == 0;
-        if (strcmp(args[i], "--json") == 0) {
-            ret->json = true;
-        } else if (strcmp(args[i], "--demo") == 0) {
-            ret->demo = true;
-        } else if (user || workspace) {
-            if (++i == arg_count) return false;
-            *(user ? &ret->user : &ret->workspace) = str_from(args[i]);
-        } else {
-            ret->rest[ret->rest_count++] = args[i];
-        }
-    }
-    return true;
-}
 
 /* A missing key is made for a new token; a check writes nothing. */
 static bool find_demo_key(const struct config *config, bool make, struct buf *out,
@@ -82,7 +56,7 @@ static int mint(const struct token_keys *keys, const struct token_arguments *arg
     struct buf token;
     struct err e;
     buf_init(&token, 4 * KIB);
-    bool minted = token_mint(keys, arguments->user, arguments->workspace,
+    bool minted = token_mint(keys, str_from(arguments->user), str_from(arguments->workspace),
                              clock_unix_ms() / 1000, &token, &e);
     if (minted) printf(STR_FMT "\n", STR_ARG(buf_str(&token)));
     buf_done(&token);
@@ -149,16 +123,20 @@ static int act(const struct config *config, const struct token_arguments *argume
 }
 
 int command_token(int arg_count, const char *const *args) {
-    struct token_arguments arguments;
+    struct token_arguments arguments = {.user = "demo", .workspace = "demo"};
+    const struct argument_flag flags[] = {{.name = "json", .given = &arguments.json},
+                                          {.name = "user", .value = &arguments.user},
+                                          {.name = "workspace", .value = &arguments.workspace},
+                                          {.name = "demo", .given = &arguments.demo},
+                                          {.name = NULL}};
     struct config *config;
-    int code = EXIT_USAGE;
-    if (!take_flags(arg_count, args, &arguments)) {
-        fprintf(stderr, "%s", usage);
-    } else if (cli_config(arguments.rest_count, arguments.rest, true, usage, own_flags, &config,
-                          &code)) {
+    int code;
+    if (!arguments_read(arg_count, args, NULL, flags, usage, &arguments.all)) return EXIT_USAGE;
+    if (cli_config(arguments.all.rest_count, arguments.all.rest, true, usage,
+                   arguments.all.names, &config, &code)) {
         code = act(config, &arguments);
         config_free(config);
     }
-    free(arguments.rest);
+    arguments_done(&arguments.all);
     return code;
 }

@@ -1,11 +1,9 @@
-#include "base/mem.h"
+#include "cli/arguments.h"
 #include "cli/ask_daemon.h"
 #include "cli/cli.h"
 #include "wire/json.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const char usage[] =
     "weir usage [--by day|agent|model|workspace] [--from DAY] [--to DAY] [--json]\n"
@@ -23,23 +21,14 @@ static const char usage[] =
 #define PATH_MAX_BYTES (16 * KIB)
 #define NAME_MAX_BYTES (64 * KIB)
 
-/* The flags that are the question's parameters. */
-static const char *const own_flags[] = {"json",      "by",    "from",  "to",
-                                        "workspace", "agent", "model", NULL};
-
 struct usage_arguments {
+    struct arguments all;
     bool json;
     struct buf path;
-    const char **rest; /* what is left for the configuration */
-    int rest_count;
 };
 
-static bool is_parameter(const char *arg) {
-    for (size_t i = 1; own_flags[i]; i++) {
-        if (strncmp(arg, "--", 2) == 0 && strcmp(arg + 2, own_flags[i]) == 0) return true;
-    }
-    return false;
-}
+/* The flags that become parameters of the query. */
+static const char *const parameters[] = {"by", "from", "to", "workspace", "agent", "model"};
 
 static void add_parameter(struct buf *path, const char *name, const char *value) {
     buf_append_byte(path, str_find_byte(buf_str(path), '?') < path->len ? '&' : '?');
@@ -47,21 +36,20 @@ static void add_parameter(struct buf *path, const char *name, const char *value)
     ask_daemon_escape(path, str_from(value));
 }
 
-/* Take the flags of this command out; the others are settings. */
-static bool take_flags(int arg_count, const char *const *args, struct usage_arguments *ret) {
-    ret->rest = mem_zero((size_t)arg_count + 1, sizeof(char *));
+/* False: wrong usage. */
+static bool read_arguments(int arg_count, const char *const *args,
+                           struct usage_arguments *ret) {
+    const char *values[ARRAY_LEN(parameters)] = {NULL};
+    struct argument_flag flags[ARRAY_LEN(parameters) + 2] = {
+        {.name = "json", .given = &ret->json}};
+    for (size_t i = 0; i < ARRAY_LEN(parameters); i++)
+        flags[i + 1] = (struct argument_flag){.name = parameters[i], .value = &values[i]};
+    if (!arguments_read(arg_count, args, NULL, flags, usage, &ret->all)) return false;
     buf_append(&ret->path, STR("/weir/v1/usage"));
-    for (int i = 0; i < arg_count; i++) {
-        if (strcmp(args[i], "--json") == 0) {
-            ret->json = true;
-        } else if (is_parameter(args[i])) {
-            if (i + 1 == arg_count) return false;
-            add_parameter(&ret->path, args[i] + 2, args[i + 1]);
-            i++;
-        } else {
-            ret->rest[ret->rest_count++] = args[i];
-        }
+    for (size_t i = 0; i < ARRAY_LEN(parameters); i++) {
+        if (values[i]) add_parameter(&ret->path, parameters[i], values[i]);
     }
+    if (!buf_ok(&ret->path)) fprintf(stderr, "weir: error: the arguments are too long\n");
     return buf_ok(&ret->path);
 }
 
@@ -137,10 +125,9 @@ int command_usage(int arg_count, const char *const *args) {
     struct config *config;
     int code = EXIT_USAGE;
     buf_init(&arguments.path, PATH_MAX_BYTES);
-    if (!take_flags(arg_count, args, &arguments)) {
-        fprintf(stderr, "%s", usage);
-    } else if (cli_config(arguments.rest_count, arguments.rest, true, usage, own_flags, &config,
-                          &code)) {
+    if (read_arguments(arg_count, args, &arguments) &&
+        cli_config(arguments.all.rest_count, arguments.all.rest, true, usage,
+                   arguments.all.names, &config, &code)) {
         code = EXIT_USAGE;
         if (config->operand_count == 0) {
             code = cli_usage_ask(config, &arguments);
@@ -150,6 +137,6 @@ int command_usage(int arg_count, const char *const *args) {
         config_free(config);
     }
     buf_done(&arguments.path);
-    free(arguments.rest);
+    arguments_done(&arguments.all);
     return code;
 }

@@ -1,6 +1,6 @@
 /* The commands that ask the running daemon: weir approvals, sessions and usage, against the
- * real one over what a turn of the demo left behind. The daemon has a process of its own, so
- * that each command starts from one with a single thread, as in life. */
+ * real daemon after a turn of the demo. The daemon has its own process, so that each command
+ * starts from a process with a single thread, as it does in production. */
 #include "cli/ask_daemon.h"
 
 #include "cli/command.h"
@@ -187,7 +187,7 @@ static void sessions_are_listed_and_exported(void **state) {
     ask(right, "sessions", "export", "trip");
     assert_int_equal(said.code, EXIT_DONE);
     assert_has(said.out, "book the trip to Kyoto");
-    ask(right, "sessions", "export", "trip", "--user", "nobody");
+    ask(right, "sessions", "export", "trip", "--user=nobody");
     assert_int_equal(said.code, EXIT_FAILED);
     assert_string_equal(said.out, "");
     assert_has(said.err, "the daemon answered 404: ");

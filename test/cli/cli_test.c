@@ -1,5 +1,6 @@
-/* Command lines that need no daemon: which command is meant, what is refused before anything is
- * done, and what the commands that only read print. Data goes to stdout, talk to stderr. */
+/* Command lines that need no daemon: which command is selected, which mistakes are refused
+ * before anything is done, and what the reading commands print. Data goes to stdout, messages
+ * to stderr. */
 #include "cli/command.h"
 
 static struct said said;
@@ -9,9 +10,9 @@ static struct said said;
 static void help_is_data_and_names_every_command(void **state) {
     (void)state;
     static const char *const asks[] = {"--help", "-h", "help"};
-    static const char *const names[] = {"serve",     "run",    "init",     "provider",
-                                        "tool",      "usage",  "sessions", "token",
-                                        "approvals", "config", "doctor",   "version"};
+    static const char *const names[] = {"serve",  "run",      "init",  "provider",  "tool",
+                                        "usage",  "sessions", "token", "approvals", "config",
+                                        "doctor", "version",  "agent"};
     for (size_t i = 0; i < ARRAY_LEN(asks); i++) {
         weir(&said, NULL, asks[i]);
         assert_int_equal(said.code, EXIT_DONE);
@@ -28,7 +29,7 @@ static void every_command_explains_itself(void **state) {
     (void)state;
     static const char *const names[] = {"serve",     "run",    "init",     "provider",
                                         "tool",      "usage",  "sessions", "token",
-                                        "approvals", "config", "doctor"};
+                                        "approvals", "config", "doctor",   "agent"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         char first[32];
         weir(&said, NULL, names[i], "--help");
@@ -75,20 +76,36 @@ static const struct {
     {{"token", "new", "surplus"}, "weir token new"},
     {{"token", "new", "--user"}, "weir token new"},
     {{"token", "new", "--usr", "x"}, "did you mean --user?"},
+    {{"token", "new", "--user"}, "--user needs a value"},
+    {{"token", "new", "--demo=yes"}, "--demo takes no value"},
     {{"tool"}, "weir tool list"},
     {{"tool", "lst"}, "weir tool list"},
+    {{"tool", "list", "a", "b"}, "weir tool list"},
+    {{"tool", "call"}, "weir tool list"},
+    {{"tool", "call", "calculator", "["}, "the arguments: JSON 1:2"},
+    {{"tool", "call", "calculator", "5"}, "must be a JSON object, not a number"},
+    {{"tool", "call", "calculator", "{}"}, "its arguments do not fit: "},
+    {{"tool", "call", "calculator", "{}", "--agent"}, "weir tool list"},
+    {{"tool", "accept"}, "weir tool list"},
+    {{"agent"}, "weir agent list"},
+    {{"agent", "lst"}, "weir agent list"},
+    {{"agent", "list", "surplus"}, "weir agent list"},
+    {{"provider"}, "weir provider list"},
+    {{"provider", "tests"}, "'tests' is unknown; did you mean 'test'?"},
     {{"provider", "test"}, "weir provider list"},
     {{"provider", "test", "nope"}, "no provider is called 'nope'\nweir provider list "},
     {{"config"}, "weir config check"},
     {{"config", "check", "/nonexistent"}, "there is no such file; check the name"},
     {{"doctor", "surplus"}, "weir doctor"},
+    {{"doctor", "--jsn"}, "did you mean --json?"},
     {{"init", "--frob"}, "weir init"},
     {{"usage", "surplus"}, "weir usage"},
     {{"usage", "--by"}, "weir usage"},
     {{"usage", "--bi", "day"}, "did you mean --by?"},
     {{"sessions", "export"}, "weir sessions export ID"},
     {{"sessions", "delete"}, "weir sessions delete ID"},
-    {{"sessions", "delet", "x"}, "weir sessions delete ID"},
+    {{"sessions", "delet", "x"}, "'delet' is unknown; did you mean 'delete'?"},
+    {{"sessions", "list", "--usr=x"}, "did you mean --user?"},
     {{"sessions", "list", "--user"}, "weir sessions [list]"},
     {{"sessions", "list", "--workspac", "w"}, "did you mean --workspace?"},
     {{"approvals", "approve"}, "weir approvals approve ID"},
@@ -188,9 +205,34 @@ static void tools_and_providers_are_listed(void **state) {
     assert_has(said.out, "\nfile_read ");
     weir(&said, NULL, "tool", "list", "--json");
     assert_has(said.out, "{\"tools\":[{\"name\":\"");
+    weir(&said, NULL, "tool", "list", "--model", "openai/gpt-5-mini");
+    assert_has(said.out, "\ncalculator ");
+    weir(&said, NULL, "agent", "list");
+    assert_int_equal(said.code, EXIT_DONE);
+    assert_has(said.out, "manager\n  model      scripted\n  tools      web_search (script)\n");
+    weir(&said, NULL, "agent", "list", "--json");
+    assert_has(said.out, "{\"agents\":[{\"name\":\"manager\"");
+    weir(&said, NULL, "tool", "list", "managr");
+    assert_int_equal(said.code, EXIT_FAILED);
+    assert_has(said.err, "no agent is called 'managr'; did you mean 'manager'?");
     weir(&said, NULL, "provider", "list");
     assert_int_equal(said.code, EXIT_DONE);
     assert_has(said.out, "key missing (OPENAI_API_KEY)");
+}
+
+static void a_tool_is_tried_by_itself(void **state) {
+    (void)state;
+    weir(&said, NULL, "tool", "call", "calculator", "{\"expression\":\"6*7\"}");
+    assert_int_equal(said.code, EXIT_DONE);
+    assert_string_equal(said.out, "{\"expression\":\"6*7\",\"result\":42}\n");
+    weir(&said, NULL, "tool", "call", "calculator", "{\"expression\":\"6*\"}");
+    assert_int_equal(said.code, EXIT_FAILED);
+    assert_string_equal(said.out, "");
+    weir(&said, NULL, "tool", "call", "calculater");
+    assert_int_equal(said.code, EXIT_FAILED);
+    assert_has(said.err, "no tool is called 'calculater'; did you mean 'calculator'?");
+    weir(&said, NULL, "tool", "call", "web_search"); /* the demo's script has it */
+    assert_has(said.err, "its arguments do not fit");
 }
 
 /* The key is there, and is not shown. */
@@ -254,6 +296,7 @@ int main(void) {
         TEST(a_token_says_whose_it_is_to_who_has_its_key),
         TEST(without_a_key_the_demo_makes_its_own),
         TEST(tools_and_providers_are_listed),
+        TEST(a_tool_is_tried_by_itself),
         TEST(a_key_is_shown_only_as_being_there),
         TEST(settings_are_printed_with_where_they_come_from),
         TEST(a_file_of_settings_is_checked_with_the_place_of_each_mistake),

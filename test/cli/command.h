@@ -1,10 +1,10 @@
-/* command: a command line, run as main() runs it, in a child with a home of its own.
+/* command: run a command line as main() does, in a child with its own home.
  *
  *     struct said said;
  *     weir(&said, NULL, "token", "check", "x");
  *     assert_int_equal(said.code, EXIT_FAILED);
  *
- * The child sees HOME and what is put into `variables`, nothing else of the environment.
+ * The child's environment has HOME and what is put into `variables`, nothing else.
  */
 #ifndef WEIR_TEST_CLI_COMMAND_H
 #define WEIR_TEST_CLI_COMMAND_H

@@ -1,0 +1,40 @@
+/* arguments: what a command reads from its command line itself; the rest are settings.
+ *
+ *     weir sessions export ID --user ada --data /srv/weir
+ *                   ^act      ^own flag   ^ ID and the settings: the rest
+ *
+ * Memory   the texts are the process's arguments; arguments_done() frees the lists.
+ * Threads  the main thread. */
+#ifndef WEIR_CLI_ARGUMENTS_H
+#define WEIR_CLI_ARGUMENTS_H
+
+#include "base/str.h"
+
+#define ARGUMENT_FLAGS_MAX 8
+
+/* --NAME, or --NAME VALUE and --NAME=VALUE. If it is given twice, the last one counts. */
+struct argument_flag {
+    const char *name;
+    bool *given;        /* without a value: set to true; or ... */
+    const char **value; /* ... with one: set to it */
+};
+
+struct arguments {
+    int act; /* index in `acts` */
+    const char **rest;
+    int rest_count;
+    const char *names[ARGUMENT_FLAGS_MAX + 1]; /* of the flags, for hints; ends with NULL */
+};
+
+/* acts   what the first argument may be; ends with NULL. If the first argument is a flag or
+ *        missing, the act is acts[0]. NULL: the command has no acts.
+ * flags  end with a row without a name.
+ * usage  printed to stderr after the error.
+ * False: an unknown act, or a flag without its value; `ret` needs no arguments_done(). */
+MUST_CHECK bool arguments_read(int arg_count, const char *const *args, const char *const *acts,
+                               const struct argument_flag *flags, const char *usage,
+                               struct arguments *ret);
+
+void arguments_done(struct arguments *arguments);
+
+#endif
